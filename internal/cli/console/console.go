@@ -1,0 +1,70 @@
+// Package console is what every command shares with the person at the terminal: the three streams, the environment, the working directory, and the
+// exit codes. Commands receive a Console instead of reaching for os.Stdout and os.Getenv, so that a test can run them in memory.
+package console
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Console is the world a command may touch besides files.
+type Console struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Environ holds the environment as KEY=value pairs; the last of two equal keys wins.
+	Environ []string
+	// Dir is the directory relative paths are resolved against; empty means the process's own.
+	Dir string
+	// Version is what --version prints.
+	Version string
+}
+
+// System returns the console of the running process.
+func System(version string) *Console {
+	return &Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version}
+}
+
+// Getenv returns the value of an environment variable, or the empty string.
+func (c *Console) Getenv(name string) string {
+	value, _ := c.LookupEnv(name)
+	return value
+}
+
+// LookupEnv returns the value of an environment variable and whether it is set.
+func (c *Console) LookupEnv(name string) (string, bool) {
+	for i := len(c.Environ) - 1; i >= 0; i-- {
+		if key, value, ok := strings.Cut(c.Environ[i], "="); ok && key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Path resolves a path given on the command line against the console's directory.
+func (c *Console) Path(path string) string {
+	if path == "" || filepath.IsAbs(path) || c.Dir == "" {
+		return path
+	}
+	return filepath.Join(c.Dir, path)
+}
+
+// StdoutIsTerminal reports whether a person is looking at standard output.
+func (c *Console) StdoutIsTerminal() bool { return isTerminal(c.Stdout) }
+
+// StderrIsTerminal reports whether a person is looking at standard error.
+func (c *Console) StderrIsTerminal() bool { return isTerminal(c.Stderr) }
+
+// Colour reports whether text on standard output may be coloured: only on a terminal, and never against NO_COLOR.
+func (c *Console) Colour() bool {
+	return c.StdoutIsTerminal() && c.Getenv("NO_COLOR") == "" && c.Getenv("TERM") != "dumb"
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
