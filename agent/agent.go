@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// Agent starts sessions of one kind of agent.
+type Agent interface {
+	// Info describes the agent. It costs nothing.
+	Info() Info
+	// Probe finds the agent on this machine. An agent that is not installed is reported by a NotFoundError, which says how to get it.
+	Probe(ctx context.Context, host Host) (Installation, error)
+	// Start prepares a session. Depending on the agent and on Config.OneShot the process starts now or with the first prompt. A session that is resumed
+	// (Config.Resume) continues an earlier conversation in a new process.
+	Start(ctx context.Context, cfg Config) (Session, error)
+	// Dialects are the native formats of the agent's streams and of the files it leaves on disk.
+	Dialects() []session.Dialect
+}
+
+// Session is one conversation with an agent.
+type Session interface {
+	// Prompt gives the agent something to do and waits until it has finished the turn. Cancelling the context interrupts the agent; the result then says so.
+	// An error is returned only where nothing was run at all; whatever happened in the run is told by the result.
+	Prompt(ctx context.Context, text string) (Result, error)
+	// ID is the agent's own id of the conversation, with which it can be resumed; empty until the agent has told it.
+	ID() string
+	// Close ends the session and everything that the agent started. It is safe to call it more than once.
+	Close() error
+}
+
+// Info describes an agent.
+type Info struct {
+	ID           session.AgentID
+	Title        string // for people
+	DefaultModel string // empty: the agent decides
+	Capabilities Capabilities
+	// Protocols are the model protocols that the agent can speak: anthropic, responses, chat.
+	Protocols []string
+	// InstallHint is the command that installs the agent.
+	InstallHint string
+}
+
+// Support says how a limit or feature is had.
+type Support string
+
+// The ways to have a feature.
+const (
+	Unsupported Support = ""         // not at all: asking for it is refused before anything starts
+	Native      Support = "native"   // the agent does it itself
+	Enforced    Support = "enforced" // we count and interrupt
+)
+
+// Capabilities says truthfully what an agent can do.
+type Capabilities struct {
+	Resume              Support // continue a conversation in a new process
+	LongLived           Support // several prompts in one process
+	MCP                 Support // tools injected over MCP
+	Usage               Support // token counts in its stream
+	MaxTurns            Support
+	BudgetUSD           Support
+	SystemPromptAppend  Support
+	SystemPromptReplace Support
+	AllowedTools        Support
+	DisallowedTools     Support
+	Subscription        Support // can be run on a plan instead of a key
+}
+
+// Host is the machine as an agent sees it when it is looked for.
+type Host struct {
+	Environ  []string // KEY=value
+	Spawner  sandbox.ProcessSpawner
+	CacheDir string // where version probes are remembered; empty = nowhere
+}
+
+// Installation is an agent found on this machine.
+type Installation struct {
+	Path    string `json:"path"` // empty for an agent that is part of this binary
+	Version string `json:"version"`
+	// ReadPaths are the files and directories that the agent must be able to read inside a sandbox.
+	ReadPaths []string `json:"readPaths,omitempty"`
+	// Login tells what credentials were found: "subscription", "apikey", or nothing.
+	Login string `json:"login,omitempty"`
+}
+
+// Config is everything a session needs to know. The zero value of each field means "the agent's default".
+type Config struct {
+	// Name is the participant's name: the lane its events are written under.
+	Name string
+	Dir  string // working directory, required
+	// Home is a directory of this session's own, for everything that the agent keeps (configuration, session files, temporary files). Required; a resumed
+	// session needs the home it was started with.
+	Home string
+	// Environ is the caller's environment, from which an agent takes what it is allowed to see and nothing else.
+	Environ []string
+	// ExtraEnv is added to the child's environment as it is.
+	ExtraEnv []string
+
+	Model    string
+	ModelURL string // another endpoint of the agent's protocol, given without /v1, possibly with a path
+	Auth     string // "", "subscription" or "apikey"
+
+	Resume  string // the id of the conversation to continue
+	OneShot bool   // a single prompt will be given: use one process for it rather than a long-lived protocol
+
+	MaxTurns   int     // per prompt; 0 = unlimited
+	MaxCostUSD float64 // per session; 0 = unlimited
+
+	SystemPrompt        string
+	ReplaceSystemPrompt bool // SystemPrompt replaces the agent's own instead of being appended
+
+	AllowedTools    []string // empty = the agent's default
+	DisallowedTools []string
+	MCPServers      []MCPServer
+
+	Spawner     sandbox.ProcessSpawner
+	Isolation   sandbox.Isolation
+	Grace       time.Duration // between asking the agent to stop and killing it
+	OutputLimit int64         // bytes of output after which the agent is killed; 0 = 256 MiB
+
+	// Events receives every line that the agent prints, as it happens, whole and in order, one at a time: native events byte for byte, raw and stderr events for the
+	// rest. The bytes are valid during the call only. Required.
+	Events func(event []byte)
+	// Started, if set, is called once when the process runs and its version is known, before the first event.
+	Started func(Started)
+}
+
+// Started is what is known when an agent's process runs.
+type Started struct {
+	Version    string
+	Protocol   string // the dialect of its events
+	Model      string
+	Auth       string
+	KeyVisible bool // the agent and its shell can read the credential
+	Argv       []string
+}
+
+// MCPServer is a tool server to attach.
+type MCPServer struct {
+	Name    string
+	URL     string            // streamable HTTP
+	Headers map[string]string // for example Authorization
+	Command string            // or a stdio server
+	Args    []string
+	Env     map[string]string
+}

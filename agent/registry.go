@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// Registry is the one list of agents. Its order decides which agent is used when nobody says.
+type Registry struct{ agents []Agent }
+
+// NewRegistry returns a registry of agents in order of preference.
+func NewRegistry(agents ...Agent) *Registry { return &Registry{agents: agents} }
+
+// All returns the agents in order.
+func (r *Registry) All() []Agent { return r.agents }
+
+// IDs returns the ids in order.
+func (r *Registry) IDs() []string {
+	ids := make([]string, len(r.agents))
+	for i, a := range r.agents {
+		ids[i] = string(a.Info().ID)
+	}
+	return ids
+}
+
+// Get returns the agent of an id.
+func (r *Registry) Get(id string) (Agent, error) {
+	for _, a := range r.agents {
+		if string(a.Info().ID) == id {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown agent %q; known are %s", id, strings.Join(r.IDs(), ", "))
+}
+
+// First returns the first agent that is found on the host.
+func (r *Registry) First(ctx context.Context, host Host) (Agent, Installation, error) {
+	for _, a := range r.agents {
+		installation, err := a.Probe(ctx, host)
+		var notFound *NotFoundError
+		switch {
+		case err == nil:
+			return a, installation, nil
+		case errors.As(err, &notFound):
+			continue
+		default:
+			return nil, Installation{}, err
+		}
+	}
+	return nil, Installation{}, errors.New("no agent is installed; see fit doctor")
+}
+
+// Dialects returns the dialects of all agents in order, each name once.
+func (r *Registry) Dialects() session.Dialects {
+	var all session.Dialects
+	for _, a := range r.agents {
+		for _, d := range a.Dialects() {
+			if _, known := all.Named(d.Name); !known {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// Result is how one prompt ended.
+type Result struct {
+	// Success needs the agent's final event, that it says so, and evidence of model work.
+	Success bool
+	Outcome session.Outcome
+	Text    string // the agent's final answer
+	// SessionID is the id with which the conversation can be resumed.
+	SessionID string
+	// Err is what went wrong, in words for the user; nil on success and where the outcome says it all. A failure after a successful final event leaves Success true.
+	Err     error
+	Aborted bool // our own cancellation ended it
+	Turns   int
+	Usage   session.TokenUsage // of this prompt
+	Output  RawAgentOutput
+}
+
+// ErrNoModelWork is the error of a run that claims success but shows no trace of a model having worked.
+var ErrNoModelWork = errors.New("the agent reported success but no model work was done; check the credentials")
+
+// RawAgentOutput is the process half's whole contract; enrichment happens elsewhere.
+type RawAgentOutput struct {
+	Agent         session.AgentID `json:"agent"`
+	Stdout        BlobRef         `json:"stdout"`
+	Stderr        BlobRef         `json:"stderr"`
+	ExitCode      int             `json:"exitCode"`
+	Signal        string          `json:"signal,omitempty"`
+	StartMs       int64           `json:"startMs"`
+	EndMs         int64           `json:"endMs"`
+	DiskJSONLPath string          `json:"diskJsonlPath,omitempty"`
+	TimedOut      bool            `json:"timedOut"`
+	Argv          []string        `json:"argv"`
+	Version       string          `json:"version"`
+	KeyVisible    bool            `json:"keyVisible"`
+}
+
+// NotFoundError reports an agent that is not installed.
+type NotFoundError struct {
+	Agent session.AgentID
+	Hint  string // the command that installs it
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("agent %s is not installed; get it with: %s", e.Agent, e.Hint)
+}
+
+// CapabilityError reports something asked of an agent that it cannot do.
+type CapabilityError struct {
+	Agent   session.AgentID
+	Missing string
+}
+
+func (e *CapabilityError) Error() string {
+	return fmt.Sprintf("agent %s does not support %s", e.Agent, e.Missing)
+}

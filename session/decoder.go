@@ -1,0 +1,53 @@
+package session
+
+// Stamp is where and when a native event reached us.
+type Stamp struct {
+	Line int64  // the line of the file, counted from 1
+	Ts   int64  // arrival in epoch milliseconds; 0 if unknown
+	Lane string // the envelope's source
+}
+
+// Decoder turns the native events of one agent run into canonical ones. It holds the state that one run needs (which call ids are open, which usage was seen)
+// and must never fail on input: what it does not understand it counts with Fold.Unknown or Fold.ParseError and goes on.
+type Decoder interface {
+	// Decode reports to the fold what one native event means. The bytes are valid during the call only.
+	Decode(event []byte, at Stamp, to *Fold)
+}
+
+// Dialect is one native format: how to recognise it and how to decode it. The agents bring their own; whoever reads files is handed the list.
+type Dialect struct {
+	// Name is unique, for example "stream-json". It is what agent_start's protocol and EnrichedSession.Dialect say.
+	Name string
+	// Agent is the registered agent that speaks it. A dialect that several speak names the one to assume when nothing else tells.
+	Agent AgentID
+	// Recognise reports whether an event belongs to this dialect. It sees events one at a time until some dialect answers yes, so it must say no to
+	// whatever it is not sure of.
+	Recognise func(event []byte) bool
+	// New returns a decoder for one run.
+	New func() Decoder
+	// Repeats, if set, reports that a line only repeats what a later line carries whole; such lines are dropped from traces and counted.
+	Repeats func(line []byte) bool
+}
+
+// Dialects is an ordered list of dialects; the first that recognises an event wins.
+type Dialects []Dialect
+
+// Of returns the dialect that recognises an event.
+func (d Dialects) Of(event []byte) (Dialect, bool) {
+	for _, dialect := range d {
+		if dialect.Recognise(event) {
+			return dialect, true
+		}
+	}
+	return Dialect{}, false
+}
+
+// Named returns the dialect of a name.
+func (d Dialects) Named(name string) (Dialect, bool) {
+	for _, dialect := range d {
+		if dialect.Name == name {
+			return dialect, true
+		}
+	}
+	return Dialect{}, false
+}

@@ -1,0 +1,238 @@
+package session
+
+import "encoding/json"
+
+// AgentID names an agent of the registry.
+type AgentID string
+
+// Version is the version of the EnrichedSession document. Fields may be added; none is renamed or removed.
+const Version = 1
+
+// Kind is what an EnrichedEvent is about.
+type Kind string
+
+// The kinds of canonical events.
+const (
+	KindMessage      Kind = "message"
+	KindToolCall     Kind = "tool_call"
+	KindToolResult   Kind = "tool_result"
+	KindThinking     Kind = "thinking"
+	KindSystemPrompt Kind = "system_prompt"
+	KindError        Kind = "error"
+	KindCost         Kind = "cost"
+	KindMilestone    Kind = "milestone"
+)
+
+// Where an event's timestamp comes from.
+const (
+	TsNative  = "native"  // the agent's own clock
+	TsArrival = "arrival" // the envelope's ts: when the line reached us
+)
+
+// EnrichedEvent is one canonical event.
+type EnrichedEvent struct {
+	Seq         int         `json:"seq"`
+	Kind        Kind        `json:"kind"`
+	TimestampMs int64       `json:"timestampMs"`
+	TsSource    string      `json:"tsSource"`
+	ElapsedMs   int64       `json:"elapsedMs"`
+	TurnIndex   int         `json:"turnIndex"`
+	Role        string      `json:"role,omitempty"` // user, assistant, system
+	Text        string      `json:"text,omitempty"`
+	Label       string      `json:"label,omitempty"` // what a system prompt or a special message is: init, reminder, compaction, final
+	Tool        *ToolCall   `json:"tool,omitempty"`
+	Result      *ToolResult `json:"result,omitempty"`
+	Usage       *TokenUsage `json:"usage,omitempty"`
+	Milestone   *Milestone  `json:"milestone,omitempty"`
+	Error       *ErrorInfo  `json:"error,omitempty"`
+	// Parent is the call id of the tool call that started the sub-agent this event belongs to.
+	Parent string `json:"parent,omitempty"`
+	// Lane is the source of the envelope the event came in.
+	Lane string `json:"lane,omitempty"`
+	// MessageID is the model's own id of the message, where the stream has one.
+	MessageID string `json:"messageId,omitempty"`
+	RawLine   int64  `json:"rawLine"`
+}
+
+// ToolCall is one use of a tool.
+type ToolCall struct {
+	CallID     string          `json:"callId"`
+	NativeName string          `json:"nativeName"`
+	Canonical  string          `json:"canonical"`         // read, write, edit, search, list, bash, web, task, plan, other
+	Derived    string          `json:"derived,omitempty"` // read, search, list, test, build: what a shell command really was
+	Args       json.RawMessage `json:"args"`
+	Paths      []string        `json:"paths,omitempty"`
+	Command    string          `json:"command,omitempty"`
+}
+
+// Effective is what the call counts as when agents are compared: what it was derived to be, else its canonical name.
+func (c *ToolCall) Effective() string {
+	if c.Derived != "" {
+		return c.Derived
+	}
+	return c.Canonical
+}
+
+// ToolResult is what came back from a tool.
+type ToolResult struct {
+	CallID   string `json:"callId"`
+	IsError  bool   `json:"isError"`
+	ExitCode *int   `json:"exitCode,omitempty"`
+	Bytes    int    `json:"bytes"`
+	Preview  string `json:"preview,omitempty"`
+	// Content is the whole result as text; it is not part of the stored document, which keeps the preview.
+	Content string `json:"-"`
+}
+
+// ErrorKind tells apart what went wrong.
+type ErrorKind string
+
+// The kinds of error events.
+const (
+	ErrorRetry           ErrorKind = "retry"            // a model call failed and is tried again
+	ErrorRateLimit       ErrorKind = "rate_limit"       // 429, given up
+	ErrorOverloaded      ErrorKind = "overloaded"       // 529 and other 5xx, given up
+	ErrorAuth            ErrorKind = "auth"             // bad or missing credentials
+	ErrorRefusal         ErrorKind = "refusal"          // the model declined
+	ErrorContextOverflow ErrorKind = "context_overflow" // the conversation no longer fits
+	ErrorMaxTurns        ErrorKind = "max_turns"
+	ErrorBudget          ErrorKind = "budget"
+	ErrorAborted         ErrorKind = "aborted"
+	ErrorAPI             ErrorKind = "api"     // any other failure of the model's service
+	ErrorWarning         ErrorKind = "warning" // said by the agent, and it went on
+	ErrorOther           ErrorKind = "other"
+)
+
+// ErrorInfo is what an error event says.
+type ErrorInfo struct {
+	Kind    ErrorKind `json:"kind"`
+	Status  int       `json:"status,omitempty"` // the HTTP status, where there was one
+	Attempt int       `json:"attempt,omitempty"`
+	Message string    `json:"message,omitempty"`
+}
+
+// TokenUsage is what a run consumed. InputTokens are the uncached ones.
+type TokenUsage struct {
+	InputTokens      int64    `json:"inputTokens"`
+	OutputTokens     int64    `json:"outputTokens"`
+	CacheReadTokens  int64    `json:"cacheReadTokens"`
+	CacheWriteTokens int64    `json:"cacheWriteTokens"`
+	TotalTokens      int64    `json:"totalTokens"`
+	CostUSD          *float64 `json:"costUsd"` // nil is unknown, which is not zero
+	CostSource       string   `json:"costSource"`
+}
+
+// Where a cost comes from.
+const (
+	CostReported = "reported" // the agent's own figure
+	CostComputed = "computed" // tokens times the price table
+	CostUnknown  = "unknown"
+)
+
+// Milestone marks the first time something happened.
+type Milestone struct {
+	Kind        string `json:"kind"`
+	TimestampMs int64  `json:"timestampMs"`
+	TurnIndex   int    `json:"turnIndex"`
+	ElapsedMs   int64  `json:"elapsedMs"`
+}
+
+// The nine milestones.
+const (
+	FirstFileRead      = "first_file_read"
+	FirstFileEdit      = "first_file_edit"
+	FirstTestRun       = "first_test_run"
+	FirstBashCommand   = "first_bash_command"
+	FirstSearch        = "first_search"
+	FirstErrorRecovery = "first_error_recovery"
+	TaskCompletion     = "task_completion"
+	VerificationPass   = "verification_pass"
+	VerificationFail   = "verification_fail"
+)
+
+// SystemPromptInjection is one piece of text that reached the model beside the conversation.
+type SystemPromptInjection struct {
+	Source    string `json:"source"`
+	Content   string `json:"content"`
+	Label     string `json:"label"`
+	TurnIndex int    `json:"turnIndex"`
+}
+
+// Message is one thing said.
+type Message struct {
+	Role        string `json:"role"`
+	Text        string `json:"text"`
+	TimestampMs int64  `json:"timestampMs"`
+	TurnIndex   int    `json:"turnIndex"`
+}
+
+// DiffStat is the size of a change.
+type DiffStat struct {
+	Files      int `json:"files"`
+	Insertions int `json:"insertions"`
+	Deletions  int `json:"deletions"`
+}
+
+// VerifyResult is the outcome of the harness's own check, never the agent's claim.
+type VerifyResult struct {
+	Passed   bool  `json:"passed"`
+	ExitCode int   `json:"exitCode"`
+	EndMs    int64 `json:"endMs"`
+}
+
+// IntegrityFlag marks something suspicious in a run.
+type IntegrityFlag struct {
+	Kind     string `json:"kind"`
+	Evidence string `json:"evidence"`
+}
+
+// Outcome is how the agent itself ended, read from its final event.
+type Outcome string
+
+// The outcomes of a run. An empty outcome means that no final event was seen.
+const (
+	OutcomeSuccess   Outcome = "success"
+	OutcomeError     Outcome = "error"
+	OutcomeMaxTurns  Outcome = "max_turns"
+	OutcomeBudget    Outcome = "budget"
+	OutcomeAborted   Outcome = "aborted"
+	OutcomeNoResult  Outcome = "no_result"
+	OutcomeTimeout   Outcome = "timeout"
+	OutcomeOutput    Outcome = "output_limit"
+	OutcomeAuth      Outcome = "auth"
+	OutcomeCancelled Outcome = "interrupted"
+)
+
+// EnrichedSession is the complete enriched transcript of one agent's run.
+type EnrichedSession struct {
+	Version       int                     `json:"version"`
+	SessionID     string                  `json:"sessionId"`
+	RunID         string                  `json:"runId"`
+	TaskID        string                  `json:"taskId"`
+	Agent         AgentID                 `json:"agent"`
+	AgentVersion  string                  `json:"agentVersion,omitempty"`
+	Dialect       string                  `json:"dialect,omitempty"`
+	Model         string                  `json:"model,omitempty"`
+	Cwd           string                  `json:"cwd,omitempty"`
+	RunIndex      int                     `json:"runIndex"`
+	Messages      []Message               `json:"messages"`
+	Milestones    []Milestone             `json:"milestones"`
+	SystemPrompts []SystemPromptInjection `json:"systemPrompts"`
+	Usage         TokenUsage              `json:"usage"`
+	ModelUsage    map[string]TokenUsage   `json:"modelUsage,omitempty"`
+	Events        []EnrichedEvent         `json:"events"`
+	StartMs       int64                   `json:"startMs"`
+	WallClockMs   int64                   `json:"wallClockMs"`
+	Turns         int                     `json:"turns"`
+	Outcome       Outcome                 `json:"outcome"`
+	FinalText     string                  `json:"finalText,omitempty"`
+	ExitCode      int                     `json:"exitCode"`
+	TaskResolved  *bool                   `json:"taskResolved"`
+	Diff          DiffStat                `json:"diff"`
+	Verify        *VerifyResult           `json:"verify,omitempty"`
+	ParseErrors   int                     `json:"parseErrors"`
+	Unknown       int                     `json:"unknownEvents"`
+	Skipped       int                     `json:"skippedLines"`
+	Dropped       int                     `json:"droppedDeltas"`
+	Integrity     []IntegrityFlag         `json:"integrity"`
+}

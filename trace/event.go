@@ -1,0 +1,81 @@
+package trace
+
+// Orchestrator is the source of events that the harness itself produces.
+const Orchestrator = "orchestrator"
+
+// The types of the orchestrator's events.
+const (
+	TypeMeta              = "meta"
+	TypeSessionStart      = "session_start"
+	TypeAgentStart        = "agent_start"
+	TypeAgentEnd          = "agent_end"
+	TypeSystemPrompt      = "system_prompt"
+	TypePrompt            = "prompt"
+	TypeProtocolViolation = "protocol_violation"
+	TypeLeadTurnLimit     = "lead_turn_limit"
+	TypeAdvisorConsult    = "advisor_consult"
+	TypeMessage           = "message"
+	TypeDelivery          = "delivery"
+	TypeReminder          = "reminder"
+	TypeCancel            = "cancel"
+	TypeTurnStart         = "turn_start"
+	TypeTurnEnd           = "turn_end"
+	TypeRecovered         = "recovered"
+	TypeSummary           = "summary"
+)
+
+// The types of the events that stand for what an agent printed and that was not an event of its own.
+const (
+	TypeRaw     = "raw"     // a line that is no JSON object: {"type":"raw","text":…}
+	TypeStderr  = "stderr"  // a line of standard error: {"type":"stderr","text":…}
+	TypeSkipped = "skipped" // a line too long to keep: {"type":"skipped","bytes":…,"reason":…}
+	TypeDropped = "dropped" // lines that only repeat what follows whole: {"type":"dropped","count":…,"of":…}
+)
+
+// AgentStart opens the lane of one agent: who it is in the session, and what runs it.
+type AgentStart struct {
+	Type     string `json:"type"`
+	Agent    string `json:"agent"`             // the participant's name, which is also its lane
+	Runtime  string `json:"runtime,omitempty"` // the registered agent that runs it
+	Version  string `json:"version,omitempty"`
+	Protocol string `json:"protocol,omitempty"` // the dialect its lane speaks
+	Model    string `json:"model,omitempty"`
+	// KeyVisible says that the agent's process could read the credential it used.
+	KeyVisible bool `json:"keyVisible,omitempty"`
+	// Auth is how the agent was logged in, where there is a choice.
+	Auth string `json:"auth,omitempty"`
+}
+
+// SystemPrompt records text that the harness injected into an agent's system prompt.
+type SystemPrompt struct {
+	Type    string `json:"type"`
+	Agent   string `json:"agent"`
+	Source  string `json:"source"` // profile, session_protocol, advisor, append
+	Label   string `json:"label"`
+	Content string `json:"content"`
+}
+
+// Prompt records what an agent was asked to do.
+type Prompt struct {
+	Type  string `json:"type"`
+	Agent string `json:"agent"`
+	Text  string `json:"text"`
+}
+
+// Summary is the last line of every session.
+type Summary struct {
+	Type    string `json:"type"`
+	Success bool   `json:"success"`
+	Verdict string `json:"verdict,omitempty"`
+	Turns   int    `json:"turns"`
+	Summary string `json:"summary,omitempty"`
+	// Reason tells apart the ways a run can end: success, error, max_turns, budget, timeout, interrupted, no_result, output_limit, auth.
+	Reason  string   `json:"reason,omitempty"`
+	CostUSD *float64 `json:"costUsd,omitempty"`
+}
+
+// Recovered notes that an earlier writer was cut off; the torn line before it stays in the file.
+type Recovered struct {
+	Type      string `json:"type"`
+	TornBytes int64  `json:"tornBytes"`
+}

@@ -1,0 +1,168 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+)
+
+// ErrClosed is returned when an event is emitted after Close.
+var ErrClosed = errors.New("the trace is closed")
+
+// Config says how a Writer writes.
+type Config struct {
+	// Redactor takes secrets out of every line; nil writes lines as they are.
+	Redactor *redact.Redactor
+	// Now returns the time in epoch milliseconds; nil means the system's clock.
+	Now func() int64
+	// OnLine, if set, sees every line after it was written, in order and never two at a time. The envelope's bytes are valid during the call only.
+	OnLine func(Envelope)
+}
+
+// Writer appends events to a trace. It is safe for use from many goroutines: every event becomes one line written in one call, so that a reader sees whole
+// lines, and seq increases strictly without gaps.
+type Writer struct {
+	cfg Config
+
+	mu     sync.Mutex
+	out    io.Writer
+	close  func() error
+	seq    int64
+	line   []byte
+	lanes  map[string]*redact.Lane
+	err    error
+	closed bool
+}
+
+// NewWriter returns a Writer on a stream, counting from 0. Close does not close the stream.
+func NewWriter(out io.Writer, cfg Config) *Writer {
+	if cfg.Now == nil {
+		cfg.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return &Writer{cfg: cfg, out: out, lanes: map[string]*redact.Lane{}}
+}
+
+// Emit appends one event of a source and returns its seq. Bytes that are no JSON object are kept as a raw event. After an error of the underlying file
+// every further call returns that error.
+func (w *Writer) Emit(source string, event []byte) (int64, error) {
+	return w.emit(source, asEvent(event))
+}
+
+// EmitValue appends an event of the harness's own, given as a value that marshals to a JSON object.
+func (w *Writer) EmitValue(source string, value any) (int64, error) {
+	event, err := marshal(value)
+	if err != nil {
+		return 0, fmt.Errorf("encode event of %q: %w", source, err)
+	}
+	return w.emit(source, event)
+}
+
+// marshal is json.Marshal without the escaping of <, > and &, which makes traces hard to read and to search.
+func marshal(value any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+func (w *Writer) emit(source string, event []byte) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	if w.closed {
+		return 0, ErrClosed
+	}
+	if w.cfg.Redactor != nil {
+		event = w.lane(source).Line(event)
+		source = w.cfg.Redactor.String(source)
+	}
+	env := Envelope{Source: source, Seq: w.seq, Ts: w.cfg.Now(), Event: event}
+	w.line = appendEnvelope(w.line[:0], env.Source, env.Seq, env.Ts, env.Event)
+	if _, err := w.out.Write(w.line); err != nil {
+		w.err = fmt.Errorf("write trace: %w", err)
+		return 0, w.err
+	}
+	w.seq++
+	if w.cfg.OnLine != nil {
+		w.cfg.OnLine(env)
+	}
+	if cap(w.line) > 1<<20 {
+		w.line = nil // do not hold on to the memory of one huge event
+	}
+	return env.Seq, nil
+}
+
+// lane keeps the redactor's memory of one source, so that a secret cut over two consecutive deltas is still found.
+func (w *Writer) lane(source string) *redact.Lane {
+	lane := w.lanes[source]
+	if lane == nil {
+		lane = w.cfg.Redactor.Lane()
+		w.lanes[source] = lane
+	}
+	return lane
+}
+
+// Err returns the first error of the underlying file, if there was one.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// NextSeq returns the seq of the next event.
+func (w *Writer) NextSeq() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seq
+}
+
+// Close ends the trace and returns the first error there was. Further calls do nothing.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	if w.close != nil {
+		if err := w.close(); err != nil && w.err == nil {
+			w.err = fmt.Errorf("close trace: %w", err)
+		}
+	}
+	return w.err
+}
+
+// asEvent returns the bytes of a JSON object on one line, wrapping whatever is not one.
+func asEvent(event []byte) []byte {
+	event = bytes.TrimSpace(event)
+	if len(event) == 0 || event[0] != '{' || !json.Valid(event) {
+		return RawEvent(TypeRaw, event)
+	}
+	if bytes.IndexByte(event, '\n') >= 0 || bytes.IndexByte(event, '\r') >= 0 {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, event); err == nil {
+			return compact.Bytes()
+		}
+	}
+	return event
+}
+
+// RawEvent returns the event that stands for text an agent printed and that is no event of its own; kind is TypeRaw or TypeStderr.
+func RawEvent(kind string, text []byte) []byte {
+	event, _ := marshal(struct { // strings always marshal
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{kind, string(text)})
+	return event
+}
