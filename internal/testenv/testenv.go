@@ -1,0 +1,33 @@
+// Package testenv tells a test what the machine offers. A test that needs a tool
+// which is missing is skipped on a developer's machine, with a notice that says
+// what to install, but fails where CI=true, so that a green build never means
+// "nothing was tested".
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Missing ends the test because something it needs is not there: skipped with the
+// given notice, or failed where CI=true.
+func Missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("missing where CI=true: "+format, args...)
+		return
+	}
+	t.Skipf("skipped, missing: "+format, args...)
+}
+
+// NeedTool returns the path of the named program, or ends the test through
+// Missing when it is not in PATH.
+func NeedTool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(t, "the program %s is not in PATH", name)
+	}
+	return path
+}
