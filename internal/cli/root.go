@@ -1,0 +1,158 @@
+// Package cli is where the commands are put together: the tree of commands, the names the binary can be called by, and the way from an error to an exit
+// code. The commands themselves live in the packages below it, one for each tree.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// personalities are the names people know the commands by; the binary called by such a name is that command.
+var personalities = map[string][]string{
+	"fit-harness":   {"harness"},
+	"fit-eval":      {"harness"},
+	"fit-trace":     {"trace"},
+	"fit-benchmark": {"benchmark"},
+	"fit-selfedit":  {"selfedit"},
+	"subq":          {},
+}
+
+// Main runs the command the process was started as and returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, os.Args, console.System(version()))
+}
+
+// Run runs one command line, args[0] being the name of the program, and returns its exit code. An error is printed here and nowhere else.
+func Run(ctx context.Context, args []string, con *console.Console) int {
+	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	prefix, ok := personalities[name]
+	if !ok {
+		name = "fit"
+	}
+	root := newRoot(con)
+	root.SetArgs(append(append([]string{}, prefix...), args[1:]...))
+	root.SetIn(con.Stdin)
+	root.SetOut(con.Stdout)
+	root.SetErr(con.Stderr)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return console.ExitGood
+	}
+	code := exitCode(ctx, err)
+	if message := err.Error(); message != "" {
+		fmt.Fprintf(con.Stderr, "%s: %s\n", name, strings.TrimRight(message, "\n"))
+	}
+	if code == console.ExitUsage && command != nil && !isSafeguard(command) {
+		fmt.Fprintf(con.Stderr, "see: %s --help\n", command.CommandPath())
+	}
+	return code
+}
+
+func exitCode(ctx context.Context, err error) int {
+	var coded *console.Error
+	if !errors.As(err, &coded) && ctx.Err() != nil {
+		return console.ExitInterrupted
+	}
+	return console.Code(err)
+}
+
+// isSafeguard tells the commands whose exit code 2 is a refusal and not a mistake in the call.
+func isSafeguard(command *cobra.Command) bool { return command.Name() == "selfedit" }
+
+func newRoot(con *console.Console) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "fit",
+		Short: "Prove whether a change to an agent made it better",
+		Long: `fit runs agents on tasks, keeps a redacted trace of everything they did, and answers whether a change to an agent made it better.
+
+New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tells what this machine has and lacks.`,
+		Version:       con.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return console.Usagef("unknown command %q%s", args[0], suggestion(command, args[0]))
+			}
+			return command.Help()
+		},
+	}
+	root.SetVersionTemplate("fit {{.Version}}\n")
+	root.AddCommand(commands(con)...)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	makeMistakesUsageErrors(root)
+	return root
+}
+
+// makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in every command of the tree.
+func makeMistakesUsageErrors(command *cobra.Command) {
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, err) })
+	if check := command.Args; check != nil {
+		command.Args = func(command *cobra.Command, args []string) error {
+			if err := check(command, args); err != nil {
+				return console.Exit(console.ExitUsage, err)
+			}
+			return nil
+		}
+	}
+	if command.HasSubCommands() && command.RunE == nil && command.Run == nil {
+		command.RunE = func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return console.Usagef("%s needs a command: %s", command.CommandPath(), strings.Join(names(command), ", "))
+			}
+			return console.Usagef("%s has no command %q%s", command.CommandPath(), args[0], suggestion(command, args[0]))
+		}
+		command.Args = cobra.ArbitraryArgs
+	}
+	for _, child := range command.Commands() {
+		makeMistakesUsageErrors(child)
+	}
+}
+
+func names(command *cobra.Command) []string {
+	var all []string
+	for _, child := range command.Commands() {
+		if !child.Hidden {
+			all = append(all, child.Name())
+		}
+	}
+	return all
+}
+
+func suggestion(command *cobra.Command, typed string) string {
+	command.SuggestionsMinimumDistance = 2
+	if close := command.SuggestionsFor(typed); len(close) > 0 {
+		return fmt.Sprintf("; did you mean %q?", close[0])
+	}
+	return ""
+}
+
+// version is what the build recorded about itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
+			return "devel-" + setting.Value[:12]
+		}
+	}
+	return "devel"
+}

@@ -1,0 +1,140 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// hintWidth is how many UTF-16 units of a hint or preview are shown.
+const hintWidth = 80
+
+// ToolName shortens the name of an MCP tool to the tool itself: mcp__server__method becomes method.
+func ToolName(name string) string {
+	rest, ok := strings.CutPrefix(name, "mcp__")
+	if !ok {
+		return name
+	}
+	if _, method, ok := strings.Cut(rest, "__"); ok && method != "" {
+		return method
+	}
+	return name
+}
+
+// Hint says in a few words what a tool call is about.
+func Hint(tool string, input json.RawMessage) string {
+	if strings.HasPrefix(tool, "mcp__") {
+		return compactJSON(input)
+	}
+	var args map[string]any
+	_ = json.Unmarshal(input, &args) // arguments that are no object have no hint
+	text := func(key string) string {
+		value, _ := args[key].(string)
+		return sanitise(value)
+	}
+	switch tool {
+	case "Bash", "bash", "exec_command", "shell", "command_execution":
+		return text("command")
+	case "Read", "Write":
+		return text("file_path")
+	case "read", "write", "edit":
+		return text("path")
+	case "Edit":
+		if args["replace_all"] == true {
+			return cut(text("file_path")+" (replace_all)", hintWidth)
+		}
+		return text("file_path")
+	case "Glob":
+		return text("pattern")
+	case "Grep":
+		if path := text("path"); path != "" {
+			return truncate(text("pattern") + " in " + path)
+		}
+		return text("pattern")
+	case "WebFetch":
+		return text("url")
+	case "WebSearch", "ToolSearch":
+		return text("query")
+	case "TodoWrite":
+		todos, _ := args["todos"].([]any)
+		return fmt.Sprintf("%d todos", len(todos))
+	case "NotebookEdit":
+		return text("notebook_path")
+	case "Skill":
+		return text("skill")
+	case "Agent", "Task":
+		if prompt := text("prompt"); prompt != "" {
+			return prompt
+		}
+		return text("description")
+	default:
+		return ""
+	}
+}
+
+// Preview shows the first line of a tool's result that is not blank.
+func Preview(content string, isError bool) string {
+	for line := range strings.SplitSeq(content, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			return truncate(Printable(line))
+		}
+	}
+	if isError {
+		return "(no output)"
+	}
+	return "(ok)"
+}
+
+// Printable takes out of untrusted text whatever could move the cursor, change colours or hide text: control characters other than newline and tab, and the
+// invisible characters that reorder text.
+func Printable(text string) string {
+	clean := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
+	}
+	if strings.IndexFunc(text, clean) < 0 {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if clean(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// sanitise makes one short line of a tool argument.
+func sanitise(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	line = strings.NewReplacer("{", "", "}", "", `"`, "").Replace(line)
+	return truncate(strings.Join(strings.Fields(Printable(line)), " "))
+}
+
+func truncate(text string) string {
+	if len(utf16.Encode([]rune(text))) <= hintWidth {
+		return text
+	}
+	return cut(text, hintWidth-3) + "..."
+}
+
+// cut shortens text to a number of UTF-16 units without splitting a character.
+func cut(text string, units int) string {
+	width := 0
+	for i, r := range text {
+		width += utf16.RuneLen(r)
+		if width > units {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+func compactJSON(input json.RawMessage) string {
+	var out bytes.Buffer
+	if len(input) == 0 || json.Compact(&out, input) != nil || out.String() == "null" {
+		return "{}"
+	}
+	return Printable(out.String())
+}
