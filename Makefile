@@ -1,0 +1,57 @@
+# What people run:  make demo · make build · make test
+# Everything the tests need is put into ignored folders of this repository; see scripts/setup.
+
+GO              ?= go
+GOLANGCI        := .tools/bin/golangci-lint
+GOLANGCI_MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
+GOVULN_MODULE   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+# Names under which the binary is known; each is linked once its command exists.
+NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benchmark:benchmark fit-selfedit:selfedit subq:versus
+FUZZTIME        ?= 20s
+TESTFLAGS       ?=
+
+.PHONY: build demo test check lint vet unit fuzz bench vuln setup clean deps
+
+build:
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/fit ./cmd/fit
+	@for pair in $(NAMES); do \
+	  if bin/fit $${pair#*:} --help >/dev/null 2>&1; then ln -sf fit bin/$${pair%%:*}; else rm -f bin/$${pair%%:*}; fi; \
+	done
+
+demo: build
+	bin/fit demo
+
+test: setup vet lint unit
+
+vet:
+	$(GO) vet ./...
+
+lint: $(GOLANGCI)
+	$(GOLANGCI) run ./...
+
+unit: build
+	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
+
+setup: $(GOLANGCI)
+	scripts/setup
+
+$(GOLANGCI): Makefile
+	GOBIN=$(CURDIR)/.tools/bin $(GO) install $(GOLANGCI_MODULE)
+	@touch $@
+
+vuln:
+	$(GO) run $(GOVULN_MODULE) ./...
+
+# Every fuzz target for a while, one after the other.
+fuzz:
+	scripts/fuzz $(FUZZTIME)
+
+bench: bench-start bench-redact bench-spawn
+
+# The committed list of what the binary is made of; a new dependency is a visible change.
+deps:
+	scripts/dependencies > docs/dependencies.txt
+
+clean:
+	rm -rf bin

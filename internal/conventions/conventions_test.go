@@ -1,0 +1,230 @@
+// Package conventions holds the house rules that can be checked: a rule that is only written down is forgotten.
+package conventions
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fit-eval/fit"
+
+// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages belong to their parent's row, and everybody may use
+// the rooms under internal/ that are named in rooms.
+var layers = map[string][]string{
+	"redact":     {},
+	"stats":      {},
+	"price":      {},
+	"sandbox":    {},
+	"selfedit":   {},
+	"task":       {},
+	"trace":      {"redact"},
+	"ledger":     {"redact"},
+	"model":      {"price"},
+	"session":    {"trace", "price"},
+	"agent":      {"session", "sandbox", "trace", "model", "price", "redact"},
+	"query":      {"session", "trace", "price"},
+	"harness":    {"agent", "session", "sandbox", "trace", "price", "redact"},
+	"workspace":  {"task", "sandbox"},
+	"grade":      {"task", "workspace", "sandbox", "redact"},
+	"experiment": {"task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace", "model", "price", "redact", "ledger", "stats"},
+	"report":     {"ledger", "stats", "session", "price"},
+	"cmd":        {"internal/cli"},
+}
+
+// rooms are the small shared packages below internal/, with what they may import of ours.
+var rooms = map[string][]string{
+	"internal/git":         {},
+	"internal/glob":        {},
+	"internal/document":    {},
+	"internal/github":      {},
+	"internal/testenv":     {},
+	"internal/conventions": {},
+	"internal/render":      {"session", "trace"},
+}
+
+type goFile struct {
+	path string // relative to the repository, with slashes
+	ast  *ast.File
+	test bool
+}
+
+func (f goFile) pkg() string { return path.Dir(f.path) }
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// walk visits the repository's own files, leaving out what is generated or fetched.
+func walk(t *testing.T, visit func(rel string)) {
+	t.Helper()
+	root := repository(t)
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			switch entry.Name() {
+			case ".git", ".tools", "node_modules", "bin":
+				return fs.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		visit(filepath.ToSlash(rel))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	var files []goFile
+	fset := token.NewFileSet()
+	walk(t, func(rel string) {
+		if !strings.HasSuffix(rel, ".go") || strings.Contains(rel, "testdata/") {
+			return
+		}
+		parsed, err := parser.ParseFile(fset, filepath.Join(repository(t), rel), nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, goFile{path: rel, ast: parsed, test: strings.HasSuffix(rel, "_test.go")})
+	})
+	return files
+}
+
+// row returns the row of the table that a package belongs to.
+func row(pkg string) string {
+	if strings.HasPrefix(pkg, "internal/cli") {
+		return "internal/cli"
+	}
+	if strings.HasPrefix(pkg, "internal/") {
+		return strings.Join(strings.SplitN(pkg, "/", 3)[:2], "/")
+	}
+	top, _, _ := strings.Cut(pkg, "/")
+	return top
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	for _, file := range goFiles(t) {
+		from := row(file.pkg())
+		if file.test || from == "internal/cli" || from == "test" || from == "examples" {
+			continue // the wiring may import everything, and so may tests
+		}
+		allowed, known := layers[from]
+		if !known {
+			if allowed, known = rooms[from]; !known {
+				t.Errorf("%s: package %s has no row in the table of layers", file.path, from)
+				continue
+			}
+		}
+		for _, spec := range file.ast.Imports {
+			target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
+			if !ours {
+				continue
+			}
+			to := row(target)
+			_, isRoom := rooms[to]
+			if to != from && !slices.Contains(allowed, to) && !(isRoom && to != "internal/testenv") {
+				t.Errorf("%s imports %s, which %s may not (allowed: %s)", file.path, target, from, strings.Join(allowed, ", "))
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasADocComment(t *testing.T) {
+	documented := map[string]bool{}
+	onlyTests := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if _, seen := onlyTests[file.pkg()]; !seen {
+			onlyTests[file.pkg()] = true
+		}
+		onlyTests[file.pkg()] = onlyTests[file.pkg()] && file.test
+		documented[file.pkg()] = documented[file.pkg()] || file.ast.Doc != nil
+	}
+	for pkg, ok := range documented {
+		if !ok && !onlyTests[pkg] {
+			t.Errorf("package %s has no doc comment", pkg)
+		}
+	}
+}
+
+func TestFilesHaveOneSubject(t *testing.T) {
+	for _, file := range goFiles(t) {
+		content, err := os.ReadFile(filepath.Join(repository(t), file.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(content), "\n"); lines > 600 && !file.test {
+			t.Errorf("%s has %d lines; a file has one subject and rarely more than 400 lines", file.path, lines)
+		}
+	}
+}
+
+// TestNothingNeedsTheNeighbours: users have this repository and nothing beside it.
+func TestNothingNeedsTheNeighbours(t *testing.T) {
+	neighbour := ".." + "/shared"
+	walk(t, func(rel string) {
+		content, err := os.ReadFile(filepath.Join(repository(t), rel))
+		if err != nil {
+			return // a file that a test makes and removes meanwhile
+		}
+		if strings.Contains(string(content), neighbour) {
+			t.Errorf("%s refers to %s", rel, neighbour)
+		}
+	})
+}
+
+func TestDependenciesAreTheCommittedOnes(t *testing.T) {
+	root := repository(t)
+	list := exec.Command("scripts/dependencies")
+	list.Dir = root
+	got, err := list.Output()
+	if err != nil {
+		t.Fatalf("list dependencies: %v", err)
+	}
+	want, err := os.ReadFile(filepath.Join(root, "docs/dependencies.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("the binary's dependencies are not those of docs/dependencies.txt; if that is meant: make deps\n--- committed\n%s--- actual\n%s", want, got)
+	}
+}
+
+func TestEveryDirectDependencyEarnsItsLine(t *testing.T) {
+	root := repository(t)
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	architecture, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mod)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], "v") || strings.Contains(line, "// indirect") {
+			continue
+		}
+		if !strings.Contains(string(architecture), fields[0]) {
+			t.Errorf("ARCHITECTURE.md does not say why we depend on %s", fields[0])
+		}
+	}
+}
