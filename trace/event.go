@@ -32,6 +32,16 @@ const (
 	TypeDropped = "dropped" // lines that only repeat what follows whole: {"type":"dropped","count":…,"of":…}
 )
 
+// FormatVersion is the version of the trace format that this package writes; see the promise in the package comment.
+const FormatVersion = 1
+
+// SessionStart is the first line of a session.
+type SessionStart struct {
+	Type   string `json:"type"`
+	Mode   string `json:"mode,omitempty"` // run, supervise, facilitate, discuss, judge
+	Format int    `json:"format,omitempty"`
+}
+
 // AgentStart opens the lane of one agent: who it is in the session, and what runs it.
 type AgentStart struct {
 	Type     string `json:"type"`

@@ -1,0 +1,157 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// RunLane is the lane of the one agent of a run.
+const RunLane = "agent"
+
+// ModeRun is what session_start says of a run.
+const ModeRun = "run"
+
+// RunConfig is one agent with one task.
+type RunConfig struct {
+	Agent agent.Agent
+	// Session configures the agent; Name, Events, Started and OneShot are filled in here.
+	Session agent.Config
+	// Task is the whole prompt.
+	Task string
+	// Injections are recorded in the trace as what was added to the agent's system prompt; Session.SystemPrompt holds their text.
+	Injections []session.SystemPromptInjection
+	// Timeout ends the run; 0 means never.
+	Timeout time.Duration
+	Trace   *trace.Writer
+	// Started, if set, is told what runs, once it runs.
+	Started func(agent.Started)
+}
+
+// RunResult is how a run ended.
+type RunResult struct {
+	agent.Result
+	// Reason is the outcome as the summary tells it: it knows our own reasons for stopping an agent from the agent's.
+	Reason session.Outcome
+}
+
+// errRunTimeout is the cause with which the context of a run ends when its time is up.
+var errRunTimeout = errors.New("the run took too long")
+
+// Run gives one agent one task and writes the trace of it: session_start, agent_start, everything the agent prints, and a summary, which is the last line
+// however the run ends. The error is only for runs that could not start or could not be recorded; how the agent did is in the result.
+func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
+	recorder := &runRecorder{cfg: cfg}
+	recorder.emit(trace.SessionStart{Type: trace.TypeSessionStart, Mode: ModeRun, Format: trace.FormatVersion})
+
+	result, err := recorder.drive(ctx)
+	if err != nil && result.Err == nil {
+		result.Err = err
+	}
+	recorder.started(agent.Started{}) // an agent that never ran still has its line
+	recorder.emit(summaryOf(result))
+	if err != nil {
+		return result, err
+	}
+	return result, recorder.err
+}
+
+// runRecorder keeps the order of the trace: the line that opens the lane comes before the lane's first event.
+type runRecorder struct {
+	cfg    RunConfig
+	opened bool
+	err    error
+}
+
+func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
+	if r.cfg.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.cfg.Timeout, errRunTimeout)
+		defer cancel()
+	}
+	settings := r.cfg.Session
+	settings.Name, settings.OneShot = RunLane, true
+	settings.Started = r.started
+	settings.Events = func(event []byte) {
+		r.started(agent.Started{})
+		if _, err := r.cfg.Trace.Emit(RunLane, event); err != nil && r.err == nil {
+			r.err = err
+		}
+	}
+	id := r.cfg.Agent.Info().ID
+	conversation, err := r.cfg.Agent.Start(ctx, settings)
+	if err != nil {
+		return RunResult{Reason: session.OutcomeError}, fmt.Errorf("start agent %s: %w", id, err)
+	}
+	result, err := conversation.Prompt(ctx, r.cfg.Task)
+	if closeErr := conversation.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("end agent %s: %w", id, closeErr)
+	}
+	return RunResult{Result: result, Reason: reasonOf(ctx, result)}, err
+}
+
+func reasonOf(ctx context.Context, result agent.Result) session.Outcome {
+	switch {
+	case result.Success:
+		return session.OutcomeSuccess
+	case errors.Is(context.Cause(ctx), errRunTimeout):
+		return session.OutcomeTimeout
+	case ctx.Err() != nil:
+		return session.OutcomeCancelled
+	case result.Outcome == "":
+		return session.OutcomeNoResult
+	default:
+		return result.Outcome
+	}
+}
+
+func (r *runRecorder) started(info agent.Started) {
+	if r.opened {
+		return
+	}
+	r.opened = true
+	r.emit(trace.AgentStart{
+		Type: trace.TypeAgentStart, Agent: RunLane, Runtime: string(r.cfg.Agent.Info().ID), Version: info.Version, Protocol: info.Protocol,
+		Model: info.Model, KeyVisible: info.KeyVisible, Auth: info.Auth,
+	})
+	for _, injection := range r.cfg.Injections {
+		r.emit(trace.SystemPrompt{
+			Type: trace.TypeSystemPrompt, Agent: RunLane, Source: injection.Source, Label: injection.Label, Content: injection.Content,
+		})
+	}
+	r.emit(trace.Prompt{Type: trace.TypePrompt, Agent: RunLane, Text: r.cfg.Task})
+	if r.cfg.Started != nil {
+		r.cfg.Started(info)
+	}
+}
+
+func (r *runRecorder) emit(event any) {
+	if _, err := r.cfg.Trace.EmitValue(trace.Orchestrator, event); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// summaryLimit is how many characters of the agent's final text the summary repeats.
+const summaryLimit = 2000
+
+func summaryOf(result RunResult) trace.Summary {
+	verdict, text := "failure", result.Text
+	if result.Success {
+		verdict = "success"
+	}
+	if text == "" && result.Err != nil {
+		text = result.Err.Error()
+	}
+	if runes := []rune(text); len(runes) > summaryLimit {
+		text = string(runes[:summaryLimit]) + "…"
+	}
+	return trace.Summary{
+		Type: trace.TypeSummary, Success: result.Success, Verdict: verdict, Turns: result.Turns, Summary: text,
+		Reason: string(result.Reason), CostUSD: result.Usage.CostUSD,
+	}
+}
