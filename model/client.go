@@ -1,0 +1,360 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/model/wire"
+)
+
+// Config says where a model is and how patient to be with it. Only Protocol is required.
+type Config struct {
+	Protocol Protocol
+	// BaseURL means what it means to the vendor's own SDK: without /v1 for Anthropic (ANTHROPIC_BASE_URL), with /v1 for OpenAI (OPENAI_BASE_URL).
+	// Empty is the vendor's public endpoint.
+	BaseURL string
+	// ModelURL is the neutral way to say it: an endpoint without /v1, possibly with a path, that serves any of the protocols. It wins over BaseURL.
+	ModelURL string
+	// APIKey is sent the way the protocol wants it; empty sends none, which is right for local servers.
+	APIKey string
+	// AuthToken is sent as a bearer token in the Anthropic protocol (ANTHROPIC_AUTH_TOKEN).
+	AuthToken string
+	// Header is added to every request.
+	Header http.Header
+	// HTTPClient defaults to one without an overall time limit.
+	HTTPClient *http.Client
+	// MaxRetries defaults to DefaultMaxRetries; a negative number means none.
+	MaxRetries int
+	// OnRetry, where set, is told before every wait.
+	OnRetry func(RetryInfo)
+	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller is sent EventReset and must forget what it was given.
+	// Without it such a failure is final, though its Error says that it is retryable.
+	RestartStreams bool
+	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the default is DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// Now, Sleep and Random replace the clock and the dice in tests.
+	Now    func() time.Time
+	Sleep  func(context.Context, time.Duration) error
+	Random func() float64
+}
+
+// DefaultIdleTimeout is generous because a reply that is not streamed is silent until it is complete.
+const DefaultIdleTimeout = 10 * time.Minute
+
+// maxReplySize bounds a reply that is not streamed, and error bodies.
+const maxReplySize = 64 << 20
+
+// ConfigFromEnv reads the variables of the vendors' SDKs: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and
+// OPENAI_BASE_URL.
+func ConfigFromEnv(protocol Protocol, getenv func(string) string) Config {
+	cfg := Config{Protocol: protocol}
+	if protocol == Anthropic {
+		cfg.APIKey, cfg.AuthToken, cfg.BaseURL = getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN"), getenv("ANTHROPIC_BASE_URL")
+	} else {
+		cfg.APIKey, cfg.BaseURL = getenv("OPENAI_API_KEY"), getenv("OPENAI_BASE_URL")
+	}
+	return cfg
+}
+
+// protocolCodec is one wire format as the client needs it.
+type protocolCodec interface {
+	// encode renders a request.
+	encode(req Request, stream bool) ([]byte, error)
+	// decode reads a whole reply.
+	decode(body []byte) (Response, error)
+	// accumulator starts reading a streamed reply.
+	accumulator() accumulator
+}
+
+// accumulator puts a streamed reply together.
+type accumulator interface {
+	add(wire.Event) ([]wire.Delta, error)
+	// done says that the reply is complete; mayEnd that it lacks nothing but the closing words, which some servers leave out.
+	done() bool
+	mayEnd() bool
+	response() (Response, error)
+}
+
+type client struct {
+	cfg      Config
+	endpoint string
+	codec    protocolCodec
+	retry    retryPolicy
+}
+
+// New returns a client. It opens no connection.
+func New(cfg Config) (Client, error) {
+	endpoint, err := endpointURL(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{cfg: cfg, endpoint: endpoint}
+	switch cfg.Protocol {
+	case Anthropic:
+		c.codec = anthropicCodec{}
+	case Responses:
+		c.codec = responsesCodec{}
+	case Chat:
+		c.codec = chatCodec{vendor: strings.HasPrefix(endpoint, "https://api.openai.com/")}
+	}
+	c.fillDefaults()
+	return c, nil
+}
+
+func (c *client) fillDefaults() {
+	if c.cfg.HTTPClient == nil {
+		c.cfg.HTTPClient = &http.Client{}
+	}
+	if c.cfg.IdleTimeout <= 0 {
+		c.cfg.IdleTimeout = DefaultIdleTimeout
+	}
+	if c.cfg.Now == nil {
+		c.cfg.Now = time.Now
+	}
+	c.retry = retryPolicy{maxRetries: c.cfg.MaxRetries, onRetry: c.cfg.OnRetry, sleep: c.cfg.Sleep, random: c.cfg.Random}
+	switch {
+	case c.cfg.MaxRetries == 0:
+		c.retry.maxRetries = DefaultMaxRetries
+	case c.cfg.MaxRetries < 0:
+		c.retry.maxRetries = 0
+	}
+	if c.retry.sleep == nil {
+		c.retry.sleep = sleepContext
+	}
+	if c.retry.random == nil {
+		c.retry.random = randomFraction
+	}
+}
+
+// endpointURL works out the address requests are sent to.
+func endpointURL(cfg Config) (string, error) {
+	paths := map[Protocol]string{Anthropic: "/messages", Responses: "/responses", Chat: "/chat/completions"}
+	path, ok := paths[cfg.Protocol]
+	if !ok {
+		return "", fmt.Errorf("unknown model protocol %q: want %q, %q or %q", cfg.Protocol, Anthropic, Responses, Chat)
+	}
+	base, what := cfg.BaseURL, "base URL"
+	switch {
+	case cfg.ModelURL != "":
+		// People paste the OpenAI form too; no path ends in /v1/v1.
+		base, what = strings.TrimSuffix(strings.TrimRight(cfg.ModelURL, "/"), "/v1")+"/v1", "model URL"
+	case cfg.Protocol == Anthropic && base == "":
+		base = "https://api.anthropic.com/v1"
+	case cfg.Protocol == Anthropic:
+		base = strings.TrimRight(base, "/") + "/v1"
+	case base == "":
+		base = "https://api.openai.com/v1"
+	}
+	u, err := url.Parse(strings.TrimRight(base, "/") + path)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", fmt.Errorf("%s %q is no http or https address", what, base)
+	}
+	return u.String(), nil
+}
+
+// Complete implements Client.
+func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error) {
+	body, err := c.codec.encode(req, onEvent != nil)
+	if err != nil {
+		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
+	}
+	var reply Response
+	delivered := false
+	err = c.retry.do(ctx, func(attempt int) error {
+		emit := onEvent
+		if onEvent != nil {
+			if delivered {
+				onEvent(StreamEvent{Type: EventReset})
+				delivered = false
+			}
+			emit = func(e StreamEvent) { delivered = true; onEvent(e) }
+		}
+		var err error
+		reply, err = c.once(ctx, body, emit)
+		reply.Attempts = attempt
+		var failure *Error
+		if delivered && !c.cfg.RestartStreams && errors.As(err, &failure) {
+			return errDelivered{failure}
+		}
+		return err
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if reply.StopReason == StopRefusal {
+		return reply, &Error{Kind: KindRefusal, Message: reply.Text(), RetryAfter: -1, Attempts: reply.Attempts}
+	}
+	return reply, nil
+}
+
+// errSilence is the cause of a request cancelled by the idle timer.
+var errSilence = errors.New("the endpoint fell silent")
+
+// once makes one request.
+func (c *client) once(ctx context.Context, body []byte, emit func(StreamEvent)) (Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := time.AfterFunc(c.cfg.IdleTimeout, func() { cancel(errSilence) })
+	defer idle.Stop()
+
+	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
+	}
+	c.setHeader(httpReq.Header, emit != nil)
+	httpReply, err := c.cfg.HTTPClient.Do(httpReq)
+	if err != nil {
+		return Response{}, networkError(ctx, err)
+	}
+	defer func() { _ = httpReply.Body.Close() }()
+	idle.Reset(c.cfg.IdleTimeout)
+	replyBody := &watchedReader{r: httpReply.Body, progress: func() { idle.Reset(c.cfg.IdleTimeout) }}
+
+	if httpReply.StatusCode != http.StatusOK {
+		data, _ := io.ReadAll(io.LimitReader(replyBody, 1<<20)) // a cut error body still has its status
+		return Response{}, errorFromReply(httpReply.StatusCode, httpReply.Header, data, c.cfg.Now())
+	}
+	if emit != nil && strings.HasPrefix(httpReply.Header.Get("Content-Type"), "text/event-stream") {
+		return c.readStream(ctx, replyBody, emit)
+	}
+	data, err := io.ReadAll(io.LimitReader(replyBody, maxReplySize+1))
+	switch {
+	case err != nil:
+		return Response{}, networkError(ctx, err)
+	case len(data) > maxReplySize:
+		return Response{}, &Error{Kind: KindProtocol, Message: "reply is larger than 64 MiB", RetryAfter: -1}
+	}
+	reply, err := c.codec.decode(data)
+	if err != nil {
+		return Response{}, streamError(err)
+	}
+	if emit != nil {
+		emitWhole(reply, emit)
+	}
+	return reply, nil
+}
+
+func (c *client) setHeader(header http.Header, stream bool) {
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json")
+	header.Set("User-Agent", "fit")
+	if stream {
+		header.Set("Accept", "text/event-stream")
+	}
+	if c.cfg.Protocol == Anthropic {
+		header.Set("anthropic-version", "2023-06-01")
+		if c.cfg.APIKey != "" {
+			header.Set("x-api-key", c.cfg.APIKey)
+		}
+		if c.cfg.AuthToken != "" {
+			header.Set("Authorization", "Bearer "+c.cfg.AuthToken)
+		}
+	} else if c.cfg.APIKey != "" {
+		header.Set("Authorization", "Bearer "+c.cfg.APIKey)
+	}
+	for name, values := range c.cfg.Header {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+}
+
+// readStream reads a streamed reply to its end.
+func (c *client) readStream(ctx context.Context, body io.Reader, emit func(StreamEvent)) (Response, error) {
+	events, acc := wire.NewEventReader(body), c.codec.accumulator()
+	for !acc.done() {
+		event, err := events.Next()
+		switch {
+		case errors.Is(err, io.EOF) && acc.mayEnd():
+			return acc.response()
+		case errors.Is(err, io.EOF):
+			return Response{}, &Error{Kind: KindNetwork, Message: "the stream ended before the reply was complete", Retryable: true, RetryAfter: -1}
+		case errors.Is(err, wire.ErrEventTooLarge):
+			return Response{}, &Error{Kind: KindProtocol, Err: err, RetryAfter: -1}
+		case err != nil:
+			return Response{}, networkError(ctx, err)
+		}
+		deltas, err := acc.add(event)
+		if err != nil {
+			return Response{}, streamError(err)
+		}
+		for _, d := range deltas {
+			emit(StreamEvent{Type: eventTypes[d.Kind], Index: d.Index, Text: d.Text, ID: d.ID, Name: d.Name})
+		}
+	}
+	reply, err := acc.response()
+	if err != nil {
+		return Response{}, streamError(err)
+	}
+	return reply, nil
+}
+
+var eventTypes = map[wire.DeltaKind]EventType{
+	wire.DeltaText: EventText, wire.DeltaThinking: EventThinking, wire.DeltaToolStart: EventToolStart, wire.DeltaToolInput: EventToolInput,
+}
+
+// emitWhole tells the caller of a reply that was asked for as a stream and came in one piece, as some servers do.
+func emitWhole(reply Response, emit func(StreamEvent)) {
+	for i, b := range reply.Blocks {
+		switch {
+		case b.Type == BlockText:
+			emit(StreamEvent{Type: EventText, Index: i, Text: b.Text})
+		case b.Type == BlockThinking && b.Text != "":
+			emit(StreamEvent{Type: EventThinking, Index: i, Text: b.Text})
+		case b.Type == BlockToolCall && b.Call != nil:
+			emit(StreamEvent{Type: EventToolStart, Index: i, ID: b.Call.ID, Name: b.Call.Name})
+			emit(StreamEvent{Type: EventToolInput, Index: i, Text: string(b.Call.Input)})
+		}
+	}
+}
+
+// streamError classifies what went wrong with a reply that had begun well.
+func streamError(err error) error {
+	var api *wire.APIError
+	if errors.As(err, &api) {
+		return classify(0, api)
+	}
+	return &Error{Kind: KindProtocol, Err: err, Retryable: true, RetryAfter: -1}
+}
+
+// networkError wraps a failure of the connection. Whether the caller cancelled is for the retry loop to see.
+func networkError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errSilence) {
+		err = errSilence
+	}
+	return &Error{Kind: KindNetwork, Err: err, Retryable: true, RetryAfter: -1}
+}
+
+// watchedReader reports every read that brought something.
+type watchedReader struct {
+	r        io.Reader
+	progress func()
+}
+
+func (w *watchedReader) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.progress()
+	}
+	return n, err
+}
+
+// toolCall makes a call of the arguments a model wrote, which need not be JSON.
+func toolCall(id, name, arguments string) *ToolCall {
+	call := &ToolCall{ID: id, Name: name, Input: json.RawMessage("{}")}
+	trimmed := strings.TrimSpace(arguments)
+	switch {
+	case trimmed == "":
+	case trimmed[0] == '{' && json.Valid([]byte(trimmed)):
+		call.Input = json.RawMessage(trimmed)
+	default:
+		call.InvalidInput = arguments
+	}
+	return call
+}

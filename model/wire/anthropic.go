@@ -1,0 +1,353 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// AnthropicRequest is the body of POST /v1/messages.
+type AnthropicRequest struct {
+	Model         string             `json:"model"`
+	MaxTokens     int                `json:"max_tokens"`
+	System        AnthropicContent   `json:"system,omitempty"`
+	Messages      []AnthropicTurn    `json:"messages"`
+	Tools         []AnthropicTool    `json:"tools,omitempty"`
+	ToolChoice    json.RawMessage    `json:"tool_choice,omitempty"`
+	Thinking      *AnthropicThinking `json:"thinking,omitempty"`
+	Temperature   *float64           `json:"temperature,omitempty"`
+	StopSequences []string           `json:"stop_sequences,omitempty"`
+	Stream        bool               `json:"stream,omitempty"`
+}
+
+// AnthropicTurn is one message of the conversation.
+type AnthropicTurn struct {
+	Role    string           `json:"role"`
+	Content AnthropicContent `json:"content"`
+}
+
+// AnthropicTool is a tool the client offers.
+type AnthropicTool struct {
+	// Type is empty for the client's own tools and names a version for the vendor's.
+	Type        string          `json:"type,omitempty"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+}
+
+// AnthropicThinking switches extended thinking on ("enabled" with a budget) or off ("disabled").
+type AnthropicThinking struct {
+	Type         string `json:"type"`
+	BudgetTokens int    `json:"budget_tokens,omitempty"`
+}
+
+// AnthropicCacheControl marks the end of a prefix that the server should cache.
+type AnthropicCacheControl struct {
+	Type string `json:"type"`
+}
+
+// AnthropicContent is a list of blocks; on the wire it may also be a plain string.
+type AnthropicContent []AnthropicBlock
+
+// UnmarshalJSON accepts a string, a list of blocks, or null. Any other value is content of a kind that does not concern us and reads as empty.
+func (c *AnthropicContent) UnmarshalJSON(data []byte) error {
+	*c = nil
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return nil
+	}
+	switch data[0] {
+	case '"':
+		var text string
+		if err := json.Unmarshal(data, &text); err != nil {
+			return err
+		}
+		*c = AnthropicContent{{Type: "text", Text: text}}
+	case '[':
+		var blocks []AnthropicBlock
+		if err := json.Unmarshal(data, &blocks); err != nil {
+			return err
+		}
+		*c = blocks
+	}
+	return nil
+}
+
+// AnthropicBlock is one content block; Type says which of the fields count.
+type AnthropicBlock struct {
+	Type string `json:"type"`
+
+	Text string `json:"text"` // text
+
+	Thinking  string `json:"thinking"`  // thinking
+	Signature string `json:"signature"` // thinking
+	Data      string `json:"data"`      // redacted_thinking
+
+	ID    string          `json:"id"`    // tool_use
+	Name  string          `json:"name"`  // tool_use
+	Input json.RawMessage `json:"input"` // tool_use
+
+	ToolUseID string           `json:"tool_use_id"` // tool_result
+	Content   AnthropicContent `json:"content"`     // tool_result
+	IsError   bool             `json:"is_error"`    // tool_result
+
+	CacheControl *AnthropicCacheControl `json:"cache_control"`
+}
+
+// MarshalJSON writes the fields that belong to the block's type, empty or not: the vendors' clients insist on some that are empty.
+func (b AnthropicBlock) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"type": b.Type}
+	switch b.Type {
+	case "text":
+		m["text"] = b.Text
+	case "thinking":
+		m["thinking"], m["signature"] = b.Thinking, b.Signature
+	case "redacted_thinking":
+		m["data"] = b.Data
+	case "tool_use":
+		m["id"], m["name"], m["input"] = b.ID, b.Name, objectOrEmpty(b.Input)
+	case "tool_result":
+		m["tool_use_id"], m["content"] = b.ToolUseID, b.Content
+		if b.Content == nil {
+			m["content"] = AnthropicContent{}
+		}
+		if b.IsError {
+			m["is_error"] = true
+		}
+	}
+	if b.CacheControl != nil {
+		m["cache_control"] = b.CacheControl
+	}
+	return json.Marshal(m)
+}
+
+// objectOrEmpty returns raw, or an empty object where it is no JSON: a tool's input must be an object in this protocol.
+func objectOrEmpty(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || !json.Valid(raw) {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+// AnthropicMessage is a whole reply.
+type AnthropicMessage struct {
+	ID           string           `json:"id"`
+	Type         string           `json:"type"`
+	Role         string           `json:"role"`
+	Model        string           `json:"model"`
+	Content      AnthropicContent `json:"content"`
+	StopReason   *string          `json:"stop_reason"`
+	StopSequence *string          `json:"stop_sequence"`
+	Usage        AnthropicUsage   `json:"usage"`
+}
+
+// AnthropicUsage is the token accounting of a reply. InputTokens does not include the two cache figures.
+type AnthropicUsage struct {
+	InputTokens              int64                   `json:"input_tokens"`
+	CacheCreationInputTokens int64                   `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int64                   `json:"cache_read_input_tokens"`
+	CacheCreation            *AnthropicCacheCreation `json:"cache_creation,omitempty"`
+	OutputTokens             int64                   `json:"output_tokens"`
+	ServiceTier              string                  `json:"service_tier,omitempty"`
+}
+
+// AnthropicCacheCreation splits the written cache tokens by their time to live.
+type AnthropicCacheCreation struct {
+	Ephemeral5m int64 `json:"ephemeral_5m_input_tokens"`
+	Ephemeral1h int64 `json:"ephemeral_1h_input_tokens"`
+}
+
+// AnthropicEvents cuts a whole reply into the events of a stream.
+func AnthropicEvents(m AnthropicMessage) []Event {
+	start := m
+	start.Content, start.StopReason, start.StopSequence = AnthropicContent{}, nil, nil
+	start.Usage.OutputTokens = 1
+	events := []Event{jsonEvent("message_start", false, map[string]any{"type": "message_start", "message": start})}
+	for i, block := range m.Content {
+		events = append(events, anthropicBlockEvents(i, block)...)
+	}
+	return append(events,
+		jsonEvent("message_delta", false, map[string]any{
+			"type":  "message_delta",
+			"delta": map[string]any{"stop_reason": m.StopReason, "stop_sequence": m.StopSequence},
+			"usage": m.Usage,
+		}),
+		jsonEvent("message_stop", false, map[string]any{"type": "message_stop"}))
+}
+
+func anthropicBlockEvents(index int, block AnthropicBlock) []Event {
+	empty := block
+	empty.Text, empty.Thinking, empty.Signature, empty.Input = "", "", "", nil
+	events := []Event{jsonEvent("content_block_start", false, map[string]any{"type": "content_block_start", "index": index, "content_block": empty})}
+	if index == 0 {
+		events = append(events, jsonEvent("ping", false, map[string]any{"type": "ping"}))
+	}
+	delta := func(fields map[string]any) {
+		events = append(events, jsonEvent("content_block_delta", true, map[string]any{"type": "content_block_delta", "index": index, "delta": fields}))
+	}
+	switch block.Type {
+	case "text":
+		for _, piece := range pieces(block.Text, pieceSize) {
+			delta(map[string]any{"type": "text_delta", "text": piece})
+		}
+	case "thinking":
+		for _, piece := range pieces(block.Thinking, pieceSize) {
+			delta(map[string]any{"type": "thinking_delta", "thinking": piece})
+		}
+		delta(map[string]any{"type": "signature_delta", "signature": block.Signature})
+	case "tool_use":
+		// The text goes out as it is, valid or not: a broken input is something models do produce.
+		for _, piece := range pieces(string(block.Input), pieceSize) {
+			delta(map[string]any{"type": "input_json_delta", "partial_json": piece})
+		}
+	}
+	return append(events, jsonEvent("content_block_stop", false, map[string]any{"type": "content_block_stop", "index": index}))
+}
+
+// AnthropicErrorEvent is the event that reports an error inside a stream.
+func AnthropicErrorEvent(e APIError) Event {
+	return Event{Name: "error", Data: AnthropicErrorBody(529, e)}
+}
+
+// anthropicStreamEvent has the fields of all events of a stream.
+type anthropicStreamEvent struct {
+	Type         string            `json:"type"`
+	Index        int               `json:"index"`
+	Message      *AnthropicMessage `json:"message"`
+	ContentBlock *AnthropicBlock   `json:"content_block"`
+	Delta        struct {
+		Type         string  `json:"type"`
+		Text         string  `json:"text"`
+		Thinking     string  `json:"thinking"`
+		Signature    string  `json:"signature"`
+		PartialJSON  string  `json:"partial_json"`
+		StopReason   *string `json:"stop_reason"`
+		StopSequence *string `json:"stop_sequence"`
+	} `json:"delta"`
+	Usage *anthropicUsageUpdate `json:"usage"`
+}
+
+// anthropicUsageUpdate is cumulative usage: what is absent has not changed.
+type anthropicUsageUpdate struct {
+	InputTokens              *int64                  `json:"input_tokens"`
+	CacheCreationInputTokens *int64                  `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     *int64                  `json:"cache_read_input_tokens"`
+	CacheCreation            *AnthropicCacheCreation `json:"cache_creation"`
+	OutputTokens             *int64                  `json:"output_tokens"`
+	ServiceTier              *string                 `json:"service_tier"`
+}
+
+func (u *AnthropicUsage) update(with *anthropicUsageUpdate) {
+	set(&u.InputTokens, with.InputTokens)
+	set(&u.CacheCreationInputTokens, with.CacheCreationInputTokens)
+	set(&u.CacheReadInputTokens, with.CacheReadInputTokens)
+	set(&u.OutputTokens, with.OutputTokens)
+	set(&u.ServiceTier, with.ServiceTier)
+	if with.CacheCreation != nil {
+		u.CacheCreation = with.CacheCreation
+	}
+}
+
+func set[T any](target *T, value *T) {
+	if value != nil {
+		*target = *value
+	}
+}
+
+// AnthropicAccumulator puts a streamed reply together.
+type AnthropicAccumulator struct {
+	// Done is set once the stream said that the reply is complete.
+	Done bool
+
+	head   AnthropicMessage
+	blocks []growingBlock
+}
+
+// growingBlock collects pieces in byte slices, so that a long reply in small pieces costs linear time.
+type growingBlock struct {
+	AnthropicBlock
+	text, thinking, signature, input []byte
+}
+
+// Message returns the reply so far. The input of a tool call is the text as it came, which need not be JSON.
+func (a *AnthropicAccumulator) Message() AnthropicMessage {
+	m := a.head
+	m.Content = make(AnthropicContent, len(a.blocks))
+	for i, b := range a.blocks {
+		block := b.AnthropicBlock
+		block.Text += string(b.text)
+		block.Thinking += string(b.thinking)
+		block.Signature += string(b.signature)
+		if len(b.input) > 0 {
+			block.Input = json.RawMessage(string(b.input))
+		}
+		m.Content[i] = block
+	}
+	return m
+}
+
+// Add takes the next event and returns what it added. An error event comes back as an *APIError.
+func (a *AnthropicAccumulator) Add(event Event) ([]Delta, error) {
+	var e anthropicStreamEvent
+	if err := json.Unmarshal(event.Data, &e); err != nil {
+		return nil, fmt.Errorf("decode stream event: %w", err)
+	}
+	switch e.Type {
+	case "message_start":
+		if e.Message != nil {
+			a.head = *e.Message
+		}
+	case "content_block_start":
+		return a.startBlock(e)
+	case "content_block_delta":
+		return a.addDelta(e)
+	case "message_delta":
+		if e.Delta.StopReason != nil {
+			a.head.StopReason, a.head.StopSequence = e.Delta.StopReason, e.Delta.StopSequence
+		}
+		if e.Usage != nil {
+			a.head.Usage.update(e.Usage)
+		}
+	case "message_stop":
+		a.Done = true
+	case "error":
+		return nil, DecodeError(event.Data)
+	}
+	return nil, nil
+}
+
+func (a *AnthropicAccumulator) startBlock(e anthropicStreamEvent) ([]Delta, error) {
+	if e.ContentBlock == nil || e.Index != len(a.blocks) || e.Index >= maxBlocks {
+		return nil, fmt.Errorf("stream starts content block %d after %d blocks", e.Index, len(a.blocks))
+	}
+	block := *e.ContentBlock
+	a.blocks = append(a.blocks, growingBlock{AnthropicBlock: block})
+	switch {
+	case block.Type == "tool_use":
+		return []Delta{{Kind: DeltaToolStart, Index: e.Index, ID: block.ID, Name: block.Name}}, nil
+	case block.Type == "text" && block.Text != "":
+		return []Delta{{Kind: DeltaText, Index: e.Index, Text: block.Text}}, nil
+	}
+	return nil, nil
+}
+
+func (a *AnthropicAccumulator) addDelta(e anthropicStreamEvent) ([]Delta, error) {
+	if e.Index < 0 || e.Index >= len(a.blocks) {
+		return nil, fmt.Errorf("stream continues content block %d, which was never started", e.Index)
+	}
+	block := &a.blocks[e.Index]
+	switch e.Delta.Type {
+	case "text_delta":
+		block.text = append(block.text, e.Delta.Text...)
+		return []Delta{{Kind: DeltaText, Index: e.Index, Text: e.Delta.Text}}, nil
+	case "thinking_delta":
+		block.thinking = append(block.thinking, e.Delta.Thinking...)
+		return []Delta{{Kind: DeltaThinking, Index: e.Index, Text: e.Delta.Thinking}}, nil
+	case "signature_delta":
+		block.signature = append(block.signature, e.Delta.Signature...)
+	case "input_json_delta":
+		block.input = append(block.input, e.Delta.PartialJSON...)
+		return []Delta{{Kind: DeltaToolInput, Index: e.Index, Text: e.Delta.PartialJSON}}, nil
+	}
+	return nil, nil
+}

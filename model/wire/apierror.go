@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// APIError is an error a model endpoint reported, in an HTTP reply or inside a stream.
+type APIError struct {
+	Type      string
+	Code      string
+	Message   string
+	RequestID string
+}
+
+func (e *APIError) Error() string {
+	label := e.Type
+	if label == "" {
+		label = e.Code
+	}
+	switch {
+	case label == "":
+		return e.Message
+	case e.Message == "":
+		return label
+	default:
+		return label + ": " + e.Message
+	}
+}
+
+// errorDetail is the inner error object of all protocols; a code may be a string, a number or null.
+type errorDetail struct {
+	Type    string `json:"type"`
+	Code    any    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (d errorDetail) apiError() *APIError {
+	e := &APIError{Type: d.Type, Message: d.Message}
+	if code, ok := d.Code.(string); ok {
+		e.Code = code
+	}
+	return e
+}
+
+// DecodeError reads the error in a reply of any of the protocols, and of the many servers that imitate them. A body that holds none becomes the
+// message, shortened.
+func DecodeError(body []byte) *APIError {
+	var outer struct {
+		Message   string          `json:"message"`
+		Detail    json.RawMessage `json:"detail"`
+		Error     json.RawMessage `json:"error"`
+		RequestID string          `json:"request_id"`
+	}
+	if json.Unmarshal(body, &outer) != nil {
+		return &APIError{Message: shorten(string(body))}
+	}
+	e := &APIError{Message: outer.Message}
+	var detail errorDetail
+	var text string
+	switch {
+	case len(outer.Error) > 0 && outer.Error[0] == '{' && json.Unmarshal(outer.Error, &detail) == nil:
+		e = detail.apiError()
+	case json.Unmarshal(outer.Error, &text) == nil, json.Unmarshal(outer.Detail, &text) == nil:
+		e.Message = text
+	}
+	if e.Message == "" && e.Type == "" && e.Code == "" {
+		e.Message = shorten(string(body))
+	}
+	e.RequestID = outer.RequestID
+	return e
+}
+
+// shorten keeps the beginning of a body that is no error object: enough to recognise a proxy's page, short enough for one line.
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
+	const limit = 300
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// AnthropicErrorBody renders an error reply of the Messages protocol. An empty type is filled in from the status.
+func AnthropicErrorBody(status int, e APIError) []byte {
+	if e.Type == "" {
+		e.Type = anthropicErrorTypes[status]
+	}
+	if e.Type == "" {
+		e.Type = "api_error"
+	}
+	return mustMarshal(map[string]any{
+		"type":       "error",
+		"error":      map[string]any{"type": e.Type, "message": e.Message},
+		"request_id": e.RequestID,
+	})
+}
+
+var anthropicErrorTypes = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error", 529: "overloaded_error",
+}
+
+// OpenAIErrorBody renders an error reply of the two OpenAI protocols. Empty type and code are filled in from the status.
+func OpenAIErrorBody(status int, e APIError) []byte {
+	return mustMarshal(map[string]any{"error": openAIErrorObject(status, e)})
+}
+
+func openAIErrorObject(status int, e APIError) map[string]any {
+	if e.Type == "" {
+		switch {
+		case status == 429:
+			e.Type = "rate_limit_exceeded"
+		case status >= 500:
+			e.Type = "server_error"
+		default:
+			e.Type = "invalid_request_error"
+		}
+	}
+	if e.Code == "" {
+		e.Code = openAIErrorCodes[status]
+	}
+	object := map[string]any{"message": e.Message, "type": e.Type, "code": nil, "param": nil}
+	if e.Code != "" {
+		object["code"] = e.Code
+	}
+	return object
+}
+
+var openAIErrorCodes = map[int]string{401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error", 503: "server_is_overloaded"}
+
+// mustMarshal encodes maps of strings and numbers, which cannot fail.
+func mustMarshal(value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return []byte("{}")
+	}
+	return data
+}

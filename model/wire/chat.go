@@ -1,0 +1,305 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ChatRequest is the body of POST /v1/chat/completions.
+type ChatRequest struct {
+	Model    string        `json:"model"`
+	Messages []ChatMessage `json:"messages"`
+	Tools    []ChatTool    `json:"tools,omitempty"`
+	// MaxCompletionTokens is what OpenAI wants; most servers that imitate it know only MaxTokens.
+	MaxCompletionTokens int                `json:"max_completion_tokens,omitempty"`
+	MaxTokens           int                `json:"max_tokens,omitempty"`
+	Temperature         *float64           `json:"temperature,omitempty"`
+	ReasoningEffort     string             `json:"reasoning_effort,omitempty"`
+	Stop                StringList         `json:"stop,omitempty"`
+	Stream              bool               `json:"stream,omitempty"`
+	StreamOptions       *ChatStreamOptions `json:"stream_options,omitempty"`
+}
+
+// StringList is a list of strings that may be written as a single one.
+type StringList []string
+
+// UnmarshalJSON accepts a string, a list of strings, or null.
+func (l *StringList) UnmarshalJSON(data []byte) error {
+	if text, ok := jsonString(data); ok {
+		*l = StringList{text}
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	*l = list
+	return nil
+}
+
+// ChatStreamOptions asks for the usage at the end of a stream.
+type ChatStreamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// ChatMessage is one message of the conversation, or the reply.
+type ChatMessage struct {
+	Role    string        `json:"role"`
+	Content OpenAIContent `json:"content"`
+	// ReasoningContent is how many servers show the model's reasoning; some call it reasoning.
+	ReasoningContent string         `json:"reasoning_content,omitempty"`
+	Reasoning        string         `json:"reasoning,omitempty"`
+	Refusal          string         `json:"refusal,omitempty"`
+	ToolCalls        []ChatToolCall `json:"tool_calls,omitempty"`
+	ToolCallID       string         `json:"tool_call_id,omitempty"`
+}
+
+// MarshalJSON writes the content as a plain string, which every server understands, and as null where there is none.
+func (m ChatMessage) MarshalJSON() ([]byte, error) {
+	type plain ChatMessage
+	var content *string
+	if text := m.Content.Text(); text != "" || len(m.Content) > 0 {
+		content = &text
+	}
+	return json.Marshal(struct {
+		plain
+		Content *string `json:"content"`
+	}{plain(m), content})
+}
+
+// ChatToolCall is a call of a function. In a stream, Index says which call a piece belongs to.
+type ChatToolCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function ChatFunction `json:"function"`
+}
+
+// ChatFunction is the name and the arguments of a call.
+type ChatFunction struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// ChatTool is a function the client offers.
+type ChatTool struct {
+	Type     string           `json:"type"`
+	Function ChatToolFunction `json:"function"`
+}
+
+// ChatToolFunction describes a function.
+type ChatToolFunction struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// ChatCompletion is a whole reply.
+type ChatCompletion struct {
+	ID      string       `json:"id"`
+	Object  string       `json:"object"`
+	Created int64        `json:"created"`
+	Model   string       `json:"model"`
+	Choices []ChatChoice `json:"choices"`
+	Usage   *ChatUsage   `json:"usage,omitempty"`
+}
+
+// ChatChoice is one of the alternatives of a reply; there is only ever one.
+type ChatChoice struct {
+	Index        int         `json:"index"`
+	Message      ChatMessage `json:"message"`
+	FinishReason string      `json:"finish_reason"`
+}
+
+// ChatUsage is the token accounting of a reply. PromptTokens includes the cached ones.
+type ChatUsage struct {
+	PromptTokens            int64                 `json:"prompt_tokens"`
+	CompletionTokens        int64                 `json:"completion_tokens"`
+	TotalTokens             int64                 `json:"total_tokens"`
+	PromptTokensDetails     ResponsesInputDetail  `json:"prompt_tokens_details"`
+	CompletionTokensDetails ResponsesOutputDetail `json:"completion_tokens_details"`
+}
+
+// chatDone is the data of the last event of a stream.
+const chatDone = "[DONE]"
+
+// ChatEvents cuts a whole reply into the events of a stream. The usage is sent where withUsage says that the client asked for it.
+func ChatEvents(c ChatCompletion, withUsage bool) []Event {
+	var events []Event
+	chunk := func(delta bool, choices []any, usage *ChatUsage) {
+		value := map[string]any{"id": c.ID, "object": "chat.completion.chunk", "created": c.Created, "model": c.Model, "choices": choices}
+		if usage != nil {
+			value["usage"] = usage
+		}
+		events = append(events, jsonEvent("", delta, value))
+	}
+	for _, choice := range c.Choices {
+		emit := func(isDelta bool, delta map[string]any, finish any) {
+			chunk(isDelta, []any{map[string]any{"index": choice.Index, "delta": delta, "finish_reason": finish}}, nil)
+		}
+		chatDeltas(choice.Message, func(delta map[string]any) { emit(true, delta, nil) })
+		emit(false, map[string]any{}, choice.FinishReason)
+	}
+	if withUsage {
+		chunk(false, []any{}, c.Usage)
+	}
+	return append(events, Event{Data: []byte(chatDone)})
+}
+
+func chatDeltas(m ChatMessage, emit func(map[string]any)) {
+	emit(map[string]any{"role": "assistant", "content": ""})
+	for _, piece := range pieces(m.ReasoningContent, pieceSize) {
+		emit(map[string]any{"reasoning_content": piece})
+	}
+	for _, piece := range pieces(m.Content.Text(), pieceSize) {
+		emit(map[string]any{"content": piece})
+	}
+	for _, piece := range pieces(m.Refusal, pieceSize) {
+		emit(map[string]any{"refusal": piece})
+	}
+	for i, call := range m.ToolCalls {
+		emit(map[string]any{"tool_calls": []any{ChatToolCall{Index: &i, ID: call.ID, Type: "function", Function: ChatFunction{Name: call.Function.Name}}}})
+		for _, piece := range pieces(call.Function.Arguments, pieceSize) {
+			emit(map[string]any{"tool_calls": []any{ChatToolCall{Index: &i, Function: ChatFunction{Arguments: piece}}}})
+		}
+	}
+}
+
+// ChatErrorEvent is the event that reports an error inside a stream.
+func ChatErrorEvent(e APIError) Event { return Event{Data: OpenAIErrorBody(500, e)} }
+
+type chatChunk struct {
+	ID      string `json:"id"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices []struct {
+		Index        int         `json:"index"`
+		Delta        ChatMessage `json:"delta"`
+		FinishReason string      `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *ChatUsage      `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// ChatAccumulator puts a streamed reply together.
+type ChatAccumulator struct {
+	// Done is set by the closing event.
+	Done bool
+	// Finished is set once the model gave its reason to stop; the usage and the closing event may follow.
+	Finished bool
+
+	head                     ChatCompletion
+	finish                   string
+	text, reasoning, refusal []byte
+	calls                    []growingCall
+}
+
+type growingCall struct {
+	id, name  string
+	arguments []byte
+}
+
+// Completion returns the reply so far.
+func (a *ChatAccumulator) Completion() ChatCompletion {
+	c := a.head
+	message := ChatMessage{Role: "assistant", ReasoningContent: string(a.reasoning), Refusal: string(a.refusal)}
+	if len(a.text) > 0 {
+		message.Content = OpenAIContent{{Type: "text", Text: string(a.text)}}
+	}
+	for _, call := range a.calls {
+		message.ToolCalls = append(message.ToolCalls, ChatToolCall{ID: call.id, Type: "function", Function: ChatFunction{Name: call.name, Arguments: string(call.arguments)}})
+	}
+	c.Object = "chat.completion"
+	c.Choices = []ChatChoice{{Message: message, FinishReason: a.finish}}
+	return c
+}
+
+// Add takes the next event and returns what it added. An error event comes back as an *APIError.
+func (a *ChatAccumulator) Add(event Event) ([]Delta, error) {
+	if string(event.Data) == chatDone {
+		a.Done = true
+		return nil, nil
+	}
+	var chunk chatChunk
+	if err := json.Unmarshal(event.Data, &chunk); err != nil {
+		return nil, fmt.Errorf("decode stream event: %w", err)
+	}
+	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+		return nil, DecodeError(event.Data)
+	}
+	if chunk.ID != "" {
+		a.head.ID, a.head.Created, a.head.Model = chunk.ID, chunk.Created, chunk.Model
+	}
+	if chunk.Usage != nil {
+		a.head.Usage = chunk.Usage
+	}
+	var deltas []Delta
+	for _, choice := range chunk.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		added, err := a.addMessage(choice.Delta)
+		if err != nil {
+			return nil, err
+		}
+		deltas = append(deltas, added...)
+		if choice.FinishReason != "" {
+			a.finish, a.Finished = choice.FinishReason, true
+		}
+	}
+	return deltas, nil
+}
+
+// The blocks of a chat reply have no index of their own; reasoning comes first, then the text, then the calls.
+const (
+	chatReasoningIndex = 0
+	chatTextIndex      = 1
+	chatFirstCallIndex = 2
+)
+
+func (a *ChatAccumulator) addMessage(m ChatMessage) ([]Delta, error) {
+	var deltas []Delta
+	if thought := m.ReasoningContent + m.Reasoning; thought != "" {
+		a.reasoning = append(a.reasoning, thought...)
+		deltas = append(deltas, Delta{Kind: DeltaThinking, Index: chatReasoningIndex, Text: thought})
+	}
+	if text := m.Content.Text(); text != "" {
+		a.text = append(a.text, text...)
+		deltas = append(deltas, Delta{Kind: DeltaText, Index: chatTextIndex, Text: text})
+	}
+	if m.Refusal != "" {
+		a.refusal = append(a.refusal, m.Refusal...)
+		deltas = append(deltas, Delta{Kind: DeltaText, Index: chatTextIndex, Text: m.Refusal})
+	}
+	for _, call := range m.ToolCalls {
+		added, err := a.addCall(call)
+		if err != nil {
+			return nil, err
+		}
+		deltas = append(deltas, added...)
+	}
+	return deltas, nil
+}
+
+func (a *ChatAccumulator) addCall(call ChatToolCall) ([]Delta, error) {
+	// Some servers send whole calls without an index.
+	index := len(a.calls)
+	if call.Index != nil {
+		index = *call.Index
+	} else if call.ID == "" && index > 0 {
+		index--
+	}
+	if index < 0 || index > len(a.calls) || index >= maxBlocks {
+		return nil, fmt.Errorf("stream continues tool call %d after %d calls", index, len(a.calls))
+	}
+	var deltas []Delta
+	if index == len(a.calls) {
+		a.calls = append(a.calls, growingCall{id: call.ID, name: call.Function.Name})
+		deltas = append(deltas, Delta{Kind: DeltaToolStart, Index: chatFirstCallIndex + index, ID: call.ID, Name: call.Function.Name})
+	}
+	if call.Function.Arguments != "" {
+		a.calls[index].arguments = append(a.calls[index].arguments, call.Function.Arguments...)
+		deltas = append(deltas, Delta{Kind: DeltaToolInput, Index: chatFirstCallIndex + index, Text: call.Function.Arguments})
+	}
+	return deltas, nil
+}

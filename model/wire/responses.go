@@ -1,0 +1,436 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// ResponsesRequest is the body of POST /v1/responses.
+type ResponsesRequest struct {
+	Model           string              `json:"model"`
+	Instructions    string              `json:"instructions,omitempty"`
+	Input           ResponsesInput      `json:"input"`
+	Tools           []ResponsesTool     `json:"tools,omitempty"`
+	Reasoning       *ResponsesReasoning `json:"reasoning,omitempty"`
+	Include         []string            `json:"include,omitempty"`
+	MaxOutputTokens int                 `json:"max_output_tokens,omitempty"`
+	Temperature     *float64            `json:"temperature,omitempty"`
+	// Store must be false for a conversation that the client keeps itself.
+	Store  *bool `json:"store,omitempty"`
+	Stream bool  `json:"stream,omitempty"`
+}
+
+// ResponsesReasoning asks for more or less reasoning, and for a summary of it.
+type ResponsesReasoning struct {
+	Effort  string `json:"effort,omitempty"`
+	Summary string `json:"summary,omitempty"`
+}
+
+// ResponsesTool is a tool the client offers: a function, a freeform tool ("custom"), a namespace of tools, or one of the vendor's.
+type ResponsesTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+	Tools       []ResponsesTool `json:"tools,omitempty"`
+}
+
+// ResponsesInput is a list of items; on the wire it may also be a plain string, which is a user message.
+type ResponsesInput []ResponsesItem
+
+// UnmarshalJSON accepts a string or a list of items.
+func (in *ResponsesInput) UnmarshalJSON(data []byte) error {
+	*in = nil
+	if text, ok := jsonString(data); ok {
+		*in = ResponsesInput{{Type: "message", Role: "user", Content: OpenAIContent{{Type: "input_text", Text: text}}}}
+		return nil
+	}
+	var items []ResponsesItem
+	if err := json.Unmarshal(data, &items); err != nil {
+		return err
+	}
+	*in = items
+	return nil
+}
+
+// ResponsesItem is one item of the input or output; Type says which of the fields count.
+type ResponsesItem struct {
+	Type   string `json:"type"`
+	ID     string `json:"id"`
+	Status string `json:"status"`
+
+	Role    string        `json:"role"`    // message; an item with a role and no type is one
+	Content OpenAIContent `json:"content"` // message
+
+	Summary          OpenAIContent `json:"summary"`           // reasoning
+	EncryptedContent string        `json:"encrypted_content"` // reasoning
+
+	CallID    string `json:"call_id"`   // every call and its output
+	Name      string `json:"name"`      // calls
+	Namespace string `json:"namespace"` // calls
+	Arguments string `json:"arguments"` // function_call
+	Input     string `json:"input"`     // custom_tool_call
+
+	Output OpenAIContent `json:"output"` // outputs of calls
+
+	Tools []ResponsesTool `json:"tools"` // additional_tools
+}
+
+// UnmarshalJSON reads the fields one by one, because items of kinds we do not know give the same names to values of other types.
+func (it *ResponsesItem) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	*it = ResponsesItem{}
+	for name, target := range map[string]any{
+		"type": &it.Type, "id": &it.ID, "status": &it.Status, "role": &it.Role, "content": &it.Content, "summary": &it.Summary,
+		"encrypted_content": &it.EncryptedContent, "call_id": &it.CallID, "name": &it.Name, "namespace": &it.Namespace,
+		"arguments": &it.Arguments, "input": &it.Input, "output": &it.Output, "tools": &it.Tools,
+	} {
+		if raw, ok := fields[name]; ok {
+			_ = json.Unmarshal(raw, target) // a field of another type is another kind's
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes the fields that belong to the item's type, empty or not where clients insist on them.
+func (it ResponsesItem) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"type": it.Type}
+	put := func(name, value string) {
+		if value != "" {
+			m[name] = value
+		}
+	}
+	put("id", it.ID)
+	put("status", it.Status)
+	switch it.Type {
+	case "message":
+		m["role"], m["content"] = it.Role, it.Content.orEmpty()
+	case "reasoning":
+		m["summary"] = it.Summary.orEmpty()
+		put("encrypted_content", it.EncryptedContent)
+	case "function_call":
+		m["call_id"], m["name"], m["arguments"] = it.CallID, it.Name, it.Arguments
+		put("namespace", it.Namespace)
+	case "custom_tool_call":
+		m["call_id"], m["name"], m["input"] = it.CallID, it.Name, it.Input
+		put("namespace", it.Namespace)
+	case "function_call_output", "custom_tool_call_output":
+		m["call_id"], m["output"] = it.CallID, it.Output.Text()
+	case "additional_tools":
+		m["tools"] = it.Tools
+	}
+	return json.Marshal(m)
+}
+
+// IsAssistant reports whether the item was produced by the model.
+func (it ResponsesItem) IsAssistant() bool {
+	return it.Role == "assistant" || it.Type == "reasoning" || strings.HasSuffix(it.Type, "_call")
+}
+
+// OpenAIContent is a list of parts; on the wire it may also be a plain string.
+type OpenAIContent []OpenAIPart
+
+// OpenAIPart is a part of a message's content. Parts that hold no text (images, files) have only a type.
+type OpenAIPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+	// Refusal is what the model said in declining; its type is "refusal".
+	Refusal string `json:"refusal,omitempty"`
+}
+
+// MarshalJSON adds what a finished text must carry.
+func (p OpenAIPart) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"type": p.Type, "text": p.Text}
+	switch p.Type {
+	case "output_text":
+		m["annotations"] = []any{}
+	case "refusal":
+		delete(m, "text")
+		m["refusal"] = p.Refusal
+	}
+	return json.Marshal(m)
+}
+
+// UnmarshalJSON accepts a string, a list of parts, or null; any other value is kept as its JSON text, which is what a model would be shown.
+func (c *OpenAIContent) UnmarshalJSON(data []byte) error {
+	*c = nil
+	data = bytes.TrimSpace(data)
+	if text, ok := jsonString(data); ok {
+		*c = OpenAIContent{{Type: "text", Text: text}}
+		return nil
+	}
+	if len(data) == 0 || string(data) == "null" {
+		return nil
+	}
+	var parts []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	}
+	if json.Unmarshal(data, &parts) != nil {
+		*c = OpenAIContent{{Type: "text", Text: string(data)}}
+		return nil
+	}
+	for _, p := range parts {
+		*c = append(*c, OpenAIPart(p))
+	}
+	return nil
+}
+
+func (c OpenAIContent) orEmpty() OpenAIContent {
+	if c == nil {
+		return OpenAIContent{}
+	}
+	return c
+}
+
+// Text joins the parts that hold text.
+func (c OpenAIContent) Text() string {
+	var texts []string
+	for _, p := range c {
+		if p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+func jsonString(data []byte) (string, bool) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '"' {
+		return "", false
+	}
+	var text string
+	err := json.Unmarshal(data, &text)
+	return text, err == nil
+}
+
+// Response is a whole reply of the Responses protocol.
+type Response struct {
+	ID                string               `json:"id"`
+	Object            string               `json:"object"`
+	CreatedAt         int64                `json:"created_at"`
+	Status            string               `json:"status"`
+	Model             string               `json:"model"`
+	Output            []ResponsesItem      `json:"output"`
+	Error             *ResponsesError      `json:"error"`
+	IncompleteDetails *ResponsesIncomplete `json:"incomplete_details"`
+	ParallelToolCalls bool                 `json:"parallel_tool_calls"`
+	ToolChoice        any                  `json:"tool_choice,omitempty"`
+	Tools             []ResponsesTool      `json:"tools"`
+	Usage             *ResponsesUsage      `json:"usage"`
+}
+
+// ResponsesError is why a reply failed.
+type ResponsesError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// ResponsesIncomplete is why a reply ended early: "max_output_tokens" or "content_filter".
+type ResponsesIncomplete struct {
+	Reason string `json:"reason"`
+}
+
+// ResponsesUsage is the token accounting of a reply. InputTokens includes the cached ones.
+type ResponsesUsage struct {
+	InputTokens         int64                 `json:"input_tokens"`
+	InputTokensDetails  ResponsesInputDetail  `json:"input_tokens_details"`
+	OutputTokens        int64                 `json:"output_tokens"`
+	OutputTokensDetails ResponsesOutputDetail `json:"output_tokens_details"`
+	TotalTokens         int64                 `json:"total_tokens"`
+}
+
+// ResponsesInputDetail splits the input tokens.
+type ResponsesInputDetail struct {
+	CachedTokens     int64 `json:"cached_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+}
+
+// ResponsesOutputDetail splits the output tokens.
+type ResponsesOutputDetail struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// responsesStream builds the numbered events of one stream.
+type responsesStream struct{ events []Event }
+
+func (s *responsesStream) emit(name string, delta bool, fields map[string]any) {
+	fields["type"], fields["sequence_number"] = name, len(s.events)
+	s.events = append(s.events, jsonEvent(name, delta, fields))
+}
+
+// ResponsesEvents cuts a whole reply into the events of a stream.
+func ResponsesEvents(r Response) []Event {
+	begun := r
+	begun.Status, begun.Output, begun.Usage, begun.IncompleteDetails = "in_progress", []ResponsesItem{}, nil, nil
+	var s responsesStream
+	s.emit("response.created", false, map[string]any{"response": begun})
+	s.emit("response.in_progress", false, map[string]any{"response": begun})
+	for i, item := range r.Output {
+		s.item(i, item)
+	}
+	s.emit("response."+r.Status, false, map[string]any{"response": r}) // completed, incomplete or failed
+	return s.events
+}
+
+func (s *responsesStream) item(index int, item ResponsesItem) {
+	empty := item
+	empty.Status, empty.Content, empty.Summary, empty.Arguments, empty.Input, empty.EncryptedContent = "in_progress", nil, nil, "", "", ""
+	if item.Type == "reasoning" {
+		empty.Status = ""
+	}
+	s.emit("response.output_item.added", false, map[string]any{"output_index": index, "item": empty})
+	at := func(fields map[string]any) map[string]any {
+		fields["item_id"], fields["output_index"] = item.ID, index
+		return fields
+	}
+	switch item.Type {
+	case "message":
+		for i, part := range item.Content {
+			s.part("content_part", partName(part), "content_index", i, part, at)
+		}
+	case "reasoning":
+		for i, part := range item.Summary {
+			s.part("reasoning_summary_part", "reasoning_summary_text", "summary_index", i, part, at)
+		}
+	case "function_call":
+		s.callInput("response.function_call_arguments", "arguments", item.Arguments, at)
+	case "custom_tool_call":
+		s.callInput("response.custom_tool_call_input", "input", item.Input, at)
+	}
+	s.emit("response.output_item.done", false, map[string]any{"output_index": index, "item": item})
+}
+
+func partName(part OpenAIPart) string {
+	if part.Type == "refusal" {
+		return "refusal"
+	}
+	return "output_text"
+}
+
+func (s *responsesStream) part(part, text, indexName string, index int, value OpenAIPart, at func(map[string]any) map[string]any) {
+	at2 := func(fields map[string]any) map[string]any {
+		fields[indexName] = index
+		return at(fields)
+	}
+	whole, field := value.Text, "text"
+	if value.Type == "refusal" {
+		whole, field = value.Refusal, "refusal"
+	}
+	s.emit("response."+part+".added", false, at2(map[string]any{"part": OpenAIPart{Type: value.Type}}))
+	for _, piece := range pieces(whole, pieceSize) {
+		s.emit("response."+text+".delta", true, at2(map[string]any{"delta": piece}))
+	}
+	s.emit("response."+text+".done", false, at2(map[string]any{field: whole}))
+	s.emit("response."+part+".done", false, at2(map[string]any{"part": value}))
+}
+
+func (s *responsesStream) callInput(name, field, text string, at func(map[string]any) map[string]any) {
+	for _, piece := range pieces(text, pieceSize) {
+		s.emit(name+".delta", true, at(map[string]any{"delta": piece}))
+	}
+	s.emit(name+".done", false, at(map[string]any{field: text}))
+}
+
+// ResponsesErrorEvent is the event that reports an error inside a stream: the reply turns out to have failed.
+func ResponsesErrorEvent(r Response, e APIError) Event {
+	code := e.Code
+	if code == "" {
+		code = e.Type
+	}
+	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{Code: code, Message: e.Message}
+	return jsonEvent("response.failed", false, map[string]any{"type": "response.failed", "sequence_number": 1 << 20, "response": r})
+}
+
+// ResponsesAccumulator puts a streamed reply together. The closing event repeats the whole reply, so the pieces only serve whoever watches; what is kept of
+// them is the finished items, for servers that close with an empty list.
+type ResponsesAccumulator struct {
+	// Response is the reply; it is whole once Done is set.
+	Response Response
+	Done     bool
+
+	items []ResponsesItem
+}
+
+type responsesStreamEvent struct {
+	Type        string         `json:"type"`
+	OutputIndex int            `json:"output_index"`
+	Delta       string         `json:"delta"`
+	Item        *ResponsesItem `json:"item"`
+	Response    *Response      `json:"response"`
+	Code        any            `json:"code"`
+	Message     string         `json:"message"`
+}
+
+// Add takes the next event and returns what it added. An error event or a failed reply comes back as an *APIError.
+func (a *ResponsesAccumulator) Add(event Event) ([]Delta, error) {
+	var e responsesStreamEvent
+	if err := json.Unmarshal(event.Data, &e); err != nil {
+		return nil, fmt.Errorf("decode stream event: %w", err)
+	}
+	delta := Delta{Index: e.OutputIndex, Text: e.Delta}
+	switch e.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		delta.Kind = DeltaText
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		delta.Kind = DeltaThinking
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		delta.Kind = DeltaToolInput
+	case "response.output_item.added":
+		if e.Item == nil || !strings.HasSuffix(e.Item.Type, "_call") {
+			return nil, nil
+		}
+		delta = Delta{Kind: DeltaToolStart, Index: e.OutputIndex, ID: e.Item.CallID, Name: e.Item.Name}
+	case "response.output_item.done":
+		if e.Item != nil && len(a.items) < maxBlocks {
+			a.items = append(a.items, *e.Item)
+		}
+		return nil, nil
+	case "error":
+		if e.Message != "" {
+			return nil, errorDetail{Code: e.Code, Message: e.Message}.apiError()
+		}
+		return nil, DecodeError(event.Data)
+	case "response.completed", "response.incomplete", "response.failed":
+		return nil, a.finish(e.Response)
+	default:
+		return nil, nil
+	}
+	return []Delta{delta}, nil
+}
+
+func (a *ResponsesAccumulator) finish(r *Response) error {
+	if r == nil {
+		return fmt.Errorf("closing stream event holds no response")
+	}
+	if r.Status == "failed" || r.Error != nil {
+		return responseFailure(r)
+	}
+	a.Response, a.Done = *r, true
+	if len(a.Response.Output) == 0 {
+		a.Response.Output = a.items
+	}
+	return nil
+}
+
+func responseFailure(r *Response) *APIError {
+	if r.Error == nil {
+		return &APIError{Message: "the reply failed and the server does not say why"}
+	}
+	return &APIError{Code: r.Error.Code, Message: r.Error.Message}
+}
+
+// Failure returns the error that a whole reply reports, or nil.
+func (r *Response) Failure() error {
+	if r.Status == "failed" || r.Error != nil {
+		return responseFailure(r)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+// Package price turns tokens into dollars, or says that it cannot.
+//
+// A Table is keyed by the exact model id that a service reports, and every line says from which day it holds and where it is from. Nothing is guessed: an
+// id that is not in the table, a date before its first line, or tokens of a sort the line has no price for give an unknown cost (nil), never zero. The only
+// names that stand for another are the table's own documented aliases; no suffix or prefix is ever cut off.
+//
+//	table := price.Default()
+//	cost := table.Cost("claude-sonnet-4-5", time.Now().UnixMilli(), price.Tokens{Input: 1200, Output: 300})
+//
+// The built-in table holds the vendors' list prices for standard processing and contexts of ordinary length. Discounts, batch or priority processing, taxes
+// and surcharges for very long contexts are not in it. A file of the same format (see Load) adds lines or replaces those of a model.
+package price
+
+import (
+	_ "embed" // the built-in table
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Tokens is what a model consumed. The figures do not overlap, except that CacheWriteLong is the part of CacheWrite that is kept for an hour.
+type Tokens struct {
+	Input          int64
+	Output         int64
+	CacheRead      int64
+	CacheWrite     int64
+	CacheWriteLong int64
+}
+
+// Line is the price of one model from one day on, in US dollars per million tokens. A nil price is unknown.
+type Line struct {
+	Model string `json:"model"`
+	// From is the first day, as YYYY-MM-DD in UTC, that the line holds. It holds until the model's next line.
+	From           string   `json:"from"`
+	Input          *float64 `json:"input"`
+	Output         *float64 `json:"output"`
+	CacheRead      *float64 `json:"cache_read,omitempty"`
+	CacheWrite     *float64 `json:"cache_write,omitempty"`
+	CacheWriteLong *float64 `json:"cache_write_1h,omitempty"`
+	// Source says who states this price.
+	Source string `json:"source"`
+
+	fromMs int64
+}
+
+// Table holds the prices of many models. The zero Table knows none.
+type Table struct {
+	lines   map[string][]Line // by model, oldest first
+	aliases map[string]string
+}
+
+// file is the format of a price file.
+type file struct {
+	Prices  []Line            `json:"prices"`
+	Aliases map[string]string `json:"aliases"`
+}
+
+//go:embed prices.json
+var builtin string
+
+// Default returns the built-in table.
+func Default() Table {
+	table, err := Load(strings.NewReader(builtin))
+	if err != nil {
+		panic("built-in price table: " + err.Error()) // a test loads it
+	}
+	return table
+}
+
+// maxFileSize bounds a price file; the built-in one has a hundredth of it.
+const maxFileSize = 4 << 20
+
+// Load reads a price file:
+//
+//	{"prices":  [{"model": "my-model", "from": "2026-01-31", "input": 1.5, "output": 6, "cache_read": 0.15, "source": "contract of January"}],
+//	 "aliases": {"my-model-latest": "my-model"}}
+//
+// Prices are US dollars per million tokens. A field that is unknown to the format is an error, because a misspelt price would pass for an unknown one.
+func Load(r io.Reader) (Table, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
+	if err != nil {
+		return Table{}, fmt.Errorf("read price file: %w", err)
+	}
+	if len(data) > maxFileSize {
+		return Table{}, errors.New("price file is larger than 4 MiB")
+	}
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.DisallowUnknownFields()
+	var f file
+	if err := dec.Decode(&f); err != nil {
+		return Table{}, fmt.Errorf("price file: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Table{}, errors.New("price file: more than one JSON value")
+	}
+	return f.table()
+}
+
+func (f file) table() (Table, error) {
+	table := Table{lines: map[string][]Line{}, aliases: map[string]string{}}
+	for i, line := range f.Prices {
+		from, err := line.check()
+		if err != nil {
+			return Table{}, fmt.Errorf("price file: prices[%d]: %w", i, err)
+		}
+		line.fromMs = from
+		table.lines[line.Model] = append(table.lines[line.Model], line)
+	}
+	for model, lines := range table.lines {
+		slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.From, b.From) })
+		for i := 1; i < len(lines); i++ {
+			if lines[i].From == lines[i-1].From {
+				return Table{}, fmt.Errorf("price file: two prices of %q from %s", model, lines[i].From)
+			}
+		}
+	}
+	for alias, model := range f.Aliases {
+		if alias == "" || model == "" || alias == model {
+			return Table{}, fmt.Errorf("price file: alias %q of %q is empty or its own", alias, model)
+		}
+		table.aliases[alias] = model
+	}
+	return table, nil
+}
+
+func (l Line) check() (fromMs int64, err error) {
+	switch {
+	case l.Model == "":
+		return 0, errors.New("model is missing")
+	case l.Source == "":
+		return 0, fmt.Errorf("%q: source is missing: say where the price is from", l.Model)
+	case l.Input == nil || l.Output == nil:
+		return 0, fmt.Errorf("%q: input and output are required", l.Model)
+	}
+	for name, value := range map[string]*float64{
+		"input": l.Input, "output": l.Output, "cache_read": l.CacheRead, "cache_write": l.CacheWrite, "cache_write_1h": l.CacheWriteLong,
+	} {
+		if value != nil && (*value < 0 || math.IsInf(*value, 0) || math.IsNaN(*value)) {
+			return 0, fmt.Errorf("%q: %s is %v, want 0 or more", l.Model, name, *value)
+		}
+	}
+	day, err := time.Parse(time.DateOnly, l.From)
+	if err != nil {
+		return 0, fmt.Errorf("%q: from is %q, want a day such as 2026-01-31", l.Model, l.From)
+	}
+	return day.UnixMilli(), nil
+}
+
+// With returns the table with the lines and aliases of another put over it: a model that the other one prices is priced by the other one alone, and is
+// no longer an alias.
+func (t Table) With(over Table) Table {
+	merged := Table{lines: map[string][]Line{}, aliases: map[string]string{}}
+	maps.Copy(merged.lines, t.lines)
+	maps.Copy(merged.aliases, t.aliases)
+	for model, lines := range over.lines {
+		merged.lines[model] = lines
+		delete(merged.aliases, model)
+	}
+	maps.Copy(merged.aliases, over.aliases)
+	return merged
+}
+
+// Lookup returns the line that holds for a model at a time in epoch milliseconds.
+func (t Table) Lookup(model string, atMs int64) (Line, bool) {
+	lines, ok := t.lines[model]
+	if !ok {
+		lines = t.lines[t.aliases[model]]
+	}
+	for i := len(lines) - 1; i >= 0; i-- {
+		if lines[i].fromMs <= atMs {
+			return lines[i], true
+		}
+	}
+	return Line{}, false
+}
+
+// Priced reports whether the table has a price for a model at a time, so that a dollar budget can be refused before anything is spent.
+func (t Table) Priced(model string, atMs int64) bool {
+	_, ok := t.Lookup(model, atMs)
+	return ok
+}
+
+// Cost returns the price in US dollars of tokens consumed at a time in epoch milliseconds, or nil where it is unknown.
+func (t Table) Cost(model string, atMs int64, tokens Tokens) *float64 {
+	line, ok := t.Lookup(model, atMs)
+	if !ok {
+		return nil
+	}
+	short := tokens.CacheWrite - tokens.CacheWriteLong
+	var sum float64
+	for _, part := range []struct {
+		tokens int64
+		price  *float64
+	}{
+		{tokens.Input, line.Input},
+		{tokens.Output, line.Output},
+		{tokens.CacheRead, line.CacheRead},
+		{short, line.CacheWrite},
+		{tokens.CacheWriteLong, line.CacheWriteLong},
+	} {
+		switch {
+		case part.tokens == 0:
+		case part.tokens < 0 || part.price == nil:
+			return nil
+		default:
+			sum += float64(part.tokens) * *part.price / 1e6
+		}
+	}
+	return &sum
+}
+
+// Models lists the ids and aliases the table knows, sorted.
+func (t Table) Models() []string {
+	names := slices.Collect(maps.Keys(t.lines))
+	names = slices.AppendSeq(names, maps.Keys(t.aliases))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
