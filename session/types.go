@@ -120,6 +120,8 @@ type TokenUsage struct {
 	TotalTokens      int64    `json:"totalTokens"`
 	CostUSD          *float64 `json:"costUsd"` // nil is unknown, which is not zero
 	CostSource       string   `json:"costSource"`
+	// Partial says that the stream was cut off before it told the final figures; the counts are a lower bound.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Where a cost comes from.

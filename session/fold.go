@@ -1,0 +1,312 @@
+package session
+
+import (
+	"slices"
+	"strings"
+)
+
+// Options says how a Fold builds a session.
+type Options struct {
+	// Prices computes the cost of what an agent does not price itself; nil leaves such costs unknown.
+	Prices Prices
+	// OnEvent, if set, sees every canonical event as it is made. With Flat its strings are valid during the call only.
+	OnEvent func(*EnrichedEvent)
+	// Flat keeps nothing but totals, milestones and the last words, so that a stream of any length is read in flat memory.
+	Flat bool
+	// Workspace is the directory that a read must lie in to count as reading the task's files; empty means the directory that the agent says it works in.
+	Workspace string
+	// VerifyCommand counts as a test run beside the well-known test commands.
+	VerifyCommand string
+	// StartMs is when the process started; 0 means the time of the first event.
+	StartMs int64
+}
+
+// Origin is where a native event comes from, as far as its decoder can tell. Decoders embed the Stamp that they were handed.
+type Origin struct {
+	Stamp
+	NativeMs  int64  // the agent's own time in epoch milliseconds; 0 if the event carries none
+	Parent    string // the call id that started the sub-agent the event belongs to
+	MessageID string // the model's id of the message; events that share one belong to one turn
+}
+
+// Identity is what a stream says about itself. Empty fields leave what is known already.
+type Identity struct {
+	SessionID string
+	Version   string
+	Model     string
+	Cwd       string
+}
+
+// Call is a tool call as a decoder reports it.
+type Call struct {
+	ID   string
+	Name string // the agent's own name of the tool
+	// Canonical overrides what the name would be mapped to, for tools whose name does not tell.
+	Canonical string
+	Args      []byte   // JSON; nil is written as {}
+	Command   string   // the shell command, if it is one; found in Args if empty
+	Paths     []string // the files it is about; found in Args if empty
+}
+
+// Returned is the result of a tool call as a decoder reports it.
+type Returned struct {
+	CallID   string
+	IsError  bool
+	ExitCode *int
+	Content  string
+}
+
+// Final is how the agent says that a prompt ended. A stream of several prompts has several; the last one is the session's.
+type Final struct {
+	Outcome Outcome
+	Text    string // the answer, or what went wrong
+}
+
+// Fold builds a canonical session from what a Decoder reports. Strings handed to it may be views of a buffer that is reused: it copies what it keeps.
+// It is not safe for concurrent use.
+type Fold struct {
+	opts    Options
+	session EnrichedSession
+
+	seq      int
+	lastMs   int64
+	turns    turnCounter
+	calls    map[string]*openCall
+	order    []string // the open calls, oldest first, so that the map stays bounded
+	failures []failure
+	reached  map[string]bool
+	usage    usageBook
+	final    *Final
+	finals   int
+	last     lastWords
+	exit     *int
+	timedOut bool
+	done     bool
+}
+
+// lastWords is the last thing the agent itself said.
+type lastWords struct {
+	text string
+	at   int64
+	turn int
+	set  bool
+}
+
+// NewFold returns an empty Fold.
+func NewFold(opts Options) *Fold {
+	return &Fold{
+		opts: opts,
+		session: EnrichedSession{
+			Version: Version, Messages: []Message{}, Milestones: []Milestone{}, SystemPrompts: []SystemPromptInjection{},
+			Events: []EnrichedEvent{}, Integrity: []IntegrityFlag{}, StartMs: opts.StartMs,
+		},
+		calls:   map[string]*openCall{},
+		reached: map[string]bool{},
+		usage:   newUsageBook(opts.Prices),
+	}
+}
+
+// Identify records what the stream says about itself.
+func (f *Fold) Identify(id Identity) {
+	set := func(field *string, value string) {
+		if value != "" && *field != value {
+			*field = strings.Clone(value)
+		}
+	}
+	set(&f.session.SessionID, id.SessionID)
+	set(&f.session.AgentVersion, id.Version)
+	set(&f.session.Model, id.Model)
+	set(&f.session.Cwd, id.Cwd)
+}
+
+// Identity returns what the stream has said about itself so far.
+func (f *Fold) Identity() Identity {
+	return Identity{SessionID: f.session.SessionID, Version: f.session.AgentVersion, Model: f.session.Model, Cwd: f.session.Cwd}
+}
+
+// Message records something said by "user", "assistant" or "system". The label tells special messages apart: compaction, reminder, interrupted.
+func (f *Fold) Message(o Origin, role, text, label string) {
+	f.turns.saw(role == "assistant", o)
+	event := f.emit(o, EnrichedEvent{Kind: KindMessage, Role: role, Text: text, Label: label})
+	if role == "assistant" && o.Parent == "" {
+		f.last = lastWords{text: strings.Clone(text), at: event.TimestampMs, turn: event.TurnIndex, set: true}
+	}
+	if !f.opts.Flat && o.Parent == "" {
+		f.session.Messages = append(f.session.Messages,
+			Message{Role: role, Text: strings.Clone(text), TimestampMs: event.TimestampMs, TurnIndex: event.TurnIndex})
+	}
+}
+
+// Thinking records the model's reasoning as far as the stream shows it.
+func (f *Fold) Thinking(o Origin, text string) {
+	f.turns.saw(true, o)
+	f.emit(o, EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})
+}
+
+// SystemPrompt records text that reached the model beside the conversation.
+func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
+	event := f.emit(o, EnrichedEvent{Kind: KindSystemPrompt, Role: "system", Text: content, Label: label})
+	if !f.opts.Flat {
+		f.session.SystemPrompts = append(f.session.SystemPrompts,
+			SystemPromptInjection{Source: strings.Clone(source), Content: strings.Clone(content), Label: strings.Clone(label), TurnIndex: event.TurnIndex})
+	}
+}
+
+// Error records that something went wrong, or was tried again.
+func (f *Fold) Error(o Origin, info ErrorInfo) {
+	info.Message = strings.Clone(info.Message)
+	f.emit(o, EnrichedEvent{Kind: KindError, Text: info.Message, Error: &info})
+}
+
+// Turn begins a new turn of the model, for streams that say so themselves. Other streams need not call it: whatever the model does after a result or a user's
+// message, or under another message id, begins a turn by itself.
+func (f *Fold) Turn() { f.turns.begin() }
+
+// Turns is the number of times the model was asked so far, sub-agents not counted.
+func (f *Fold) Turns() int { return f.turns.index }
+
+// Final records the agent's final event of a prompt.
+func (f *Fold) Final(_ Origin, final Final) {
+	final.Text = strings.Clone(final.Text)
+	f.final = &final
+	f.finals++
+	f.turns.afterResult = true
+}
+
+// Finals returns the last final event, nil if there was none, and how many there were.
+func (f *Fold) Finals() (*Final, int) { return f.final, f.finals }
+
+// LastText is the last message of the agent itself.
+func (f *Fold) LastText() string { return f.last.text }
+
+// OpenCalls is the number of tool calls that have no result yet.
+func (f *Fold) OpenCalls() int { return len(f.calls) }
+
+// Unknown counts an event of a type that the decoder does not know.
+func (f *Fold) Unknown() { f.session.Unknown++ }
+
+// ParseError counts an event that is broken.
+func (f *Fold) ParseError() { f.session.ParseErrors++ }
+
+// Skipped counts lines that were too long to be read.
+func (f *Fold) Skipped(n int) { f.session.Skipped += n }
+
+// Dropped counts deltas that were left out because later events repeat them.
+func (f *Fold) Dropped(n int) { f.session.Dropped += n }
+
+// Exited records how the process ended. Sessions read from files, whose process is not known, do without.
+func (f *Fold) Exited(code int, timedOut bool) { f.exit, f.timedOut = &code, timedOut }
+
+// Verified records the harness's own check; the first one decides the milestone.
+func (f *Fold) Verified(result VerifyResult) {
+	f.session.Verify = &result
+	kind := VerificationFail
+	if result.Passed {
+		kind = VerificationPass
+	}
+	if !f.reached[VerificationPass] && !f.reached[VerificationFail] {
+		f.milestone(Origin{NativeMs: result.EndMs}, kind)
+	}
+}
+
+// emit gives an event its place, passes it on and keeps it.
+func (f *Fold) emit(o Origin, event EnrichedEvent) *EnrichedEvent {
+	event.Seq = f.seq
+	f.seq++
+	event.TimestampMs, event.TsSource = f.time(o)
+	event.ElapsedMs = max(0, event.TimestampMs-f.session.StartMs)
+	event.TurnIndex = f.turns.index
+	event.Parent, event.Lane, event.MessageID, event.RawLine = o.Parent, o.Lane, o.MessageID, o.Line
+	if f.opts.OnEvent != nil {
+		f.opts.OnEvent(&event)
+	}
+	if !f.opts.Flat {
+		f.session.Events = append(f.session.Events, event.clone())
+	}
+	return &event
+}
+
+// time prefers the agent's own clock. An event without any time is taken to have happened when the one before it did.
+func (f *Fold) time(o Origin) (ms int64, source string) {
+	ms, source = o.Ts, TsArrival
+	switch {
+	case o.NativeMs > 0:
+		ms, source = o.NativeMs, TsNative
+	case ms == 0:
+		ms = f.lastMs
+	}
+	if f.session.StartMs == 0 {
+		f.session.StartMs = ms
+	}
+	f.lastMs = max(f.lastMs, ms)
+	return ms, source
+}
+
+// clone makes an event's strings its own.
+func (e EnrichedEvent) clone() EnrichedEvent {
+	e.Text, e.Label = strings.Clone(e.Text), strings.Clone(e.Label)
+	e.Parent, e.Lane, e.MessageID = strings.Clone(e.Parent), strings.Clone(e.Lane), strings.Clone(e.MessageID)
+	if e.Tool != nil {
+		e.Tool = e.Tool.clone()
+	}
+	if e.Result != nil {
+		r := *e.Result
+		r.CallID, r.Preview, r.Content = strings.Clone(r.CallID), strings.Clone(r.Preview), strings.Clone(r.Content)
+		e.Result = &r
+	}
+	return e
+}
+
+func (c *ToolCall) clone() *ToolCall {
+	own := *c
+	own.CallID, own.NativeName = strings.Clone(c.CallID), strings.Clone(c.NativeName)
+	own.Command = strings.Clone(c.Command)
+	own.Args = slices.Clone(c.Args)
+	own.Paths = make([]string, len(c.Paths))
+	for i, path := range c.Paths {
+		own.Paths[i] = strings.Clone(path)
+	}
+	if len(own.Paths) == 0 {
+		own.Paths = nil
+	}
+	return &own
+}
+
+// Session closes the fold and returns what it has built. Further reports are not allowed; further calls return the same session.
+func (f *Fold) Session() *EnrichedSession {
+	if f.done {
+		return &f.session
+	}
+	f.done = true
+	s := &f.session
+	if f.exit != nil {
+		s.ExitCode = *f.exit
+	}
+	f.complete()
+	s.Turns = f.turns.index
+	s.Usage, s.ModelUsage = f.usage.total(), f.usage.models()
+	s.WallClockMs = max(0, f.lastMs-s.StartMs)
+	s.FinalText = f.last.text
+	if f.final != nil {
+		s.Outcome = f.final.Outcome
+		if f.final.Text != "" {
+			s.FinalText = f.final.Text
+		}
+	}
+	if f.timedOut {
+		s.Outcome = OutcomeTimeout
+	}
+	return s
+}
+
+// complete marks the end of the task: the agent's last message, if the run ended well.
+func (f *Fold) complete() {
+	cleanExit := f.exit == nil || *f.exit == 0
+	good := f.final != nil && f.final.Outcome == OutcomeSuccess
+	if f.last.set && good && cleanExit && !f.timedOut {
+		turn := f.turns.index
+		f.turns.index = f.last.turn
+		f.milestone(Origin{NativeMs: f.last.at}, TaskCompletion)
+		f.turns.index = turn
+	}
+}

@@ -1,0 +1,274 @@
+package session
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+// refined is what a shell command turned out to be.
+type refined struct {
+	derived string   // read, search, list, test, build, or nothing
+	head    string   // the first word that does something, to recognise the same command again
+	paths   []string // the files that a reading command reads
+}
+
+var (
+	testCommand  = regexp.MustCompile(`(?:^|[;&|\s(])(go test|npm (?:run )?test|npx (?:jest|vitest)|pnpm (?:run )?test|yarn test|bun test|pytest|python3? -m (?:pytest|unittest)|cargo test|mvn test|gradle test|make (?:test|check)|ctest|rspec)\b`)
+	buildCommand = regexp.MustCompile(`(?:^|[;&|\s(])(go (?:build|vet|install)|tsc|npx tsc|cargo (?:build|check)|npm run build|pnpm (?:run )?build|yarn build|mvn (?:compile|package)|gradle (?:build|assemble)|make(?: all| build)?$|cmake --build)(?:\s|$|[;&|)])`)
+)
+
+// maxShell bounds the work on one command; what matters stands at its beginning.
+const maxShell = 16 << 10
+
+// refineShell finds out what a shell command is for. Agents that read files through the shell would otherwise look as if they never read.
+func refineShell(command string) refined {
+	command = unwrapShell(command)
+	if len(command) > maxShell {
+		command = command[:maxShell]
+	}
+	segments := pipelines(command)
+	r := refined{head: head(segments)}
+	switch {
+	case testCommand.MatchString(command):
+		r.derived = ToolTest
+		return r
+	case buildCommand.MatchString(command):
+		r.derived = ToolBuild
+		return r
+	}
+	for _, segment := range segments {
+		kind, paths := classify(words(segment))
+		switch kind {
+		case neutral:
+		case "":
+			return refined{head: r.head}
+		default:
+			r.derived = stronger(r.derived, kind)
+			r.paths = append(r.paths, paths...)
+		}
+	}
+	return r
+}
+
+// neutral marks a command that neither reads nor changes anything worth counting, such as cd.
+const neutral = "neutral"
+
+// stronger prefers reading over searching over listing.
+func stronger(a, b string) string {
+	for _, kind := range []string{ToolRead, ToolSearch, ToolList} {
+		if a == kind || b == kind {
+			return kind
+		}
+	}
+	return b
+}
+
+func isShell(name string) bool {
+	switch path.Base(name) {
+	case "sh", "bash", "zsh", "dash":
+		return true
+	}
+	return false
+}
+
+// unwrapShell strips "bash -lc '…'" from a command.
+func unwrapShell(command string) string {
+	command = strings.TrimSpace(command)
+	first, rest, ok := strings.Cut(command, " ")
+	if !ok || !isShell(first) {
+		return command
+	}
+	flag, script, ok := strings.Cut(strings.TrimSpace(rest), " ")
+	if !ok || !strings.HasPrefix(flag, "-") || !strings.HasSuffix(flag, "c") {
+		return command
+	}
+	script = strings.TrimSpace(script)
+	if len(script) >= 2 && (script[0] == '\'' || script[0] == '"') && script[len(script)-1] == script[0] {
+		quote := script[:1]
+		script = script[1 : len(script)-1]
+		if quote == "'" {
+			return strings.ReplaceAll(script, `'\''`, "'")
+		}
+		return strings.ReplaceAll(script, `\"`, `"`)
+	}
+	return script
+}
+
+// pipelines splits a command at ;, &&, ||, newlines and |, outside quotes, and returns the first simple command of each pipeline.
+func pipelines(command string) []string {
+	var list []string
+	var quote byte
+	start, piped := 0, false
+	cut := func(end int) {
+		if part := strings.TrimSpace(command[start:end]); part != "" && !piped {
+			list = append(list, part)
+		}
+	}
+	for i := 0; i < len(command); i++ {
+		c := command[i]
+		switch {
+		case quote != 0:
+			if c == '\\' && quote == '"' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '\\':
+			i++
+		case c == ';' || c == '\n':
+			cut(i)
+			start, piped = i+1, false
+		case c == '&' && i > 0 && command[i-1] == '>': // 2>&1
+		case (c == '&' || c == '|') && i+1 < len(command) && command[i+1] == c:
+			cut(i)
+			start, piped = i+2, false
+			i++
+		case c == '|':
+			cut(i)
+			start, piped = i+1, true
+		}
+	}
+	cut(len(command))
+	return list
+}
+
+// words splits a simple command at blanks, outside quotes, and drops the quotes.
+func words(command string) []string {
+	var list []string
+	var word strings.Builder
+	var quote byte
+	started := false
+	flush := func() {
+		if started {
+			list = append(list, word.String())
+		}
+		word.Reset()
+		started = false
+	}
+	for i := 0; i < len(command); i++ {
+		c := command[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, started = c, true
+		case c == ' ' || c == '\t':
+			flush()
+		default:
+			word.WriteByte(c)
+			started = true
+		}
+	}
+	flush()
+	return list
+}
+
+// head is the program of the first command that is not neutral, with its first word where that names a subcommand.
+func head(segments []string) string {
+	for _, segment := range segments {
+		list := commandWords(words(segment))
+		if len(list) == 0 || neutralCommands[path.Base(list[0])] {
+			continue
+		}
+		name := path.Base(list[0])
+		if len(list) > 1 && !strings.HasPrefix(list[1], "-") && subcommands[name] {
+			return name + " " + list[1]
+		}
+		return name
+	}
+	return ""
+}
+
+var (
+	neutralCommands = map[string]bool{"cd": true, "echo": true, "pwd": true, "true": true, ":": true, "set": true, "export": true}
+	subcommands     = map[string]bool{"go": true, "git": true, "npm": true, "npx": true, "cargo": true, "make": true, "python": true, "python3": true, "pnpm": true, "yarn": true}
+)
+
+// commandWords drops variable assignments and wrappers in front of a command.
+func commandWords(list []string) []string {
+	for len(list) > 0 {
+		name, _, assigned := strings.Cut(list[0], "=")
+		if !(assigned && name != "" && !strings.ContainsAny(name, "/-.")) && list[0] != "sudo" && list[0] != "command" && list[0] != "time" {
+			break
+		}
+		list = list[1:]
+	}
+	return list
+}
+
+// classify tells what one simple command is for, and which files it reads.
+func classify(list []string) (kind string, paths []string) {
+	list = commandWords(list)
+	if len(list) == 0 {
+		return neutral, nil
+	}
+	if redirects(list) {
+		return "", nil
+	}
+	name, args := path.Base(list[0]), list[1:]
+	switch name {
+	case "cat", "head", "tail", "less", "nl":
+		return ToolRead, operands(args)
+	case "sed":
+		if len(args) > 0 && args[0] == "-n" {
+			files := operands(args)
+			return ToolRead, files[min(1, len(files)):]
+		}
+	case "rg", "grep", "ag", "egrep", "fgrep":
+		return ToolSearch, nil
+	case "find":
+		for _, arg := range args {
+			if strings.HasPrefix(arg, "-exec") || arg == "-delete" || arg == "-ok" {
+				return "", nil
+			}
+		}
+		return ToolSearch, nil
+	case "git":
+		if len(args) > 0 && args[0] == "grep" {
+			return ToolSearch, nil
+		}
+	case "ls", "tree":
+		return ToolList, nil
+	default:
+		if neutralCommands[name] {
+			return neutral, nil
+		}
+	}
+	return "", nil
+}
+
+// redirects reports whether a command writes to a file.
+func redirects(list []string) bool {
+	for i, word := range list {
+		at := strings.IndexByte(word, '>')
+		if at < 0 {
+			continue
+		}
+		target := strings.TrimLeft(word[at:], ">|")
+		if target == "" && i+1 < len(list) {
+			target = list[i+1]
+		}
+		if target != "/dev/null" && !strings.HasPrefix(target, "&") {
+			return true
+		}
+	}
+	return false
+}
+
+// operands are the arguments that are neither flags, nor numbers that belong to flags, nor redirections.
+func operands(args []string) []string {
+	var list []string
+	for _, arg := range args {
+		number := strings.Trim(arg, "0123456789+") == ""
+		if strings.HasPrefix(arg, "-") || number || strings.ContainsAny(arg, "<>") {
+			continue
+		}
+		list = append(list, arg)
+	}
+	return list
+}

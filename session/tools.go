@@ -1,0 +1,206 @@
+package session
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/valyala/fastjson"
+)
+
+// The canonical tools.
+const (
+	ToolRead   = "read"
+	ToolWrite  = "write"
+	ToolEdit   = "edit"
+	ToolSearch = "search"
+	ToolList   = "list"
+	ToolBash   = "bash"
+	ToolWeb    = "web"
+	ToolTask   = "task"
+	ToolPlan   = "plan"
+	ToolOther  = "other"
+
+	// ToolTest and ToolBuild are what shell commands are derived to be; no agent has a tool for them.
+	ToolTest  = "test"
+	ToolBuild = "build"
+)
+
+// canonicalTools maps the names of tools in lower case to canonical ones. The agents' names do not collide, so one table serves them all; a decoder whose
+// agent means something else by a name says so in Call.Canonical.
+var canonicalTools = map[string]string{
+	"read": ToolRead, "notebookread": ToolRead, "view": ToolRead, "read_file": ToolRead, "view_image": ToolRead,
+	"write": ToolWrite, "write_file": ToolWrite,
+	"edit": ToolEdit, "multiedit": ToolEdit, "notebookedit": ToolEdit, "apply_patch": ToolEdit, "edit_file": ToolEdit,
+	"grep": ToolSearch, "glob": ToolSearch, "find": ToolSearch, "search": ToolSearch,
+	"ls": ToolList, "list": ToolList, "list_dir": ToolList,
+	"bash": ToolBash, "killshell": ToolBash, "bashoutput": ToolBash, "shell": ToolBash, "exec_command": ToolBash, "write_stdin": ToolBash,
+	"local_shell": ToolBash, "command_execution": ToolBash,
+	"webfetch": ToolWeb, "websearch": ToolWeb, "web_search": ToolWeb, "web_fetch": ToolWeb,
+	"task": ToolTask, "agent": ToolTask,
+	"todowrite": ToolPlan, "exitplanmode": ToolPlan, "todo_list": ToolPlan, "plan": ToolPlan, "update_plan": ToolPlan,
+}
+
+// CanonicalTool maps an agent's name of a tool to the canonical one.
+func CanonicalTool(name string) string {
+	lower := strings.ToLower(name)
+	if canonical, known := canonicalTools[lower]; known {
+		return canonical
+	}
+	switch {
+	case strings.HasPrefix(lower, "mcp__"):
+		return ToolOther
+	case strings.HasPrefix(lower, "web"):
+		return ToolWeb
+	case strings.HasPrefix(lower, "todo"):
+		return ToolPlan
+	}
+	return ToolOther
+}
+
+// previewBytes is how much of a tool's result the stored session keeps.
+const previewBytes = 400
+
+// maxOpenCalls bounds the memory for calls whose result never comes.
+const maxOpenCalls = 4096
+
+// openCall is a call that waits for its result, and what will be asked of it then.
+type openCall struct {
+	canonical string
+	effective string
+	path      string
+	head      string
+	turn      int
+}
+
+// ToolCall records the use of a tool.
+func (f *Fold) ToolCall(o Origin, call Call) {
+	f.turns.saw(true, o)
+	tool := &ToolCall{CallID: call.ID, NativeName: call.Name, Canonical: call.Canonical, Args: call.Args, Paths: call.Paths, Command: call.Command}
+	if tool.Canonical == "" {
+		tool.Canonical = CanonicalTool(call.Name)
+	}
+	if len(tool.Args) == 0 {
+		tool.Args = []byte("{}")
+	} else {
+		describe(tool)
+	}
+	var head string
+	if tool.Canonical == ToolBash && tool.Command != "" {
+		refined := refineShell(tool.Command)
+		tool.Derived, head = refined.derived, refined.head
+		if len(tool.Paths) == 0 {
+			tool.Paths = refined.paths
+		}
+		if f.opts.VerifyCommand != "" && strings.Contains(tool.Command, f.opts.VerifyCommand) {
+			tool.Derived = ToolTest
+		}
+	}
+	event := f.emit(o, EnrichedEvent{Kind: KindToolCall, Role: "assistant", Tool: tool})
+	f.open(tool, head, event.TurnIndex)
+	f.noteCall(o, tool)
+}
+
+// describe finds the command and the files in a call's arguments.
+func describe(tool *ToolCall) {
+	if tool.Command != "" && len(tool.Paths) > 0 {
+		return
+	}
+	parser := argParsers.Get()
+	defer argParsers.Put(parser)
+	args, err := parser.ParseBytes(tool.Args)
+	if err != nil {
+		return
+	}
+	if tool.Canonical == ToolBash && tool.Command == "" {
+		tool.Command = strings.Clone(shellCommand(args))
+	}
+	if len(tool.Paths) == 0 && tool.Canonical != ToolBash {
+		for _, key := range pathKeys {
+			if path := args.GetStringBytes(key); len(path) > 0 {
+				tool.Paths = append(tool.Paths, string(path))
+				break
+			}
+		}
+	}
+}
+
+var (
+	argParsers fastjson.ParserPool
+	pathKeys   = []string{"file_path", "path", "notebook_path", "filePath", "file"}
+)
+
+// shellCommand finds the command in a shell tool's arguments: a string, or an argument vector.
+func shellCommand(args *fastjson.Value) string {
+	for _, key := range []string{"command", "cmd"} {
+		switch value := args.Get(key); {
+		case value == nil:
+		case value.Type() == fastjson.TypeString:
+			return string(value.GetStringBytes())
+		case value.Type() == fastjson.TypeArray:
+			words := make([]string, 0, 4)
+			for _, word := range value.GetArray() {
+				words = append(words, string(word.GetStringBytes()))
+			}
+			if len(words) == 3 && isShell(words[0]) && strings.HasPrefix(words[1], "-") {
+				return words[2]
+			}
+			return strings.Join(words, " ")
+		}
+	}
+	return ""
+}
+
+func (f *Fold) open(tool *ToolCall, head string, turn int) {
+	if tool.CallID == "" {
+		return
+	}
+	call := &openCall{canonical: tool.Canonical, effective: tool.Effective(), head: head, turn: turn}
+	if len(tool.Paths) > 0 {
+		call.path = strings.Clone(tool.Paths[0])
+	}
+	id := strings.Clone(tool.CallID)
+	f.calls[id] = call
+	f.order = append(f.order, id)
+	for len(f.order) > maxOpenCalls {
+		delete(f.calls, f.order[0])
+		f.order = f.order[1:]
+	}
+}
+
+// ToolResult records what came back from a tool.
+func (f *Fold) ToolResult(o Origin, r Returned) {
+	f.turns.saw(false, o)
+	result := &ToolResult{CallID: r.CallID, IsError: r.IsError, ExitCode: r.ExitCode, Bytes: len(r.Content), Preview: preview(r.Content), Content: r.Content}
+	f.emit(o, EnrichedEvent{Kind: KindToolResult, Role: "user", Result: result})
+	call := f.calls[r.CallID]
+	if call == nil {
+		return
+	}
+	delete(f.calls, r.CallID)
+	for len(f.order) > 0 && f.calls[f.order[0]] == nil {
+		f.order = f.order[1:]
+	}
+	failed := r.IsError || (r.ExitCode != nil && *r.ExitCode != 0)
+	f.noteResult(o, call, failed)
+}
+
+// preview cuts a text at a rune's border.
+func preview(text string) string {
+	if len(text) <= previewBytes {
+		return text
+	}
+	end := previewBytes
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end]
+}
+
+// inside reports whether a path lies in a directory. Relative paths do, unless they climb out; without a directory everything does.
+func inside(path, dir string) bool {
+	path = filepath.Clean(path)
+	if !filepath.IsAbs(path) {
+		return path != ".." && !strings.HasPrefix(path, "../")
+	}
+	return dir == "" || path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

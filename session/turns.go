@@ -1,0 +1,40 @@
+package session
+
+import "strings"
+
+// turnCounter decides where the model's turns begin. A turn is one answer of the model with everything it says and calls in it; sub-agents count as part of
+// the turn that called them.
+type turnCounter struct {
+	index       int    // of the current turn; 0 before the model has said anything
+	messageID   string // of the current turn, where the stream has ids
+	afterResult bool   // something came back to the model since it last spoke
+}
+
+func (t *turnCounter) begin() {
+	t.index++
+	t.messageID = ""
+	t.afterResult = false
+}
+
+// saw notes an event of the model (active) or one that comes back to it.
+func (t *turnCounter) saw(active bool, o Origin) {
+	if o.Parent != "" {
+		return
+	}
+	if !active {
+		t.afterResult = true
+		return
+	}
+	switch {
+	case o.MessageID != "" && t.messageID != "":
+		if o.MessageID != t.messageID {
+			t.begin()
+		}
+	case t.index == 0 || t.afterResult:
+		t.begin()
+	}
+	if o.MessageID != "" && t.messageID != o.MessageID {
+		t.messageID = strings.Clone(o.MessageID)
+	}
+	t.afterResult = false
+}

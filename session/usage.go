@@ -1,0 +1,239 @@
+package session
+
+import "strings"
+
+// Prices tells what tokens cost. It is asked with the model's name, the tokens, and the time in epoch milliseconds, and answers false for a model it does not know.
+type Prices func(model string, usage TokenUsage, atMs int64) (usd float64, known bool)
+
+// UsageRule says what the figures of a usage report mean. It differs between agents and between their versions, and a blind sum is wrong for most.
+type UsageRule int
+
+// The rules.
+const (
+	// UsageDelta is what was consumed since the last report: reports are added up.
+	UsageDelta UsageRule = iota
+	// UsagePerMessage is what the message named by Key consumed. Several reports about one message replace each other.
+	UsagePerMessage
+	// UsageCumulative is all that the thread or process named by Key has consumed since it began: only what is new since the last report counts. Figures
+	// that went down mean that the counter began anew.
+	UsageCumulative
+	// UsageProvisional is like UsagePerMessage, but only a first guess: it counts only if no report of the other kinds comes after it.
+	UsageProvisional
+)
+
+// UsageReport is one statement of a stream about tokens.
+type UsageReport struct {
+	Rule    UsageRule
+	Key     string // the message, or the thread
+	Model   string // empty: the session's model
+	Tokens  TokenUsage
+	CostUSD *float64 // as the agent reports it; nil if it does not
+}
+
+// recentMessages bounds the memory of de-duplication: a message is repeated on neighbouring lines, never thousands of messages later.
+const recentMessages = 4096
+
+// usageBook adds up usage reports by their rules.
+type usageBook struct {
+	prices      Prices
+	perModel    map[string]*modelTotal
+	messages    map[string]UsageReport
+	order       []string
+	counters    map[string]UsageReport
+	provisional map[string]UsageReport
+	reports     int
+}
+
+type modelTotal struct {
+	tokens   TokenUsage
+	cost     float64
+	computed bool // some of the cost comes from the price table
+	unpriced bool // some tokens have no price
+}
+
+func newUsageBook(prices Prices) usageBook {
+	return usageBook{prices: prices, perModel: map[string]*modelTotal{}, messages: map[string]UsageReport{}, counters: map[string]UsageReport{},
+		provisional: map[string]UsageReport{}}
+}
+
+// Usage records what a stream says about tokens, and emits a cost event for what is new in it.
+func (f *Fold) Usage(o Origin, report UsageReport) {
+	if report.Model == "" {
+		report.Model = f.session.Model
+	}
+	report.Model, report.Key = strings.Clone(report.Model), strings.Clone(report.Key)
+	atMs, _ := f.time(o)
+	increment, ok := f.usage.add(report, atMs)
+	if ok {
+		f.emit(o, EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &increment})
+	}
+}
+
+// Baseline tells where a cumulative counter stood before the stream began, for a conversation that is resumed.
+func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
+	f.usage.counters[strings.Clone(key)] = UsageReport{Rule: UsageCumulative, Key: key, Tokens: tokens, CostUSD: costUSD}
+}
+
+// TotalUsage is what was consumed so far, provisional figures included.
+func (f *Fold) TotalUsage() TokenUsage { return f.usage.total() }
+
+// UsageReports is how many statements about tokens the stream has made, provisional ones aside.
+func (f *Fold) UsageReports() int { return f.usage.reports }
+
+// add books a report and returns what it adds to the total.
+func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
+	if r.Rule == UsageProvisional {
+		b.guess(r)
+		return TokenUsage{}, false
+	}
+	b.reports++
+	clear(b.provisional)
+	increment, cost := r.Tokens, r.CostUSD
+	switch r.Rule {
+	case UsagePerMessage:
+		before, seen := b.messages[r.Key]
+		if !seen {
+			b.remember(r.Key)
+		} else {
+			increment, cost = since(r, before)
+		}
+		b.messages[r.Key] = r
+	case UsageCumulative:
+		if before, seen := b.counters[r.Key]; seen && !wentDown(r, before) {
+			increment, cost = since(r, before)
+		}
+		b.counters[r.Key] = r
+	case UsageDelta, UsageProvisional:
+	}
+	return b.book(r.Model, increment, cost, atMs)
+}
+
+// guess books a provisional report. Old ones are merged, which bounds the memory for streams that never tell a final figure.
+func (b *usageBook) guess(r UsageReport) {
+	if len(b.provisional) >= recentMessages {
+		merged := UsageReport{}
+		for _, old := range b.provisional {
+			merged.Tokens = plus(merged.Tokens, old.Tokens)
+		}
+		clear(b.provisional)
+		b.provisional["\x00older"] = merged
+	}
+	b.provisional[r.Key] = r
+}
+
+func (b *usageBook) remember(key string) {
+	b.order = append(b.order, key)
+	if len(b.order) > recentMessages {
+		delete(b.messages, b.order[0])
+		b.order = b.order[1:]
+	}
+}
+
+// book adds an increment to its model and prices it.
+func (b *usageBook) book(model string, increment TokenUsage, reported *float64, atMs int64) (TokenUsage, bool) {
+	total := b.perModel[model]
+	if total == nil {
+		total = &modelTotal{}
+		b.perModel[model] = total
+	}
+	increment.TotalTokens = increment.InputTokens + increment.OutputTokens + increment.CacheReadTokens + increment.CacheWriteTokens
+	increment.CostUSD, increment.CostSource = b.price(model, increment, reported, atMs)
+	if increment.TotalTokens == 0 && (increment.CostUSD == nil || *increment.CostUSD == 0) {
+		return increment, false
+	}
+	total.tokens = plus(total.tokens, increment)
+	switch increment.CostSource {
+	case CostUnknown:
+		total.unpriced = true
+	case CostComputed:
+		total.computed = true
+		total.cost += *increment.CostUSD
+	default:
+		total.cost += *increment.CostUSD
+	}
+	return increment, true
+}
+
+// price takes the agent's figure unless it claims that tokens were free: some agents report nothing but zeros.
+func (b *usageBook) price(model string, tokens TokenUsage, reported *float64, atMs int64) (*float64, string) {
+	if reported != nil && (*reported > 0 || tokens.TotalTokens == 0) {
+		return reported, CostReported
+	}
+	if b.prices != nil {
+		if usd, known := b.prices(model, tokens, atMs); known {
+			return &usd, CostComputed
+		}
+	}
+	return nil, CostUnknown
+}
+
+// total sums all models, and what was only provisionally reported.
+func (b *usageBook) total() TokenUsage {
+	var sum modelTotal
+	for _, m := range b.perModel {
+		sum.tokens = plus(sum.tokens, m.tokens)
+		sum.cost += m.cost
+		sum.computed = sum.computed || m.computed
+		sum.unpriced = sum.unpriced || m.unpriced
+	}
+	for _, r := range b.provisional {
+		sum.tokens = plus(sum.tokens, r.Tokens)
+		sum.tokens.Partial = true
+		sum.unpriced = true
+	}
+	return sum.usage()
+}
+
+func (b *usageBook) models() map[string]TokenUsage {
+	if len(b.perModel) == 0 {
+		return nil
+	}
+	models := make(map[string]TokenUsage, len(b.perModel))
+	for name, m := range b.perModel {
+		if usage := m.usage(); usage.TotalTokens > 0 || usage.CostUSD != nil {
+			models[name] = usage
+		}
+	}
+	return models
+}
+
+func (m *modelTotal) usage() TokenUsage {
+	u := m.tokens
+	u.TotalTokens = u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	switch {
+	case m.unpriced || (u.TotalTokens == 0 && m.cost == 0):
+		u.CostUSD, u.CostSource = nil, CostUnknown
+	case m.computed:
+		u.CostUSD, u.CostSource = &m.cost, CostComputed
+	default:
+		u.CostUSD, u.CostSource = &m.cost, CostReported
+	}
+	return u
+}
+
+func plus(a, b TokenUsage) TokenUsage {
+	a.InputTokens += b.InputTokens
+	a.OutputTokens += b.OutputTokens
+	a.CacheReadTokens += b.CacheReadTokens
+	a.CacheWriteTokens += b.CacheWriteTokens
+	return a
+}
+
+func since(now, before UsageReport) (TokenUsage, *float64) {
+	increment := TokenUsage{
+		InputTokens:      now.Tokens.InputTokens - before.Tokens.InputTokens,
+		OutputTokens:     now.Tokens.OutputTokens - before.Tokens.OutputTokens,
+		CacheReadTokens:  now.Tokens.CacheReadTokens - before.Tokens.CacheReadTokens,
+		CacheWriteTokens: now.Tokens.CacheWriteTokens - before.Tokens.CacheWriteTokens,
+	}
+	if now.CostUSD == nil || before.CostUSD == nil {
+		return increment, now.CostUSD
+	}
+	cost := *now.CostUSD - *before.CostUSD
+	return increment, &cost
+}
+
+func wentDown(now, before UsageReport) bool {
+	return now.Tokens.InputTokens < before.Tokens.InputTokens || now.Tokens.OutputTokens < before.Tokens.OutputTokens ||
+		now.Tokens.CacheReadTokens < before.Tokens.CacheReadTokens || now.Tokens.CacheWriteTokens < before.Tokens.CacheWriteTokens
+}
