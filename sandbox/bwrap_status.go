@@ -1,0 +1,85 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+)
+
+// bwrapStatus reads what bubblewrap reports about the sandbox it makes. It is how a
+// sandbox that could not be made is told apart from a program that failed.
+type bwrapStatus struct {
+	done chan struct{}
+	mu   sync.Mutex
+	init int  // process 1 of the sandbox, as we see it
+	ran  bool // the program was started, and has ended
+}
+
+// newBwrapStatus returns the reader and the file to hand to bubblewrap.
+func newBwrapStatus() (*bwrapStatus, *os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &bwrapStatus{done: make(chan struct{})}
+	go s.follow(read)
+	return s, write, nil
+}
+
+func (s *bwrapStatus) follow(read *os.File) {
+	defer close(s.done)
+	defer read.Close() //nolint:errcheck // only read from
+	decoder := json.NewDecoder(read)
+	for {
+		var line struct {
+			ChildPID int  `json:"child-pid"`
+			ExitCode *int `json:"exit-code"`
+		}
+		if err := decoder.Decode(&line); err != nil {
+			return
+		}
+		s.mu.Lock()
+		if line.ChildPID != 0 {
+			s.init = line.ChildPID
+		}
+		s.ran = s.ran || line.ExitCode != nil
+		s.mu.Unlock()
+	}
+}
+
+// program returns the process that bubblewrap runs for us, or 0 as long as there is
+// none: the first child of process 1 of the sandbox.
+func (s *bwrapStatus) program() int {
+	s.mu.Lock()
+	first := s.init
+	s.mu.Unlock()
+	if first == 0 {
+		return 0
+	}
+	children := childProcesses(first)
+	if len(children) == 0 {
+		return 0
+	}
+	return children[0]
+}
+
+// isInit tells whether a process is bubblewrap's own process 1.
+func (s *bwrapStatus) isInit(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.init == pid
+}
+
+// finished tells, after bubblewrap has ended, whether the program had been started.
+func (s *bwrapStatus) finished() bool {
+	select {
+	case <-s.done:
+	case <-time.After(time.Second): // an escaped process holds the descriptor
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ran
+}

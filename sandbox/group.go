@@ -1,0 +1,128 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"errors"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupTree is a program held together by its process group only: what is left where
+// no supervisor can be started.
+type groupTree struct {
+	cmd    *exec.Cmd
+	env    []string
+	bwrap  *bwrapStatus
+	done   chan struct{}
+	mu     sync.Mutex
+	killed map[int]bool // descendants that were seen when the tree was killed
+	result outcome
+}
+
+func startGroup(job launch) (tree, int, error) {
+	if job.limits != (Limits{}) {
+		return nil, 0, errors.New("resource limits need Linux and a binary that calls sandbox.MaybeReaper first thing in main")
+	}
+	t := &groupTree{env: job.env, done: make(chan struct{}), killed: map[int]bool{}}
+	t.cmd = &exec.Cmd{
+		Path: job.program, Args: job.argv, Dir: job.dir, Env: job.env,
+		Stdin: job.files[0], Stdout: job.files[1], Stderr: job.files[2],
+		ExtraFiles: job.files[3:],
+		// A session of its own is also a process group of its own.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if t.cmd.Env == nil {
+		t.cmd.Env = []string{} // nil would inherit ours
+	}
+	if job.bwrap {
+		status, write, err := newBwrapStatus()
+		if err != nil {
+			return nil, 0, err
+		}
+		defer write.Close() //nolint:errcheck // bubblewrap has its own copy
+		t.bwrap = status
+		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles[:len(t.cmd.ExtraFiles):len(t.cmd.ExtraFiles)], write)
+	}
+	if err := t.cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	go t.wait()
+	return t, t.cmd.Process.Pid, nil
+}
+
+// wait waits for the program and then kills what it left behind.
+func (t *groupTree) wait() {
+	defer close(t.done)
+	_ = t.cmd.Wait() // the state below says the same
+	end := outcome{ExitCode: -1}
+	if state := t.cmd.ProcessState; state != nil {
+		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			end.Signal = unix.SignalName(status.Signal())
+		} else {
+			end.ExitCode = state.ExitCode()
+		}
+		if used, ok := state.SysUsage().(*syscall.Rusage); ok {
+			end.Usage = usageOf(used)
+		}
+	}
+	if t.bwrap != nil {
+		end.SetupFailed = end.Signal == "" && end.ExitCode != 0 && !t.bwrap.finished()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	end.Leftovers, end.Survivors = killStrays(t.cmd.Process.Pid, t.env, t.killed)
+	t.result = end
+}
+
+func (t *groupTree) terminate() {
+	target := t.cmd.Process.Pid
+	if t.bwrap != nil {
+		if target = t.bwrap.program(); target == 0 {
+			return
+		}
+	}
+	_ = unix.Kill(-target, unix.SIGTERM)
+}
+
+func (t *groupTree) kill() {
+	pid := t.cmd.Process.Pid
+	t.mu.Lock()
+	for _, descendant := range descendants(pid) {
+		t.killed[descendant] = true
+	}
+	for descendant := range t.killed {
+		_ = unix.Kill(descendant, unix.SIGKILL)
+	}
+	t.mu.Unlock()
+	if err := unix.Kill(-pid, unix.SIGKILL); err != nil {
+		_ = t.cmd.Process.Kill()
+	}
+}
+
+func (t *groupTree) gone() <-chan struct{} { return t.done }
+
+// abandon has nothing left to try.
+func (t *groupTree) abandon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Survivors: []int{t.cmd.Process.Pid}}
+}
+
+func (t *groupTree) outcome() outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.result
+}
+
+// usageOf reads what the kernel accounted for.
+func usageOf(used *syscall.Rusage) Usage {
+	return Usage{
+		UserMs:    used.Utime.Nano() / 1e6,
+		SystemMs:  used.Stime.Nano() / 1e6,
+		MaxRSSKiB: used.Maxrss / rssUnit,
+	}
+}

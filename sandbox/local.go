@@ -1,0 +1,308 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"time"
+)
+
+const (
+	// waitDelay is how long we wait for pipes and readers after the tree is gone.
+	waitDelay = 5 * time.Second
+	// killDelay is how long we wait for a tree to die after SIGKILL. Only a process
+	// that hangs inside the kernel takes longer.
+	killDelay = 10 * time.Second
+)
+
+// Local runs programs on this machine. Its zero value is ready for use and takes the
+// strongest containment that works here.
+type Local struct {
+	// Containment, if set, asks for this mechanism and no other.
+	Containment Containment
+	// Now is the clock of StartMs and EndMs; nil is the system's.
+	Now func() time.Time
+}
+
+// NewSpawner returns the spawner that really starts programs.
+func NewSpawner() ProcessSpawner { return Local{} }
+
+// launch is a program that is ready to be started: resolved, with its isolation
+// turned into arguments, and its descriptors open.
+type launch struct {
+	program string
+	argv    []string
+	dir     string
+	env     []string
+	limits  Limits
+	files   []*os.File // descriptors 0, 1, 2 and on
+	bwrap   bool       // argv runs bubblewrap, which reports on descriptor len(files)
+}
+
+// tree is a started program with everything it starts.
+type tree interface {
+	// terminate asks the program to end (SIGTERM).
+	terminate()
+	// kill kills the whole tree (SIGKILL).
+	kill()
+	// gone is closed when no process is left.
+	gone() <-chan struct{}
+	// abandon gives up a tree that does not die.
+	abandon()
+	// outcome tells how it ended, once gone is closed or the tree is abandoned.
+	outcome() outcome
+}
+
+// outcome is how a tree ended.
+type outcome struct {
+	ExitCode  int    `json:"exitCode"`
+	Signal    string `json:"signal,omitempty"`
+	Leftovers int    `json:"leftovers,omitempty"`
+	Survivors []int  `json:"survivors,omitempty"`
+	Usage     Usage  `json:"usage"`
+	// SetupFailed is set when bubblewrap ended without having started the program.
+	SetupFailed bool `json:"setupFailed,omitempty"`
+}
+
+// Spawn implements ProcessSpawner.
+func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writer) (SpawnResult, error) {
+	result := SpawnResult{ExitCode: -1}
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return result, err
+	}
+	if err := ctx.Err(); err != nil {
+		result.Cancelled = true
+		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+	}
+	job, err := prepare(spec)
+	if err != nil {
+		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+	}
+	if result.Containment, err = l.containment(job); err != nil {
+		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+	}
+	r := &run{spec: spec, job: job, result: result, now: l.Now}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if err := r.execute(ctx, stdout, stderr); err != nil {
+		return r.result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+	}
+	return r.result, nil
+}
+
+// prepare resolves the program and builds the command line of the isolation.
+func prepare(spec SpawnSpec) (launch, error) {
+	program, err := lookProgram(spec.Argv[0], spec.Env)
+	if err != nil {
+		return launch{}, err
+	}
+	job := launch{program: program, argv: spec.Argv, dir: spec.Dir, env: spec.Env, limits: spec.Limits}
+	if !spec.Isolation.active() {
+		return job, spec.Isolation.check()
+	}
+	statusFD := 3 + len(spec.ExtraFiles)
+	job.argv, err = spec.Isolation.bwrapArgv(program, spec.Argv, spec.Dir, statusFD)
+	if err != nil {
+		return launch{}, err
+	}
+	job.program, job.bwrap = job.argv[0], true
+	return job, nil
+}
+
+// run is one call of Spawn.
+type run struct {
+	spec   SpawnSpec
+	job    launch
+	result SpawnResult
+	now    func() time.Time
+	meter  *meter
+	setup  *firstBytes // what bubblewrap says on stderr when it fails
+}
+
+func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
+	pipes, err := r.openPipes(stdout, stderr)
+	if err != nil {
+		return err
+	}
+	r.result.StartMs = r.now().UnixMilli()
+	grown, pid, err := startTree(r.result.Containment, r.job)
+	pipes.closeChildEnds()
+	if err != nil {
+		r.meter.abandon()
+		pipes.feed.stop(waitDelay)
+		r.result.EndMs = r.now().UnixMilli()
+		return err
+	}
+	if r.spec.OnStart != nil {
+		r.spec.OnStart(pid)
+	}
+	r.watch(ctx, grown)
+	writeErr := r.meter.finish()
+	pipes.feed.stop(waitDelay)
+	r.result.EndMs = r.now().UnixMilli()
+	return r.conclude(grown.outcome(), writeErr)
+}
+
+// watch waits until the tree is gone, and ends it when there is a reason to.
+func (r *run) watch(ctx context.Context, t tree) {
+	var timeout <-chan time.Time
+	if r.spec.Timeout > 0 {
+		timer := time.NewTimer(r.spec.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-t.gone():
+		return
+	case <-ctx.Done():
+		r.result.Cancelled = true
+		r.terminate(t)
+	case <-timeout:
+		r.result.TimedOut = true
+		r.terminate(t)
+	case <-r.meter.exceeded:
+	case <-r.meter.failed:
+	}
+	t.kill()
+	timer := time.NewTimer(killDelay)
+	defer timer.Stop()
+	select {
+	case <-t.gone():
+	case <-timer.C:
+		t.abandon()
+	}
+}
+
+// terminate lets the program end by itself. There is no grace for a program whose
+// output nobody takes any more.
+func (r *run) terminate(t tree) {
+	if r.spec.Grace < 0 {
+		return
+	}
+	t.terminate()
+	timer := time.NewTimer(r.spec.Grace)
+	defer timer.Stop()
+	select {
+	case <-t.gone():
+	case <-timer.C:
+	case <-r.meter.exceeded:
+	case <-r.meter.failed:
+	}
+}
+
+// conclude turns the outcome of the tree into the result.
+func (r *run) conclude(end outcome, writeErr error) error {
+	r.result.ExitCode, r.result.Signal = end.ExitCode, end.Signal
+	r.result.LeftoversKilled, r.result.Survivors = end.Leftovers, end.Survivors
+	r.result.Usage = end.Usage
+	ended := r.result.Cancelled || r.result.TimedOut
+	select {
+	case <-r.meter.exceeded:
+		r.result.OutputLimit = !ended
+	default:
+	}
+	if writeErr != nil {
+		return fmt.Errorf("deliver its output: %w", writeErr)
+	}
+	if end.SetupFailed && !ended && !r.result.OutputLimit {
+		return fmt.Errorf("bubblewrap did not start it: %s", r.setup.line())
+	}
+	return nil
+}
+
+// pipes are the ends that the program gets; ours are with the meter and the feed.
+type pipes struct {
+	feed  *feed
+	child []*os.File
+}
+
+func (p *pipes) closeChildEnds() {
+	for _, file := range p.child {
+		_ = file.Close()
+	}
+}
+
+// openPipes makes the descriptors of the program and starts copying.
+func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
+	stdin, feed, err := startFeed(r.spec.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("open its stdin: %w", err)
+	}
+	p := &pipes{feed: feed}
+	if given, ok := r.spec.Stdin.(*os.File); !ok || given != stdin {
+		p.child = append(p.child, stdin)
+	}
+	r.meter = newMeter(r.spec.MaxOutput, waitDelay)
+	together := sameWriter(stdout, stderr)
+	if r.job.bwrap {
+		r.setup = &firstBytes{next: writerOrDiscard(stderr)}
+		if stderr = r.setup; together {
+			stdout = stderr
+		}
+	}
+	out, err := r.outputPipe(p, stdout, &r.result.StdoutBytes)
+	if err != nil {
+		return nil, err
+	}
+	errs := out
+	if !together {
+		if errs, err = r.outputPipe(p, stderr, &r.result.StderrBytes); err != nil {
+			return nil, err
+		}
+	}
+	r.job.files = append([]*os.File{stdin, out, errs}, r.spec.ExtraFiles...)
+	return p, nil
+}
+
+func (r *run) outputPipe(p *pipes, w io.Writer, count *int64) (*os.File, error) {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		p.closeChildEnds()
+		r.meter.abandon()
+		return nil, fmt.Errorf("open its output: %w", err)
+	}
+	p.child = append(p.child, theirs)
+	r.meter.copy(ours, writerOrDiscard(w), count)
+	return theirs, nil
+}
+
+func writerOrDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+// sameWriter tells whether stdout and stderr go to one place: then they share one
+// pipe, which keeps their order and means that only one goroutine writes.
+func sameWriter(a, b io.Writer) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+}
+
+// firstBytes passes everything on and remembers how it began.
+type firstBytes struct {
+	next io.Writer
+	head []byte
+}
+
+func (f *firstBytes) Write(p []byte) (int, error) {
+	if room := 1024 - len(f.head); room > 0 {
+		f.head = append(f.head, p[:min(room, len(p))]...)
+	}
+	return f.next.Write(p)
+}
+
+// line is the beginning in one printable line.
+func (f *firstBytes) line() string {
+	if f == nil || len(f.head) == 0 {
+		return "it said nothing"
+	}
+	return printableLine(f.head)
+}

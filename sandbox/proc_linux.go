@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// process is a line of the process table.
+type process struct {
+	pid, parent, group, session int
+	zombie                      bool
+}
+
+// readProcess reads one process; it may have ended meanwhile.
+func readProcess(pid int) (process, bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	// The name in brackets may hold anything, brackets and spaces included.
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return process{}, false
+	}
+	fields := strings.Fields(string(stat[end+1:]))
+	if len(fields) < 4 {
+		return process{}, false
+	}
+	p := process{pid: pid, zombie: fields[0] == "Z" || fields[0] == "X"}
+	p.parent, _ = strconv.Atoi(fields[1])
+	p.group, _ = strconv.Atoi(fields[2])
+	p.session, _ = strconv.Atoi(fields[3])
+	return p, true
+}
+
+// processTable lists all processes that we can see.
+func processTable() []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close() //nolint:errcheck // only read from
+	names, _ := dir.Readdirnames(-1)
+	table := make([]process, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			table = append(table, p)
+		}
+	}
+	return table
+}
+
+// descendants lists the living processes below root. The kernel's own lists of
+// children make this cheap, so that it can run faster than processes can fork away.
+func descendants(root int) []int {
+	var found []int
+	pending := []int{root}
+	for len(pending) > 0 {
+		pid := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		children, ok := childrenOf(pid)
+		if !ok && pid == root {
+			return descendantsByTable(root)
+		}
+		found = append(found, children...)
+		pending = append(pending, children...)
+	}
+	return found
+}
+
+// childrenOf reads the children of all threads of a process. It reports false where
+// the kernel was built without these lists.
+func childrenOf(pid int) ([]int, bool) {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	entries, err := os.ReadDir(tasks)
+	if err != nil {
+		return nil, false
+	}
+	var children []int
+	readable := false
+	for _, entry := range entries {
+		list, err := os.ReadFile(tasks + "/" + entry.Name() + "/children")
+		if err != nil {
+			continue
+		}
+		readable = true
+		for _, field := range strings.Fields(string(list)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children, readable
+}
+
+func descendantsByTable(root int) []int {
+	below := map[int]bool{root: true}
+	table := processTable()
+	var found []int
+	for grew := true; grew; {
+		grew = false
+		for _, p := range table {
+			if below[p.parent] && !below[p.pid] {
+				below[p.pid], grew = true, true
+				if !p.zombie {
+					found = append(found, p.pid)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// carries tells whether the environment a process was started with holds a variable.
+func carries(pid int, variable string) bool {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	wanted := []byte(variable)
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if bytes.Equal(entry, wanted) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,334 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The names our own binary is started under; they appear in ps.
+const (
+	reaperName  = "fit-sandbox-reaper"
+	limiterName = "fit-sandbox-limiter"
+)
+
+// lineFD is the supervisor's end of the socket; the program's extra files follow it.
+const lineFD = 3
+
+// reaperReady remembers that this binary calls MaybeReaper, so that starting it again
+// gives a supervisor and not a second copy of whatever else main does.
+var reaperReady atomic.Bool
+
+// MaybeReaper must be the first call in main, and in TestMain of packages that spawn.
+// In a process that Spawn started as a supervisor it does that work and never
+// returns. Everywhere else it returns at once, and from then on Spawn can start
+// supervisors.
+func MaybeReaper() {
+	switch os.Args[0] {
+	case reaperName:
+		os.Exit(reap())
+	case limiterName:
+		os.Exit(limitAndExec())
+	}
+	reaperReady.Store(true)
+}
+
+// reaper is the supervisor of one program.
+type reaper struct {
+	line     *os.File
+	report   *json.Encoder
+	order    order
+	program  int // process id of the program, or of bubblewrap around it
+	bwrap    *bwrapStatus
+	commands chan byte
+	exits    chan exit // from the one goroutine that waits for children
+	sweeping bool
+	result   outcome
+}
+
+// exit is a child that was waited for; a zero pid says that none is left.
+type exit struct {
+	pid    int
+	status syscall.WaitStatus
+}
+
+func reap() int {
+	runtime.LockOSThread()
+	closeAllOnExec()
+	// With handlers for everything a program in our namespace cannot end us with a
+	// signal. Ignoring them instead would be inherited by the program.
+	signal.Notify(make(chan os.Signal, 1))
+	line := os.NewFile(lineFD, "harness")
+	r := &reaper{line: line, report: json.NewEncoder(line), commands: make(chan byte), exits: make(chan exit)}
+	if err := r.readOrder(); err != nil {
+		return 1 // whoever started us is gone, or never was
+	}
+	if err := r.prepare(); err != nil {
+		r.fail("prepare the supervisor", err)
+		return 1
+	}
+	if r.order.Probe {
+		_ = r.report.Encode(news{Ready: true})
+		return 0
+	}
+	if err := r.start(); err != nil {
+		r.fail("start", err)
+		return 1
+	}
+	if err := r.report.Encode(news{Started: r.program}); err != nil {
+		r.sweeping = true // nobody listens any more
+	}
+	go r.listen()
+	go r.waitForChildren()
+	r.supervise()
+	_ = r.report.Encode(news{Ended: &r.result})
+	return 0
+}
+
+// closeAllOnExec keeps every descriptor from the program that it is not given by
+// name: ours, and whatever was left open in the process that started the harness.
+func closeAllOnExec() {
+	if unix.CloseRange(lineFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= lineFD {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
+
+func (r *reaper) fail(what string, err error) {
+	report := news{Failed: what}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		report.Errno = int(errno)
+	} else {
+		report.Failed += ": " + err.Error()
+	}
+	_ = r.report.Encode(report)
+}
+
+func (r *reaper) readOrder() error {
+	var length [4]byte
+	if _, err := io.ReadFull(r.line, length[:]); err != nil {
+		return err
+	}
+	body := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(r.line, body); err != nil {
+		return err
+	}
+	return json.Unmarshal(body, &r.order)
+}
+
+// prepare makes the supervisor the parent of all orphans and closes the side doors.
+func (r *reaper) prepare() error {
+	// Not dumpable: an unprivileged program can neither trace us nor open our files
+	// through /proc.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if !r.order.PIDNamespace {
+		return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	}
+	// Without a /proc of its own the program would see process ids that are not its
+	// own, and a "kill $(pgrep server)" would hit the wrong one.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
+}
+
+// start runs the program in a session of its own: without a terminal to ask on, and
+// with a process group that gets the SIGTERM.
+func (r *reaper) start() error {
+	files := []uintptr{0, 1, 2}
+	for i := range r.order.ExtraFiles {
+		files = append(files, uintptr(lineFD+1+i))
+	}
+	if r.order.Bwrap {
+		status, write, err := newBwrapStatus()
+		if err != nil {
+			return err
+		}
+		defer write.Close() //nolint:errcheck // bubblewrap has its own copy
+		r.bwrap = status
+		files = append(files, write.Fd())
+	}
+	program, argv := r.order.Program, r.order.Argv
+	if r.order.Limits != (Limits{}) {
+		var err error
+		if program, argv, err = limiterArgv(r.order); err != nil {
+			return err
+		}
+	}
+	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
+		Dir: r.order.Dir, Env: r.order.Env, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	r.program = pid
+	return closeStreams(r.order.ExtraFiles)
+}
+
+// closeStreams lets go of the program's descriptors: while we held them, nobody would
+// see the end of its output, and we have nothing to say there.
+func closeStreams(extraFiles int) error {
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return err
+		}
+	}
+	for i := range extraFiles {
+		_ = unix.Close(lineFD + 1 + i)
+	}
+	return nil
+}
+
+func (r *reaper) listen() {
+	var command [1]byte
+	for {
+		if _, err := io.ReadFull(r.line, command[:]); err != nil {
+			command[0] = commandKill // the harness is dead
+			r.commands <- command[0]
+			return
+		}
+		r.commands <- command[0]
+	}
+}
+
+// waitForChildren reaps everything that ends, orphans included, until no child is
+// left. As the parent of all orphans we have no descendant then.
+func (r *reaper) waitForChildren() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			r.exits <- exit{}
+			return
+		default:
+			r.exits <- exit{pid: pid, status: status}
+		}
+	}
+}
+
+// supervise is the life of the supervisor after the start: it follows commands, and
+// when the program has ended, or must end, it kills until nothing is left.
+func (r *reaper) supervise() {
+	r.result.ExitCode = -1
+	programRuns := true
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	if !r.sweeping {
+		tick.Stop()
+	} else {
+		r.sweep()
+	}
+	for {
+		select {
+		case command := <-r.commands:
+			if command == commandTerminate && programRuns {
+				r.terminate()
+				continue
+			}
+			if command == commandKill {
+				tick.Reset(2 * time.Millisecond)
+				r.sweeping = true
+				r.sweep()
+			}
+		case <-tick.C:
+			r.sweep()
+		case e := <-r.exits:
+			switch e.pid {
+			case 0:
+				r.finish()
+				return
+			case r.program:
+				programRuns = false
+				r.noteExit(e.status)
+				tick.Reset(2 * time.Millisecond)
+				r.sweeping = true
+				r.sweep()
+			default:
+				// Bubblewrap's own process 1 is no leftover; what it had below it died
+				// with it, uncounted.
+				if !programRuns && (r.bwrap == nil || !r.bwrap.isInit(e.pid)) {
+					r.result.Leftovers++
+				}
+			}
+		}
+	}
+}
+
+// terminate asks the program to end. Bubblewrap would die of a SIGTERM and take the
+// program with it, so that the program inside is signalled instead.
+func (r *reaper) terminate() {
+	target := r.program
+	if r.bwrap != nil {
+		if target = r.bwrap.program(); target == 0 {
+			return // nothing runs in there yet; the kill after the grace will do
+		}
+	}
+	if err := unix.Kill(-target, unix.SIGTERM); err != nil {
+		_ = unix.Kill(target, unix.SIGTERM)
+	}
+}
+
+// sweep kills every process below us once. It is called again and again until the
+// waiting goroutine has seen the last child.
+func (r *reaper) sweep() {
+	if r.order.PIDNamespace {
+		// As process 1 of the namespace this means everything in it but us, and the
+		// kernel does it in one go: nobody can fork away meanwhile.
+		_ = unix.Kill(-1, unix.SIGKILL)
+		return
+	}
+	for _, pid := range descendants(os.Getpid()) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+func (r *reaper) noteExit(status syscall.WaitStatus) {
+	if status.Signaled() {
+		r.result.ExitCode, r.result.Signal = -1, unix.SignalName(status.Signal())
+		return
+	}
+	r.result.ExitCode, r.result.Signal = status.ExitStatus(), ""
+}
+
+func (r *reaper) finish() {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err == nil {
+		r.result.Usage = usageOf(&used)
+	}
+	if r.bwrap != nil {
+		r.result.SetupFailed = r.result.Signal == "" && r.result.ExitCode != 0 && !r.bwrap.finished()
+	}
+}

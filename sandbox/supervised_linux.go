@@ -1,0 +1,216 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// order is what we tell the supervisor first: what to run, and how.
+type order struct {
+	Probe        bool     `json:"probe,omitempty"` // only say whether the namespace works
+	PIDNamespace bool     `json:"pidNamespace,omitempty"`
+	Program      string   `json:"program"`
+	Argv         []string `json:"argv"`
+	Dir          string   `json:"dir,omitempty"`
+	Env          []string `json:"env"`
+	Limits       Limits   `json:"limits"`
+	ExtraFiles   int      `json:"extraFiles,omitempty"`
+	Bwrap        bool     `json:"bwrap,omitempty"`
+}
+
+// news is what the supervisor tells us.
+type news struct {
+	Started int      `json:"started,omitempty"`
+	Ready   bool     `json:"ready,omitempty"` // answer to a probe
+	Failed  string   `json:"failed,omitempty"`
+	Errno   int      `json:"errno,omitempty"`
+	Ended   *outcome `json:"ended,omitempty"`
+}
+
+// The commands that follow the order, one byte each. The end of the stream means
+// kill: it is what the supervisor reads when we are dead.
+const (
+	commandTerminate = 'T'
+	commandKill      = 'K'
+)
+
+// supervisedTree is a program under a supervisor process.
+type supervisedTree struct {
+	cmd     *exec.Cmd
+	line    *os.File
+	program int // its process id, or 0 if it is in a namespace
+	env     []string
+	done    chan struct{}
+	mu      sync.Mutex
+	result  outcome
+}
+
+// startSupervised starts a supervisor that runs the job.
+func startSupervised(mode Containment, job launch) (tree, int, error) {
+	ord := order{
+		PIDNamespace: mode == PIDNamespace && !job.bwrap,
+		Program:      job.program, Argv: job.argv, Dir: job.dir, Env: job.env,
+		Limits: job.limits, ExtraFiles: len(job.files) - 3, Bwrap: job.bwrap,
+	}
+	t, decoder, err := startReaper(ord, job.files)
+	if err != nil {
+		return nil, 0, err
+	}
+	var first news
+	if err := decoder.Decode(&first); err != nil || first.Started == 0 {
+		t.line.Close() //nolint:errcheck // it is done for either way
+		waitErr := t.cmd.Wait()
+		if first.Failed != "" {
+			return nil, 0, first.asError()
+		}
+		return nil, 0, fmt.Errorf("its supervisor died: %w", errors.Join(err, waitErr))
+	}
+	t.env = job.env
+	if !ord.PIDNamespace {
+		t.program = first.Started
+	}
+	go t.listen(decoder)
+	return t, t.cmd.Process.Pid, nil
+}
+
+func (n news) asError() error {
+	if n.Errno != 0 {
+		return fmt.Errorf("%s: %w", n.Failed, syscall.Errno(n.Errno))
+	}
+	return errors.New(n.Failed)
+}
+
+// startReaper starts our own binary as a supervisor and hands it its order.
+func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer theirs.Close() //nolint:errcheck // the supervisor has its own copy
+	cmd := &exec.Cmd{
+		// Not os.Executable: this one also works when the file has been replaced.
+		Path: "/proc/self/exe",
+		Args: []string{reaperName},
+		// The supervisor is no place for the child's variables: GODEBUG and the like
+		// would change how it behaves.
+		Env:         []string{"GOMAXPROCS=1"},
+		SysProcAttr: reaperAttributes(ord.PIDNamespace),
+		ExtraFiles:  []*os.File{theirs},
+	}
+	if len(files) >= 3 {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
+		cmd.ExtraFiles = append(cmd.ExtraFiles, files[3:]...)
+	}
+	if err := cmd.Start(); err != nil {
+		ours.Close() //nolint:errcheck // nothing was sent
+		return nil, nil, fmt.Errorf("start its supervisor: %w", err)
+	}
+	t := &supervisedTree{cmd: cmd, line: ours, done: make(chan struct{})}
+	if err := t.send(ord); err != nil {
+		ours.Close() //nolint:errcheck // the error below is the one that matters
+		return nil, nil, fmt.Errorf("its supervisor took no order: %w", errors.Join(err, cmd.Wait()))
+	}
+	return t, json.NewDecoder(ours), nil
+}
+
+// reaperAttributes puts the supervisor in a process group of its own, so that Ctrl-C
+// in a terminal reaches us and not it, and in new namespaces where asked.
+func reaperAttributes(namespace bool) *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Setpgid: true}
+	if !namespace {
+		return attributes
+	}
+	attributes.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		attributes.Cloneflags |= unix.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	}
+	return attributes
+}
+
+// socketPair is used instead of pipes because a socket cannot be opened through
+// /proc/PID/fd: the program cannot forge what the supervisor says.
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a socket to its supervisor: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "harness"), nil
+}
+
+// send writes the order with its length in front.
+func (t *supervisedTree) send(ord order) error {
+	body, err := json.Marshal(ord)
+	if err != nil {
+		return err
+	}
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	_, err = t.line.Write(append(frame, body...))
+	return err
+}
+
+// listen takes the supervisor's last word and waits for its end.
+func (t *supervisedTree) listen(decoder *json.Decoder) {
+	defer close(t.done)
+	end := outcome{ExitCode: -1}
+	var said bool
+	for {
+		var n news
+		if err := decoder.Decode(&n); err != nil {
+			break
+		}
+		if n.Ended != nil {
+			end, said = *n.Ended, true
+		}
+	}
+	waitErr := t.cmd.Wait()
+	if !said {
+		// Somebody killed the supervisor. In a PID namespace that killed the tree;
+		// otherwise we look for what is left of it ourselves.
+		end.Signal = signalOf(waitErr)
+		end.Leftovers, end.Survivors = killStrays(t.program, t.env, nil)
+	}
+	t.line.Close() //nolint:errcheck // all has been said
+	t.mu.Lock()
+	t.result = end
+	t.mu.Unlock()
+}
+
+// signalOf names the signal in the error of a process that was killed.
+func signalOf(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return unix.SignalName(status.Signal())
+		}
+	}
+	return ""
+}
+
+// A supervisor that is gone takes no command, and needs none.
+func (t *supervisedTree) terminate() { _, _ = t.line.Write([]byte{commandTerminate}) }
+func (t *supervisedTree) kill()      { _, _ = t.line.Write([]byte{commandKill}) }
+
+func (t *supervisedTree) gone() <-chan struct{} { return t.done }
+
+func (t *supervisedTree) abandon() {
+	_ = t.cmd.Process.Kill()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Survivors: []int{t.cmd.Process.Pid}}
+}
+
+func (t *supervisedTree) outcome() outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.result
+}
