@@ -1,0 +1,152 @@
+package builtin
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/model"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// ID is the agent's name in the registry.
+const ID session.AgentID = "builtin"
+
+// Agent is the built-in agent. The zero value works with the shipped price table and the system's clock.
+type Agent struct {
+	// Prices overrides the shipped price table.
+	Prices *price.Table
+	// Now returns the time; nil is the system's clock.
+	Now func() time.Time
+	// NewID returns a fresh unique id; nil makes random ones.
+	NewID func() string
+	// MaxRetries is how often a failed model call is repeated; 0 is the client's default, a negative number is never.
+	MaxRetries int
+}
+
+// New returns the built-in agent.
+func New() *Agent { return &Agent{} }
+
+// Info implements agent.Agent.
+func (a *Agent) Info() agent.Info {
+	return agent.Info{
+		ID:           ID,
+		Title:        "fit's own small coding agent",
+		DefaultModel: defaultAnthropicModel,
+		Protocols:    []string{string(model.Anthropic), string(model.Responses), string(model.Chat)},
+		InstallHint:  "nothing: it is part of fit",
+		Capabilities: agent.Capabilities{
+			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Enforced,
+			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
+		},
+	}
+}
+
+// Probe implements agent.Agent. The agent is always there; what may be missing is a model, which Login tells.
+func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, error) {
+	installation := agent.Installation{Version: buildVersion()}
+	if _, err := chooseEndpoint(agent.Config{Environ: host.Environ}); err == nil {
+		installation.Login = "apikey"
+	}
+	return installation, nil
+}
+
+// Dialects implements agent.Agent.
+func (a *Agent) Dialects() []session.Dialect { return []session.Dialect{session.StreamDialect(ID)} }
+
+// Start implements agent.Agent.
+func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	endpoint, err := chooseEndpoint(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.MaxCostUSD > 0 && !a.prices().Priced(endpoint.model, a.now().UnixMilli()) {
+		return nil, fmt.Errorf("a dollar budget needs a price, and model %q has none; name it in a price file or drop the budget", endpoint.model)
+	}
+	root, err := os.OpenRoot(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open working directory: %w", err)
+	}
+	if cfg.Spawner == nil {
+		cfg.Spawner = sandbox.NewSpawner()
+	}
+	c := &conversation{agent: a, cfg: cfg, endpoint: endpoint, root: root, id: cfg.Resume}
+	if err := c.open(ctx); err != nil {
+		_ = c.Close() // the first error is the one to tell
+		return nil, err
+	}
+	return c, nil
+}
+
+// open makes or loads the conversation and connects its tools.
+func (c *conversation) open(ctx context.Context) error {
+	c.store = store{dir: filepath.Join(c.cfg.Home, "sessions")}
+	if c.id == "" {
+		c.id = c.agent.newID()
+	} else if err := c.load(); err != nil {
+		return err
+	}
+	client, err := c.endpoint.client(c.agent.MaxRetries, c.onRetry)
+	if err != nil {
+		return err
+	}
+	c.client = client
+	servers, err := connectServers(ctx, c.cfg)
+	c.servers = servers
+	if err != nil {
+		return err
+	}
+	c.tools = c.offeredTools()
+	return nil
+}
+
+// offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers are there because somebody attached them: only the list of
+// disallowed ones takes them away.
+func (c *conversation) offeredTools() []tool {
+	var offered []tool
+	for _, t := range ownTools(c) {
+		if len(c.cfg.AllowedTools) == 0 || slices.Contains(c.cfg.AllowedTools, t.name) {
+			offered = append(offered, t)
+		}
+	}
+	for _, server := range c.servers {
+		offered = append(offered, server.tools...)
+	}
+	return slices.DeleteFunc(offered, func(t tool) bool { return slices.Contains(c.cfg.DisallowedTools, t.name) })
+}
+
+func (a *Agent) prices() price.Table {
+	if a.Prices != nil {
+		return *a.Prices
+	}
+	return price.Default()
+}
+
+func (a *Agent) now() time.Time {
+	if a.Now != nil {
+		return a.Now()
+	}
+	return time.Now()
+}
+
+func (a *Agent) newID() string {
+	if a.NewID != nil {
+		return a.NewID()
+	}
+	return rand.Text()
+}
+
+func buildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

@@ -1,0 +1,267 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/model"
+	"github.com/fit-eval/fit/session"
+)
+
+// resultLimit is how much of a tool's result the model is shown.
+const resultLimit = 30_000
+
+// conversation is one session of the agent.
+type conversation struct {
+	agent    *Agent
+	cfg      agent.Config
+	endpoint endpoint
+	client   model.Client
+	root     *os.Root
+	tools    []tool
+	servers  []*toolServer
+	store    store
+
+	id       string
+	messages []model.Message
+	spentUSD float64
+	started  bool
+	closing  sync.Once
+	closeErr error
+}
+
+// turnState is what one prompt has come to so far.
+type turnState struct {
+	begin   time.Time
+	turns   int
+	usage   model.Usage
+	cost    float64
+	priced  bool
+	subtype string
+	text    string
+	err     error
+	status  *int
+}
+
+// ID implements agent.Session.
+func (c *conversation) ID() string { return c.id }
+
+// Close implements agent.Session.
+func (c *conversation) Close() error {
+	c.closing.Do(func() {
+		for _, server := range c.servers {
+			server.close()
+		}
+		c.closeErr = c.root.Close()
+	})
+	return c.closeErr
+}
+
+func (c *conversation) load() error {
+	messages, err := c.store.load(c.id)
+	c.messages = messages
+	return err
+}
+
+// Prompt implements agent.Session.
+func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	state := &turnState{begin: c.agent.now(), priced: true}
+	c.announce()
+	if err := c.say(model.UserText(text)); err != nil {
+		return agent.Result{}, err
+	}
+	c.work(ctx, state)
+	return c.finish(ctx, state), nil
+}
+
+func (c *conversation) announce() {
+	if c.cfg.Started != nil && !c.started {
+		c.cfg.Started(agent.Started{Version: buildVersion(), Protocol: session.StreamDialectName, Model: c.endpoint.model})
+	}
+	c.started = true
+	event := initEvent{
+		Type: "system", Subtype: "init", SessionID: c.id, Cwd: c.cfg.Dir, Model: c.endpoint.model, Tools: []string{}, MCPServers: []serverInfo{},
+		PermissionMode: "bypassPermissions", Version: buildVersion(), Timestamp: c.timestamp(),
+	}
+	for _, t := range c.tools {
+		event.Tools = append(event.Tools, t.name)
+	}
+	for _, server := range c.servers {
+		event.MCPServers = append(event.MCPServers, serverInfo{Name: server.name, Status: "connected"})
+	}
+	c.emit(event)
+}
+
+// work talks to the model until it calls no more tools, or until something ends the prompt.
+func (c *conversation) work(ctx context.Context, state *turnState) {
+	for {
+		reply, err := c.ask(ctx)
+		c.account(state, reply)
+		if err != nil {
+			state.fail(err)
+			return
+		}
+		c.show(reply)
+		if state.err = c.say(model.Message{Role: model.Assistant, Blocks: reply.Blocks}); state.err != nil {
+			state.subtype = resultExecution
+			return
+		}
+		calls := reply.ToolCalls()
+		if len(calls) == 0 {
+			state.subtype, state.text = resultSuccess, reply.Text()
+			return
+		}
+		if subtype := c.limitReached(state); subtype != "" {
+			state.subtype = subtype
+			c.unanswered(calls)
+			return
+		}
+		if state.err = c.callTools(ctx, calls); state.err != nil {
+			state.subtype = resultExecution
+			return
+		}
+	}
+}
+
+// ask sends the conversation to the model, making room where it does not fit.
+func (c *conversation) ask(ctx context.Context) (model.Response, error) {
+	for {
+		reply, err := c.client.Complete(ctx, model.Request{
+			Model: c.endpoint.model, System: c.systemPrompt(), Messages: c.messages, Tools: declare(c.tools),
+		}, nil)
+		var failure *model.Error
+		if !errors.As(err, &failure) || failure.Kind != model.KindContextOverflow {
+			return reply, err
+		}
+		shorter, dropped := makeRoom(c.messages)
+		if dropped == 0 {
+			return reply, err
+		}
+		c.messages = shorter
+		c.emit(compactEvent{Type: "system", Subtype: "compact_boundary", Dropped: dropped, SessionID: c.id})
+	}
+}
+
+func (c *conversation) account(state *turnState, reply model.Response) {
+	if reply.ID == "" && reply.Usage == (model.Usage{}) {
+		return // no reply came
+	}
+	state.turns++
+	state.usage = state.usage.Add(reply.Usage)
+	cost := c.agent.prices().Cost(c.endpoint.model, c.agent.now().UnixMilli(), reply.Usage.Tokens())
+	if cost == nil {
+		state.priced = false
+		return
+	}
+	state.cost += *cost
+	c.spentUSD += *cost
+}
+
+func (c *conversation) limitReached(state *turnState) string {
+	switch {
+	case c.cfg.MaxTurns > 0 && state.turns >= c.cfg.MaxTurns:
+		return resultMaxTurns
+	case c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD:
+		return resultBudget
+	default:
+		return ""
+	}
+}
+
+// callTools runs the calls of one reply in order and gives the model their results.
+func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall) error {
+	answer := model.Message{Role: model.User}
+	for _, call := range calls {
+		text, isError := c.call(ctx, call)
+		text = clip(strings.ToValidUTF8(text, "\uFFFD"), resultLimit)
+		result := &model.ToolResult{CallID: call.ID, Text: text, IsError: isError}
+		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
+		c.emit(messageEvent{
+			Type: "user", SessionID: c.id, UUID: c.agent.newID(), Timestamp: c.timestamp(),
+			Message: message{Role: "user", Content: []block{{Type: "tool_result", ToolUseID: call.ID, Content: &text, IsError: &isError}}},
+		})
+	}
+	if err := c.say(answer); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (c *conversation) call(ctx context.Context, call model.ToolCall) (text string, isError bool) {
+	if call.InvalidInput != "" {
+		return fmt.Sprintf("the input of %s is no JSON object: %s", call.Name, clip(call.InvalidInput, 200)), true
+	}
+	for _, t := range c.tools {
+		if t.name == call.Name {
+			text, err := t.run(ctx, call.Input)
+			if err != nil {
+				return joinText(text, err.Error()), true
+			}
+			return text, false
+		}
+	}
+	return fmt.Sprintf("there is no tool %q", call.Name), true
+}
+
+func joinText(text, more string) string {
+	if text == "" {
+		return more
+	}
+	return strings.TrimRight(text, "\n") + "\n" + more
+}
+
+// unanswered records that tool calls were not run, because a conversation that ends with open calls cannot be continued.
+func (c *conversation) unanswered(calls []model.ToolCall) {
+	answer := model.Message{Role: model.User}
+	for _, call := range calls {
+		result := &model.ToolResult{CallID: call.ID, Text: "not run: the limit of this session was reached", IsError: true}
+		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
+	}
+	_ = c.say(answer) // only a later resume would miss it
+}
+
+// say adds a message to the conversation and to its file.
+func (c *conversation) say(m model.Message) error {
+	c.messages = append(c.messages, m)
+	return c.store.append(c.id, m)
+}
+
+func (c *conversation) show(reply model.Response) {
+	u := usageOf(reply.Usage)
+	c.emit(messageEvent{
+		Type: "assistant", SessionID: c.id, UUID: c.agent.newID(), Timestamp: c.timestamp(),
+		Message: message{
+			ID: reply.ID, Role: "assistant", Model: c.endpoint.model, Content: blocksOf(reply.Blocks), StopReason: string(reply.StopReason), Usage: &u,
+		},
+	})
+}
+
+func (c *conversation) onRetry(info model.RetryInfo) {
+	event := retryEvent{
+		Type: "system", Subtype: "api_retry", Attempt: info.Attempt, MaxRetries: info.MaxRetries, RetryDelayMs: info.Delay.Milliseconds(),
+		Error: string(info.Err.Kind), SessionID: c.id,
+	}
+	if info.Err.Status != 0 {
+		event.ErrorStatus = &info.Err.Status
+	}
+	c.emit(event)
+}
+
+func (c *conversation) emit(event any) {
+	line, err := json.Marshal(event)
+	if err != nil {
+		return // our own structs always marshal
+	}
+	c.cfg.Events(line)
+}
+
+func (c *conversation) timestamp() string {
+	return c.agent.now().UTC().Format("2006-01-02T15:04:05.000Z")
+}

@@ -1,0 +1,52 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/fit-eval/fit/model"
+)
+
+const (
+	// keepResults is how many of the latest tool results are never dropped: the model is still working with them.
+	keepResults = 2
+	droppedText = "[left out to save space; run the tool again if this is needed]"
+)
+
+// makeRoom shortens a conversation that no longer fits: it drops the text of the older half of the tool results that are still there, which is what fills
+// a conversation up. It returns how many it dropped; none means that nothing more can be done.
+func makeRoom(messages []model.Message) (shorter []model.Message, dropped int) {
+	var candidates []*model.ToolResult
+	shorter = make([]model.Message, len(messages))
+	for i, m := range messages {
+		blocks := make([]model.Block, len(m.Blocks))
+		copy(blocks, m.Blocks)
+		for j := range blocks {
+			if blocks[j].Result == nil {
+				continue
+			}
+			result := *blocks[j].Result
+			blocks[j].Result = &result
+			if len(result.Text) > len(droppedText) {
+				candidates = append(candidates, blocks[j].Result)
+			}
+		}
+		shorter[i] = model.Message{Role: m.Role, Blocks: blocks}
+	}
+	if len(candidates) <= keepResults {
+		return messages, 0
+	}
+	dropped = max(1, (len(candidates)-keepResults+1)/2)
+	for _, result := range candidates[:dropped] {
+		result.Text = droppedText
+	}
+	return shorter, dropped
+}
+
+// clip shortens one tool result from the middle, where it matters least.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	half := limit / 2
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:half], len(text)-2*half, text[len(text)-half:])
+}

@@ -1,0 +1,24 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ownSystemPrompt is what the agent tells the model about its situation when nobody replaces it.
+const ownSystemPrompt = `You are a coding agent. You work in one directory, %s, and everything you change must lie in it.
+
+Use the tools to look before you change anything, make the smallest change that does the task, and run the project's own tests where there are any. Paths may be
+given relative to the directory. A command that fails tells you why: read its output before you try again. When the task is done, or cannot be done, say so in a
+few plain sentences and call no more tools.`
+
+func (c *conversation) systemPrompt() string {
+	if c.cfg.ReplaceSystemPrompt {
+		return c.cfg.SystemPrompt
+	}
+	parts := []string{fmt.Sprintf(ownSystemPrompt, c.cfg.Dir)}
+	if c.cfg.SystemPrompt != "" {
+		parts = append(parts, c.cfg.SystemPrompt)
+	}
+	return strings.Join(parts, "\n\n")
+}

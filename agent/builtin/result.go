@@ -1,0 +1,95 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/model"
+	"github.com/fit-eval/fit/session"
+)
+
+func (s *turnState) fail(err error) {
+	s.subtype, s.err = resultSuccess, err // the dialect calls a failed model call a success with is_error
+	var failure *model.Error
+	if errors.As(err, &failure) {
+		if failure.Status != 0 {
+			s.status = &failure.Status
+		}
+		return
+	}
+	s.subtype = resultExecution
+}
+
+// finish writes the closing event and tells the caller the same.
+func (c *conversation) finish(ctx context.Context, state *turnState) agent.Result {
+	event := resultEvent{
+		Type: "result", Subtype: state.subtype, IsError: state.err != nil || state.subtype != resultSuccess, Result: state.text, APIErrorStatus: state.status,
+		NumTurns: state.turns, DurationMs: c.agent.now().Sub(state.begin).Milliseconds(), Usage: usageOf(state.usage), SessionID: c.id, UUID: c.agent.newID(),
+		TerminalReason: "completed",
+	}
+	var cost *float64
+	if state.priced {
+		cost = &state.cost
+	}
+	event.TotalCostUSD = cost
+	event.ModelUsage = map[string]modelUsage{c.endpoint.model: {
+		InputTokens: state.usage.Input, OutputTokens: state.usage.Output, CacheReadInputTokens: state.usage.CacheRead,
+		CacheCreationInputTokens: state.usage.CacheWrite, CostUSD: cost,
+	}}
+	if state.err != nil {
+		event.Errors = []string{state.err.Error()}
+		if state.subtype == resultSuccess {
+			event.Result = state.err.Error()
+		}
+	}
+	outcome := c.outcome(ctx, state)
+	event.TerminalReason = terminalReasons[outcome]
+	c.emit(event)
+	return agent.Result{
+		Success: outcome == session.OutcomeSuccess, Outcome: outcome, Text: state.text, SessionID: c.id, Err: state.err,
+		Aborted: outcome == session.OutcomeAborted, Turns: state.turns, Usage: c.tokenUsage(state, cost), Output: c.output(state),
+	}
+}
+
+var terminalReasons = map[session.Outcome]string{
+	session.OutcomeSuccess: "completed", session.OutcomeMaxTurns: "max_turns", session.OutcomeBudget: "budget_exhausted",
+	session.OutcomeAborted: "aborted_tools", session.OutcomeAuth: "api_error", session.OutcomeError: "api_error",
+}
+
+func (c *conversation) outcome(ctx context.Context, state *turnState) session.Outcome {
+	var failure *model.Error
+	switch {
+	case state.subtype == resultMaxTurns:
+		return session.OutcomeMaxTurns
+	case state.subtype == resultBudget:
+		return session.OutcomeBudget
+	case state.err == nil:
+		return session.OutcomeSuccess
+	case ctx.Err() != nil:
+		return session.OutcomeAborted
+	case errors.As(state.err, &failure) && failure.Kind == model.KindAuth:
+		return session.OutcomeAuth
+	default:
+		return session.OutcomeError
+	}
+}
+
+func (c *conversation) tokenUsage(state *turnState, cost *float64) session.TokenUsage {
+	u := state.usage
+	usage := session.TokenUsage{
+		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+		TotalTokens: u.Input + u.Output + u.CacheRead + u.CacheWrite, CostUSD: cost, CostSource: session.CostComputed,
+	}
+	if cost == nil {
+		usage.CostSource = session.CostUnknown
+	}
+	return usage
+}
+
+func (c *conversation) output(state *turnState) agent.RawAgentOutput {
+	return agent.RawAgentOutput{
+		Agent: ID, StartMs: state.begin.UnixMilli(), EndMs: c.agent.now().UnixMilli(), Argv: []string{}, Version: buildVersion(),
+		DiskJSONLPath: c.store.path(c.id),
+	}
+}

@@ -1,0 +1,90 @@
+package builtin
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/fit-eval/fit/model"
+)
+
+// store keeps conversations as files of JSON lines, one message a line, appended as they happen: a process that is killed loses at most the message it was
+// writing.
+type store struct{ dir string }
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// UnknownSessionError reports a conversation that cannot be resumed because it is not there.
+type UnknownSessionError struct{ ID string }
+
+func (e *UnknownSessionError) Error() string {
+	return fmt.Sprintf("no conversation with the id %q", e.ID)
+}
+
+func (s store) path(id string) string { return filepath.Join(s.dir, id+".jsonl") }
+
+func (s store) append(id string, messages ...model.Message) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("keep conversation: %w", err)
+	}
+	file, err := os.OpenFile(s.path(id), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("keep conversation: %w", err)
+	}
+	encoder := json.NewEncoder(file)
+	for _, m := range messages {
+		err = errors.Join(err, encoder.Encode(m))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("keep conversation: %w", err)
+	}
+	return nil
+}
+
+// load returns the messages of a conversation. A torn last line is left out; so is a closing assistant message whose tool calls were never answered,
+// because no protocol accepts it.
+func (s store) load(id string) ([]model.Message, error) {
+	if !validID.MatchString(id) {
+		return nil, &UnknownSessionError{ID: id}
+	}
+	file, err := os.Open(s.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &UnknownSessionError{ID: id}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resume conversation: %w", err)
+	}
+	defer file.Close()
+	var messages []model.Message
+	decoder := json.NewDecoder(bufio.NewReader(file))
+	for {
+		var m model.Message
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("resume conversation %q: %w", id, err)
+		}
+		messages = append(messages, m)
+	}
+	for len(messages) > 0 && wantsTools(messages[len(messages)-1]) {
+		messages = messages[:len(messages)-1]
+	}
+	return messages, nil
+}
+
+func wantsTools(m model.Message) bool {
+	for _, b := range m.Blocks {
+		if b.Type == model.BlockToolCall {
+			return true
+		}
+	}
+	return false
+}
