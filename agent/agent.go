@@ -108,6 +108,8 @@ type Config struct {
 
 	MaxTurns   int     // per prompt; 0 = unlimited
 	MaxCostUSD float64 // per session; 0 = unlimited
+	// Prices computes what the agent costs where it does not say so itself. A budget that we enforce needs it.
+	Prices session.Prices
 
 	SystemPrompt        string
 	ReplaceSystemPrompt bool // SystemPrompt replaces the agent's own instead of being appended

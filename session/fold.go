@@ -182,6 +182,9 @@ func (f *Fold) LastText() string { return f.last.text }
 // OpenCalls is the number of tool calls that have no result yet.
 func (f *Fold) OpenCalls() int { return len(f.calls) }
 
+// AwaitsModel reports whether something came back to the model that it has not answered yet.
+func (f *Fold) AwaitsModel() bool { return f.turns.index > 0 && f.turns.afterResult }
+
 // Unknown counts an event of a type that the decoder does not know.
 func (f *Fold) Unknown() { f.session.Unknown++ }
 

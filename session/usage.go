@@ -211,6 +211,14 @@ func (m *modelTotal) usage() TokenUsage {
 	return u
 }
 
+// Since returns what was consumed between two totals of one stream.
+func (u TokenUsage) Since(before TokenUsage) TokenUsage {
+	increment, cost := since(UsageReport{Tokens: u, CostUSD: u.CostUSD}, UsageReport{Tokens: before, CostUSD: before.CostUSD})
+	increment.TotalTokens = u.TotalTokens - before.TotalTokens
+	increment.CostUSD, increment.CostSource, increment.Partial = cost, u.CostSource, u.Partial
+	return increment
+}
+
 func plus(a, b TokenUsage) TokenUsage {
 	a.InputTokens += b.InputTokens
 	a.OutputTokens += b.OutputTokens

@@ -1,0 +1,324 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// Conversation is what all adapters of agent programs share: it starts the program, passes on every line it prints, follows the stream with the dialect's
+// decoder to see turns, usage and the final event, holds the limits that the agent does not have itself, and says in the end how the prompt went.
+//
+// An adapter uses it in one of two ways:
+//
+//   - One process per prompt: RunOnce with the command line and the prompt on standard input (or among the arguments). Each call starts a process.
+//   - A long-lived protocol: Open once, then Turn for every prompt, with functions that send the prompt and that ask the agent to stop; Send writes lines.
+//
+// Prompts are given one at a time; Close may be called at any time.
+type Conversation struct {
+	cfg ConversationConfig
+
+	mu      sync.Mutex
+	decoder session.Decoder
+	fold    *session.Fold
+	id      string
+	stdout  tally
+	stderr  tally
+	line    int64
+	dropped int
+	of      string
+	changed chan struct{} // closed and replaced whenever an event was taken in
+	proc    *process      // the last one that was started
+
+	deliver  sync.Mutex // held while the caller sees an event
+	announce sync.Once
+}
+
+// ConversationConfig says what a Conversation runs.
+type ConversationConfig struct {
+	Agent   session.AgentID
+	Config  Config
+	Dialect session.Dialect
+	// Started is what Config.Started will be told; Argv is filled in from the command.
+	Started Started
+	// EnforceTurns and EnforceBudget make the conversation hold Config.MaxTurns and Config.MaxCostUSD, for agents that do not do it themselves.
+	EnforceTurns  bool
+	EnforceBudget bool
+	// Observe, if set, sees every native event after it was passed on: to answer requests of a control protocol, to check the first event. It is called
+	// from the goroutine that reads the output and must not block; Send does not. An error ends the process; the result carries it.
+	Observe func(event []byte) error
+	// Settle, if set, says how long to wait after a final event for signs that the agent goes on, because it will try again, for example.
+	Settle func(session.Final) time.Duration
+}
+
+// Command is one start of the agent's program.
+type Command struct {
+	Argv  []string
+	Env   []string // the complete environment
+	Stdin string   // what the program reads in RunOnce
+}
+
+// tally counts and hashes what went by.
+type tally struct {
+	bytes int64
+	hash  hash.Hash
+}
+
+func (t *tally) add(p []byte) {
+	t.bytes += int64(len(p))
+	t.hash.Write(p)
+}
+
+func (t *tally) sum() string { return hex.EncodeToString(t.hash.Sum(nil)) }
+
+// DefaultGrace is how long an agent may take between being asked to stop and being killed.
+const DefaultGrace = 10 * time.Second
+
+// linger is how long a process may live on after its final event.
+const linger = 30 * time.Second
+
+// NewConversation prepares a conversation; nothing is started.
+func NewConversation(cfg ConversationConfig) *Conversation {
+	if cfg.Config.Grace == 0 {
+		cfg.Config.Grace = DefaultGrace
+	}
+	return &Conversation{
+		cfg: cfg, decoder: cfg.Dialect.New(), fold: session.NewFold(session.Options{Flat: true, Prices: cfg.Config.Prices}), id: cfg.Config.Resume,
+		stdout: tally{hash: sha256.New()}, stderr: tally{hash: sha256.New()}, changed: make(chan struct{}),
+	}
+}
+
+// ID is the agent's id of the conversation, empty until it has told it.
+func (c *Conversation) ID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}
+
+// RunOnce runs the program for one prompt, to its end.
+func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	proc := c.start(ctx, cmd, strings.NewReader(cmd.Stdin), nil)
+	before := c.mark()
+	reason := c.follow(ctx, proc, before, nil)
+	if reason == reasonFinal {
+		c.awaitExit(ctx, proc)
+	}
+	proc.end(reason.cause())
+	<-proc.done
+	if proc.started() {
+		return c.result(ctx, proc, before, reason), nil
+	}
+	return Result{}, proc.err
+}
+
+// Open starts the program of a long-lived protocol. It ends with Close, not with the context.
+func (c *Conversation) Open(ctx context.Context, cmd Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	reader, writer := io.Pipe()
+	c.start(context.WithoutCancel(ctx), cmd, reader, newOutbox(writer))
+	return nil
+}
+
+// Send queues one line for the program's standard input. It does not block.
+func (c *Conversation) Send(message any) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode message to agent: %w", err)
+	}
+	proc := c.current()
+	if proc == nil || proc.input == nil {
+		return errors.New("the agent's process is not running")
+	}
+	proc.input.put(append(line, '\n'))
+	return nil
+}
+
+// Alive reports whether the process of a long-lived protocol is running.
+func (c *Conversation) Alive() bool {
+	proc := c.current()
+	return proc != nil && !proc.exited()
+}
+
+// Turn gives a prompt to the program that Open has started, by calling begin, and waits for the final event. When the context ends or a limit is reached,
+// interrupt asks the agent to stop; if it does not, its process is killed.
+func (c *Conversation) Turn(ctx context.Context, begin, interrupt func() error) (Result, error) {
+	proc := c.current()
+	if proc == nil {
+		return Result{}, errors.New("the agent's process is not running")
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	before := c.mark()
+	if err := begin(); err != nil {
+		return Result{}, err
+	}
+	reason := c.follow(ctx, proc, before, interrupt)
+	if reason == reasonExit && !proc.started() {
+		return Result{}, proc.err
+	}
+	return c.result(ctx, proc, before, reason), nil
+}
+
+// Until waits until check is true, asking it after every event; for the greeting of a protocol. It fails when the process or the context ends first.
+func (c *Conversation) Until(ctx context.Context, check func() bool) error {
+	proc := c.current()
+	for {
+		changed := c.watch()
+		if check() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-proc.done:
+			if check() {
+				return nil
+			}
+			return proc.failure()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Close ends the program of a long-lived protocol: its input is closed, and after the grace period it is killed. It is safe to call it more than once.
+func (c *Conversation) Close() error {
+	proc := c.current()
+	if proc == nil {
+		return nil
+	}
+	if proc.input != nil {
+		proc.input.close()
+	}
+	timer := time.NewTimer(c.cfg.Config.Grace)
+	defer timer.Stop()
+	select {
+	case <-proc.done:
+	case <-timer.C:
+		proc.end(errClosed)
+		<-proc.done
+	}
+	if proc.input != nil {
+		proc.input.wait()
+	}
+	return nil // how it ended was said to whoever prompted
+}
+
+var errClosed = errors.New("session closed")
+
+func (c *Conversation) current() *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proc
+}
+
+// take is called for every line of standard output.
+func (c *Conversation) take(line []byte) {
+	event, native := asNative(line)
+	if event == nil {
+		return
+	}
+	if native && c.cfg.Dialect.Repeats != nil && c.cfg.Dialect.Repeats(event) {
+		c.mu.Lock()
+		c.dropped++
+		if c.of == "" {
+			c.of = strings.Clone(fastjson.GetString(event, "type") + fastjson.GetString(event, "method"))
+		}
+		c.mu.Unlock()
+		return
+	}
+	c.pass(event)
+	if !native {
+		return
+	}
+	c.mu.Lock()
+	c.line++
+	c.decoder.Decode(event, session.Stamp{Line: c.line, Ts: time.Now().UnixMilli(), Lane: c.cfg.Config.Name}, c.fold)
+	if id := c.fold.Identity().SessionID; id != "" {
+		c.id = id
+	}
+	c.mu.Unlock()
+	if c.cfg.Observe != nil {
+		if err := c.cfg.Observe(event); err != nil {
+			c.current().end(err)
+		}
+	}
+	c.notify()
+}
+
+// pass hands an event to the caller; one at a time, whichever stream it came from.
+func (c *Conversation) pass(event []byte) {
+	c.announceStart()
+	c.deliver.Lock()
+	defer c.deliver.Unlock()
+	if c.cfg.Config.Events != nil {
+		c.cfg.Config.Events(event)
+	}
+}
+
+func (c *Conversation) notify() {
+	c.mu.Lock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+}
+
+func (c *Conversation) watch() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// flushDropped tells how many repeating lines were left out since the last time.
+func (c *Conversation) flushDropped() {
+	c.mu.Lock()
+	count, of := c.dropped, c.of
+	c.dropped, c.of = 0, ""
+	c.mu.Unlock()
+	if count > 0 {
+		c.pass(droppedEvent(count, of))
+	}
+}
+
+// announceStart tells of the start the start once, before the first event.
+func (c *Conversation) announceStart() {
+	c.announce.Do(func() {
+		if c.cfg.Config.Started != nil {
+			c.cfg.Config.Started(c.cfg.Started)
+		}
+	})
+}
+
+func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
+	cfg := c.cfg.Config
+	return sandbox.SpawnSpec{
+		Argv: cmd.Argv, Dir: cfg.Dir, Env: cmd.Env, Stdin: stdin, Grace: cfg.Grace, MaxOutput: cfg.OutputLimit, Isolation: cfg.Isolation,
+		OnStart: func(int) { c.announceStart() },
+	}
+}
+
+// stderrLine is called for every line of standard error.
+func (c *Conversation) stderrLine(line []byte) {
+	if len(line) > 0 {
+		c.pass(trace.RawEvent(trace.TypeStderr, line))
+	}
+}

@@ -1,0 +1,296 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// process is one run of the agent's program.
+type process struct {
+	argv   []string
+	cancel context.CancelCauseFunc
+	input  *outbox // of a long-lived protocol
+	done   chan struct{}
+
+	// Valid after done.
+	spawned sandbox.SpawnResult
+	err     error
+	cause   error // why we ended it
+}
+
+// start runs a command in the background. Whoever calls it waits for process.done.
+func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, input *outbox) *process {
+	ctx, cancel := context.WithCancelCause(ctx)
+	proc := &process{argv: cmd.Argv, cancel: cancel, input: input, done: make(chan struct{})}
+	c.mu.Lock()
+	c.proc = proc
+	c.cfg.Started.Argv = cmd.Argv
+	c.mu.Unlock()
+	stdout := &lineSplitter{limit: trace.MaxLine, line: c.take, tooLong: c.skip}
+	stderr := &lineSplitter{limit: trace.MaxLine, line: c.stderrLine, tooLong: c.skip}
+	go func() {
+		defer close(proc.done)
+		defer cancel(nil)
+		proc.spawned, proc.err = c.cfg.Config.Spawner.Spawn(ctx, c.spec(cmd, stdin), counted{stdout, &c.stdout}, counted{stderr, &c.stderr})
+		stdout.close()
+		stderr.close()
+		proc.cause = context.Cause(ctx)
+		if proc.input != nil {
+			proc.input.close()
+		}
+	}()
+	return proc
+}
+
+// counted is a stream that is tallied on its way.
+type counted struct {
+	to    io.Writer
+	tally *tally
+}
+
+func (w counted) Write(p []byte) (int, error) {
+	w.tally.add(p)
+	return w.to.Write(p)
+}
+
+func (c *Conversation) skip(length int64) {
+	c.pass(skippedEvent(length))
+	c.mu.Lock()
+	c.fold.Skipped(1)
+	c.mu.Unlock()
+}
+
+// end stops the process; the first reason given stays.
+func (p *process) end(reason error) { p.cancel(reason) }
+
+func (p *process) exited() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// started reports, after done, whether the program ran at all.
+func (p *process) started() bool {
+	return p.err == nil || p.spawned.StdoutBytes > 0 || p.spawned.StderrBytes > 0
+}
+
+// failure says, after done, what became of the process.
+func (p *process) failure() error {
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.cause != nil && !errors.Is(p.cause, context.Canceled):
+		return p.cause
+	case p.spawned.Signal != "":
+		return fmt.Errorf("the agent's process was ended by %s", p.spawned.Signal)
+	default:
+		return fmt.Errorf("the agent's process ended with exit code %d", p.spawned.ExitCode)
+	}
+}
+
+// reason is why the wait for a prompt's end was over.
+type reason int
+
+const (
+	reasonFinal reason = iota // the agent's final event
+	reasonExit                // its process ended without one
+	reasonContext
+	reasonTurns
+	reasonBudget
+)
+
+var (
+	errTurnLimit   = errors.New("turn limit reached")
+	errBudgetLimit = errors.New("budget reached")
+)
+
+func (r reason) cause() error {
+	switch r {
+	case reasonTurns:
+		return errTurnLimit
+	case reasonBudget:
+		return errBudgetLimit
+	case reasonFinal, reasonExit, reasonContext:
+	}
+	return nil
+}
+
+// mark is where a conversation stood when a prompt began.
+type mark struct {
+	startMs int64
+	finals  int
+	turns   int
+	reports int
+	usage   session.TokenUsage
+}
+
+func (c *Conversation) mark() mark {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, finals := c.fold.Finals()
+	return mark{startMs: time.Now().UnixMilli(), finals: finals, turns: c.fold.Turns(), reports: c.fold.UsageReports(), usage: c.fold.TotalUsage()}
+}
+
+// follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the agent is asked first and killed after the grace period;
+// without interrupt the caller ends the process.
+func (c *Conversation) follow(ctx context.Context, proc *process, before mark, interrupt func() error) reason {
+	why := c.await(ctx, proc, before, true)
+	if why == reasonFinal || why == reasonExit || interrupt == nil {
+		return why
+	}
+	if err := interrupt(); err == nil {
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Config.Grace)
+		defer cancel()
+		if stopped := c.await(patience, proc, before, false); stopped == reasonFinal || stopped == reasonExit {
+			return why
+		}
+	}
+	proc.end(errors.New("did not stop when asked to"))
+	<-proc.done
+	return why
+}
+
+// await waits for the final event, the end of the process, the context, or a limit.
+func (c *Conversation) await(ctx context.Context, proc *process, before mark, limits bool) reason {
+	var settled <-chan time.Time
+	for {
+		changed := c.watch()
+		final, over := c.progress(before)
+		switch {
+		case over != reasonExit && limits:
+			return over
+		case final != nil:
+			wait := time.Duration(0)
+			if c.cfg.Settle != nil {
+				wait = c.cfg.Settle(*final)
+			}
+			if wait == 0 {
+				return reasonFinal
+			}
+			settled = time.After(wait)
+		default:
+			settled = nil
+		}
+		select {
+		case <-changed:
+		case <-settled:
+			return reasonFinal
+		case <-proc.done:
+			if final, _ := c.progress(before); final != nil {
+				return reasonFinal
+			}
+			if ctx.Err() != nil {
+				return reasonContext
+			}
+			return reasonExit
+		case <-ctx.Done():
+			return reasonContext
+		}
+	}
+}
+
+// progress returns the final event of the current prompt, if it has come, and the limit that is reached, or reasonExit if none is.
+func (c *Conversation) progress(before mark) (*session.Final, reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	final, finals := c.fold.Finals()
+	if finals == before.finals {
+		final = nil
+	}
+	cfg, turns := c.cfg.Config, c.fold.Turns()-before.turns
+	if final != nil {
+		return final, reasonExit
+	}
+	// The last turn may be finished, its tool calls too; what the limit forbids is to ask the model once more.
+	outOfTurns := turns > cfg.MaxTurns || (turns == cfg.MaxTurns && c.fold.OpenCalls() == 0 && c.fold.AwaitsModel())
+	if c.cfg.EnforceTurns && cfg.MaxTurns > 0 && outOfTurns {
+		return nil, reasonTurns
+	}
+	if usage := c.fold.TotalUsage(); c.cfg.EnforceBudget && cfg.MaxCostUSD > 0 && usage.CostUSD != nil && *usage.CostUSD >= cfg.MaxCostUSD {
+		return nil, reasonBudget
+	}
+	return nil, reasonExit
+}
+
+// awaitExit gives a process that has finished its work the time to end by itself.
+func (c *Conversation) awaitExit(ctx context.Context, proc *process) {
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	select {
+	case <-proc.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// outbox feeds a process's standard input without blocking whoever writes to it.
+type outbox struct {
+	mu     sync.Mutex
+	ready  *sync.Cond
+	queue  [][]byte
+	closed bool
+	done   chan struct{}
+}
+
+func newOutbox(to io.WriteCloser) *outbox {
+	o := &outbox{done: make(chan struct{})}
+	o.ready = sync.NewCond(&o.mu)
+	go func() {
+		defer close(o.done)
+		defer to.Close()
+		for {
+			line, ok := o.next()
+			if !ok {
+				return
+			}
+			if _, err := to.Write(line); err != nil {
+				o.close() // the process is gone; how it ended is told elsewhere
+				return
+			}
+		}
+	}()
+	return o
+}
+
+func (o *outbox) next() ([]byte, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue) == 0 && !o.closed {
+		o.ready.Wait()
+	}
+	if len(o.queue) == 0 {
+		return nil, false
+	}
+	line := o.queue[0]
+	o.queue = o.queue[1:]
+	return line, true
+}
+
+func (o *outbox) put(line []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.queue = append(o.queue, line)
+		o.ready.Signal()
+	}
+}
+
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.ready.Signal()
+}
+
+func (o *outbox) wait() { <-o.done }

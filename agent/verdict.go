@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// result says how a prompt went. A run is finished only on the agent's final event, and good only on its content, whatever the exit code says.
+func (c *Conversation) result(ctx context.Context, proc *process, before mark, why reason) Result {
+	c.flushDropped()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	final, finals := c.fold.Finals()
+	if finals == before.finals {
+		final = nil
+	}
+	usage := c.fold.TotalUsage().Since(before.usage)
+	result := Result{
+		SessionID: c.id, Turns: c.fold.Turns() - before.turns, Usage: usage, Text: c.fold.LastText(), Output: c.output(proc, before),
+	}
+	if final != nil && final.Text != "" {
+		result.Text = final.Text
+	}
+	judge(&result, final, c.fold.UsageReports() > before.reports)
+	if proc.exited() {
+		explainEnd(&result, proc)
+	}
+	switch why {
+	case reasonContext:
+		result.Aborted = true
+		if !result.Success {
+			result.Outcome, result.Err = session.OutcomeCancelled, nil
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				result.Outcome, result.Output.TimedOut = session.OutcomeTimeout, true
+			}
+		}
+	case reasonTurns:
+		result.Success, result.Outcome, result.Err = false, session.OutcomeMaxTurns, nil
+	case reasonBudget:
+		result.Success, result.Outcome, result.Err = false, session.OutcomeBudget, nil
+	case reasonFinal, reasonExit:
+	}
+	return result
+}
+
+// judge reads the final event. Success without any sign of a model having worked is none; a stream that says nothing about tokens gets the benefit of the doubt.
+func judge(result *Result, final *session.Final, usageTold bool) {
+	if final == nil {
+		result.Outcome = session.OutcomeNoResult
+		return
+	}
+	result.Outcome = final.Outcome
+	switch final.Outcome {
+	case session.OutcomeSuccess:
+		worked := result.Usage.TotalTokens > 0 || (result.Usage.CostUSD != nil && *result.Usage.CostUSD > 0)
+		result.Success = worked || !usageTold
+		if !result.Success {
+			result.Outcome, result.Err = session.OutcomeError, ErrNoModelWork
+		}
+	case session.OutcomeError, session.OutcomeAuth:
+		result.Err = errors.New(nonEmpty(final.Text, "the agent failed without saying why"))
+	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult, session.OutcomeTimeout, session.OutcomeOutput,
+		session.OutcomeCancelled:
+	}
+}
+
+// explainEnd adds what the end of the process tells beside the stream.
+func explainEnd(result *Result, proc *process) {
+	switch {
+	case proc.spawned.OutputLimit && !result.Success:
+		result.Outcome, result.Err = session.OutcomeOutput, errors.New("the agent printed more than the output limit and was killed")
+	case proc.cause != nil && !errors.Is(proc.cause, context.Canceled) && !errors.Is(proc.cause, context.DeadlineExceeded) && !errors.Is(proc.cause, errClosed):
+		if !result.Success {
+			result.Err = proc.cause
+		}
+		if result.Outcome == session.OutcomeNoResult {
+			result.Outcome = session.OutcomeError
+		}
+	case result.Outcome == session.OutcomeNoResult:
+		result.Err = fmt.Errorf("the agent ended without a result: %w", proc.failure())
+	case result.Success && proc.err != nil:
+		result.Err = proc.err
+	}
+}
+
+func nonEmpty(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func (c *Conversation) output(proc *process, before mark) RawAgentOutput {
+	lane := c.cfg.Config.Name
+	out := RawAgentOutput{
+		Agent: c.cfg.Agent, Argv: proc.argv, Version: c.cfg.Started.Version, KeyVisible: c.cfg.Started.KeyVisible, StartMs: before.startMs,
+		EndMs: time.Now().UnixMilli(),
+	}
+	if proc.exited() { // the writers are done, so the tallies may be read
+		out.ExitCode, out.Signal, out.TimedOut = proc.spawned.ExitCode, proc.spawned.Signal, proc.spawned.TimedOut
+		out.Stdout = BlobRef{Lane: lane, Bytes: c.stdout.bytes, SHA256: c.stdout.sum()}
+		out.Stderr = BlobRef{Lane: lane, Type: trace.TypeStderr, Bytes: c.stderr.bytes, SHA256: c.stderr.sum()}
+		return out
+	}
+	out.Stdout, out.Stderr = BlobRef{Lane: lane}, BlobRef{Lane: lane, Type: trace.TypeStderr}
+	return out
+}

@@ -1,0 +1,16 @@
+package session
+
+import "github.com/fit-eval/fit/price"
+
+// ListPrices computes costs from a price table.
+func ListPrices(table price.Table) Prices {
+	return func(model string, usage TokenUsage, atMs int64) (float64, bool) {
+		cost := table.Cost(model, atMs, price.Tokens{
+			Input: usage.InputTokens, Output: usage.OutputTokens, CacheRead: usage.CacheReadTokens, CacheWrite: usage.CacheWriteTokens,
+		})
+		if cost == nil {
+			return 0, false
+		}
+		return *cost, true
+	}
+}
