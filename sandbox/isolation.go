@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -37,10 +36,6 @@ func (i Isolation) check() error {
 		return nil
 	}
 	return fmt.Errorf("unknown isolation %q: use %s or %s", i.Kind, IsolationNone, IsolationBwrap)
-}
-
-func (i Isolation) bwrapArgv(program string, argv []string, dir string, statusFD int) ([]string, error) {
-	return nil, errors.New("later")
 }
 
 // printableLine makes one harmless line of bytes from a program.
