@@ -1,0 +1,160 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// maxPlannedRuns ends the search for the best number of repetitions; more than that never pays.
+const maxPlannedRuns = 50
+
+// Prices says what an experiment costs, in any unit.
+type Prices struct {
+	// PerTask is paid once per task whatever the repetitions: preparing, writing, reviewing it.
+	PerTask float64 `json:"perTask"`
+	// PerRun is what one run of one arm costs, averaged over the two arms.
+	PerRun float64 `json:"perRun"`
+}
+
+// Plan is an affordable experiment.
+type Plan struct {
+	Tasks int     `json:"tasks"`
+	Runs  int     `json:"runs"` // per arm and task
+	Cost  float64 `json:"cost"`
+	MDE   float64 `json:"mde"`
+	// Power is the chance to find the effect asked for; 0 when none was asked for.
+	Power float64 `json:"power,omitempty"`
+}
+
+func (p Prices) cost(tasks, runs int) float64 {
+	return float64(tasks) * (p.PerTask + 2*float64(runs)*p.PerRun)
+}
+
+func (p Prices) check() error {
+	if err := checkNotNegative("price per task", p.PerTask); err != nil {
+		return err
+	}
+	return checkPositive("price per run", p.PerRun)
+}
+
+// OptimalRuns is the number of repetitions, not rounded, that is best when tasks can be bought at a price.
+//
+// Formula: K* = √((σ_A² + σ_B²)/ω² · PerTask/(2·PerRun)), at least 1; +Inf when ω² is 0.
+// Use it to see the trade between tasks and repetitions.
+// Do not use it where the number of tasks is limited: [Allocate].
+func OptimalRuns(design Design, prices Prices) (float64, error) {
+	design, err := design.withDefaults()
+	if err != nil {
+		return 0, err
+	}
+	if err := prices.check(); err != nil {
+		return 0, err
+	}
+	if prices.PerTask == 0 {
+		return 1, nil
+	}
+	if design.Between == 0 {
+		return math.Inf(1), nil
+	}
+	return math.Max(1, math.Sqrt((design.WithinCandidate+design.WithinBaseline)/design.Between*prices.PerTask/(2*prices.PerRun))), nil
+}
+
+// Allocate divides a budget between tasks and repetitions so that the detectable effect is smallest.
+//
+// Formula: over K = 1, 2, …: n = min(maxTasks, ⌊budget/(PerTask + 2K·PerRun)⌋), MDE as in [MinimumDetectableEffect]; the smallest MDE wins, the fewer
+// repetitions on a tie. maxTasks 0 means unlimited.
+// Use it to plan with money in hand.
+// Do not use it to hit a given effect: [CostOfDecision].
+func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan, error) {
+	design, err := checkPlanning(maxTasks, design, prices)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := checkPositive("budget", budget); err != nil {
+		return Plan{}, err
+	}
+	var best Plan
+	for runs := 1; runs <= maxPlannedRuns; runs++ {
+		tasks := int(math.Min(budget/prices.cost(1, runs), math.MaxInt32))
+		if maxTasks > 0 {
+			tasks = min(tasks, maxTasks)
+		}
+		if tasks < 1 {
+			break
+		}
+		design.RunsCandidate, design.RunsBaseline = runs, runs
+		mde, err := MinimumDetectableEffect(tasks, design)
+		if err != nil {
+			return Plan{}, err
+		}
+		if best.Tasks == 0 || mde < best.MDE*(1-1e-9) {
+			best = Plan{Tasks: tasks, Runs: runs, Cost: prices.cost(tasks, runs), MDE: mde}
+		}
+	}
+	if best.Tasks == 0 {
+		return Plan{}, fmt.Errorf("a budget of %g does not pay for one task: it costs %g", budget, prices.cost(1, 1))
+	}
+	return best, nil
+}
+
+// CostOfDecision is the cheapest experiment that finds a difference of effect with the power of the design.
+//
+// Formula: over K = 1, 2, …: n = ⌈[TasksNeeded]⌉, at least minTasks and at most maxTasks (0 is unlimited); the least n·(PerTask + 2K·PerRun) wins.
+// Use it to decide whether an answer is worth its price. minTasks is usually [MinClaimTasks], below which no claim is made anyway.
+// Do not use it when no experiment within maxTasks is large enough: it returns an error that says what could be found instead.
+func CostOfDecision(effect float64, minTasks, maxTasks int, design Design, prices Prices) (Plan, error) {
+	design, err := checkPlanning(maxTasks, design, prices)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := checkEffect(effect); err != nil {
+		return Plan{}, err
+	}
+	var best Plan
+	for runs := 1; runs <= maxPlannedRuns; runs++ {
+		design.RunsCandidate, design.RunsBaseline = runs, runs
+		needed, err := TasksNeeded(effect, design)
+		if err != nil {
+			return Plan{}, err
+		}
+		needed = math.Max(math.Ceil(needed-1e-9), float64(minTasks))
+		if needed > math.MaxInt32 || (maxTasks > 0 && needed > float64(maxTasks)) {
+			continue
+		}
+		tasks := int(needed)
+		if cost := prices.cost(tasks, runs); best.Tasks == 0 || cost < best.Cost*(1-1e-9) {
+			best = Plan{Tasks: tasks, Runs: runs, Cost: cost}
+		}
+	}
+	if best.Tasks == 0 {
+		return Plan{}, outOfReach(effect, maxTasks, design)
+	}
+	design.RunsCandidate, design.RunsBaseline = best.Runs, best.Runs
+	if best.MDE, err = MinimumDetectableEffect(best.Tasks, design); err != nil {
+		return Plan{}, err
+	}
+	best.Power, err = PowerOf(effect, best.Tasks, design)
+	return best, err
+}
+
+func outOfReach(effect float64, maxTasks int, design Design) error {
+	if maxTasks < 1 {
+		return fmt.Errorf("an effect of %g is too small for any number of tasks worth running", effect)
+	}
+	design.RunsCandidate, design.RunsBaseline = maxPlannedRuns, maxPlannedRuns
+	mde, err := MinimumDetectableEffect(maxTasks, design)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%d tasks cannot show an effect of %g; even %d runs each show no less than %.3f", maxTasks, effect, maxPlannedRuns, mde)
+}
+
+func checkPlanning(maxTasks int, design Design, prices Prices) (Design, error) {
+	if maxTasks < 0 {
+		return design, fmt.Errorf("the largest number of tasks is %d, want at least 0", maxTasks)
+	}
+	if err := prices.check(); err != nil {
+		return design, err
+	}
+	return design.withDefaults()
+}

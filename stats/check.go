@@ -1,0 +1,113 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// DefaultLevel is the confidence level used where the caller gives none.
+const DefaultLevel = 0.95
+
+// DefaultAlpha is the significance level used where the caller gives none.
+const DefaultAlpha = 0.05
+
+// ErrNoData reports a sample with nothing in it.
+var ErrNoData = errors.New("no data")
+
+func checkFinite(name string, values ...float64) error {
+	for _, value := range values {
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			return fmt.Errorf("%s is %v, want a finite number", name, value)
+		}
+	}
+	return nil
+}
+
+func checkUnit(name string, values ...float64) error {
+	for _, value := range values {
+		if !(value >= 0 && value <= 1) {
+			return fmt.Errorf("%s is %v, want a number between 0 and 1", name, value)
+		}
+	}
+	return nil
+}
+
+// checkOpenUnit guards levels, error rates and powers, for which 0 and 1 make no sense.
+func checkOpenUnit(name string, value float64) error {
+	if !(value > 0 && value < 1) {
+		return fmt.Errorf("%s is %v, want a number between 0 and 1, both excluded", name, value)
+	}
+	return nil
+}
+
+func checkPositive(name string, value float64) error {
+	if !(value > 0) || math.IsInf(value, 0) {
+		return fmt.Errorf("%s is %v, want a finite number above 0", name, value)
+	}
+	return nil
+}
+
+func checkNotNegative(name string, value float64) error {
+	if !(value >= 0) || math.IsInf(value, 0) {
+		return fmt.Errorf("%s is %v, want a finite number of at least 0", name, value)
+	}
+	return nil
+}
+
+// checkCount accepts k successes out of n trials, n at least 1.
+func checkCount(kName string, k int, nName string, n int) error {
+	switch {
+	case n < 1:
+		return fmt.Errorf("%s is %d, want at least 1", nName, n)
+	case k < 0:
+		return fmt.Errorf("%s is %d, want at least 0", kName, k)
+	case k > n:
+		return fmt.Errorf("%s is %d, which is more than %s = %d", kName, k, nName, n)
+	}
+	return nil
+}
+
+func orDefault(value, fallback float64) float64 {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
+
+// normalQuantile is z such that a two-sided interval ±z has the level.
+func normalQuantile(level float64) float64 { return distuv.UnitNormal.Quantile(0.5 + level/2) }
+
+// studentQuantile is the two-sided quantile of Student's t. Beyond a million degrees of freedom it is the normal one to more than six digits.
+func studentQuantile(level, df float64) float64 {
+	if df > 1e6 {
+		return normalQuantile(level)
+	}
+	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(0.5 + level/2)
+}
+
+// studentTail is the two-sided p-value of a t statistic.
+func studentTail(t, df float64) float64 {
+	return math.Min(1, 2*distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-math.Abs(t)))
+}
+
+func clampUnit(x float64) float64 { return math.Min(1, math.Max(0, x)) }
+
+func clamp(x, lo, hi float64) float64 { return math.Min(hi, math.Max(lo, x)) }
+
+// moments returns the mean and the unbiased variance; the variance of a single value is 0.
+func moments(values []float64) (mean, variance float64) {
+	for _, value := range values {
+		mean += value
+	}
+	mean /= float64(len(values))
+	if len(values) < 2 {
+		return mean, 0
+	}
+	for _, value := range values {
+		variance += (value - mean) * (value - mean)
+	}
+	return mean, variance / float64(len(values)-1)
+}

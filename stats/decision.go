@@ -1,0 +1,268 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// Claim is what an experiment may say.
+type Claim string
+
+// The five claims.
+const (
+	Improved     Claim = "improved"
+	Regressed    Claim = "regressed"
+	Equivalent   Claim = "equivalent"
+	NotProven    Claim = "not proven"
+	Insufficient Claim = "insufficient"
+)
+
+// The thresholds of the claim rule.
+const (
+	// MinClaimTasks is the number of tasks below which nothing is claimed.
+	MinClaimTasks = 10
+	// MaxExclusionGap is the difference of the arms' exclusion rates from which on nothing is claimed.
+	MaxExclusionGap = 0.05
+	// MaxUsefulMDE is the detectable effect above which an experiment is called insufficient rather than not proven.
+	MaxUsefulMDE = 0.30
+)
+
+// Exclusion counts the runs of one arm that were planned and those left out because the environment failed.
+type Exclusion struct {
+	Excluded int `json:"excluded"`
+	Planned  int `json:"planned"`
+}
+
+// Rate is the share of planned runs left out.
+func (e Exclusion) Rate() float64 { return share(e.Excluded, e.Planned) }
+
+// Kind says in which unit the sentence of a decision speaks.
+type Kind string
+
+// The kinds of measures.
+const (
+	// Rate is a share of runs: differences are told in percentage points.
+	Rate Kind = "rate"
+	// Score is any other number: differences are told as they are.
+	Score Kind = "score"
+	// Ratio is cost, time or another positive quantity compared by CompareRatio: differences are told in per cent.
+	Ratio Kind = "ratio"
+)
+
+// Measure describes what was compared, for the sentence and for what counts as better.
+type Measure struct {
+	// Name is the subject, "pass rate" if empty.
+	Name string
+	// Kind is Rate if empty, or Ratio for a ratio comparison.
+	Kind          Kind
+	LowerIsBetter bool
+	// Candidate and Baseline name the arms in the sentence.
+	Candidate, Baseline string
+}
+
+// DecideConfig says what a claim takes. The zero value is the claim rule at α = 0.05 without an equivalence margin.
+type DecideConfig struct {
+	Alpha   float64
+	Measure Measure
+	// AdjustedP is the p-value after correction for the other tests of the report; nil means this test stands alone.
+	AdjustedP *float64
+	// Candidate and Baseline are the exclusions of the two arms.
+	Candidate, Baseline Exclusion
+	// IntegrityFlags counts critical suspicions of cheating that nobody has resolved.
+	IntegrityFlags int
+	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For ratios it is a logarithm.
+	Margin float64
+}
+
+// Exclusions are the counts of both arms in a decision.
+type Exclusions struct {
+	Candidate Exclusion `json:"candidate"`
+	Baseline  Exclusion `json:"baseline"`
+}
+
+// Decision is the answer to "did it get better": a claim, the evidence for it, and one sentence.
+type Decision struct {
+	Claim  Claim   `json:"claim"`
+	Effect float64 `json:"effect"`
+	// Lo and Hi are nil where the data allow no interval.
+	Lo       *float64   `json:"lo"`
+	Hi       *float64   `json:"hi"`
+	Level    float64    `json:"level"`
+	P        float64    `json:"p"`
+	PAdj     float64    `json:"pAdj"`
+	EValue   *float64   `json:"eValue"`
+	Method   string     `json:"method"`
+	Interval string     `json:"intervalMethod,omitempty"`
+	NTasks   int        `json:"nTasks"`
+	NRuns    int        `json:"nRuns"`
+	Excluded Exclusions `json:"excluded"`
+	// NUnpaired counts tasks left out because only one arm had runs.
+	NUnpaired int     `json:"nUnpaired"`
+	MDE       float64 `json:"mde"`
+	Sentence  string  `json:"sentence"`
+	// Obstacles say which parts of the claim rule were not met; empty when something was claimed.
+	Obstacles []string `json:"obstacles,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// Decide turns a comparison into a claim.
+//
+// Formula: improved or regressed if adjusted p < α and the interval excludes 0 and at least [MinClaimTasks] tasks and exclusion rates differ by less than
+// [MaxExclusionGap] and no critical integrity flag is open. Otherwise insufficient if there are fewer tasks, no interval, or the detectable effect
+// exceeds [MaxUsefulMDE]; equivalent if a margin is given and contains the whole interval (for outcomes in [0, 1] also the add-two interval, so that a
+// few ties are not taken for sameness); else not proven.
+// Use it for every sentence that says one arm is better.
+// Do not use it on one of several comparisons of a report without AdjustedP: [DecideFamily].
+func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
+	config.Alpha = orDefault(config.Alpha, DefaultAlpha)
+	if err := config.check(comparison); err != nil {
+		return Decision{}, err
+	}
+	decision := newDecision(comparison, config)
+	decision.Obstacles = obstacles(comparison, config, decision.PAdj)
+	decision.Claim = claim(comparison, config, decision.PAdj)
+	if decision.Claim == Improved || decision.Claim == Regressed || decision.Claim == Equivalent {
+		decision.Obstacles = nil
+	}
+	decision.Sentence = sentence(decision, comparison, config)
+	return decision, nil
+}
+
+// DecideFamily decides all comparisons of one report with Holm's correction over them.
+//
+// Formula: AdjustedP of each by [Holm] over the p-values of all, then [Decide].
+// Use it once per report, for every pair of arms and every dimension in it.
+// Do not use it for explorations that are not claimed: [BenjaminiHochberg].
+func DecideFamily(comparisons []Comparison, configs []DecideConfig) ([]Decision, error) {
+	if len(comparisons) != len(configs) {
+		return nil, fmt.Errorf("%d comparisons but %d configurations", len(comparisons), len(configs))
+	}
+	ps := make([]float64, len(comparisons))
+	for i, comparison := range comparisons {
+		ps[i] = comparison.P
+	}
+	adjusted, err := Holm(ps)
+	if err != nil {
+		return nil, err
+	}
+	decisions := make([]Decision, len(comparisons))
+	for i, comparison := range comparisons {
+		config := configs[i]
+		config.AdjustedP = &adjusted[i]
+		if decisions[i], err = Decide(comparison, config); err != nil {
+			return nil, fmt.Errorf("comparison %d: %w", i+1, err)
+		}
+	}
+	return decisions, nil
+}
+
+func (c DecideConfig) check(comparison Comparison) error {
+	if err := checkOpenUnit("alpha", c.Alpha); err != nil {
+		return err
+	}
+	if err := checkNotNegative("margin", c.Margin); err != nil {
+		return err
+	}
+	if err := checkUnit("p", comparison.P); err != nil {
+		return err
+	}
+	if c.AdjustedP != nil {
+		if err := checkUnit("adjusted p", *c.AdjustedP); err != nil {
+			return err
+		}
+	}
+	if err := checkFinite("effect", comparison.Est, comparison.MDE); err != nil {
+		return err
+	}
+	for _, exclusion := range []Exclusion{c.Candidate, c.Baseline} {
+		if exclusion.Excluded < 0 || exclusion.Planned < exclusion.Excluded {
+			return fmt.Errorf("%d of %d planned runs excluded: the counts do not fit", exclusion.Excluded, exclusion.Planned)
+		}
+	}
+	if comparison.Tasks < 1 {
+		return ErrNoData
+	}
+	return nil
+}
+
+func newDecision(comparison Comparison, config DecideConfig) Decision {
+	decision := Decision{
+		Effect: comparison.Est, Level: DefaultLevel, P: comparison.P, PAdj: comparison.P, EValue: comparison.EValue, Method: comparison.Method,
+		NTasks: comparison.Tasks, NRuns: comparison.Runs, NUnpaired: comparison.Unpaired, MDE: comparison.MDE,
+		Excluded: Exclusions{Candidate: config.Candidate, Baseline: config.Baseline}, Warnings: comparison.Warnings,
+	}
+	if config.AdjustedP != nil {
+		decision.PAdj = *config.AdjustedP
+	}
+	if interval := comparison.Interval; interval != nil {
+		lo, hi := interval.Lo, interval.Hi
+		decision.Lo, decision.Hi, decision.Level, decision.Interval = &lo, &hi, interval.Level, interval.Method
+	}
+	return decision
+}
+
+// significant follows the rule of each kind of evidence: a p-value must be below α, an e-value must have reached 1/α.
+func significant(comparison Comparison, pAdj, alpha float64) bool {
+	if comparison.EValue != nil {
+		return pAdj <= alpha
+	}
+	return pAdj < alpha
+}
+
+func claim(comparison Comparison, config DecideConfig, pAdj float64) Claim {
+	sound := len(designFaults(comparison, config)) == 0
+	interval := comparison.Interval
+	if sound && interval != nil && significant(comparison, pAdj, config.Alpha) && interval.Excludes(0) {
+		if (interval.Lo > 0) != config.Measure.LowerIsBetter {
+			return Improved
+		}
+		return Regressed
+	}
+	if sound && config.Margin > 0 && withinMargin(interval, config.Margin) && withinMargin(comparison.boundedOr(interval), config.Margin) {
+		return Equivalent
+	}
+	if comparison.Tasks < MinClaimTasks || interval == nil || comparison.MDE > MaxUsefulMDE {
+		return Insufficient
+	}
+	return NotProven
+}
+
+func (c Comparison) boundedOr(interval *Interval) *Interval {
+	if c.boundedInterval != nil {
+		return c.boundedInterval
+	}
+	return interval
+}
+
+func withinMargin(interval *Interval, margin float64) bool {
+	return interval != nil && interval.Lo > -margin && interval.Hi < margin
+}
+
+// designFaults are the parts of the claim rule that do not depend on the result.
+func designFaults(comparison Comparison, config DecideConfig) []string {
+	var faults []string
+	if comparison.Tasks < MinClaimTasks {
+		faults = append(faults, fmt.Sprintf("only %d of at least %d tasks", comparison.Tasks, MinClaimTasks))
+	}
+	if gap := math.Abs(config.Candidate.Rate() - config.Baseline.Rate()); gap >= MaxExclusionGap-1e-12 {
+		faults = append(faults, fmt.Sprintf("exclusion rates differ by %.1f points", 100*gap))
+	}
+	if config.IntegrityFlags > 0 {
+		faults = append(faults, fmt.Sprintf("%d open integrity flag(s)", config.IntegrityFlags))
+	}
+	return faults
+}
+
+func obstacles(comparison Comparison, config DecideConfig, pAdj float64) []string {
+	list := designFaults(comparison, config)
+	switch {
+	case comparison.Interval == nil:
+		list = append(list, "no interval can be given")
+	case !comparison.Interval.Excludes(0):
+		list = append(list, "the interval includes no difference")
+	}
+	if !significant(comparison, pAdj, config.Alpha) {
+		list = append(list, fmt.Sprintf("adjusted p %s is not below %g", formatP(pAdj), config.Alpha))
+	}
+	return list
+}

@@ -1,0 +1,34 @@
+// Package stats is the mathematics of "did it get better": intervals, paired tests, pass@k, power, anytime-valid evidence and the correction of
+// imperfect judges. It is pure: no files, no clock, no global random state. Whatever draws random numbers takes a seed and gives the same answer on
+// any number of cores.
+//
+// The data flows through four steps:
+//
+//  1. Collect the outcomes of both arms task by task as [Pair] values. The task is the unit of inference; runs are replicates within a task and are
+//     averaged first. Tasks that share a repository or another origin carry the same Cluster.
+//  2. [Compare] (or [CompareRatio] for cost and time) chooses a method by the rule below and returns a [Comparison]: effect, interval, p-value, and
+//     the name of the method. [CompareSequential] does the same for an experiment that is looked at while it runs.
+//  3. [Decide] (or [DecideFamily], which also corrects for several comparisons in one report) turns a Comparison into a [Decision]: one of the five
+//     claims and a sentence a person can read.
+//  4. [MinimumDetectableEffect], [TasksNeeded], [RunsNeeded] and [Allocate] say what a larger experiment would cost and could show.
+//
+// # How the method is chosen
+//
+// Compare looks only at the design and at the shape of the data, never at the result:
+//
+//   - one run per arm and task, every outcome 0 or 1, no clusters, no strata: exact McNemar test with the Bonett–Price interval;
+//   - everything else: sign-flip permutation test of the per-task differences, flipping whole clusters where there are any. It enumerates all sign
+//     patterns up to [MaxExactFlips] informative units and draws random ones beyond;
+//   - its interval is Student's t on the per-task differences, cluster-robust where tasks are clustered and within strata where they are stratified;
+//   - from [MinBootstrapTasks] tasks on, unclustered and unstratified differences with a skewness beyond ±1 get a BCa bootstrap interval instead;
+//     below, the bootstrap is never used, because its intervals are too short there;
+//   - if all differences are equal the sample says nothing about their spread: outcomes between 0 and 1 then get the add-two interval (Bonett–Price for
+//     any bounded score), others get no interval and can carry no claim.
+//
+// Single rates follow the same idea: [PassRate] gives one run per task a Wilson interval, and several runs per task a Wilson interval at the effective
+// sample size, which stays honest when every run passed.
+//
+// # Numbers that are refused
+//
+// NaN, infinities, negative counts, more successes than trials, levels outside (0, 1) and empty samples are errors, never results.
+package stats

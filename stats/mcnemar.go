@@ -1,0 +1,159 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// McNemarResult holds both p-values of the test on discordant pairs.
+type McNemarResult struct {
+	// B pairs were passed by the first arm only, C by the second only.
+	B    int     `json:"b"`
+	C    int     `json:"c"`
+	P    float64 `json:"p"`
+	PMid float64 `json:"pMid"`
+}
+
+// McNemar tests whether two arms pass equally often, from b tasks that only the first passed and c that only the second passed.
+//
+// Formula: p = min(1, 2·P(X ≤ min(b, c))), X ~ Binomial(b+c, ½); mid-p subtracts P(X = min(b, c)) from it (half the point probability from each tail).
+// Use P for claims: it never exceeds its level. Use PMid for reading: it is closer to the nominal level and may exceed it a little.
+// Do not use it with several runs per task ([SignFlip]), nor after every task ([DiscordantProcess]).
+func McNemar(b, c int) (McNemarResult, error) {
+	if b < 0 || c < 0 {
+		return McNemarResult{}, fmt.Errorf("discordant counts are %d and %d, want at least 0", b, c)
+	}
+	result := McNemarResult{B: b, C: c, P: 1, PMid: 1}
+	if b == c {
+		return result, nil
+	}
+	discordant := distuv.Binomial{N: float64(b + c), P: 0.5}
+	least := float64(min(b, c))
+	tail := 2 * discordant.CDF(least)
+	result.P = math.Min(1, tail)
+	result.PMid = math.Min(1, tail-discordant.Prob(least))
+	return result, nil
+}
+
+// binomialTail is P(X ≥ wins) for X ~ Binomial(wins+losses, ½).
+func binomialTail(wins, losses int) float64 {
+	if wins == 0 {
+		return 1
+	}
+	return math.Min(1, distuv.Binomial{N: float64(wins + losses), P: 0.5}.CDF(float64(losses)))
+}
+
+// MethodBonettPrice names the interval of BonettPrice.
+const MethodBonettPrice = "bonett-price"
+
+// BonettPrice is the interval for the difference of two paired pass rates, from b and c discordant pairs among n.
+//
+// Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ − D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
+// Use it with the McNemar test. Coverage is at least 94 % from 10 tasks on over all rates and correlations tried; with almost no discordance it is wider
+// than needed.
+// Do not use it for unpaired runs or several runs per task.
+func BonettPrice(b, c, n int, level float64) (Interval, error) {
+	if err := checkDiscordant(b, c, n, level); err != nil {
+		return Interval{}, err
+	}
+	centre, se := bonettPrice(float64(b), float64(c), float64(n))
+	interval := symmetric(centre, se, normalQuantile(level), level, MethodBonettPrice)
+	interval.Est = float64(b-c) / float64(n)
+	return interval.within(-1, 1), nil
+}
+
+// bonettPrice returns the smoothed difference and its standard error.
+func bonettPrice(b, c, n float64) (centre, se float64) {
+	p12, p21 := (b+1)/(n+2), (c+1)/(n+2)
+	centre = p12 - p21
+	return centre, math.Sqrt((p12 + p21 - centre*centre) / (n + 2))
+}
+
+// NewcombePaired is Newcombe's method 10 (hybrid score) for the difference of two paired pass rates, from the full table: a both passed, b only the
+// first, c only the second, d neither.
+//
+// Formula: with Wilson limits l₁,u₁ and l₂,u₂ of the two rates and the continuity-corrected φ: Δ − √((p₁−l₁)² − 2φ(p₁−l₁)(u₂−p₂) + (u₂−p₂)²) and
+// Δ + √((u₁−p₁)² − 2φ(u₁−p₁)(p₂−l₂) + (p₂−l₂)²).
+// Use it as a second opinion to [BonettPrice] when the concordant cells are known.
+// Do not use it when only the discordant pairs are known.
+func NewcombePaired(a, b, c, d int, level float64) (Interval, error) {
+	n := a + b + c + d
+	if a < 0 || d < 0 {
+		return Interval{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", a, d)
+	}
+	if err := checkDiscordant(b, c, n, level); err != nil {
+		return Interval{}, err
+	}
+	first := wilson(float64(a+b), float64(n), level)
+	second := wilson(float64(a+c), float64(n), level)
+	phi := newcombePhi(float64(a), float64(b), float64(c), float64(d), float64(n))
+	hybrid := func(x, y float64) float64 { return math.Sqrt(math.Max(0, x*x-2*phi*x*y+y*y)) }
+	est := first.Est - second.Est
+	return Interval{
+		Est: est, Lo: est - hybrid(first.Est-first.Lo, second.Hi-second.Est), Hi: est + hybrid(first.Hi-first.Est, second.Est-second.Lo),
+		Level: level, Method: "newcombe-10",
+	}.within(-1, 1), nil
+}
+
+func newcombePhi(a, b, c, d, n float64) float64 {
+	product := (a + b) * (c + d) * (a + c) * (b + d)
+	if product == 0 {
+		return 0
+	}
+	numerator := a*d - b*c
+	if numerator > 0 {
+		numerator = math.Max(numerator-n/2, 0)
+	}
+	return numerator / math.Sqrt(product)
+}
+
+func checkDiscordant(b, c, n int, level float64) error {
+	switch {
+	case b < 0 || c < 0:
+		return fmt.Errorf("discordant counts are %d and %d, want at least 0", b, c)
+	case n < 1:
+		return fmt.Errorf("n is %d, want at least 1", n)
+	case b+c > n:
+		return fmt.Errorf("%d discordant pairs are more than n = %d", b+c, n)
+	}
+	return checkOpenUnit("level", level)
+}
+
+// FisherExact is the two-sided exact test of k1 successes in n1 trials against k2 in n2, the trials being unpaired.
+//
+// Formula: the sum of the hypergeometric probabilities, margins fixed, of all tables that are no more probable than the observed one.
+// Use it for two independent groups: a judge's hits on the runs of two agents.
+// Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor for repeated runs of one task as if they were tasks.
+func FisherExact(k1, n1, k2, n2 int) (float64, error) {
+	if err := checkCount("k1", k1, "n1", n1); err != nil {
+		return 0, err
+	}
+	if err := checkCount("k2", k2, "n2", n2); err != nil {
+		return 0, err
+	}
+	hits := k1 + k2
+	low, high := max(0, hits-n2), min(hits, n1)
+	logProbability := func(k int) float64 {
+		return logChoose(n1, k) + logChoose(n2, hits-k) - logChoose(n1+n2, hits)
+	}
+	// Tables that tie with the observed one must count in spite of rounding.
+	observed := logProbability(k1) + 1e-7
+	total := 0.0
+	for k := low; k <= high; k++ {
+		if p := logProbability(k); p <= observed {
+			total += math.Exp(p)
+		}
+	}
+	return math.Min(1, total), nil
+}
+
+func logChoose(n, k int) float64 {
+	return logFactorial(n) - logFactorial(k) - logFactorial(n-k)
+}
+
+func logFactorial(n int) float64 {
+	value, _ := math.Lgamma(float64(n) + 1)
+	return value
+}

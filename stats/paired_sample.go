@@ -1,0 +1,239 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// pairedSample is the validated input of a comparison: one difference per task, and where it belongs.
+type pairedSample struct {
+	differences []float64
+	clusters    []string
+	strata      []string
+	// single is true when each arm ran every task once and scored 0 or 1; bounded when every value lies between 0 and 1.
+	single, bounded             bool
+	ratio                       bool
+	runs, unpaired              int
+	candidateMean, baselineMean float64
+	sums                        []float64
+}
+
+func newPairedSample(pairs []Pair, ratio bool) (*pairedSample, error) {
+	sample := &pairedSample{single: true, bounded: !ratio, ratio: ratio}
+	for i, pair := range pairs {
+		if len(pair.Candidate) == 0 || len(pair.Baseline) == 0 {
+			sample.unpaired++
+			continue
+		}
+		if err := sample.add(pair, i); err != nil {
+			return nil, fmt.Errorf("%s: %w", taskName(pair, i), err)
+		}
+	}
+	if len(sample.differences) == 0 {
+		return nil, fmt.Errorf("no task has runs of both arms: %w", ErrNoData)
+	}
+	n := float64(len(sample.differences))
+	sample.candidateMean /= n
+	sample.baselineMean /= n
+	sample.collapseSmallStrata()
+	return sample, nil
+}
+
+func taskName(pair Pair, index int) string {
+	if pair.Task == "" {
+		return fmt.Sprintf("task %d", index+1)
+	}
+	return fmt.Sprintf("task %q", pair.Task)
+}
+
+func (s *pairedSample) add(pair Pair, index int) error {
+	candidate, err := s.armMean(pair.Candidate)
+	if err != nil {
+		return err
+	}
+	baseline, err := s.armMean(pair.Baseline)
+	if err != nil {
+		return err
+	}
+	cluster := "cluster " + pair.Cluster
+	if pair.Cluster == "" {
+		// A prefix of its own keeps lone tasks from colliding with named clusters.
+		cluster = fmt.Sprintf("task %d", index)
+	}
+	s.differences = append(s.differences, snapToZero(candidate-baseline))
+	s.clusters = append(s.clusters, cluster)
+	s.strata = append(s.strata, pair.Stratum)
+	s.runs += len(pair.Candidate) + len(pair.Baseline)
+	s.candidateMean += candidate
+	s.baselineMean += baseline
+	return nil
+}
+
+// snapToZero removes the rounding residue of equal means, which would otherwise count as a tiny win.
+func snapToZero(difference float64) float64 {
+	if math.Abs(difference) < 1e-12 {
+		return 0
+	}
+	return difference
+}
+
+func (s *pairedSample) armMean(values []float64) (float64, error) {
+	if err := checkFinite("value", values...); err != nil {
+		return 0, err
+	}
+	if len(values) != 1 || (values[0] != 0 && values[0] != 1) {
+		s.single = false
+	}
+	total := 0.0
+	for _, value := range values {
+		if s.ratio {
+			if err := checkPositive("value", value); err != nil {
+				return 0, err
+			}
+			value = math.Log(value)
+		} else if value < 0 || value > 1 {
+			s.bounded = false
+		}
+		total += value
+	}
+	return total / float64(len(values)), nil
+}
+
+// collapseSmallStrata puts strata of a single cluster together, because they show no spread of their own; a last one left alone joins any other.
+func (s *pairedSample) collapseSmallStrata() {
+	const pooled = "\x00small strata"
+	members := map[string]map[string]bool{}
+	for i, stratum := range s.strata {
+		if members[stratum] == nil {
+			members[stratum] = map[string]bool{}
+		}
+		members[stratum][s.clusters[i]] = true
+	}
+	if len(members) < 2 {
+		return
+	}
+	loneliest := map[string]bool{}
+	biggest := ""
+	for i, stratum := range s.strata {
+		if len(members[stratum]) < 2 {
+			loneliest[s.clusters[i]] = true
+		} else if biggest == "" || len(members[stratum]) > len(members[biggest]) {
+			biggest = stratum
+		}
+	}
+	for i, stratum := range s.strata {
+		if len(members[stratum]) >= 2 {
+			continue
+		}
+		s.strata[i] = pooled
+		if len(loneliest) < 2 && biggest != "" {
+			s.strata[i] = biggest
+		}
+	}
+}
+
+func (s *pairedSample) isStratified() bool {
+	for _, stratum := range s.strata {
+		if stratum != s.strata[0] {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *pairedSample) isClustered() bool { return len(s.clusterSums()) < len(s.differences) }
+
+func (s *pairedSample) isSingleBinary() bool {
+	return s.single && !s.ratio && !s.isClustered() && !s.isStratified()
+}
+
+// clusterSums adds the differences up by cluster, in order of first appearance: the units whose signs may flip.
+func (s *pairedSample) clusterSums() []float64 {
+	if s.sums != nil {
+		return s.sums
+	}
+	position := make(map[string]int, len(s.clusters))
+	for i, cluster := range s.clusters {
+		at, seen := position[cluster]
+		if !seen {
+			at = len(s.sums)
+			position[cluster] = at
+			s.sums = append(s.sums, 0)
+		}
+		s.sums[at] = snapToZero(s.sums[at] + s.differences[i])
+	}
+	return s.sums
+}
+
+// standardError is that of Σ_s (n_s/N)·d̄_s over strata s, cluster-robust within each, with G − S degrees of freedom. Without strata and clusters it is
+// sd/√n with n − 1.
+func (s *pairedSample) standardError() (se, df float64) {
+	type group struct {
+		stratum, cluster string
+	}
+	sum, count := map[string]float64{}, map[string]float64{}
+	for i, stratum := range s.strata {
+		sum[stratum] += s.differences[i]
+		count[stratum]++
+	}
+	position := map[group]int{}
+	var residuals []float64
+	var owners []string
+	for i, stratum := range s.strata {
+		key := group{stratum, s.clusters[i]}
+		at, seen := position[key]
+		if !seen {
+			at = len(residuals)
+			position[key] = at
+			residuals = append(residuals, 0)
+			owners = append(owners, stratum)
+		}
+		residuals[at] += s.differences[i] - sum[stratum]/count[stratum]
+	}
+	squares, groups := map[string]float64{}, map[string]float64{}
+	for at, residual := range residuals {
+		squares[owners[at]] += residual * residual
+		groups[owners[at]]++
+	}
+	variance := 0.0
+	total := float64(len(s.differences))
+	for _, stratum := range uniqueInOrder(s.strata) {
+		if g := groups[stratum]; g > 1 {
+			variance += squares[stratum] * g / (g - 1) / (total * total)
+		}
+	}
+	return math.Sqrt(variance), float64(len(residuals) - len(groups))
+}
+
+// uniqueInOrder keeps sums in one order, so that the last digit does not depend on map iteration.
+func uniqueInOrder(names []string) []string {
+	var unique []string
+	seen := map[string]bool{}
+	for _, name := range names {
+		if !seen[name] {
+			seen[name] = true
+			unique = append(unique, name)
+		}
+	}
+	return unique
+}
+
+// addTwo is Bonett–Price for any differences in [−1, 1]: two imaginary tasks, one fully won and one fully lost, join the sample.
+func (s *pairedSample) addTwo(level float64) Interval {
+	sums := s.clusterSums()
+	var total, squares float64
+	for _, difference := range s.differences {
+		total += difference
+		squares += difference * difference
+	}
+	n := float64(len(s.differences)) + 2
+	centre := total / n
+	se := math.Sqrt((squares + 2 - n*centre*centre) / n / n)
+	if deflated := float64(len(sums)) + 2; deflated < n {
+		se *= math.Sqrt(n / deflated)
+	}
+	quantile := studentQuantile(level, float64(len(sums))+1)
+	interval := symmetric(centre, se, quantile, level, MethodAddTwo)
+	interval.Est = total / (n - 2)
+	return interval.within(-1, 1)
+}

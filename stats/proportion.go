@@ -1,0 +1,107 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// The names of the proportion intervals, as Proportion takes them and results carry them.
+const (
+	MethodWilson         = "wilson"
+	MethodClopperPearson = "clopper-pearson"
+	MethodJeffreys       = "jeffreys"
+)
+
+// Proportion computes the interval for k successes in n independent trials by the named method; the empty name means Wilson.
+//
+// Formula: that of [Wilson], [ClopperPearson] or [Jeffreys].
+// Use it where the method is a setting.
+// Do not use it for several runs of the same task, which are not independent: [PassRate].
+func Proportion(k, n int, level float64, method string) (Interval, error) {
+	switch method {
+	case "", MethodWilson:
+		return Wilson(k, n, level)
+	case MethodClopperPearson:
+		return ClopperPearson(k, n, level)
+	case MethodJeffreys:
+		return Jeffreys(k, n, level)
+	}
+	return Interval{}, fmt.Errorf("unknown method %q, want %s, %s or %s", method, MethodWilson, MethodClopperPearson, MethodJeffreys)
+}
+
+// Wilson is the score interval for k successes in n independent trials.
+//
+// Formula: centre (p + z²/2n)/(1 + z²/n), half width z·√(p(1−p)/n + z²/4n²)/(1 + z²/n), with p = k/n.
+// Use it by default for one run per task. Its coverage averages 95 % over the rates and is at least 94 % averaged over rates at every n from 5 on;
+// at a single rate it oscillates with n, and between 20 % and 80 % it stays at or above 92 % from n = 10 on.
+// Do not use it where every single rate must be covered (a dip near rates of 0 and 1 reaches 83 %): [ClopperPearson]; nor for clustered runs: [PassRate].
+func Wilson(k, n int, level float64) (Interval, error) {
+	if err := checkProportion(k, n, level); err != nil {
+		return Interval{}, err
+	}
+	return wilson(float64(k), float64(n), level), nil
+}
+
+// wilson takes real-valued counts, because effective sample sizes are no integers.
+func wilson(k, n, level float64) Interval {
+	return wilsonWith(k/n, n, normalQuantile(level), level)
+}
+
+func wilsonWith(p, n, z, level float64) Interval {
+	shrink := 1 + z*z/n
+	centre := (p + z*z/(2*n)) / shrink
+	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n)) / shrink
+	interval := Interval{Est: p, Lo: centre - half, Hi: centre + half, SE: math.Sqrt(p * (1 - p) / n), Level: level, Method: MethodWilson}
+	return interval.within(0, 1)
+}
+
+// ClopperPearson is the exact interval for k successes in n independent trials.
+//
+// Formula: Lo = Beta⁻¹(α/2; k, n−k+1), Hi = Beta⁻¹(1−α/2; k+1, n−k); 0 and 1 at the ends.
+// Use it where coverage must be at least the level at every rate and every n: a gate, a safety claim.
+// Do not use it as the default: it is wider than needed (true coverage near 98 % at n = 20).
+func ClopperPearson(k, n int, level float64) (Interval, error) {
+	if err := checkProportion(k, n, level); err != nil {
+		return Interval{}, err
+	}
+	tail := (1 - level) / 2
+	interval := proportionInterval(k, n, level, MethodClopperPearson)
+	interval.Lo, interval.Hi = 0, 1
+	if k > 0 {
+		interval.Lo = distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(tail)
+	}
+	if k < n {
+		interval.Hi = distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(1 - tail)
+	}
+	return interval.within(0, 1), nil
+}
+
+// Jeffreys is the equal-tailed Bayesian interval under the Beta(½, ½) prior.
+//
+// Formula: Beta⁻¹(α/2; k+½, n−k+½) and Beta⁻¹(1−α/2; k+½, n−k+½), not moved to 0 or 1 at the ends.
+// Use it where a posterior is wanted. Coverage averages 95 % over rates; between 20 % and 80 % it is at least 92 % from n = 20 on.
+// Do not use it where k = 0 or k = n must include the end: its limits never reach 0 or 1.
+func Jeffreys(k, n int, level float64) (Interval, error) {
+	if err := checkProportion(k, n, level); err != nil {
+		return Interval{}, err
+	}
+	tail := (1 - level) / 2
+	posterior := distuv.Beta{Alpha: float64(k) + 0.5, Beta: float64(n-k) + 0.5}
+	interval := proportionInterval(k, n, level, MethodJeffreys)
+	interval.Lo, interval.Hi = posterior.Quantile(tail), posterior.Quantile(1-tail)
+	return interval, nil
+}
+
+func checkProportion(k, n int, level float64) error {
+	if err := checkCount("k", k, "n", n); err != nil {
+		return err
+	}
+	return checkOpenUnit("level", level)
+}
+
+func proportionInterval(k, n int, level float64, method string) Interval {
+	p := float64(k) / float64(n)
+	return Interval{Est: p, SE: math.Sqrt(p * (1 - p) / float64(n)), Level: level, Method: method}
+}

@@ -1,0 +1,145 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// sentence says a decision in plain English.
+func sentence(decision Decision, comparison Comparison, config DecideConfig) string {
+	words := newWording(comparison, config.Measure)
+	evidence := words.evidence(decision, comparison)
+	switch decision.Claim {
+	case Improved, Regressed:
+		return fmt.Sprintf("%s: %s (%s).", capital(string(decision.Claim)), words.change(comparison.Est), evidence)
+	case Equivalent:
+		return fmt.Sprintf("Equivalent: the %s of %s and %s differ by less than %s (%s).",
+			words.name, words.candidate, words.baseline, words.size(config.Margin), evidence)
+	case Insufficient:
+		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s (%s).",
+			strings.Join(insufficiency(comparison, words), " and "), words.name, words.signed(comparison.Est), evidence)
+	}
+	return fmt.Sprintf("Not proven: the observed difference in %s is %s (%s); %s; this experiment would reliably show %s or more.",
+		words.name, words.signed(comparison.Est), evidence, strings.Join(decision.Obstacles, ", "), words.size(comparison.MDE))
+}
+
+func insufficiency(comparison Comparison, words wording) []string {
+	var reasons []string
+	if comparison.Tasks < MinClaimTasks {
+		reasons = append(reasons, fmt.Sprintf("%s where at least %d are needed", count(comparison.Tasks, "task"), MinClaimTasks))
+	}
+	switch {
+	case comparison.Interval == nil:
+		reasons = append(reasons, "the results show no spread to judge by")
+	case comparison.MDE > MaxUsefulMDE:
+		reasons = append(reasons, fmt.Sprintf("only a difference of %s or more would show", words.size(comparison.MDE)))
+	}
+	return reasons
+}
+
+// wording renders differences in the unit of the measure.
+type wording struct {
+	name, candidate, baseline string
+	kind                      Kind
+}
+
+func newWording(comparison Comparison, measure Measure) wording {
+	words := wording{name: measure.Name, candidate: measure.Candidate, baseline: measure.Baseline, kind: measure.Kind}
+	if words.kind == "" {
+		words.kind = Rate
+	}
+	if comparison.Ratio {
+		words.kind = Ratio
+	}
+	if words.name == "" {
+		words.name = map[Kind]string{Rate: "pass rate", Score: "score", Ratio: "cost"}[words.kind]
+	}
+	if words.candidate == "" {
+		words.candidate = "the candidate"
+	}
+	if words.baseline == "" {
+		words.baseline = "the baseline"
+	}
+	return words
+}
+
+// change tells a difference as a comparison of the two arms.
+func (w wording) change(effect float64) string {
+	direction := "above"
+	if effect < 0 {
+		direction = "below"
+	}
+	size := w.size(effect)
+	if w.kind == Ratio {
+		size = formatPercent(math.Abs(math.Exp(effect) - 1))
+	}
+	return fmt.Sprintf("the %s of %s is %s %s that of %s", w.name, w.candidate, size, direction, w.baseline)
+}
+
+// size tells how large a difference is, without its sign.
+func (w wording) size(effect float64) string {
+	effect = math.Abs(effect)
+	switch w.kind {
+	case Rate:
+		return fmt.Sprintf("%.1f points", 100*effect)
+	case Ratio:
+		return formatPercent(math.Exp(effect) - 1)
+	}
+	return formatNumber(effect)
+}
+
+func (w wording) signed(effect float64) string {
+	switch w.kind {
+	case Rate:
+		return fmt.Sprintf("%+.1f points", 100*effect)
+	case Ratio:
+		return fmt.Sprintf("%+.1f %%", 100*(math.Exp(effect)-1))
+	}
+	return fmt.Sprintf("%+.4g", effect)
+}
+
+func (w wording) evidence(decision Decision, comparison Comparison) string {
+	parts := []string{}
+	if decision.Lo != nil {
+		parts = append(parts, fmt.Sprintf("%g %% interval %s to %s", round(100*decision.Level), w.signed(*decision.Lo), w.signed(*decision.Hi)))
+	}
+	if decision.EValue != nil {
+		parts = append(parts, fmt.Sprintf("e = %.3g", *decision.EValue))
+	}
+	label := "p"
+	if decision.PAdj != decision.P {
+		label = "adjusted p"
+	}
+	parts = append(parts, label+" "+formatP(decision.PAdj), count(comparison.Tasks, "task"), count(comparison.Runs, "run"))
+	if excluded := decision.Excluded.Candidate.Excluded + decision.Excluded.Baseline.Excluded; excluded > 0 {
+		parts = append(parts, fmt.Sprintf("%d excluded", excluded))
+	}
+	return strings.Join(append(parts, decision.Method), ", ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+func formatPercent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+
+func formatP(p float64) string {
+	switch {
+	case p < 0.0001:
+		return "< 0.0001"
+	case p < 0.01:
+		return "= " + strconv.FormatFloat(p, 'f', 4, 64)
+	}
+	return "= " + strconv.FormatFloat(p, 'f', 3, 64)
+}

@@ -1,0 +1,89 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// CompareSequential measures the difference of two arms from the tasks so far, in the order in which they were planned; it may be called after every
+// task.
+//
+// Formula: one binary run per arm and task: [DiscordantEValue] with [DiscordantConfidenceSequence]; otherwise the bets of [BoundedProcess] on the
+// per-task differences with [BoundedConfidenceSequence]. P = min(1, 1/largest E so far).
+// Use it to stop an experiment as soon as it is decided: claims hold although one looks after every task.
+// Do not use it for outcomes outside [0, 1], for tasks in an order that depends on their results, or for clusters of more than one task (an error).
+func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
+	config.Level = orDefault(config.Level, DefaultLevel)
+	if err := checkOpenUnit("level", config.Level); err != nil {
+		return Comparison{}, err
+	}
+	sample, err := newPairedSample(pairs, false)
+	if err != nil {
+		return Comparison{}, err
+	}
+	if !sample.bounded {
+		return Comparison{}, fmt.Errorf("a sequential comparison needs outcomes between 0 and 1")
+	}
+	if sample.isClustered() {
+		return Comparison{}, fmt.Errorf("a sequential comparison needs tasks that stand alone, but some share a cluster")
+	}
+	comparison := sample.describe()
+	comparison.Method = MethodEProcess
+	bounded := sample.addTwo(config.Level)
+	comparison.boundedInterval = &bounded
+	if sample.single {
+		err = sample.sequentialDiscordant(&comparison, config.Level)
+	} else {
+		err = sample.sequentialBounded(&comparison, config.Level)
+	}
+	if err != nil {
+		return Comparison{}, err
+	}
+	comparison.MDE = detectableBy(comparison.SE, DefaultAlpha, DefaultPower)
+	return comparison, nil
+}
+
+func (s *pairedSample) sequentialDiscordant(comparison *Comparison, level float64) error {
+	var process DiscordantProcess
+	var order []bool
+	for _, difference := range s.differences {
+		process.Add(difference > 0, difference < 0)
+		if difference != 0 {
+			order = append(order, difference > 0)
+		}
+	}
+	interval, err := DiscordantConfidenceSequence(order, len(s.differences), level)
+	if err != nil {
+		return err
+	}
+	comparison.Reason = "looked at while it runs; one run per arm and task, every outcome 0 or 1"
+	_, comparison.SE = bonettPrice(float64(comparison.Wins), float64(comparison.Losses), float64(comparison.Tasks))
+	comparison.setEvidence(process.Highest(), interval)
+	return nil
+}
+
+func (s *pairedSample) sequentialBounded(comparison *Comparison, level float64) error {
+	var process BoundedProcess
+	for _, difference := range s.differences {
+		if err := process.Add(clamp(difference, -1, 1)); err != nil {
+			return err
+		}
+	}
+	interval, err := BoundedConfidenceSequence(s.differences, level)
+	if err != nil {
+		return err
+	}
+	comparison.Reason = "looked at while it runs; per-task differences between -1 and 1"
+	comparison.SE = interval.SE
+	if comparison.SE == 0 {
+		comparison.SE = comparison.boundedInterval.SE
+	}
+	comparison.setEvidence(process.Highest(), interval)
+	return nil
+}
+
+func (c *Comparison) setEvidence(highest float64, interval Interval) {
+	c.EValue = &highest
+	c.P = math.Min(1, 1/highest)
+	c.Interval = &interval
+}
