@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -265,6 +266,9 @@ func (c *ToolCall) clone() *ToolCall {
 	own.CallID, own.NativeName = strings.Clone(c.CallID), strings.Clone(c.NativeName)
 	own.Command = strings.Clone(c.Command)
 	own.Args = slices.Clone(c.Args)
+	if !json.Valid(own.Args) { // what an agent prints may be lenient JSON; the stored session is not
+		own.Args, _ = json.Marshal(string(c.Args))
+	}
 	own.Paths = make([]string, len(c.Paths))
 	for i, path := range c.Paths {
 		own.Paths[i] = strings.Clone(path)

@@ -202,6 +202,7 @@ const (
 	OutcomeTimeout   Outcome = "timeout"
 	OutcomeOutput    Outcome = "output_limit"
 	OutcomeAuth      Outcome = "auth"
+	OutcomeProvider  Outcome = "provider" // the model's service failed, after all retries
 	OutcomeCancelled Outcome = "interrupted"
 )
 

@@ -1,0 +1,210 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// ErrUnrecognised is returned for a file that holds no event of any known dialect.
+var ErrUnrecognised = errors.New("no agent's events recognised")
+
+// Enricher reads a trace, an agent's bare stream, or one of the files that agents leave on disk, line by line, and builds one session per lane. It never
+// fails on what it reads: broken lines are counted.
+type Enricher struct {
+	// Dialects are the formats it may meet.
+	Dialects Dialects
+	// Options apply to each session.
+	Options Options
+
+	lanes   map[string]*lane
+	order   []string
+	parser  fastjson.Parser
+	broken  int // lines outside any lane
+	skipped int
+}
+
+// lane is one agent's part of what is read.
+type lane struct {
+	fold     *Fold
+	dialect  Dialect
+	decoder  Decoder
+	agent    AgentID
+	waiting  [][]byte // recognised by nobody yet
+	waitedAt []Stamp
+	broken   int
+}
+
+// maxWaiting bounds how many events are kept until a dialect recognises one of them.
+const maxWaiting = 64
+
+// Read reads a whole stream.
+func Read(r io.Reader, dialects Dialects, opts Options) ([]*EnrichedSession, error) {
+	e := &Enricher{Dialects: dialects, Options: opts}
+	if err := e.Read(r); err != nil {
+		return nil, err
+	}
+	sessions := e.Sessions()
+	if len(sessions) == 0 {
+		return nil, ErrUnrecognised
+	}
+	return sessions, nil
+}
+
+// Read takes in every line of a stream.
+func (e *Enricher) Read(r io.Reader) error {
+	lines := newLineReader(r, trace.MaxLine)
+	for {
+		line, number, err := lines.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errLongLine):
+			e.skipped++
+		case err != nil:
+			return fmt.Errorf("read events: %w", err)
+		default:
+			e.Line(line, number)
+		}
+	}
+}
+
+// Line takes in one line: an envelope or a bare event. The bytes are not kept.
+func (e *Enricher) Line(line []byte, number int64) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return
+	}
+	if line[0] != '{' {
+		e.bad("", number)
+		return
+	}
+	if !bytes.Contains(line, sourceKey) || !bytes.Contains(line, eventKey) {
+		e.event(line, Stamp{Line: number})
+		return
+	}
+	env, err := trace.ParseLine(line)
+	if err != nil {
+		e.bad("", number)
+		return
+	}
+	at := Stamp{Line: number, Ts: env.Ts, Lane: env.Source}
+	if env.Source == trace.Orchestrator && !env.Bare {
+		e.orchestrator(env.Event, at)
+		return
+	}
+	e.event(env.Event, at)
+}
+
+var sourceKey, eventKey = []byte(`"source"`), []byte(`"event"`)
+
+// bad counts a line that is no event.
+func (e *Enricher) bad(name string, _ int64) {
+	if l := e.lanes[name]; l != nil && l.fold != nil {
+		l.fold.ParseError()
+		return
+	}
+	e.broken++
+}
+
+// event hands an event to the lane's decoder, or finds one for it.
+func (e *Enricher) event(event []byte, at Stamp) {
+	if ours(event) {
+		e.note(event, at)
+		return
+	}
+	if bytes.HasPrefix(event, []byte(`{"dir"`)) {
+		if event, at = e.recorded(event, at); event == nil {
+			return
+		}
+	}
+	l := e.lane(at.Lane)
+	if l.decoder == nil && !e.recognise(l, event) {
+		e.wait(l, event, at)
+		return
+	}
+	for i, early := range l.waiting {
+		l.decoder.Decode(early, l.waitedAt[i], l.fold)
+	}
+	l.waiting, l.waitedAt = nil, nil
+	l.decoder.Decode(event, at, l.fold)
+}
+
+func (e *Enricher) lane(name string) *lane {
+	l := e.lanes[name]
+	if l == nil {
+		if e.lanes == nil {
+			e.lanes = map[string]*lane{}
+		}
+		name = strings.Clone(name)
+		l = &lane{fold: NewFold(e.Options)}
+		e.lanes[name] = l
+		e.order = append(e.order, name)
+	}
+	return l
+}
+
+func (e *Enricher) recognise(l *lane, event []byte) bool {
+	dialect, ok := e.Dialects.Of(event)
+	if ok {
+		l.speak(dialect)
+	}
+	return ok
+}
+
+func (l *lane) speak(dialect Dialect) {
+	l.dialect, l.decoder = dialect, dialect.New()
+}
+
+// wait keeps an event that nobody recognises until somebody recognises a later one.
+func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
+	if len(l.waiting) >= maxWaiting || len(event) > 1<<20 {
+		l.broken++
+		return
+	}
+	l.waiting = append(l.waiting, bytes.Clone(event))
+	l.waitedAt = append(l.waitedAt, at)
+}
+
+// recorded unwraps a recording of both directions of a protocol, in which what was sent to the agent stands beside what it printed.
+func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
+	v, err := e.parser.ParseBytes(line)
+	if err != nil || v.Get("msg") == nil {
+		e.bad(at.Lane, at.Line)
+		return nil, at
+	}
+	if text(v, "dir") != "in" {
+		return nil, at
+	}
+	return v.Get("msg").MarshalTo(nil), at
+}
+
+// Sessions closes all lanes and returns the sessions of those that an agent spoke in, in order of appearance.
+func (e *Enricher) Sessions() []*EnrichedSession {
+	var sessions []*EnrichedSession
+	for _, name := range e.order {
+		l := e.lanes[name]
+		if l.decoder == nil {
+			continue
+		}
+		s := l.fold.Session()
+		s.Dialect = l.dialect.Name
+		if s.Agent = l.agent; s.Agent == "" {
+			s.Agent = l.dialect.Agent
+		}
+		s.ParseErrors += l.broken
+		if len(sessions) == 0 {
+			s.ParseErrors += e.broken
+			s.Skipped += e.skipped
+			e.broken, e.skipped = 0, 0
+		}
+		sessions = append(sessions, s)
+	}
+	return sessions
+}

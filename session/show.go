@@ -1,0 +1,247 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Show writes a session as one readable page: how it ended, what it cost, its milestones, tools, errors and messages. What the agent said is made harmless
+// for a terminal.
+func Show(w io.Writer, s *EnrichedSession) error {
+	page := &page{}
+	page.head(s)
+	page.milestones(s)
+	page.tools(s)
+	page.errors(s)
+	page.prompts(s)
+	page.messages(s)
+	page.counts(s)
+	_, err := io.WriteString(w, page.String())
+	return err
+}
+
+type page struct{ strings.Builder }
+
+func (p *page) linef(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// table writes rows of tab-separated cells in columns.
+func (p *page) table(title string, rows []string) {
+	if len(rows) == 0 {
+		return
+	}
+	p.linef("\n%s", title)
+	tw := tabwriter.NewWriter(p, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintf(tw, "  %s\n", row)
+	}
+	_ = tw.Flush() // a Builder does not fail
+}
+
+func (p *page) head(s *EnrichedSession) {
+	who := strings.TrimSpace(fmt.Sprintf("%s %s", s.Agent, s.AgentVersion))
+	p.linef("session  %s", orDash(printable(s.SessionID, 80)))
+	p.linef("agent    %s · model %s · dialect %s", printable(who, 80), orDash(printable(s.Model, 80)), orDash(s.Dialect))
+	if s.Cwd != "" {
+		p.linef("in       %s", printable(s.Cwd, 200))
+	}
+	outcome := string(s.Outcome)
+	if outcome == "" {
+		outcome = "no final event"
+	}
+	p.linef("ended    %s · %d turns · %s", outcome, s.Turns, seconds(s.WallClockMs))
+	p.linef("cost     %s · %s", dollars(s.Usage), tokens(s.Usage))
+	if len(s.ModelUsage) > 1 {
+		var names []string
+		for name := range s.ModelUsage {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			p.linef("         %s: %s · %s", orDash(printable(name, 60)), dollars(s.ModelUsage[name]), tokens(s.ModelUsage[name]))
+		}
+	}
+}
+
+func (p *page) milestones(s *EnrichedSession) {
+	var rows []string
+	for _, m := range s.Milestones {
+		rows = append(rows, fmt.Sprintf("+%s\tturn %d\t%s", seconds(m.ElapsedMs), m.TurnIndex, m.Kind))
+	}
+	p.table("milestones", rows)
+}
+
+// toolCount is how often a kind of tool was used.
+type toolCount struct {
+	effective    string
+	calls, fails int
+	names        []string
+}
+
+func countTools(s *EnrichedSession) []toolCount {
+	var counts []toolCount
+	byCall := map[string]int{}
+	for _, event := range s.Events {
+		switch {
+		case event.Tool != nil:
+			i := slices.IndexFunc(counts, func(c toolCount) bool { return c.effective == event.Tool.Effective() })
+			if i < 0 {
+				i = len(counts)
+				counts = append(counts, toolCount{effective: event.Tool.Effective()})
+			}
+			counts[i].calls++
+			if !slices.Contains(counts[i].names, event.Tool.NativeName) {
+				counts[i].names = append(counts[i].names, event.Tool.NativeName)
+			}
+			byCall[event.Tool.CallID] = i
+		case event.Result != nil:
+			failed := event.Result.IsError || (event.Result.ExitCode != nil && *event.Result.ExitCode != 0)
+			if i, known := byCall[event.Result.CallID]; known && failed {
+				counts[i].fails++
+			}
+		}
+	}
+	return counts
+}
+
+func (p *page) tools(s *EnrichedSession) {
+	var rows []string
+	for _, c := range countTools(s) {
+		failed := ""
+		if c.fails > 0 {
+			failed = fmt.Sprintf("%d failed", c.fails)
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%d\t%s\t%s", c.effective, c.calls, failed, printable(strings.Join(c.names, ", "), 120)))
+	}
+	p.table("tools", rows)
+	rows = nil
+	for _, event := range s.Events {
+		if event.Tool == nil {
+			continue
+		}
+		what := event.Tool.Command
+		if what == "" && len(event.Tool.Paths) > 0 {
+			what = strings.Join(event.Tool.Paths, ", ")
+		}
+		if what == "" {
+			what = string(event.Tool.Args)
+		}
+		inner := ""
+		if event.Parent != "" {
+			inner = "sub-agent "
+		}
+		rows = append(rows, fmt.Sprintf("turn %d\t%s%s\t%s", event.TurnIndex, inner, printable(event.Tool.NativeName, 40), printable(what, 100)))
+	}
+	p.table("calls", shorten(rows, 40))
+}
+
+func (p *page) errors(s *EnrichedSession) {
+	var rows []string
+	for _, event := range s.Events {
+		if event.Error == nil {
+			continue
+		}
+		status := ""
+		if event.Error.Status != 0 {
+			status = fmt.Sprint(event.Error.Status)
+		}
+		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%s", event.TurnIndex, event.Error.Kind, status, printable(event.Error.Message, 140)))
+	}
+	p.table("errors", shorten(rows, 20))
+}
+
+func (p *page) prompts(s *EnrichedSession) {
+	var rows []string
+	for _, prompt := range s.SystemPrompts {
+		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%d characters", prompt.TurnIndex, printable(prompt.Source, 30), printable(prompt.Label, 30),
+			utf8.RuneCountInString(prompt.Content)))
+	}
+	p.table("system prompts", shorten(rows, 20))
+}
+
+func (p *page) messages(s *EnrichedSession) {
+	var rows []string
+	for _, m := range s.Messages {
+		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s", m.TurnIndex, m.Role, printable(m.Text, 200)))
+	}
+	p.table("messages", shorten(rows, 40))
+}
+
+func (p *page) counts(s *EnrichedSession) {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{s.ParseErrors, "broken lines"}, {s.Unknown, "events of unknown type"}, {s.Skipped, "lines too long"}, {s.Dropped, "repeating deltas left out"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(parts) > 0 {
+		p.linef("\nnot shown: %s", strings.Join(parts, ", "))
+	}
+}
+
+// shorten keeps the beginning and the end of a long list.
+func shorten(rows []string, limit int) []string {
+	if len(rows) <= limit {
+		return rows
+	}
+	half := limit / 2
+	gap := fmt.Sprintf("… %d more", len(rows)-2*half)
+	return slices.Concat(rows[:half], []string{gap}, rows[len(rows)-half:])
+}
+
+func seconds(ms int64) string { return fmt.Sprintf("%.3fs", float64(ms)/1000) }
+
+func dollars(u TokenUsage) string {
+	if u.CostUSD == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("$%.6f %s", *u.CostUSD, u.CostSource)
+}
+
+func tokens(u TokenUsage) string {
+	text := fmt.Sprintf("%d input, %d output, %d cache read, %d cache write", u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
+	if u.Partial {
+		text += " (at least)"
+	}
+	return text
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// printable makes a text fit for one line of a terminal: no control characters, no line breaks, no more than limit characters.
+func printable(text string, limit int) string {
+	var out strings.Builder
+	count, space := 0, false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			space = out.Len() > 0
+			continue
+		}
+		if !unicode.IsPrint(r) {
+			r = '\uFFFD'
+		}
+		if space {
+			out.WriteByte(' ')
+			count++
+			space = false
+		}
+		if count >= limit {
+			return out.String() + "…"
+		}
+		out.WriteRune(r)
+		count++
+	}
+	return out.String()
+}
