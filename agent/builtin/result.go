@@ -54,7 +54,7 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 
 var terminalReasons = map[session.Outcome]string{
 	session.OutcomeSuccess: "completed", session.OutcomeMaxTurns: "max_turns", session.OutcomeBudget: "budget_exhausted",
-	session.OutcomeAborted: "aborted_tools", session.OutcomeAuth: "api_error", session.OutcomeError: "api_error",
+	session.OutcomeAborted: "aborted_tools", session.OutcomeAuth: "api_error", session.OutcomeError: "api_error", session.OutcomeProvider: "api_error",
 }
 
 func (c *conversation) outcome(ctx context.Context, state *turnState) session.Outcome {
@@ -68,8 +68,22 @@ func (c *conversation) outcome(ctx context.Context, state *turnState) session.Ou
 		return session.OutcomeSuccess
 	case ctx.Err() != nil:
 		return session.OutcomeAborted
-	case errors.As(state.err, &failure) && failure.Kind == model.KindAuth:
+	case errors.As(state.err, &failure):
+		return outcomeOf(failure.Kind)
+	default:
+		return session.OutcomeError
+	}
+}
+
+// outcomeOf tells failures of the model's service, which say nothing about the agent, from those that the conversation itself brought about.
+func outcomeOf(kind model.Kind) session.Outcome {
+	switch kind {
+	case model.KindAuth, model.KindQuota:
 		return session.OutcomeAuth
+	case model.KindRateLimit, model.KindOverloaded, model.KindServer, model.KindNetwork, model.KindProtocol:
+		return session.OutcomeProvider
+	case model.KindContextOverflow, model.KindRefusal, model.KindInvalidRequest:
+		return session.OutcomeError
 	default:
 		return session.OutcomeError
 	}

@@ -1,0 +1,60 @@
+package harnesscli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/trace"
+)
+
+func newTee(con *console.Console, registry *agent.Registry) *cobra.Command {
+	return &cobra.Command{
+		Use:     "tee [FILE]",
+		Short:   "Show a trace on standard input as text, and copy it to a file",
+		Example: `  some-agent | fit-harness tee trace.ndjson`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var copyTo io.Writer = io.Discard
+			if len(args) == 1 {
+				file, err := os.Create(con.Path(args[0]))
+				if err != nil {
+					return console.Exit(console.ExitUsage, err)
+				}
+				defer file.Close()
+				copyTo = file
+			}
+			return replay(con, registry, copyTo)
+		},
+	}
+}
+
+// replay renders a trace from standard input and copies every line, broken ones included, as it came.
+func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) error {
+	text := newRenderer(con, registry)
+	reader := trace.NewReader(con.Stdin)
+	for {
+		line, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read trace: %w", err)
+		}
+		if _, err := copyTo.Write(append(append([]byte(nil), line.Raw...), '\n')); err != nil {
+			return fmt.Errorf("copy trace: %w", err)
+		}
+		if line.Problem == nil {
+			text.Line(line.Envelope)
+		}
+	}
+	if reader.Skipped > 0 {
+		fmt.Fprintf(con.Stderr, "%d lines could not be read\n", reader.Skipped)
+	}
+	return text.Close()
+}

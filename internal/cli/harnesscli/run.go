@@ -1,0 +1,191 @@
+package harnesscli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// runOptions are the flags of fit-harness run.
+type runOptions struct {
+	task         taskOptions
+	agent        agentOptions
+	cwd          string
+	profile      string
+	allowedTools string
+	maxTurns     console.Count
+	maxCost      console.Dollars
+	timeout      console.Span
+	output       string
+	mcpConfig    string
+	mcpServer    string
+}
+
+// defaultRunTurns bounds a run when nobody says.
+const defaultRunTurns = 50
+
+func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := runOptions{maxTurns: console.Count{Value: defaultRunTurns}}
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "Give one agent one task",
+		Example: `  fit-harness run --task-text "Fix the failing test" --cwd ./repo --output trace.ndjson
+  fit-harness run --agent builtin --model-url http://127.0.0.1:8080 --agent-model my-model --task-file task.md`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return runRun(command.Context(), con, registry, opts) },
+	}
+	flags := command.Flags()
+	opts.task.register(flags)
+	opts.agent.register(flags, registry)
+	flags.StringVar(&opts.cwd, "cwd", ".", "directory the agent works in")
+	flags.StringVar(&opts.profile, "agent-profile", "", "profile of the agent: .claude/agents/NAME.md in its directory")
+	flags.StringVar(&opts.allowedTools, "allowed-tools", "", "the only tools the agent may use, separated by commas (default: the agent's own)")
+	flags.Var(&opts.maxTurns, "max-turns", "turns of the model; 0 is unlimited")
+	flags.Var(&opts.maxCost, "max-cost-usd", "end the run when it has cost this much")
+	flags.Var(&opts.timeout, "timeout", "end the run after this time, such as 15m")
+	flags.StringVar(&opts.output, "output", "", "write the trace to this file and readable text to standard output")
+	flags.StringVar(&opts.mcpConfig, "mcp-config", "", `file of tool servers to attach: {"mcpServers":{…}}`)
+	flags.StringVar(&opts.mcpServer, "mcp-server", "", "attach the tool server of SERVICE_MCP_URL under this name")
+	return command
+}
+
+func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts runOptions) error {
+	task, err := opts.task.load(con)
+	if err != nil {
+		return err
+	}
+	settings, err := opts.session(con)
+	if err != nil {
+		return err
+	}
+	chosen, err := opts.agent.choose(ctx, con, registry)
+	if err != nil {
+		return err
+	}
+	settings.Spawner = chosen.spawner
+	settings.Model, settings.ModelURL, settings.Auth = chosen.model, chosen.modelURL, opts.agent.auth.Value
+	if err := agent.Check(chosen.agent.Info(), settings); err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	redactor := redact.New(redact.Config{Environ: con.Environ, Warn: con.Stderr})
+	out, err := openSink(con, registry, opts.output, redactor)
+	if err != nil {
+		return err
+	}
+	home, err := os.MkdirTemp("", "fit-run-")
+	if err != nil {
+		return fmt.Errorf("make a home for the agent: %w", err)
+	}
+	defer os.RemoveAll(home)
+	settings.Home = home
+
+	result, err := harness.Run(ctx, harness.RunConfig{
+		Agent: chosen.agent, Session: settings, Task: task, Timeout: opts.timeout.Value, Trace: out.Writer,
+		Started: func(started agent.Started) { announce(con, chosen, started) },
+	})
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
+	}
+	return runError(result, err)
+}
+
+// session turns the flags into the agent's configuration.
+func (o *runOptions) session(con *console.Console) (agent.Config, error) {
+	dir, err := filepath.Abs(con.Path(o.cwd))
+	if err != nil {
+		return agent.Config{}, fmt.Errorf("--cwd: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return agent.Config{}, console.Usagef("--cwd %s is no directory", o.cwd)
+	}
+	cfg := agent.Config{
+		Dir: dir, Environ: con.Environ, MaxTurns: o.maxTurns.Value, MaxCostUSD: o.maxCost.Value, AllowedTools: console.List(o.allowedTools),
+	}
+	if o.mcpConfig != "" {
+		if cfg.MCPServers, err = loadServers(con, o.mcpConfig); err != nil {
+			return agent.Config{}, err
+		}
+	}
+	if o.mcpServer != "" {
+		server, err := serviceServer(con, o.mcpServer)
+		if err != nil {
+			return agent.Config{}, err
+		}
+		cfg.MCPServers = append(cfg.MCPServers, server)
+	}
+	return cfg, nil
+}
+
+func announce(con *console.Console, chosen choice, started agent.Started) {
+	line := fmt.Sprintf("agent: %s %s", chosen.agent.Info().ID, started.Version)
+	if started.Model != "" {
+		line += ", model " + started.Model
+	}
+	if started.Auth != "" {
+		line += ", logged in by " + started.Auth
+	}
+	fmt.Fprintln(con.Stderr, line)
+}
+
+// runError gives the end of a run its exit code and, unless all is well, one line that says what happened.
+func runError(result harness.RunResult, err error) error {
+	if err != nil {
+		var notFound *agent.NotFoundError
+		var lacks *agent.CapabilityError
+		if errors.As(err, &lacks) {
+			return console.Exit(console.ExitUsage, err)
+		}
+		if errors.As(err, &notFound) {
+			return console.Exit(console.ExitIncomplete, err)
+		}
+		return err
+	}
+	switch result.Reason {
+	case session.OutcomeSuccess:
+		return nil
+	case session.OutcomeBudget:
+		return console.Exitf(console.ExitBudget, "the budget is used up")
+	case session.OutcomeAuth, session.OutcomeProvider:
+		return console.Exit(console.ExitIncomplete, describe(result))
+	case session.OutcomeCancelled:
+		return console.Exitf(console.ExitInterrupted, "interrupted; the trace is complete up to here")
+	default:
+		return console.Exit(console.ExitNegative, describe(result))
+	}
+}
+
+var reasons = map[session.Outcome]string{
+	session.OutcomeError:    "the agent failed",
+	session.OutcomeMaxTurns: "the agent ran out of turns; --max-turns sets how many it has",
+	session.OutcomeTimeout:  "the agent ran out of time; --timeout sets how much it has",
+	session.OutcomeAborted:  "the agent was aborted",
+	session.OutcomeNoResult: "the agent ended without a result",
+	session.OutcomeOutput:   "the agent printed too much and was ended",
+	session.OutcomeAuth:     "the agent could not log in",
+	session.OutcomeProvider: "the model's service failed",
+}
+
+func describe(result harness.RunResult) error {
+	reason := reasons[result.Reason]
+	if reason == "" {
+		reason = string(result.Reason)
+	}
+	if result.Err != nil {
+		return fmt.Errorf("%s: %w", reason, result.Err)
+	}
+	return errors.New(reason)
+}
+
+// localSpawner starts agents on this machine.
+func localSpawner() sandbox.ProcessSpawner { return sandbox.NewSpawner() }

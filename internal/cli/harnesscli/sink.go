@@ -1,0 +1,57 @@
+package harnesscli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/render"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// sink is where a session's trace goes: with a path to the file, and as text to standard output; without one to standard output as it is.
+type sink struct {
+	*trace.Writer
+	text *render.Renderer
+}
+
+// openSink opens the trace before any agent starts, so that a path that cannot be written costs nothing.
+func openSink(con *console.Console, registry *agent.Registry, path string, redactor *redact.Redactor) (*sink, error) {
+	if path == "" {
+		return &sink{Writer: trace.NewWriter(con.Stdout, trace.Config{Redactor: redactor})}, nil
+	}
+	path = con.Path(path)
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		fmt.Fprintf(con.Stderr, "%s holds an earlier session; this one is added after it\n", path)
+	}
+	text := newRenderer(con, registry)
+	writer, err := trace.Open(path, trace.Config{Redactor: redactor, OnLine: text.Line})
+	if err != nil {
+		code := console.ExitUsage
+		if errors.Is(err, trace.ErrLocked) {
+			code = console.ExitIncomplete
+		}
+		return nil, console.Exit(code, err)
+	}
+	return &sink{Writer: writer, text: text}, nil
+}
+
+// Close ends the trace and prints the footer.
+func (s *sink) Close() error {
+	err := s.Writer.Close()
+	if s.text != nil {
+		err = errors.Join(err, s.text.Close())
+	}
+	return err
+}
+
+func newRenderer(con *console.Console, registry *agent.Registry) *render.Renderer {
+	return render.New(render.Config{
+		Out: con.Stdout, Colour: con.Colour(), Dialects: registry.Dialects(), Prices: session.ListPrices(price.Default()),
+	})
+}

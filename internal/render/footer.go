@@ -1,0 +1,62 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// footer is the line that sums up a session, once an agent came to an end.
+func (r *Renderer) footer() string {
+	var (
+		turns, finals int
+		duration      int64
+		cost          float64
+		unpriced      bool
+		headline      = "unknown"
+	)
+	for _, name := range r.order {
+		l := r.lanes[name]
+		final, count := l.fold.Finals()
+		if count == 0 {
+			continue
+		}
+		finals += count
+		headline = string(final.Outcome)
+		if l.native {
+			turns += l.turns
+			duration += l.duration
+		} else {
+			turns += l.fold.Turns()
+			duration += l.lastTs - l.firstTs
+		}
+		if usd := l.fold.TotalUsage().CostUSD; usd != nil {
+			cost += *usd
+		} else {
+			unpriced = true
+		}
+	}
+	if finals == 0 {
+		return ""
+	}
+	if r.verdict != "" {
+		headline = r.verdict
+	}
+	price := fmt.Sprintf("$%.4f", cost)
+	if unpriced {
+		price = "unknown"
+	}
+	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", headline, turns, price, Duration(duration))
+}
+
+// Duration shows milliseconds the way people read them.
+func Duration(ms int64) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%dms", ms)
+	}
+	seconds := int64(math.Round(float64(ms) / float64(time.Second.Milliseconds())))
+	if seconds < 60 {
+		return fmt.Sprintf("%ds", seconds)
+	}
+	return fmt.Sprintf("%dm %ds", seconds/60, seconds%60)
+}

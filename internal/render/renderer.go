@@ -1,0 +1,223 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// Config says how events are shown.
+type Config struct {
+	Out io.Writer
+	// Colour switches on the colours of the lanes.
+	Colour bool
+	// Dialects are what lanes may speak.
+	Dialects session.Dialects
+	// Prices computes the cost of what an agent does not price itself.
+	Prices session.Prices
+}
+
+// Renderer shows a trace line by line. It is not safe for concurrent use.
+type Renderer struct {
+	cfg   Config
+	lanes map[string]*lane
+	order []string
+	// labelled is true once it is clear that more than one lane speaks.
+	labelled bool
+	verdict  string
+	err      error
+}
+
+// lane is what is known of one source.
+type lane struct {
+	name     string
+	known    bool // a decoder was found
+	decoder  session.Decoder
+	fold     *session.Fold
+	native   bool // speaks the stream dialect, whose system events and totals are shown as they are
+	turns    int
+	duration int64
+	firstTs  int64
+	lastTs   int64
+}
+
+// New returns a Renderer.
+func New(cfg Config) *Renderer { return &Renderer{cfg: cfg, lanes: map[string]*lane{}} }
+
+// Line shows one line of a trace.
+func (r *Renderer) Line(env trace.Envelope) {
+	if env.Source == trace.Orchestrator {
+		r.orchestrator(env.Event)
+		return
+	}
+	l := r.lane(env.Source)
+	if l.firstTs == 0 {
+		l.firstTs = env.Ts
+	}
+	l.lastTs = max(l.lastTs, env.Ts)
+	if !l.known {
+		dialect, ok := r.cfg.Dialects.Of(env.Event)
+		if !ok {
+			return
+		}
+		l.speaks(dialect)
+	}
+	if l.native {
+		r.nativeEvent(l, env.Event)
+	}
+	l.decoder.Decode(env.Event, session.Stamp{Ts: env.Ts, Lane: env.Source}, l.fold)
+}
+
+// Close prints the last line, if any agent came to an end, and returns the first error of the output.
+func (r *Renderer) Close() error {
+	if footer := r.footer(); footer != "" {
+		r.print(footer + "\n")
+	}
+	return r.err
+}
+
+func (r *Renderer) lane(name string) *lane {
+	l := r.lanes[name]
+	if l != nil {
+		return l
+	}
+	l = &lane{name: name}
+	l.fold = session.NewFold(session.Options{Flat: true, Prices: r.cfg.Prices, OnEvent: func(event *session.EnrichedEvent) { r.show(l, event) }})
+	r.lanes[name] = l
+	r.order = append(r.order, name)
+	r.labelled = r.labelled || len(r.order) > 1
+	return l
+}
+
+func (l *lane) speaks(dialect session.Dialect) {
+	l.known, l.decoder, l.native = true, dialect.New(), dialect.Name == session.StreamDialectName
+}
+
+// show prints one canonical event.
+func (r *Renderer) show(l *lane, event *session.EnrichedEvent) {
+	switch event.Kind {
+	case session.KindMessage:
+		if event.Role == "assistant" {
+			r.say(l, laneColour(l.name), event.Text)
+		} else {
+			r.say(l, laneColour(l.name), "[user] "+event.Text)
+		}
+	case session.KindToolCall:
+		r.say(l, laneColour(l.name), toolLine(event.Tool))
+	case session.KindToolResult:
+		if event.Result.IsError {
+			r.say(l, errorColour.start(), "Error: "+Preview(event.Result.Content, true))
+		}
+	case session.KindSystemPrompt:
+		if !l.native {
+			r.say(l, laneColour(l.name), "["+event.Label+"]")
+		}
+	case session.KindError:
+		if !l.native || event.Error.Kind != session.ErrorRetry {
+			r.say(l, errorColour.start(), fmt.Sprintf("Error: %s: %s", event.Error.Kind, Preview(event.Error.Message, true)))
+		}
+	case session.KindThinking, session.KindCost, session.KindMilestone:
+	}
+}
+
+func toolLine(call *session.ToolCall) string {
+	name := ToolName(call.NativeName)
+	hint := Hint(call.NativeName, call.Args)
+	if hint == "" && call.Command != "" {
+		hint = sanitise(call.Command)
+	}
+	if hint == "" && len(call.Paths) > 0 {
+		hint = sanitise(strings.Join(call.Paths, " "))
+	}
+	if hint == "" {
+		return name
+	}
+	return name + ": " + hint
+}
+
+// nativeEvent shows what the stream dialect says beside the conversation.
+func (r *Renderer) nativeEvent(l *lane, raw []byte) {
+	var event struct {
+		Type       string  `json:"type"`
+		Subtype    string  `json:"subtype"`
+		NumTurns   int     `json:"num_turns"`
+		DurationMs float64 `json:"duration_ms"`
+	}
+	if json.Unmarshal(raw, &event) != nil {
+		return
+	}
+	switch event.Type {
+	case "system":
+		label := event.Subtype
+		if label == "" {
+			label = "system"
+		}
+		r.say(l, laneColour(l.name), "["+label+"]")
+	case "result":
+		l.turns += event.NumTurns
+		l.duration += int64(event.DurationMs)
+	}
+}
+
+// orchestrator shows what the harness itself has to say; most of its events are for machines.
+func (r *Renderer) orchestrator(raw []byte) {
+	var event struct {
+		Type     string `json:"type"`
+		Mode     string `json:"mode"`
+		Agent    string `json:"agent"`
+		Protocol string `json:"protocol"`
+		Verdict  string `json:"verdict"`
+		AskID    int64  `json:"askId"`
+		Limit    int64  `json:"limit"`
+		Caller   string `json:"caller"`
+		Torn     int64  `json:"tornBytes"`
+	}
+	if json.Unmarshal(raw, &event) != nil {
+		return
+	}
+	switch event.Type {
+	case trace.TypeSessionStart:
+		r.labelled = r.labelled || event.Mode != "run"
+	case trace.TypeAgentStart:
+		if dialect, ok := r.cfg.Dialects.Named(event.Protocol); ok {
+			r.lane(event.Agent).speaks(dialect)
+		}
+	case trace.TypeSummary:
+		r.verdict = event.Verdict
+	case trace.TypeProtocolViolation:
+		r.notice("[protocol_violation] %s did not answer ask %d", event.Agent, event.AskID)
+	case trace.TypeLeadTurnLimit:
+		r.notice("[lead_turn_limit] the lead has used its %d turns", event.Limit)
+	case trace.TypeAdvisorConsult:
+		r.notice("[advisor_consult] by %s", event.Caller)
+	case trace.TypeRecovered:
+		r.notice("[recovered] an earlier writer was cut off; %d bytes are torn", event.Torn)
+	}
+}
+
+func (r *Renderer) notice(format string, args ...any) {
+	r.say(&lane{name: trace.Orchestrator}, errorColour.start(), fmt.Sprintf(format, args...))
+}
+
+// say prints text of a lane: the label outside the colour, the text as it is but for what could harm a terminal.
+func (r *Renderer) say(l *lane, start, text string) {
+	label := ""
+	if r.labelled && l.name != "" {
+		label = Printable(l.name) + ": "
+	}
+	text = Printable(text)
+	if r.cfg.Colour {
+		text = start + text + reset
+	}
+	r.print(label + text + "\n")
+}
+
+func (r *Renderer) print(text string) {
+	if r.err == nil {
+		_, r.err = io.WriteString(r.cfg.Out, text)
+	}
+}

@@ -1,0 +1,175 @@
+package ledger
+
+import "encoding/json"
+
+// Version is the version of the record format. Fields may be added; none is renamed or removed.
+const Version = 2
+
+// The verdicts of an attempt.
+const (
+	Pass  = "pass"
+	Fail  = "fail"
+	Error = "error" // missing data, for causes outside the agent's reach
+)
+
+// The classes of errors. Only infrastructure errors are tried again.
+const (
+	ErrorSetup       = "setup"       // the working directory could not be made
+	ErrorPreflight   = "preflight"   // the preflight hook failed on the untouched scaffold
+	ErrorProvider    = "provider"    // the model's service failed
+	ErrorAuth        = "auth"        // credentials
+	ErrorGrader      = "grader"      // the grader is not healthy on the base snapshot either
+	ErrorJudge       = "judge"       // the judge did not conclude
+	ErrorInterrupted = "interrupted" // the harness was stopped or killed
+	ErrorBudget      = "budget"      // the experiment's budget was used up
+	ErrorInternal    = "internal"
+)
+
+// Key identifies an attempt within an experiment.
+type Key struct {
+	Arm      string `json:"arm"`
+	TaskID   string `json:"taskId"`
+	RunIndex int    `json:"runIndex"`
+	Attempt  int    `json:"attempt"`
+}
+
+// Record is one attempt at one cell. The first block has the fields that reports have always had; the rest is additive.
+type Record struct {
+	TaskID              string            `json:"taskId"`
+	RunIndex            int               `json:"runIndex"`
+	Verdict             string            `json:"verdict"`
+	Score               *float64          `json:"score,omitempty"` // effective: 0 when unhealthy, a gate failed or the judge said no
+	CostUSD             *float64          `json:"costUsd"`         // nil is unknown
+	CostBreakdown       *CostBreakdown    `json:"costBreakdown,omitempty"`
+	Turns               int               `json:"turns"`
+	Profiles            Profiles          `json:"profiles"`
+	Model               Models            `json:"model"`
+	SkillSetHash        string            `json:"skillSetHash"`
+	FamilyRevision      string            `json:"familyRevision"`
+	DurationMs          int64             `json:"durationMs"`
+	AgentTracePath      string            `json:"agentTracePath"` // relative to the run directory
+	SupervisorTracePath string            `json:"supervisorTracePath"`
+	JudgeTracePath      string            `json:"judgeTracePath"`
+	Invariants          *Invariants       `json:"invariants,omitempty"`
+	Grade               *Grade            `json:"grade,omitempty"`
+	HiddenTests         *HiddenTests      `json:"hiddenTests,omitempty"`
+	Submission          string            `json:"submission,omitempty"`
+	JudgeVerdict        *JudgeVerdict     `json:"judgeVerdict,omitempty"`
+	AgentError          *AgentError       `json:"agentError,omitempty"`
+	PreflightError      *PreflightError   `json:"preflightError,omitempty"`
+	Version             int               `json:"version"`
+	Experiment          string            `json:"experiment"`
+	Arm                 string            `json:"arm"`
+	ArmHash             string            `json:"armHash"`
+	Attempt             int               `json:"attempt"`
+	Seed                uint64            `json:"seed"`
+	ErrorClass          string            `json:"errorClass,omitempty"`
+	ErrorMessage        string            `json:"errorMessage,omitempty"`
+	Final               bool              `json:"final"` // no further attempt at this cell will follow
+	StartMs             int64             `json:"startMs"`
+	EndMs               int64             `json:"endMs"`
+	PhaseMs             map[string]int64  `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	Tokens              *Tokens           `json:"tokens,omitempty"`
+	CostSource          string            `json:"costSource,omitempty"`
+	Agent               string            `json:"agent"`
+	AgentVersion        string            `json:"agentVersion,omitempty"`
+	Outcome             string            `json:"outcome,omitempty"` // how the agent itself ended
+	KeyVisible          bool              `json:"keyVisible"`
+	Isolation           string            `json:"isolation"`
+	AgentNetwork        bool              `json:"agentNetwork"`
+	Digests             Digests           `json:"digests"`
+	Tools               map[string]string `json:"tools,omitempty"` // versions: fit, git, …
+	Host                string            `json:"host,omitempty"`
+	Shard               string            `json:"shard,omitempty"`
+	Cluster             string            `json:"cluster,omitempty"`
+	Tags                []string          `json:"tags,omitempty"`
+	Survivors           int               `json:"survivors"` // processes that had to be killed before grading
+	DiffPath            string            `json:"diffPath,omitempty"`
+	RunDir              string            `json:"runDir"`
+	Prev                string            `json:"prev"` // the hash of the record before
+	Hash                string            `json:"hash"` // of this record with an empty hash
+}
+
+// Key returns the record's key.
+func (r *Record) Key() Key {
+	return Key{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex, Attempt: r.Attempt}
+}
+
+// CostBreakdown tells who spent the money.
+type CostBreakdown struct {
+	Agent      float64 `json:"agent"`
+	Supervisor float64 `json:"supervisor"`
+	Judge      float64 `json:"judge"`
+}
+
+// Profiles are the names of the profiles used; nil is none.
+type Profiles struct {
+	Agent      *string `json:"agent"`
+	Supervisor *string `json:"supervisor"`
+	Judge      *string `json:"judge"`
+}
+
+// Models are the models used.
+type Models struct {
+	Agent      string `json:"agent"`
+	Supervisor string `json:"supervisor,omitempty"`
+	Judge      string `json:"judge,omitempty"`
+}
+
+// Tokens are what the agent consumed.
+type Tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+}
+
+// Digests are the hashes of what a task was made of.
+type Digests struct {
+	Visible string `json:"visible"`
+	Hidden  string `json:"hidden"`
+	Base    string `json:"base,omitempty"`  // the working directory before the agent
+	Final   string `json:"final,omitempty"` // and after it
+}
+
+// Invariants is what the invariants hook said.
+type Invariants struct {
+	Details  []json.RawMessage `json:"details"`
+	ExitCode int               `json:"exitCode"`
+	Stderr   string            `json:"stderr,omitempty"`
+}
+
+// HiddenTests is what the hidden suite said.
+type HiddenTests struct {
+	Details []json.RawMessage `json:"details"`
+	Error   string            `json:"error,omitempty"`
+}
+
+// Grade is what the rows come to.
+type Grade struct {
+	Verdict   string   `json:"verdict"`
+	GatesPass bool     `json:"gatesPass"`
+	Score     *float64 `json:"score,omitempty"` // raw
+	Malformed int      `json:"malformed,omitempty"`
+	Healthy   bool     `json:"healthy"`
+	Reason    string   `json:"reason,omitempty"`
+}
+
+// JudgeVerdict is what the judge concluded.
+type JudgeVerdict struct {
+	Verdict string `json:"verdict"`
+	Summary string `json:"summary"`
+}
+
+// AgentError is what went wrong inside the agent's session.
+type AgentError struct {
+	Message string `json:"message"`
+	Aborted bool   `json:"aborted"`
+}
+
+// PreflightError is what the preflight hook complained about.
+type PreflightError struct {
+	Phase    string `json:"phase"`
+	Message  string `json:"message"`
+	ExitCode int    `json:"exitCode"`
+}

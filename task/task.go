@@ -1,0 +1,134 @@
+package task
+
+import "time"
+
+// Family is a set of tasks that share a base and settings.
+type Family struct {
+	// Origin is how the family was named by the user: a path, or url//subdir@ref.
+	Origin string
+	// Dir is where it lies on this machine.
+	Dir string
+	// Name is for people: the settings' name, else the directory's.
+	Name string
+	// Revision identifies the content: "git:<sha>" or "sha256:<hex>". Generated files do not change it.
+	Revision string
+	Tasks    []Task
+	// Skills is the directory that holds the .claude to stage; empty if there is none.
+	Skills string
+	// JudgeProfile is the text of judge.md without its front matter; empty if there is none.
+	JudgeProfile string
+	// Warnings are what deserves a look but does not stop a run.
+	Warnings []string
+}
+
+// Task is one thing to do, with everything needed to set it up and to grade it.
+type Task struct {
+	ID  string
+	Dir string
+	// Prompt is agent.task.md, word for word.
+	Prompt string
+	// SupervisorPrompt is appended for a supervising lead, if there is one.
+	SupervisorPrompt string
+	// JudgeTemplate turns the judge on; empty means that the mechanical grade decides alone.
+	JudgeTemplate string
+	// Overlays make up the working directory, in order; later ones win.
+	Overlays []Overlay
+	// Solution makes all checks pass when laid over the working directory; empty if there is none.
+	Solution string
+	Env      []Variable
+	Hooks    Hooks
+	Suite    *Suite // nil: no hidden tests
+	Settings Settings
+	Digest   Digest
+}
+
+// Overlay is a directory whose content is copied into the working directory, below To.
+type Overlay struct {
+	From string
+	To   string
+}
+
+// Variable is one line of an environment file.
+type Variable struct {
+	Name, Value string
+	// File is ".env" or ".env.local": where the agent finds it.
+	File string
+	// Secret values are redacted from everything that is written.
+	Secret bool
+}
+
+// Hooks are the family author's own programs. Empty paths are hooks that do not exist; an existing hook that cannot be executed is a mistake.
+type Hooks struct {
+	Dir        string
+	Preflight  string
+	Invariants string
+}
+
+// Suite is a hidden test suite.
+type Suite struct {
+	Dir    string
+	Checks []Check
+	// Support are the other files of the suite, relative to Dir.
+	Support []string
+	Runner  Runner
+}
+
+// Check is one hidden test file, which becomes one row.
+type Check struct {
+	Name   string
+	File   string // relative to the suite's Dir
+	Gate   bool
+	Weight float64
+	// Tests are the names of the tests in the file, where the family declares them; every one must be reported exactly once.
+	Tests []string
+}
+
+// Runner says how tests are run and how their report is read.
+type Runner struct {
+	Language string   // node, go, python, other
+	Command  []string // {file} stands for the test file, {dir} for its directory, {nonce} for a secret of this run
+	Parser   string   // go-test-json, pytest, node-test, tap, junit, exit-nonce
+	Report   string   // file the command writes its report to, relative to the working directory; empty: standard output
+}
+
+// Settings are what family.yaml and task.yaml add to the layout.
+type Settings struct {
+	Tags    []string
+	Cluster string
+	// Scored says whether the task has a score or only a verdict; nil: it follows from the rows.
+	Scored   *bool
+	Timeouts Timeouts
+	// Isolation is "none", "bwrap" or "" for the best that works here.
+	Isolation string
+	// Workspace is "export" (a directory of its own) or "worktree" (of the repository Repo at Ref).
+	Workspace string
+	Repo, Ref string
+	// AgentNetwork and GraderNetwork allow the network.
+	AgentNetwork  bool
+	GraderNetwork bool
+	// Port asks for a port of the task's own.
+	Port bool
+	// Checks are the names of the rows that the hooks must produce, where the family declares them.
+	Checks []string
+	// Cache names the warmed build caches to mount read-only: go, npm.
+	Cache []string
+	// Protected are globs of files that are restored from the base before grading.
+	Protected []string
+	Limits    Limits
+}
+
+// Timeouts bound the phases of an attempt.
+type Timeouts struct {
+	Agent, Preflight, Invariants, Test, Judge time.Duration
+}
+
+// Limits bound what the processes of an attempt may use; zero is no limit.
+type Limits struct {
+	MemoryMB, Processes, FileMB int
+}
+
+// Digest identifies a task's content: what the agent sees, and what it must not see.
+type Digest struct {
+	Visible string
+	Hidden  string
+}
