@@ -1,0 +1,158 @@
+// Package modelcli is the command tree of fit model: the scripted model as a server of its own, for clients that fit does not start itself.
+package modelcli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/model/scripted"
+)
+
+// New returns the command fit model.
+func New(con *console.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "model",
+		Short: "Language models: serve a scripted one",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newServe(con))
+	return cmd
+}
+
+// ServeOptions are the flags of fit model serve.
+type ServeOptions struct {
+	Scripts   []string
+	Vars      []string
+	Addr      string
+	Log       string
+	LogBodies bool
+	Format    string
+}
+
+func newServe(con *console.Console) *cobra.Command {
+	var opts ServeOptions
+	cmd := &cobra.Command{
+		Use:   "serve --script FILE",
+		Short: "Serve a scripted model on the loopback interface",
+		Long: `Serve a scripted model on the loopback interface until interrupted.
+
+It speaks Anthropic Messages, OpenAI Responses and OpenAI Chat Completions, so any agent can be run against it without a key or a network. The address is
+printed on standard output: give it to an agent as ANTHROPIC_BASE_URL, with /v1 appended as OPENAI_BASE_URL, or to fit as --model-url.
+
+A script is a JSON file: {"turns": [{"text": "I'll look.", "calls": [{"read": "a.go"}]}, {"text": "Done."}]}. The same script drives every agent; the
+documentation of the package model/scripted has the whole format.`,
+		Example: `  fit model serve --script fix.json
+  fit model serve --script easy=easy.json --script hard=hard.json --log requests.jsonl   # served under /s/easy and /s/hard`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return Serve(cmd.Context(), con, opts)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&opts.Scripts, "script", nil, "script `FILE`, or NAME=FILE to serve it under /s/NAME (repeatable)")
+	flags.StringArrayVar(&opts.Vars, "var", nil, "`NAME=VALUE` for ${NAME} in scripts (repeatable)")
+	flags.StringVar(&opts.Addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 finds a free one")
+	flags.StringVar(&opts.Log, "log", "", "append one line of JSON per request to `FILE`")
+	flags.BoolVar(&opts.LogBodies, "log-bodies", false, "put the requests' bodies into the log; they hold everything the agent knows")
+	flags.StringVar(&opts.Format, "format", "text", "how to print the address: `text|json`")
+	return cmd
+}
+
+// Serve runs the server until the context ends, which is its ordinary end and no error.
+func Serve(ctx context.Context, con *console.Console, opts ServeOptions) error {
+	if opts.Format != "text" && opts.Format != "json" {
+		return console.Usagef("--format is %q, want text or json", opts.Format)
+	}
+	scripts, err := loadScripts(con, opts.Scripts)
+	if err != nil {
+		return err
+	}
+	vars, err := parseVars(opts.Vars)
+	if err != nil {
+		return err
+	}
+	serverOptions := scripted.Options{Vars: vars, LogBodies: opts.LogBodies}
+	if opts.Log != "" {
+		file, err := os.OpenFile(con.Path(opts.Log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return console.Usagef("--log: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		serverOptions.Log = file
+	}
+	server, err := scripted.Listen(opts.Addr, scripted.NewServer(scripts, serverOptions))
+	if err != nil {
+		return console.Usagef("--addr: %w", err)
+	}
+	if err := announce(con.Stdout, opts.Format, server.URL, scripts); err != nil {
+		return errors.Join(fmt.Errorf("print the address: %w", err), server.Close())
+	}
+	select {
+	case <-ctx.Done():
+		return server.Close()
+	case err := <-server.Done():
+		return errors.Join(errors.New("the scripted model stopped by itself"), err)
+	}
+}
+
+// loadScripts reads FILE and NAME=FILE arguments.
+func loadScripts(con *console.Console, given []string) (map[string]*scripted.Script, error) {
+	if len(given) == 0 {
+		return nil, console.Usagef("--script FILE is required")
+	}
+	scripts := map[string]*scripted.Script{}
+	for _, argument := range given {
+		name, file, named := strings.Cut(argument, "=")
+		if !named {
+			name, file = "", argument
+		}
+		if strings.Contains(name, "/") { // a file whose own name has an equals sign
+			name, file = "", argument
+		}
+		if _, twice := scripts[name]; twice {
+			return nil, console.Usagef("--script: two scripts are called %q; name them with NAME=FILE", name)
+		}
+		script, err := scripted.Load(con.Path(file))
+		if err != nil {
+			return nil, console.Usagef("--script: %w", err)
+		}
+		scripts[name] = script
+	}
+	return scripts, nil
+}
+
+func parseVars(given []string) (map[string]string, error) {
+	vars := map[string]string{}
+	for _, argument := range given {
+		name, value, ok := strings.Cut(argument, "=")
+		if !ok || name == "" {
+			return nil, console.Usagef("--var is %q, want NAME=VALUE", argument)
+		}
+		vars[name] = value
+	}
+	return vars, nil
+}
+
+// announce prints where the scripts are served: the address alone as text, everything as JSON.
+func announce(w io.Writer, format, url string, scripts map[string]*scripted.Script) error {
+	if format == "text" {
+		_, err := fmt.Fprintln(w, url)
+		return err
+	}
+	urls := map[string]string{}
+	for name := range scripts {
+		urls[name] = url + scripted.Path(name, "", "")
+	}
+	return json.NewEncoder(w).Encode(struct {
+		URL     string            `json:"url"`
+		Scripts map[string]string `json:"scripts"`
+	}{url, urls})
+}
