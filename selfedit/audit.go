@@ -1,0 +1,161 @@
+package selfedit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// auditEvent is one line of the audit log, inside the envelope of a trace.
+type auditEvent struct {
+	Type string `json:"type"`
+	// Outcome is "written" or "rolled_back".
+	Outcome   string `json:"outcome"`
+	Path      string `json:"path"`
+	Root      string `json:"root"`
+	OldSHA256 string `json:"oldSha256,omitempty"`
+	NewSHA256 string `json:"newSha256"`
+	Bytes     int64  `json:"bytes"`
+	Rule      string `json:"rule"`
+	Settings  string `json:"settings"`
+	Branch    string `json:"branch"`
+	Commit    string `json:"commit"`
+	UID       int    `json:"uid"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// auditLine is the envelope, its members in the order every trace has them.
+type auditLine struct {
+	Source string     `json:"source"`
+	Seq    int64      `json:"seq"`
+	TS     int64      `json:"ts"`
+	Event  auditEvent `json:"event"`
+}
+
+// auditLog is the open and locked log. The lock also keeps two edits of one repository apart.
+type auditLog struct{ file *os.File }
+
+const (
+	auditDir  = "fit"
+	auditName = "selfedit.ndjson"
+	// lockPatience is how long an edit waits for another one; lockInterval how often it looks.
+	lockPatience = 10 * time.Second
+	lockInterval = 20 * time.Millisecond
+)
+
+// openAuditLog opens <git dir>/fit/selfedit.ndjson for appending and locks it. It follows no link and accepts no file that has a second name, because both
+// would let the log be written elsewhere.
+func openAuditLog(ctx context.Context, gitDir string) (*auditLog, error) {
+	opened, err := os.OpenFile(gitDir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+	git := &directory{file: opened}
+	defer opened.Close()
+	if err := unix.Mkdirat(git.fd(), auditDir, 0o777); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("creating the audit log's directory in %s: %w", printable(gitDir), err)
+	}
+	dir, err := git.openDirectory(auditDir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit log's directory in %s: %w", printable(gitDir), err)
+	}
+	defer dir.file.Close()
+	flags := unix.O_RDWR | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir.fd(), auditName, flags, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit log in %s: %w", printable(gitDir), err)
+	}
+	log := &auditLog{file: os.NewFile(uintptr(fd), auditName)}
+	if err := log.claim(ctx); err != nil {
+		log.close()
+		return nil, fmt.Errorf("opening the audit log in %s: %w", printable(gitDir), err)
+	}
+	return log, nil
+}
+
+func (l *auditLog) close() { l.file.Close() }
+
+func (l *auditLog) claim(ctx context.Context) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(l.file.Fd()), &stat); err != nil {
+		return err
+	}
+	if !isRegular(stat) || stat.Nlink != 1 {
+		return errors.New("it is not a regular file with one name")
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	ticker := time.NewTicker(lockInterval)
+	defer ticker.Stop()
+	for {
+		err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || (!errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("another edit holds its lock: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// append adds one line and brings it to the disk, or leaves the log as it was.
+func (l *auditLog) append(ts int64, event auditEvent) error {
+	size, err := l.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("writing the audit log: %w", err)
+	}
+	seq, torn, err := l.next(size)
+	if err != nil {
+		return fmt.Errorf("reading the audit log: %w", err)
+	}
+	line, err := json.Marshal(auditLine{Source: "selfedit", Seq: seq, TS: ts, Event: event})
+	if err != nil {
+		return fmt.Errorf("writing the audit log: %w", err)
+	}
+	if torn {
+		line = append([]byte("\n"), line...)
+	}
+	_, err = l.file.Write(append(line, '\n'))
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		// Half a line would not be a record of anything.
+		return errors.Join(fmt.Errorf("writing the audit log: %w", err), l.file.Truncate(size))
+	}
+	return nil
+}
+
+// maxAuditLine bounds how far back the last line is looked for.
+const maxAuditLine = 64 << 10
+
+// next returns the number of the next line, and whether the last one lacks its end because somebody was killed while writing it.
+func (l *auditLog) next(size int64) (seq int64, torn bool, err error) {
+	if size == 0 {
+		return 0, false, nil
+	}
+	tail := make([]byte, min(size, maxAuditLine))
+	if _, err := l.file.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return 0, false, err
+	}
+	torn = tail[len(tail)-1] != '\n'
+	lines := bytes.Split(bytes.TrimRight(tail, "\n"), []byte("\n"))
+	for i := len(lines) - 1; i >= 0; i-- {
+		var line struct {
+			Seq *int64 `json:"seq"`
+		}
+		if json.Unmarshal(lines[i], &line) == nil && line.Seq != nil {
+			return *line.Seq + 1, torn, nil
+		}
+	}
+	return 0, torn, nil
+}

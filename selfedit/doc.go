@@ -1,0 +1,32 @@
+// Package selfedit is a narrow, audited write: it replaces one file by what a reader gives, if the project's own settings allow it and the repository is
+// on a branch where that can do no harm. It is what fit-selfedit runs.
+//
+// The steps of one edit:
+//
+//  1. settings-allow: the nearest .claude/settings.json upward from the target must allow the write by an Edit(<glob>) rule, no deny rule between the target
+//     and the top of its repository may match, the target must be no settings file, hook script or part of a git directory, and no
+//     symbolic link may lie between the settings' grandparent directory and the target
+//  2. branch-scope: the repository that holds the target must be on a branch that is not main, master, a remote's default branch or listed in
+//     the git configuration fit.selfedit.protectedBranches
+//  3. the content is read, up to a size limit, and the first two steps are taken again under the lock of the audit log
+//  4. the content goes to a temporary file in the target's directory, to the disk, and then into place in one step
+//  5. the branch and the directory are looked at again; if either moved, the old file is put back
+//  6. a line is appended to <git dir>/fit/selfedit.ndjson; if that fails, the old file is put back
+//
+// A step that says no returns a *Refusal, whose text starts with the name of the safeguard; any other error is a read or write that failed. In either case the
+// target is what it was before.
+//
+// # Rules
+//
+// Allow rules are globs as package internal/glob describes them; a rule with unsupported syntax never matches and is named in the refusal. Deny rules are read
+// generously, because a mistake must fall on the safe side: Edit, Write, MultiEdit and NotebookEdit count, with or without a pattern; letter case and Unicode
+// normalisation are ignored; a pattern that names a directory covers what is in it; a pattern without slash matches at any depth; /x and ./x start at the
+// settings' grandparent directory, //x at the root of the file system, ~/x at home; and a deny rule that cannot be understood denies everything. Deny rules are taken
+// from settings.json and settings.local.json, and also from the file that holds the allow rule when that lies above the repository.
+//
+// # Git
+//
+// Nothing of git is executed and no GIT_ variable is read. HEAD, loose and packed refs, linked worktrees, submodules and configuration files are read here. What
+// is unusual is refused: links in the place of HEAD, refs or .git, a worktree that does not point back, reftables, an unborn branch, and a nested repository in
+// whose directory an outer repository tracks files.
+package selfedit

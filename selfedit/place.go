@@ -1,0 +1,210 @@
+package selfedit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// placement is new content in its place, which can still be undone: the old file is kept beside it until finish.
+type placement struct {
+	dir  *directory
+	base string
+	// ours is the new file, by which undo tells it from one that somebody else has put there since.
+	ours unix.Stat_t
+	// kept is the name the old file has meanwhile; empty if there was none.
+	kept string
+}
+
+// place writes the content to a temporary file in the target's directory, brings it to the disk and moves it to the target's name in one step.
+func (e *Editor) place(w writing) (*placement, error) {
+	dir, base := w.plan.parent, w.plan.base()
+	temporary := temporaryName()
+	info, err := w.writeTemporary(temporary)
+	if err != nil {
+		return nil, fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err)
+	}
+	if e.beforePlacing != nil {
+		e.beforePlacing()
+	}
+	placed := &placement{dir: dir, base: base, ours: info}
+	if w.plan.exists {
+		err = placed.replace(w, temporary)
+	} else {
+		err = placed.add(w, temporary)
+	}
+	if err != nil {
+		if placed.kept == "" {
+			err = errors.Join(err, ignoreAbsent(dir.remove(temporary)))
+		}
+		return nil, err
+	}
+	if err := dir.sync(); err != nil {
+		return nil, errors.Join(fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err), placed.undo())
+	}
+	return placed, nil
+}
+
+// writeTemporary makes the new file, complete and on the disk, under a temporary name. Where the file system can do it, the name comes last.
+func (w writing) writeTemporary(name string) (unix.Stat_t, error) {
+	dir := w.plan.parent
+	mode := uint32(0o666)
+	if w.plan.exists {
+		mode = 0o600
+	}
+	file, err := dir.createAnonymous(mode)
+	named := err != nil
+	if named {
+		if file, err = dir.create(name, mode); err != nil {
+			return unix.Stat_t{}, err
+		}
+	}
+	defer file.Close()
+	info, err := w.fill(file)
+	if err == nil && !named {
+		if err = dir.nameAnonymous(file, name); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+			// Without /proc an anonymous file cannot be named; an ordinary one does the same, if less tidily when killed.
+			return w.writeNamed(name, mode)
+		}
+	}
+	if err != nil && named {
+		err = errors.Join(err, ignoreAbsent(dir.remove(name)))
+	}
+	return info, err
+}
+
+func (w writing) writeNamed(name string, mode uint32) (unix.Stat_t, error) {
+	file, err := w.plan.parent.create(name, mode)
+	if err != nil {
+		return unix.Stat_t{}, err
+	}
+	defer file.Close()
+	info, err := w.fill(file)
+	if err != nil {
+		err = errors.Join(err, ignoreAbsent(w.plan.parent.remove(name)))
+	}
+	return info, err
+}
+
+func (w writing) fill(file *os.File) (stat unix.Stat_t, err error) {
+	if _, err := file.Write(w.content); err != nil {
+		return stat, err
+	}
+	if w.plan.exists {
+		// The owner first: changing it can take permissions away. Only the permissions are kept, not the bits that let a program run as somebody else.
+		if int(w.plan.old.Uid) != os.Getuid() || int(w.plan.old.Gid) != os.Getgid() {
+			// Only root can give files away; for anybody else the file becomes theirs, as with every editor that saves this way.
+			_ = file.Chown(int(w.plan.old.Uid), int(w.plan.old.Gid))
+		}
+		if err := file.Chmod(os.FileMode(w.plan.old.Mode & 0o777)); err != nil {
+			return stat, err
+		}
+	}
+	if err := file.Sync(); err != nil {
+		return stat, err
+	}
+	err = unix.Fstat(int(file.Fd()), &stat)
+	return stat, err
+}
+
+// add gives a new file its name, which must still be free.
+func (p *placement) add(w writing, temporary string) error {
+	err := p.dir.renameNew(temporary, p.base)
+	if isUnsupported(err) {
+		if err = p.dir.link(temporary, p.base); err == nil {
+			// The file has its name; that it still has the other one is untidy and no failure.
+			_ = p.dir.remove(temporary)
+		}
+	}
+	if errors.Is(err, unix.EEXIST) {
+		return notAllowed("hash: '%s' appeared during the write", printable(w.plan.rel))
+	}
+	if err != nil {
+		return fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err)
+	}
+	return nil
+}
+
+// replace puts the new file in the place of the old one and keeps the old one under another name. If what was there is not what the edit was decided
+// on, it goes back.
+func (p *placement) replace(w writing, temporary string) error {
+	err := p.dir.exchange(temporary, p.base)
+	kept := temporary
+	if isUnsupported(err) {
+		kept = temporaryName()
+		if err = p.dir.link(p.base, kept); err == nil {
+			if err = p.dir.rename(temporary, p.base); err != nil {
+				err = errors.Join(err, p.dir.remove(kept))
+			}
+		}
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return notAllowed("hash: '%s' was removed during the write", printable(w.plan.rel))
+	}
+	if err != nil {
+		return fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err)
+	}
+	p.kept = kept
+	if hash, err := p.hashKept(); err != nil || hash != w.result.OldSHA256 {
+		return errors.Join(notAllowed("hash: '%s' was changed by somebody else during the write", printable(w.plan.rel)), p.undo())
+	}
+	return nil
+}
+
+func (p *placement) hashKept() (string, error) {
+	file, err := p.dir.open(p.kept)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash, _, err := hashFile(file)
+	return hash, err
+}
+
+// undo puts the old state back, unless somebody else has replaced our file since: what they wrote stays.
+func (p *placement) undo() error {
+	ours, err := p.holdsOurs()
+	if err != nil {
+		return err
+	}
+	switch {
+	case ours && p.kept != "":
+		// An exchange also puts back what a rename could not, such as a directory that took the file's place.
+		if err = p.dir.exchange(p.kept, p.base); err == nil {
+			err = p.dir.remove(p.kept)
+		} else if isUnsupported(err) {
+			err = p.dir.rename(p.kept, p.base)
+		}
+	case ours:
+		err = p.dir.remove(p.base)
+	case p.kept != "":
+		err = p.dir.remove(p.kept)
+	}
+	return errors.Join(err, p.dir.sync())
+}
+
+func (p *placement) holdsOurs() (bool, error) {
+	stat, err := p.dir.stat(p.base)
+	return err == nil && stat.Dev == p.ours.Dev && stat.Ino == p.ours.Ino, ignoreAbsent(err)
+}
+
+// finish gives up the old file. That it cannot be removed does not make the edit undone.
+func (p *placement) finish() {
+	if p.kept != "" {
+		_ = p.dir.remove(p.kept)
+		_ = p.dir.sync()
+	}
+}
+
+func isUnsupported(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM)
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,283 @@
+package selfedit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// plan is an edit that passed both safeguards, with open handles on the places they looked at.
+type plan struct {
+	// root is the settings' grandparent directory without links; rel the target relative to it; target both joined.
+	root, rel, target string
+	rootDir           *directory
+	// parent is the directory the target is in, or nil if it does not exist yet.
+	parent *directory
+	// old is what the target's name stands for now; it is only meaningful if exists.
+	old      unix.Stat_t
+	exists   bool
+	settings settings
+	rule     string
+	repo     repository
+	head     head
+}
+
+func (p *plan) close() {
+	for _, dir := range []*directory{p.rootDir, p.parent} {
+		if dir != nil {
+			dir.file.Close()
+		}
+	}
+}
+
+func (p *plan) base() string      { return path.Base(p.rel) }
+func (p *plan) parentRel() string { return path.Dir(p.rel) }
+
+// makePlan takes an edit through the safeguards. The caller closes the plan.
+func makePlan(target string, home homeDirs) (*plan, error) {
+	made := &plan{}
+	repoErr, err := made.checkSettings(target, home)
+	if err != nil {
+		made.close()
+		return nil, err
+	}
+	if err := made.checkScope(repoErr, home); err != nil {
+		made.close()
+		return nil, err
+	}
+	return made, nil
+}
+
+// checkSettings is the first safeguard. It has to look for the repository to know which deny rules count; that there is none is left to the second.
+func (p *plan) checkSettings(target string, home homeDirs) (repoErr, err error) {
+	if !utf8.ValidString(target) || strings.ContainsFunc(target, unicode.IsControl) {
+		return nil, notAllowed("the path %s is not valid text", printable(target))
+	}
+	if err := p.openRoot(target); err != nil {
+		return nil, err
+	}
+	if err := checkProtectedName(p.target); err != nil {
+		return nil, err
+	}
+	if p.rule, err = p.settings.matchAllow(p.rel); err != nil {
+		return nil, err
+	}
+	p.repo, repoErr = findRepository(filepath.Dir(p.target))
+	if err := p.checkDenials(repoErr == nil, home); err != nil {
+		return repoErr, err
+	}
+	if repoErr == nil {
+		if err := p.checkGitOwned(home); err != nil {
+			return repoErr, err
+		}
+	}
+	return repoErr, p.openParent()
+}
+
+// openRoot finds the settings nearest to the target and opens the directory their rules are relative to.
+func (p *plan) openRoot(target string) error {
+	lexical, err := findSettings(filepath.Dir(target))
+	if err != nil {
+		return err
+	}
+	if p.root, err = filepath.EvalSymlinks(lexical); err != nil {
+		return notAllowed("failed to open the directory of the settings: %v", err)
+	}
+	rel, err := filepath.Rel(lexical, target)
+	if err != nil {
+		return notAllowed("%v", err)
+	}
+	p.rel = filepath.ToSlash(rel)
+	p.target = filepath.Join(p.root, rel)
+	file, err := os.OpenFile(p.root, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return notAllowed("failed to open the directory of the settings: %v", err)
+	}
+	p.rootDir = &directory{file: file}
+	p.settings, err = p.readGrantingSettings()
+	return err
+}
+
+func (p *plan) readGrantingSettings() (settings, error) {
+	shown := filepath.Join(p.root, settingsName)
+	fail := func(err error) (settings, error) {
+		if errors.Is(err, errLink) {
+			return settings{}, notAllowed("%s or its directory is a symbolic link", printable(shown))
+		}
+		return settings{}, notAllowed("failed to read %s: %v", printable(shown), err)
+	}
+	dir, err := p.rootDir.openDirectory(path.Dir(settingsName))
+	if err != nil {
+		return fail(err)
+	}
+	defer dir.file.Close()
+	file, err := dir.open(path.Base(settingsName))
+	if err != nil {
+		return fail(err)
+	}
+	defer file.Close()
+	text, err := readLimited(file, shown, maxSettingsFile)
+	if err != nil {
+		return fail(err)
+	}
+	return parseSettings(shown, p.root, text)
+}
+
+// checkDenials looks for deny rules and hooks in every settings file that has a say.
+func (p *plan) checkDenials(inRepository bool, home homeDirs) error {
+	files := []settings{p.settings}
+	besideRule, err := readDenials(p.root, p.root)
+	if err != nil {
+		return err
+	}
+	files = append(files, besideRule...)
+	if inRepository {
+		inRepo, err := readDenials(filepath.Dir(p.target), p.repo.top)
+		if err != nil {
+			return err
+		}
+		files = append(files, inRepo...)
+	}
+	for _, file := range files {
+		if err := file.checkDeny(p.target, home.dirs); err != nil {
+			return err
+		}
+	}
+	return checkHookScript(p.target, files)
+}
+
+// checkGitOwned refuses what git runs or keeps its state in, wherever the configuration has put that.
+func (p *plan) checkGitOwned(home homeDirs) error {
+	hooks, err := p.repo.hookDirs(home.dirs)
+	if err != nil {
+		return notAllowed("failed to find out where git's hooks are: %v", err)
+	}
+	for _, dir := range hooks {
+		// A hooks path that is the working tree itself would make every file a hook; only its own files are.
+		if isBelow(p.target, dir) && (dir != p.repo.top || filepath.Dir(p.target) == dir) {
+			return notAllowed("'%s' is a hook of git, and no rule can make hooks writable", printable(p.rel))
+		}
+	}
+	for _, dir := range []string{p.repo.gitDir, p.repo.commonDir} {
+		if isBelow(p.target, dir) {
+			return notAllowed("'%s' belongs to git, and no rule can make it writable", printable(p.rel))
+		}
+	}
+	return nil
+}
+
+// openParent opens the target's directory without following a link, and looks at what is in the target's place.
+func (p *plan) openParent() error {
+	if err := p.checkSpelling(); err != nil {
+		return err
+	}
+	parent, err := openDirectoryBeneath(p.rootDir, p.parentRel())
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return notAllowed("failed to open the directory of '%s': %v", printable(p.rel), err)
+	}
+	p.parent = parent
+	p.old, err = parent.stat(p.base())
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking at %s: %w", printable(p.rel), err)
+	}
+	p.exists = true
+	return nil
+}
+
+// checkSpelling walks from the root to the target and refuses links, things that are no files, and names the file system knows by another spelling.
+func (p *plan) checkSpelling() error {
+	current := p.rootDir
+	parts := strings.Split(p.rel, "/")
+	for i, name := range parts {
+		shown := printable(strings.Join(parts[:i+1], "/"))
+		stat, err := current.stat(name)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		last := i == len(parts)-1
+		switch {
+		case err != nil:
+			return notAllowed("failed to look at '%s': %v", shown, err)
+		case isLink(stat):
+			return notAllowed("'%s' is a symbolic link, and links below %s are not followed", shown, printable(p.root))
+		case last && !isRegular(stat) && !isDirectory(stat):
+			return notAllowed("'%s' is not a regular file", shown)
+		case !last && !isDirectory(stat):
+			return notAllowed("'%s' is not a directory", shown)
+		}
+		if exact, err := current.spells(name); err != nil || !exact {
+			return notAllowed("'%s' is stored under another spelling, which the rules were not asked about", shown)
+		}
+		if last {
+			return nil
+		}
+		next, err := current.openDirectory(name)
+		if err != nil {
+			return notAllowed("failed to open '%s': %v", shown, err)
+		}
+		defer next.file.Close()
+		current = next
+	}
+	return nil
+}
+
+// openDirectoryBeneath opens a directory below root; "." is root itself.
+func openDirectoryBeneath(root *directory, rel string) (*directory, error) {
+	file, err := openBeneath(root.file, rel)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{file: file}, nil
+}
+
+// checkScope is the second safeguard.
+func (p *plan) checkScope(repoErr error, home homeDirs) (err error) {
+	if repoErr != nil {
+		return outOfScope("failed to read the current git branch: %v", repoErr)
+	}
+	if err := checkNotPlanted(p.repo); err != nil {
+		return err
+	}
+	p.head, err = checkBranch(p.repo, home)
+	return err
+}
+
+// stillHolds looks again, after the write, at what could have moved meanwhile: the directory and the branch.
+func (p *plan) stillHolds(home homeDirs) error {
+	now, err := openDirectoryBeneath(p.rootDir, p.parentRel())
+	if err != nil {
+		return notAllowed("the directory of '%s' was moved or replaced during the write: %v", printable(p.rel), err)
+	}
+	defer now.file.Close()
+	root, err := os.Stat(p.root)
+	rootInfo, rootErr := p.rootDir.file.Stat()
+	if !now.same(p.parent) || err != nil || rootErr != nil || !os.SameFile(root, rootInfo) {
+		return notAllowed("the directory of '%s' was moved or replaced during the write", printable(p.rel))
+	}
+	repo, err := findRepository(filepath.Dir(p.target))
+	if err != nil {
+		return outOfScope("failed to read the current git branch after the write: %v", err)
+	}
+	current, err := checkBranch(repo, home)
+	if err != nil {
+		return err
+	}
+	if repo != p.repo || current.branch != p.head.branch || current.commit != p.head.commit {
+		return outOfScope("the branch moved during the write: it was '%s' at %.12s and is '%s' at %.12s",
+			printable(p.head.branch), p.head.commit, printable(current.branch), current.commit)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package selfedit
+
+import (
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// commandMembers are the members of a settings file that name programs the agent's host runs.
+var commandMembers = []string{"hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper", "fileSuggestion"}
+
+// foldName makes two names equal that some file system takes for one: it ignores letter case, composes characters, and drops invisible ones.
+func foldName(name string) string {
+	visible := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, name)
+	return norm.NFC.String(cases.Fold().String(norm.NFC.String(visible)))
+}
+
+// checkProtectedName refuses the names that no rule can open: settings, hooks, and what belongs to git.
+func checkProtectedName(rel string) error {
+	parts := strings.Split(foldName(rel), "/")
+	inClaude := false
+	for i, part := range parts {
+		last := i == len(parts)-1
+		switch {
+		case part == ".git":
+			return notAllowed("'%s' belongs to git, and no rule can make it writable", printable(rel))
+		case part == ".husky", inClaude && part == "hooks":
+			return notAllowed("'%s' is a hook, and no rule can make hooks writable", printable(rel))
+		case last && isSettingsName(part, i > 0 && parts[i-1] == ".claude"):
+			return notAllowed("'%s' is a settings file, and no rule can make settings writable", printable(rel))
+		}
+		inClaude = inClaude || part == ".claude"
+	}
+	return nil
+}
+
+func isSettingsName(name string, inClaude bool) bool {
+	if name == ".claude.json" || name == "managed-settings.json" || name == ".claude" {
+		return true
+	}
+	return inClaude && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json")
+}
+
+// checkHookScript refuses a target that a settings file runs as a hook or other helper.
+func checkHookScript(target string, files []settings) error {
+	for _, file := range files {
+		for _, command := range file.commands {
+			if commandNames(command, target) {
+				return notAllowed("%s is a hook script: %s runs it, and no rule can make hooks writable", printable(target), printable(file.path))
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	shellVariable = regexp.MustCompile(`\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%`)
+	notPath       = regexp.MustCompile("[\\s\"'`;|&<>(){}\\[\\]=,:*?!$#\\\\]+")
+)
+
+// commandNames reports whether a word of a shell command can mean the target: the word's path is the end of the target's path.
+func commandNames(command, target string) bool {
+	target = "/" + strings.TrimPrefix(foldName(filepath.ToSlash(target)), "/")
+	for _, word := range notPath.Split(shellVariable.ReplaceAllString(foldName(command), " "), -1) {
+		named := strings.TrimLeft(path.Clean(word), "./~")
+		// A hidden directory at the start lost its dot above; it is put back by looking for either spelling.
+		if named == "" || (!strings.Contains(named, "/") && isDocument(named)) {
+			continue
+		}
+		if strings.HasSuffix(target, "/"+named) || strings.HasSuffix(target, "/."+named) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDocument tells the names that are mentioned in messages more often than they are run.
+func isDocument(name string) bool {
+	return strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".txt")
+}
+
+// isBelow reports whether path is dir or in it, for clean absolute paths.
+func isBelow(path, dir string) bool {
+	rel, err := filepath.Rel(foldName(dir), foldName(path))
+	return err == nil && filepath.IsLocal(rel)
+}

@@ -1,0 +1,38 @@
+package selfedit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The names of the safeguards, as refusals start with them.
+const (
+	SettingsAllow = "settings-allow"
+	BranchScope   = "branch-scope"
+)
+
+// Refusal says that a safeguard did not let an edit pass. Nothing was changed, or everything was put back.
+type Refusal struct {
+	Safeguard string
+	Reason    string
+}
+
+func (r *Refusal) Error() string { return r.Safeguard + ": " + r.Reason }
+
+func notAllowed(format string, args ...any) error {
+	return &Refusal{Safeguard: SettingsAllow, Reason: fmt.Sprintf(format, args...)}
+}
+
+func outOfScope(format string, args ...any) error {
+	return &Refusal{Safeguard: BranchScope, Reason: fmt.Sprintf(format, args...)}
+}
+
+// printable makes text from files or arguments fit for a terminal: it is quoted if it holds anything but printable characters.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(text)
+	}
+	return text
+}

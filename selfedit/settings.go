@@ -1,0 +1,140 @@
+package selfedit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/glob"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// settings is one parsed settings file.
+type settings struct {
+	path string
+	// root is the grandparent directory of the file; the file's rules are relative to it.
+	root  string
+	allow []string
+	// hasAllow is false if permissions.allow is missing or no array.
+	hasAllow bool
+	deny     []string
+	// commands are all texts in those parts of the file that make the agent run programs.
+	commands []string
+}
+
+const settingsName = ".claude/settings.json"
+
+// findSettings returns the directory nearest upward from dir that has a settings file.
+func findSettings(dir string) (root string, err error) {
+	for current := dir; ; current = filepath.Dir(current) {
+		_, err := os.Lstat(filepath.Join(current, settingsName))
+		switch {
+		case err == nil:
+			return current, nil
+		case !isAbsent(err):
+			return "", notAllowed("failed to look for a settings file: %v", err)
+		case current == filepath.Dir(current):
+			return "", notAllowed("no %s found walking upward from %s", settingsName, printable(dir))
+		}
+	}
+}
+
+// parseSettings reads the text of a settings file. It is strict where leniency could hide a rule: two members of the same name are an error.
+func parseSettings(path, root string, text []byte) (settings, error) {
+	parsed := settings{path: path, root: root}
+	var file map[string]jsontext.Value
+	if err := json.Unmarshal(text, &file); err != nil {
+		return parsed, notAllowed("failed to parse %s: %s", printable(path), printable(err.Error()))
+	}
+	var permissions map[string]jsontext.Value
+	if raw, ok := file["permissions"]; ok && raw.Kind() == '{' {
+		if err := json.Unmarshal(raw, &permissions); err != nil {
+			return parsed, notAllowed("failed to parse %s: %s", printable(path), printable(err.Error()))
+		}
+	}
+	parsed.allow, parsed.hasAllow = stringsOf(permissions["allow"])
+	if raw, ok := permissions["deny"]; ok && raw.Kind() != 'n' {
+		var isArray bool
+		if parsed.deny, isArray = stringsOf(raw); !isArray {
+			return parsed, notAllowed("permissions.deny in %s is not an array, so what it denies is unknown", printable(path))
+		}
+	}
+	for _, member := range commandMembers {
+		parsed.commands = append(parsed.commands, textsIn(file[member])...)
+	}
+	return parsed, nil
+}
+
+// stringsOf returns the strings of a JSON array, leaving out what is no string, and whether it is an array at all.
+func stringsOf(raw jsontext.Value) (texts []string, isArray bool) {
+	var elements []jsontext.Value
+	if raw.Kind() != '[' || json.Unmarshal(raw, &elements) != nil {
+		return nil, false
+	}
+	for _, element := range elements {
+		var text string
+		if element.Kind() == '"' && json.Unmarshal(element, &text) == nil {
+			texts = append(texts, text)
+		}
+	}
+	return texts, true
+}
+
+// textsIn returns every string value anywhere in a JSON value.
+func textsIn(raw jsontext.Value) []string {
+	var value any
+	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
+		return nil
+	}
+	var texts []string
+	var collect func(any)
+	collect = func(value any) {
+		switch value := value.(type) {
+		case string:
+			texts = append(texts, value)
+		case []any:
+			for _, element := range value {
+				collect(element)
+			}
+		case map[string]any:
+			for _, member := range value {
+				collect(member)
+			}
+		}
+	}
+	collect(value)
+	return texts
+}
+
+var editRule = regexp.MustCompile(`^Edit\((.+)\)$`)
+
+// matchAllow returns the first Edit() rule that matches a path relative to the settings' root.
+func (s settings) matchAllow(rel string) (rule string, err error) {
+	if !s.hasAllow {
+		return "", notAllowed("no permissions.allow array in %s", printable(s.path))
+	}
+	var tried []string
+	for _, text := range s.allow {
+		found := editRule.FindStringSubmatch(text)
+		if found == nil {
+			continue
+		}
+		pattern, err := glob.Compile(found[1])
+		if err == nil && pattern.Match(rel) {
+			return text, nil
+		}
+		shown := printable(text)
+		if unsupported := (*glob.UnsupportedError)(nil); errors.As(err, &unsupported) {
+			shown += fmt.Sprintf(" (never matches, unsupported: %s)", unsupported.Reason)
+		}
+		tried = append(tried, shown)
+	}
+	if len(tried) == 0 {
+		return "", notAllowed("no Edit() rules in permissions.allow of %s", printable(s.path))
+	}
+	return "", notAllowed("no Edit() rule in %s matches '%s'; rules tried: %s", printable(s.path), printable(rel), strings.Join(tried, ", "))
+}

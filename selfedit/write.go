@@ -1,0 +1,141 @@
+package selfedit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// writing is an edit that may go ahead.
+type writing struct {
+	plan    *plan
+	home    homeDirs
+	content []byte
+	log     *auditLog
+	result  Result
+	mkdir   bool
+}
+
+// write puts the content in place, makes sure that nothing moved, and records it; or undoes everything.
+func (e *Editor) write(ctx context.Context, w writing) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	made, err := w.makeParent()
+	if err != nil {
+		return Result{}, err
+	}
+	placed, err := e.place(w)
+	if err != nil {
+		return Result{}, errors.Join(err, made.undo())
+	}
+	if e.afterPlacing != nil {
+		e.afterPlacing()
+	}
+	if err := w.plan.stillHolds(w.home); err != nil {
+		return Result{}, e.takeBack(w, placed, made, err)
+	}
+	if err := w.log.append(e.now(), w.event("written", nil)); err != nil {
+		return Result{}, errors.Join(err, placed.undo(), made.undo())
+	}
+	placed.finish()
+	w.result.Written = true
+	return w.result, nil
+}
+
+// takeBack undoes a write that a safeguard found wrong afterwards, and records that.
+func (e *Editor) takeBack(w writing, placed *placement, made *createdDirectories, reason error) error {
+	if err := errors.Join(placed.undo(), made.undo()); err != nil {
+		return fmt.Errorf("%w; and putting the old file back failed: %w", reason, err)
+	}
+	var refusal *Refusal
+	if errors.As(reason, &refusal) {
+		refusal.Reason += "; the old state was put back"
+	}
+	// The refusal stands whether or not it can be recorded.
+	return errors.Join(reason, w.log.append(e.now(), w.event("rolled_back", reason)))
+}
+
+func (w writing) event(outcome string, reason error) auditEvent {
+	r := w.result
+	event := auditEvent{Type: "selfedit", Outcome: outcome, Path: r.Path, Root: r.Root, OldSHA256: r.OldSHA256, NewSHA256: r.NewSHA256, Bytes: r.Bytes,
+		Rule: r.Rule, Settings: r.Settings, Branch: r.Branch, Commit: r.Commit, UID: os.Getuid()}
+	if reason != nil {
+		event.Reason = reason.Error()
+	}
+	return event
+}
+
+// createdDirectories remembers the directories that were made for an edit, outermost first.
+type createdDirectories struct {
+	root  *directory
+	paths []string
+}
+
+// undo removes the directories again; one that somebody else has put something into meanwhile stays.
+func (c *createdDirectories) undo() error {
+	for i := len(c.paths) - 1; i >= 0; i-- {
+		parent, err := openDirectoryBeneath(c.root, path.Dir(c.paths[i]))
+		if err != nil {
+			return err
+		}
+		err = unix.Unlinkat(parent.fd(), path.Base(c.paths[i]), unix.AT_REMOVEDIR)
+		parent.file.Close()
+		if err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("removing %s: %w", printable(c.paths[i]), err)
+		}
+	}
+	return nil
+}
+
+// makeParent creates the missing directories on the way to the target, one by one and following no link.
+func (w writing) makeParent() (*createdDirectories, error) {
+	made := &createdDirectories{root: w.plan.rootDir}
+	if w.plan.parent != nil {
+		return made, nil
+	}
+	parts := strings.Split(w.plan.parentRel(), "/")
+	for i := range parts {
+		rel := strings.Join(parts[:i+1], "/")
+		if err := made.add(rel); err != nil {
+			return made, errors.Join(err, made.undo())
+		}
+	}
+	parent, err := openDirectoryBeneath(w.plan.rootDir, w.plan.parentRel())
+	if err != nil {
+		return made, errors.Join(linkRefusal(err, w.plan.parentRel()), made.undo())
+	}
+	w.plan.parent = parent
+	return made, nil
+}
+
+func (c *createdDirectories) add(rel string) error {
+	parent, err := openDirectoryBeneath(c.root, path.Dir(rel))
+	if err != nil {
+		return linkRefusal(err, rel)
+	}
+	defer parent.file.Close()
+	switch err := unix.Mkdirat(parent.fd(), path.Base(rel), 0o777); {
+	case err == nil:
+		c.paths = append(c.paths, rel)
+	case !errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("creating the directory %s: %w", printable(rel), err)
+	}
+	return nil
+}
+
+func linkRefusal(err error, rel string) error {
+	if errors.Is(err, errLink) {
+		return notAllowed("a symbolic link appeared on the way to '%s'", printable(rel))
+	}
+	return fmt.Errorf("opening %s: %w", printable(rel), err)
+}
+
+// temporaryName returns a name that nobody can guess and everybody can recognise.
+func temporaryName() string { return ".fit-selfedit-" + rand.Text() + ".tmp" }
