@@ -103,6 +103,9 @@ type Config struct {
 	ModelURL string // another endpoint of the agent's protocol, given without /v1, possibly with a path
 	Auth     string // "", "subscription" or "apikey"
 
+	// Installation is what Probe has found; nil means that Start looks for the agent itself.
+	Installation *Installation
+
 	Resume  string // the id of the conversation to continue
 	OneShot bool   // a single prompt will be given: use one process for it rather than a long-lived protocol
 
@@ -110,6 +113,9 @@ type Config struct {
 	MaxCostUSD float64 // per session; 0 = unlimited
 	// Prices computes what the agent costs where it does not say so itself. A budget that we enforce needs it.
 	Prices session.Prices
+
+	// Retries is how often a model call that failed is tried again; nil means a number that rides out a hiccup and does not take minutes.
+	Retries *int
 
 	SystemPrompt        string
 	ReplaceSystemPrompt bool // SystemPrompt replaces the agent's own instead of being appended

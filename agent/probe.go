@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// Program says how an agent's program is found and asked for its version.
+type Program struct {
+	Agent session.AgentID
+	Name  string // looked up in PATH
+	Hint  string // the command that installs it
+	// ReadPaths, if set, adds to what must be readable in a sandbox, given the program's real path.
+	ReadPaths func(path string) []string
+}
+
+// versionTimeout is generous: some agents take seconds to tell their version on a busy machine.
+const versionTimeout = 30 * time.Second
+
+var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
+
+// Find looks for a program and its version. The version is remembered by the program's path, size and time, because asking for it costs up to a second.
+func (p Program) Find(ctx context.Context, host Host) (Installation, error) {
+	path := LookPath(host.Environ, p.Name)
+	if path == "" {
+		return Installation{}, &NotFoundError{Agent: p.Agent, Hint: p.Hint}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Installation{}, fmt.Errorf("find agent %s: %w", p.Agent, err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return Installation{}, fmt.Errorf("find agent %s: %w", p.Agent, err)
+	}
+	found := Installation{Path: path, ReadPaths: []string{real}}
+	if p.ReadPaths != nil {
+		found.ReadPaths = p.ReadPaths(real)
+	}
+	key := fmt.Sprintf("%s\n%d\n%d", real, info.Size(), info.ModTime().UnixNano())
+	if version, known := recall(host.CacheDir, key); known {
+		found.Version = version
+		return found, nil
+	}
+	if found.Version, err = p.askVersion(ctx, path, host); err != nil {
+		return Installation{}, err
+	}
+	remember(host.CacheDir, key, found.Version)
+	return found, nil
+}
+
+func (p Program) askVersion(ctx context.Context, path string, host Host) (string, error) {
+	home, err := os.MkdirTemp("", "fit-probe-")
+	if err != nil {
+		return "", fmt.Errorf("ask agent %s for its version: %w", p.Agent, err)
+	}
+	defer os.RemoveAll(home)
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: host.Environ, Home: home, TmpDir: home})
+	var stdout, stderr bytes.Buffer
+	spawner := host.Spawner
+	if spawner == nil {
+		spawner = sandbox.NewSpawner()
+	}
+	spec := sandbox.SpawnSpec{Argv: []string{path, "--version"}, Dir: home, Env: env.List(), Timeout: versionTimeout, MaxOutput: 1 << 20}
+	result, err := spawner.Spawn(ctx, spec, &stdout, &stderr)
+	if err != nil {
+		return "", fmt.Errorf("ask agent %s for its version: %w", p.Agent, err)
+	}
+	version := versionPattern.FindString(stdout.String())
+	if version == "" {
+		version = versionPattern.FindString(stderr.String())
+	}
+	if version == "" || result.TimedOut {
+		return "", fmt.Errorf("agent %s at %s does not tell its version (exit code %d): is the installation broken? Get it again with: %s", p.Agent, path,
+			result.ExitCode, p.Hint)
+	}
+	return version, nil
+}
+
+// LookPath finds a program in the PATH of an environment; empty if it is not there.
+func LookPath(environ []string, name string) string {
+	for _, dir := range filepath.SplitList(Getenv(environ, "PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
+// Getenv returns a variable of an environment; the last of two equal names counts.
+func Getenv(environ []string, name string) string {
+	value := ""
+	for _, variable := range environ {
+		if n, v, ok := strings.Cut(variable, "="); ok && n == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// remembered is the file in which a version is kept.
+type remembered struct {
+	Key     string `json:"key"`
+	Version string `json:"version"`
+}
+
+func cacheFile(dir, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(dir, "agents", hex.EncodeToString(sum[:8])+".json")
+}
+
+func recall(dir, key string) (string, bool) {
+	if dir == "" {
+		return "", false
+	}
+	data, err := os.ReadFile(cacheFile(dir, key))
+	if err != nil {
+		return "", false
+	}
+	var entry remembered
+	if json.Unmarshal(data, &entry) != nil || entry.Key != key || entry.Version == "" {
+		return "", false
+	}
+	return entry.Version, true
+}
+
+// remember keeps a version. A cache that cannot be written is no reason to fail.
+func remember(dir, key, version string) {
+	if dir == "" {
+		return
+	}
+	data, err := json.Marshal(remembered{Key: key, Version: version})
+	if err != nil {
+		return
+	}
+	file := cacheFile(dir, key)
+	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+		_ = os.WriteFile(file, data, 0o600)
+	}
+}
