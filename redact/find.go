@@ -1,0 +1,120 @@
+package redact
+
+import "bytes"
+
+// span is a find: text[start:end] is what the label says.
+type span struct{ start, end, label int }
+
+// search is one pass over one text.
+type search struct {
+	*index
+	text  []byte
+	spans []span
+	// doubts are the places where a secret may be escaped or broken into lines.
+	doubts []doubt
+	// covered is, for each shape, the end of its last find: inside it the shape
+	// is not looked for again, which would take quadratic time.
+	covered [maxShapes]int
+}
+
+// doubt is a stretch of text that must be decoded to be sure.
+type doubt struct {
+	start, end   int
+	decode, wrap bool
+}
+
+// find lists all finds in a text, in no order and overlapping.
+func (x *index) find(text []byte) []span {
+	s := search{index: x, text: text}
+	if x.anyBackslash && bytes.IndexByte(text, '\\') >= 0 {
+		s.doubts = []doubt{{start: 0, end: len(text), decode: true}}
+	}
+	s.run()
+	spans := s.spans
+	for _, d := range s.doubts {
+		spans = append(spans, x.findDecoded(text, d)...)
+	}
+	return spans
+}
+
+// doubtAt notes that the surroundings of i must be looked at again.
+func (s *search) doubtAt(i int, decode, wrap bool) {
+	d := doubt{max(0, i-s.reach), min(len(s.text), i+s.reach), decode, wrap}
+	if n := len(s.doubts); n > 0 && d.start <= s.doubts[n-1].end {
+		last := &s.doubts[n-1]
+		last.start, last.end = min(last.start, d.start), max(last.end, d.end)
+		last.decode, last.wrap = last.decode || decode, last.wrap || wrap
+		return
+	}
+	// No word is cut: at a separator no escape sequence is under way.
+	d.start = lastWord(s.text, d.start)
+	s.doubts = append(s.doubts, d)
+}
+
+func (s *search) run() {
+	for i := s.table.filter.next(s.text, 0); i >= 0; i = s.table.filter.next(s.text, i+1) {
+		for _, a := range s.table.lookup(gramAt(s.text, i)) {
+			s.try(i, a)
+		}
+	}
+}
+
+func (s *search) try(i int, a anchor) {
+	switch a.action {
+	case comparePattern:
+		s.compare(&s.forms[a.number], i-int(a.offset), int(a.offset))
+	case matchShape:
+		if i < s.covered[a.number] {
+			return
+		}
+		if start, end, ok := shapes[a.number].find(s.text, i); ok {
+			s.covered[a.number] = end
+			s.spans = append(s.spans, span{start, end, s.shapeLabels[a.number]})
+		}
+	case checkUnicode:
+		if s.escapesSecret(i) {
+			s.doubtAt(i, true, false)
+		}
+	case wantDecoding:
+		s.doubtAt(i, true, false)
+	}
+}
+
+// escapesSecret tells whether the \u00 at i escapes a character that secrets have.
+func (s *search) escapesSecret(i int) bool {
+	if len(s.text) < i+6 || hexDigit.run(s.text, i+4, 2) != i+6 {
+		return false
+	}
+	return s.escapable[unhex(s.text[i+4])<<4|unhex(s.text[i+5])]
+}
+
+func (s *search) compare(f *form, start, anchorAt int) {
+	stop, ok := f.compare(s.text, start, anchorAt)
+	if ok {
+		start, end := f.grow(s.text, start, start+len(f.text))
+		s.spans = append(s.spans, span{start, end, f.label})
+		return
+	}
+	// The text differs at stop. If an escape or a line break is what differs,
+	// it begins at most an escape's length before.
+	const escapeLength = 6
+	if stop < 0 || stop >= len(s.text) {
+		return
+	}
+	decode, wrap := false, false
+	for _, c := range s.text[max(0, stop-escapeLength+1) : stop+1] {
+		switch c {
+		case '\\':
+			decode, wrap = true, f.kind != rawForm
+		case '%':
+			decode = true
+		case '+':
+			decode = decode || s.text[stop] == '+' && f.text[stop-start] == ' '
+		case '\n', '\r':
+			wrap = f.kind != rawForm
+		}
+	}
+	if decode || wrap {
+		s.doubtAt(stop, decode, wrap)
+	}
+}

@@ -1,0 +1,220 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+type formKind uint8
+
+const (
+	rawForm formKind = iota
+	base64Form
+	hexForm
+)
+
+// form is one way a secret can stand in a text, after escapes are decoded.
+type form struct {
+	kind  formKind
+	label int
+	// text is what must be there in full: the value, the hex digits in lower
+	// case, or the part of the base64 that depends on nothing but the secret,
+	// in the standard alphabet.
+	text string
+	// before is the base64 character whose low bits are the secret's first
+	// bits; after are those that follow the text, the last of which may hold
+	// the secret's last bits in its high bits.
+	before, beforeMask byte
+	after              string
+	lastMask           byte
+}
+
+const base64Alphabet = uppers + lowers + digits + "+/"
+
+var base64Value = func() (values [256]byte) {
+	for i := range len(base64Alphabet) {
+		values[base64Alphabet[i]] = byte(i)
+	}
+	values['-'], values['_'] = values['+'], values['/']
+	return values
+}()
+
+// formsOf lists the forms of a secret.
+func formsOf(s secret, label int) []form {
+	forms := []form{{kind: rawForm, label: label, text: s.value}}
+	if s.encoded {
+		forms = append(forms, form{kind: hexForm, label: label, text: hex.EncodeToString([]byte(s.value))})
+		for offset := range 3 {
+			forms = append(forms, base64FormOf(s.value, label, offset))
+		}
+	}
+	return forms
+}
+
+// base64FormOf is the base64 of a value that begins at the given byte of a
+// group of three. The text it demands leaves off the last four characters, so
+// that a cut or differently ended encoding is found as well; what of them is
+// there is then taken too.
+func base64FormOf(value string, label, offset int) form {
+	encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
+	lead := [3]int{0, 2, 3}[offset]
+	f := form{kind: base64Form, label: label, text: encoded[lead : len(encoded)-4], after: encoded[len(encoded)-4:], lastMask: 0x3f}
+	switch offset {
+	case 1:
+		f.before, f.beforeMask = encoded[1], 0x0f
+	case 2:
+		f.before, f.beforeMask = encoded[2], 0x03
+	}
+	switch (offset + len(value)) % 3 {
+	case 1:
+		f.lastMask = 0x30
+	case 2:
+		f.lastMask = 0x3c
+	}
+	return f
+}
+
+// same tells whether a byte of the text stands for a byte of the form.
+func (f *form) same(text, want byte) bool {
+	if text == want {
+		return true
+	}
+	switch f.kind {
+	case base64Form:
+		return text == '-' && want == '+' || text == '_' && want == '/'
+	case hexForm:
+		return want >= 'a' && text|0x20 == want
+	case rawForm:
+	}
+	return false
+}
+
+// compare looks for the form at start. If it is not there, stop is where the
+// text first differs when read outwards from the anchor.
+func (f *form) compare(text []byte, start, anchorAt int) (stop int, ok bool) {
+	for i := anchorAt; i < len(f.text); i++ {
+		if start+i >= len(text) || !f.same(text[start+i], f.text[i]) {
+			return start + i, false
+		}
+	}
+	for i := anchorAt - 1; i >= 0; i-- {
+		if start+i < 0 || !f.same(text[start+i], f.text[i]) {
+			return start + i, false
+		}
+	}
+	return 0, true
+}
+
+// grow takes in the base64 characters around a find that hold bits of the
+// secret, and the padding.
+func (f *form) grow(text []byte, start, end int) (int, int) {
+	if f.kind != base64Form {
+		return start, end
+	}
+	if start > 0 && f.beforeMask != 0 && base64Char[text[start-1]] &&
+		(base64Value[text[start-1]]^base64Value[f.before])&f.beforeMask == 0 {
+		start--
+	}
+	for i := range len(f.after) {
+		mask := byte(0x3f)
+		if i == len(f.after)-1 {
+			mask = f.lastMask
+		}
+		if end >= len(text) || !base64Char[text[end]] || (base64Value[text[end]]^base64Value[f.after[i]])&mask != 0 {
+			return start, end
+		}
+		end++
+	}
+	for range 2 {
+		if end < len(text) && text[end] == '=' {
+			end++
+		}
+	}
+	return start, end
+}
+
+// anchors lists the offsets of the four bytes to look for. Encodings have two,
+// because a line break inside one anchor leaves the other.
+func (f *form) anchors() []int {
+	best := f.bestAnchor(0, len(f.text))
+	if f.kind == rawForm || len(f.text) < 3*gramSize {
+		return []int{best}
+	}
+	half := len(f.text) / 2
+	return []int{f.bestAnchor(0, half), f.bestAnchor(half, len(f.text))}
+}
+
+// bestAnchor picks the four bytes that are rarest in ordinary text, and that no
+// JSON encoder writes with a backslash if there are such.
+func (f *form) bestAnchor(from, to int) int {
+	best, bestScore := from, -1
+	for i := from; i+gramSize <= to; i++ {
+		score := 0
+		for _, c := range []byte(f.text[i : i+gramSize]) {
+			score += anchorWorth(f.kind, c)
+		}
+		if f.text[i] == f.text[i+1] || f.text[i+2] == f.text[i+3] {
+			score--
+		}
+		if score > bestScore {
+			best, bestScore = i, score
+		}
+	}
+	return best
+}
+
+func anchorWorth(kind formKind, c byte) int {
+	const decisive = 100
+	switch {
+	case kind == hexForm && hexDigit[c]:
+		if c <= '9' {
+			return decisive
+		}
+		return 0
+	case kind == base64Form && (c == '+' || c == '/'):
+		return 0
+	case !plainInJSON(c):
+		return 0
+	case strings.IndexByte("<>&'=+", c) >= 0:
+		return decisive / 4 // some encoders write them as \u and a number
+	case c >= 'A' && c <= 'Z', strings.IndexByte("jqxzkvw", c) >= 0:
+		return decisive + 4
+	case c >= '0' && c <= '9':
+		return decisive + 3
+	case strings.IndexByte("eatoinsr", c) >= 0:
+		return decisive + 1
+	}
+	return decisive + 2
+}
+
+// plainInJSON tells whether encoders leave a character as it is, or write \u
+// and its number, which has an anchor of its own.
+func plainInJSON(c byte) bool {
+	return c >= ' ' && c < 0x7f && c != '"' && c != '\\' && c != '/'
+}
+
+// spellings lists every way four bytes of a form can be written: letters of hex
+// digits in both cases, base64 in both alphabets.
+func (f *form) spellings(offset int) []string {
+	list := []string{""}
+	for _, c := range []byte(f.text[offset : offset+gramSize]) {
+		options := []byte{c}
+		switch {
+		case f.kind == hexForm && c >= 'a':
+			options = append(options, c-0x20)
+		case f.kind == base64Form && c == '+':
+			options = append(options, '-')
+		case f.kind == base64Form && c == '/':
+			options = append(options, '_')
+		}
+		var longer []string
+		for _, head := range list {
+			for _, o := range options {
+				longer = append(longer, head+string([]byte{o}))
+			}
+		}
+		list = longer
+	}
+	return list
+}

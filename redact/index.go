@@ -1,0 +1,182 @@
+package redact
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// index is everything that is looked for, ready to be searched. It is never
+// changed after newIndex.
+type index struct {
+	table  anchorTable
+	forms  []form
+	labels []string
+	// envLabels is how many of the labels are variables; the rest are shapes.
+	envLabels   int
+	shapeLabels []int
+	names       map[string]bool
+	// escapable are the characters whose \u escape makes decoding worthwhile.
+	escapable byteSet
+	// anyBackslash is set if a secret has no anchor that stays plain in JSON.
+	anyBackslash bool
+	// spaces is set if a secret contains a space, which form encoding writes as +.
+	spaces bool
+	// broken are the forms that contain a separator of the stream, see stream.go.
+	broken []int
+	// longest is the length of the longest form, longestBroken that of the
+	// longest secret with a separator, reach how far around an escape to decode.
+	longest, longestBroken, reach int
+}
+
+const (
+	// escapeGrowth is how many times as long a text can become by escapes of
+	// the usual depth: \\\\u0061 for a.
+	escapeGrowth = 12
+	// minReach is enough for the shapes but long tokens.
+	minReach = 4 << 10
+)
+
+func newIndex(secrets []secret) *index {
+	x := &index{names: map[string]bool{}}
+	x.table.grams = map[uint32][]anchor{}
+	for _, s := range secrets {
+		x.addSecret(s)
+	}
+	x.envLabels = len(x.labels)
+	x.addShapes()
+	x.addEscapes()
+	x.table.freeze()
+	x.reach = max(minReach, x.longest*escapeGrowth)
+	return x
+}
+
+func (x *index) addLabel(layer, name string) int {
+	x.names[layer+":"+name] = true
+	x.labels = append(x.labels, fmt.Sprintf("[REDACTED:%s:%s]", layer, name))
+	return len(x.labels) - 1
+}
+
+func (x *index) addSecret(s secret) {
+	label := x.addLabel("env", s.name)
+	for _, f := range formsOf(s, label) {
+		number := len(x.forms)
+		x.forms = append(x.forms, f)
+		x.longest = max(x.longest, len(f.text)+len(f.after))
+		for _, offset := range f.anchors() {
+			for _, gram := range f.spellings(offset) {
+				x.table.add(gram, anchor{action: comparePattern, number: int32(number), offset: int32(offset)})
+			}
+			if f.kind == rawForm {
+				x.addEscapesOf(s, offset)
+			}
+		}
+		if f.kind == rawForm && containsSeparator(f.text) {
+			x.broken = append(x.broken, number)
+			x.longestBroken = max(x.longestBroken, len(f.text))
+		}
+	}
+}
+
+// addEscapesOf makes sure that a secret is noticed when characters of its
+// anchor are written as escapes. Escapes elsewhere are met when it is compared.
+func (x *index) addEscapesOf(s secret, offset int) {
+	x.spaces = x.spaces || strings.Contains(s.value, " ")
+	for i, c := range s.value {
+		if i+utf8.RuneLen(c) <= offset || i >= offset+gramSize {
+			continue
+		}
+		switch {
+		case c <= 0xff:
+			x.escapable[byte(c)] = true
+			x.anyBackslash = x.anyBackslash || c < 0x80 && !plainInJSON(byte(c))
+			continue
+		case c > 0xffff:
+			c, _ = utf16.EncodeRune(c)
+		}
+		x.table.addDecoding(fmt.Sprintf(`\u%02x`, c>>8), fmt.Sprintf(`\u%02X`, c>>8))
+	}
+	if s.encoded {
+		x.addPercentEscapesOf(s.value, offset)
+	}
+}
+
+// addPercentEscapesOf looks for each character of the anchor in percent
+// encoding, after a plain character or before an encoded one.
+func (x *index) addPercentEscapesOf(value string, offset int) {
+	for i := max(0, offset-1); i < offset+gramSize; i++ {
+		for _, format := range []string{"%%%02x", "%%%02X"} {
+			escape := fmt.Sprintf(format, value[i])
+			x.table.addDecoding(escape + "%")
+			switch {
+			case i > 0:
+				x.table.addDecoding(value[i-1:i] + escape)
+			case len(value) > 1:
+				x.table.addDecoding(escape + value[1:2])
+			}
+		}
+	}
+}
+
+func (x *index) addShapes() {
+	labels := map[string]int{}
+	for number, s := range shapes {
+		if _, known := labels[s.kind]; !known {
+			labels[s.kind] = x.addLabel("pattern", s.kind)
+		}
+		x.shapeLabels = append(x.shapeLabels, labels[s.kind])
+		seen := map[string]bool{}
+		for _, gram := range s.anchorGrams() {
+			if !seen[gram] {
+				seen[gram] = true
+				x.table.add(gram, anchor{action: matchShape, number: int32(number)})
+			}
+		}
+	}
+}
+
+// anchorGrams lists the four bytes by which a shape is noticed. A prefix of
+// three is continued by every character the body may have.
+func (s *shape) anchorGrams() []string {
+	if s.anchor != "" {
+		return []string{s.anchor}
+	}
+	var grams []string
+	for _, prefix := range s.prefixes {
+		if len(prefix) >= gramSize {
+			grams = append(grams, prefix[:gramSize])
+			continue
+		}
+		for c := range 256 {
+			if s.body[c] {
+				grams = append(grams, prefix+string([]byte{byte(c)}))
+			}
+		}
+	}
+	return grams
+}
+
+// addEscapes looks for characters that nobody escapes in good faith, so that
+// shapes in disguise are noticed too.
+func (x *index) addEscapes() {
+	for c := range 256 {
+		if !tokenChar[c] {
+			continue
+		}
+		x.escapable[c] = true
+		if alnum[c] {
+			x.table.addDecoding(fmt.Sprintf("%%%02x%%", c), fmt.Sprintf("%%%02X%%", c))
+		}
+	}
+	x.table.add(`\u00`, anchor{action: checkUnicode})
+}
+
+func (t *anchorTable) addDecoding(grams ...string) {
+	for _, gram := range grams {
+		key := gramAt([]byte(gram), 0)
+		if len(t.grams[key]) == 0 || t.grams[key][0].action != wantDecoding {
+			t.add(gram, anchor{action: wantDecoding})
+		}
+	}
+}

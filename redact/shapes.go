@@ -1,0 +1,267 @@
+package redact
+
+import "bytes"
+
+// shape is one kind of credential that can be told by its looks.
+type shape struct {
+	kind string
+	// prefixes begin the credential; body follows, between min and max long.
+	prefixes []string
+	body     *byteSet
+	min, max int
+	// bounded demands that no word goes on before it; exact, that none goes on after it.
+	bounded, exact bool
+	// match replaces the comparison above for shapes of several parts: it gets
+	// the place of the anchor and returns what it found.
+	match func(text []byte, at int) (start, end int, ok bool)
+	// anchor is what to look for if it is not the beginning of a prefix.
+	anchor string
+	// open tells, for a shape with match, whether text from its beginning to
+	// its end may yet become one.
+	open func(text []byte) bool
+}
+
+const endless = 1 << 30
+
+// maxShapes is at least the number of shapes.
+const maxShapes = 32
+
+// shapes lists what is looked for; the first six are those of old.
+var shapes = []shape{
+	{kind: "anthropic", prefixes: []string{"sk-ant-"}, body: tokenChar, min: 13, max: endless},
+	{kind: "gh-pat", prefixes: []string{"ghp_"}, body: alnum, min: 36, max: 36, bounded: true, exact: true},
+	{kind: "gh-installation", prefixes: []string{"ghs_"}, body: alnum, min: 36, max: 36, bounded: true, exact: true},
+	{kind: "gh-oauth", prefixes: []string{"gho_"}, body: alnum, min: 36, max: 36, bounded: true, exact: true},
+	{kind: "gh-fine-grained", prefixes: []string{"github_pat_"}, body: wordChar, min: 82, max: 82, bounded: true, exact: true},
+	{kind: "gh-b64-basic-credential", prefixes: []string{basicCredential}, body: base64Char, min: 8, max: endless, bounded: true},
+	{kind: "gh-user", prefixes: []string{"ghu_"}, body: alnum, min: 36, max: 36, bounded: true, exact: true},
+	{kind: "gh-refresh", prefixes: []string{"ghr_"}, body: alnum, min: 36, max: endless, bounded: true},
+	{kind: "openai", prefixes: []string{"sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-", "sk-or-v1-"}, body: tokenChar, min: 20, max: endless, bounded: true},
+	{kind: "openai", prefixes: []string{"sk-"}, body: alnum, min: 32, max: endless, bounded: true},
+	{kind: "google", prefixes: []string{"AIza"}, body: tokenChar, min: 35, max: endless, bounded: true},
+	{kind: "google-oauth", prefixes: []string{"ya29.", "GOCSPX-"}, body: tokenChar, min: 20, max: endless, bounded: true},
+	{kind: "aws", prefixes: []string{"AKIA", "ASIA"}, body: upperAlnum, min: 16, max: 16, bounded: true, exact: true},
+	{kind: "slack", prefixes: []string{"xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"}, body: nameChar, min: 10, max: endless, bounded: true},
+	{kind: "npm", prefixes: []string{"npm_"}, body: alnum, min: 36, max: endless, bounded: true},
+	{kind: "pypi", prefixes: []string{"pypi-"}, body: tokenChar, min: 50, max: endless, bounded: true},
+	{kind: "pypi", prefixes: []string{"pypi-AgE"}, body: tokenChar, min: 16, max: endless, bounded: true},
+	{kind: "gitlab", prefixes: []string{"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-", "glagent-"}, body: nameChar, min: 20, max: endless, bounded: true},
+	{kind: "stripe", prefixes: []string{"sk_live_", "rk_live_", "sk_test_", "rk_test_"}, body: alnum, min: 16, max: endless, bounded: true},
+	{kind: "huggingface", prefixes: []string{"hf_"}, body: alnum, min: 30, max: endless, bounded: true},
+	{kind: "private-key", anchor: "-BEG", match: matchPrivateKey, prefixes: []string{keyBegin}, open: privateKeyIsOpen},
+	{kind: "jwt", anchor: ".eyJ", match: matchJWT, prefixes: []string{"eyJ"}, open: jwtIsOpen},
+}
+
+// basicCredential is the base64 of "x-access-token:".
+const basicCredential = "eC1hY2Nlc3MtdG9rZW46"
+
+// Kinds lists the credential shapes in the order they are tried, as they are
+// named in [REDACTED:pattern:KIND].
+func Kinds() []string {
+	var kinds []string
+	for _, s := range shapes {
+		if len(kinds) == 0 || kinds[len(kinds)-1] != s.kind {
+			kinds = append(kinds, s.kind)
+		}
+	}
+	return kinds
+}
+
+// find looks for the shape whose anchor stands at i.
+func (s *shape) find(text []byte, i int) (start, end int, ok bool) {
+	if s.match != nil {
+		return s.match(text, i)
+	}
+	for _, prefix := range s.prefixes {
+		if end, ok = s.after(text, i, prefix); ok {
+			return i, end, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (s *shape) after(text []byte, i int, prefix string) (end int, ok bool) {
+	if len(text)-i < len(prefix)+s.min || string(text[i:i+len(prefix)]) != prefix || s.bounded && wordBefore(text, i) {
+		return 0, false
+	}
+	body := i + len(prefix)
+	end = s.body.run(text, body, s.max)
+	if end-body < s.min || s.exact && end < len(text) && wordChar[text[end]] {
+		return 0, false
+	}
+	if s.body == base64Char {
+		for n := 0; n < 2 && end < len(text) && text[end] == '='; n++ {
+			end++
+		}
+	}
+	return end, true
+}
+
+// wordBefore tells whether the character before i continues a word. The last
+// character of an escape sequence (\n, \u000a, %0A) does not.
+func wordBefore(text []byte, i int) bool {
+	if i == 0 || !wordChar[text[i-1]] {
+		return false
+	}
+	switch {
+	case i >= 2 && text[i-2] == '\\' && bytes.IndexByte([]byte("bfnrt"), text[i-1]) >= 0:
+		return false
+	case i >= 6 && text[i-6] == '\\' && text[i-5] == 'u' && hexDigit.run(text, i-4, 4) == i:
+		return false
+	case i >= 3 && text[i-3] == '%' && hexDigit.run(text, i-2, 2) == i:
+		return false
+	}
+	return true
+}
+
+const (
+	jwtPartLimit  = 16 << 10
+	jwtPartMin    = 5
+	jwtSignature  = 8
+	keyBegin      = "-----BEGIN "
+	keyEnd        = "-----END "
+	keyName       = "PRIVATE KEY"
+	keyNameLimit  = 48
+	keyBlockLimit = 32 << 10
+	keyRunMin     = 16
+	keyRunWithin  = 256
+)
+
+// matchJWT finds header.payload.signature from the ".eyJ" that begins the payload.
+func matchJWT(text []byte, at int) (start, end int, ok bool) {
+	start = at
+	for start > 0 && at-start < jwtPartLimit && tokenChar[text[start-1]] {
+		start--
+	}
+	// The header begins with eyJ, wherever in the word before the dot.
+	head := bytes.Index(text[start:at], []byte("eyJ"))
+	if head < 0 || at-start-head < jwtPartMin {
+		return 0, 0, false
+	}
+	start += head
+	dot := tokenChar.run(text, at+1, jwtPartLimit)
+	if dot-at-1 < jwtPartMin || dot >= len(text) || text[dot] != '.' {
+		return 0, 0, false
+	}
+	end = tokenChar.run(text, dot+1, endless)
+	return start, end, end-dot-1 >= jwtSignature
+}
+
+func jwtIsOpen(text []byte) bool {
+	const limit = 3 * jwtPartLimit
+	return len(text) <= limit && nameChar.run(text, 0, endless) == len(text) && bytes.Count(text, []byte(".")) <= 2
+}
+
+// matchPrivateKey finds a PEM block from the "-BEG" of its first line: to its
+// last line, or as far as key material goes if that line is missing. A first
+// line alone, as programs that handle keys contain it, is none.
+func matchPrivateKey(text []byte, at int) (start, end int, ok bool) {
+	start = at - 4
+	body, ok := keyHeader(text, start)
+	if !ok {
+		return 0, 0, false
+	}
+	block := text[body:min(len(text), body+keyBlockLimit)]
+	run := keyRun(block)
+	if run < 0 {
+		return 0, 0, false
+	}
+	if last := bytes.Index(block, []byte(keyEnd)); last >= 0 {
+		rest := block[last+len(keyEnd):]
+		if dashes := bytes.Index(rest[:min(len(rest), keyNameLimit)], []byte("-----")); dashes >= 0 {
+			return start, body + last + len(keyEnd) + dashes + len("-----"), true
+		}
+	}
+	return start, body + keyMaterial(block, run), true
+}
+
+// keyHeader checks the first line of a block and returns where it ends.
+func keyHeader(text []byte, start int) (end int, ok bool) {
+	if start < 0 || !bytes.HasPrefix(text[start:], []byte(keyBegin)) {
+		return 0, false
+	}
+	name := text[start+len(keyBegin):]
+	name = name[:min(len(name), keyNameLimit)]
+	dashes := bytes.Index(name, []byte("-----"))
+	if dashes < 0 || !bytes.Contains(name[:dashes], []byte(keyName)) {
+		return 0, false
+	}
+	return start + len(keyBegin) + dashes + len("-----"), true
+}
+
+// keyRun returns where the first line of key material begins, or -1.
+func keyRun(block []byte) int {
+	for i := 0; i < min(len(block), keyRunWithin); {
+		// A backslash escapes the next character, which is then no key material.
+		if block[i] == '\\' {
+			i += 2
+			continue
+		}
+		end := base64Char.run(block, i, keyRunMin)
+		if end-i >= keyRunMin {
+			return i
+		}
+		i = max(end, i+1)
+	}
+	return -1
+}
+
+// keyMaterial returns the end of the lines of base64 that begin at i.
+func keyMaterial(block []byte, i int) int {
+	end, indented := i, false
+	for i < len(block) {
+		c := block[i]
+		switch {
+		case base64Char[c] || c == '=':
+			i++
+			end, indented = i, false
+		case c == '\n' || c == '\r' || indented && (c == ' ' || c == '\t'):
+			i++
+			indented = true
+		case c == '\\':
+			for i < len(block) && block[i] == '\\' {
+				i++
+			}
+			size := escapedBreak(block[i:])
+			if size == 0 {
+				return end
+			}
+			i += size
+			indented = true
+		default:
+			return end
+		}
+	}
+	return end
+}
+
+// escapedBreak returns the length of the rest of an escaped line break, whose
+// backslashes ended before the text.
+func escapedBreak(text []byte) int {
+	switch {
+	case len(text) >= 1 && (text[0] == 'n' || text[0] == 'r'):
+		return 1
+	case len(text) >= 5 && string(text[:4]) == "u000" && (text[4]|0x20 == 'a' || text[4]|0x20 == 'd'):
+		return 5
+	}
+	return 0
+}
+
+// privateKeyIsOpen tells whether a block that began may still find its end.
+func privateKeyIsOpen(text []byte) bool {
+	if len(text) < len(keyBegin)+keyNameLimit {
+		dashes := bytes.Index(text[min(len(text), len(keyBegin)):], []byte("-----"))
+		if dashes < 0 {
+			return true
+		}
+	}
+	body, ok := keyHeader(text, 0)
+	if !ok || len(text)-body >= keyBlockLimit {
+		return false
+	}
+	if keyRun(text[body:]) < 0 {
+		return len(text)-body < keyRunWithin+keyRunMin
+	}
+	last := bytes.Index(text[body:], []byte(keyEnd))
+	return last < 0 || !bytes.Contains(text[body+last+len(keyEnd):], []byte("-----"))
+}

@@ -1,0 +1,244 @@
+package redact
+
+import "bytes"
+
+// separator are the bytes at which a stream may be cut. No escape sequence,
+// encoding or shape goes on after one, and none depends on what stood before
+// it; secrets that contain one, private-key blocks and wrapped encodings are
+// looked after by stream.pending.
+var separator = func() *byteSet {
+	s := setOf(" \t\n\r\v\f\x00\"'`,;(){}<>|")
+	for c := 0x80; c < 0x100; c++ {
+		s[c] = true
+	}
+	return s
+}()
+
+func containsSeparator[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if separator[s[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// streamLimit is how much text without a separator is held at most.
+	streamLimit = 256 << 10
+	// streamTail is what stays held when the limit is reached: more than a
+	// shape that is not endless.
+	streamTail = 3*jwtPartLimit + keyBlockLimit
+)
+
+// stream redacts text that comes in pieces, with the same result however it is
+// cut: it holds back the last word, and more if that may be the beginning of
+// something.
+type stream struct {
+	r    *Redactor
+	held []byte
+	// seen is how much of held has been looked at for separators.
+	seen int
+	// dropping is set after a find was given out before its end was known.
+	dropping *byteSet
+}
+
+// push takes in the next piece and returns what is safe to give out.
+func (s *stream) push(p []byte) []byte {
+	if !s.r.Enabled() {
+		return p
+	}
+	p = s.drop(p)
+	s.held = append(s.held, p...)
+	cut := s.cut()
+	s.seen = len(s.held)
+	switch {
+	case cut > 0:
+		return s.take(cut)
+	case len(s.held) > streamLimit:
+		return s.force()
+	}
+	return nil
+}
+
+// flush returns the rest.
+func (s *stream) flush() []byte {
+	s.dropping = nil
+	return s.take(len(s.held))
+}
+
+// take gives out the first n held bytes, redacted.
+func (s *stream) take(n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	out := s.r.Bytes(bytes.Clone(s.held[:n]))
+	s.held = append(s.held[:0], s.held[n:]...)
+	s.seen = len(s.held)
+	return out
+}
+
+// drop leaves out what continues a find that was already given out.
+func (s *stream) drop(p []byte) []byte {
+	if s.dropping == nil {
+		return p
+	}
+	end := s.dropping.run(p, 0, len(p))
+	if end < len(p) {
+		s.dropping = nil
+	}
+	return p[end:]
+}
+
+// cut returns how much of the held text is decided.
+func (s *stream) cut() int {
+	if !containsSeparator(s.held[s.seen:]) {
+		return 0 // a word that grew is still not complete
+	}
+	x := s.r.index
+	cut := min(lastWord(s.held, len(s.held)), x.pending(s.held))
+	found := x.find(s.held)
+	for {
+		before := cut
+		for _, f := range found {
+			if f.start < cut && cut < f.end {
+				cut = f.start
+			}
+		}
+		if cut = lastWord(s.held, cut); cut == before || cut == 0 {
+			return cut
+		}
+	}
+}
+
+// lastWord returns the beginning of the word that ends at i.
+func lastWord(text []byte, i int) int {
+	for i > 0 && !separator[text[i-1]] {
+		i--
+	}
+	return i
+}
+
+// force gives out most of an endless word.
+func (s *stream) force() []byte {
+	x := s.r.index
+	cut := max(1, len(s.held)-max(streamTail, escapeGrowth*x.longest))
+	cut = max(1, backslashesBefore(s.held, cut))
+	for _, found := range x.union(x.find(s.held)) {
+		switch {
+		case found.start >= cut || found.end <= cut:
+		case found.end == len(s.held) && found.label >= x.envLabels:
+			s.dropping = base64Char
+			return s.take(len(s.held))
+		case found.start > 0:
+			cut = found.start
+		default:
+			cut = found.end
+		}
+	}
+	return s.take(cut)
+}
+
+// pending returns the beginning of the first thing that contains separators and
+// may go on after the end of the text, or the length of the text.
+func (x *index) pending(text []byte) int {
+	cut := min(openKeyBlock(text), openWrap(text, x.longest))
+	if len(x.broken) == 0 {
+		return cut
+	}
+	from := lastWord(text, max(0, len(text)-escapeGrowth*x.longestBroken))
+	layers := []*layer{{text: text[from:]}}
+	if bytes.ContainsAny(text[from:], `\%+`) {
+		layers = x.layersOf(text[from:])
+	}
+	for _, l := range layers {
+		if at := x.openSecret(l.text); at < len(l.text) {
+			at, _ = l.back(at, len(l.text))
+			cut = min(cut, from+at)
+		}
+	}
+	return cut
+}
+
+// openSecret returns the first place from which the text is the beginning of a
+// secret that contains separators, or its length. An escape sequence that is
+// cut off by the end of the text may be any character.
+func (x *index) openSecret(text []byte) int {
+	end := len(text) - unfinishedEscape(text)
+	first := len(text)
+	for _, number := range x.broken {
+		value := x.forms[number].text
+		for at := max(0, end-len(value)+1); at < min(end, first); at++ {
+			if text[at] == value[0] && value[:end-at] == string(text[at:end]) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+// unfinishedEscape returns the length of the escape sequence at the end of a
+// text that is not complete.
+func unfinishedEscape(text []byte) int {
+	for n := 1; n <= min(len(text), 12); n++ {
+		switch text[len(text)-n] {
+		case '%':
+			if n < 3 {
+				return n
+			}
+		case '\\':
+			if n < 6 {
+				return len(text) - backslashesBefore(text, len(text)-n)
+			}
+		}
+	}
+	return 0
+}
+
+// openKeyBlock returns the beginning of a private-key block that has not ended,
+// or the length of the text.
+func openKeyBlock(text []byte) int {
+	for i := max(0, len(text)-2*keyBlockLimit); ; i++ {
+		next := bytes.Index(text[i:], []byte(keyBegin))
+		if next < 0 {
+			return len(text)
+		}
+		i += next
+		if privateKeyIsOpen(text[i:]) {
+			return i
+		}
+	}
+}
+
+// openWrap returns the beginning of the encoded lines at the end of a text, of
+// which the next may continue the last, or the length of the text. Lines that
+// lie further back than the longest form reaches are left out.
+func openWrap(text []byte, longest int) int {
+	start := len(text)
+	end := base64Before(text, len(text))
+	for {
+		breakAt := lineBreaksBefore(text, end)
+		line := base64Before(text, breakAt)
+		if breakAt == end || breakAt-line < wrapWidth {
+			return start
+		}
+		start, end = line, line
+		if len(text)-start > 4*(longest+wrapWidth) {
+			return start
+		}
+	}
+}
+
+func base64Before(text []byte, i int) int {
+	for i > 0 && base64Char[text[i-1]] {
+		i--
+	}
+	return i
+}
+
+func lineBreaksBefore(text []byte, i int) int {
+	for i > 0 && (text[i-1] == '\n' || text[i-1] == '\r') {
+		i--
+	}
+	return i
+}
