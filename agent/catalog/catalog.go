@@ -1,0 +1,16 @@
+// Package catalog is the one list of agents. Adding an agent to fit means a folder beside this one and a line here.
+package catalog
+
+import (
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/agent/claudecode"
+)
+
+// Default returns the agents in order of preference: the first one that is installed is used when nobody says which.
+func Default() *agent.Registry {
+	return agent.NewRegistry(
+		claudecode.New(),
+		builtin.New(),
+	)
+}

@@ -1,0 +1,107 @@
+// Package claudecode runs Claude Code.
+//
+// For a single prompt it starts `claude -p` with the prompt on standard input. For several it keeps one process and speaks the streamed-input protocol with
+// its control messages, in which a second prompt costs milliseconds and an interrupt is clean. Everything that the program keeps (configuration, sessions,
+// temporary files) lies in the session's own home, and neither the user's settings nor those of the repository are read.
+package claudecode
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+)
+
+// ID is the agent's name in the registry.
+const ID session.AgentID = "claude-code"
+
+const installHint = "npm install -g @anthropic-ai/claude-code"
+
+// Agent is Claude Code.
+type Agent struct{}
+
+// New returns the agent.
+func New() *Agent { return &Agent{} }
+
+// Info implements agent.Agent.
+func (*Agent) Info() agent.Info {
+	return agent.Info{
+		ID: ID, Title: "Claude Code", InstallHint: installHint, Protocols: []string{"anthropic"},
+		Capabilities: agent.Capabilities{
+			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Native,
+			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
+			Subscription: agent.Native,
+		},
+	}
+}
+
+// Dialects implements agent.Agent.
+func (*Agent) Dialects() []session.Dialect {
+	return []session.Dialect{session.StreamDialect(ID)}
+}
+
+// Probe implements agent.Agent.
+func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
+	program := agent.Program{Agent: ID, Name: "claude", Hint: installHint, ReadPaths: readPaths}
+	found, err := program.Find(ctx, host)
+	if err != nil {
+		return agent.Installation{}, err
+	}
+	if err := supported(found.Version); err != nil {
+		return agent.Installation{}, err
+	}
+	found.Login = loginOf(host.Environ)
+	return found, nil
+}
+
+// readPaths are the directories of the package and of the packages that npm puts beside it, which hold the program's native half.
+func readPaths(real string) []string {
+	if scope := filepath.Dir(filepath.Dir(filepath.Dir(real))); filepath.Base(scope) == "@anthropic-ai" {
+		return []string{scope}
+	}
+	return []string{real}
+}
+
+// oldest is the first version whose flags are the ones we pass.
+var oldest = [2]int{2, 1}
+
+func supported(version string) error {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 3 {
+		return nil // an unusual build: let it try
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	if errMajor != nil || errMinor != nil || major > oldest[0] || (major == oldest[0] && minor >= oldest[1]) {
+		return nil
+	}
+	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", ID, version, oldest[0], oldest[1], installHint)
+}
+
+// Start implements agent.Agent. The process starts with the first prompt.
+func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	if err := agent.Require(a.Info(), cfg); err != nil {
+		return nil, err
+	}
+	installation := cfg.Installation
+	if installation == nil {
+		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
+		if err != nil {
+			return nil, err
+		}
+		installation = &found
+	}
+	login, err := chooseLogin(cfg)
+	if err != nil {
+		return nil, err
+	}
+	place, err := prepare(cfg, login)
+	if err != nil {
+		return nil, err
+	}
+	return newConversation(cfg, *installation, login, place), nil
+}

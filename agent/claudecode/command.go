@@ -1,0 +1,193 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// place is where a session's program keeps everything.
+type place struct {
+	home, config, tmp string
+	mcpConfig         string // empty without MCP servers
+	promptFile        string // a system prompt too long for the command line; empty otherwise
+}
+
+// prepare lays out the session's home.
+func prepare(cfg agent.Config, login login) (place, error) {
+	p := place{home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"), tmp: filepath.Join(cfg.Home, "tmp")}
+	for _, dir := range []string{p.home, p.config, p.tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return place{}, fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	if err := copyLogin(login.file, p.config); err != nil {
+		return place{}, err
+	}
+	if len(cfg.MCPServers) > 0 {
+		p.mcpConfig = filepath.Join(cfg.Home, "mcp.json")
+		if err := writeMCP(p.mcpConfig, cfg.MCPServers); err != nil {
+			return place{}, err
+		}
+	}
+	if len(cfg.SystemPrompt) > longArgument {
+		p.promptFile = filepath.Join(cfg.Home, "system-prompt.md")
+		if err := os.WriteFile(p.promptFile, []byte(cfg.SystemPrompt), 0o600); err != nil {
+			return place{}, fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// longArgument is what is put on a command line at most; the system refuses arguments of 128 KiB.
+const longArgument = 64 << 10
+
+// toolTimeoutMs lets a tool call block for hours: the other participants of a session may take their time.
+const toolTimeoutMs = 6 * 60 * 60 * 1000
+
+// mcpEntry is one server of an mcpServers file.
+type mcpEntry struct {
+	Type    string            `json:"type"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Timeout int64             `json:"timeout"`
+}
+
+// writeMCP writes the servers to a file rather than the command line, where everybody could read their tokens.
+func writeMCP(path string, servers []agent.MCPServer) error {
+	entries := map[string]mcpEntry{}
+	for _, server := range servers {
+		if server.Name == "" || (server.URL == "") == (server.Command == "") {
+			return fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
+		}
+		entry := mcpEntry{Type: "http", URL: server.URL, Headers: server.Headers, Timeout: toolTimeoutMs}
+		if server.Command != "" {
+			entry = mcpEntry{Type: "stdio", Command: server.Command, Args: server.Args, Env: server.Env, Timeout: toolTimeoutMs}
+		}
+		entries[server.Name] = entry
+	}
+	data, err := json.Marshal(map[string]any{"mcpServers": entries})
+	if err != nil {
+		return fmt.Errorf("write MCP configuration: %w", err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("write MCP configuration: %w", err)
+	}
+	return nil
+}
+
+// environment is everything the child sees.
+func environment(cfg agent.Config, login login, p place, root bool) []string {
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
+	env["CLAUDE_CONFIG_DIR"] = p.config
+	for name, value := range fixedVariables {
+		env[name] = value
+	}
+	env["CLAUDE_CODE_MAX_RETRIES"] = strconv.Itoa(defaultRetries)
+	if cfg.Retries != nil {
+		env["CLAUDE_CODE_MAX_RETRIES"] = strconv.Itoa(*cfg.Retries)
+	}
+	if root {
+		env["IS_SANDBOX"] = "1" // the program refuses to skip permission prompts as root without it
+	}
+	for name, value := range login.variables {
+		env[name] = value
+	}
+	for _, variable := range cfg.ExtraEnv {
+		if name, value, ok := strings.Cut(variable, "="); ok {
+			env[name] = value
+		}
+	}
+	return env.List()
+}
+
+// defaultRetries rides out half a minute of trouble; the program's own ten tries take minutes, also with a key that will never be accepted.
+const defaultRetries = 4
+
+// fixedVariables keep the program quiet and its tools in sight.
+var fixedVariables = map[string]string{
+	"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+	"DISABLE_TELEMETRY":                        "1",
+	"DISABLE_AUTOUPDATER":                      "1",
+	"DISABLE_ERROR_REPORTING":                  "1",
+	"ENABLE_TOOL_SEARCH":                       "false", // tools of MCP servers are offered, not hidden behind a search
+	"MCP_CONNECTION_NONBLOCKING":               "0",     // wait for MCP servers instead of starting without them
+	"MCP_TOOL_TIMEOUT":                         strconv.Itoa(toolTimeoutMs),
+}
+
+// arguments is the command line.
+type arguments struct {
+	path      string
+	cfg       agent.Config
+	place     place
+	longLived bool
+	resume    string
+	budget    float64 // what is left of it; 0 = unlimited
+}
+
+func (a arguments) argv() []string {
+	argv := []string{a.path, "-p", "--output-format", "stream-json", "--verbose"}
+	add := func(words ...string) { argv = append(argv, words...) }
+	if a.longLived {
+		add("--input-format", "stream-json")
+	}
+	add("--dangerously-skip-permissions", "--setting-sources", "", "--strict-mcp-config")
+	if a.cfg.Model != "" {
+		add("--model", a.cfg.Model)
+	}
+	if a.cfg.MaxTurns > 0 {
+		add("--max-turns", strconv.Itoa(a.cfg.MaxTurns))
+	}
+	if a.budget > 0 {
+		add("--max-budget-usd", strconv.FormatFloat(a.budget, 'f', -1, 64))
+	}
+	if a.place.mcpConfig != "" {
+		add("--mcp-config", a.place.mcpConfig)
+	}
+	add(a.systemPrompt()...)
+	if tools := builtinTools(a.cfg.AllowedTools); len(a.cfg.AllowedTools) > 0 {
+		add("--tools", strings.Join(tools, ","))
+	}
+	if len(a.cfg.DisallowedTools) > 0 {
+		add("--disallowedTools", strings.Join(a.cfg.DisallowedTools, ","))
+	}
+	if a.resume != "" {
+		add("--resume", a.resume)
+	}
+	return argv
+}
+
+func (a arguments) systemPrompt() []string {
+	if a.cfg.SystemPrompt == "" {
+		return nil
+	}
+	flag, value := "--append-system-prompt", a.cfg.SystemPrompt
+	if a.cfg.ReplaceSystemPrompt {
+		flag = "--system-prompt"
+	}
+	if a.place.promptFile != "" {
+		flag, value = flag+"-file", a.place.promptFile
+	}
+	return []string{flag, value}
+}
+
+// builtinTools leaves out the tools of MCP servers: those are there because their server was attached. With permissions skipped, only the list of available
+// tools restricts anything.
+func builtinTools(allowed []string) []string {
+	var tools []string
+	for _, tool := range allowed {
+		if !strings.HasPrefix(tool, "mcp__") {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}

@@ -1,0 +1,180 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+)
+
+// conversation is one session with the program.
+type conversation struct {
+	*agent.Conversation
+	cfg          agent.Config
+	installation agent.Installation
+	login        login
+	place        place
+
+	prompting sync.Mutex
+	requests  atomic.Int64
+	greeted   atomic.Bool // the program has answered our first control request
+	spentUSD  float64
+}
+
+func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
+	c := &conversation{cfg: cfg, installation: installation, login: login, place: place}
+	c.Conversation = agent.NewConversation(agent.ConversationConfig{
+		Agent: ID, Config: cfg, Dialect: session.StreamDialect(ID), Observe: c.observe,
+		Started: agent.Started{
+			Version: installation.Version, Protocol: session.StreamDialectName, Model: cfg.Model, Auth: login.mode, KeyVisible: login.secret,
+		},
+	})
+	return c
+}
+
+// Prompt implements agent.Session.
+func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	c.prompting.Lock()
+	defer c.prompting.Unlock()
+	left := c.cfg.MaxCostUSD - c.spentUSD
+	if c.cfg.MaxCostUSD > 0 && left <= 0 {
+		return agent.Result{}, errors.New("the session's budget is used up")
+	}
+	var result agent.Result
+	var err error
+	if c.cfg.OneShot {
+		result, err = c.RunOnce(ctx, agent.Command{Argv: c.argv(left), Env: c.environ(), Stdin: text})
+	} else {
+		result, err = c.converse(ctx, text, left)
+	}
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", ID, err)
+	}
+	if result.Usage.CostUSD != nil {
+		c.spentUSD += *result.Usage.CostUSD
+	}
+	result.Output.DiskJSONLPath = c.diskFile(result.SessionID)
+	return result, nil
+}
+
+func (c *conversation) argv(budget float64) []string {
+	if c.cfg.MaxCostUSD <= 0 {
+		budget = 0
+	}
+	return arguments{path: c.installation.Path, cfg: c.cfg, place: c.place, longLived: !c.cfg.OneShot, resume: c.ID(), budget: budget}.argv()
+}
+
+func (c *conversation) environ() []string {
+	return environment(c.cfg, c.login, c.place, os.Geteuid() == 0)
+}
+
+// startTimeout is how long the program may take to answer its first request.
+const startTimeout = 60 * time.Second
+
+// converse gives a prompt to the long-lived process, starting it if it does not run.
+func (c *conversation) converse(ctx context.Context, text string, budget float64) (agent.Result, error) {
+	if !c.Alive() {
+		c.greeted.Store(false)
+		if err := c.Open(ctx, agent.Command{Argv: c.argv(budget), Env: c.environ()}); err != nil {
+			return agent.Result{}, err
+		}
+		if err := c.request("initialize"); err != nil {
+			return agent.Result{}, err
+		}
+		waiting, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		if err := c.Until(waiting, c.greeted.Load); err != nil && ctx.Err() == nil {
+			// A process that ended without a greeting may have said why in a result; the turn below finds it.
+			if c.Alive() {
+				return agent.Result{}, fmt.Errorf("no answer to the first request: %w", err)
+			}
+		}
+	}
+	say := func() error {
+		return c.Send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
+	}
+	return c.Turn(ctx, say, func() error { return c.request("interrupt") })
+}
+
+// request sends a control request.
+func (c *conversation) request(subtype string) error {
+	id := "fit-" + strconv.FormatInt(c.requests.Add(1), 10)
+	return c.Send(map[string]any{"type": "control_request", "request_id": id, "request": map[string]any{"subtype": subtype}})
+}
+
+// observe answers the control protocol and checks the first event.
+func (c *conversation) observe(event []byte) error {
+	v, err := fastjson.ParseBytes(event)
+	if err != nil {
+		return nil // the decoder counts it
+	}
+	switch string(v.GetStringBytes("type")) {
+	case "control_response":
+		c.greeted.Store(true)
+	case "control_request":
+		return c.answer(v)
+	case "system":
+		if string(v.GetStringBytes("subtype")) == "init" {
+			return c.check(v)
+		}
+	}
+	return nil
+}
+
+// answer replies to a request of the program. Permissions are skipped, so none should come; whatever is asked for nevertheless must not hang.
+func (c *conversation) answer(v *fastjson.Value) error {
+	id := string(v.GetStringBytes("request_id"))
+	response := map[string]any{"subtype": "error", "request_id": id, "error": "not supported"}
+	if string(v.GetStringBytes("request", "subtype")) == "can_use_tool" {
+		input := json.RawMessage("{}")
+		if asked := v.Get("request", "input"); asked != nil {
+			input = asked.MarshalTo(nil)
+		}
+		response = map[string]any{"subtype": "success", "request_id": id, "response": map[string]any{"behavior": "allow", "updatedInput": input}}
+	}
+	return c.Send(map[string]any{"type": "control_response", "response": response})
+}
+
+// check compares what the program says about itself with what was asked for.
+func (c *conversation) check(v *fastjson.Value) error {
+	if err := c.login.agrees(string(v.GetStringBytes("apiKeySource"))); err != nil {
+		return err
+	}
+	status := map[string]string{}
+	for _, server := range v.GetArray("mcp_servers") {
+		status[string(server.GetStringBytes("name"))] = string(server.GetStringBytes("status"))
+	}
+	for _, server := range c.cfg.MCPServers {
+		switch state := status[server.Name]; state {
+		case "connected":
+		case "":
+			return fmt.Errorf("MCP server %s was not attached", server.Name)
+		default:
+			return fmt.Errorf("MCP server %s is not connected but %s; check that it runs and that its token is right", server.Name, state)
+		}
+	}
+	return nil
+}
+
+// diskFile finds the program's own record of the session.
+func (c *conversation) diskFile(id string) string {
+	if id == "" {
+		return ""
+	}
+	found, err := filepath.Glob(filepath.Join(c.place.config, "projects", "*", id+".jsonl"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}

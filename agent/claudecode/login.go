@@ -1,0 +1,168 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/agent"
+)
+
+const (
+	keyVariable   = "ANTHROPIC_API_KEY"
+	tokenVariable = "ANTHROPIC_AUTH_TOKEN"
+	oauthVariable = "CLAUDE_CODE_OAUTH_TOKEN"
+	urlVariable   = "ANTHROPIC_BASE_URL"
+
+	// noKey is what the program gets as a key where another endpoint is used and no key is set: it refuses to start without any.
+	noKey = "no-key-needed"
+
+	credentials = ".credentials.json"
+)
+
+// login is how the program will be logged in.
+type login struct {
+	mode string // agent.AuthSubscription or agent.AuthAPIKey
+	// variables are put into the child's environment.
+	variables map[string]string
+	// file is the login to copy into the session's home; empty if there is none.
+	file string
+	// secret is true where what the child gets is worth stealing.
+	secret bool
+}
+
+// chooseLogin decides between the plan and a key: the plan where a login is found and no other endpoint is asked for, unless the caller says otherwise.
+func chooseLogin(cfg agent.Config) (login, error) {
+	url := cfg.ModelURL
+	if url == "" {
+		url = agent.Getenv(cfg.Environ, urlVariable)
+	}
+	mode := cfg.Auth
+	if mode == "" {
+		mode = agent.AuthAPIKey
+		if url == "" && hasSubscription(cfg.Environ) {
+			mode = agent.AuthSubscription
+		}
+	}
+	switch mode {
+	case agent.AuthSubscription:
+		if url != "" {
+			return login{}, errors.New("--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
+		}
+		return subscription(cfg.Environ)
+	case agent.AuthAPIKey:
+		return apiKey(cfg, url)
+	default:
+		return login{}, fmt.Errorf("unknown --auth %q; use subscription or apikey", mode)
+	}
+}
+
+func subscription(environ []string) (login, error) {
+	chosen := login{mode: agent.AuthSubscription, variables: map[string]string{}, secret: true}
+	if token := agent.Getenv(environ, oauthVariable); token != "" {
+		chosen.variables[oauthVariable] = token
+		return chosen, nil
+	}
+	if chosen.file = loginFile(environ); chosen.file == "" {
+		return login{}, errors.New("no Claude login found; run claude and log in, or use --auth apikey with " + keyVariable)
+	}
+	return chosen, nil
+}
+
+func apiKey(cfg agent.Config, url string) (login, error) {
+	chosen := login{mode: agent.AuthAPIKey, variables: map[string]string{}}
+	if url != "" {
+		chosen.variables[urlVariable] = url
+	}
+	for _, name := range []string{keyVariable, tokenVariable} {
+		if value := agent.Getenv(cfg.Environ, name); value != "" {
+			chosen.variables[name] = value
+			chosen.secret = true
+			return chosen, nil // exactly one of them
+		}
+	}
+	if cfg.ModelURL == "" {
+		return login{}, errors.New(keyVariable + " is not set; set it, log in with claude and use --auth subscription, or give --model-url")
+	}
+	chosen.variables[keyVariable] = noKey
+	return chosen, nil
+}
+
+// loginOf tells what credentials the caller has.
+func loginOf(environ []string) string {
+	switch {
+	case hasSubscription(environ):
+		return agent.AuthSubscription
+	case agent.Getenv(environ, keyVariable) != "" || agent.Getenv(environ, tokenVariable) != "":
+		return agent.AuthAPIKey
+	}
+	return ""
+}
+
+func hasSubscription(environ []string) bool {
+	return agent.Getenv(environ, oauthVariable) != "" || loginFile(environ) != ""
+}
+
+// loginFile returns the file that holds a login to a plan, or nothing.
+func loginFile(environ []string) string {
+	dir := agent.Getenv(environ, "CLAUDE_CONFIG_DIR")
+	if dir == "" {
+		home := agent.Getenv(environ, "HOME")
+		if home == "" {
+			return ""
+		}
+		dir = filepath.Join(home, ".claude")
+	}
+	path := filepath.Join(dir, credentials)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	var content struct {
+		OAuth struct {
+			AccessToken string `json:"accessToken"`
+		} `json:"claudeAiOauth"`
+	}
+	if json.Unmarshal(data, &content) != nil || content.OAuth.AccessToken == "" {
+		return ""
+	}
+	return path
+}
+
+// copyLogin copies the login, and nothing else, into the session's own configuration. A login that is there already was refreshed by an earlier process of
+// the same session and stays.
+func copyLogin(from, configDir string) error {
+	if from == "" {
+		return nil
+	}
+	to := filepath.Join(configDir, credentials)
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the Claude login has gone; log in again")
+	}
+	if err != nil {
+		return fmt.Errorf("copy login: %w", err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return fmt.Errorf("copy login: %w", err)
+	}
+	return nil
+}
+
+// agrees checks what the program says about its credentials against what was chosen, so that nobody pays with the wrong account.
+func (l login) agrees(apiKeySource string) error {
+	usesKey := apiKeySource != "" && apiKeySource != "none"
+	switch {
+	case l.mode == agent.AuthSubscription && usesKey:
+		return fmt.Errorf("asked to run on the subscription, but the agent took its key from %s; stopped before it costs money", apiKeySource)
+	case l.variables[keyVariable] != "" && apiKeySource != "" && apiKeySource != keyVariable:
+		return fmt.Errorf("asked to run on the key in %s, but the agent took its credentials from %s; stopped", keyVariable, apiKeySource)
+	}
+	return nil
+}
