@@ -26,7 +26,7 @@ var errNotObject = errors.New("not a JSON object")
 // appendEnvelope writes one line, newline included. The event must be a JSON object on a single line.
 func appendEnvelope(line []byte, source string, seq, ts int64, event []byte) []byte {
 	line = append(line, `{"source":`...)
-	line = appendJSONString(line, source)
+	line = AppendString(line, source)
 	line = append(line, `,"seq":`...)
 	line = strconv.AppendInt(line, seq, 10)
 	line = append(line, `,"ts":`...)
@@ -36,23 +36,54 @@ func appendEnvelope(line []byte, source string, seq, ts int64, event []byte) []b
 	return append(line, '}', '\n')
 }
 
-func appendJSONString(b []byte, s string) []byte {
-	if plainString(s) {
-		b = append(b, '"')
-		b = append(b, s...)
-		return append(b, '"')
+// AppendString appends a JSON string. Like everything this package writes it leaves <, > and & as they are, and makes bytes that are no UTF-8 readable.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	clean := 0 // s[clean:i] needs no escaping
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, s[clean:i]...)
+			b = appendEscaped(b, c)
+			i++
+			clean = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = append(append(b, s[clean:i]...), `\ufffd`...)
+			clean = i + size
+		case r == '\u2028' || r == '\u2029': // valid JSON, but line ends to some readers
+			b = append(append(b, s[clean:i]...), `\u202`...)
+			b = append(b, hexDigits[r&0xf])
+			clean = i + size
+		}
+		i += size
 	}
-	quoted, _ := json.Marshal(s) // a string always marshals
-	return append(b, quoted...)
+	b = append(b, s[clean:]...)
+	return append(b, '"')
 }
 
-func plainString(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return false
-		}
+const hexDigits = "0123456789abcdef"
+
+func appendEscaped(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, `\n`...)
+	case '\r':
+		return append(b, `\r`...)
+	case '\t':
+		return append(b, `\t`...)
+	default:
+		return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 	}
-	return true
 }
 
 // ParseLine takes one line apart without decoding its event. A line in the order that Writer uses is split by position; any other goes through a JSON

@@ -25,19 +25,25 @@ type Config struct {
 	OnLine func(Envelope)
 }
 
-// Writer appends events to a trace. It is safe for use from many goroutines: every event becomes one line written in one call, so that a reader sees whole
-// lines, and seq increases strictly without gaps.
+// Writer appends events to a trace. It is safe for use from many goroutines: whole lines are written in one call, so that a reader never sees a part of one, and
+// seq increases strictly without gaps.
 type Writer struct {
 	cfg Config
 
-	mu     sync.Mutex
-	out    io.Writer
-	close  func() error
-	seq    int64
-	line   []byte
-	lanes  map[string]*redact.Lane
-	err    error
-	closed bool
+	// writing is held while lines go to the file, so that they arrive in order; mu is not, so that events can be staged meanwhile.
+	writing     sync.Mutex
+	out         io.Writer
+	spare       []byte
+	spareStaged []stagedLine
+
+	mu      sync.Mutex
+	close   func() error
+	seq     int64
+	pending []byte       // lines that are staged and not written yet
+	staged  []stagedLine // where they are in pending; kept for OnLine only
+	lanes   map[string]*redact.Lane
+	err     error
+	closed  bool
 }
 
 // NewWriter returns a Writer on a stream, counting from 0. Close does not close the stream.
@@ -75,32 +81,14 @@ func marshal(value any) ([]byte, error) {
 }
 
 func (w *Writer) emit(source string, event []byte) (int64, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return 0, w.err
+	seq, err := w.stage(source, event, false)
+	if err != nil {
+		return 0, err
 	}
-	if w.closed {
-		return 0, ErrClosed
+	if err := w.Flush(); err != nil {
+		return 0, err
 	}
-	if w.cfg.Redactor != nil {
-		event = w.lane(source).Line(event)
-		source = w.cfg.Redactor.String(source)
-	}
-	env := Envelope{Source: source, Seq: w.seq, Ts: w.cfg.Now(), Event: event}
-	w.line = appendEnvelope(w.line[:0], env.Source, env.Seq, env.Ts, env.Event)
-	if _, err := w.out.Write(w.line); err != nil {
-		w.err = fmt.Errorf("write trace: %w", err)
-		return 0, w.err
-	}
-	w.seq++
-	if w.cfg.OnLine != nil {
-		w.cfg.OnLine(env)
-	}
-	if cap(w.line) > 1<<20 {
-		w.line = nil // do not hold on to the memory of one huge event
-	}
-	return env.Seq, nil
+	return seq, nil
 }
 
 // lane keeps the redactor's memory of one source, so that a secret cut over two consecutive deltas is still found.
@@ -127,12 +115,16 @@ func (w *Writer) NextSeq() int64 {
 	return w.seq
 }
 
-// Close ends the trace and returns the first error there was. Further calls do nothing.
+// Close writes what is staged, ends the trace and returns the first error there was. Further calls do nothing.
 func (w *Writer) Close() error {
+	flushed := w.Flush()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil
+	}
+	if w.err == nil {
+		w.err = flushed
 	}
 	w.closed = true
 	if w.close != nil {

@@ -1,0 +1,118 @@
+// Package document reads YAML (and so JSON) files that people write, and says where in the file something is wrong.
+//
+//  1. Parse turns bytes into a Document, or reports a syntax error with its place.
+//  2. Validate checks it against a JSON Schema; every problem becomes an Error at the line and column of the value it is about.
+//  3. Decode fills a Go struct.
+//
+// It is the only package that knows the YAML library.
+package document
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Document is a parsed file.
+type Document struct {
+	name   string
+	source []byte
+	line   int // how many lines of the file stand before the document
+	root   *yaml.Node
+}
+
+// Error is one thing that is wrong with a file.
+type Error struct {
+	File string
+	Line int // counted from 1; 0 if unknown
+	Col  int
+	Msg  string
+	// Excerpt is the line in question, for people.
+	Excerpt string
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Line == 0:
+		return fmt.Sprintf("%s: %s", e.File, e.Msg)
+	case e.Col == 0:
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+	default:
+		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg)
+	}
+}
+
+// Caret shows the line with a mark under the column, or nothing where the place is unknown.
+func (e *Error) Caret() string {
+	if e.Line == 0 || e.Col == 0 {
+		return ""
+	}
+	return e.Excerpt + "\n" + strings.Repeat(" ", e.Col-1) + "^"
+}
+
+// Parse reads one YAML document. The name is used in errors only.
+func Parse(name string, source []byte) (*Document, error) { return ParseAt(name, source, 0) }
+
+// ParseAt reads a YAML document that begins after some lines of a larger file, so that errors name the file's lines.
+func ParseAt(name string, source []byte, linesBefore int) (*Document, error) {
+	d := &Document{name: name, source: source, line: linesBefore}
+	var root yaml.Node
+	if err := yaml.Unmarshal(source, &root); err != nil {
+		return nil, d.located(err)
+	}
+	d.root = &root
+	return d, nil
+}
+
+// Empty reports whether there is nothing in the document but blanks and comments.
+func (d *Document) Empty() bool {
+	return d.root.Kind == 0 || len(d.root.Content) == 0 || d.content().Kind == yaml.ScalarNode && d.content().Tag == "!!null"
+}
+
+func (d *Document) content() *yaml.Node { return d.root.Content[0] }
+
+// Decode fills a Go value. Fields that it does not know are ignored: Validate decides what is allowed.
+func (d *Document) Decode(into any) error {
+	if d.Empty() {
+		return nil
+	}
+	if err := d.root.Decode(into); err != nil {
+		return d.located(err)
+	}
+	return nil
+}
+
+// located turns an error of the YAML library into ours, with its place in the file.
+func (d *Document) located(err error) error {
+	var several *yaml.LoadErrors
+	if errors.As(err, &several) {
+		var all []error
+		for _, one := range several.Errors {
+			all = append(all, d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message))
+		}
+		return errors.Join(all...)
+	}
+	var one *yaml.LoadError
+	if errors.As(err, &one) {
+		return d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message)
+	}
+	return &Error{File: d.name, Msg: err.Error()}
+}
+
+// at makes an error at a place of the document.
+func (d *Document) at(line, col int, format string, args ...any) *Error {
+	if line < 1 {
+		return &Error{File: d.name, Msg: fmt.Sprintf(format, args...)}
+	}
+	return &Error{File: d.name, Line: line + d.line, Col: max(col, 1), Msg: fmt.Sprintf(format, args...), Excerpt: d.excerpt(line)}
+}
+
+func (d *Document) excerpt(line int) string {
+	lines := strings.Split(string(d.source), "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return strings.TrimRight(lines[line-1], "\r")
+}
