@@ -67,6 +67,8 @@ type Capabilities struct {
 	AllowedTools        Support
 	DisallowedTools     Support
 	Subscription        Support // can be run on a plan instead of a key
+	ShowsRetries        Support // a model call that is tried again is told of in the stream
+	ShowsFailedCalls    Support // a tool call that the agent itself rejects is told of in the stream
 }
 
 // Host is the machine as an agent sees it when it is looked for.

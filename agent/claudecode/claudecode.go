@@ -34,7 +34,7 @@ func (*Agent) Info() agent.Info {
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Native,
 			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
-			Subscription: agent.Native,
+			Subscription: agent.Native, ShowsRetries: agent.Native, ShowsFailedCalls: agent.Native,
 		},
 	}
 }

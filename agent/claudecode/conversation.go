@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -167,10 +168,12 @@ func (c *conversation) check(v *fastjson.Value) error {
 	return nil
 }
 
+var plainID = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+
 // diskFile finds the program's own record of the session.
 func (c *conversation) diskFile(id string) string {
-	if id == "" {
-		return ""
+	if !plainID.MatchString(id) {
+		return "" // the id comes from the program, and goes into a path
 	}
 	found, err := filepath.Glob(filepath.Join(c.place.config, "projects", "*", id+".jsonl"))
 	if err != nil || len(found) == 0 {

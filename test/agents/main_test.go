@@ -1,0 +1,290 @@
+// Package agents drives every agent of the catalog for real, against the scripted model on loopback: no key, no network. The table is the same for all of
+// them and its assertions are on the canonical session; where agents truly differ, what they declare about themselves decides what is expected.
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	os.Exit(m.Run())
+}
+
+// eachAgent runs a test for every agent of the catalog; an agent whose program is not installed is missing.
+func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
+	for _, a := range catalog.Default().All() {
+		t.Run(string(a.Info().ID), func(t *testing.T) {
+			t.Parallel()
+			test(t, a)
+		})
+	}
+}
+
+// environ is the environment of somebody who has the agents installed, no key of any vendor, and secrets that are none of the agents' business.
+func environ(t *testing.T) []string {
+	t.Helper()
+	bin, err := filepath.Abs("node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2"}
+}
+
+// rig is one agent in one workspace, with a scripted model and a trace.
+type rig struct {
+	t      *testing.T
+	agent  agent.Agent
+	config agent.Config
+	trace  string
+	writer *trace.Writer
+	onCall func(*session.EnrichedEvent)
+}
+
+// lane is the name under which the agent's events are written.
+const lane = "worker"
+
+// newRig serves a script and prepares a workspace with a bug in it, which `make test` finds.
+func newRig(t *testing.T, a agent.Agent, script string) *rig {
+	t.Helper()
+	testenv.NeedTool(t, "make")
+	parsed, err := scripted.Parse([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	env := environ(t)
+	installation, err := a.Probe(t.Context(), agent.Host{Environ: env, CacheDir: probeCache(t)})
+	var notFound *agent.NotFoundError
+	if errors.As(err, &notFound) {
+		testenv.Missing(t, "%v (make test installs it in test/agents)", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, agent: a, trace: filepath.Join(t.TempDir(), "trace.ndjson")}
+	if r.writer, err = trace.Open(r.trace, trace.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	r.config = agent.Config{
+		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env, ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
+		Model: "scripted-model", ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
+		Events: r.record,
+		Started: func(s agent.Started) {
+			r.emit(trace.AgentStart{Type: trace.TypeAgentStart, Agent: lane, Runtime: string(a.Info().ID), Version: s.Version, Protocol: s.Protocol,
+				Model: s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth})
+		},
+	}
+	return r
+}
+
+// probeCache is shared by all tests of a run, as it is by all runs of a user.
+func probeCache(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("node_modules/.cache/fit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func workspace(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"calc.go":  "package calc\n\nfunc Add(a, b int) int {\n\treturn a - b\n}\n",
+		"Makefile": "test:\n\t@grep -q 'a + b' calc.go && echo ok || (echo FAIL; exit 1)\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func (r *rig) record(event []byte) {
+	if _, err := r.writer.Emit(lane, event); err != nil {
+		r.t.Errorf("write trace: %v", err)
+	}
+}
+
+func (r *rig) emit(value any) {
+	if _, err := r.writer.EmitValue(trace.Orchestrator, value); err != nil {
+		r.t.Errorf("write trace: %v", err)
+	}
+}
+
+// start begins a session with the agent, which ends with the test.
+func (r *rig) start() agent.Session {
+	r.t.Helper()
+	s, err := r.agent.Start(r.t.Context(), r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// prompt asks the agent to do something; it must at least run.
+func (r *rig) prompt(ctx context.Context, s agent.Session, text string) agent.Result {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	r.emit(trace.Prompt{Type: trace.TypePrompt, Agent: lane, Text: text})
+	result, err := s.Prompt(ctx, text)
+	if err != nil {
+		r.t.Fatalf("prompt: %v", err)
+	}
+	return result
+}
+
+// run gives one prompt in a process of its own and returns how it went, and the canonical session.
+func (r *rig) run(text string) (agent.Result, *session.EnrichedSession) {
+	r.t.Helper()
+	s := r.start()
+	result := r.prompt(r.t.Context(), s, text)
+	if err := s.Close(); err != nil {
+		r.t.Errorf("close: %v", err)
+	}
+	return result, r.session()
+}
+
+// session enriches the trace.
+func (r *rig) session() *session.EnrichedSession {
+	r.t.Helper()
+	file, err := os.Open(r.trace)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer file.Close()
+	sessions, err := session.Read(file, catalog.Default().Dialects(), session.Options{Workspace: r.config.Dir})
+	if err != nil {
+		r.t.Fatalf("%v; the trace:\n%s", err, r.tail())
+	}
+	if len(sessions) != 1 {
+		r.t.Fatalf("the trace holds %d sessions", len(sessions))
+	}
+	s := sessions[0]
+	if s.Agent != r.agent.Info().ID {
+		r.t.Errorf("the session is said to be of %q", s.Agent)
+	}
+	if s.ParseErrors > 0 {
+		r.t.Errorf("%d broken lines; the trace:\n%s", s.ParseErrors, r.tail())
+	}
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			var page strings.Builder
+			_ = session.Show(&page, s)
+			r.t.Logf("the session:\n%s\nthe end of the trace:\n%s", page.String(), r.tail())
+		}
+	})
+	return s
+}
+
+// tail is the end of the trace, for messages.
+func (r *rig) tail() string {
+	data, err := os.ReadFile(r.trace)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	lines = lines[max(0, len(lines)-12):]
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), 600)]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// file reads a file of the workspace; empty if there is none.
+func (r *rig) file(name string) string {
+	data, err := os.ReadFile(filepath.Join(r.config.Dir, name))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// survivors lists the processes that carry the run's mark.
+func (r *rig) survivors() []string {
+	mark := r.config.ExtraEnv[0]
+	var alive []string
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err == nil && strings.Contains("\x00"+string(data), "\x00"+mark+"\x00") {
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+			alive = append(alive, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return alive
+}
+
+// errorsOf returns the errors of some kind.
+func errorsOf(s *session.EnrichedSession, kind session.ErrorKind) []session.ErrorInfo {
+	var found []session.ErrorInfo
+	for _, event := range s.Events {
+		if event.Error != nil && event.Error.Kind == kind {
+			found = append(found, *event.Error)
+		}
+	}
+	return found
+}
+
+// milestones returns when each milestone was reached, as its place in the order.
+func milestones(s *session.EnrichedSession) map[string]int {
+	reached := map[string]int{}
+	for i, m := range s.Milestones {
+		reached[m.Kind] = i
+	}
+	return reached
+}
+
+// calls returns the calls that count as some tool.
+func calls(s *session.EnrichedSession, effective string) []session.ToolCall {
+	var found []session.ToolCall
+	for _, event := range s.Events {
+		if event.Tool != nil && event.Tool.Effective() == effective {
+			found = append(found, *event.Tool)
+		}
+	}
+	return found
+}
+
+// scriptOf writes turns as a script in which every turn consumes 1000 tokens of input and 100 of output.
+func scriptOf(t *testing.T, turns ...map[string]any) string {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{"turns": turns, "usage": map[string]int{"input": 1000, "output": 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+type turn = map[string]any
+
+func call(verb string, value any, more ...any) turn {
+	c := turn{verb: value}
+	for i := 0; i+1 < len(more); i += 2 {
+		c[more[i].(string)] = more[i+1]
+	}
+	return c
+}
