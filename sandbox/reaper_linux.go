@@ -27,6 +27,13 @@ const (
 // lineFD is the supervisor's end of the socket; the program's extra files follow it.
 const lineFD = 3
 
+const (
+	// sweepEvery is the pause between two rounds of killing.
+	sweepEvery = 2 * time.Millisecond
+	// sweepLimit is when we stop waiting for processes that SIGKILL does not end.
+	sweepLimit = killDelay / 2
+)
+
 // reaperReady remembers that this binary calls MaybeReaper, so that starting it again
 // gives a supervisor and not a second copy of whatever else main does.
 var reaperReady atomic.Bool
@@ -54,7 +61,10 @@ type reaper struct {
 	bwrap    *bwrapStatus
 	commands chan byte
 	exits    chan exit // from the one goroutine that waits for children
-	sweeping bool
+	runs     bool      // the program has not ended
+	sweeping bool      // everything is to be killed
+	since    time.Time // when that began
+	again    <-chan time.Time
 	result   outcome
 }
 
@@ -83,6 +93,7 @@ func reap() int {
 		_ = r.report.Encode(news{Ready: true})
 		return 0
 	}
+	_ = r.report.Encode(news{Starting: true})
 	if err := r.start(); err != nil {
 		r.fail("start", err)
 		return 1
@@ -188,7 +199,7 @@ func (r *reaper) start() error {
 	if err != nil {
 		return err
 	}
-	r.program = pid
+	r.program, r.runs = pid, true
 	return closeStreams(r.order.ExtraFiles)
 }
 
@@ -243,48 +254,46 @@ func (r *reaper) waitForChildren() {
 // when the program has ended, or must end, it kills until nothing is left.
 func (r *reaper) supervise() {
 	r.result.ExitCode = -1
-	programRuns := true
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	if !r.sweeping {
-		tick.Stop()
-	} else {
-		r.sweep()
+	if r.sweeping {
+		r.beginSweep()
 	}
 	for {
 		select {
 		case command := <-r.commands:
-			if command == commandTerminate && programRuns {
-				r.terminate()
-				continue
-			}
 			if command == commandKill {
-				tick.Reset(2 * time.Millisecond)
-				r.sweeping = true
-				r.sweep()
+				r.beginSweep()
+			} else if r.runs {
+				r.terminate()
 			}
-		case <-tick.C:
+		case <-r.again:
+			if time.Since(r.since) > sweepLimit {
+				r.result.Survivors = r.remaining()
+				return
+			}
 			r.sweep()
 		case e := <-r.exits:
-			switch e.pid {
-			case 0:
+			if e.pid == 0 {
 				r.finish()
 				return
-			case r.program:
-				programRuns = false
-				r.noteExit(e.status)
-				tick.Reset(2 * time.Millisecond)
-				r.sweeping = true
-				r.sweep()
-			default:
-				// Bubblewrap's own process 1 is no leftover; what it had below it died
-				// with it, uncounted.
-				if !programRuns && (r.bwrap == nil || !r.bwrap.isInit(e.pid)) {
-					r.result.Leftovers++
-				}
 			}
+			r.noteExit(e)
 		}
 	}
+}
+
+// beginSweep starts killing; the ticker repeats it until nothing is left.
+func (r *reaper) beginSweep() {
+	if r.again == nil {
+		// An idle supervisor must not wake up: the ticker starts only now. It is never
+		// stopped, because the process ends soon.
+		r.sweeping, r.since, r.again = true, time.Now(), time.Tick(sweepEvery)
+	}
+	r.sweep()
+}
+
+// remaining lists what does not die: processes that hang inside the kernel.
+func (r *reaper) remaining() []int {
+	return descendants(os.Getpid())
 }
 
 // terminate asks the program to end. Bubblewrap would die of a SIGTERM and take the
@@ -315,12 +324,20 @@ func (r *reaper) sweep() {
 	}
 }
 
-func (r *reaper) noteExit(status syscall.WaitStatus) {
-	if status.Signaled() {
-		r.result.ExitCode, r.result.Signal = -1, unix.SignalName(status.Signal())
-		return
+// noteExit takes note of a child that ended.
+func (r *reaper) noteExit(e exit) {
+	switch {
+	case e.pid == r.program:
+		r.runs = false
+		if r.result.ExitCode = e.status.ExitStatus(); e.status.Signaled() {
+			r.result.Signal = unix.SignalName(e.status.Signal())
+		}
+		r.beginSweep()
+	case !r.runs && (r.bwrap == nil || !r.bwrap.isInit(e.pid)):
+		// Bubblewrap's own process 1 is no leftover; what it had below it died with
+		// it, uncounted.
+		r.result.Leftovers++
 	}
-	r.result.ExitCode, r.result.Signal = status.ExitStatus(), ""
 }
 
 func (r *reaper) finish() {

@@ -28,11 +28,12 @@ type order struct {
 
 // news is what the supervisor tells us.
 type news struct {
-	Started int      `json:"started,omitempty"`
-	Ready   bool     `json:"ready,omitempty"` // answer to a probe
-	Failed  string   `json:"failed,omitempty"`
-	Errno   int      `json:"errno,omitempty"`
-	Ended   *outcome `json:"ended,omitempty"`
+	Ready    bool     `json:"ready,omitempty"`    // answer to a probe
+	Starting bool     `json:"starting,omitempty"` // from here on the program may run
+	Started  int      `json:"started,omitempty"`
+	Failed   string   `json:"failed,omitempty"`
+	Errno    int      `json:"errno,omitempty"`
+	Ended    *outcome `json:"ended,omitempty"`
 }
 
 // The commands that follow the order, one byte each. The end of the stream means
@@ -64,21 +65,48 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	var first news
-	if err := decoder.Decode(&first); err != nil || first.Started == 0 {
-		t.line.Close() //nolint:errcheck // it is done for either way
-		waitErr := t.cmd.Wait()
-		if first.Failed != "" {
-			return nil, 0, first.asError()
-		}
-		return nil, 0, fmt.Errorf("its supervisor died: %w", errors.Join(err, waitErr))
-	}
 	t.env = job.env
-	if !ord.PIDNamespace {
-		t.program = first.Started
+	if err := t.awaitStart(decoder); err != nil {
+		t.line.Close() //nolint:errcheck // it is done for either way
+		return nil, 0, errors.Join(err, ignoreExit(t.cmd.Wait()))
+	}
+	if ord.PIDNamespace {
+		t.program = 0 // a number that means nothing out here
 	}
 	go t.listen(decoder)
 	return t, t.cmd.Process.Pid, nil
+}
+
+// awaitStart returns when the program runs, or why it does not. A supervisor that
+// falls silent after it began to start the program was killed by it: that is an end
+// of the run, and no failure of ours.
+func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
+	began := false
+	for {
+		var n news
+		err := decoder.Decode(&n)
+		switch {
+		case err != nil && began:
+			return nil
+		case err != nil:
+			return fmt.Errorf("its supervisor died: %w", err)
+		case n.Failed != "":
+			return n.asError()
+		case n.Started != 0:
+			t.program = n.Started
+			return nil
+		}
+		began = began || n.Starting
+	}
+}
+
+// ignoreExit drops the exit status of a supervisor that has said why it ended.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
 }
 
 func (n news) asError() error {
@@ -160,7 +188,6 @@ func (t *supervisedTree) send(ord order) error {
 
 // listen takes the supervisor's last word and waits for its end.
 func (t *supervisedTree) listen(decoder *json.Decoder) {
-	defer close(t.done)
 	end := outcome{ExitCode: -1}
 	var said bool
 	for {
@@ -172,6 +199,12 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 			end, said = *n.Ended, true
 		}
 	}
+	if len(end.Survivors) > 0 {
+		// The kernel may hold back the end of a namespace in which something hangs.
+		t.finish(end)
+		_ = t.cmd.Wait()
+		return
+	}
 	waitErr := t.cmd.Wait()
 	if !said {
 		// Somebody killed the supervisor. In a PID namespace that killed the tree;
@@ -179,10 +212,16 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 		end.Signal = signalOf(waitErr)
 		end.Leftovers, end.Survivors = killStrays(t.program, t.env, nil)
 	}
+	t.finish(end)
+}
+
+// finish makes the outcome known.
+func (t *supervisedTree) finish(end outcome) {
 	t.line.Close() //nolint:errcheck // all has been said
 	t.mu.Lock()
 	t.result = end
 	t.mu.Unlock()
+	close(t.done)
 }
 
 // signalOf names the signal in the error of a process that was killed.
