@@ -1,0 +1,129 @@
+package query
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// blockSize is how much is read at a time: small enough to stay in a core's cache while it is scanned, large enough to make the calls cheap.
+const blockSize = 1 << 20
+
+// block is a run of whole lines.
+type block struct {
+	data   []byte
+	offset int64 // of the first byte in the stream
+	// torn is the number of bytes of a last line that has no newline; it is the end of data.
+	torn int
+	// tooLong holds the lengths of lines beyond trace.MaxLine; such a line stands before data, which is empty then.
+	tooLong int64
+}
+
+// blockReader cuts a stream into blocks that end at newlines. The part of a line at the end of one read is carried to the front of the next.
+type blockReader struct {
+	in     io.Reader
+	offset int64
+	carry  []byte
+	ended  bool
+	// limit is the number of bytes to read; a file that grows meanwhile is read as it was when it was opened. Negative means to the end.
+	limit int64
+}
+
+func newBlockReader(in io.Reader, limit int64) *blockReader {
+	return &blockReader{in: in, limit: limit}
+}
+
+// next fills buf, which it may replace by a larger one, and returns the block in it; io.EOF after the last one.
+func (r *blockReader) next(buf []byte) (block, []byte, error) {
+	if r.ended && len(r.carry) == 0 {
+		return block{}, buf, io.EOF
+	}
+	if cap(buf) < blockSize || cap(buf) > 8*blockSize && len(r.carry) < blockSize {
+		buf = make([]byte, blockSize)
+	}
+	buf = append(buf[:0], r.carry...)
+	r.carry = r.carry[:0]
+	searched := 0
+	for {
+		var err error
+		buf, err = r.fill(buf)
+		if err != nil {
+			return block{}, buf, err
+		}
+		if end := bytes.LastIndexByte(buf[searched:], '\n'); end >= 0 {
+			return r.cut(buf, searched+end+1), buf, nil
+		}
+		searched = len(buf)
+		switch {
+		case r.ended && len(buf) == 0:
+			return block{}, buf, io.EOF
+		case r.ended:
+			b := block{data: buf, offset: r.offset, torn: len(buf)}
+			r.offset += int64(len(buf))
+			return b, buf, nil
+		case len(buf) > trace.MaxLine:
+			b, err := r.pass(int64(len(buf)))
+			return b, nil, err
+		}
+		if len(buf) == cap(buf) {
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		}
+	}
+}
+
+// fill reads until the buffer is full or the stream ends.
+func (r *blockReader) fill(buf []byte) ([]byte, error) {
+	for len(buf) < cap(buf) && !r.ended {
+		space := buf[len(buf):cap(buf)]
+		if r.limit >= 0 && int64(len(space)) > r.limit {
+			space = space[:r.limit]
+		}
+		n, err := r.in.Read(space)
+		buf = buf[:len(buf)+n]
+		if r.limit >= 0 {
+			r.limit -= int64(n)
+			r.ended = r.limit == 0
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			r.ended = true
+		case err != nil:
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// cut keeps what follows the last newline for the next block.
+func (r *blockReader) cut(buf []byte, end int) block {
+	b := block{data: buf[:end], offset: r.offset}
+	r.carry = append(r.carry[:0], buf[end:]...)
+	r.offset += int64(end)
+	return b
+}
+
+// pass skips the rest of a line that is too long to keep.
+func (r *blockReader) pass(length int64) (block, error) {
+	b := block{offset: r.offset}
+	buf := make([]byte, 0, blockSize)
+	for {
+		var err error
+		if buf, err = r.fill(buf[:0]); err != nil {
+			return block{}, err
+		}
+		if end := bytes.IndexByte(buf, '\n'); end >= 0 {
+			length += int64(end) + 1
+			r.carry = append(r.carry[:0], buf[end+1:]...)
+			break
+		}
+		length += int64(len(buf))
+		if r.ended {
+			break
+		}
+	}
+	b.tooLong = length
+	r.offset += length
+	return b, nil
+}

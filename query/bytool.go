@@ -1,0 +1,148 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+)
+
+// ToolShare is what one tool accounts for.
+type ToolShare struct {
+	Tool         string  `json:"tool"`
+	Turns        int     `json:"turns"`
+	InputTokens  float64 `json:"inputTokens"`
+	OutputTokens float64 `json:"outputTokens"`
+	CostShare    float64 `json:"costShare"`
+}
+
+// ByTool splits the totals of a trace over its tools.
+type ByTool struct {
+	PerTool []ToolShare `json:"perTool"`
+	Totals  Totals      `json:"totals"`
+}
+
+// noTool is the bucket of messages that use no tool.
+const noTool = "(no-tool)"
+
+// messageShare is one message of the model: its usage counts once, whatever the number of events it was streamed in.
+type messageShare struct {
+	usage Tokens
+	turns []int
+	tools []string
+}
+
+// ByTool attributes the tokens of every message to the tools it calls, in equal parts. The columns are then scaled so that they add up to the totals of Stats
+// exactly; the first row takes the rounding.
+func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
+	book := &usageBook{places: map[string]int{}}
+	var messages []messageShare
+	places := map[string]int{}
+	old := t.doc != nil && preChange(t.doc.version)
+	info, err := t.walk(ctx, plan{
+		visit: func(e *Entry) error {
+			id, usage, ok := e.Usage()
+			if !ok {
+				return nil
+			}
+			book.add(e, old)
+			place := len(messages)
+			if id != nil {
+				if known, again := places[*id]; again {
+					place = known
+				} else {
+					places[*id] = place
+				}
+			}
+			if place == len(messages) {
+				messages = append(messages, messageShare{})
+			}
+			m := &messages[place]
+			m.usage = m.usage.Max(usage)
+			m.turns = append(m.turns, e.Index)
+			e.Tools(func(name string) { m.tools = append(m.tools, name) })
+			return nil
+		},
+		want: func(r *record) bool { return r.kind == kindAssistant || informative(r) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	totals := newStats(info, book, old).Totals
+	return &ByTool{PerTool: shares(messages, totals), Totals: totals}, info, nil
+}
+
+// shareBook keeps the buckets in the order of their first appearance: sums must not depend on the order of a map.
+type shareBook struct {
+	places map[string]int
+	rows   []ToolShare
+	weight []float64 // all tokens, the cached ones included: they are paid for too
+}
+
+func (b *shareBook) add(tool string, usage Tokens, part float64) {
+	place, ok := b.places[tool]
+	if !ok {
+		place = len(b.rows)
+		b.places[tool] = place
+		b.rows, b.weight = append(b.rows, ToolShare{Tool: tool}), append(b.weight, 0)
+	}
+	b.rows[place].InputTokens += float64(usage.Input) * part
+	b.rows[place].OutputTokens += float64(usage.Output) * part
+	b.weight[place] += float64(usage.Total()) * part
+}
+
+func shares(messages []messageShare, totals Totals) []ToolShare {
+	book := &shareBook{places: map[string]int{}}
+	for _, m := range messages {
+		tools := m.tools
+		if len(tools) == 0 {
+			tools = []string{noTool}
+		}
+		for _, tool := range tools {
+			book.add(tool, m.usage, 1/float64(len(tools)))
+		}
+		slices.Sort(tools)
+		for _, tool := range slices.Compact(tools) {
+			book.rows[book.places[tool]].Turns += len(m.turns)
+		}
+	}
+	book.scale(totals)
+	slices.SortStableFunc(book.rows, func(a, b ToolShare) int {
+		return cmp.Or(cmp.Compare(b.CostShare, a.CostShare), strings.Compare(a.Tool, b.Tool))
+	})
+	if book.rows == nil {
+		return []ToolShare{}
+	}
+	reconcile(book.rows, totals)
+	return book.rows
+}
+
+func (b *shareBook) scale(totals Totals) {
+	var in, out, weight float64
+	for i, row := range b.rows {
+		in, out, weight = in+row.InputTokens, out+row.OutputTokens, weight+b.weight[i]
+	}
+	for i := range b.rows {
+		b.rows[i].InputTokens *= ratio(float64(totals.Input), in)
+		b.rows[i].OutputTokens *= ratio(float64(totals.Output), out)
+		b.rows[i].CostShare = ratio(b.weight[i], weight)
+	}
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// reconcile puts what rounding has left over into the first row.
+func reconcile(rows []ToolShare, totals Totals) {
+	first := &rows[0]
+	first.InputTokens, first.OutputTokens, first.CostShare = float64(totals.Input), float64(totals.Output), 1
+	for _, row := range rows[1:] {
+		first.InputTokens -= row.InputTokens
+		first.OutputTokens -= row.OutputTokens
+		first.CostShare -= row.CostShare
+	}
+}

@@ -1,0 +1,133 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Comparison sets two traces side by side.
+type Comparison struct {
+	A         Side    `json:"a"`
+	B         Side    `json:"b"`
+	ToolDelta []Delta `json:"toolDelta"`
+	PathDelta []Delta `json:"pathDelta"`
+}
+
+// Side is one of two compared traces.
+type Side struct {
+	Metadata  SideMetadata `json:"metadata"`
+	TurnCount int          `json:"turnCount"`
+	Tools     []ToolCount  `json:"tools"`
+	Paths     []PathCount  `json:"paths"`
+	PathCount int          `json:"pathCount"`
+	Cost      *float64     `json:"cost"`
+	File      string       `json:"file"`
+}
+
+// SideMetadata is what the name of a file tells about a trace.
+type SideMetadata struct {
+	CaseName    string  `json:"caseName"`
+	Participant *string `json:"participant"`
+	Marker      string  `json:"marker,omitempty"`
+}
+
+// Delta is how a count differs. Exactly one of Tool and Path is set.
+type Delta struct {
+	Tool string `json:"tool,omitempty"`
+	Path string `json:"path,omitempty"`
+	A    int    `json:"a"`
+	B    int    `json:"b"`
+	Diff int    `json:"diff"`
+}
+
+// Name is what differs.
+func (d Delta) Name() string { return cmp.Or(d.Tool, d.Path) }
+
+// traceName is the convention for file names: trace--<case>--<participant>.<role>.ndjson.
+var traceName = regexp.MustCompile(`^trace--(.+?)--([^.]+)\.[^.]+\.ndjson$`)
+
+// Compare sets two traces side by side.
+func Compare(ctx context.Context, a, b *Trace) (*Comparison, error) {
+	var c Comparison
+	var err error
+	if c.A, err = a.side(ctx); err != nil {
+		return nil, err
+	}
+	if c.B, err = b.side(ctx); err != nil {
+		return nil, err
+	}
+	c.ToolDelta = deltas(toolMap(c.A.Tools), toolMap(c.B.Tools), func(name string) Delta { return Delta{Tool: name} })
+	c.PathDelta = deltas(pathMap(c.A.Paths), pathMap(c.B.Paths), func(name string) Delta { return Delta{Path: name} })
+	return &c, nil
+}
+
+func (t *Trace) side(ctx context.Context) (Side, error) {
+	s := Side{Metadata: nameMetadata(t.Path), File: t.Path}
+	tools, info, err := t.Tools(ctx)
+	if err != nil {
+		return s, err
+	}
+	stats, _, err := t.Stats(ctx)
+	if err != nil {
+		return s, err
+	}
+	if s.Paths, err = t.Paths(ctx, ""); err != nil {
+		return s, err
+	}
+	s.TurnCount, s.Tools, s.PathCount, s.Cost = info.TurnCount, tools, len(s.Paths), stats.Totals.TotalCostUSD
+	if s.TurnCount == 0 {
+		s.Metadata.Marker = "(empty)"
+	}
+	return s, nil
+}
+
+func nameMetadata(path string) SideMetadata {
+	base := filepath.Base(path)
+	if m := traceName.FindStringSubmatch(base); m != nil {
+		return SideMetadata{CaseName: m[1], Participant: &m[2]}
+	}
+	return SideMetadata{CaseName: strings.TrimSuffix(base, ".ndjson")}
+}
+
+func toolMap(list []ToolCount) map[string]int {
+	m := map[string]int{}
+	for _, tool := range list {
+		m[tool.Tool] = tool.Count
+	}
+	return m
+}
+
+func pathMap(list []PathCount) map[string]int {
+	m := map[string]int{}
+	for _, path := range list {
+		m[path.Path] = path.Count
+	}
+	return m
+}
+
+func deltas(a, b map[string]int, named func(string) Delta) []Delta {
+	all := []Delta{}
+	for name, count := range a {
+		d := named(name)
+		d.A, d.B = count, b[name]
+		all = append(all, d)
+	}
+	for name, count := range b {
+		if _, both := a[name]; !both {
+			d := named(name)
+			d.B = count
+			all = append(all, d)
+		}
+	}
+	for i := range all {
+		all[i].Diff = all[i].B - all[i].A
+	}
+	slices.SortFunc(all, func(x, y Delta) int {
+		return cmp.Or(cmp.Compare(max(y.Diff, -y.Diff), max(x.Diff, -x.Diff)), strings.Compare(x.Name(), y.Name()))
+	})
+	return all
+}

@@ -1,0 +1,191 @@
+package query
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// foreignLane decodes a lane that speaks another dialect than the stream of system, assistant, user and result objects. Its canonical events become turns.
+type foreignLane struct {
+	dialect session.Dialect
+	lane    *laneState
+	decoder session.Decoder
+	fold    *session.Fold
+	// What one native event has produced so far.
+	turns []*Turn
+	costs []session.EnrichedEvent
+}
+
+func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Prices) *foreignLane {
+	f := &foreignLane{dialect: dialect, lane: lane, decoder: dialect.New()}
+	f.fold = session.NewFold(session.Options{Flat: true, OnEvent: f.took, Prices: prices})
+	lane.Dialect = dialect.Name
+	if lane.Agent == "" {
+		lane.Agent = string(dialect.Agent)
+	}
+	return f
+}
+
+// restart begins another process of the same agent: call ids may repeat, the usage goes on.
+func (f *foreignLane) restart() { f.decoder = f.dialect.New() }
+
+// decode returns the turns that one native event makes.
+func (f *foreignLane) decode(event []byte, at session.Stamp) []*Turn {
+	f.turns, f.costs = f.turns[:0], f.costs[:0]
+	f.decoder.Decode(event, at, f.fold)
+	f.attachUsage()
+	return f.turns
+}
+
+func (f *foreignLane) took(e *session.EnrichedEvent) {
+	if e.Kind == session.KindCost {
+		if e.Usage != nil {
+			usage := *e.Usage
+			f.costs = append(f.costs, session.EnrichedEvent{Usage: &usage, MessageID: strings.Clone(e.MessageID)})
+		}
+		return
+	}
+	if t := f.turn(e); t != nil {
+		f.turns = append(f.turns, t)
+	}
+}
+
+func (f *foreignLane) turn(e *session.EnrichedEvent) *Turn {
+	t := &Turn{TimestampMs: e.TimestampMs, Parent: strings.Clone(e.Parent), Line: e.RawLine}
+	if !f.lane.bare {
+		t.Lane = &f.lane.Lane
+	}
+	switch e.Kind {
+	case session.KindMessage:
+		f.message(t, e)
+	case session.KindThinking:
+		t.assistant(e, Block{Type: BlockThinking, Text: strings.Clone(e.Text)})
+	case session.KindToolCall:
+		t.assistant(e, callBlock(e.Tool))
+	case session.KindToolResult:
+		t.Role, t.IsError = RoleToolResult, e.Result.IsError
+		id, content := strings.Clone(e.Result.CallID), strings.Clone(e.Result.Content)
+		t.ToolUseID, t.Result = &id, &content
+	case session.KindSystemPrompt:
+		t.system("system_prompt", map[string]any{"label": e.Label, "content": e.Text})
+	case session.KindError:
+		t.system("error", e.Error)
+	default:
+		return nil
+	}
+	return t
+}
+
+func (f *foreignLane) message(t *Turn, e *session.EnrichedEvent) {
+	text := Block{Type: BlockText, Text: strings.Clone(e.Text)}
+	switch e.Role {
+	case "assistant":
+		t.assistant(e, text)
+	case "system":
+		t.system(e.Label, map[string]any{"text": e.Text})
+	default:
+		t.Role, t.Content = RoleUser, []Block{text}
+	}
+}
+
+func (t *Turn) assistant(e *session.EnrichedEvent, b Block) {
+	t.Role, t.Content = RoleAssistant, []Block{b}
+	if e.MessageID != "" {
+		id := strings.Clone(e.MessageID)
+		t.MessageID = &id
+	}
+}
+
+func (t *Turn) system(subtype string, data any) {
+	t.Role = RoleSystem
+	if subtype != "" {
+		subtype = strings.Clone(subtype)
+		t.Subtype = &subtype
+	}
+	t.Data, _ = json.Marshal(data) // strings and numbers only: it cannot fail
+}
+
+func callBlock(call *session.ToolCall) Block {
+	b := Block{Type: BlockToolUse, Name: strings.Clone(call.NativeName), Input: cloneRaw(call.Args), Canonical: call.Canonical, Command: strings.Clone(call.Command)}
+	if call.CallID != "" {
+		id := strings.Clone(call.CallID)
+		b.ToolUseID = &id
+	}
+	for _, path := range call.Paths {
+		b.Paths = append(b.Paths, strings.Clone(path))
+	}
+	return b
+}
+
+// attachUsage gives the usage that a native event reports to the turns it belongs to: all pieces of the message, or, for a message without an id, the last.
+func (f *foreignLane) attachUsage() {
+	for _, cost := range f.costs {
+		usage := tokensOf(*cost.Usage)
+		for i := len(f.turns) - 1; i >= 0; i-- {
+			t := f.turns[i]
+			if t.Role != RoleAssistant {
+				continue
+			}
+			own := usage
+			t.Usage = &own
+			if t.MessageID == nil {
+				break
+			}
+		}
+	}
+}
+
+func tokensOf(u session.TokenUsage) Tokens {
+	return Tokens{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens}
+}
+
+// finish folds the whole lane into the summary as if it were one result.
+func (f *foreignLane) finish(in *Info) {
+	s := f.fold.Session()
+	if s.Model != "" {
+		f.lane.Model = s.Model
+	}
+	if s.Outcome == "" && s.Usage.TotalTokens == 0 {
+		return
+	}
+	usage := tokensOf(s.Usage)
+	result := resultEvent{subtype: string(s.Outcome), durationMs: s.WallClockMs, turns: int64(s.Turns), usage: &usage,
+		isError: s.Outcome != "" && s.Outcome != session.OutcomeSuccess}
+	if s.Outcome == "" {
+		result.subtype = "unknown"
+	}
+	in.results.fold(result)
+	in.results.models(s)
+	l := in.results.lane(f.lane.Lane)
+	switch {
+	case s.Usage.CostUSD != nil:
+		in.results.book(l, *s.Usage.CostUSD)
+	case s.Usage.TotalTokens > 0:
+		in.results.unknown, l.unpriced = true, true
+	}
+}
+
+// models adds the usage by model of a canonical session.
+func (r *results) models(s *session.EnrichedSession) {
+	if len(s.ModelUsage) == 0 {
+		return
+	}
+	usage := &ModelUsage{}
+	for _, name := range sortedKeys(s.ModelUsage) {
+		u := s.ModelUsage[name]
+		entry := modelEntry{name: name, members: []usageMember{
+			{key: "inputTokens", value: float64(u.InputTokens)}, {key: "outputTokens", value: float64(u.OutputTokens)},
+			{key: "cacheReadInputTokens", value: float64(u.CacheReadTokens)}, {key: "cacheCreationInputTokens", value: float64(u.CacheWriteTokens)},
+		}}
+		if u.CostUSD != nil {
+			entry.members = append(entry.members, usageMember{key: "costUSD", value: *u.CostUSD})
+		}
+		usage.models = append(usage.models, entry)
+	}
+	if r.summary.ModelUsage == nil {
+		r.summary.ModelUsage = &ModelUsage{}
+	}
+	r.summary.ModelUsage.add(usage, nil)
+}

@@ -1,0 +1,228 @@
+package query
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// indexMaker takes notes during a complete pass and leaves an index behind. Whatever goes wrong, it gives up silently: an index is only a convenience.
+type indexMaker struct {
+	trace    *Trace
+	header   []byte
+	info     os.FileInfo
+	tables   tables
+	lanes    map[string]uint16
+	sets     map[string]uint16
+	records  []byte // about nine bytes for every kilobyte of trace
+	count    uint64
+	unusable bool
+}
+
+// newIndexMaker returns nil if the trace is to have no index, or has one.
+func (t *Trace) newIndexMaker(limit int64) *indexMaker {
+	if t.index != nil || t.Path == stdinPath || limit < 0 || !t.opts.indexes(limit) {
+		return nil
+	}
+	info, err := os.Stat(t.Path)
+	if err != nil || info.Size() != limit {
+		return nil
+	}
+	header, err := indexHeader(t.Path, info)
+	if err != nil {
+		return nil
+	}
+	return &indexMaker{trace: t, header: header, info: info, lanes: map[string]uint16{}, sets: map[string]uint16{"": 0},
+		tables: tables{ToolSets: [][]string{{}}}}
+}
+
+// add notes one line.
+func (m *indexMaker) add(ev *event, b *batch, line int64, first, turns int, in *Info) {
+	lane := m.lane(ev)
+	table := &m.tables.Lanes[lane]
+	table.Turns += turns
+	m.tables.Turns = first + turns
+	foreign := ev.kind == kindOther && in.lane(ev.lane, ev.bare).other != nil
+	if ev.kind == kindOther && !foreign {
+		return
+	}
+	r := record{offset: b.offset + int64(ev.start), length: uint32(ev.end - ev.start), first: uint32(first), line: uint32(line),
+		turns: uint16(turns), lane: uint16(lane), kind: ev.kind}
+	if turns > math.MaxUint16 || first > math.MaxUint32/2 || line > math.MaxUint32/2 || len(m.lanes) >= math.MaxUint16 {
+		m.unusable = true
+		return
+	}
+	if foreign {
+		r.flags, m.tables.Foreign = flagForeign, true
+	}
+	m.describe(&r, ev, b.data, table)
+	var raw [recordSize]byte
+	r.encode(raw[:])
+	m.records = append(m.records, raw[:]...)
+	m.count++
+}
+
+func (m *indexMaker) lane(ev *event) int {
+	name := ev.lane
+	if ev.bare {
+		name = bareLane
+	}
+	n, ok := m.lanes[name]
+	if !ok {
+		n = uint16(len(m.tables.Lanes))
+		m.lanes[strings.Clone(name)] = n
+		m.tables.Lanes = append(m.tables.Lanes, laneTable{Name: strings.Clone(name)})
+		if len(m.tables.Lanes) > math.MaxUint16 {
+			m.unusable = true
+			m.tables.Lanes = m.tables.Lanes[:1]
+			return 0
+		}
+	}
+	return int(n)
+}
+
+func (m *indexMaker) describe(r *record, ev *event, data []byte, table *laneTable) {
+	if ev.kind == kindSystem && string(ev.subtype.of(data)) == "init" {
+		r.flags |= flagInit
+	}
+	var tools []string
+	for i := range ev.parts {
+		p := &ev.parts[i]
+		switch p.typ {
+		case blockText:
+			r.flags |= flagText
+			if ev.kind == kindUser {
+				r.flags |= flagUserText
+			}
+		case blockToolUse:
+			name := unescape(p.name.of(data))
+			tools = append(tools, name)
+			table.count(name)
+			r.noteID(p.id.of(data))
+		case blockToolResult:
+			if p.isError {
+				r.flags |= flagError
+			}
+			r.noteID(p.id.of(data))
+		}
+	}
+	if r.flags&flagUserText != 0 && !table.sawUser() {
+		r.flags |= flagFirstUser
+	}
+	r.tools = m.toolSet(tools)
+}
+
+// noteID keeps the hash of a line's only id.
+func (r *record) noteID(id []byte) {
+	if r.id != 0 || r.flags&flagIDs != 0 {
+		r.id = 0
+		r.flags |= flagIDs
+		return
+	}
+	r.id = idHash(id)
+}
+
+// sawUser reports whether the lane had a user's text before, and notes that it has one now. FirstMs is not yet in use while the pass runs.
+func (t *laneTable) sawUser() bool {
+	before := t.FirstMs != 0
+	t.FirstMs = 1
+	return before
+}
+
+func (t *laneTable) count(tool string) {
+	for i := range t.Tools {
+		if t.Tools[i].Tool == tool {
+			t.Tools[i].Count++
+			return
+		}
+	}
+	t.Tools = append(t.Tools, ToolCount{Tool: tool, Count: 1})
+}
+
+// anyTools stands for a set that did not fit into the table: the line must be read.
+const anyTools = math.MaxUint16
+
+func (m *indexMaker) toolSet(tools []string) uint16 {
+	if len(tools) == 0 {
+		return 0
+	}
+	slices.Sort(tools)
+	tools = slices.Compact(tools)
+	key := strings.Join(tools, "\x00")
+	n, ok := m.sets[key]
+	if !ok {
+		if len(m.tables.ToolSets) >= 4096 {
+			return anyTools
+		}
+		n = uint16(len(m.tables.ToolSets))
+		m.sets[key] = n
+		m.tables.ToolSets = append(m.tables.ToolSets, tools)
+	}
+	return n
+}
+
+// uses reports whether a record's line may use a tool.
+func (x *index) uses(r *record, tool string) bool {
+	return int(r.tools) >= len(x.ToolSets) || slices.Contains(x.ToolSets[r.tools], tool)
+}
+
+// write stores the index where it can be stored, unless the trace has changed meanwhile.
+func (m *indexMaker) write(in *Info) {
+	now, err := os.Stat(m.trace.Path)
+	if m.unusable || err != nil || now.Size() != m.info.Size() || !now.ModTime().Equal(m.info.ModTime()) {
+		return
+	}
+	m.tables.Problems = in.Problems
+	for i := range m.tables.Lanes {
+		t := &m.tables.Lanes[i]
+		t.FirstMs = 0
+		if l := in.lanes[t.Name]; l != nil && t.Name != trace.Orchestrator {
+			t.FirstMs, t.LastMs = l.FirstMs, l.LastMs
+		}
+	}
+	tail, err := json.Marshal(m.tables)
+	if err != nil {
+		return
+	}
+	for len(m.header) < headerSize-16 {
+		m.header = append(m.header, 0)
+	}
+	m.header = binary.LittleEndian.AppendUint64(m.header, m.count)
+	m.header = append(m.header, make([]byte, headerSize-len(m.header))...)
+	for _, path := range indexPaths(m.trace.Path, m.trace.opts) {
+		if writeWhole(path, m.header, m.records, tail) == nil {
+			return
+		}
+	}
+}
+
+// writeWhole makes a file appear with all of its content or not at all.
+func writeWhole(path string, parts ...[]byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err == nil {
+			_, err = io.Writer(file).Write(part)
+		}
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package query
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// Options says how traces are read.
+type Options struct {
+	// Dialects decode the lanes of agents that do not speak the stream dialect.
+	Dialects session.Dialects
+	// Prices computes the cost of what an agent does not price itself; nil leaves it unknown.
+	Prices session.Prices
+	// Lanes keeps only these lanes; empty keeps all. Turns keep their numbers.
+	Lanes []string
+	// IndexFrom is the size from which an index is written and used; 0 means DefaultIndexFrom, a negative number never.
+	IndexFrom int64
+	// CacheDir is where the index goes if it cannot be written beside the trace; empty means nowhere.
+	CacheDir string
+	// Stdin is what the path "-" reads.
+	Stdin io.Reader
+}
+
+// DefaultIndexFrom is the size of a file that is worth an index.
+const DefaultIndexFrom = 64 << 20
+
+// Trace is one file that can be asked questions. Every question reads the file anew.
+type Trace struct {
+	// Path is what the trace was opened as, and how it is named in answers.
+	Path string
+	opts Options
+
+	doc   *document
+	index *index
+}
+
+// ErrEmptyPath is returned for a path that is empty.
+var ErrEmptyPath = errors.New("no file was named")
+
+// Open prepares a file for questions.
+func Open(path string, opts Options) (*Trace, error) {
+	if path == "" {
+		return nil, ErrEmptyPath
+	}
+	t := &Trace{Path: path, opts: opts}
+	if path == stdinPath {
+		return t, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory, not a trace", path)
+	}
+	if t.doc, err = openDocument(path); err != nil {
+		return nil, err
+	}
+	if t.doc == nil {
+		t.index = loadIndex(path, info, opts)
+	}
+	return t, nil
+}
+
+const stdinPath = "-"
+
+// wants reports whether a lane is asked for.
+func (o *Options) wants(lane string) bool {
+	return len(o.Lanes) == 0 || slices.Contains(o.Lanes, lane)
+}
+
+// stream opens the bytes of the trace, decompressed. The limit is the number of bytes to read, negative for all.
+func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error) {
+	if t.Path == stdinPath {
+		if t.opts.Stdin == nil {
+			return nil, 0, nil, errors.New("there is no standard input to read")
+		}
+		in, done, err := decompress(bufio.NewReaderSize(t.opts.Stdin, 64<<10))
+		return in, -1, done, err
+	}
+	file, err := os.Open(t.Path)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	var magic [4]byte
+	n, _ := io.ReadFull(file, magic[:])
+	if _, err := file.Seek(0, io.SeekStart); err != nil || compression(magic[:n]) != plain {
+		in, done, err := decompress(bufio.NewReaderSize(file, 256<<10))
+		if err != nil {
+			return nil, 0, nil, errors.Join(fmt.Errorf("%s: %w", t.Path, err), file.Close())
+		}
+		return in, -1, func() { done(); _ = file.Close() }, nil
+	}
+	limit = -1
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		limit = info.Size()
+	}
+	return file, limit, func() { _ = file.Close() }, nil
+}
+
+type format int
+
+const (
+	plain format = iota
+	gzipped
+	zstandard
+)
+
+// compression tells by the first bytes how a file is packed; its name does not matter.
+func compression(magic []byte) format {
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzipped
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return zstandard
+	}
+	return plain
+}
+
+// decompress unpacks a stream if it is packed.
+func decompress(in *bufio.Reader) (io.Reader, func(), error) {
+	magic, _ := in.Peek(4)
+	switch compression(magic) {
+	case gzipped:
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &tolerant{in: unpacked}, func() { _ = unpacked.Close() }, nil
+	case zstandard:
+		unpacked, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(256<<20))
+		if err != nil {
+			return nil, nil, err
+		}
+		return &tolerant{in: unpacked}, unpacked.Close, nil
+	}
+	return in, func() {}, nil
+}
+
+// tolerant ends a packed stream that was cut off as a plain one would end, so that what is there can be read; the torn last line tells.
+type tolerant struct{ in io.Reader }
+
+func (t *tolerant) Read(p []byte) (int, error) {
+	n, err := t.in.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}

@@ -1,0 +1,261 @@
+package query
+
+import (
+	"context"
+	"strings"
+)
+
+// Count is the number of turns.
+func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
+	info, err := t.walk(ctx, plan{want: func(*record) bool { return false }})
+	if err != nil {
+		return 0, nil, err
+	}
+	return info.TurnCount, info, nil
+}
+
+// Overview is a trace at a glance.
+type Overview struct {
+	Metadata         Metadata        `json:"metadata"`
+	Summary          Summary         `json:"summary"`
+	TurnCount        int             `json:"turnCount"`
+	ResultEventTurns *int64          `json:"resultEventTurns"`
+	TurnPopulations  TurnPopulations `json:"turnPopulations"`
+	Tools            []ToolCount     `json:"tools"`
+	TaskPrompt       *string         `json:"taskPrompt"`
+	// What follows is additional.
+	Verdict      string     `json:"verdict,omitempty"`
+	Closing      string     `json:"closing,omitempty"`
+	DiscussionID string     `json:"discussionId,omitempty"`
+	Lanes        []LaneInfo `json:"lanes"`
+	Problems     Problems   `json:"problems"`
+}
+
+// TurnPopulations says what is counted by the two numbers of turns.
+type TurnPopulations struct {
+	TurnCount        string `json:"turnCount"`
+	ResultEventTurns string `json:"resultEventTurns"`
+}
+
+// Overview summarises the trace.
+func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
+	tools := newCounter()
+	info, err := t.countTools(ctx, tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &Overview{
+		Metadata: info.Metadata, Summary: info.Summary, TurnCount: info.TurnCount, Tools: tools.sorted(), TaskPrompt: info.TaskPrompt,
+		TurnPopulations: TurnPopulations{"rendered-trace-turns", "result-event-turns"},
+		Verdict:         info.Verdict, Closing: info.Closing, DiscussionID: info.DiscussionID, Lanes: info.Lanes, Problems: info.Problems,
+	}
+	if o.Lanes == nil {
+		o.Lanes = []LaneInfo{}
+	}
+	turns := info.Summary.NumTurns
+	o.ResultEventTurns = &turns
+	return o, info, nil
+}
+
+// Range shows the turns at the positions [from, to) among the wanted turns. Negative positions count from the end.
+func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error) error {
+	if from < 0 || to < 0 {
+		total, _, err := t.Count(ctx)
+		if err != nil {
+			return err
+		}
+		from, to = fromEnd(from, total), fromEnd(to, total)
+	}
+	position := 0
+	p := plan{visit: func(e *Entry) error {
+		at := position
+		position++
+		if at >= to {
+			return Stop
+		}
+		if at < from {
+			return nil
+		}
+		return visit(e.Turn())
+	}}
+	if len(t.opts.Lanes) == 0 && t.index != nil && !t.index.Foreign { // positions are turn numbers, so that the index can be entered in the middle
+		p.from, p.to, p.want = from, to, func(*record) bool { return true }
+		p.visit = func(e *Entry) error {
+			if e.Index < from || e.Index >= to {
+				return nil
+			}
+			return visit(e.Turn())
+		}
+	}
+	_, err := t.walk(ctx, p)
+	return err
+}
+
+func fromEnd(position, total int) int {
+	if position < 0 {
+		return max(0, total+position)
+	}
+	return position
+}
+
+// Tail shows the last n turns.
+func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error {
+	if t.index != nil {
+		total, _, err := t.Count(ctx)
+		if err != nil {
+			return err
+		}
+		return t.Range(ctx, max(0, total-n), total, visit)
+	}
+	// The last turns are decoded in a ring: a file of any length leaves only n turns in memory.
+	ring := make([]*Turn, 0, min(n, 1024))
+	at := 0
+	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+		if len(ring) < n {
+			ring = append(ring, e.Turn())
+			return nil
+		}
+		if n > 0 {
+			ring[at] = e.Turn()
+			at = (at + 1) % n
+		}
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	for i := range ring {
+		if err := visit(ring[(at+i)%len(ring)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Turn is the turn of an index, nil if there is none.
+func (t *Trace) Turn(ctx context.Context, n int) (*Turn, error) {
+	var found *Turn
+	_, err := t.walk(ctx, plan{
+		from: n, to: n + 1,
+		visit: func(e *Entry) error {
+			if e.Index != n {
+				return nil
+			}
+			found = e.Turn()
+			return Stop
+		},
+		want: func(r *record) bool { return int(r.first) <= n && n < int(r.first)+int(r.turns) },
+	})
+	return found, err
+}
+
+// Criteria select turns; a turn must meet all that are set.
+type Criteria struct {
+	Role  Role
+	Tool  string // an assistant turn that uses it
+	Error bool   // a tool result that failed
+}
+
+func (c Criteria) match(e *Entry) bool {
+	return (c.Role == "" || e.Role == c.Role) && (c.Tool == "" || e.Uses(c.Tool)) && (!c.Error || e.IsError())
+}
+
+// Filter shows the turns that meet the criteria.
+func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Turn) error) (*Info, error) {
+	return t.walk(ctx, plan{
+		visit: func(e *Entry) error {
+			if !c.match(e) {
+				return nil
+			}
+			return visit(e.Turn())
+		},
+		want: func(r *record) bool {
+			switch {
+			case c.Error && r.flags&flagError == 0, c.Tool != "" && (r.kind != kindAssistant || !t.index.uses(r, c.Tool)):
+				return false
+			case c.Role == "":
+				return true
+			}
+			return r.kind == roleKinds[c.Role]
+		},
+	})
+}
+
+var roleKinds = map[Role]kind{RoleSystem: kindSystem, RoleAssistant: kindAssistant, RoleUser: kindUser, RoleToolResult: kindUser}
+
+// Errors shows the tool results that failed.
+func (t *Trace) Errors(ctx context.Context, visit func(*Turn) error) (*Info, error) {
+	return t.Filter(ctx, Criteria{Error: true}, visit)
+}
+
+// Reasoning is what an agent said in one turn.
+type Reasoning struct {
+	Index  int     `json:"index"`
+	Text   string  `json:"text"`
+	Source *string `json:"source"`
+}
+
+// Reasoning shows the text of assistant turns with an index of at least from and, unless to is negative, below to.
+func (t *Trace) Reasoning(ctx context.Context, from, to int, visit func(Reasoning) error) error {
+	_, err := t.walk(ctx, plan{
+		from: from, to: max(0, to),
+		visit: func(e *Entry) error {
+			if e.Role != RoleAssistant || e.Index < from || to >= 0 && e.Index >= to {
+				return nil
+			}
+			turn := e.Turn()
+			if !turn.Has(BlockText) {
+				return nil
+			}
+			return visit(Reasoning{e.Index, turn.Text("\n"), turn.Lane})
+		},
+		want: func(r *record) bool { return r.kind == kindAssistant && r.flags&flagText != 0 },
+	})
+	return err
+}
+
+// Step is one line of a timeline.
+type Step struct {
+	Index       int      `json:"index"`
+	Tools       []string `json:"tools"`
+	InputTokens int64    `json:"inputTokens"` // cache reads included
+	Output      int64    `json:"outputTokens"`
+	Text        string   `json:"text"`
+	Source      *string  `json:"source"`
+	TimestampMs int64    `json:"timestampMs,omitempty"`
+}
+
+// Timeline shows what the agents did, turn by turn; turns that are nothing but thinking are left out.
+func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, error) {
+	return t.walk(ctx, plan{
+		visit: func(e *Entry) error {
+			if e.Role != RoleAssistant {
+				return nil
+			}
+			turn := e.Turn()
+			step := Step{Index: e.Index, Tools: []string{}, Text: turn.Text(" "), Source: turn.Lane, TimestampMs: turn.TimestampMs}
+			e.Tools(func(name string) { step.Tools = append(step.Tools, name) })
+			if turn.Has(BlockThinking) && len(step.Tools) == 0 && !turn.Has(BlockText) {
+				return nil
+			}
+			if turn.Usage != nil {
+				step.InputTokens, step.Output = turn.Usage.Input+turn.Usage.CacheRead, turn.Usage.Output
+			}
+			return visit(step)
+		},
+		want: func(r *record) bool { return r.kind == kindAssistant },
+	})
+}
+
+// Init is the init event without its type, nil if there was none.
+func (t *Trace) Init(ctx context.Context) (*Info, error) {
+	return t.walk(ctx, plan{want: informative})
+}
+
+// oneLine is a text on one line: runs of line breaks and tabs become a space.
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\r\n\t") {
+		return strings.TrimSpace(s)
+	}
+	return strings.TrimSpace(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\r' || r == '\n' || r == '\t' }), " "))
+}

@@ -1,0 +1,239 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+)
+
+// Search is a question for text.
+type Search struct {
+	// Pattern is a regular expression in RE2 syntax. Case does not matter.
+	Pattern string
+	// Limit is the number of turns after which to stop; 0 means no limit.
+	Limit int
+	// Context is the number of turns before and after a hit to show with it.
+	Context int
+	// Full shows whole blocks instead of excerpts.
+	Full bool
+}
+
+// Hit is one turn in which something was found.
+type Hit struct {
+	Turn    *Turn    `json:"turn"`
+	Matches []string `json:"matches"`
+	Context []*Turn  `json:"context,omitempty"`
+	// withContext keeps an empty context in the output when one was asked for.
+	withContext bool
+}
+
+// MarshalJSON writes the context whenever one was asked for.
+func (h *Hit) MarshalJSON() ([]byte, error) {
+	type plainHit Hit
+	if !h.withContext || len(h.Context) > 0 {
+		return json.Marshal((*plainHit)(h))
+	}
+	return json.Marshal(struct {
+		*plainHit
+		Context []*Turn `json:"context"`
+	}{(*plainHit)(h), []*Turn{}})
+}
+
+// excerptMargin is how many characters are shown on both sides of a match.
+const excerptMargin = 40
+
+// Search shows the turns that contain a match in what was said, thought, called, returned, or noted by the system.
+func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) error {
+	expr, err := regexp.Compile("(?i)" + q.Pattern)
+	if err != nil {
+		return fmt.Errorf("pattern %q: %w", q.Pattern, err)
+	}
+	s := &searcher{query: q, expr: expr, visit: visit}
+	p := plan{visit: s.look}
+	if q.Context == 0 { // the neighbours of a hit must be seen too
+		if p.keep = newLiteralFilter(q.Pattern); p.keep == nil {
+			p.keep = s.matchesEvent
+		}
+	}
+	if _, err := t.walk(ctx, p); err != nil {
+		return err
+	}
+	return s.flush(len(s.waiting))
+}
+
+// searcher holds back hits until the turns after them are known.
+type searcher struct {
+	query   Search
+	expr    *regexp.Regexp
+	visit   func(*Hit) error
+	found   int
+	before  []*Turn
+	waiting []*Hit
+}
+
+// matchesEvent decodes an event on whichever core scans it, so that a pattern without a literal is looked for by all of them.
+func (s *searcher) matchesEvent(ev *event, data []byte) bool {
+	found := false
+	eachTurn(ev, data, func(e *Entry) { found = found || len(s.matches(e.decode())) > 0 })
+	return found
+}
+
+// eachTurn calls visit with the turns of an event, not numbered.
+func eachTurn(ev *event, data []byte, visit func(*Entry)) {
+	e := Entry{ev: ev, data: data}
+	switch ev.kind {
+	case kindSystem:
+		e.Role = RoleSystem
+		visit(&e)
+	case kindAssistant:
+		e.Role = RoleAssistant
+		visit(&e)
+	case kindUser:
+		if ev.hasUserText() {
+			e.Role = RoleUser
+			visit(&e)
+		}
+		e.Role = RoleToolResult
+		for i := range ev.parts {
+			if e.part = i; ev.parts[i].typ == blockToolResult {
+				visit(&e)
+			}
+		}
+	}
+}
+
+func (s *searcher) look(e *Entry) error {
+	if s.query.Limit > 0 && s.found >= s.query.Limit && len(s.waiting) == 0 {
+		return Stop
+	}
+	turn := e.Turn()
+	n := s.query.Context
+	ready := 0
+	for _, hit := range s.waiting {
+		if turn.Index > hit.Turn.Index+n {
+			ready++
+			continue
+		}
+		hit.Context = append(hit.Context, turn)
+	}
+	if err := s.flush(ready); err != nil {
+		return err
+	}
+	if s.query.Limit == 0 || s.found < s.query.Limit {
+		if err := s.match(turn); err != nil {
+			return err
+		}
+	}
+	s.remember(turn)
+	return nil
+}
+
+func (s *searcher) match(turn *Turn) error {
+	matches := s.matches(turn)
+	if len(matches) == 0 {
+		return nil
+	}
+	s.found++
+	hit := &Hit{Turn: turn, Matches: matches, withContext: s.query.Context > 0}
+	if s.query.Context == 0 {
+		return s.visit(hit)
+	}
+	for _, earlier := range s.before {
+		if earlier.Index >= turn.Index-s.query.Context {
+			hit.Context = append(hit.Context, earlier)
+		}
+	}
+	s.waiting = append(s.waiting, hit)
+	return nil
+}
+
+func (s *searcher) remember(turn *Turn) {
+	if s.query.Context == 0 {
+		return
+	}
+	s.before = append(s.before, turn)
+	if len(s.before) > s.query.Context {
+		s.before = s.before[1:]
+	}
+}
+
+func (s *searcher) flush(n int) error {
+	for _, hit := range s.waiting[:n] {
+		if err := s.visit(hit); err != nil {
+			return err
+		}
+	}
+	s.waiting = s.waiting[n:]
+	return nil
+}
+
+// matches is one line for every block of the turn that contains a match.
+func (s *searcher) matches(turn *Turn) []string {
+	var matches []string
+	try := func(label, text string) {
+		if excerpt, ok := s.excerpt(text); ok {
+			matches = append(matches, label+": "+excerpt)
+		}
+	}
+	switch turn.Role {
+	case RoleAssistant:
+		for i := range turn.Content {
+			searchBlock(&turn.Content[i], try)
+		}
+	case RoleUser:
+		for _, b := range turn.Content {
+			try("user_text", b.Text)
+		}
+	case RoleToolResult:
+		if turn.Result != nil {
+			try("result", *turn.Result)
+		}
+	case RoleSystem:
+		try("system", string(compact(turn.Data)))
+	}
+	return matches
+}
+
+func searchBlock(b *Block, try func(label, text string)) {
+	switch b.Type {
+	case BlockText:
+		try("text", b.Text)
+	case BlockThinking:
+		try("thinking", b.Text)
+	case BlockToolUse:
+		try("tool_name", b.Name)
+		if b.Input != nil {
+			try("tool_input("+b.Name+")", string(compact(b.Input)))
+		}
+	}
+}
+
+// excerpt is the first match with its surroundings, or the whole text.
+func (s *searcher) excerpt(text string) (string, bool) {
+	at := s.expr.FindStringIndex(text)
+	if at == nil {
+		return "", false
+	}
+	if s.query.Full {
+		return text, true
+	}
+	start, end := at[0], at[1]
+	for n := 0; n < excerptMargin && start > 0; n++ {
+		_, size := utf8.DecodeLastRuneInString(text[:start])
+		start -= size
+	}
+	for n := 0; n < excerptMargin && end < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	excerpt := text[start:end]
+	if start > 0 {
+		excerpt = "..." + excerpt
+	}
+	if end < len(text) {
+		excerpt += "..."
+	}
+	return excerpt, true
+}

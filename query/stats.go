@@ -1,0 +1,203 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Stats is the token accounting of a trace.
+type Stats struct {
+	Totals     Totals      `json:"totals"`
+	PerTurn    []UsageRow  `json:"perTurn"`
+	ModelUsage *ModelUsage `json:"modelUsage"`
+	Divergence *Divergence `json:"divergence"`
+}
+
+// Where the figures of a Stats come from.
+const (
+	FromResults         = "result-event-sum"
+	FromMessages        = "per-message-fallback"
+	FromDocument        = "carried-document-summary"
+	PopulationMessage   = "api-message"
+	PopulationTurn      = "carried-document-per-turn"
+	durationIsCumulated = "cumulative invocation time"
+)
+
+// Totals are the tokens, the cost and the time of all agents. Which fields there are depends on where the figures come from.
+type Totals struct {
+	Tokens
+	// TotalCostUSD is nil if it is unknown, which is not the same as free.
+	TotalCostUSD     *float64
+	DurationMs       *int64
+	ResultEventTurns *int64
+	Population       string
+}
+
+// MarshalJSON writes the fields that belong to the population.
+func (t Totals) MarshalJSON() ([]byte, error) {
+	switch t.Population {
+	case FromDocument:
+		return json.Marshal(struct {
+			Tokens
+			Cost       *float64 `json:"totalCostUsd"`
+			DurationMs *int64   `json:"durationMs"`
+			Population string   `json:"population"`
+		}{t.Tokens, t.TotalCostUSD, t.DurationMs, t.Population})
+	case FromResults:
+		return json.Marshal(struct {
+			Tokens
+			Cost          *float64 `json:"totalCostUsd"`
+			DurationMs    *int64   `json:"durationMs"`
+			DurationLabel string   `json:"durationLabel"`
+			Turns         *int64   `json:"resultEventTurns"`
+			Population    string   `json:"population"`
+			Present       bool     `json:"resultEventsPresent"`
+		}{t.Tokens, t.TotalCostUSD, t.DurationMs, durationIsCumulated, t.ResultEventTurns, t.Population, true})
+	default:
+		return json.Marshal(struct {
+			Tokens
+			Snapshot   bool     `json:"outputIsStreamingSnapshot"`
+			Cost       *float64 `json:"totalCostUsd"`
+			DurationMs *int64   `json:"durationMs"`
+			Turns      *int64   `json:"resultEventTurns"`
+			Population string   `json:"population"`
+			Present    bool     `json:"resultEventsPresent"`
+		}{t.Tokens, true, t.TotalCostUSD, t.DurationMs, t.ResultEventTurns, t.Population, t.ResultEventTurns != nil})
+	}
+}
+
+// UsageRow is the usage of one message of the model, or of one turn of an old document.
+type UsageRow struct {
+	MessageID *string
+	Index     int
+	Tokens
+	Population string
+	Source     *string
+}
+
+// MarshalJSON writes the row in the shape of its population.
+func (r UsageRow) MarshalJSON() ([]byte, error) {
+	if r.Population == PopulationTurn {
+		return json.Marshal(struct {
+			Index int `json:"index"`
+			Tokens
+			Population string `json:"population"`
+		}{r.Index, r.Tokens, r.Population})
+	}
+	return json.Marshal(struct {
+		MessageID *string `json:"messageId"`
+		Tokens
+		Snapshot   bool    `json:"outputIsStreamingSnapshot"`
+		Population string  `json:"population"`
+		Source     *string `json:"source"`
+	}{r.MessageID, r.Tokens, true, r.Population, r.Source})
+}
+
+// Divergence tells that messages and results disagree. Output is never compared: what a stream says about it is a snapshot.
+type Divergence struct {
+	Field          string `json:"field"`
+	PerMessageSum  int64  `json:"perMessageSum"`
+	ResultEventSum int64  `json:"resultEventSum"`
+}
+
+// usageBook groups the usage of assistant turns by message.
+type usageBook struct {
+	places map[string]int
+	rows   []UsageRow
+	turns  []UsageRow // by turn, for old documents
+}
+
+func (b *usageBook) add(e *Entry, old bool) {
+	id, usage, ok := e.Usage()
+	if !ok {
+		return
+	}
+	if old {
+		b.turns = append(b.turns, UsageRow{Index: e.Index, Tokens: usage, Population: PopulationTurn})
+		return
+	}
+	if id != nil {
+		if place, again := b.places[*id]; again {
+			b.rows[place].Tokens = b.rows[place].Max(usage)
+			return
+		}
+		b.places[*id] = len(b.rows)
+	}
+	row := UsageRow{MessageID: id, Tokens: usage, Population: PopulationMessage}
+	if lane := e.Lane(); lane != nil {
+		row.Source = lane
+	}
+	b.rows = append(b.rows, row)
+}
+
+func (b *usageBook) sum() Tokens {
+	var sum Tokens
+	for i := range b.rows {
+		sum = sum.Plus(b.rows[i].Tokens)
+	}
+	return sum
+}
+
+// Stats adds up tokens, cost and time.
+func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
+	book := &usageBook{places: map[string]int{}, rows: []UsageRow{}}
+	old := t.doc != nil && preChange(t.doc.version)
+	info, err := t.walk(ctx, plan{
+		visit: func(e *Entry) error { book.add(e, old); return nil },
+		want:  func(r *record) bool { return r.kind == kindAssistant || informative(r) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return newStats(info, book, old), info, nil
+}
+
+func newStats(info *Info, book *usageBook, old bool) *Stats {
+	sum := info.Summary
+	s := &Stats{PerTurn: book.rows, ModelUsage: sum.ModelUsage}
+	switch {
+	case old:
+		s.PerTurn = book.turns
+		if s.PerTurn == nil {
+			s.PerTurn = []UsageRow{}
+		}
+		s.Totals = Totals{TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs, Population: FromDocument}
+		if sum.TokenUsage != nil {
+			s.Totals.Tokens = *sum.TokenUsage
+		}
+	case sum.TokenUsage != nil:
+		s.Totals = Totals{Tokens: *sum.TokenUsage, TotalCostUSD: sum.TotalCostUSD, DurationMs: &sum.DurationMs, ResultEventTurns: &sum.NumTurns, Population: FromResults}
+		s.Divergence = divergence(book.sum(), *sum.TokenUsage)
+	case info.Results: // results without usage still know the cost, the time and the turns
+		s.Totals = Totals{Tokens: book.sum(), TotalCostUSD: sum.TotalCostUSD, DurationMs: &sum.DurationMs, ResultEventTurns: &sum.NumTurns, Population: FromMessages}
+	default:
+		s.Totals = Totals{Tokens: book.sum(), Population: FromMessages}
+	}
+	return s
+}
+
+func zeroIfNil(f *float64) *float64 {
+	if f == nil {
+		return new(float64)
+	}
+	return f
+}
+
+func divergence(messages, results Tokens) *Divergence {
+	if messages == (Tokens{}) {
+		return nil // no message said anything
+	}
+	for _, field := range []struct {
+		name string
+		m, r int64
+	}{
+		{"inputTokens", messages.Input, results.Input},
+		{"cacheReadInputTokens", messages.CacheRead, results.CacheRead},
+		{"cacheCreationInputTokens", messages.CacheCreation, results.CacheCreation},
+	} {
+		if field.m != field.r {
+			return &Divergence{field.name, field.m, field.r}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ToolCount is how often a tool was used.
+type ToolCount struct {
+	Tool  string `json:"tool"`
+	Count int    `json:"count"`
+}
+
+// counter counts names in the order of their first appearance.
+type counter struct {
+	places map[string]int
+	counts []ToolCount
+}
+
+func newCounter() *counter { return &counter{places: map[string]int{}} }
+
+func (c *counter) add(name string, n int) {
+	place, ok := c.places[name]
+	if !ok {
+		place = len(c.counts)
+		c.places[name] = place
+		c.counts = append(c.counts, ToolCount{Tool: name})
+	}
+	c.counts[place].Count += n
+}
+
+// sorted is by count, most first; equal counts stay in the order of first appearance.
+func (c *counter) sorted() []ToolCount {
+	sorted := slices.Clone(c.counts)
+	slices.SortStableFunc(sorted, func(a, b ToolCount) int { return cmp.Compare(b.Count, a.Count) })
+	if sorted == nil {
+		return []ToolCount{}
+	}
+	return sorted
+}
+
+// Tools counts the uses of every tool.
+func (t *Trace) Tools(ctx context.Context) ([]ToolCount, *Info, error) {
+	tools := newCounter()
+	info, err := t.countTools(ctx, tools)
+	return tools.sorted(), info, err
+}
+
+// countTools makes one pass for the tools and the Info; with an index only the few lines are read that the Info needs.
+func (t *Trace) countTools(ctx context.Context, tools *counter) (*Info, error) {
+	if t.index != nil && !t.index.Foreign {
+		for _, lane := range t.index.Lanes {
+			if t.opts.wants(lane.Name) {
+				for _, tool := range lane.Tools {
+					tools.add(tool.Tool, tool.Count)
+				}
+			}
+		}
+		return t.walk(ctx, plan{want: informative})
+	}
+	return t.walk(ctx, plan{visit: func(e *Entry) error {
+		e.Tools(func(name string) { tools.add(name, 1) })
+		return nil
+	}})
+}
+
+// informative selects the lines that make up the Info.
+func informative(r *record) bool {
+	return r.kind == kindResult || r.kind == kindLifecycle || r.flags&(flagInit|flagFirstUser) != 0
+}
+
+// MergeTools adds up the counts of several files.
+func MergeTools(lists ...[]ToolCount) []ToolCount {
+	sum := newCounter()
+	for _, list := range lists {
+		for _, tool := range list {
+			sum.add(tool.Tool, tool.Count)
+		}
+	}
+	return sum.sorted()
+}
+
+// Tool shows the turns that use a tool, and the results that came back, in order.
+func (t *Trace) Tool(ctx context.Context, name string, visit func(*Turn) error) error {
+	ids, hashes := map[string]bool{}, map[uint32]bool{}
+	_, err := t.walk(ctx, plan{
+		visit: func(e *Entry) error {
+			switch e.Role {
+			case RoleAssistant:
+				if !e.Uses(name) {
+					return nil
+				}
+				turn := e.Turn()
+				for _, b := range turn.Content {
+					if b.Type == BlockToolUse && b.Name == name && b.ToolUseID != nil {
+						ids[*b.ToolUseID] = true
+						hashes[idHash([]byte(*b.ToolUseID))] = true
+					}
+				}
+				return visit(turn)
+			case RoleToolResult:
+				if id := e.resultID(); id == "" || !ids[id] {
+					return nil
+				}
+				return visit(e.Turn())
+			}
+			return nil
+		},
+		want: func(r *record) bool {
+			switch r.kind {
+			case kindAssistant:
+				return t.index.uses(r, name)
+			case kindUser:
+				return r.flags&flagIDs != 0 || hashes[r.id]
+			}
+			return false
+		},
+	})
+	return err
+}
+
+// resultID is the id of the call that a tool result belongs to.
+func (e *Entry) resultID() string {
+	if e.turn != nil {
+		return textOf(e.turn.ToolUseID)
+	}
+	return unescape(e.ev.parts[e.part].id.of(e.data))
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Call is one use of a tool and what came back.
+type Call struct {
+	TurnIndex int             `json:"turnIndex"`
+	Name      string          `json:"name"`
+	ToolUseID string          `json:"toolUseId"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Result    *CallResult     `json:"result"`
+	Source    *string         `json:"source"`
+	// The rest is additional: when it was asked and answered, and what the call is in any dialect.
+	TimestampMs int64  `json:"timestampMs,omitempty"`
+	DurationMs  *int64 `json:"durationMs,omitempty"`
+	Parent      string `json:"parentToolUseId,omitempty"`
+	block       Block
+}
+
+// CallResult is what came back from a tool.
+type CallResult struct {
+	Content *string `json:"content,omitempty"`
+	IsError bool    `json:"isError"`
+}
+
+// Calls pairs every tool call that has an id with its result. A repeated id keeps its first place and its last value.
+func (t *Trace) Calls(ctx context.Context) ([]Call, error) {
+	var calls []Call
+	places := map[string]int{}
+	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+		switch e.Role {
+		case RoleAssistant:
+			if e.usesAny() {
+				calls = addCalls(calls, places, e.Turn())
+			}
+		case RoleToolResult:
+			turn := e.Turn()
+			place, ok := places[textOf(turn.ToolUseID)]
+			if !ok || turn.ToolUseID == nil {
+				return nil
+			}
+			calls[place].answer(turn)
+		}
+		return nil
+	}})
+	return calls, err
+}
+
+func (e *Entry) usesAny() bool {
+	found := false
+	e.Tools(func(string) { found = true })
+	return found
+}
+
+func addCalls(calls []Call, places map[string]int, turn *Turn) []Call {
+	for _, b := range turn.Content {
+		if b.Type != BlockToolUse || textOf(b.ToolUseID) == "" {
+			continue
+		}
+		call := Call{TurnIndex: turn.Index, Name: b.Name, ToolUseID: *b.ToolUseID, Input: b.Input, Source: turn.Lane,
+			TimestampMs: turn.TimestampMs, Parent: turn.Parent, block: b}
+		if place, again := places[call.ToolUseID]; again {
+			call.Result = calls[place].Result
+			calls[place] = call
+			continue
+		}
+		places[call.ToolUseID] = len(calls)
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+func (c *Call) answer(turn *Turn) {
+	c.Result = &CallResult{Content: turn.Result, IsError: turn.IsError}
+	if c.TimestampMs != 0 && turn.TimestampMs >= c.TimestampMs {
+		took := turn.TimestampMs - c.TimestampMs
+		c.DurationMs = &took
+	}
+}
+
+// Command is one shell command.
+type Command struct {
+	TurnIndex int     `json:"turnIndex"`
+	ToolUseID string  `json:"toolUseId"`
+	Command   string  `json:"command"`
+	Source    *string `json:"source"`
+	IsError   *bool   `json:"isError,omitempty"`
+}
+
+// Commands lists the shell commands; match, if not nil, must find something in them.
+func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp) ([]Command, error) {
+	calls, err := t.Calls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var commands []Command
+	for i := range calls {
+		text, ok := calls[i].block.command()
+		if !ok || match != nil && !match.MatchString(text) {
+			continue
+		}
+		command := Command{TurnIndex: calls[i].TurnIndex, ToolUseID: calls[i].ToolUseID, Command: text, Source: calls[i].Source}
+		if calls[i].Result != nil {
+			command.IsError = &calls[i].Result.IsError
+		}
+		commands = append(commands, command)
+	}
+	return commands, nil
+}
+
+// command is the shell command of a call.
+func (b *Block) command() (string, bool) {
+	if b.Canonical != "" {
+		return b.Command, b.Canonical == "bash"
+	}
+	return memberText(b.Input, "command"), b.Name == "Bash"
+}
+
+// PathCount is how often a file was read, edited or written.
+type PathCount struct {
+	Path  string `json:"path"`
+	Count int    `json:"count"`
+}
+
+// Paths counts the files that were read, edited and written, with the given prefix.
+func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
+	paths := newCounter()
+	_, err := t.walk(ctx, plan{
+		visit: func(e *Entry) error {
+			if !e.usesAny() {
+				return nil
+			}
+			for _, b := range e.Turn().Content {
+				for _, path := range b.paths() {
+					if strings.HasPrefix(path, prefix) {
+						paths.add(path, 1)
+					}
+				}
+			}
+			return nil
+		},
+		want: func(r *record) bool { return r.kind == kindAssistant && r.tools != 0 },
+	})
+	return sortedPaths(paths), err
+}
+
+func (b *Block) paths() []string {
+	if b.Type != BlockToolUse {
+		return nil
+	}
+	if b.Canonical != "" {
+		switch b.Canonical {
+		case "read", "edit", "write":
+			return b.Paths
+		}
+		return nil
+	}
+	switch b.Name {
+	case "Read", "Edit", "Write":
+		if path := memberOptional(b.Input, "file_path"); path != nil {
+			return []string{*path}
+		}
+	}
+	return nil
+}
+
+func sortedPaths(c *counter) []PathCount {
+	paths := make([]PathCount, 0, len(c.counts))
+	for _, path := range c.counts {
+		paths = append(paths, PathCount{path.Tool, path.Count})
+	}
+	slices.SortStableFunc(paths, func(a, b PathCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Path, b.Path))
+	})
+	return paths
+}

@@ -1,0 +1,245 @@
+package query
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Role is who a turn belongs to.
+type Role string
+
+// The roles of turns.
+const (
+	RoleSystem     Role = "system"
+	RoleAssistant  Role = "assistant"
+	RoleUser       Role = "user"
+	RoleToolResult Role = "tool_result"
+)
+
+// Turn is one rendered record of a trace. Which fields are set depends on its role.
+type Turn struct {
+	Index int
+	Role  Role
+	// Lane is the source of the envelope; nil for bare events.
+	Lane *string
+	// TimestampMs is when it happened in epoch milliseconds: by the agent's clock, else when the line arrived; 0 if neither is known.
+	TimestampMs int64
+	// Parent is the id of the tool call that started the sub-agent this turn belongs to.
+	Parent string
+	Line   int64 // of the file, counted from 1
+
+	// Of system turns.
+	Subtype *string
+	Data    json.RawMessage // the event without its type
+
+	// Of assistant turns; user turns have the content only.
+	MessageID *string
+	Content   []Block
+	Usage     *Tokens
+
+	// Of tool results.
+	ToolUseID *string
+	// Result is the content: a string as it is, anything else as compact JSON; nil if there was none.
+	Result  *string
+	IsError bool
+
+	// verbatim is the turn as a structured document has it; it is printed unchanged.
+	verbatim json.RawMessage
+}
+
+// Block is one content block of a message.
+type Block struct {
+	Type string
+	// Text is what was said in text blocks and thought in thinking blocks.
+	Text string
+	// The rest belongs to tool_use blocks.
+	ToolUseID *string
+	Name      string
+	Input     json.RawMessage // nil if there is none
+	// Canonical, Command and Paths are what the dialect of a lane says about a call; they are empty for the stream dialect, whose tools have known names.
+	Canonical string
+	Command   string
+	Paths     []string
+	// Raw is the whole block, for the types that are kept as they are.
+	Raw json.RawMessage
+}
+
+// The types of blocks that are taken apart.
+const (
+	BlockText     = "text"
+	BlockThinking = "thinking"
+	BlockToolUse  = "tool_use"
+)
+
+// Text joins the text blocks of a turn.
+func (t *Turn) Text(separator string) string {
+	text, first := "", true
+	for _, b := range t.Content {
+		if b.Type != BlockText {
+			continue
+		}
+		if !first {
+			text += separator
+		}
+		text, first = text+b.Text, false
+	}
+	return text
+}
+
+// Has reports whether a turn has a block of a type.
+func (t *Turn) Has(blockType string) bool {
+	for _, b := range t.Content {
+		if b.Type == blockType {
+			return true
+		}
+	}
+	return false
+}
+
+// LaneName is the lane, "agent" for bare events.
+func (t *Turn) LaneName() string { return laneName(t.Lane) }
+
+func laneName(lane *string) string {
+	if lane == nil {
+		return bareLane
+	}
+	return *lane
+}
+
+// bareLane is what events without an envelope are counted under.
+const bareLane = "agent"
+
+// MarshalJSON writes the turn in the shape of a structured document. What this tool adds to that shape comes last and only when it is known.
+func (t *Turn) MarshalJSON() ([]byte, error) { return t.appendJSON(nil), nil }
+
+func (t *Turn) appendJSON(dst []byte) []byte {
+	if t.verbatim != nil {
+		return append(dst, t.verbatim...)
+	}
+	dst = append(dst, `{"index":`...)
+	dst = strconv.AppendInt(dst, int64(t.Index), 10)
+	dst = appendField(dst, "role", string(t.Role))
+	dst = appendOptional(dst, "source", t.Lane)
+	switch t.Role {
+	case RoleSystem:
+		dst = appendOptional(dst, "subtype", t.Subtype)
+		dst = appendRaw(dst, "data", t.Data)
+	case RoleAssistant:
+		dst = appendOptional(dst, "messageId", t.MessageID)
+		dst = appendBlocks(dst, t.Content)
+		dst = appendUsage(dst, t.Usage)
+	case RoleUser:
+		dst = appendBlocks(dst, t.Content)
+	case RoleToolResult:
+		dst = appendOptional(dst, "toolUseId", t.ToolUseID)
+		if t.Result != nil {
+			dst = appendField(dst, "content", *t.Result)
+		}
+		dst = append(dst, `,"isError":`...)
+		dst = strconv.AppendBool(dst, t.IsError)
+	}
+	return append(t.appendAdditions(dst), '}')
+}
+
+func (t *Turn) appendAdditions(dst []byte) []byte {
+	if t.TimestampMs != 0 {
+		dst = append(dst, `,"timestampMs":`...)
+		dst = strconv.AppendInt(dst, t.TimestampMs, 10)
+	}
+	if t.Parent != "" {
+		dst = appendField(dst, "parentToolUseId", t.Parent)
+	}
+	return dst
+}
+
+func appendKey(dst []byte, key string) []byte {
+	dst = append(dst, ',')
+	dst = appendString(dst, key)
+	return append(dst, ':')
+}
+
+func appendField(dst []byte, key, value string) []byte {
+	return appendString(appendKey(dst, key), value)
+}
+
+func appendOptional(dst []byte, key string, value *string) []byte {
+	if value == nil {
+		return append(appendKey(dst, key), "null"...)
+	}
+	return appendField(dst, key, *value)
+}
+
+func appendRaw(dst []byte, key string, raw json.RawMessage) []byte {
+	dst = appendKey(dst, key)
+	if len(raw) == 0 {
+		return append(dst, "null"...)
+	}
+	return append(dst, raw...)
+}
+
+func appendUsage(dst []byte, usage *Tokens) []byte {
+	dst = appendKey(dst, "usage")
+	if usage == nil {
+		return append(dst, "null"...)
+	}
+	for i, counter := range []struct {
+		key   string
+		value int64
+	}{
+		{"inputTokens", usage.Input},
+		{"outputTokens", usage.Output},
+		{"cacheReadInputTokens", usage.CacheRead},
+		{"cacheCreationInputTokens", usage.CacheCreation},
+	} {
+		dst = append(dst, "{,,,"[i], '"')
+		dst = append(dst, counter.key...)
+		dst = append(dst, '"', ':')
+		dst = strconv.AppendInt(dst, counter.value, 10)
+	}
+	return append(dst, '}')
+}
+
+func appendBlocks(dst []byte, blocks []Block) []byte {
+	dst = append(appendKey(dst, "content"), '[')
+	for i := range blocks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = blocks[i].appendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+func (b *Block) appendJSON(dst []byte) []byte {
+	if b.Raw != nil {
+		return append(dst, b.Raw...)
+	}
+	dst = append(dst, `{"type":`...)
+	dst = appendString(dst, b.Type)
+	switch b.Type {
+	case BlockText:
+		dst = appendField(dst, "text", b.Text)
+	case BlockThinking:
+		dst = appendField(dst, "thinking", b.Text)
+	case BlockToolUse:
+		dst = appendOptional(dst, "toolUseId", b.ToolUseID)
+		dst = appendField(dst, "name", b.Name)
+		if b.Input != nil {
+			dst = appendRaw(dst, "input", b.Input)
+		}
+	}
+	return append(dst, '}')
+}
+
+// parseStamp reads the time that an event carries, in epoch milliseconds; 0 if it is none.
+func parseStamp(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return 0
+	}
+	return at.UnixMilli()
+}
