@@ -222,10 +222,16 @@ func parseCallID(id string) (index, visit int, ok bool) {
 	return index, visit, errIndex == nil && errVisit == nil
 }
 
+// preamble is what Codex puts before the output of a tool.
+var preamble = regexp.MustCompile(`(?s)\A(?:Chunk ID: |Wall time|Script completed|Exit code: ).*?\nOutput:\n+`)
+
+// withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see all there is.
+func withoutPreamble(result string) string { return preamble.ReplaceAllString(result, "") }
+
 // expand returns the turn with ${name} replaced in its texts and inputs.
 func (s *Script) expand(t Turn, c conversation, at cell) Turn {
 	vars := map[string]string{
-		"prompt": c.lastPrompt(), "last_result": c.lastResult(), "cwd": c.cwd(), "model": c.model, "key": at.key, "seed": at.seed,
+		"prompt": c.lastPrompt(), "last_result": withoutPreamble(c.lastResult()), "cwd": c.cwd(), "model": c.model, "key": at.key, "seed": at.seed,
 	}
 	for name, value := range s.Vars {
 		vars[name] = value

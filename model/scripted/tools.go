@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"bytes"
 	"encoding/json"
 	"path"
 	"strings"
@@ -57,12 +58,15 @@ func (t offeredTool) use(arguments args) toolCall {
 	return toolCall{name: t.name, namespace: t.namespace, arguments: string(marshal(kept))}
 }
 
+// marshal encodes maps of strings and numbers, which always works. It leaves <, > and & as they are: a model writes commands the way people do.
 func marshal(value any) []byte {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return []byte("{}") // maps of strings and numbers always marshal
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return []byte("{}")
 	}
-	return data
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // absolute is the path for tools that want absolute ones.

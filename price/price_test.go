@@ -1,0 +1,147 @@
+package price_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/price"
+)
+
+func day(t *testing.T, date string) int64 {
+	t.Helper()
+	at, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.UnixMilli()
+}
+
+func load(t *testing.T, text string) price.Table {
+	t.Helper()
+	table, err := price.Load(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func wantCost(t *testing.T, got *float64, want float64) {
+	t.Helper()
+	if got == nil {
+		t.Fatalf("cost is unknown, want %v", want)
+	}
+	if math.Abs(*got-want) > 1e-12 {
+		t.Errorf("cost is %v, want %v", *got, want)
+	}
+}
+
+func TestCostAddsUpEverySortOfToken(t *testing.T) {
+	at := day(t, "2026-02-01")
+	tokens := price.Tokens{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 300_000, CacheWriteLong: 100_000}
+	// 3.00 + 1.50 + 0.60 + 200k × 3.75/M + 100k × 6/M
+	wantCost(t, price.Default().Cost("claude-sonnet-4-5-20250929", at, tokens), 3+1.5+0.6+0.75+0.6)
+}
+
+func TestADocumentedAliasIsPricedLikeItsModel(t *testing.T) {
+	at := day(t, "2026-02-01")
+	tokens := price.Tokens{Input: 1000, Output: 1000}
+	wantCost(t, price.Default().Cost("claude-sonnet-4-5", at, tokens), 0.018)
+}
+
+func TestWhatIsNotInTheTableIsUnknownAndNotFree(t *testing.T) {
+	table := price.Default()
+	at := day(t, "2026-02-01")
+	for name, cost := range map[string]*float64{
+		"unknown model":                  table.Cost("no-such-model", at, price.Tokens{Input: 1}),
+		"unknown model, nothing used":    table.Cost("no-such-model", at, price.Tokens{}),
+		"a suffix that is not an alias":  table.Cost("claude-sonnet-4-5-20250929[1m]", at, price.Tokens{Input: 1}),
+		"a prefix that is not an alias":  table.Cost("anthropic/claude-sonnet-4-5-20250929", at, price.Tokens{Input: 1}),
+		"before the model existed":       table.Cost("claude-sonnet-4-5", day(t, "2024-01-01"), price.Tokens{Input: 1}),
+		"a sort of token with no price":  table.Cost("gpt-5", at, price.Tokens{Input: 1, CacheWrite: 1}),
+		"more long writes than writes":   table.Cost("claude-sonnet-4-5", at, price.Tokens{CacheWrite: 1, CacheWriteLong: 2}),
+		"the zero table":                 price.Table{}.Cost("gpt-5", at, price.Tokens{Input: 1}),
+		"a negative figure":              table.Cost("gpt-5", at, price.Tokens{Input: -1}),
+		"an alias of nothing in a table": load(t, `{"aliases":{"a":"b"}}`).Cost("a", at, price.Tokens{}),
+	} {
+		if cost != nil {
+			t.Errorf("%s: cost is %v, want unknown", name, *cost)
+		}
+	}
+}
+
+func TestAPriceHoldsFromItsDayOn(t *testing.T) {
+	table := price.Default()
+	million := price.Tokens{Input: 1_000_000}
+	wantCost(t, table.Cost("o3", day(t, "2025-06-10")-1, million), 10)
+	wantCost(t, table.Cost("o3", day(t, "2025-06-10"), million), 2)
+}
+
+func TestAFileOverridesModelByModel(t *testing.T) {
+	at := day(t, "2026-02-01")
+	over := load(t, `{"prices":[
+		{"model":"gpt-5","from":"2026-01-01","input":1,"output":2,"source":"our contract"},
+		{"model":"gpt-4o","from":"2026-01-01","input":9,"output":9,"source":"our contract"},
+		{"model":"local","from":"2020-01-01","input":0,"output":0,"source":"our own machine"}],
+		"aliases":{"house":"gpt-5"}}`)
+	table := price.Default().With(over)
+	million := price.Tokens{Input: 1_000_000}
+	wantCost(t, table.Cost("gpt-5", at, million), 1)
+	wantCost(t, table.Cost("house", at, million), 1)
+	wantCost(t, table.Cost("gpt-4o", at, million), 9) // was an alias
+	wantCost(t, table.Cost("local", at, million), 0)  // free because somebody says so
+	wantCost(t, table.Cost("gpt-5-mini", at, million), 0.25)
+	if table.Priced("gpt-5", day(t, "2025-12-31")) {
+		t.Error("the built-in line shines through before the override's first day")
+	}
+}
+
+func TestEveryBuiltInLineNamesItsSource(t *testing.T) {
+	table := price.Default()
+	models := table.Models()
+	if len(models) < 10 {
+		t.Fatalf("only %d models", len(models))
+	}
+	for _, model := range models {
+		line, ok := table.Lookup(model, day(t, "2026-06-01"))
+		if !ok || line.Source == "" || *line.Output < *line.Input {
+			t.Errorf("%s: line %+v", model, line)
+		}
+	}
+}
+
+func TestMistakesInAPriceFileAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`: "unexpected EOF",
+		`{"prices":[{"from":"2026-01-01","input":1,"output":1,"source":"s"}]}`:                                                                                 "prices[0]: model is missing",
+		`{"prices":[{"model":"m","from":"2026-01-01","input":1,"source":"s"}]}`:                                                                                "input and output are required",
+		`{"prices":[{"model":"m","from":"2026-01-01","input":1,"output":1}]}`:                                                                                  "source is missing",
+		`{"prices":[{"model":"m","from":"January","input":1,"output":1,"source":"s"}]}`:                                                                        `from is "January", want a day`,
+		`{"prices":[{"model":"m","from":"2026-01-01","input":-1,"output":1,"source":"s"}]}`:                                                                    "want 0 or more",
+		`{"prices":[{"model":"m","from":"2026-01-01","inptu":1,"output":1,"source":"s"}]}`:                                                                     `unknown field "inptu"`,
+		`{"prices":[{"model":"m","from":"2026-01-01","input":1,"output":1,"source":"s"},{"model":"m","from":"2026-01-01","input":1,"output":1,"source":"s"}]}`: `two prices of "m"`,
+		`{"aliases":{"a":"a"}}`: "its own",
+		`{} {}`:                 "more than one JSON value",
+	} {
+		_, err := price.Load(strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Load(%s): %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(`{"prices":[{"model":"m","from":"2026-01-01","input":1,"output":1,"source":"s"}],"aliases":{"a":"m"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		table, err := price.Load(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, model := range table.Models() {
+			if cost := table.Cost(model, math.MaxInt64, price.Tokens{Input: 1, Output: 1}); cost != nil && (*cost < 0 || math.IsNaN(*cost)) {
+				t.Errorf("%s costs %v", model, *cost)
+			}
+		}
+	})
+}
