@@ -5,6 +5,10 @@ import (
 	"os"
 
 	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/sandbox"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() {
+	sandbox.MaybeReaper() // a copy of this binary watches over each child process
+	os.Exit(cli.Main())
+}

@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"grade":      {"task", "workspace", "sandbox", "redact"},
 	"experiment": {"task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace", "model", "price", "redact", "ledger", "stats"},
 	"report":     {"ledger", "stats", "session", "price"},
-	"cmd":        {"internal/cli"},
+	"cmd":        {"internal/cli", "sandbox"},
 }
 
 // rooms are the small shared packages below internal/, with what they may import of ours.

@@ -75,7 +75,13 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	}
 	settings.Spawner = chosen.spawner
 	settings.Model, settings.ModelURL, settings.Auth = chosen.model, chosen.modelURL, opts.agent.auth.Value
-	if err := agent.Check(chosen.agent.Info(), settings); err != nil {
+	home, err := os.MkdirTemp("", "fit-run-")
+	if err != nil {
+		return fmt.Errorf("make a home for the agent: %w", err)
+	}
+	defer os.RemoveAll(home)
+	settings.Home = home
+	if err := agent.Require(chosen.agent.Info(), settings); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
 	redactor := redact.New(redact.Config{Environ: con.Environ, Warn: con.Stderr})
@@ -83,13 +89,6 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	home, err := os.MkdirTemp("", "fit-run-")
-	if err != nil {
-		return fmt.Errorf("make a home for the agent: %w", err)
-	}
-	defer os.RemoveAll(home)
-	settings.Home = home
-
 	result, err := harness.Run(ctx, harness.RunConfig{
 		Agent: chosen.agent, Session: settings, Task: task, Timeout: opts.timeout.Value, Trace: out.Writer,
 		Started: func(started agent.Started) { announce(con, chosen, started) },
