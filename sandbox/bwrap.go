@@ -251,7 +251,7 @@ func (v view) nearest(path string) (mount, bool) {
 
 // shows tells whether a path exists in the sandbox.
 func (v view) shows(path string) bool {
-	if _, ok := v[path]; ok {
+	if _, ok := v[path]; ok || path == "/" {
 		return true
 	}
 	return v.showsFromHost(path)

@@ -20,7 +20,18 @@ const rssUnit = 1024
 // so that it has nothing to do.
 func MaybeReaper() {}
 
-// strongest is all there is: a process that starts a session of its own escapes it.
+// detectKernel says that nothing of this exists here.
+func detectKernel(c *Capabilities) {
+	for _, capability := range []*Capability{
+		&c.Bwrap, &c.BwrapNetwork, &c.PIDNamespace, &c.UserNamespaces, &c.SubReaper, &c.Cgroup,
+	} {
+		capability.Detail = "needs Linux; here programs are held by their process group only"
+		capability.Fix = "run on Linux, for example in a container or a virtual machine"
+	}
+}
+
+// containment is all there is here: a process that starts a session of its own
+// escapes it.
 func (l Local) containment(launch) (Containment, error) {
 	if l.Containment != "" && l.Containment != ProcessGroup {
 		return "", errors.New("containment " + string(l.Containment) + " needs Linux; here there are process groups only")

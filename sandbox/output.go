@@ -106,6 +106,17 @@ func (m *meter) finish() error {
 	}
 }
 
+// over tells whether the bound was passed or a writer failed.
+func (m *meter) over() bool {
+	select {
+	case <-m.exceeded:
+	case <-m.failed:
+	default:
+		return false
+	}
+	return true
+}
+
 // abandon is for a program that never started.
 func (m *meter) abandon() {
 	for _, r := range m.readers {

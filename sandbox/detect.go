@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Capability is one thing that a machine offers or lacks.
+type Capability struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+	// Fix is the command that gets what is missing, or a sentence where there is none.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Capabilities is what Detect found.
+type Capabilities struct {
+	// Containment is the mechanism that Local uses here.
+	Containment Containment `json:"containment"`
+	// Bwrap is whether programs can be isolated; BwrapNetwork whether they can also be
+	// cut off from the network.
+	Bwrap          Capability `json:"bwrap"`
+	BwrapNetwork   Capability `json:"bwrapNetwork"`
+	PIDNamespace   Capability `json:"pidNamespace"`
+	UserNamespaces Capability `json:"userNamespaces"`
+	SubReaper      Capability `json:"subReaper"`
+	Cgroup         Capability `json:"cgroup"`
+}
+
+// List returns the capabilities in the order in which they are shown.
+func (c Capabilities) List() []Capability {
+	return []Capability{c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.Cgroup}
+}
+
+// Detect finds out what works on this machine by trying it.
+func Detect(ctx context.Context) Capabilities {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c := Capabilities{
+		Bwrap:          Capability{Name: "bubblewrap"},
+		BwrapNetwork:   Capability{Name: "bubblewrap without network"},
+		PIDNamespace:   Capability{Name: "PID namespace"},
+		UserNamespaces: Capability{Name: "user namespaces"},
+		SubReaper:      Capability{Name: "sub-reaper"},
+		Cgroup:         Capability{Name: "cgroup"},
+	}
+	c.Containment, _ = Local{}.containment(launch{})
+	detectKernel(&c)
+	if runtime.GOOS != "linux" {
+		return c
+	}
+	if _, err := findBwrap(); err != nil {
+		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), installCommand("bubblewrap")
+		c.BwrapNetwork.Detail, c.BwrapNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
+		return c
+	}
+	c.Bwrap.try(ctx, Isolation{Kind: IsolationBwrap, Network: true}, c.UserNamespaces.Fix)
+	c.BwrapNetwork.try(ctx, Isolation{Kind: IsolationBwrap}, "run where network namespaces may be made, for example outside of a container")
+	return c
+}
+
+// try runs a program that does nothing in the isolation.
+func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
+	result, err := Local{}.Spawn(ctx, SpawnSpec{
+		Argv: []string{"true"}, Dir: "/", Isolation: isolation,
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Timeout: 5 * time.Second,
+	}, nil, nil)
+	if err == nil && (result.ExitCode != 0 || result.TimedOut) {
+		err = errors.New("bubblewrap hangs or fails")
+	}
+	if err != nil {
+		c.Detail, c.Fix = err.Error(), fix
+		return
+	}
+	c.OK, c.Detail = true, "works"
+}
+
+// installCommand is how to install a package on this system.
+func installCommand(name string) string {
+	file, err := os.Open("/etc/os-release")
+	if err != nil {
+		return "install " + name + " with the system's package manager"
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	var systems []string
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		if key == "ID" || key == "ID_LIKE" {
+			systems = append(systems, strings.Fields(strings.Trim(value, `"'`))...)
+		}
+	}
+	return installCommandFor(systems, name, os.Geteuid() == 0)
+}
+
+func installCommandFor(systems []string, name string, root bool) string {
+	prefix := "sudo "
+	if root {
+		prefix = ""
+	}
+	for _, system := range systems {
+		switch system {
+		case "debian", "ubuntu":
+			return prefix + "apt-get install -y " + name
+		case "fedora", "rhel", "centos":
+			return prefix + "dnf install -y " + name
+		case "arch":
+			return prefix + "pacman -S --noconfirm " + name
+		case "alpine":
+			return prefix + "apk add " + name
+		case "suse", "opensuse":
+			return prefix + "zypper install -y " + name
+		}
+	}
+	return "install " + name + " with the system's package manager"
+}

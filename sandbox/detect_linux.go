@@ -1,0 +1,89 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// detectKernel finds out what the kernel gives us.
+func detectKernel(c *Capabilities) {
+	c.detectUserNamespaces()
+	if err := namespaceWorks(); err == nil {
+		c.PIDNamespace.OK, c.PIDNamespace.Detail = true, "works"
+	} else {
+		c.PIDNamespace.Detail = err.Error()
+		if !errors.Is(err, errNoReaper) {
+			c.PIDNamespace.Fix = c.UserNamespaces.Fix
+		}
+	}
+	// Every kernel that Go supports has it.
+	c.SubReaper.OK, c.SubReaper.Detail = true, "works"
+	if !reaperReady.Load() {
+		c.SubReaper.OK, c.SubReaper.Detail = false, errNoReaper.Error()
+	}
+	c.detectCgroup()
+}
+
+// detectUserNamespaces starts a program in a new user namespace. Root needs none.
+func (c *Capabilities) detectUserNamespaces() {
+	capability := &c.UserNamespaces
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
+	}
+	err := cmd.Start()
+	if err == nil {
+		_ = cmd.Wait() // that it started is the answer
+		if restricted := sysctl("kernel/apparmor_restrict_unprivileged_userns"); restricted != "1" || os.Geteuid() == 0 {
+			capability.OK, capability.Detail = true, "works"
+			return
+		}
+		err = errors.New("AppArmor takes the privileges out of user namespaces")
+	}
+	capability.Detail = err.Error()
+	capability.Fix = userNamespaceFix()
+}
+
+// userNamespaceFix names the setting that is in the way.
+func userNamespaceFix() string {
+	switch {
+	case sysctl("kernel/unprivileged_userns_clone") == "0":
+		return "sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case sysctl("user/max_user_namespaces") == "0":
+		return "sudo sysctl -w user.max_user_namespaces=15000"
+	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	default:
+		return "run as root, or outside of a container that forbids namespaces"
+	}
+}
+
+func sysctl(name string) string {
+	value, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(value))
+}
+
+// detectCgroup tells whether limits for a whole tree could be set. Nothing depends on
+// it: limits are set per process.
+func (c *Capabilities) detectCgroup() {
+	const root = "/sys/fs/cgroup"
+	if _, err := os.Stat(root + "/cgroup.controllers"); err != nil {
+		c.Cgroup.Detail = "no unified cgroup hierarchy; limits hold per process"
+		return
+	}
+	if unix.Access(root, unix.W_OK) != nil {
+		c.Cgroup.Detail = "not writable; limits hold per process"
+		return
+	}
+	c.Cgroup.OK, c.Cgroup.Detail = true, "unified hierarchy, writable"
+}
