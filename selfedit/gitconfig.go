@@ -127,7 +127,7 @@ func (p *configParser) variable() error {
 		p.take()
 	}
 	key := strings.ToLower(p.text[start:p.at])
-	if key == "" || !isLetter(key[0]) || p.section == "" {
+	if key == "" || !isLetter(key[0]) {
 		return errors.New("a variable that cannot be read")
 	}
 	entry := configEntry{section: p.section, subsection: p.subsection, key: key}

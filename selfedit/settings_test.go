@@ -1,0 +1,259 @@
+package selfedit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAnAllowedFileIsReplacedAndTheResultNamesTheRuleAndTheBranch(t *testing.T) {
+	p := newProject(t)
+	result := p.mustEdit(skill, "new\n")
+	if result.Rule != "Edit(.claude/skills/**)" || result.Branch != "feature" || result.Bytes != 4 || !result.Written || result.Path != skill {
+		t.Errorf("got %+v", result)
+	}
+	if result.OldSHA256 != hashOf([]byte("old\n")) || result.NewSHA256 != hashOf([]byte("new\n")) {
+		t.Errorf("wrong hashes in %+v", result)
+	}
+}
+
+func TestRulesWithBracesClassesAndExtendedGlobs(t *testing.T) {
+	for _, test := range []struct {
+		rule    string
+		allowed bool
+	}{
+		{"Edit(.claude/{skills,agents}/**)", true},
+		{"Edit(.claude/{agents,rules}/**)", false},
+		{"Edit(.claude/[r-t]kills/**)", true},
+		{"Edit(.claude/[!s]kills/**)", false},
+		{"Edit(.claude/skills/*/SKILL.?d)", true},
+		{"Edit(.claude/skills/*)", false},
+		{"Edit(.claude/@(skills|agents)/**)", false},
+		{"Edit(.claude/+(skills)/**)", false},
+		{"Edit(!README.md)", false},
+		{"Edit(#**)", false},
+		{"Edit(/**)", false},
+		{"Edit(./**)", false},
+		{"Edit(**)", true},
+		{"Edit()", false},
+		{"Edit", false},
+		{"Write(**)", false},
+		{"MultiEdit(**)", false},
+		{" Edit(**)", false},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			p := newProject(t)
+			p.allow(test.rule)
+			if test.allowed {
+				p.mustEdit(skill, "new\n")
+			} else {
+				p.mustRefuse(skill, SettingsAllow)
+			}
+		})
+	}
+}
+
+func TestAnUnsupportedRuleIsNamedAndOtherRulesCount(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(.claude/@(skills|agents)/**)", "Edit(docs/**)")
+	p.mustRefuse(skill, SettingsAllow, "no Edit() rule in", "matches '"+skill+"'", "Edit(.claude/@(skills|agents)/**) (never matches, unsupported: an extended glob", "Edit(docs/**)")
+	p.allow("Edit(.claude/@(skills|agents)/**)", "Edit(.claude/skills/**)")
+	p.mustEdit(skill, "new\n")
+}
+
+func TestSettingsThatCannotGrantAnything(t *testing.T) {
+	for name, test := range map[string]struct{ text, words string }{
+		"no JSON":            {"{", "failed to parse"},
+		"a comment":          {"// hello\n{}", "failed to parse"},
+		"a doubled member":   {`{"permissions":{"allow":[]},"permissions":{"allow":["Edit(**)"]}}`, "failed to parse"},
+		"no permissions":     {`{}`, "no permissions.allow"},
+		"other letter case":  {`{"Permissions":{"allow":["Edit(**)"]}}`, "no permissions.allow"},
+		"allow is no array":  {`{"permissions":{"allow":"Edit(**)"}}`, "no permissions.allow"},
+		"no Edit rules":      {`{"permissions":{"allow":["Read(**)",7,null]}}`, "no Edit() rules"},
+		"deny is no array":   {`{"permissions":{"allow":["Edit(**)"],"deny":"Edit(x)"}}`, "permissions.deny"},
+		"escape in the rule": {`{"permissions":{"allow":["Edit(\u001b[31m)"]}}`, `\x1b`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.put(".claude/settings.json", test.text)
+			p.mustRefuse(skill, SettingsAllow, test.words)
+		})
+	}
+}
+
+func TestTheNearestSettingsCount(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(**)")
+	p.put("sub/x.md", "old\n")
+	p.settings("sub/.claude/settings.json", []string{"Edit(y.md)"}, nil)
+	p.mustRefuse("sub/x.md", SettingsAllow, "'x.md'", "Edit(y.md)")
+	p.settings("sub/.claude/settings.json", []string{"Edit(x.md)"}, nil)
+	p.mustEdit("sub/x.md", "new\n")
+}
+
+func TestTraversalIsResolvedFirst(t *testing.T) {
+	p := newProject(t)
+	p.put("README.md", "old\n")
+	p.mustRefuse(".claude/skills/../../README.md", SettingsAllow, "matches 'README.md'")
+	p.mustRefuse("../README.md", SettingsAllow, "no .claude/settings.json found walking upward from "+filepath.Dir(p.root))
+	_, err := p.edit("docs/../.claude/skills/review/SKILL.md", "new\n")
+	must(t, err)
+}
+
+func TestDenyWinsOverEveryAllow(t *testing.T) {
+	for rule, denied := range map[string]bool{
+		"Edit(.claude/skills/**)":             true,
+		"Edit(.claude/skills/review)":         true,
+		"Edit(/.claude/skills/**)":            true,
+		"Edit(./.claude/skills/**)":           true,
+		"Edit(SKILL.md)":                      true,
+		"Edit(**/skill.MD)":                   true,
+		"Edit(.claude/skills/review/)":        true,
+		"Edit":                                true,
+		"Edit()":                              true,
+		"Write(.claude/**)":                   true,
+		"MultiEdit":                           true,
+		"*":                                   true,
+		"Edit(@(a|b))":                        true, // not understood, so it denies
+		"Edit(!x)":                            true,
+		"Edit(.claude/agents/**)":             false,
+		"Edit(//etc/**)":                      false,
+		"Edit(~/.ssh/**)":                     false,
+		"Read(.claude/**)":                    false,
+		"Bash(rm:*)":                          false,
+		"Edit(skills/review/SKILL.md)":        false,
+		"Edit(.claude/skills/**/*.txt)":       false,
+		"Edit(.claude/skills/review/SKILL)":   false,
+		"Edit(**/a/b/**/c/**)":                true, // three ** with different distances are not supported
+		"Edit(.claude/skills/revie[!w]/*.md)": false,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			p := newProject(t)
+			p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{rule})
+			if denied {
+				p.mustRefuse(skill, SettingsAllow, "deny rule "+rule)
+			} else {
+				p.mustEdit(skill, "new\n")
+			}
+		})
+	}
+}
+
+func TestDenyRulesWithAbsoluteAndHomePaths(t *testing.T) {
+	p := newProject(t)
+	p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{"Edit(/" + p.path(".claude/skills") + "/**)"})
+	p.mustRefuse(skill, SettingsAllow, "deny rule")
+	p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{"Edit(~/project/.claude/**)"})
+	p.mustEdit(skill, "new\n")
+	p.home = filepath.Dir(p.root)
+	p.mustRefuse(skill, SettingsAllow, "deny rule")
+}
+
+func TestDenyRulesCountUpToTheTopOfTheRepositoryAndNoFurther(t *testing.T) {
+	p := newProject(t)
+	p.put("sub/deep/x.md", "old\n")
+	p.settings("sub/deep/.claude/settings.json", []string{"Edit(**)"}, nil)
+	p.settings("../.claude/settings.json", nil, []string{"Edit(**)"})
+	p.mustEdit("sub/deep/x.md", "above the repository\n")
+
+	for _, file := range []string{".claude/settings.json", "sub/.claude/settings.json", "sub/.claude/settings.local.json", "sub/deep/.claude/settings.local.json"} {
+		before, err := os.ReadFile(p.path(file))
+		p.settings(file, nil, []string{"Edit(x.md)"})
+		p.mustRefuse("sub/deep/x.md", SettingsAllow, "deny rule", file)
+		must(t, os.Remove(p.path(file)))
+		if err == nil {
+			p.put(file, string(before))
+		}
+	}
+	p.put("sub/.claude/settings.json", "{ broken")
+	p.mustRefuse("sub/deep/x.md", SettingsAllow, "failed to parse")
+}
+
+func TestSettingsAboveTheRepositoryMayGrantAndThenMayDeny(t *testing.T) {
+	p := newProject(t)
+	must(t, os.Remove(p.path(".claude/settings.json")))
+	p.settings("../.claude/settings.json", []string{"Edit(project/.claude/skills/**)"}, nil)
+	p.mustEdit(skill, "new\n")
+	p.settings("../.claude/settings.json", []string{"Edit(project/.claude/skills/**)"}, []string{"Edit(project/**)"})
+	p.mustRefuse(skill, SettingsAllow, "deny rule")
+}
+
+func TestSettingsHooksAndGitAreNeverWritable(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(**)")
+	for _, path := range []string{
+		".claude/settings.json", ".claude/settings.local.json", ".claude/Settings.JSON", ".CLAUDE/settings.json", "sub/.claude/settings.json",
+		".claude/settings\u200b.json", ".cl\u200daude/settings.json", ".claude/setting\u017f.json", ".claude.json", ".claude",
+		".claude/hooks/guard.sh", ".claude/HOOKS/guard.sh", "sub/.claude/hooks/deep/x.py",
+		".git/config", ".git/HEAD", ".GIT/config", "sub/.git", ".husky/pre-commit",
+	} {
+		t.Run(path, func(t *testing.T) {
+			request := p.request(path, "new\n")
+			request.Mkdir = true
+			before := snapshot(t, p.root)
+			_, err := (&Editor{}).Edit(t.Context(), request)
+			wantRefusal(t, err, SettingsAllow, "no rule can make")
+			wantSame(t, before, snapshot(t, p.root))
+		})
+	}
+}
+
+func TestScriptsThatHooksRunAreNeverWritable(t *testing.T) {
+	for command, refused := range map[string]bool{
+		`\"$CLAUDE_PROJECT_DIR\"/scripts/guard.sh --strict`: true,
+		"${CLAUDE_PROJECT_DIR}/scripts/guard.sh":            true,
+		"bash ./scripts/guard.sh":                           true,
+		"cd scripts && ./guard.sh":                          true,
+		"bash -c 'scripts/../scripts/Guard.SH'":             true,
+		"FOO=bar;scripts/guard.sh|tee log":                  true,
+		"scripts/guard.sh.bak":                              false,
+		"other/guard.sh":                                    false,
+		"echo hello":                                        false,
+	} {
+		t.Run(command, func(t *testing.T) {
+			p := newProject(t)
+			p.put("scripts/guard.sh", "old\n")
+			p.put(".claude/settings.json", `{"permissions":{"allow":["Edit(**)"]},"hooks":{"PreToolUse":[{"matcher":"Edit|Write","hooks":[{"type":"command","command":"`+command+`"}]}]}}`)
+			if refused {
+				p.mustRefuse("scripts/guard.sh", SettingsAllow, "hook script")
+			} else {
+				p.mustEdit("scripts/guard.sh", "new\n")
+			}
+		})
+	}
+}
+
+func TestGitHooksInAConfiguredDirectoryAreNeverWritable(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(**)")
+	p.put("tools/hooks/pre-commit", "old\n")
+	p.mustEdit("tools/hooks/pre-commit", "before\n")
+	p.git("config", "core.hooksPath", "tools/hooks")
+	p.mustRefuse("tools/hooks/pre-commit", SettingsAllow, "hook of git")
+}
+
+func TestLetterCaseAndNormalisationDoNotWidenARule(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(caf\u00e9/**)", "Edit(docs/A.md)")
+	p.put("cafe\u0301/x.md", "old\n")
+	p.put("docs/a.md", "old\n")
+	p.put("caf\u00e9/x.md", "old\n")
+	p.mustRefuse("cafe\u0301/x.md", SettingsAllow, "no Edit() rule")
+	p.mustRefuse("docs/a.md", SettingsAllow, "no Edit() rule")
+	p.mustEdit("caf\u00e9/x.md", "new\n")
+	p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{"Edit(cafe\u0301/**)", "Edit(DOCS/**)"})
+	p.mustRefuse("caf\u00e9/x.md", SettingsAllow, "deny rule")
+	p.mustRefuse("docs/a.md", SettingsAllow, "deny rule")
+}
+
+func TestPathsThatAreNoTextAreRefused(t *testing.T) {
+	p := newProject(t)
+	for _, path := range []string{".claude/skills/\xff.md", ".claude/skills/a\nb.md", ".claude/skills/\x1b[31m.md"} {
+		_, err := p.edit(path, "new\n")
+		wantRefusal(t, err, SettingsAllow, "not valid text")
+		if strings.ContainsAny(err.Error(), "\x1b\n\xff") {
+			t.Errorf("the message %q is not fit for a terminal", err)
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package selfedit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/testenv"
+)
+
+func mkfifo(path string) error { return unix.Mkfifo(path, 0o644) }
+
+func isRefusal(err error) bool {
+	var refusal *Refusal
+	return errors.As(err, &refusal)
+}
+
+func TestTheModeOfTheFileIsKept(t *testing.T) {
+	p := newProject(t)
+	must(t, os.Chmod(p.path(skill), 0o751))
+	p.mustEdit(skill, "new\n")
+	info, err := os.Stat(p.path(skill))
+	must(t, err)
+	if info.Mode().Perm() != 0o751 {
+		t.Errorf("the mode is %o", info.Mode().Perm())
+	}
+}
+
+func TestEmptyContentEmptiesTheFile(t *testing.T) {
+	p := newProject(t)
+	p.mustEdit(skill, "")
+}
+
+func TestAMissingParentIsRefusedUnlessItShallBeMade(t *testing.T) {
+	p := newProject(t)
+	path := ".claude/skills/a/b/SKILL.md"
+	p.mustRefuse(path, SettingsAllow)
+	if _, err := p.edit(path, "new\n"); !strings.HasSuffix(err.Error(), "does not exist") {
+		t.Errorf("the refusal is %q", err)
+	}
+	request := p.request(path, "new\n")
+	request.Mkdir = true
+	_, err := (&Editor{}).Edit(t.Context(), request)
+	must(t, err)
+	if got := p.get(path); got != "new\n" {
+		t.Errorf("the file holds %q", got)
+	}
+}
+
+func TestACheckChangesNothing(t *testing.T) {
+	p := newProject(t)
+	before := snapshot(t, p.root)
+	request := p.request(".claude/skills/a/b.md", "new\n")
+	request.Check, request.Mkdir = true, true
+	result, err := (&Editor{}).Edit(t.Context(), request)
+	must(t, err)
+	if result.Written || result.NewSHA256 == "" {
+		t.Errorf("got %+v", result)
+	}
+	wantSame(t, before, snapshot(t, p.root))
+	if _, err := os.Stat(p.path(".git/fit")); !os.IsNotExist(err) {
+		t.Errorf("a check made an audit log: %v", err)
+	}
+}
+
+func TestTheExpectedHashDecides(t *testing.T) {
+	p := newProject(t)
+	for _, test := range []struct {
+		path, expect string
+		allowed      bool
+	}{
+		{skill, hashOf([]byte("other\n")), false},
+		{skill, ExpectAbsent, false},
+		{".claude/skills/fresh.md", hashOf(nil), false},
+		{skill, hashOf([]byte("old\n")), true},
+		{".claude/skills/fresh.md", ExpectAbsent, true},
+	} {
+		request := p.request(test.path, "new\n")
+		request.ExpectSHA256 = test.expect
+		_, err := (&Editor{}).Edit(t.Context(), request)
+		if test.allowed {
+			must(t, err)
+		} else {
+			wantRefusal(t, err, SettingsAllow, "hash")
+		}
+	}
+}
+
+func TestAnotherWriterDuringTheWriteWins(t *testing.T) {
+	for name, test := range map[string]struct {
+		path   string
+		meddle func(p *project)
+		after  string
+	}{
+		"content changed": {skill, func(p *project) { p.put(skill, "theirs\n") }, "theirs\n"},
+		"file appeared":   {".claude/skills/fresh.md", func(p *project) { p.put(".claude/skills/fresh.md", "theirs\n") }, "theirs\n"},
+		"file removed":    {skill, func(p *project) { must(p.t, os.Remove(p.path(skill))) }, ""},
+		"link appeared": {skill, func(p *project) {
+			p.put("theirs", "theirs\n")
+			must(p.t, os.Remove(p.path(skill)))
+			must(p.t, os.Symlink("../../../theirs", p.path(skill)))
+		}, "theirs\n"},
+		"directory appeared": {skill, func(p *project) {
+			must(p.t, os.Remove(p.path(skill)))
+			must(p.t, os.Mkdir(p.path(skill), 0o755))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			var meddled map[string]string
+			editor := &Editor{beforePlacing: func() {
+				test.meddle(p)
+				meddled = snapshot(t, p.root)
+			}}
+			_, err := editor.Edit(t.Context(), p.request(test.path, "new\n"))
+			wantRefusal(t, err, SettingsAllow, "during the write")
+			for path := range meddled {
+				if strings.Contains(path, ".fit-selfedit-") {
+					delete(meddled, path)
+				}
+			}
+			wantSame(t, meddled, snapshot(t, p.root))
+			if content, err := os.ReadFile(p.path(test.path)); test.after != "" && (err != nil || string(content) != test.after) {
+				t.Errorf("the file holds %q, %v", content, err)
+			}
+		})
+	}
+}
+
+func TestABranchThatMovesDuringTheWriteRollsBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		move  func(p *project)
+		words string
+	}{
+		"to main":             {func(p *project) { p.git("symbolic-ref", "HEAD", "refs/heads/main") }, "main"},
+		"to another branch":   {func(p *project) { p.git("checkout", "-q", "-b", "second") }, "'second'"},
+		"to another commit":   {func(p *project) { p.git("commit", "-q", "--allow-empty", "-m", "more") }, "branch moved"},
+		"detached":            {func(p *project) { p.git("checkout", "-q", "--detach") }, "detached"},
+		"protected meanwhile": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "feature") }, "protectedBranches"},
+		"repository gone":     {func(p *project) { must(p.t, os.Rename(p.path(".git"), p.path("../gone"))) }, "no git repository"},
+	} {
+		for _, path := range []string{skill, ".claude/skills/new/dir/fresh.md"} {
+			t.Run(name+" for "+path, func(t *testing.T) {
+				p := newProject(t)
+				p.git("branch", "main")
+				before := snapshot(t, p.root)
+				editor := &Editor{afterPlacing: func() {
+					if p.get(path) != "new\n" {
+						t.Error("nothing was written before the branch moved")
+					}
+					test.move(p)
+				}}
+				request := p.request(path, "new\n")
+				request.Mkdir = true
+				_, err := editor.Edit(t.Context(), request)
+				wantRefusal(t, err, BranchScope, test.words, "put back")
+				wantSame(t, before, snapshot(t, p.root))
+			})
+		}
+	}
+}
+
+// endless counts how much is read from it.
+type endless struct{ read int64 }
+
+func (e *endless) Read(buffer []byte) (int, error) {
+	e.read += int64(len(buffer))
+	if e.read > 1<<30 {
+		return 0, io.EOF
+	}
+	return len(buffer), nil
+}
+
+func TestAGigabyteOfContentIsRefusedAfterTheLimit(t *testing.T) {
+	p := newProject(t)
+	source := &endless{}
+	request := p.request(skill, "")
+	request.Content = source
+	_, err := (&Editor{}).Edit(t.Context(), request)
+	wantRefusal(t, err, SettingsAllow, "size", fmt.Sprint(MaxBytes))
+	if source.read > MaxBytes+1 {
+		t.Errorf("%d bytes were read, the limit is %d", source.read, MaxBytes)
+	}
+	request.Content, request.MaxBytes = strings.NewReader("1234"), 3
+	_, err = (&Editor{}).Edit(t.Context(), request)
+	wantRefusal(t, err, SettingsAllow, "larger than 3 bytes")
+	request.Content, request.MaxBytes = bytes.NewReader(make([]byte, MaxBytes+1)), 1<<40
+	_, err = (&Editor{}).Edit(t.Context(), request)
+	wantRefusal(t, err, SettingsAllow, "size")
+	if p.get(skill) != "old\n" {
+		t.Error("the file changed")
+	}
+}
+
+func TestARefusedEditDoesNotReadTheContent(t *testing.T) {
+	p := newProject(t)
+	source := &endless{}
+	request := p.request("README.md", "")
+	request.Content = source
+	_, err := (&Editor{}).Edit(t.Context(), request)
+	wantRefusal(t, err, SettingsAllow, "no Edit() rule")
+	if source.read != 0 {
+		t.Errorf("%d bytes were read", source.read)
+	}
+}
+
+func TestContentThatCannotBeReadIsAFailureAndChangesNothing(t *testing.T) {
+	p := newProject(t)
+	request := p.request(skill, "")
+	request.Content = io.MultiReader(strings.NewReader("half"), brokenReader{})
+	_, err := (&Editor{}).Edit(t.Context(), request)
+	if err == nil || isRefusal(err) || !errors.Is(err, unix.EBADF) {
+		t.Errorf("got %v", err)
+	}
+	if p.get(skill) != "old\n" {
+		t.Error("the file changed")
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, unix.EBADF }
+
+func TestACancelledEditStopsWaitingForItsContent(t *testing.T) {
+	p := newProject(t)
+	reader, writer := io.Pipe()
+	defer writer.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	request := p.request(skill, "")
+	request.Content = cancelOnRead{reader, cancel}
+	if _, err := (&Editor{}).Edit(ctx, request); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type cancelOnRead struct {
+	io.Reader
+	cancel func()
+}
+
+func (c cancelOnRead) Read(buffer []byte) (int, error) {
+	c.cancel()
+	return c.Reader.Read(buffer)
+}
+
+func TestEditsAtTheSameTimeAreEachWholeAndLogged(t *testing.T) {
+	p := newProject(t)
+	const writers = 8
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			if _, err := p.edit(skill, strings.Repeat(fmt.Sprint(i), 100_000)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	content := p.get(skill)
+	if content != strings.Repeat(content[:1], 100_000) {
+		t.Error("the file mixes two writes")
+	}
+	if lines := auditLines(t, p); len(lines) != writers {
+		t.Errorf("%d lines in the log, want %d", len(lines), writers)
+	}
+}
+
+func TestAFullDiskChangesNothing(t *testing.T) {
+	p := newProjectIn(t, smallDisk(t))
+	fill := fillDisk(t, p)
+	before := snapshot(t, p.root)
+	_, err := p.edit(skill, strings.Repeat("x", 1<<20))
+	if !errors.Is(err, unix.ENOSPC) || isRefusal(err) {
+		t.Errorf("got %v, want a failed write", err)
+	}
+	wantSame(t, before, snapshot(t, p.root))
+	must(t, os.Remove(fill))
+	p.mustEdit(skill, "new\n")
+}
+
+func TestAFullDiskUnderTheAuditLogRollsBack(t *testing.T) {
+	p := newProject(t)
+	disk := smallDisk(t)
+	must(t, os.CopyFS(filepath.Join(disk, "git"), os.DirFS(p.path(".git"))))
+	must(t, os.RemoveAll(p.path(".git")))
+	p.put(".git", "gitdir: "+filepath.Join(disk, "git")+"\n")
+	p.mustEdit(skill, "first\n")
+	log := filepath.Join(disk, "git", "fit", "selfedit.ndjson")
+	// The log's last page must be full too, or one more line would still fit.
+	content, err := os.ReadFile(log)
+	must(t, err)
+	padding := 4096 - len(content)%4096 - 1
+	must(t, os.WriteFile(log, append(content, strings.Repeat(" ", padding)+"\n"...), 0o644))
+	logged, err := os.ReadFile(log)
+	must(t, err)
+	fillDisk(t, &project{t: t, root: disk})
+	before := snapshot(t, p.root)
+	if _, err := p.edit(skill, "second\n"); !errors.Is(err, unix.ENOSPC) || isRefusal(err) {
+		t.Errorf("got %v, want a failed write", err)
+	}
+	wantSame(t, before, snapshot(t, p.root))
+	if now, err := os.ReadFile(log); err != nil || !bytes.Equal(now, logged) {
+		t.Errorf("the log changed by %d bytes, %v", len(now)-len(logged), err)
+	}
+}
+
+func TestAReadOnlyFileSystemChangesNothing(t *testing.T) {
+	disk := smallDisk(t)
+	p := newProjectIn(t, disk)
+	before := snapshot(t, p.root)
+	remountReadOnly(t, disk)
+	if _, err := p.edit(skill, "new\n"); !errors.Is(err, unix.EROFS) || isRefusal(err) {
+		t.Errorf("got %v, want a failed write", err)
+	}
+	wantSame(t, before, snapshot(t, p.root))
+}
+
+func TestAFileOrDirectoryWithoutPermissionIsAFailure(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	p := newProject(t)
+	must(t, os.Chmod(p.path(skill), 0o444))
+	if _, err := p.edit(skill, "new\n"); !errors.Is(err, os.ErrPermission) || isRefusal(err) {
+		t.Errorf("got %v, want a failed write", err)
+	}
+	must(t, os.Chmod(p.path(skill), 0o644))
+	must(t, os.Chmod(filepath.Dir(p.path(skill)), 0o555))
+	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(p.path(skill)), 0o755) })
+	if _, err := p.edit(skill, "new\n"); !errors.Is(err, os.ErrPermission) || isRefusal(err) {
+		t.Errorf("got %v, want a failed write", err)
+	}
+}
+
+func TestNamesThatOnlyTheFileSystemTakesForEqualAreRefused(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(.claude/skills/review/skill.MD)")
+	if _, err := os.Stat(p.path(".claude/skills/review/skill.MD")); err == nil {
+		p.mustRefuse(".claude/skills/review/skill.MD", SettingsAllow, "another spelling")
+		return
+	}
+	// This file system tells the two names apart; what is left to see is that the listing is what decides.
+	file, err := os.Open(filepath.Dir(p.path(skill)))
+	must(t, err)
+	dir := &directory{file: file}
+	defer file.Close()
+	for name, want := range map[string]bool{"SKILL.md": true, "skill.MD": false} {
+		if got, err := dir.spells(name); err != nil || got != want {
+			t.Errorf("spells(%q) is %v, %v", name, got, err)
+		}
+	}
+}
+
+// smallDisk mounts a small file system in memory.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Skip("skipped, missing: the right to mount a small file system (Linux, root)")
+	}
+	dir := t.TempDir()
+	mount := testenv.NeedTool(t, "mount")
+	runTool(t, mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir)
+	t.Cleanup(func() { runTool(t, testenv.NeedTool(t, "umount"), dir) })
+	return dir
+}
