@@ -37,21 +37,32 @@ func (x *index) find(text []byte) []span {
 	return spans
 }
 
-// doubtAt notes that the surroundings of i must be looked at again.
+// doubtAt notes that the surroundings of i must be looked at again, from the
+// beginning of a word on: there no escape sequence is under way.
 func (s *search) doubtAt(i int, decode, wrap bool) {
-	d := doubt{max(0, i-s.reach), min(len(s.text), i+s.reach), decode, wrap}
-	if n := len(s.doubts); n > 0 && d.start <= s.doubts[n-1].end {
-		last := &s.doubts[n-1]
-		last.start, last.end = min(last.start, d.start), max(last.end, d.end)
-		last.decode, last.wrap = last.decode || decode, last.wrap || wrap
+	start, end := max(0, i-s.reach), min(len(s.text), i+s.reach)
+	known := 0
+	if n := len(s.doubts); n > 0 {
+		known = s.doubts[n-1].end
+	}
+	for start > known && !separator[s.text[start-1]] {
+		start--
+	}
+	if len(s.doubts) == 0 || start > known {
+		s.doubts = append(s.doubts, doubt{start, end, decode, wrap})
 		return
 	}
-	// No word is cut: at a separator no escape sequence is under way.
-	d.start = lastWord(s.text, d.start)
-	s.doubts = append(s.doubts, d)
+	last := &s.doubts[len(s.doubts)-1]
+	last.end = max(last.end, end)
+	last.decode, last.wrap = last.decode || decode, last.wrap || wrap
 }
 
 func (s *search) run() {
+	for number := range shapes {
+		if shapes[number].inWords { // it is noticed by the character before it
+			s.match(number, 0)
+		}
+	}
 	for i := s.table.filter.next(s.text, 0); i >= 0; i = s.table.filter.next(s.text, i+1) {
 		for _, a := range s.table.lookup(gramAt(s.text, i)) {
 			s.try(i, a)
@@ -64,25 +75,30 @@ func (s *search) try(i int, a anchor) {
 	case comparePattern:
 		s.compare(&s.forms[a.number], i-int(a.offset), int(a.offset))
 	case matchShape:
-		if i < s.covered[a.number] {
-			return
-		}
-		if start, end, ok := shapes[a.number].find(s.text, i); ok {
-			s.covered[a.number] = end
-			s.spans = append(s.spans, span{start, end, s.shapeLabels[a.number]})
-		}
+		s.match(int(a.number), i-int(a.offset))
 	case checkUnicode:
-		if s.escapesSecret(i) {
-			s.doubtAt(i, true, false)
+		if at := i - int(a.offset); s.escapesSecret(at) {
+			s.doubtAt(at, true, false)
 		}
 	case wantDecoding:
 		s.doubtAt(i, true, false)
 	}
 }
 
-// escapesSecret tells whether the \u00 at i escapes a character that secrets have.
+// match looks for a shape at i.
+func (s *search) match(number, i int) {
+	if i < s.covered[number] {
+		return
+	}
+	if start, end, ok := shapes[number].find(s.text, i); ok {
+		s.covered[number] = end
+		s.spans = append(s.spans, span{start, end, s.shapeLabels[number]})
+	}
+}
+
+// escapesSecret tells whether at i a \u00 escapes a character that secrets have.
 func (s *search) escapesSecret(i int) bool {
-	if len(s.text) < i+6 || hexDigit.run(s.text, i+4, 2) != i+6 {
+	if i < 0 || len(s.text) < i+6 || string(s.text[i:i+4]) != `\u00` || hexDigit.run(s.text, i+4, 2) != i+6 {
 		return false
 	}
 	return s.escapable[unhex(s.text[i+4])<<4|unhex(s.text[i+5])]

@@ -138,7 +138,7 @@ func (f *form) grow(text []byte, start, end int) (int, int) {
 // because a line break inside one anchor leaves the other.
 func (f *form) anchors() []int {
 	best := f.bestAnchor(0, len(f.text))
-	if f.kind == rawForm || len(f.text) < 3*gramSize {
+	if f.kind == rawForm || len(f.text) < 2*gramSize {
 		return []int{best}
 	}
 	half := len(f.text) / 2
@@ -176,8 +176,8 @@ func anchorWorth(kind formKind, c byte) int {
 		return 0
 	case !plainInJSON(c):
 		return 0
-	case strings.IndexByte("<>&'=+", c) >= 0:
-		return decisive / 4 // some encoders write them as \u and a number
+	case strings.IndexByte(" <>&'=+", c) >= 0:
+		return decisive / 4 // some encoders write them as \u and a number, or as +
 	case c >= 'A' && c <= 'Z', strings.IndexByte("jqxzkvw", c) >= 0:
 		return decisive + 4
 	case c >= '0' && c <= '9':

@@ -100,6 +100,9 @@ func (x *index) addEscapesOf(s secret, offset int) {
 	if s.encoded {
 		x.addPercentEscapesOf(s.value, offset)
 	}
+	if gram := s.value[offset : offset+gramSize]; strings.Contains(gram, " ") {
+		x.table.addDecoding(strings.ReplaceAll(gram, " ", "+"))
+	}
 }
 
 // addPercentEscapesOf looks for each character of the anchor in percent
@@ -127,49 +130,75 @@ func (x *index) addShapes() {
 		}
 		x.shapeLabels = append(x.shapeLabels, labels[s.kind])
 		seen := map[string]bool{}
-		for _, gram := range s.anchorGrams() {
-			if !seen[gram] {
-				seen[gram] = true
-				x.table.add(gram, anchor{action: matchShape, number: int32(number)})
+		for _, a := range s.anchors() {
+			if !seen[a.gram] {
+				seen[a.gram] = true
+				x.table.add(a.gram, anchor{action: matchShape, number: int32(number), offset: int32(a.offset)})
 			}
 		}
 	}
 }
 
-// anchorGrams lists the four bytes by which a shape is noticed. A prefix of
-// three is continued by every character the body may have.
-func (s *shape) anchorGrams() []string {
+// shapeAnchor is four bytes that come offset bytes after the place where a shape
+// is looked for.
+type shapeAnchor struct {
+	gram   string
+	offset int
+}
+
+// anchors lists the four bytes by which a shape is noticed. A prefix of three is
+// continued by every character the body may have, or preceded by every one that
+// can end the word before: disk-cache has sk-c.
+func (s *shape) anchors() []shapeAnchor {
 	if s.anchor != "" {
-		return []string{s.anchor}
+		return []shapeAnchor{{s.anchor, 0}}
 	}
-	var grams []string
+	var list []shapeAnchor
 	for _, prefix := range s.prefixes {
 		if len(prefix) >= gramSize {
-			grams = append(grams, prefix[:gramSize])
+			list = append(list, shapeAnchor{prefix[:gramSize], 0})
 			continue
 		}
 		for c := range 256 {
-			if s.body[c] {
-				grams = append(grams, prefix+string([]byte{byte(c)}))
+			letter := string([]byte{byte(c)})
+			switch {
+			case s.inWords && (!wordChar[c] || hexDigit[c] || strings.Contains(escapeLetters, letter)):
+				list = append(list, shapeAnchor{letter + prefix, -1})
+			case !s.inWords && s.body[c]:
+				list = append(list, shapeAnchor{prefix + letter, 0})
 			}
 		}
 	}
-	return grams
+	return list
 }
 
 // addEscapes looks for characters that nobody escapes in good faith, so that
 // shapes in disguise are noticed too.
 func (x *index) addEscapes() {
 	for c := range 256 {
-		if !tokenChar[c] {
-			continue
+		if tokenChar[c] {
+			x.escapable[c] = true
 		}
-		x.escapable[c] = true
 		if alnum[c] {
 			x.table.addDecoding(fmt.Sprintf("%%%02x%%", c), fmt.Sprintf("%%%02X%%", c))
 		}
 	}
-	x.table.add(`\u00`, anchor{action: checkUnicode})
+	x.table.addDecoding("%252", "%253", "%254", "%255", "%256", "%257") // encoded twice
+	seen := map[string]bool{}
+	for c := range 256 {
+		for _, format := range []string{"u%04x", "u%04X"} {
+			// The letters are told by u006 and the like, others by all digits,
+			// because \u003c and \u001b are frequent.
+			gram, offset := fmt.Sprintf(format, c)[:gramSize], 1
+			if c < '@' || c > 0x7f {
+				gram, offset = fmt.Sprintf(format, c)[1:], 2
+			}
+			if x.escapable[c] && !seen[gram] {
+				seen[gram] = true
+				x.table.add(gram, anchor{action: checkUnicode, offset: int32(offset)})
+			}
+		}
+	}
 }
 
 func (t *anchorTable) addDecoding(grams ...string) {

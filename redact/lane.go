@@ -1,7 +1,222 @@
 package redact
 
-// Lane stub
-type Lane struct{ r *Redactor }
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
 
-func (r *Redactor) Lane() *Lane { return &Lane{r} }
-func (l *Lane) Line(p []byte) []byte { return l.r.JSON(p) }
+// A Lane redacts the lines of one event source of a trace. On top of what
+// [Redactor.JSON] does it follows the pieces in which agents stream a message,
+// one event for each: a secret that is cut over several of them does not stand
+// in any, but in what one gets by joining them.
+//
+// Lines come out one for one, in order and whole; none waits for the next. When
+// a piece ends with what may be the beginning of a secret, from the fourth
+// character on, that end is moved into the next piece of the same message. The
+// joined text stays the same, with a placeholder in the place of a secret. If
+// the message ends there, the moved end is left out: no event is left to carry
+// it, and the event with the whole message, which agents send at the end, has
+// it. Up to three characters of a secret that came in pieces may remain before
+// its placeholder.
+//
+// A piece is the string value of a key "delta", or a string inside its object:
+// the shapes of Anthropic's content_block_delta, OpenAI's responses and chat
+// completions, pi's assistantMessageEvent and codex's item/…/delta. Other
+// strings of such an event, which may be the message so far, lose an end that
+// is half a secret or eight characters of it.
+//
+// A Lane is for one goroutine.
+type Lane struct {
+	r *Redactor
+	// messages are those whose last piece ended in doubt.
+	messages map[string]*message
+}
+
+// Lane returns a Lane for a source of which nothing has been seen yet.
+func (r *Redactor) Lane() *Lane { return &Lane{r: r, messages: map[string]*message{}} }
+
+// Line redacts one line of JSON, with or without its line break. It returns p
+// itself when nothing changes.
+func (l *Lane) Line(p []byte) []byte {
+	if !l.r.Enabled() {
+		return p
+	}
+	if bytes.Contains(p, []byte(`"delta`)) && validJSON(p) {
+		p = l.pieces(p)
+	} else if len(l.messages) > 0 {
+		l.close(p)
+	}
+	return l.r.JSON(p)
+}
+
+// pieces rewrites the pieces in a line.
+func (l *Lane) pieces(p []byte) []byte {
+	event := readDelta(p)
+	var edits []edit
+	for _, s := range event.strings {
+		old, ok := unquote(p[s.start:s.end])
+		if !ok {
+			continue
+		}
+		var text string
+		if s.piece != "" {
+			text = l.piece(event, s.piece, old)
+		} else {
+			text = l.r.index.withoutOpenEnd(old)
+		}
+		if text != old {
+			edits = append(edits, edit{s.start, s.end, quote(text)})
+		}
+	}
+	if len(edits) == 0 {
+		return p
+	}
+	return splice(p, edits)
+}
+
+func (l *Lane) piece(event deltaEvent, name, text string) string {
+	const most = 64
+	key := event.identity.String() + "\x00" + name
+	m := l.messages[key]
+	if m == nil {
+		m = &message{owner: event.owner}
+	}
+	text = m.push(l.r.index, text)
+	switch {
+	case m.idle():
+		delete(l.messages, key)
+	case len(l.messages) < most:
+		l.messages[key] = m
+	}
+	return text
+}
+
+// close forgets messages that have ended or begin anew.
+func (l *Lane) close(p []byte) {
+	boundary := false
+	for _, end := range []string{`_start"`, `_stop"`, `_end"`, `"start"`, `"done"`, `.done"`, `completed"`} {
+		boundary = boundary || bytes.Contains(p, []byte(end))
+	}
+	if !boundary || !validJSON(p) {
+		return
+	}
+	owner := readDelta(p).owner
+	for key, m := range l.messages {
+		if m.owner == owner {
+			delete(l.messages, key)
+		}
+	}
+}
+
+// deltaEvent is what must be known of an event that carries a piece.
+type deltaEvent struct {
+	strings []deltaString
+	// identity tells messages apart that are streamed at the same time, owner
+	// only those of different agents and threads.
+	identity strings.Builder
+	owner    string
+}
+
+// deltaString is a string value with its quotes; piece is the path by which the
+// values of consecutive pieces belong together, or empty.
+type deltaString struct {
+	start, end int
+	piece      string
+}
+
+// levels of a JSON document that readDelta is inside of.
+type deltaLevel struct {
+	object, wantsKey bool
+	inArray, inDelta bool
+	key              string
+}
+
+// readDelta walks through a valid JSON document.
+func readDelta(p []byte) deltaEvent {
+	var e deltaEvent
+	levels := []deltaLevel{{}}
+	for i := 0; i < len(p); {
+		level := &levels[len(levels)-1]
+		switch c := p[i]; c {
+		case ' ', '\t', '\r', '\n', ':':
+			i++
+		case ',':
+			level.wantsKey = level.object
+			i++
+		case '{', '[':
+			levels = append(levels, deltaLevel{
+				object: c == '{', wantsKey: c == '{',
+				inArray: level.inArray || c == '[',
+				inDelta: level.inDelta || c == '{' && level.key == "delta",
+			})
+			i++
+		case '}', ']':
+			levels = levels[:len(levels)-1]
+			i++
+		default:
+			end := scalarEnd(p, i)
+			if level.wantsKey {
+				level.key, level.wantsKey = string(p[i+1:end-1]), false
+			} else {
+				e.scalar(level, i, end, p[i:end])
+			}
+			i = end
+		}
+	}
+	return e
+}
+
+func scalarEnd(p []byte, i int) int {
+	if p[i] == '"' {
+		return stringEnd(p, i)
+	}
+	for i < len(p) && bytes.IndexByte([]byte(" \t\r\n,:{}[]\""), p[i]) < 0 {
+		i++
+	}
+	return i
+}
+
+func (e *deltaEvent) scalar(level *deltaLevel, start, end int, value []byte) {
+	switch level.key {
+	case "type", "method", "role", "id", "uuid", "name", "model":
+		if !level.inArray && (level.key == "type" || level.key == "method") {
+			e.identity.WriteString(level.key)
+			e.identity.Write(value)
+		}
+		return
+	case "parent_tool_use_id", "session_id", "threadId":
+		e.owner += string(value)
+		e.identity.Write(value)
+		return
+	case "index", "item_id", "itemId", "output_index", "content_index", "contentIndex", "summary_index", "summaryIndex":
+		e.identity.WriteString(level.key)
+		e.identity.Write(value)
+		return
+	}
+	if value[0] != '"' {
+		return
+	}
+	s := deltaString{start: start, end: end}
+	if level.inDelta || level.key == "delta" {
+		s.piece = level.key
+	}
+	e.strings = append(e.strings, s)
+}
+
+func unquote(quoted []byte) (string, bool) {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1]), true
+	}
+	var s string
+	err := json.Unmarshal(quoted, &s)
+	return s, err == nil
+}
+
+func quote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can always be encoded
+	return strings.TrimSuffix(b.String(), "\n")
+}

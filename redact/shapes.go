@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // shape is one kind of credential that can be told by its looks.
 type shape struct {
@@ -11,6 +14,8 @@ type shape struct {
 	min, max int
 	// bounded demands that no word goes on before it; exact, that none goes on after it.
 	bounded, exact bool
+	// inWords is set if the prefix is frequent inside ordinary words.
+	inWords bool
 	// match replaces the comparison above for shapes of several parts: it gets
 	// the place of the anchor and returns what it found.
 	match func(text []byte, at int) (start, end int, ok bool)
@@ -37,7 +42,7 @@ var shapes = []shape{
 	{kind: "gh-user", prefixes: []string{"ghu_"}, body: alnum, min: 36, max: 36, bounded: true, exact: true},
 	{kind: "gh-refresh", prefixes: []string{"ghr_"}, body: alnum, min: 36, max: endless, bounded: true},
 	{kind: "openai", prefixes: []string{"sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-", "sk-or-v1-"}, body: tokenChar, min: 20, max: endless, bounded: true},
-	{kind: "openai", prefixes: []string{"sk-"}, body: alnum, min: 32, max: endless, bounded: true},
+	{kind: "openai", prefixes: []string{"sk-"}, body: alnum, min: 32, max: endless, bounded: true, inWords: true},
 	{kind: "google", prefixes: []string{"AIza"}, body: tokenChar, min: 35, max: endless, bounded: true},
 	{kind: "google-oauth", prefixes: []string{"ya29.", "GOCSPX-"}, body: tokenChar, min: 20, max: endless, bounded: true},
 	{kind: "aws", prefixes: []string{"AKIA", "ASIA"}, body: upperAlnum, min: 16, max: 16, bounded: true, exact: true},
@@ -97,6 +102,9 @@ func (s *shape) after(text []byte, i int, prefix string) (end int, ok bool) {
 	return end, true
 }
 
+// escapeLetters follow a backslash in JSON where a space character is meant.
+const escapeLetters = "bfnrt"
+
 // wordBefore tells whether the character before i continues a word. The last
 // character of an escape sequence (\n, \u000a, %0A) does not.
 func wordBefore(text []byte, i int) bool {
@@ -104,7 +112,7 @@ func wordBefore(text []byte, i int) bool {
 		return false
 	}
 	switch {
-	case i >= 2 && text[i-2] == '\\' && bytes.IndexByte([]byte("bfnrt"), text[i-1]) >= 0:
+	case i >= 2 && text[i-2] == '\\' && strings.IndexByte(escapeLetters, text[i-1]) >= 0:
 		return false
 	case i >= 6 && text[i-6] == '\\' && text[i-5] == 'u' && hexDigit.run(text, i-4, 4) == i:
 		return false

@@ -50,11 +50,11 @@ func (s *stream) push(p []byte) []byte {
 	}
 	p = s.drop(p)
 	s.held = append(s.held, p...)
-	cut := s.cut()
+	cut, clean := s.cut()
 	s.seen = len(s.held)
 	switch {
 	case cut > 0:
-		return s.take(cut)
+		return s.take(cut, clean)
 	case len(s.held) > streamLimit:
 		return s.force()
 	}
@@ -64,15 +64,19 @@ func (s *stream) push(p []byte) []byte {
 // flush returns the rest.
 func (s *stream) flush() []byte {
 	s.dropping = nil
-	return s.take(len(s.held))
+	return s.take(len(s.held), false)
 }
 
-// take gives out the first n held bytes, redacted.
-func (s *stream) take(n int) []byte {
+// take gives out the first n held bytes, redacted unless they are known to be
+// clean.
+func (s *stream) take(n int, clean bool) []byte {
 	if n == 0 {
 		return nil
 	}
-	out := s.r.Bytes(bytes.Clone(s.held[:n]))
+	out := bytes.Clone(s.held[:n])
+	if !clean {
+		out = s.r.Bytes(out)
+	}
 	s.held = append(s.held[:0], s.held[n:]...)
 	s.seen = len(s.held)
 	return out
@@ -90,10 +94,11 @@ func (s *stream) drop(p []byte) []byte {
 	return p[end:]
 }
 
-// cut returns how much of the held text is decided.
-func (s *stream) cut() int {
+// cut returns how much of the held text is decided, and whether nothing was
+// found in it.
+func (s *stream) cut() (n int, clean bool) {
 	if !containsSeparator(s.held[s.seen:]) {
-		return 0 // a word that grew is still not complete
+		return 0, false // a word that grew is still not complete
 	}
 	x := s.r.index
 	cut := min(lastWord(s.held, len(s.held)), x.pending(s.held))
@@ -106,7 +111,7 @@ func (s *stream) cut() int {
 			}
 		}
 		if cut = lastWord(s.held, cut); cut == before || cut == 0 {
-			return cut
+			return cut, len(found) == 0
 		}
 	}
 }
@@ -129,14 +134,14 @@ func (s *stream) force() []byte {
 		case found.start >= cut || found.end <= cut:
 		case found.end == len(s.held) && found.label >= x.envLabels:
 			s.dropping = base64Char
-			return s.take(len(s.held))
+			return s.take(len(s.held), false)
 		case found.start > 0:
 			cut = found.start
 		default:
 			cut = found.end
 		}
 	}
-	return s.take(cut)
+	return s.take(cut, false)
 }
 
 // pending returns the beginning of the first thing that contains separators and

@@ -1,0 +1,312 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+// fortySecrets are values of all kinds people keep in variables.
+func fortySecrets() map[string]string {
+	list := []string{
+		"s3cr3t-value-0001", "hunter2hunter2", "correct horse battery staple", "p@ss/w0rd+with=chars", `quote"inside"it`,
+		`back\slash\path`, "tab\tand\nnewline", "<html>&amp;", "ünïcödé-sécret", "日本語のパスワード", "emoji🔑key🔒value",
+		"123456789012", "a/b/c/d/e/f/g", "////////////", `""""""""""`, `\\\\\\\\\\`, "%41%42%43%44", "ends-with-backslash\\",
+		"'single quoted'", "semi;colon,comma|pipe", "{\"json\":\"object\",\"n\":1}", "-----not-a-pem-----", "trailing==", "++++++++++++",
+		"nabcdefgh", "u0041bcdefg", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+		"sk-ant-api03-" + alnums(93), "ghp_" + alnums(36), "github_pat_" + alnums(82), "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0." + alnums(43),
+		"550e8400-e29b-41d4-a716-446655440000", "postgres://user:pa55word@db.example.com:5432/app?sslmode=require",
+		"xoxb-123456789012-" + alnums(24), "AIza" + alnums(35), "sk_live_" + alnums(24), "glpat-" + alnums(20), strings.Repeat("long-secret-", 30),
+		"-----BEGIN RSA PRIVATE KEY-----\n" + alnums(64) + "\n" + strings.ToLower(alnums(64)) + "\nZZtop\n-----END RSA PRIVATE KEY-----",
+	}
+	secrets := map[string]string{}
+	for i, value := range list {
+		secrets[fmt.Sprintf("SECRET_%02d", i)] = value
+	}
+	return secrets
+}
+
+// encodings are the ways a value is written, and how a reader who knows them
+// would look for it. Each gets the value and returns the text that must not be
+// readable again.
+var encodings = map[string]func(string) []string{
+	"raw":            func(s string) []string { return []string{s} },
+	"json":           func(s string) []string { return []string{inJSON(s, false)} },
+	"json twice":     func(s string) []string { return []string{inJSON(inJSON(s, false), false)} },
+	"json 3 times":   func(s string) []string { return []string{inJSON(inJSON(inJSON(s, false), false), false)} },
+	"json html":      func(s string) []string { return []string{inJSON(s, true)} },
+	"json slashes":   func(s string) []string { return []string{strings.ReplaceAll(inJSON(s, false), "/", `\/`)} },
+	"json one slash": func(s string) []string { return []string{strings.Replace(inJSON(s, false), "/", `\/`, 1)} },
+	"json ascii":     func(s string) []string { return []string{asciiOnly(inJSON(s, false), "%04x"), asciiOnly(inJSON(s, false), "%04X")} },
+	"json \\u": func(s string) []string {
+		all := escapeUnicode(s, func(int) bool { return true })
+		return []string{
+			all, strings.ReplaceAll(all, `\u`, `\\u`),
+			escapeUnicode(s, func(i int) bool { return i == 0 }),
+			escapeUnicode(s, func(i int) bool { return i%2 == 1 }),
+			escapeUnicode(s, func(i int) bool { return i%5 == 4 }),
+			inJSON(escapeUnicode(s, func(i int) bool { return i%3 == 0 }), false),
+		}
+	},
+	"base64": func(s string) []string {
+		var out []string
+		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+			for _, before := range []string{"", "u", "me", "x-access-token:", "user:"} {
+				for _, after := range []string{"", "\n", "ab", "more"} {
+					out = append(out, e.EncodeToString([]byte(before+s+after)))
+				}
+			}
+		}
+		return out
+	},
+	"base64 wrapped": func(s string) []string {
+		var out []string
+		for shift := range 76 {
+			text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 60+shift) + s + strings.Repeat("y", 60)))
+			out = append(out, wrap(text, 76, "\n"))
+			if shift%9 == 0 {
+				out = append(out, wrap(text, 64, "\r\n"), inJSON(wrap(text, 76, "\n"), false))
+			}
+		}
+		return out
+	},
+	"hex": func(s string) []string {
+		low := hex.EncodeToString([]byte(s))
+		return []string{low, strings.ToUpper(low), "00" + low + "ff", wrap(strings.Repeat("78", 37)+low+"79", 60, "\n")}
+	},
+	"percent": func(s string) []string {
+		var upper, lower, mixed strings.Builder
+		for i := range len(s) {
+			fmt.Fprintf(&upper, "%%%02X", s[i])
+			fmt.Fprintf(&lower, "%%%02x", s[i])
+			if i%3 == 0 {
+				fmt.Fprintf(&mixed, "%%%02x", s[i])
+			} else {
+				mixed.WriteByte(s[i])
+			}
+		}
+		reserved := url.PathEscape(s)
+		query := url.QueryEscape(s)
+		return []string{upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query, lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query)}
+	},
+	"base64 in a URL": func(s string) []string { return []string{url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("a:" + s)))} },
+}
+
+func inJSON(s string, html bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(html)
+	_ = e.Encode(s)
+	return strings.TrimSuffix(b.String(), "\"\n")[1:]
+}
+
+func asciiOnly(s, format string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if c < 0x80 {
+			b.WriteRune(c)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{c}) {
+			fmt.Fprintf(&b, `\u`+format, unit)
+		}
+	}
+	return b.String()
+}
+
+func escapeUnicode(s string, which func(int) bool) string {
+	var b strings.Builder
+	for i, c := range []rune(s) {
+		if which(i) {
+			for _, unit := range utf16.Encode([]rune{c}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+			continue
+		}
+		b.WriteString(inJSON(string(c), false))
+	}
+	return b.String()
+}
+
+func wrap(s string, width int, with string) string {
+	var lines []string
+	for len(s) > width {
+		lines = append(lines, s[:width])
+		s = s[width:]
+	}
+	return strings.Join(append(lines, s), with)
+}
+
+func lowerEscapes(s string) string {
+	out := []byte(s)
+	for i := 0; i+2 < len(out); i++ {
+		if out[i] == '%' {
+			copy(out[i:], bytes.ToLower(out[i:i+3]))
+		}
+	}
+	return string(out)
+}
+
+// eventCarriers are all places of an event that can hold text. Each returns a
+// line of JSON with the text, which is already escaped if raw is set.
+func eventCarriers(text string, raw bool) []string {
+	quoted := `"` + text + `"`
+	if !raw {
+		b, _ := json.Marshal(text)
+		quoted = string(b)
+	}
+	glued := `"before ` + quoted[1:len(quoted)-1] + ` after"`
+	return []string{
+		`{"source":"agent","seq":0,"event":{"type":"assistant","message":{"content":[{"type":"text","text":` + glued + `}]}}}`,
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":` + quoted + `,"list":[[` + quoted + `]]}}]}}`,
+		`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"text","text":` + quoted + `}]}]}}`,
+		`{"type":"system","subtype":"init","env":{` + quoted + `:1,"k":{` + quoted + `:{}}}}`,
+		`{"type":"summary","success":true,"summary":` + glued + `}`,
+		`[` + quoted + `,` + quoted + `]`,
+		quoted,
+	}
+}
+
+// recover reads a text in every way the encodings write it.
+func leaks(out, secret string) bool {
+	if strings.Contains(out, secret) {
+		return true
+	}
+	if len(secret) < encodedFloor {
+		return false
+	}
+	lower := strings.ToLower(out)
+	if strings.Contains(lower, hex.EncodeToString([]byte(secret))) {
+		return true
+	}
+	plain := strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/").Replace(out)
+	for offset := range 3 {
+		encoded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:offset] + secret))
+		lead := [3]int{0, 2, 3}[offset]
+		if strings.Contains(plain, encoded[lead:len(encoded)-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// decodings returns the text and what it decodes to.
+func decodings(text string) []string {
+	out := []string{text}
+	for i := 0; i < len(out) && len(out) < 30; i++ {
+		l := layer{text: []byte(out[i])}
+		for _, d := range []*layer{l.unescaped(), l.percentDecoded(false), l.percentDecoded(true)} {
+			if d != nil {
+				out = append(out, string(d.text))
+			}
+		}
+	}
+	return out
+}
+
+func survives(out, secret string) bool {
+	for _, text := range decodings(out) {
+		if leaks(text, secret) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNoSecretSurvives plants each of 40 secrets in every place of an event, in
+// every encoding.
+func TestNoSecretSurvives(t *testing.T) {
+	secrets := fortySecrets()
+	if len(secrets) != 40 {
+		t.Fatalf("%d secrets", len(secrets))
+	}
+	r := New(Config{Extra: secrets})
+	planted := 0
+	for name, encode := range encodings {
+		t.Run(name, func(t *testing.T) {
+			for variable, secret := range secrets {
+				for _, text := range encode(secret) {
+					if !survives(text, secret) {
+						t.Fatalf("%s: this test cannot read %q back", variable, text)
+					}
+					if out := r.String("see " + text + " there"); survives(out, secret) || !strings.Contains(out, "[REDACTED:env:"+variable[:7]) {
+						t.Errorf("plain: %q became %q", text, out)
+					}
+					raw := strings.HasPrefix(name, "json")
+					for _, line := range eventCarriers(text, raw) {
+						planted++
+						out := string(r.JSON([]byte(line)))
+						if survives(out, secret) {
+							t.Errorf("%s survived in %s", variable, out)
+						}
+						if !json.Valid([]byte(line)) || !json.Valid([]byte(out)) {
+							t.Errorf("no JSON: %s became %s", line, out)
+						}
+						if again := string(r.JSON([]byte(out))); again != out {
+							t.Errorf("redacted again, %s became %s", out, again)
+						}
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d lines", planted)
+}
+
+// TestNoSecretSurvivesAnyCut feeds every encoding of every secret to a Writer and
+// to Deltas, cut in two at every place, and by single bytes.
+func TestNoSecretSurvivesAnyCut(t *testing.T) {
+	secrets := fortySecrets()
+	for variable, secret := range secrets {
+		r := New(Config{Extra: map[string]string{variable: secret}})
+		for name, encode := range encodings {
+			if testing.Short() || name == "base64 wrapped" {
+				continue
+			}
+			for i, text := range encode(secret) {
+				if i%4 != 0 && name == "base64" {
+					continue
+				}
+				text = "some text " + text + " more\n"
+				want := r.String(text)
+				if survives(want, secret) {
+					t.Fatalf("%s: %q became %q", name, text, want)
+				}
+				for cut := range len(text) {
+					checkCut(t, r, text, want, cut)
+				}
+				checkBytewise(t, r, text, want)
+			}
+		}
+	}
+}
+
+func checkCut(t *testing.T, r *Redactor, text, want string, cut int) {
+	t.Helper()
+	var out bytes.Buffer
+	w := r.Writer(&out)
+	_, _ = w.Write([]byte(text[:cut]))
+	_, _ = w.Write([]byte(text[cut:]))
+	if err := w.Close(); err != nil || out.String() != want {
+		t.Errorf("%q, cut at %d, became %q, want %q (%v)", text, cut, out.String(), want, err)
+	}
+}
+
+func checkBytewise(t *testing.T, r *Redactor, text, want string) {
+	t.Helper()
+	d := r.Deltas()
+	var out strings.Builder
+	for i := range len(text) {
+		out.WriteString(d.Push(text[i : i+1]))
+	}
+	out.WriteString(d.Flush())
+	if out.String() != want {
+		t.Errorf("%q, byte by byte, became %q, want %q", text, out.String(), want)
+	}
+}
