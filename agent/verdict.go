@@ -62,7 +62,7 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 		if !result.Success {
 			result.Outcome, result.Err = session.OutcomeError, ErrNoModelWork
 		}
-	case session.OutcomeError, session.OutcomeAuth:
+	case session.OutcomeError, session.OutcomeAuth, session.OutcomeProvider:
 		result.Err = errors.New(nonEmpty(final.Text, "the agent failed without saying why"))
 	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult, session.OutcomeTimeout, session.OutcomeOutput,
 		session.OutcomeCancelled:

@@ -260,8 +260,23 @@ func (d *streamDecoder) failure(v *fastjson.Value, message string, o Origin, to 
 		info = &told
 		to.Error(o, told)
 	}
-	if info.Kind == ErrorAuth {
+	return OutcomeOf(info.Kind)
+}
+
+// OutcomeOf is the outcome of a run that an error ended: it tells apart what the agent did and what its model's service did to it.
+func OutcomeOf(kind ErrorKind) Outcome {
+	switch kind {
+	case ErrorAuth:
 		return OutcomeAuth
+	case ErrorRateLimit, ErrorOverloaded, ErrorAPI:
+		return OutcomeProvider
+	case ErrorMaxTurns:
+		return OutcomeMaxTurns
+	case ErrorBudget:
+		return OutcomeBudget
+	case ErrorAborted:
+		return OutcomeAborted
+	case ErrorRetry, ErrorRefusal, ErrorContextOverflow, ErrorWarning, ErrorOther:
 	}
 	return OutcomeError
 }
