@@ -42,6 +42,8 @@ type Info struct {
 	Protocols []string
 	// InstallHint is the command that installs the agent.
 	InstallHint string
+	// LoginHint says how to give it credentials.
+	LoginHint string
 }
 
 // Support says how a limit or feature is had.
