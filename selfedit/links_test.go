@@ -108,18 +108,20 @@ func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 	p := newProjectIn(t, memoryDir(t))
 	dir, _ := outside(t)
 	place, aside := p.path(".claude/skills/review"), p.path(".claude/skills/aside")
-	started := time.Now()
-	p.mustEdit(skill, "new\n")
-	duration := time.Since(started)
+	duration := time.Hour
+	for range 20 {
+		started := time.Now()
+		p.mustEdit(skill, "new\n")
+		duration = min(duration, time.Since(started))
+	}
 	begin := make(chan time.Duration)
 	var swapper sync.WaitGroup
 	swapper.Go(func() {
 		for delay := range begin {
-			for start := time.Now(); time.Since(start) < delay; {
-				runtime.Gosched()
-			}
+			spin(delay)
 			_ = os.Rename(place, aside)
 			_ = os.Symlink(dir, place)
+			spin(delay % (duration / 4))
 			_ = os.Remove(place)
 			_ = os.Rename(aside, place)
 		}
@@ -146,6 +148,13 @@ func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 	}
 	wantPrecious(t, dir)
 	wantWhole(t, place)
+}
+
+// spin waits for a time too short to sleep.
+func spin(delay time.Duration) {
+	for start := time.Now(); time.Since(start) < delay; {
+		runtime.Gosched()
+	}
 }
 
 // TestSwappingAtTheWorstMoment swaps the directory exactly between the checks and the moment the file is put in place, a thousand times.

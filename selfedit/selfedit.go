@@ -87,8 +87,12 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	result, err := prepare(first, request, content)
+	if err != nil {
+		return Result{}, err
+	}
 	if request.Check {
-		return prepare(first, request, content)
+		return result, nil
 	}
 	log, err := openAuditLog(ctx, first.repo.gitDir)
 	if err != nil {
@@ -104,8 +108,7 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 	if made.repo != first.repo {
 		return Result{}, outOfScope("the repository of %s changed while the content was read", printable(target))
 	}
-	result, err := prepare(made, request, content)
-	if err != nil {
+	if result, err = prepare(made, request, content); err != nil {
 		return Result{}, err
 	}
 	return e.write(ctx, writing{plan: made, home: home, content: content, log: log, result: result, mkdir: request.Mkdir})
