@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,44 +58,12 @@ func NewServer(scripts map[string]*Script, opts Options) http.Handler {
 	return &server{scripts: ready, opts: opts, log: newRequestLog(opts), attempts: map[string]int{}}
 }
 
-// Path returns the path under which a script answers for one cell of an experiment: /s/NAME/c/KEY/seed/N. Append it to the server's URL; a part that is
-// empty is left out.
-func Path(name, key, seed string) string {
-	var b strings.Builder
-	for _, part := range []struct{ marker, value string }{{"/s/", name}, {"/c/", key}, {"/seed/", seed}} {
-		if part.value != "" {
-			b.WriteString(part.marker + url.PathEscape(part.value))
-		}
-	}
-	return b.String()
-}
-
-// splitPath takes the cell off the front of an escaped path.
-func splitPath(escaped string) (at cell, rest string) {
-	rest = escaped
-	for _, part := range []struct {
-		marker string
-		value  *string
-	}{{"/s/", &at.script}, {"/c/", &at.key}, {"/seed/", &at.seed}} {
-		after, ok := strings.CutPrefix(rest, part.marker)
-		if !ok {
-			continue
-		}
-		segment, remainder, _ := strings.Cut(after, "/")
-		if value, err := url.PathUnescape(segment); err == nil {
-			*part.value = value
-		}
-		rest = "/" + remainder
-	}
-	return at, rest
-}
-
 // maxRequestSize bounds a request: agents send whole conversations, but not libraries.
 const maxRequestSize = 128 << 20
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at, path := splitPath(r.URL.EscapedPath())
+	at, path := splitPath(r.URL.Path)
 	record := &Record{Time: s.opts.Now().UnixMilli(), Method: r.Method, Path: r.URL.Path, Script: at.script, Key: at.key, Seed: at.seed}
 	out := &countingWriter{ResponseWriter: w, status: http.StatusOK}
 	start := s.opts.Now()
