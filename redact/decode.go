@@ -209,14 +209,14 @@ func jsonEscape(text []byte) (size int, with []byte) {
 		if !ok {
 			return 0, nil
 		}
-		if utf16.IsSurrogate(first) {
-			if second, ok := unicodeEscape(text[6:]); ok {
-				if c := utf16.DecodeRune(first, second); c != utf8.RuneError {
-					return 12, utf8.AppendRune(nil, c)
-				}
-			}
+		if !utf16.IsSurrogate(first) {
+			return 6, utf8.AppendRune(nil, first)
 		}
-		return 6, utf8.AppendRune(nil, first)
+		second, _ := unicodeEscape(text[6:])
+		if c := utf16.DecodeRune(first, second); c != utf8.RuneError {
+			return 12, utf8.AppendRune(nil, c)
+		}
+		return 0, nil // half a character stays as it is
 	}
 	return 0, nil
 }

@@ -183,7 +183,11 @@ func (x *index) addEscapes() {
 			x.table.addDecoding(fmt.Sprintf("%%%02x%%", c), fmt.Sprintf("%%%02X%%", c))
 		}
 	}
-	x.table.addDecoding("%252", "%253", "%254", "%255", "%256", "%257") // encoded twice
+	for c := range 256 {
+		if hexDigit[c] {
+			x.table.addDecoding("%25" + string([]byte{byte(c)})) // encoded twice
+		}
+	}
 	seen := map[string]bool{}
 	for c := range 256 {
 		for _, format := range []string{"u%04x", "u%04X"} {

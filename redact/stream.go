@@ -183,21 +183,27 @@ func (x *index) openSecret(text []byte) int {
 }
 
 // unfinishedEscape returns the length of the escape sequence at the end of a
-// text that is not complete.
+// text that is not complete, with its backslashes. The first half of a pair that
+// makes up one character is not complete either.
 func unfinishedEscape(text []byte) int {
-	for n := 1; n <= min(len(text), 12); n++ {
-		switch text[len(text)-n] {
-		case '%':
-			if n < 3 {
-				return n
-			}
-		case '\\':
-			if n < 6 {
-				return len(text) - backslashesBefore(text, len(text)-n)
-			}
+	end := len(text)
+	for n := 1; n <= min(len(text), 5); n++ {
+		switch c := text[len(text)-n]; {
+		case c == '%' && n < 3:
+			return n
+		case c == '\\':
+			end = backslashesBefore(text, len(text)-n)
+		default:
+			continue
+		}
+		break
+	}
+	if half := end - 6; half >= 0 {
+		if c, ok := unicodeEscape(text[half:]); ok && c >= 0xd800 && c < 0xdc00 {
+			end = backslashesBefore(text, half)
 		}
 	}
-	return 0
+	return len(text) - end
 }
 
 // openKeyBlock returns the beginning of a private-key block that has not ended,

@@ -32,9 +32,8 @@ func fortySecrets() map[string]string {
 	return secrets
 }
 
-// encodings are the ways a value is written, and how a reader who knows them
-// would look for it. Each gets the value and returns the text that must not be
-// readable again.
+// encodings are the ways a value is written. Those that begin with json give the
+// content of a JSON string.
 var encodings = map[string]func(string) []string{
 	"raw":            func(s string) []string { return []string{s} },
 	"json":           func(s string) []string { return []string{inJSON(s, false)} },
@@ -173,7 +172,8 @@ func eventCarriers(text string, raw bool) []string {
 	}
 }
 
-// recover reads a text in every way the encodings write it.
+// leaks tells whether a secret can be read in a text, as it is or in base64 or
+// hex.
 func leaks(out, secret string) bool {
 	if strings.Contains(out, secret) {
 		return true
@@ -181,11 +181,11 @@ func leaks(out, secret string) bool {
 	if len(secret) < encodedFloor {
 		return false
 	}
-	lower := strings.ToLower(out)
-	if strings.Contains(lower, hex.EncodeToString([]byte(secret))) {
+	unbroken := strings.NewReplacer("\r", "", "\n", "").Replace(out)
+	if strings.Contains(strings.ToLower(unbroken), hex.EncodeToString([]byte(secret))) {
 		return true
 	}
-	plain := strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/").Replace(out)
+	plain := strings.NewReplacer("-", "+", "_", "/").Replace(unbroken)
 	for offset := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:offset] + secret))
 		lead := [3]int{0, 2, 3}[offset]
@@ -210,6 +210,8 @@ func decodings(text string) []string {
 	return out
 }
 
+// survives tells whether a secret can be read in any of the ways the encodings
+// write it.
 func survives(out, secret string) bool {
 	for _, text := range decodings(out) {
 		if leaks(text, secret) {
@@ -266,19 +268,20 @@ func TestNoSecretSurvivesAnyCut(t *testing.T) {
 	for variable, secret := range secrets {
 		r := New(Config{Extra: map[string]string{variable: secret}})
 		for name, encode := range encodings {
-			if testing.Short() || name == "base64 wrapped" {
-				continue
-			}
 			for i, text := range encode(secret) {
-				if i%4 != 0 && name == "base64" {
-					continue
+				if strings.HasPrefix(name, "base64") && i%7 != 0 {
+					continue // 80 of each, most of them alike in this respect
 				}
 				text = "some text " + text + " more\n"
 				want := r.String(text)
 				if survives(want, secret) {
 					t.Fatalf("%s: %q became %q", name, text, want)
 				}
-				for cut := range len(text) {
+				step := 1
+				if len(text) > 500 {
+					step = 7 // coprime to the lengths of all escapes
+				}
+				for cut := 0; cut < len(text); cut += step {
 					checkCut(t, r, text, want, cut)
 				}
 				checkBytewise(t, r, text, want)
