@@ -34,16 +34,25 @@ func openBeneath(root *os.File, rel string) (*os.File, error) {
 
 // exchange swaps two files of one directory in one step.
 func (d *directory) exchange(a, b string) error {
+	if d.portable {
+		return unix.ENOTSUP
+	}
 	return unix.Renameat2(d.fd(), a, d.fd(), b, unix.RENAME_EXCHANGE)
 }
 
 // renameNew renames a file of the directory and fails if the new name is taken.
 func (d *directory) renameNew(from, to string) error {
+	if d.portable {
+		return unix.ENOTSUP
+	}
 	return unix.Renameat2(d.fd(), from, d.fd(), to, unix.RENAME_NOREPLACE)
 }
 
 // createAnonymous makes a file that has no name yet, so that nothing is left of it if we are killed. It fails where the file system cannot do that.
 func (d *directory) createAnonymous(mode uint32) (*os.File, error) {
+	if d.portable {
+		return nil, unix.ENOTSUP
+	}
 	fd, err := unix.Openat(d.fd(), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, mode)
 	if err != nil {
 		return nil, err

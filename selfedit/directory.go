@@ -11,7 +11,11 @@ import (
 
 // directory is an open directory. Everything in it is reached through the handle and by a single name, so that it does not matter what happens to
 // the path it was found by.
-type directory struct{ file *os.File }
+type directory struct {
+	file *os.File
+	// portable leaves out the calls that only Linux has, so that the way without them can be tested there.
+	portable bool
+}
 
 func (d *directory) fd() int { return int(d.file.Fd()) }
 

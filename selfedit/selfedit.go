@@ -69,6 +69,8 @@ type Editor struct {
 	Now func() int64
 	// beforePlacing and afterPlacing let tests act at the two moments that matter.
 	beforePlacing, afterPlacing func()
+	// portable makes the write do without the calls that only Linux has.
+	portable bool
 }
 
 // Edit carries out one edit. The error is a *Refusal if a safeguard said no.

@@ -31,6 +31,7 @@ func (e *Editor) write(ctx context.Context, w writing) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	w.plan.parent.portable = e.portable
 	placed, err := e.place(w)
 	if err != nil {
 		return Result{}, errors.Join(err, made.undo())
@@ -64,8 +65,10 @@ func (e *Editor) takeBack(w writing, placed *placement, made *createdDirectories
 
 func (w writing) event(outcome string, reason error) auditEvent {
 	r := w.result
-	event := auditEvent{Type: "selfedit", Outcome: outcome, Path: r.Path, Root: r.Root, OldSHA256: r.OldSHA256, NewSHA256: r.NewSHA256, Bytes: r.Bytes,
-		Rule: r.Rule, Settings: r.Settings, Branch: r.Branch, Commit: r.Commit, UID: os.Getuid()}
+	event := auditEvent{
+		Type: "selfedit", Outcome: outcome, Path: r.Path, Root: r.Root, OldSHA256: r.OldSHA256, NewSHA256: r.NewSHA256, Bytes: r.Bytes,
+		Rule: r.Rule, Settings: r.Settings, Branch: r.Branch, Commit: r.Commit, UID: os.Getuid(),
+	}
 	if reason != nil {
 		event.Reason = reason.Error()
 	}

@@ -170,6 +170,50 @@ func TestABranchThatMovesDuringTheWriteRollsBack(t *testing.T) {
 	}
 }
 
+func TestTheWriteWorksWithoutTheCallsThatOnlyLinuxHas(t *testing.T) {
+	p := newProject(t)
+	editor := &Editor{portable: true}
+	for _, path := range []string{skill, ".claude/skills/fresh.md"} {
+		_, err := editor.Edit(t.Context(), p.request(path, "new\n"))
+		must(t, err)
+		if got := p.get(path); got != "new\n" {
+			t.Errorf("%s holds %q", path, got)
+		}
+	}
+	before := snapshot(t, p.root)
+	editor.afterPlacing = func() { p.git("symbolic-ref", "HEAD", "refs/heads/main") }
+	for _, path := range []string{skill, ".claude/skills/second.md"} {
+		_, err := editor.Edit(t.Context(), p.request(path, "newer\n"))
+		wantRefusal(t, err, BranchScope, "put back")
+		wantSame(t, before, snapshot(t, p.root))
+		p.git("symbolic-ref", "HEAD", "refs/heads/feature")
+	}
+	meddling := &Editor{portable: true, beforePlacing: func() { p.put(skill, "theirs\n") }}
+	_, err := meddling.Edit(t.Context(), p.request(skill, "newer\n"))
+	wantRefusal(t, err, SettingsAllow, "changed by somebody else")
+	before[skill] = "theirs\n"
+	wantSame(t, before, snapshot(t, p.root))
+}
+
+func TestWalkingBeneathADirectoryFollowsNoLink(t *testing.T) {
+	p := newProject(t)
+	must(t, os.Symlink("review", p.path(".claude/skills/link")))
+	root, err := os.Open(p.root)
+	must(t, err)
+	defer root.Close()
+	for name, open := range map[string]func(*os.File, string) (*os.File, error){"walk": walkBeneath, "kernel": openBeneath} {
+		file, err := open(root, ".claude/skills/review")
+		must(t, err)
+		must(t, file.Close())
+		if _, err := open(root, ".claude/skills/link"); !errors.Is(err, errLink) {
+			t.Errorf("%s: a link gives %v", name, err)
+		}
+		if _, err := open(root, ".claude/none/x"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: a missing directory gives %v", name, err)
+		}
+	}
+}
+
 // endless counts how much is read from it.
 type endless struct{ read int64 }
 

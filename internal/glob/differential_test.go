@@ -105,8 +105,10 @@ func randomCharacters(random *rand.Rand, alphabet string) string {
 }
 
 func randomPath(random *rand.Rand) string {
-	names := []string{"a", "b", ".a", "ab", "abc", "A", "x.md", "SKILL.md", ".claude", "é", "a b", "{a,b}", "a[1]", "a]b", "a(b)", "*", "$x", "!a", "#a", "a|b",
-		"+", "a-b", "..a", "...", "😀", "\\", "a\nb"}
+	names := []string{
+		"a", "b", ".a", "ab", "abc", "A", "x.md", "SKILL.md", ".claude", "é", "a b", "{a,b}", "a[1]", "a]b", "a(b)", "*", "$x", "!a", "#a", "a|b",
+		"+", "a-b", "..a", "...", "😀", "\\", "a\nb",
+	}
 	segments := make([]string, 1+random.IntN(4))
 	for i := range segments {
 		segments[i] = names[random.IntN(len(names))]
@@ -149,7 +151,9 @@ func blurSegment(random *rand.Rand, segment string) string {
 	runes := []rune(segment)
 	at := random.IntN(len(runes))
 	c := string(runes[at])
-	blurred := []string{"*", "?", "[" + c + "]", "[!" + c + "]", "[^" + c + "x]", "[a-c]", "[A-Z" + c + "]", "{" + c + ",z}", "{z," + c + "}", "{" + c + ",{q,r}}", "\\" + c,
-		"@(" + c + "|z)", "!(" + c + ")", "?(" + c + ")", "+(" + c + ")", "*(" + c + ")", "**", "[[:alpha:]]", "{a..c}", "[" + c + "-]", c + "*", "*" + c, c + "?"}
+	blurred := []string{
+		"*", "?", "[" + c + "]", "[!" + c + "]", "[^" + c + "x]", "[a-c]", "[A-Z" + c + "]", "{" + c + ",z}", "{z," + c + "}", "{" + c + ",{q,r}}", "\\" + c,
+		"@(" + c + "|z)", "!(" + c + ")", "?(" + c + ")", "+(" + c + ")", "*(" + c + ")", "**", "[[:alpha:]]", "{a..c}", "[" + c + "-]", c + "*", "*" + c, c + "?",
+	}
 	return string(runes[:at]) + blurred[random.IntN(len(blurred))] + string(runes[at+1:])
 }
