@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // bwrapStatus reads what bubblewrap reports about the sandbox it makes. It is how a
@@ -50,20 +52,24 @@ func (s *bwrapStatus) follow(read *os.File) {
 	}
 }
 
-// program returns the process that bubblewrap runs for us, or 0 as long as there is
-// none: the first child of process 1 of the sandbox.
-func (s *bwrapStatus) program() int {
+// terminate asks the program in the sandbox to end. Bubblewrap itself would die of a
+// SIGTERM and take the program with it, without any grace.
+func (s *bwrapStatus) terminate() {
 	s.mu.Lock()
 	first := s.init
 	s.mu.Unlock()
 	if first == 0 {
-		return 0
+		return // nothing runs in there yet; the kill after the grace will do
 	}
 	children := childProcesses(first)
 	if len(children) == 0 {
-		return 0
+		return
 	}
-	return children[0]
+	// The group is that of process 1 of the sandbox, which the kernel protects from
+	// signals that it has no handler for.
+	if group, err := unix.Getpgid(children[0]); err == nil {
+		_ = unix.Kill(-group, unix.SIGTERM)
+	}
 }
 
 // isInit tells whether a process is bubblewrap's own process 1.

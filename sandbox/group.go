@@ -47,6 +47,7 @@ func startGroup(job launch) (tree, int, error) {
 		t.bwrap = status
 		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles[:len(t.cmd.ExtraFiles):len(t.cmd.ExtraFiles)], write)
 	}
+	closeAllOnExec()
 	if err := t.cmd.Start(); err != nil {
 		return nil, 0, err
 	}
@@ -79,13 +80,11 @@ func (t *groupTree) wait() {
 }
 
 func (t *groupTree) terminate() {
-	target := t.cmd.Process.Pid
 	if t.bwrap != nil {
-		if target = t.bwrap.program(); target == 0 {
-			return
-		}
+		t.bwrap.terminate()
+		return
 	}
-	_ = unix.Kill(-target, unix.SIGTERM)
+	_ = unix.Kill(-t.cmd.Process.Pid, unix.SIGTERM)
 }
 
 func (t *groupTree) kill() {

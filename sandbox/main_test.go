@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,6 +50,9 @@ func searchPath() []string { return []string{"PATH=" + os.Getenv("PATH")} }
 // eachContainment runs a test once per mechanism that must kill for certain.
 func eachContainment(t *testing.T, test func(t *testing.T, l sandbox.Local)) {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux can hold a process tree together")
+	}
 	for _, c := range []sandbox.Containment{sandbox.PIDNamespace, sandbox.SubReaper} {
 		t.Run(string(c), func(t *testing.T) { test(t, sandbox.Local{Containment: c}) })
 	}

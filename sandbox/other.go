@@ -41,6 +41,9 @@ func (l Local) containment(launch) (Containment, error) {
 
 func startTree(_ Containment, job launch) (tree, int, error) { return startGroup(job) }
 
+// closeAllOnExec has no counterpart here.
+func closeAllOnExec() {}
+
 func descendants(int) []int { return nil }
 
 func childProcesses(int) []int { return nil }

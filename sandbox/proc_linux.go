@@ -2,9 +2,12 @@ package sandbox
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // process is a line of the process table.
@@ -130,4 +133,22 @@ func carries(pid int, variable string) bool {
 		}
 	}
 	return false
+}
+
+// closeAllOnExec keeps every descriptor from the program that it is not given by
+// name: ours, and whatever was left open in the process that started the harness. Go
+// opens everything that way, so that only inherited ones change.
+func closeAllOnExec() {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
 }

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -106,23 +104,6 @@ func reap() int {
 	r.supervise()
 	_ = r.report.Encode(news{Ended: &r.result})
 	return 0
-}
-
-// closeAllOnExec keeps every descriptor from the program that it is not given by
-// name: ours, and whatever was left open in the process that started the harness.
-func closeAllOnExec() {
-	if unix.CloseRange(lineFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
-		return
-	}
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= lineFD {
-			unix.CloseOnExec(fd)
-		}
-	}
 }
 
 func (r *reaper) fail(what string, err error) {
@@ -296,18 +277,13 @@ func (r *reaper) remaining() []int {
 	return descendants(os.Getpid())
 }
 
-// terminate asks the program to end. Bubblewrap would die of a SIGTERM and take the
-// program with it, so that the program inside is signalled instead.
+// terminate asks the program to end.
 func (r *reaper) terminate() {
-	target := r.program
 	if r.bwrap != nil {
-		if target = r.bwrap.program(); target == 0 {
-			return // nothing runs in there yet; the kill after the grace will do
-		}
+		r.bwrap.terminate()
+		return
 	}
-	if err := unix.Kill(-target, unix.SIGTERM); err != nil {
-		_ = unix.Kill(target, unix.SIGTERM)
-	}
+	_ = unix.Kill(-r.program, unix.SIGTERM)
 }
 
 // sweep kills every process below us once. It is called again and again until the

@@ -118,13 +118,15 @@ func (p *player) play(ctx context.Context, stdout, stderr io.Writer) {
 		p.spec.OnStart(0)
 	}
 	p.result.StderrBytes = p.meter.deliver(stderr, p.recording.Stderr)
+	if p.overflowed() {
+		return
+	}
 	for line := range bytes.Lines(p.recording.Stdout) {
 		if !p.pause(ctx, timeout, p.recording.Pace) {
 			return
 		}
 		p.result.StdoutBytes += p.meter.deliver(stdout, line)
-		if p.meter.over() {
-			p.result.OutputLimit, p.result.Signal = p.meter.err == nil, "SIGKILL"
+		if p.overflowed() {
 			return
 		}
 	}
@@ -132,6 +134,15 @@ func (p *player) play(ctx context.Context, stdout, stderr io.Writer) {
 		return
 	}
 	p.result.ExitCode, p.result.Signal = p.recording.ExitCode, p.recording.Signal
+}
+
+// overflowed ends the run when nobody takes its output any more.
+func (p *player) overflowed() bool {
+	if !p.meter.over() {
+		return false
+	}
+	p.result.OutputLimit, p.result.Signal = p.meter.err == nil, "SIGKILL"
+	return true
 }
 
 // pause waits, for ever if the duration is negative, and reports whether the program
