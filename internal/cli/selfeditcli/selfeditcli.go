@@ -11,7 +11,9 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/selfedit"
@@ -190,7 +192,7 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 	case result.Bytes == 1:
 		bytes = "1 byte"
 	}
-	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes, result.Path, result.Rule, result.Branch)
+	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes, visible(result.Path), visible(result.Rule), visible(result.Branch))
 	if result.OtherNames > 0 {
 		fmt.Fprintf(con.Stderr, "fit-selfedit: the file has other names (hard links: %d), which keep the old content\n", result.OtherNames)
 	}
@@ -201,10 +203,18 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 		encoder.SetEscapeHTML(false)
 		err = encoder.Encode(result)
 	case result.Diff != nil:
-		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", result.Path, result.Diff.Added, result.Diff.Removed)
+		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", visible(result.Path), result.Diff.Added, result.Diff.Removed)
 	}
 	if err != nil {
 		return console.Exitf(console.ExitNegative, "the file was handled, but printing the result failed: %w", err)
 	}
 	return nil
+}
+
+// visible escapes what a terminal would not show as it is, such as marks that turn the direction of the text.
+func visible(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }
