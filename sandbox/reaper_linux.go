@@ -107,12 +107,10 @@ func reap() int {
 }
 
 func (r *reaper) fail(what string, err error) {
-	report := news{Failed: what}
+	report := news{Failed: what + ": " + err.Error()}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		report.Errno = int(errno)
-	} else {
-		report.Failed += ": " + err.Error()
 	}
 	_ = r.report.Encode(report)
 }
@@ -147,7 +145,9 @@ func (r *reaper) prepare() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
-	return nil
+	// The program must not inherit what we needed for that. We are locked to the
+	// thread that will start it.
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
 
 // start runs the program in a session of its own: without a terminal to ask on, and

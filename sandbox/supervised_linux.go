@@ -109,12 +109,22 @@ func ignoreExit(err error) error {
 	return err
 }
 
+// asError is the failure with the system's error inside, so that errors.Is works over
+// the line between two processes.
 func (n news) asError() error {
 	if n.Errno != 0 {
-		return fmt.Errorf("%s: %w", n.Failed, syscall.Errno(n.Errno))
+		return &remoteError{text: n.Failed, errno: syscall.Errno(n.Errno)}
 	}
 	return errors.New(n.Failed)
 }
+
+type remoteError struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.errno }
 
 // startReaper starts our own binary as a supervisor and hands it its order.
 func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, error) {
@@ -161,6 +171,9 @@ func reaperAttributes(namespace bool) *syscall.SysProcAttr {
 		attributes.Cloneflags |= unix.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		// Executing a file drops the privileges that the namespace came with; this one
+		// is kept until /proc is mounted.
+		attributes.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 	}
 	return attributes
 }
