@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // span is a find: text[start:end] is what the label says.
 type span struct{ start, end, label int }
@@ -10,8 +13,10 @@ type search struct {
 	*index
 	text  []byte
 	spans []span
-	// doubts are the places where a secret may be escaped or broken into lines.
-	doubts []doubt
+	// triggers are the places where a secret may be escaped or broken into
+	// lines, doubts what must be decoded around them to be sure.
+	triggers []int
+	doubts   []doubt
 	// covered is, for each shape, the end of its last find: inside it the shape
 	// is not looked for again, which would take quadratic time.
 	covered [maxShapes]int
@@ -31,15 +36,29 @@ func (x *index) find(text []byte) []span {
 	}
 	s.run()
 	spans := s.spans
+	slices.Sort(s.triggers)
 	for _, d := range s.doubts {
-		spans = append(spans, x.findDecoded(text, d)...)
+		for _, found := range x.findDecoded(text, d) {
+			if s.triggered(found) {
+				spans = append(spans, found)
+			}
+		}
 	}
 	return spans
+}
+
+// triggered tells whether a find contains what gave rise to decoding. What is
+// found besides would not be found in other surroundings.
+func (s *search) triggered(found span) bool {
+	at, _ := slices.BinarySearch(s.triggers, found.start)
+	return at < len(s.triggers) && s.triggers[at] < found.end ||
+		s.anyBackslash && bytes.IndexByte(s.text[found.start:found.end], '\\') >= 0
 }
 
 // doubtAt notes that the surroundings of i must be looked at again, from the
 // beginning of a word on: there no escape sequence is under way.
 func (s *search) doubtAt(i int, decode, wrap bool) {
+	s.triggers = append(s.triggers, i)
 	start, end := max(0, i-s.reach), min(len(s.text), i+s.reach)
 	known := 0
 	if n := len(s.doubts); n > 0 {
@@ -90,10 +109,27 @@ func (s *search) match(number, i int) {
 	if i < s.covered[number] {
 		return
 	}
-	if start, end, ok := shapes[number].find(s.text, i); ok {
+	start, end, ok := shapes[number].find(s.text, i)
+	if ok {
 		s.covered[number] = end
 		s.spans = append(s.spans, span{start, end, s.shapeLabels[number]})
 	}
+	if end > 0 && startsEscape(s.text[end:]) {
+		s.doubtAt(end, true, false)
+	}
+}
+
+// startsEscape tells whether a text begins with an escape sequence that may
+// stand for a character of a credential.
+func startsEscape(text []byte) bool {
+	escaped := bytes.TrimLeft(text, `\\`)
+	switch {
+	case len(text) == 0:
+		return false
+	case text[0] == '%':
+		return hexDigit.run(text, 1, 2) == 3
+	}
+	return len(escaped) < len(text) && len(escaped) > 0 && (escaped[0] == 'u' || escaped[0] == '/')
 }
 
 // escapesSecret tells whether at i a \u00 escapes a character that secrets have.

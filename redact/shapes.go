@@ -72,27 +72,28 @@ func Kinds() []string {
 	return kinds
 }
 
-// find looks for the shape whose anchor stands at i.
+// find looks for the shape whose anchor stands at i. If it is not there, end is
+// how far it went, or 0.
 func (s *shape) find(text []byte, i int) (start, end int, ok bool) {
 	if s.match != nil {
 		return s.match(text, i)
 	}
 	for _, prefix := range s.prefixes {
-		if end, ok = s.after(text, i, prefix); ok {
-			return i, end, true
+		if stop, ok := s.after(text, i, prefix); stop > 0 {
+			return i, stop, ok
 		}
 	}
 	return 0, 0, false
 }
 
 func (s *shape) after(text []byte, i int, prefix string) (end int, ok bool) {
-	if len(text)-i < len(prefix)+s.min || string(text[i:i+len(prefix)]) != prefix || s.bounded && wordBefore(text, i) {
+	if !bytes.HasPrefix(text[i:], []byte(prefix)) || s.bounded && wordBefore(text, i) {
 		return 0, false
 	}
 	body := i + len(prefix)
 	end = s.body.run(text, body, s.max)
 	if end-body < s.min || s.exact && end < len(text) && wordChar[text[end]] {
-		return 0, false
+		return end, false
 	}
 	if s.body == base64Char {
 		for n := 0; n < 2 && end < len(text) && text[end] == '='; n++ {
