@@ -1,0 +1,175 @@
+package scripted_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/fit-eval/fit/model/scripted"
+)
+
+func TestMain(m *testing.M) {
+	// The vendors' SDKs keep idle connections of the default client open.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
+}
+
+// post sends a request body and returns the answer.
+func post(t *testing.T, url, body string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	data, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, string(data)
+}
+
+const hello = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`
+
+func TestAddresses(t *testing.T) {
+	url := serve(t, map[string]string{"": `{"turns": [{"text": "root"}]}`, "a b": `{"turns": [{"text": "${key}|${seed}"}]}`}, scripted.Options{})
+	for path, want := range map[string]string{
+		"/v1/messages": `"text":"root"`,
+		"/messages":    `"text":"root"`,
+		scripted.Path("a b", "", "") + "/v1/messages":             `"text":"|"`,
+		scripted.Path("a b", "task/arm#~1", "3") + "/v1/messages": `"text":"task/arm#~1|3"`,
+		"/c/k/v1/messages":          `"text":"root"`,
+		"/s/nobody/v1/messages":     "no script is called",
+		"/v1/nothing":               "there is nothing at",
+		"/v1/messages/count_tokens": `"input_tokens":`,
+	} {
+		if _, body := post(t, url+path, hello); !strings.Contains(body, want) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	for _, method := range []string{http.MethodHead, http.MethodGet} {
+		req, err := http.NewRequestWithContext(t.Context(), method, url+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if reply.StatusCode != http.StatusOK {
+			t.Errorf("%s /: %s", method, reply.Status)
+		}
+	}
+}
+
+func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
+	url := serve(t, map[string]string{"": `{"key": "right", "turns": [{"text": "in"}]}`}, scripted.Options{})
+	for _, tt := range []struct {
+		path, header, value string
+		status              int
+	}{
+		{"/v1/messages", "x-api-key", "right", 200}, {"/v1/messages", "x-api-key", "wrong", 401}, {"/v1/messages", "Authorization", "Bearer right", 200},
+		{"/v1/chat/completions", "Authorization", "Bearer right", 200}, {"/v1/chat/completions", "Authorization", "Bearer wrong", 401}, {"/v1/messages", "x", "y", 401},
+	} {
+		if status, body := post(t, url+tt.path, hello, tt.header, tt.value); status != tt.status {
+			t.Errorf("%s with %s %q: %d %s", tt.path, tt.header, tt.value, status, body)
+		}
+	}
+}
+
+func TestRequestsThatAreNoneAreRefused(t *testing.T) {
+	url := serve(t, map[string]string{"": `{"turns": [{"text": "x"}]}`}, scripted.Options{})
+	for _, path := range []string{"/v1/messages", "/v1/responses", "/v1/chat/completions"} {
+		for _, body := range []string{"", "not json", `{"messages": 5, "input": 5}`} {
+			if status, answer := post(t, url+path, body); status != http.StatusBadRequest {
+				t.Errorf("%s %q: %d %s", path, body, status, answer)
+			}
+		}
+	}
+}
+
+func TestFaultsCountPerConversation(t *testing.T) {
+	url := serve(t, map[string]string{"": `{"turns": [{"text": "x", "fault": {"status": 500, "times": 2}}]}`}, scripted.Options{})
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			body := strings.Replace(hello, "hello", fmt.Sprintf("conversation %d", i), 1)
+			for attempt, want := range []int{500, 500, 200, 200} {
+				if status, _ := post(t, url+"/v1/messages", body); status != want {
+					t.Errorf("conversation %d, attempt %d: %d, want %d", i, attempt, status, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+	// A cell of its own has counters of its own.
+	if status, _ := post(t, url+"/c/other/v1/messages", strings.Replace(hello, "hello", "conversation 0", 1)); status != 500 {
+		t.Errorf("another cell: %d", status)
+	}
+}
+
+func TestClosingEndsRepliesThatHang(t *testing.T) {
+	script, err := scripted.Parse([]byte(`{"turns": [{"text": "x", "fault": {"stream": "hang"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answering := make(chan struct{})
+	inner := scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{})
+	server, err := scripted.Listen("127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(answering)
+		inner.ServeHTTP(w, r)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		reply, err := http.Post(server.URL+"/v1/messages", "application/json", strings.NewReader(strings.Replace(hello, "{", `{"stream":true,`, 1))) //nolint:noctx // Close ends it
+		if err == nil {
+			_, _ = io.Copy(io.Discard, reply.Body)
+			_ = reply.Body.Close()
+		}
+	})
+	<-answering
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	group.Wait()
+}
+
+func TestOnlyLoopbackIsServed(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "example.com:80", "nonsense"} {
+		if server, err := scripted.Listen(addr, http.NotFoundHandler()); err == nil {
+			_ = server.Close()
+			t.Errorf("%s was accepted", addr)
+		}
+	}
+}
+
+func TestRepliesDoNotDependOnTheClock(t *testing.T) {
+	url := serve(t, map[string]string{"": sdkScript}, scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
+	for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
+		for _, body := range []string{hello, strings.Replace(hello, "{", `{"stream":true,`, 1)} {
+			_, first := post(t, url+path, body)
+			_, second := post(t, url+path, body)
+			if first == "" || !bytes.Equal([]byte(first), []byte(second)) {
+				t.Errorf("%s: two answers to one request:\n%s\n%s", path, first, second)
+			}
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package scripted
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func props(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+// The tools that the real clients offer, with the fields of theirs that matter here.
+var clients = map[string]conversation{
+	"claude": {
+		system: "environment:\n - Primary working directory: /repo\n - Platform: linux",
+		tools: []offeredTool{
+			{name: "Bash", kind: "function", properties: props("command", "timeout", "description")}, {name: "Read", kind: "function", properties: props("file_path")},
+			{name: "Edit", kind: "function", properties: props("file_path", "old_string", "new_string")}, {name: "Write", kind: "function", properties: props("file_path", "content")},
+			{name: "mcp__orc__ask", kind: "function"},
+		},
+	},
+	"builtin": {
+		system: "Working directory: /repo",
+		tools: []offeredTool{
+			{name: "Bash", kind: "function", properties: props("command")}, {name: "Read", kind: "function", properties: props("file_path")},
+			{name: "Edit", kind: "function", properties: props("file_path", "old_string", "new_string")}, {name: "Write", kind: "function", properties: props("file_path", "content")},
+			{name: "Glob", kind: "function", properties: props("pattern", "path")}, {name: "Grep", kind: "function", properties: props("pattern", "path", "output_mode")},
+			{name: "mcp__orc__ask", kind: "function"},
+		},
+	},
+	"pi": {tools: []offeredTool{
+		{name: "read", kind: "function"}, {name: "bash", kind: "function"}, {name: "edit", kind: "function"}, {name: "write", kind: "function"}, {name: "ask", kind: "function"},
+	}},
+	"codex": {
+		tools: []offeredTool{{name: "exec_command", kind: "function"}, {name: "apply_patch", kind: "custom"}, {name: "tool_search", kind: "tool_search"}},
+		steps: []step{{kind: stepResult, text: "Output:\npackage calc\n\treturn a - b\n"}},
+	},
+	"codex-unknown-model": {tools: []offeredTool{{name: "exec_command", kind: "function"}, {name: "ask", kind: "function", namespace: "mcp__orc"}}},
+	"codex-code-mode": {
+		tools: []offeredTool{{name: "exec", kind: "custom", namespace: "functions"}},
+		steps: []step{{kind: stepResult, text: "package calc\n\treturn a - b\n"}},
+	},
+	"codex-old": {tools: []offeredTool{{name: "shell", kind: "function", properties: props("command", "timeout_ms")}}},
+}
+
+func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
+	const patch = "*** Begin Patch\n*** Update File: calc.go\n@@\n-\treturn a - b\n+\treturn a + b\n*** End Patch\n"
+	js := func(code string) toolCall {
+		return toolCall{name: "exec", namespace: "functions", custom: true, arguments: code}
+	}
+	for _, tt := range []struct {
+		call string
+		want map[string]toolCall
+	}{
+		{`{"bash": "go test && echo \"ok\"", "timeout_ms": 1500}`, map[string]toolCall{
+			"claude":    {name: "Bash", arguments: `{"command":"go test && echo \"ok\"","description":"Run a command","timeout":1500}`},
+			"builtin":   {name: "Bash", arguments: `{"command":"go test && echo \"ok\""}`},
+			"pi":        {name: "bash", arguments: `{"command":"go test && echo \"ok\"","timeout":2}`},
+			"codex":     {name: "exec_command", arguments: `{"cmd":"go test && echo \"ok\"","yield_time_ms":30000}`},
+			"codex-old": {name: "shell", arguments: `{"command":["bash","-c","go test && echo \"ok\""],"timeout_ms":1500}`},
+			"codex-code-mode": js("const r = await tools.exec_command({\"cmd\":\"go test && echo \\\"ok\\\"\",\"yield_time_ms\":30000});\n" +
+				"text(r.output);\ntext(\"exit code: \" + r.exit_code);\n"),
+		}},
+		{`{"read": "calc.go"}`, map[string]toolCall{
+			"claude":  {name: "Read", arguments: `{"file_path":"/repo/calc.go"}`},
+			"builtin": {name: "Read", arguments: `{"file_path":"/repo/calc.go"}`},
+			"pi":      {name: "read", arguments: `{"path":"calc.go"}`},
+			"codex":   {name: "exec_command", arguments: `{"cmd":"cat -- 'calc.go'","yield_time_ms":30000}`},
+		}},
+		{`{"edit": "calc.go", "old": "a - b", "new": "a + b"}`, map[string]toolCall{
+			"claude":          {name: "Edit", arguments: `{"file_path":"/repo/calc.go","new_string":"a + b","old_string":"a - b"}`},
+			"pi":              {name: "edit", arguments: `{"edits":[{"newText":"a + b","oldText":"a - b"}],"path":"calc.go"}`},
+			"codex":           {name: "apply_patch", custom: true, arguments: patch},
+			"codex-code-mode": js("text(await tools.apply_patch(" + string(marshal(patch)) + "));\n"),
+		}},
+		{`{"write": "a/b.txt", "content": "x\n"}`, map[string]toolCall{
+			"claude":              {name: "Write", arguments: `{"content":"x\n","file_path":"/repo/a/b.txt"}`},
+			"pi":                  {name: "write", arguments: `{"content":"x\n","path":"a/b.txt"}`},
+			"codex":               {name: "apply_patch", custom: true, arguments: "*** Begin Patch\n*** Add File: a/b.txt\n+x\n*** End Patch\n"},
+			"codex-unknown-model": {name: "exec_command", arguments: `{"cmd":"mkdir -p -- 'a' && printf %s 'x\n' > 'a/b.txt'","yield_time_ms":30000}`},
+		}},
+		{`{"glob": "**/*.go", "in": "src"}`, map[string]toolCall{
+			"builtin": {name: "Glob", arguments: `{"path":"/repo/src","pattern":"**/*.go"}`},
+		}},
+		{`{"grep": "TODO"}`, map[string]toolCall{
+			"builtin": {name: "Grep", arguments: `{"output_mode":"content","pattern":"TODO"}`},
+			"pi":      {name: "bash", arguments: `{"command":"grep -rnE -e 'TODO' -- '.'"}`},
+		}},
+		{`{"mcp": "orc/ask", "input": {"to": "bob"}}`, map[string]toolCall{
+			"claude":              {name: "mcp__orc__ask", arguments: `{"to": "bob"}`},
+			"pi":                  {name: "ask", arguments: `{"to": "bob"}`},
+			"codex":               {name: "ask", namespace: "mcp__orc", arguments: `{"to": "bob"}`},
+			"codex-unknown-model": {name: "ask", namespace: "mcp__orc", arguments: `{"to": "bob"}`},
+			"codex-code-mode": js("const r = await tools.mcp__orc__ask({\"to\": \"bob\"});\n" +
+				"text((r.content || []).map((part) => part.text || \"\").join(\"\\n\"));\n"),
+		}},
+		{`{"mcp": "orc/unheard", "input": {}}`, map[string]toolCall{"claude": {name: "mcp__orc__unheard", arguments: `{}`}}},
+		{`{"tool": "NoSuchTool", "input": {"a": 1}}`, map[string]toolCall{"claude": {name: "NoSuchTool", arguments: `{"a": 1}`}}},
+		{`{"tool": "apply_patch", "raw": "*** nonsense"}`, map[string]toolCall{"codex": {name: "apply_patch", custom: true, arguments: "*** nonsense"}}},
+		{`{"first_of": [{"tool": "exec_command", "input": {"cmd": "x"}}, {"tool": "Bash", "input": {"command": "x"}}]}`, map[string]toolCall{
+			"claude": {name: "Bash", arguments: `{"command": "x"}`},
+			"codex":  {name: "exec_command", arguments: `{"cmd": "x"}`},
+			"pi":     {name: "Bash", arguments: `{"command": "x"}`},
+		}},
+	} {
+		var call Call
+		if err := json.Unmarshal([]byte(tt.call), &call); err != nil {
+			t.Fatal(err)
+		}
+		for client, want := range tt.want {
+			if diff := cmp.Diff(want, clients[client].resolve(call), cmp.AllowUnexported(toolCall{})); diff != "" {
+				t.Errorf("%s for %s:\n%s", tt.call, client, diff)
+			}
+		}
+	}
+}
+
+func TestEveryVerbWorksForEveryClient(t *testing.T) {
+	for name, client := range clients {
+		for _, call := range []Call{{Bash: "x"}, {Read: "x"}, {Write: "x"}, {Edit: "x", Old: "y"}, {Glob: "x"}, {Grep: "x"}} {
+			got := client.resolve(call)
+			if !client.offers(got.name) {
+				t.Errorf("%s: %+v became %s, which is not offered", name, call.verbs(), got.name)
+			}
+			if !got.custom && !json.Valid([]byte(got.arguments)) {
+				t.Errorf("%s: %s is no JSON", name, got.arguments)
+			}
+		}
+	}
+}
+
+// shellRun runs a command that a client without the tool would be told to run.
+func shellRun(t *rapid.T, dir, command string) (string, error) {
+	t.Helper()
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestTheShellDoesWhatTheToolsWould(t *testing.T) {
+	for _, program := range []string{"bash", "perl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is missing", program)
+		}
+	}
+	base := t.TempDir()
+	content := rapid.StringMatching(`[a-z'"$\\\n %!` + "`" + `ü]{1,30}`)
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp(base, "case")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, old, after, replacement := content.Draw(t, "before"), "OLD"+content.Draw(t, "old"), content.Draw(t, "after"), content.Draw(t, "new")
+		if out, err := shellRun(t, dir, writeCommand("sub dir/it's.txt", before+old+after)); err != nil {
+			t.Fatalf("write: %v %s", err, out)
+		}
+		if out, err := shellRun(t, dir, editCommand("sub dir/it's.txt", old, replacement)); err != nil {
+			t.Fatalf("edit: %v %s", err, out)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "sub dir/it's.txt"))
+		if err != nil || string(got) != before+replacement+after {
+			t.Fatalf("the file holds %q, want %q (%v)", got, before+replacement+after, err)
+		}
+		if out, err := shellRun(t, dir, editCommand("sub dir/it's.txt", "ABSENT", "x")); err == nil {
+			t.Fatalf("an edit of a text that is not there succeeds: %s", out)
+		}
+	})
+}
+
+func TestAPatchReplacesWholeLines(t *testing.T) {
+	shown := []string{"package a\n\nfunc A() {\n\tone()\n\ttwo()\n}\n"}
+	for name, tt := range map[string]struct {
+		old, new string
+		before   []string
+		after    []string
+		ok       bool
+	}{
+		"part of a line":       {"one", "1", []string{"\tone()"}, []string{"\t1()"}, true},
+		"over two lines":       {"one()\n\ttwo", "1()\n\t2", []string{"\tone()", "\ttwo()"}, []string{"\t1()", "\t2()"}, true},
+		"whole lines":          {"\tone()\n", "\t1()\n\t1()\n", []string{"\tone()"}, []string{"\t1()", "\t1()"}, true},
+		"a line deleted":       {"\tone()\n", "", []string{"\tone()"}, nil, true},
+		"two lines joined":     {"one()\n", "1() ", nil, nil, false},
+		"not shown":            {"three", "3", nil, nil, false},
+		"shown more than once": {"(", "[", nil, nil, false},
+	} {
+		before, after, ok := wholeLines(shown, tt.old, tt.new)
+		if ok != tt.ok || !cmp.Equal(before, tt.before) || !cmp.Equal(after, tt.after) {
+			t.Errorf("%s: %q → %q, %v", name, before, after, ok)
+		}
+	}
+}
