@@ -27,6 +27,8 @@ type Dialect struct {
 	New func() Decoder
 	// Repeats, if set, reports that a line only repeats what a later line carries whole; such lines are dropped from traces and counted.
 	Repeats func(line []byte) bool
+	// Companions, if set, lists further files that belong to the session in a file of this dialect, such as those of its sub-agents.
+	Companions func(path string) []string
 }
 
 // Dialects is an ordered list of dialects; the first that recognises an event wins.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -44,12 +45,41 @@ type lane struct {
 // maxWaiting bounds how many events are kept until a dialect recognises one of them.
 const maxWaiting = 64
 
+// ReadFile reads a file, and those that belong to it.
+func ReadFile(path string, dialects Dialects, opts Options) ([]*EnrichedSession, error) {
+	e := &Enricher{Dialects: dialects, Options: opts}
+	if err := e.readFile(path); err != nil {
+		return nil, err
+	}
+	if l := e.lanes[""]; l != nil && l.dialect.Companions != nil {
+		for _, companion := range l.dialect.Companions(path) {
+			if err := e.readFile(companion); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e.recognised()
+}
+
+func (e *Enricher) readFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return e.Read(file)
+}
+
 // Read reads a whole stream.
 func Read(r io.Reader, dialects Dialects, opts Options) ([]*EnrichedSession, error) {
 	e := &Enricher{Dialects: dialects, Options: opts}
 	if err := e.Read(r); err != nil {
 		return nil, err
 	}
+	return e.recognised()
+}
+
+func (e *Enricher) recognised() ([]*EnrichedSession, error) {
 	sessions := e.Sessions()
 	if len(sessions) == 0 {
 		return nil, ErrUnrecognised

@@ -73,7 +73,8 @@ type Fold struct {
 	lastMs   int64
 	turns    turnCounter
 	calls    map[string]*openCall
-	order    []string // the open calls, oldest first, so that the map stays bounded
+	order    []string       // the open calls, oldest first, so that the map stays bounded
+	tasks    map[string]int // the turns of the calls that started sub-agents
 	failures []failure
 	reached  map[string]bool
 	usage    usageBook
@@ -102,6 +103,7 @@ func NewFold(opts Options) *Fold {
 			Events: []EnrichedEvent{}, Integrity: []IntegrityFlag{}, StartMs: opts.StartMs,
 		},
 		calls:   map[string]*openCall{},
+		tasks:   map[string]int{},
 		reached: map[string]bool{},
 		usage:   newUsageBook(opts.Prices),
 	}
@@ -219,7 +221,7 @@ func (f *Fold) emit(o Origin, event EnrichedEvent) *EnrichedEvent {
 	f.seq++
 	event.TimestampMs, event.TsSource = f.time(o)
 	event.ElapsedMs = max(0, event.TimestampMs-f.session.StartMs)
-	event.TurnIndex = f.turns.index
+	event.TurnIndex = f.turnOf(o)
 	event.Parent, event.Lane, event.MessageID, event.RawLine = o.Parent, o.Lane, o.MessageID, o.Line
 	if f.opts.OnEvent != nil {
 		f.opts.OnEvent(&event)
@@ -228,6 +230,14 @@ func (f *Fold) emit(o Origin, event EnrichedEvent) *EnrichedEvent {
 		f.session.Events = append(f.session.Events, event.clone())
 	}
 	return &event
+}
+
+// turnOf is the current turn, or for a sub-agent the turn that called it.
+func (f *Fold) turnOf(o Origin) int {
+	if turn, known := f.tasks[o.Parent]; known && o.Parent != "" {
+		return turn
+	}
+	return f.turns.index
 }
 
 // time prefers the agent's own clock. An event without any time is taken to have happened when the one before it did.

@@ -89,22 +89,16 @@ func (d *streamDecoder) assistant(v *fastjson.Value, o Origin, to *Fold) {
 	o.MessageID = text(message, "id")
 	model := text(message, "model")
 	if kind := text(v, "error"); kind != "" || v.GetBool("is_api_error_message") || model == syntheticModel {
-		d.failed(v, contentText(content), kind, o, to)
+		d.failed(v, ContentText(content), kind, o, to)
 		return
 	}
 	if o.Parent == "" && to.Identity().Model == "" {
 		to.Identify(Identity{Model: model})
 	}
 	if usage := message.Get("usage"); usage != nil && o.MessageID != "" {
-		to.Usage(o, UsageReport{Rule: UsageProvisional, Key: o.MessageID, Model: model, Tokens: snakeTokens(usage)})
+		to.Usage(o, UsageReport{Rule: UsageProvisional, Key: o.MessageID, Model: model, Tokens: MessageTokens(usage)})
 	}
-	if content.Type() == fastjson.TypeString {
-		to.Message(o, "assistant", view(content), "")
-		return
-	}
-	for _, block := range content.GetArray() {
-		d.assistantBlock(block, o, to)
-	}
+	AssistantContent(content, o, to)
 	if text(message, "stop_reason") == "refusal" {
 		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: "the model declined to answer"})
 	}
@@ -113,7 +107,18 @@ func (d *streamDecoder) assistant(v *fastjson.Value, o Origin, to *Fold) {
 // syntheticModel marks messages that the agent wrote itself, in the model's place.
 const syntheticModel = "<synthetic>"
 
-func (d *streamDecoder) assistantBlock(block *fastjson.Value, o Origin, to *Fold) {
+// AssistantContent reports what the content of a model's message means: text, or blocks of text, reasoning and tool calls as the Messages API has them.
+func AssistantContent(content *fastjson.Value, o Origin, to *Fold) {
+	if content.Type() == fastjson.TypeString {
+		to.Message(o, "assistant", view(content), "")
+		return
+	}
+	for _, block := range content.GetArray() {
+		assistantBlock(block, o, to)
+	}
+}
+
+func assistantBlock(block *fastjson.Value, o Origin, to *Fold) {
 	switch text(block, "type") {
 	case "text":
 		to.Message(o, "assistant", text(block, "text"), "")
@@ -129,7 +134,7 @@ func (d *streamDecoder) assistantBlock(block *fastjson.Value, o Origin, to *Fold
 		to.ToolCall(o, Call{ID: text(block, "id"), Name: text(block, "name"), Args: args})
 	default:
 		if id := text(block, "tool_use_id"); id != "" { // the result of a tool that the model's service ran
-			to.ToolResult(o, Returned{CallID: id, Content: contentText(block.Get("content"))})
+			to.ToolResult(o, Returned{CallID: id, Content: ContentText(block.Get("content"))})
 			return
 		}
 		to.Unknown()
@@ -166,6 +171,11 @@ func (d *streamDecoder) user(v *fastjson.Value, o Origin, to *Fold) {
 	case v.GetBool("isReplay"):
 		label = "replay"
 	}
+	UserContent(content, label, o, to)
+}
+
+// UserContent reports what the content of a user's message means: text, or blocks of text and tool results.
+func UserContent(content *fastjson.Value, label string, o Origin, to *Fold) {
 	if content.Type() == fastjson.TypeString {
 		userText(view(content), label, o, to)
 		return
@@ -197,7 +207,7 @@ func userText(said, label string, o Origin, to *Fold) {
 }
 
 func toolResult(block *fastjson.Value) Returned {
-	r := Returned{CallID: text(block, "tool_use_id"), IsError: block.GetBool("is_error"), Content: contentText(block.Get("content"))}
+	r := Returned{CallID: text(block, "tool_use_id"), IsError: block.GetBool("is_error"), Content: ContentText(block.Get("content"))}
 	if r.IsError {
 		r.ExitCode = exitCode(r.Content)
 	}
@@ -297,8 +307,8 @@ func joined(values []*fastjson.Value) string {
 	return strings.Join(parts, "; ")
 }
 
-// contentText returns the text of a content that is a string or a list of blocks.
-func contentText(content *fastjson.Value) string {
+// ContentText returns the text of a content that is a string or a list of blocks.
+func ContentText(content *fastjson.Value) string {
 	if content == nil {
 		return ""
 	}

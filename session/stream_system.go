@@ -137,7 +137,7 @@ func (s *streamUsage) report(v *fastjson.Value, o Origin, to *Fold) {
 	}
 	report := UsageReport{Rule: UsageDelta}
 	if usage != nil {
-		report.Tokens = snakeTokens(usage)
+		report.Tokens = MessageTokens(usage)
 	}
 	if cost != nil {
 		total := cost.GetFloat64()
@@ -155,7 +155,7 @@ func (s *streamUsage) perProcess(models *fastjson.Object, usage *fastjson.Value,
 	each(models, func(_ string, tokens TokenUsage, _ *float64) { total += tokens.sum() })
 	var since int64
 	if usage != nil {
-		tokens := snakeTokens(usage)
+		tokens := MessageTokens(usage)
 		since = tokens.sum()
 	}
 	if total < s.counted+since { // a counter that had gone on would be at least that high
@@ -182,7 +182,8 @@ func each(models *fastjson.Object, do func(model string, tokens TokenUsage, cost
 	})
 }
 
-func snakeTokens(u *fastjson.Value) TokenUsage {
+// MessageTokens reads the usage object of the Messages API.
+func MessageTokens(u *fastjson.Value) TokenUsage {
 	return TokenUsage{
 		InputTokens: u.GetInt64("input_tokens"), OutputTokens: u.GetInt64("output_tokens"),
 		CacheReadTokens: u.GetInt64("cache_read_input_tokens"), CacheWriteTokens: u.GetInt64("cache_creation_input_tokens"),

@@ -160,6 +160,9 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 	}
 	id := strings.Clone(tool.CallID)
 	f.calls[id] = call
+	if call.canonical == ToolTask && len(f.tasks) < maxOpenCalls {
+		f.tasks[id] = turn
+	}
 	f.order = append(f.order, id)
 	for len(f.order) > maxOpenCalls {
 		delete(f.calls, f.order[0])

@@ -30,7 +30,7 @@ func New() *Agent { return &Agent{} }
 // Info implements agent.Agent.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID: ID, Title: "Claude Code", InstallHint: installHint, Protocols: []string{"anthropic"},
+		ID: ID, Title: "Claude Code", InstallHint: installHint, LoginHint: "set ANTHROPIC_API_KEY, or run claude and log in", Protocols: []string{"anthropic"},
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Native,
 			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
@@ -41,7 +41,7 @@ func (*Agent) Info() agent.Info {
 
 // Dialects implements agent.Agent.
 func (*Agent) Dialects() []session.Dialect {
-	return []session.Dialect{session.StreamDialect(ID)}
+	return []session.Dialect{session.StreamDialect(ID), DiskDialect()}
 }
 
 // Probe implements agent.Agent.

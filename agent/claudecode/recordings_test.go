@@ -1,0 +1,19 @@
+package claudecode
+
+import (
+	"testing"
+
+	"github.com/fit-eval/fit/session/sessiontest"
+)
+
+func TestPagesOfRecordings(t *testing.T) {
+	for _, dir := range []string{"2.1.197", "2.1.325", "disk"} {
+		t.Run(dir, func(t *testing.T) { sessiontest.Golden(t, "testdata/"+dir+"/*.jsonl", New().Dialects()) })
+	}
+}
+
+func TestRecordingsMutatedByMeaning(t *testing.T) {
+	for _, dir := range []string{"2.1.197", "2.1.325", "disk"} {
+		t.Run(dir, func(t *testing.T) { sessiontest.Mutations(t, "testdata/"+dir+"/*.jsonl", New().Dialects()) })
+	}
+}

@@ -1,0 +1,118 @@
+// Package sessiontest holds the tests that every agent's dialects must pass on recordings of the real thing: golden pages, and mutations of the recordings by
+// meaning. An agent's own tests call them with its dialects and its testdata.
+package sessiontest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/session"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// Recordings returns the .jsonl files that match a pattern; there must be some.
+func Recordings(t testing.TB, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings at %s (%v)", pattern, err)
+	}
+	return files
+}
+
+// Golden compares the page of every recording with the file beside it that ends in .show.txt.
+func Golden(t *testing.T, pattern string, dialects session.Dialects) {
+	t.Helper()
+	for _, file := range Recordings(t, pattern) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
+			got := Page(t, file, dialects)
+			golden := strings.TrimSuffix(file, ".jsonl") + ".show.txt"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v (run the test with -update to make it)", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("the page of %s changed (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// Page is what `session show` prints for a file. A recording that no agent spoke in gives an empty page.
+func Page(t testing.TB, file string, dialects session.Dialects) string {
+	t.Helper()
+	sessions, err := session.ReadFile(file, dialects, session.Options{Prices: session.ListPrices(price.Default())})
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var page strings.Builder
+	for _, s := range sessions {
+		Sound(t, s)
+		if err := session.Show(&page, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return page.String()
+}
+
+// Sound checks what holds for every session, whatever was read.
+func Sound(t testing.TB, s *session.EnrichedSession) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, m := range s.Milestones {
+		if seen[m.Kind] {
+			t.Errorf("milestone %s twice", m.Kind)
+		}
+		seen[m.Kind] = true
+	}
+	for i, event := range s.Events {
+		if event.Seq != i {
+			t.Fatalf("event %d has seq %d", i, event.Seq)
+		}
+		if event.TsSource != session.TsNative && event.TsSource != session.TsArrival {
+			t.Errorf("event %d has the time source %q", i, event.TsSource)
+		}
+		if event.ElapsedMs < 0 || event.TurnIndex < 0 || event.TurnIndex > s.Turns {
+			t.Errorf("event %d: elapsed %d, turn %d of %d", i, event.ElapsedMs, event.TurnIndex, s.Turns)
+		}
+	}
+	if u := s.Usage; u.CostUSD == nil && u.CostSource != session.CostUnknown {
+		t.Errorf("no cost, but its source is %q", u.CostSource)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		t.Fatalf("the session cannot be stored: %v", err)
+	}
+	var back session.EnrichedSession
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatalf("the session cannot be read back: %v", err)
+	}
+}
+
+// enrich reads lines that are held in memory.
+func enrich(t testing.TB, lines [][]byte, dialects session.Dialects) []*session.EnrichedSession {
+	t.Helper()
+	sessions, err := session.Read(bytes.NewReader(bytes.Join(lines, []byte("\n"))), dialects, session.Options{})
+	if err != nil {
+		return nil
+	}
+	for _, s := range sessions {
+		Sound(t, s)
+	}
+	return sessions
+}
