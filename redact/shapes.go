@@ -171,17 +171,30 @@ func matchPrivateKey(text []byte, at int) (start, end int, ok bool) {
 		return 0, 0, false
 	}
 	block := text[body:min(len(text), body+keyBlockLimit)]
-	run := keyRun(block)
-	if run < 0 {
+	material, footer := keyFooter(block)
+	run := keyRun(material)
+	switch {
+	case run < 0:
 		return 0, 0, false
-	}
-	if last := bytes.Index(block, []byte(keyEnd)); last >= 0 {
-		rest := block[last+len(keyEnd):]
-		if dashes := bytes.Index(rest[:min(len(rest), keyNameLimit)], []byte("-----")); dashes >= 0 {
-			return start, body + last + len(keyEnd) + dashes + len("-----"), true
-		}
+	case footer > 0:
+		return start, body + footer, true
 	}
 	return start, body + keyMaterial(block, run), true
+}
+
+// keyFooter divides a block at its last line. footer is the end of that line,
+// or 0 if there is none.
+func keyFooter(block []byte) (material []byte, footer int) {
+	last := bytes.Index(block, []byte(keyEnd))
+	if last < 0 {
+		return block, 0
+	}
+	name := block[last+len(keyEnd):]
+	dashes := bytes.Index(name[:min(len(name), keyNameLimit)], []byte("-----"))
+	if dashes < 0 {
+		return block[:last], 0
+	}
+	return block[:last], last + len(keyEnd) + dashes + len("-----")
 }
 
 // keyHeader checks the first line of a block and returns where it ends.
@@ -268,9 +281,6 @@ func privateKeyIsOpen(text []byte) bool {
 	if !ok || len(text)-body >= keyBlockLimit {
 		return false
 	}
-	if keyRun(text[body:]) < 0 {
-		return len(text)-body < keyRunWithin+keyRunMin
-	}
-	last := bytes.Index(text[body:], []byte(keyEnd))
-	return last < 0 || !bytes.Contains(text[body+last+len(keyEnd):], []byte("-----"))
+	material, footer := keyFooter(text[body:])
+	return footer == 0 && (keyRun(material) >= 0 || len(material) < keyRunWithin+keyRunMin)
 }
