@@ -11,8 +11,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// MinBootstrapTasks is the number of tasks below which no comparison uses a bootstrap interval.
+// MinBootstrapTasks is the number of tasks below which no comparison accepts a bootstrap interval.
 const MinBootstrapTasks = 15
+
+// SkewBootstrapTasks is the number of tasks from which on a comparison of skewed unbounded quantities chooses a bootstrap interval by itself.
+const SkewBootstrapTasks = 50
 
 // DefaultReplicates is the number of bootstrap and permutation replicates where the caller gives none.
 const DefaultReplicates = 10_000
@@ -64,8 +67,8 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 //
 // Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀ ± z)/(1 − a(z₀ ± z))), z₀ from the share of
 // replicates below the estimate, a from the jackknife.
-// Use it for derived statistics without a formula of their own, from 15 units on; at 30 units with moderate skew coverage is about 93 %, and the
-// nominal 95 % is approached as the number grows.
+// Use it for derived statistics without a formula of their own. For means of moderately skewed values coverage is at least 94 % from 100 units on and
+// 91 to 93 % at 30.
 // Do not use it under [MinBootstrapTasks] units (its intervals are too short there: the result carries a warning), nor with runs as units where
 // several runs share a task.
 func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfig) (Interval, error) {
@@ -102,7 +105,7 @@ func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfi
 // BootstrapMean is the bootstrap interval for the mean of independent values.
 //
 // Formula: that of [Bootstrap] with the mean as statistic.
-// Use it for skewed values from 30 on, where [MeanT] is lopsided.
+// Use it for skewed values from 100 on (coverage at least 94 % at a skewness of 1.2); at 30 values it covers 91 to 93 %.
 // Do not use it under 15 values: [MeanT].
 func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	if len(values) == 0 {
@@ -123,7 +126,7 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 //
 // Formula: every replicate draws as many tasks as there are, with replacement, and averages their means; with Hierarchical it also draws the runs
 // within each task. Limits as in [Bootstrap].
-// Use it for scores and rates of suites of 30 tasks and more.
+// Use it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means between 20 % and 80 %.
 // Do not use it under 15 tasks, nor where all tasks agree, which leaves it without width: [TaskMean], [PassRate]. Hierarchical counts the noise of
 // runs twice (the drawn task means carry it already); it is meant for reading, where an interval that is rather too wide is wanted.
 func BootstrapClustered(tasks [][]float64, config BootstrapConfig) (Interval, error) {

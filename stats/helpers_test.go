@@ -2,8 +2,11 @@ package stats
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
+
+func newSource(seed uint64) *rand.PCG { return rand.NewPCG(seed, 0) }
 
 // must unwraps a result that the test relies on.
 func must[T any](t testing.TB) func(T, error) T {
@@ -45,7 +48,7 @@ func wantAllNear(t testing.TB, what string, got, want []float64) {
 	}
 }
 
-// bits turns "110" into the outcomes 1, 1, 0.
+// bits01 turns "110" into the outcomes 1, 1, 0.
 func bits01(text string) []float64 {
 	outcomes := make([]float64, len(text))
 	for i, digit := range text {

@@ -105,8 +105,8 @@ type PairedCorrection struct {
 //
 // Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²; limits by z. Smoothed: b, c + 1, n + 2, and
 // (TP+1)/(m1+2), (TN+1)/(m0+2).
-// Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of each kind on. The plain form covers 93 to 95 % from 50
-// tasks and 50 labels on.
+// Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of each kind on. The plain form covers at least 93 % from
+// 50 tasks and 50 labels on.
 // Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
 func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection, error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {

@@ -51,8 +51,8 @@ const MethodBonettPrice = "bonett-price"
 // BonettPrice is the interval for the difference of two paired pass rates, from b and c discordant pairs among n.
 //
 // Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ − D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
-// Use it with the McNemar test. Coverage is at least 94 % from 10 tasks on over all rates and correlations tried; with almost no discordance it is wider
-// than needed.
+// Use it with the McNemar test. Coverage is at least 94 % from 15 tasks on where both arms win some tasks; at 10 tasks, or where one arm never wins
+// alone, it is at least 92.8 %.
 // Do not use it for unpaired runs or several runs per task.
 func BonettPrice(b, c, n int, level float64) (Interval, error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {

@@ -82,7 +82,8 @@ type Comparison struct {
 //
 // Formula: d_i = mean of the candidate's runs − mean of the baseline's runs per task; Est = Σ d_i/n. Test and interval by the rule in the package
 // documentation: [McNemar] with [BonettPrice], or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa.
-// Use it for pass rates and scores of arms that ran the same tasks.
+// Use it for pass rates and scores of arms that ran the same tasks. Coverage of the interval is at least 94 % from 15 tasks on where both arms' rates
+// lie between 20 % and 80 %, with up to 3 tasks per cluster and 20 clusters or more.
 // Do not use it for cost or time ([CompareRatio]), nor again after every task ([CompareSequential]).
 func Compare(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return compare(pairs, config, false)
@@ -227,7 +228,7 @@ func (s *pairedSample) attachDegenerate(comparison *Comparison) {
 
 // intervalMethod is the part of the rule that picks the interval of a sign-flip comparison.
 func (s *pairedSample) intervalMethod() string {
-	if s.isClustered() || s.isStratified() || len(s.differences) < MinBootstrapTasks || math.Abs(skewness(s.differences)) <= 1 {
+	if s.bounded || s.isClustered() || s.isStratified() || len(s.differences) < SkewBootstrapTasks || math.Abs(skewness(s.differences)) <= 1 {
 		return s.studentName()
 	}
 	return MethodBCa
@@ -258,7 +259,8 @@ func skewness(values []float64) float64 {
 // CompareRatio measures the ratio of two arms in a positive quantity such as cost or time, with the task as the unit.
 //
 // Formula: d_i = mean of ln(candidate) − mean of ln(baseline) per task, then as in [Compare]; exp(Est) is the ratio of geometric means.
-// Use it for dollars, tokens, seconds and turns; [Comparison.RatioInterval] gives the limits as ratios.
+// Use it for dollars, tokens, seconds and turns; [Comparison.RatioInterval] gives the limits as ratios. Coverage is at least 94 % from 10 tasks on for
+// quantities that spread like a lognormal.
 // Do not use it with zeros or negative values, nor for totals ("what will the bill be"), which are about arithmetic means.
 func CompareRatio(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return compare(pairs, config, true)

@@ -143,7 +143,8 @@ func (a AtK) Defined() bool { return a.Tasks > 0 }
 // MarshalJSON gives an object with the estimate, or {"error":"k > n"} when no task had enough runs.
 func (a AtK) MarshalJSON() ([]byte, error) {
 	if !a.Defined() {
-		return json.Marshal(map[string]string{"error": ErrKExceedsN.Error()})
+		// Written by hand because json.Marshal would escape the ">" that readers look for.
+		return []byte(`{"error":"` + ErrKExceedsN.Error() + `"}`), nil
 	}
 	return json.Marshal(struct {
 		K      int     `json:"k"`

@@ -1,0 +1,179 @@
+package stats
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// experimentsPerDesign A/A experiments make the Monte Carlo error of a 5 % rate half a point.
+const experimentsPerDesign = 2000
+
+func isClaim(claim Claim) bool { return claim == Improved || claim == Regressed }
+
+func TestTwoEqualArmsRarelyGetAClaim(t *testing.T) {
+	for _, design := range []suite{
+		{tasks: 12, runs: 3, rate: .5, correlation: .5},
+		{tasks: 30, runs: 1, rate: .6, correlation: .5},
+		{tasks: 30, runs: 5, rate: .8, correlation: .3},
+		{tasks: 40, runs: 3, rate: .5, correlation: .3, perCluster: 4},
+		{tasks: 40, runs: 2, rate: .3, correlation: .5, strata: 4},
+	} {
+		t.Run(fmt.Sprintf("%+v", design), func(t *testing.T) {
+			t.Parallel()
+			random := seededFor(t)
+			experiments, claims := simulations(experimentsPerDesign), 0
+			for range experiments {
+				comparison := must[Comparison](t)(Compare(design.draw(random), CompareConfig{Replicates: 2000, Seed: random.Uint64()}))
+				if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{})).Claim) {
+					claims++
+				}
+			}
+			wantRareClaims(t, claims, experiments)
+		})
+	}
+}
+
+func TestEqualCostsRarelyGetAClaim(t *testing.T) {
+	random := seededFor(t)
+	experiments, claims := simulations(experimentsPerDesign), 0
+	for range experiments {
+		pairs := make([]Pair, 15)
+		for i := range pairs {
+			size := random.ExpFloat64() + .1
+			pairs[i] = Pair{Candidate: []float64{size * (.5 + random.ExpFloat64())}, Baseline: []float64{size * (.5 + random.ExpFloat64())}}
+		}
+		comparison := must[Comparison](t)(CompareRatio(pairs, CompareConfig{Seed: random.Uint64()}))
+		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{Measure: Measure{LowerIsBetter: true}})).Claim) {
+			claims++
+		}
+	}
+	wantRareClaims(t, claims, experiments)
+}
+
+func TestPeekingAfterEveryTaskIsSafeWithTheEProcess(t *testing.T) {
+	for _, runs := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d runs", runs), func(t *testing.T) {
+			t.Parallel()
+			design := suite{tasks: 100, runs: runs, rate: .5, correlation: .4}
+			random := seededFor(t)
+			experiments, claims := simulations(experimentsPerDesign), 0
+			for range experiments {
+				if everClaims(t, design.draw(random)) {
+					claims++
+				}
+			}
+			wantRareClaims(t, claims, experiments)
+		})
+	}
+}
+
+// everClaims looks after every task. The claim rule is asked only where the evidence changed enough to matter, because it can only say yes when the
+// process has stopped.
+func everClaims(t *testing.T, pairs []Pair) bool {
+	var discordant DiscordantProcess
+	var bounded BoundedProcess
+	for i, pair := range pairs {
+		candidate, _ := moments(pair.Candidate)
+		baseline, _ := moments(pair.Baseline)
+		discordant.Add(candidate > baseline, baseline > candidate)
+		if err := bounded.Add(clamp(candidate-baseline, -1, 1)); err != nil {
+			t.Fatal(err)
+		}
+		stopped := bounded.Stop(.05)
+		if len(pair.Candidate) == 1 {
+			stopped = discordant.Stop(.05)
+		}
+		if !stopped {
+			continue
+		}
+		comparison := must[Comparison](t)(CompareSequential(pairs[:i+1], CompareConfig{}))
+		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{})).Claim) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPeekingWithAFixedSampleTestIsNotSafe(t *testing.T) {
+	// The reason for the e-process: the exact McNemar test, looked at after every task, errs far more often than 5 %.
+	random := seededFor(t)
+	experiments, claims := simulations(experimentsPerDesign), 0
+	for range experiments {
+		wins, losses := 0, 0
+		for range 100 {
+			switch random.IntN(4) {
+			case 0:
+				wins++
+			case 1:
+				losses++
+			default:
+				continue
+			}
+			if must[McNemarResult](t)(McNemar(wins, losses)).P < .05 {
+				claims++
+				break
+			}
+		}
+	}
+	if rate := float64(claims) / float64(experiments); rate < .09 {
+		t.Errorf("peeking at McNemar erred in %.3f of the experiments, expected about 0.13", rate)
+	}
+}
+
+func TestARealImprovementIsFound(t *testing.T) {
+	design := suite{tasks: 60, runs: 3, rate: .5, lift: .4, correlation: .4}
+	fixed, sequential := 0, 0
+	random := seededFor(t)
+	experiments := simulations(400)
+	for range experiments {
+		pairs := design.draw(random)
+		decision := must[Decision](t)(Decide(must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 1000})), DecideConfig{}))
+		if decision.Claim == Regressed {
+			t.Errorf("an improvement was called a regression: %s", decision.Sentence)
+		}
+		if decision.Claim == Improved {
+			fixed++
+		}
+		if must[Comparison](t)(CompareSequential(pairs, CompareConfig{})).P <= .05 {
+			sequential++
+		}
+	}
+	if share := float64(fixed) / float64(experiments); share < .9 {
+		t.Errorf("an improvement of 20 points was found in %.2f of the experiments with 60 tasks", share)
+	}
+	if share := float64(sequential) / float64(experiments); share < .6 {
+		t.Errorf("the e-process found an improvement of 20 points in %.2f of the experiments with 60 tasks", share)
+	}
+}
+
+func TestEquivalenceIsRarelyClaimedForADifferenceAtTheMargin(t *testing.T) {
+	for _, design := range []suite{
+		{tasks: 200, runs: 3, rate: .5, lift: .2, correlation: .4},
+		// Nearly all tasks tie here: the trap of taking silence for sameness.
+		{tasks: 100, runs: 1, rate: .9, lift: .5, correlation: .5},
+	} {
+		t.Run(fmt.Sprintf("%+v", design), func(t *testing.T) {
+			t.Parallel()
+			random := seededFor(t)
+			experiments, claims := simulations(1000), 0
+			for range experiments {
+				pairs := shiftedDown(random, design)
+				comparison := must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 500}))
+				if must[Decision](t)(Decide(comparison, DecideConfig{Margin: design.truth()})).Claim == Equivalent {
+					claims++
+				}
+			}
+			wantRareClaims(t, claims, experiments)
+		})
+	}
+}
+
+// shiftedDown swaps the arms, so that the candidate is worse by exactly the margin.
+func shiftedDown(random *rand.Rand, design suite) []Pair {
+	pairs := design.draw(random)
+	for i := range pairs {
+		pairs[i].Candidate, pairs[i].Baseline = pairs[i].Baseline, pairs[i].Candidate
+	}
+	return pairs
+}

@@ -1,0 +1,452 @@
+package stats
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/combin"
+	"gonum.org/v1/gonum/stat/distuv"
+	"pgregory.net/rapid"
+)
+
+func drawCounts(t *rapid.T) (k, n int) {
+	n = rapid.IntRange(1, 300).Draw(t, "n")
+	return rapid.IntRange(0, n).Draw(t, "k"), n
+}
+
+func TestProportionIntervalsHoldTheirEstimateAndMirror(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k, n := drawCounts(t)
+		level := rapid.Float64Range(.5, .999).Draw(t, "level")
+		for _, method := range []string{MethodWilson, MethodClopperPearson, MethodJeffreys} {
+			got, err := Proportion(k, n, level, method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mirror, _ := Proportion(n-k, n, level, method)
+			if got.Lo < 0 || got.Hi > 1 || got.Lo > got.Hi {
+				t.Fatalf("%s: limits [%v, %v]", method, got.Lo, got.Hi)
+			}
+			if math.Abs(got.Lo-(1-mirror.Hi)) > 1e-7 {
+				t.Fatalf("%s: %d/%d starts at %v but its mirror image ends at %v", method, k, n, got.Lo, mirror.Hi)
+			}
+			if method != MethodJeffreys && !got.Contains(got.Est) {
+				t.Fatalf("%s: estimate %v outside [%v, %v]", method, got.Est, got.Lo, got.Hi)
+			}
+			wider, _ := Proportion(k, n, level+(1-level)/2, method)
+			if wider.Width() < got.Width()-1e-9 {
+				t.Fatalf("%s: a higher level gives a shorter interval", method)
+			}
+			if k < n {
+				next, _ := Proportion(k+1, n, level, method)
+				if next.Lo < got.Lo-1e-9 || next.Hi < got.Hi-1e-9 {
+					t.Fatalf("%s: one more success moves the interval down", method)
+				}
+			}
+		}
+		exact, _ := ClopperPearson(k, n, level)
+		if tail := 1 - (distuv.Binomial{N: float64(n), P: exact.Lo}).CDF(float64(k-1)); k > 0 && math.Abs(tail-(1-level)/2) > 1e-6 {
+			t.Fatalf("at the exact lower limit P(X ≥ %d) = %v, want %v", k, tail, (1-level)/2)
+		}
+	})
+}
+
+func TestPassAtKProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, n := drawCounts(t)
+		k := rapid.IntRange(1, n).Draw(t, "k")
+		anyPass, err := PassAtK(n, c, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		allPass, _ := PassHatK(n, c, k)
+		rate := float64(c) / float64(n)
+		if anyPass < rate-1e-12 || allPass > rate+1e-12 || anyPass > 1 || allPass < 0 {
+			t.Fatalf("pass^k %v ≤ rate %v ≤ pass@k %v does not hold", allPass, rate, anyPass)
+		}
+		if failing, _ := PassHatK(n, n-c, k); math.Abs(anyPass-(1-failing)) > 1e-12 {
+			t.Fatalf("pass@k %v is not 1 − the chance that all fail %v", anyPass, failing)
+		}
+		if naive := 1 - math.Pow(1-rate, float64(k)); anyPass < naive-1e-12 {
+			t.Fatalf("pass@k %v below the biased formula %v", anyPass, naive)
+		}
+		if n <= 60 {
+			want := 1.0
+			if n-c >= k {
+				want = 1 - math.Exp(combin.LogGeneralizedBinomial(float64(n-c), float64(k))-combin.LogGeneralizedBinomial(float64(n), float64(k)))
+			}
+			if math.Abs(anyPass-want) > 1e-9 {
+				t.Fatalf("pass@k %v, by binomials %v", anyPass, want)
+			}
+		}
+		scores := make([]float64, n)
+		for i := range c {
+			scores[i] = 1
+		}
+		if best, _ := ScoreAtK(scores, k); math.Abs(best-anyPass) > 1e-12 {
+			t.Fatalf("score@k of 0/1 scores %v, pass@k %v", best, anyPass)
+		}
+		if last, _ := PassAtK(n, c, n); last != 0 && last != 1 {
+			t.Fatalf("pass@n is %v, want 0 or 1", last)
+		}
+		if k < n {
+			if more, _ := PassAtK(n, c, k+1); more < anyPass-1e-12 {
+				t.Fatal("pass@k falls with k")
+			}
+		}
+	})
+}
+
+func TestScoreAtKIsTheExpectedMaximum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		scores := rapid.SliceOfN(rapid.Float64Range(0, 1), 1, 7).Draw(t, "scores")
+		k := rapid.IntRange(1, len(scores)).Draw(t, "k")
+		total := 0.0
+		subsets := combin.Combinations(len(scores), k)
+		for _, subset := range subsets {
+			best := math.Inf(-1)
+			for _, index := range subset {
+				best = math.Max(best, scores[index])
+			}
+			total += best
+		}
+		got, err := ScoreAtK(scores, k)
+		if err != nil || math.Abs(got-total/float64(len(subsets))) > 1e-12 {
+			t.Fatalf("score@%d = %v (%v), over all subsets %v", k, got, err, total/float64(len(subsets)))
+		}
+	})
+}
+
+func drawPairs(t *rapid.T) []Pair {
+	tasks := rapid.IntRange(1, 25).Draw(t, "tasks")
+	runs := rapid.IntRange(1, 4).Draw(t, "runs")
+	outcome := rapid.SampledFrom([]float64{0, 1})
+	if rapid.Bool().Draw(t, "graded") {
+		outcome = rapid.SampledFrom([]float64{0, .25, .5, .75, 1})
+	}
+	pairs := make([]Pair, tasks)
+	for i := range pairs {
+		pairs[i].Candidate = rapid.SliceOfN(outcome, runs, runs).Draw(t, "candidate")
+		pairs[i].Baseline = rapid.SliceOfN(outcome, runs, runs).Draw(t, "baseline")
+	}
+	return pairs
+}
+
+func TestSwappingTheArmsMirrorsTheComparison(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pairs := drawPairs(t)
+		swapped := make([]Pair, len(pairs))
+		for i, pair := range pairs {
+			swapped[i] = Pair{Candidate: pair.Baseline, Baseline: pair.Candidate}
+		}
+		one, err := Compare(pairs, CompareConfig{Replicates: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := Compare(swapped, CompareConfig{Replicates: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := func(what string, a, b float64) {
+			if math.Abs(a-b) > 1e-9 {
+				t.Fatalf("%s: %v against %v after swapping", what, a, b)
+			}
+		}
+		same("effect", one.Est, -other.Est)
+		same("lower limit", one.Interval.Lo, -other.Interval.Hi)
+		same("p", one.P, other.P)
+		same("detectable effect", one.MDE, other.MDE)
+		if !one.Interval.Contains(one.Est) || one.P < 0 || one.P > 1 || one.Interval.Lo < -1 || one.Interval.Hi > 1 {
+			t.Fatalf("impossible comparison %+v", one)
+		}
+		first, _ := Decide(one, DecideConfig{})
+		mirrored, _ := Decide(other, DecideConfig{})
+		if (first.Claim == Improved) != (mirrored.Claim == Regressed) || first.Sentence == "" {
+			t.Fatalf("claims %s and %s after swapping", first.Claim, mirrored.Claim)
+		}
+	})
+}
+
+func TestRandomSignFlipsAgreeWithAllOfThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		differences := rapid.SliceOfN(rapid.Float64Range(-1, 1), 2, 12).Draw(t, "differences")
+		exact, err := SignFlip(differences, SignFlipConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reaches, _ := reachesObserved(differences, TwoSided)
+		hits := randomFlips(differences, 20_000, newSource(1), reaches)
+		sampled := float64(hits) / 20_000
+		if math.Abs(sampled-exact.P) > 5*math.Sqrt(exact.P*(1-exact.P)/20_000)+1e-3 {
+			t.Fatalf("exact p %v, sampled %v", exact.P, sampled)
+		}
+	})
+}
+
+func TestSignFlipOfWinsAndLossesIsMcNemar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		wins, losses := rapid.IntRange(0, 9).Draw(t, "wins"), rapid.IntRange(0, 9).Draw(t, "losses")
+		differences := make([]float64, 0, 20)
+		for range wins {
+			differences = append(differences, 1)
+		}
+		for range losses {
+			differences = append(differences, -1)
+		}
+		differences = append(differences, 0)
+		flips, err := SignFlip(differences, SignFlipConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test, _ := McNemar(wins, losses)
+		if math.Abs(flips.P-test.P) > 1e-12 || test.PMid > test.P {
+			t.Fatalf("sign flips give %v, McNemar %v (mid-p %v)", flips.P, test.P, test.PMid)
+		}
+		greater, _ := SignFlip(differences, SignFlipConfig{Alternative: Greater})
+		if math.Abs(greater.P-binomialTail(wins, losses)) > 1e-12 {
+			t.Fatalf("one-sided sign flips give %v, the binomial tail %v", greater.P, binomialTail(wins, losses))
+		}
+	})
+}
+
+func TestAdjustedPValuesKeepTheirOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.SliceOfN(rapid.Float64Range(0, 1), 1, 30).Draw(t, "p")
+		holm, err := Holm(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bh, _ := BenjaminiHochberg(p)
+		for i := range p {
+			if holm[i] < bh[i]-1e-12 || bh[i] < p[i]-1e-12 || holm[i] > 1 {
+				t.Fatalf("p %v, BH %v, Holm %v", p[i], bh[i], holm[i])
+			}
+			for j := range p {
+				if p[i] < p[j] && (holm[i] > holm[j] || bh[i] > bh[j]) {
+					t.Fatalf("adjusting turned %v and %v around", p[i], p[j])
+				}
+			}
+		}
+	})
+}
+
+func TestMomentsAgreeWithGonum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(-100, 100), 2, 50).Draw(t, "values")
+		mean, variance := moments(values)
+		wantMean, wantVariance := stat.MeanVariance(values, nil)
+		if math.Abs(mean-wantMean) > 1e-9 || math.Abs(variance-wantVariance) > 1e-7 {
+			t.Fatalf("moments %v, %v; gonum %v, %v", mean, variance, wantMean, wantVariance)
+		}
+		interval, err := MeanT(values, .95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(interval.SE-stat.StdErr(math.Sqrt(wantVariance), float64(len(values)))) > 1e-7 {
+			t.Fatalf("standard error %v", interval.SE)
+		}
+	})
+}
+
+func TestEProcessesAreFairGames(t *testing.T) {
+	// The expected evidence after one more fair task is the evidence now: nothing can be won under the null hypothesis.
+	rapid.Check(t, func(t *rapid.T) {
+		wins, losses := rapid.IntRange(0, 60).Draw(t, "wins"), rapid.IntRange(0, 60).Draw(t, "losses")
+		now, err := DiscordantEValue(wins, losses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		won, _ := DiscordantEValue(wins+1, losses)
+		lost, _ := DiscordantEValue(wins, losses+1)
+		if math.Abs((won+lost)/2-now) > 1e-9*now {
+			t.Fatalf("E(%d, %d) = %v, expected next %v", wins, losses, now, (won+lost)/2)
+		}
+		history := rapid.SliceOfN(rapid.Float64Range(-1, 1), 0, 20).Draw(t, "history")
+		step := rapid.Float64Range(0, 1).Draw(t, "step")
+		var up, down BoundedProcess
+		for _, difference := range history {
+			_, _ = up.Add(difference), down.Add(difference)
+		}
+		before := up.E()
+		_, _ = up.Add(step), down.Add(-step)
+		if math.Abs((up.E()+down.E())/2-before) > 1e-9*before {
+			t.Fatalf("wealth %v, expected next %v", before, (up.E()+down.E())/2)
+		}
+	})
+}
+
+func TestConfidenceSequencesExcludeZeroExactlyWhenStopped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pairs := drawPairs(t)
+		for range 2 {
+			pairs = append(pairs, pairs...)
+		}
+		comparison, err := CompareSequential(pairs, CompareConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := *comparison.EValue >= 20
+		excluded := comparison.Interval.Excludes(0)
+		if stopped != excluded && math.Abs(*comparison.EValue-20) > 1e-6 && comparison.Interval.Contains(comparison.Est) && !straddles(comparison) {
+			t.Fatalf("e-value %v but interval [%v, %v] around %v", *comparison.EValue, comparison.Interval.Lo, comparison.Interval.Hi, comparison.Est)
+		}
+	})
+}
+
+// straddles is the rare case in which early evidence pointed one way and the mean has since moved to or past zero.
+func straddles(c Comparison) bool {
+	return math.Abs(c.Est) < 1e-9 || c.Interval.Lo == c.Est || c.Interval.Hi == c.Est
+}
+
+func TestLangReiczigelFollowsItsInputs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k, n := drawCounts(t)
+		m1, m0 := rapid.IntRange(5, 100).Draw(t, "m1"), rapid.IntRange(5, 100).Draw(t, "m0")
+		calibration := Calibration{TP: rapid.IntRange(0, m1).Draw(t, "tp"), M1: m1, TN: rapid.IntRange(0, m0).Draw(t, "tn"), M0: m0}
+		got, err := LangReiczigel(float64(k), float64(n), calibration, .95)
+		if calibration.Youden() <= 0 {
+			if err == nil {
+				t.Fatal("a judge no better than a coin got an interval")
+			}
+			return
+		}
+		if calibration.Youden() > 1e-9 && err != nil {
+			t.Fatal(err)
+		}
+		if err == nil && (got.Lo < 0 || got.Hi > 1 || !got.Contains(got.Est)) {
+			t.Fatalf("[%v, %v] around %v", got.Lo, got.Hi, got.Est)
+		}
+	})
+}
+
+func TestAgreementIsOneForEqualRatersAndSymmetric(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.IntRange(1, 50).Draw(t, "a"), rapid.IntRange(1, 50).Draw(t, "b")
+		x, y := rapid.IntRange(0, 50).Draw(t, "x"), rapid.IntRange(0, 50).Draw(t, "y")
+		for name, coefficient := range map[string]func([][]int) (Kappa, error){"kappa": CohenKappa, "AC1": GwetAC1} {
+			perfect, err := coefficient([][]int{{a, 0}, {0, b}})
+			if err != nil || math.Abs(perfect.Value-1) > 1e-12 {
+				t.Fatalf("%s of equal raters is %v (%v)", name, perfect.Value, err)
+			}
+			one, _ := coefficient([][]int{{a, x}, {y, b}})
+			other, _ := coefficient([][]int{{a, y}, {x, b}})
+			if math.Abs(one.Value-other.Value) > 1e-12 || one.Value > 1 || one.Value < -1 {
+				t.Fatalf("%s is %v, with raters swapped %v", name, one.Value, other.Value)
+			}
+		}
+	})
+}
+
+func TestMoreDataNeverDetectsLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		design := Design{
+			Between: rapid.Float64Range(.001, 1).Draw(t, "between"), WithinCandidate: rapid.Float64Range(0, 1).Draw(t, "within"),
+			WithinBaseline: rapid.Float64Range(0, 1).Draw(t, "within"), RunsCandidate: rapid.IntRange(1, 10).Draw(t, "runs"),
+		}
+		tasks := rapid.IntRange(1, 500).Draw(t, "tasks")
+		mde, err := MinimumDetectableEffect(tasks, design)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more, _ := MinimumDetectableEffect(tasks+1, design); more >= mde {
+			t.Fatal("one more task detects less")
+		}
+		if needed, _ := TasksNeeded(mde, design); math.Abs(needed-float64(tasks)) > 1e-6*float64(tasks) {
+			t.Fatalf("the effect %d tasks detect needs %v tasks", tasks, needed)
+		}
+		if power, _ := PowerOf(mde, tasks, design); math.Abs(power-.8) > 1e-3 {
+			t.Fatalf("power at the detectable effect is %v, want 0.8", power)
+		}
+	})
+}
+
+func TestNonsenseIsRefused(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	one := func(x float64) []Pair {
+		return []Pair{{Candidate: []float64{x}, Baseline: []float64{0}}, {Candidate: []float64{1}, Baseline: []float64{0}}}
+	}
+	good := Calibration{TP: 9, M1: 10, TN: 9, M0: 10}
+	design := Design{Between: .1}
+	prices := Prices{PerRun: 1}
+	for name, err := range map[string]error{
+		"Wilson of nothing":            second(Wilson(0, 0, .95)),
+		"Wilson of k > n":              second(Wilson(3, 2, .95)),
+		"Wilson of negative k":         second(Wilson(-1, 2, .95)),
+		"Wilson at level 1":            second(Wilson(1, 2, 1)),
+		"Wilson at level NaN":          second(Wilson(1, 2, nan)),
+		"unknown proportion method":    second(Proportion(1, 2, .95, "wald")),
+		"mean of nothing":              second(MeanT(nil, .95)),
+		"mean of one":                  second(MeanT([]float64{1}, .95)),
+		"mean of NaN":                  second(MeanT([]float64{1, nan}, .95)),
+		"mean of Inf":                  second(MeanT([]float64{1, inf}, .95)),
+		"clusters with an empty one":   second(MeanClustered([][]float64{{1}, {}}, .95)),
+		"one cluster":                  second(MeanClustered([][]float64{{1, 0}}, .95)),
+		"pass rate of 2":               second(PassRate([][]float64{{2}, {0}}, .95)),
+		"task mean of NaN":             second(TaskMean([]float64{nan}, .95)),
+		"bootstrap of NaN":             second(BootstrapMean([]float64{1, nan}, BootstrapConfig{})),
+		"bootstrap of one":             second(BootstrapMean([]float64{1}, BootstrapConfig{})),
+		"bootstrap of a NaN statistic": second(Bootstrap(5, func([]int) float64 { return nan }, BootstrapConfig{})),
+		"too few replicates":           second(BootstrapMean([]float64{1, 2}, BootstrapConfig{Replicates: 10})),
+		"unknown bootstrap":            second(BootstrapMean([]float64{1, 2}, BootstrapConfig{Method: "magic"})),
+		"pass@0":                       second(PassAtK(5, 2, 0)),
+		"pass@k with c > n":            second(PassAtK(5, 6, 1)),
+		"score@k of NaN":               second(ScoreAtK([]float64{nan}, 1)),
+		"score@k of Inf":               second(ScoreAtK([]float64{inf}, 1)),
+		"score@k of nothing":           second(ScoreAtK(nil, 1)),
+		"pass@k over no tasks":         second(OverTasks(nil, 1, .95, PassAtK)),
+		"comparison of nothing":        second(Compare(nil, CompareConfig{})),
+		"comparison of NaN":            second(Compare(one(nan), CompareConfig{})),
+		"comparison of Inf":            second(Compare(one(inf), CompareConfig{})),
+		"ratio of zero":                second(CompareRatio(one(1), CompareConfig{})),
+		"unknown alternative":          second(Compare(one(1), CompareConfig{Alternative: "sideways"})),
+		"forced bootstrap of two":      second(Compare([]Pair{{Candidate: []float64{.5}, Baseline: []float64{0}}, {Candidate: []float64{.1}, Baseline: []float64{0}}}, CompareConfig{Interval: MethodBCa})),
+		"sequential beyond [0, 1]":     second(CompareSequential(one(2), CompareConfig{})),
+		"sign flips of NaN":            second(SignFlip([]float64{nan}, SignFlipConfig{})),
+		"sign flips of nothing":        second(SignFlip(nil, SignFlipConfig{})),
+		"negative discordance":         second(McNemar(-1, 2)),
+		"more discordance than tasks":  second(BonettPrice(3, 3, 5, .95)),
+		"Fisher of k > n":              second(FisherExact(3, 2, 1, 2)),
+		"Holm of 2":                    second(Holm([]float64{2})),
+		"Holm of NaN":                  second(Holm([]float64{nan})),
+		"BH of -1":                     second(BenjaminiHochberg([]float64{-1})),
+		"e-value of negative wins":     second(DiscordantEValue(-1, 0)),
+		"bet on NaN":                   new(BoundedProcess).Add(nan),
+		"bet on 2":                     new(BoundedProcess).Add(2),
+		"correction of k > n":          second(CorrectRate(3, 2, 0, good, .95)),
+		"correction of tp > m1":        second(CorrectRate(1, 2, 0, Calibration{TP: 11, M1: 10, TN: 9, M0: 10}, .95)),
+		"correction with NaN runs":     second(CorrectRate(1, 2, nan, good, .95)),
+		"Lang–Reiczigel of NaN":        second(LangReiczigel(nan, 10, good, .95)),
+		"labels of NaN":                second(PPIPlusPlus([]Label{{nan, 1}, {1, 1}}, []float64{1, 0}, .95)),
+		"graded verdicts for EIF":      second(Efficient([]Label{{.5, 1}, {1, 0}}, []float64{1, 0}, .95)),
+		"homogeneity of one":           second(Homogeneity([]Calibration{good})),
+		"effect of zero":               second(TasksNeeded(0, design)),
+		"effect of NaN":                second(TasksNeeded(nan, design)),
+		"negative variance":            second(TasksNeeded(.1, Design{Between: -1})),
+		"no variance at all":           second(TasksNeeded(.1, Design{})),
+		"no tasks":                     second(MinimumDetectableEffect(0, design)),
+		"no money":                     second(Allocate(0, 0, design, prices)),
+		"too little money":             second(Allocate(1, 0, design, prices)),
+		"free runs":                    second(Allocate(1, 0, design, Prices{})),
+		"effect out of reach":          second(CostOfDecision(.001, 10, 20, design, prices)),
+		"kappa of nothing":             second(CohenKappa(nil)),
+		"kappa of a ragged table":      second(CohenKappa([][]int{{1, 2}, {3}})),
+		"kappa of one category":        second(CohenKappa([][]int{{5, 0}, {0, 0}})),
+		"Fleiss with unequal raters":   second(FleissKappa([][]int{{2, 1}, {2, 0}})),
+		"alpha without pairs":          second(KrippendorffAlpha([][]int{{1, 0}, {0, 1}})),
+		"votes of no judge":            second(EffectiveVotes(0, .2)),
+		"impossible correlation":       second(EffectiveVotes(5, -.9)),
+		"decision without tasks":       second(Decide(Comparison{P: 1}, DecideConfig{})),
+		"decision at alpha 2":          second(Decide(Comparison{P: 1, Tasks: 10}, DecideConfig{Alpha: 2})),
+		"decision with p NaN":          second(Decide(Comparison{P: nan, Tasks: 10}, DecideConfig{})),
+		"decision with odd exclusions": second(Decide(Comparison{P: 1, Tasks: 10}, DecideConfig{Candidate: Exclusion{Excluded: 2, Planned: 1}})),
+	} {
+		if err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	if _, err := Compare(nil, CompareConfig{}); !errors.Is(err, ErrNoData) {
+		t.Errorf("an empty comparison gives %v, want ErrNoData", err)
+	}
+}
