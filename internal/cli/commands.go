@@ -3,10 +3,21 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/doctorcli"
+	"github.com/fit-eval/fit/internal/cli/harnesscli"
+	"github.com/fit-eval/fit/internal/cli/modelcli"
+	"github.com/fit-eval/fit/internal/cli/selfeditcli"
 )
 
 // commands is the list of everything fit can do. A new command tree is one line here.
-func commands(_ *console.Console) []*cobra.Command {
-	return []*cobra.Command{}
+func commands(con *console.Console) []*cobra.Command {
+	registry := catalog.Default()
+	return []*cobra.Command{
+		harnesscli.New(con, registry),
+		modelcli.New(con),
+		selfeditcli.New(con),
+		doctorcli.New(con, registry),
+	}
 }

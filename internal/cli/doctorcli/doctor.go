@@ -84,7 +84,7 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 		findings = append(findings, login)
 		runnable = runnable || login.Status == statusOK
 	}
-	findings = append(findings, sandboxFindings()...)
+	findings = append(findings, sandboxFindings(ctx)...)
 	return append(findings, toolFindings()...), runnable
 }
 
@@ -116,12 +116,12 @@ func loginFinding(info agent.Info, installation agent.Installation) Finding {
 	return finding
 }
 
-func sandboxFindings() []Finding {
+func sandboxFindings(ctx context.Context) []Finding {
 	var findings []Finding
-	for _, tool := range sandbox.Detect().Findings() {
-		finding := Finding{Subject: "sandbox", Name: tool.Name, Status: statusOK, Detail: tool.Detail}
-		if !tool.Works {
-			finding.Status, finding.Fix = statusLimited, tool.Install
+	for _, capability := range sandbox.Detect(ctx).List() {
+		finding := Finding{Subject: "sandbox", Name: capability.Name, Status: statusOK, Detail: capability.Detail}
+		if !capability.OK {
+			finding.Status, finding.Fix = statusLimited, capability.Fix
 		}
 		findings = append(findings, finding)
 	}

@@ -1,0 +1,194 @@
+package statscli
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/stats"
+)
+
+// powerOptions are the flags of `fit stats power`.
+type powerOptions struct {
+	Effect, Between, Within, Alpha, Power float64
+	Tasks, Runs, MaxTasks                 int
+	Budget                                float64
+	Prices                                stats.Prices
+}
+
+// powerResult is the JSON of `fit stats power`; what was not asked for is null.
+type powerResult struct {
+	Effect *float64 `json:"effect"`
+	Tasks  *int     `json:"tasks"`
+	Runs   int      `json:"runs"`
+	Alpha  float64  `json:"alpha"`
+	Target float64  `json:"targetPower"`
+	Omega2 float64  `json:"omega2"`
+	Sigma2 float64  `json:"sigma2"`
+	// MDE and Power need --tasks, TasksNeeded --effect, RunsNeeded both; RunsNeeded is null where no number of runs is enough.
+	MDE         *float64    `json:"mde"`
+	Power       *float64    `json:"power"`
+	TasksNeeded *int        `json:"tasksNeeded"`
+	RunsNeeded  *int        `json:"runsNeeded"`
+	Cheapest    *stats.Plan `json:"cheapest,omitempty"`
+	Affordable  *stats.Plan `json:"affordable,omitempty"`
+}
+
+func newPower(con *console.Console, options *Options) *cobra.Command {
+	var flags powerOptions
+	cmd := &cobra.Command{
+		Use:   "power [--effect D] [--tasks N] [--runs K]",
+		Short: "What an experiment can show, and what it takes",
+		Long: `Plans a paired experiment in which the task is the unit. The variance of a task's
+observed difference is omega2 + 2*sigma2/K: omega2 between tasks, which only more
+tasks lower, and sigma2 within tasks, which repetitions lower.
+
+With --tasks: the smallest difference that shows (80 of 100 times).
+With --effect: the tasks needed, and with --tasks the power and the runs needed.
+With --cost-per-run: the cheapest experiment for --effect, or with --budget the
+sharpest experiment that money buys.`,
+		Example: `  fit stats power --tasks 20 --runs 3
+  fit stats power --effect 0.10 --runs 3
+  fit stats power --effect 0.10 --tasks 60 --runs 3 --cost-per-run 0.4 --max-tasks 150
+  fit stats power --budget 200 --cost-per-run 0.4 --cost-per-task 2`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("effect") && !cmd.Flags().Changed("tasks") && !cmd.Flags().Changed("budget") {
+				return console.Usagef("power needs --effect, --tasks or --budget; see %s --help", cmd.CommandPath())
+			}
+			result, err := plan(flags, cmd.Flags().Changed)
+			if err != nil {
+				return refused(cmd, err)
+			}
+			return emit(con, options, result, func(w io.Writer) { writePower(w, result) })
+		},
+	}
+	cmd.Flags().Float64Var(&flags.Effect, "effect", 0, "difference to find, 0.10 for ten points")
+	cmd.Flags().IntVar(&flags.Tasks, "tasks", 0, "number of tasks")
+	cmd.Flags().IntVar(&flags.Runs, "runs", 1, "runs per arm and task")
+	cmd.Flags().Float64Var(&flags.Between, "omega2", 0.10, "variance between tasks of the true difference")
+	cmd.Flags().Float64Var(&flags.Within, "sigma2", 0.12, "mean variance of the runs within a task")
+	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "two-sided significance level")
+	cmd.Flags().Float64Var(&flags.Power, "power", stats.DefaultPower, "wanted chance to find the effect")
+	cmd.Flags().IntVar(&flags.MaxTasks, "max-tasks", 0, "tasks that can be had at most (0 is no limit)")
+	cmd.Flags().Float64Var(&flags.Budget, "budget", 0, "money for the experiment")
+	cmd.Flags().Float64Var(&flags.Prices.PerRun, "cost-per-run", 0, "price of one run")
+	cmd.Flags().Float64Var(&flags.Prices.PerTask, "cost-per-task", 0, "price of one more task, whatever its runs")
+	return cmd
+}
+
+func plan(flags powerOptions, changed func(string) bool) (powerResult, error) {
+	if flags.Runs < 1 {
+		return powerResult{}, fmt.Errorf("runs is %d, want at least 1", flags.Runs)
+	}
+	for name, value := range map[string]float64{"alpha": flags.Alpha, "power": flags.Power} {
+		// The library takes 0 for "default"; a person who writes 0 has made a mistake.
+		if !(value > 0 && value < 1) {
+			return powerResult{}, fmt.Errorf("%s is %v, want a number between 0 and 1, both excluded", name, value)
+		}
+	}
+	design := stats.Design{
+		Between: flags.Between, WithinCandidate: flags.Within, WithinBaseline: flags.Within,
+		RunsCandidate: flags.Runs, RunsBaseline: flags.Runs, Alpha: flags.Alpha, Power: flags.Power,
+	}
+	result := powerResult{Runs: flags.Runs, Alpha: flags.Alpha, Target: flags.Power, Omega2: flags.Between, Sigma2: flags.Within}
+	if changed("tasks") {
+		result.Tasks = &flags.Tasks
+		mde, err := stats.MinimumDetectableEffect(flags.Tasks, design)
+		if err != nil {
+			return powerResult{}, err
+		}
+		result.MDE = &mde
+	}
+	if changed("effect") {
+		if err := result.addEffect(flags, design); err != nil {
+			return powerResult{}, err
+		}
+	}
+	return result, result.addMoney(flags, design, changed)
+}
+
+func (r *powerResult) addEffect(flags powerOptions, design stats.Design) error {
+	r.Effect = &flags.Effect
+	tasks, err := stats.TasksNeeded(flags.Effect, design)
+	if err != nil {
+		return err
+	}
+	if tasks > math.MaxInt32 {
+		return fmt.Errorf("an effect of %g needs %.3g tasks: too small to plan for", flags.Effect, tasks)
+	}
+	r.TasksNeeded = roundedUp(tasks)
+	if r.Tasks == nil {
+		return nil
+	}
+	power, err := stats.PowerOf(flags.Effect, flags.Tasks, design)
+	if err != nil {
+		return err
+	}
+	r.Power = &power
+	runs, err := stats.RunsNeeded(flags.Effect, flags.Tasks, design)
+	if err != nil {
+		return err
+	}
+	if runs <= math.MaxInt32 {
+		r.RunsNeeded = roundedUp(runs)
+	}
+	return nil
+}
+
+func (r *powerResult) addMoney(flags powerOptions, design stats.Design, changed func(string) bool) error {
+	if !changed("cost-per-run") {
+		if changed("budget") {
+			return fmt.Errorf("--budget needs --cost-per-run")
+		}
+		return nil
+	}
+	if r.Effect != nil {
+		cheapest, err := stats.CostOfDecision(flags.Effect, stats.MinClaimTasks, flags.MaxTasks, design, flags.Prices)
+		if err != nil {
+			return err
+		}
+		r.Cheapest = &cheapest
+	}
+	if changed("budget") {
+		affordable, err := stats.Allocate(flags.Budget, flags.MaxTasks, design, flags.Prices)
+		if err != nil {
+			return err
+		}
+		r.Affordable = &affordable
+	}
+	return nil
+}
+
+// roundedUp forgives the last rounding error, so that exactly 20 tasks stay 20.
+func roundedUp(x float64) *int {
+	n := int(math.Ceil(x - 1e-9))
+	return &n
+}
+
+func writePower(w io.Writer, result powerResult) {
+	fmt.Fprintf(w, "per task: variance %g between and %g within, %d run(s) per arm; alpha %g, power %g\n", result.Omega2, result.Sigma2, result.Runs, result.Alpha, result.Target)
+	if result.MDE != nil {
+		fmt.Fprintf(w, "%d tasks show a difference of %.1f points or more\n", *result.Tasks, 100**result.MDE)
+	}
+	if result.Effect != nil {
+		fmt.Fprintf(w, "a difference of %.1f points needs %d tasks\n", 100**result.Effect, *result.TasksNeeded)
+	}
+	if result.Power != nil {
+		fmt.Fprintf(w, "%d tasks find it with probability %.2f\n", *result.Tasks, *result.Power)
+		if result.RunsNeeded == nil {
+			fmt.Fprintf(w, "no number of runs makes %d tasks enough: the tasks themselves differ too much\n", *result.Tasks)
+		} else {
+			fmt.Fprintf(w, "%d tasks are enough with %d run(s) per arm and task\n", *result.Tasks, *result.RunsNeeded)
+		}
+	}
+	if result.Cheapest != nil {
+		fmt.Fprintf(w, "cheapest: %d tasks × %d run(s) per arm, cost %.2f\n", result.Cheapest.Tasks, result.Cheapest.Runs, result.Cheapest.Cost)
+	}
+	if result.Affordable != nil {
+		fmt.Fprintf(w, "affordable: %d tasks × %d run(s) per arm, cost %.2f, shows %.1f points or more\n", result.Affordable.Tasks, result.Affordable.Runs, result.Affordable.Cost, 100*result.Affordable.MDE)
+	}
+}

@@ -1,0 +1,122 @@
+// Package statscli is `fit stats`: the statistics of package stats for people at a terminal. Every subcommand prints text, or with --format json one
+// object; numbers that make no sense get one line and exit code 2.
+package statscli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Options are the flags that all subcommands share.
+type Options struct {
+	Format string
+	Level  float64
+}
+
+// New builds the `stats` command tree.
+func New(con *console.Console) *cobra.Command {
+	options := &Options{}
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Intervals, paired tests, power and judge correction for numbers you already have",
+		Long: `The statistics behind every fit report, for numbers you already have.
+
+Each command names the method it used. Nothing here reads or changes an experiment.`,
+		Example: `  fit stats proportion --k 13 --n 37
+  fit stats paired results.csv
+  fit stats power --effect 0.10 --runs 3`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArguments,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return console.Usagef("%s: %w (see %s --help)", cmd.Name(), err, cmd.CommandPath())
+	})
+	cmd.PersistentFlags().StringVar(&options.Format, "format", "text", "output format: text or json")
+	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level of intervals")
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if options.Format != "text" && options.Format != "json" {
+			return console.Usagef("unknown format %q, want text or json", options.Format)
+		}
+		return nil
+	}
+	cmd.AddCommand(
+		newProportion(con, options), newPassK(con, options), newMcNemar(con, options), newPaired(con, options),
+		newPower(con, options), newJudge(con, options), newAgree(con, options), newAdjust(con, options),
+	)
+	return cmd
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return console.Usagef("unknown command %q for %s (see %s --help)", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
+	return console.Usagef("%s takes no arguments but got %q; numbers go into flags, see %s --help", cmd.Name(), args[0], cmd.CommandPath())
+}
+
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return console.Usagef("%s takes one file (or - for standard input), got %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+}
+
+// needFlags names all missing flags at once.
+func needFlags(cmd *cobra.Command, names ...string) error {
+	var missing []string
+	for _, name := range names {
+		if !cmd.Flags().Changed(name) {
+			missing = append(missing, "--"+name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return console.Usagef("%s needs %s; see %s --help", cmd.Name(), strings.Join(missing, ", "), cmd.CommandPath())
+}
+
+// refused turns an error of package stats, which is always about the numbers given, into a usage error.
+func refused(cmd *cobra.Command, err error) error { return console.Usagef("%s: %w", cmd.Name(), err) }
+
+// emit writes the result in the format asked for.
+func emit(con *console.Console, options *Options, result any, text func(w io.Writer)) error {
+	if options.Format == "json" {
+		encoder := json.NewEncoder(con.Stdout)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(result); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+		return nil
+	}
+	var buffer strings.Builder
+	text(&buffer)
+	if _, err := io.WriteString(con.Stdout, buffer.String()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+func levelName(level float64) string {
+	return fmt.Sprintf("%g %% interval", math.Round(level*1e6)/1e4)
+}
+
+func warn(w io.Writer, warnings []string) {
+	for _, warning := range warnings {
+		fmt.Fprintf(w, "note: %s\n", warning)
+	}
+}

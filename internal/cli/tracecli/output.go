@@ -1,0 +1,222 @@
+package tracecli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"syscall"
+
+	"github.com/fit-eval/fit/internal/render"
+	"github.com/fit-eval/fit/query"
+)
+
+// The formats of answers.
+const (
+	formatText   = "text"
+	formatJSON   = "json"
+	formatNDJSON = "ndjson"
+)
+
+// output prints the answer to one question.
+type output struct {
+	app    *app
+	w      *bufio.Writer
+	format string
+	style  query.Style
+	colour bool
+	// multi is set when more than one file was asked.
+	multi  bool
+	opened bool // the bracket of a JSON array
+	count  int
+	header string
+}
+
+// print runs a verb with an output and makes sure that everything it wrote arrives. A reader that has seen enough, such as head, ends it quietly.
+func (a *app) print(ctx context.Context, run func(*output) error) error {
+	sink, closeSink := a.pager(ctx)
+	out := &output{app: a, w: bufio.NewWriterSize(sink, 64<<10), format: a.flags.format.Value, colour: a.con.Colour()}
+	out.style = query.Style{Signatures: a.flags.signatures}
+	err := run(out)
+	if flushed := out.w.Flush(); err == nil {
+		err = flushed
+	}
+	closed := closeSink()
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	if err != nil {
+		return classify(err)
+	}
+	return closed
+}
+
+// record prints one element of a list. In text mode text writes it; nil means one line per field.
+func (o *output) record(file string, value any, text func()) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	switch o.format {
+	case formatJSON:
+		o.separate()
+		o.write(query.Style{Indent: 2, Level: 1, Signatures: o.style.Signatures}.AppendJSON(nil, o.withFile(raw, file)))
+	case formatNDJSON:
+		o.write(append(o.style.AppendJSON(nil, o.withFile(raw, file)), '\n'))
+	default:
+		o.group(file)
+		if text != nil {
+			text()
+		} else {
+			o.fields(raw)
+		}
+	}
+	o.count++
+	return o.failed()
+}
+
+// failed tells early that nobody reads any more, so that a pass over a large file ends.
+func (o *output) failed() error {
+	_, err := o.w.Write(nil)
+	return err
+}
+
+func (o *output) separate() {
+	if o.count == 0 {
+		o.print("[\n  ")
+		o.opened = true
+		return
+	}
+	o.print(",\n  ")
+}
+
+// end closes a list.
+func (o *output) end() error {
+	switch {
+	case o.format == formatJSON && o.opened:
+		o.print("\n]\n")
+	case o.format == formatJSON:
+		o.print("[]\n")
+	case o.format == formatText && o.count == 0:
+		o.print("\n")
+	}
+	return o.failed()
+}
+
+// object prints the answer of a verb that has one answer per file: bare for one file, as elements of a list for several.
+func (o *output) object(file string, value any, text func()) error {
+	if o.multi || o.format == formatNDJSON {
+		return o.record(file, value, text)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.format == formatJSON:
+		o.write(append(query.Style{Indent: 2, Signatures: o.style.Signatures}.AppendJSON(nil, raw), '\n'))
+	case text != nil:
+		text()
+	default:
+		o.fields(raw)
+	}
+	o.count++
+	return o.failed()
+}
+
+// endObjects closes the list of the answers of several files.
+func (o *output) endObjects() error {
+	if o.multi {
+		return o.end()
+	}
+	return nil
+}
+
+// withFile adds the file that a record came from.
+func (o *output) withFile(raw []byte, file string) []byte {
+	if !o.multi || file == "" {
+		return raw
+	}
+	if string(raw) == "null" || len(raw) < 2 || raw[0] != '{' {
+		raw = []byte("{}")
+	}
+	name, _ := json.Marshal(file) // a string always marshals
+	body := raw[:len(raw)-1]
+	if len(body) > 1 {
+		body = append(body[:len(body):len(body)], ',')
+	}
+	body = append(body[:len(body):len(body)], `"file":`...)
+	return append(append(body, name...), '}')
+}
+
+// group prints the name of a file before the first record of it.
+func (o *output) group(file string) {
+	if !o.multi || file == "" || file == o.header {
+		return
+	}
+	o.header = file
+	o.line(o.paint(bold, "# "+file))
+}
+
+// fields prints a record as one line per field. The lane is left out where there is none.
+func (o *output) fields(raw []byte) {
+	if len(raw) == 0 || raw[0] != '{' {
+		o.line(o.plain(raw))
+		return
+	}
+	// The style takes out what is not to be shown before the fields are looked at.
+	query.EachMember(o.style.AppendJSON(nil, raw), func(key string, value []byte) {
+		if key == "source" && string(value) == "null" {
+			return
+		}
+		o.line(o.paint(dim, key+":") + " " + o.plain(value))
+	})
+}
+
+func (o *output) plain(value []byte) string {
+	if text, ok := query.Text(value); ok {
+		return said(text)
+	}
+	return said(query.OneLine(string(o.style.AppendJSON(nil, value))))
+}
+
+func (o *output) line(text string) { o.print(text + "\n") }
+
+func (o *output) linef(format string, args ...any) { o.line(fmt.Sprintf(format, args...)) }
+
+func (o *output) print(text string) {
+	_, _ = o.w.WriteString(text) // the writer keeps the error; failed and Flush return it
+}
+
+func (o *output) write(b []byte) { _, _ = o.w.Write(b) }
+
+const (
+	bold = "1"
+	dim  = "2"
+	red  = "31"
+)
+
+// paint colours our own words; it is used on nothing that an agent has written.
+func (o *output) paint(code, text string) string {
+	if !o.colour {
+		return render.Printable(text)
+	}
+	return "\x1b[" + code + "m" + render.Printable(text) + "\x1b[0m"
+}
+
+// said is text of an agent, made safe for a terminal.
+func said(text string) string { return render.Printable(text) }
+
+// index is the number of a turn as it is shown in front of a line.
+func (o *output) index(n int) string { return o.paint(dim, "["+strconv.Itoa(n)+"]") }
+
+// lane is the prefix that names the participant; empty for traces without envelopes.
+func (o *output) lane(source *string) string {
+	if source == nil || *source == "" {
+		return ""
+	}
+	return o.paint(bold, *source+":") + " "
+}

@@ -1,0 +1,280 @@
+package tracecli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/query"
+)
+
+func (a *app) readVerbs() []*cobra.Command {
+	return []*cobra.Command{
+		a.overview(), a.countVerb(), a.batch(), a.headVerb(), a.tail(), a.turn(), a.initVerb(), a.filter(), a.errors(), a.reasoning(), a.timeline(),
+	}
+}
+
+func (a *app) overview() *cobra.Command {
+	return a.fileVerb("overview", "What happened, at a glance: metadata, totals, tools, the task, lanes",
+		`  fit trace overview run.ndjson
+  fit trace overview --file 'runs/*.ndjson' --format json`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				o, info, err := t.Overview(ctx)
+				if err != nil {
+					return err
+				}
+				a.note(t.Name(), info)
+				if err := out.object(t.Name(), o, nil); err != nil {
+					return err
+				}
+			}
+			return out.endObjects()
+		})
+}
+
+func (a *app) countVerb() *cobra.Command {
+	return a.fileVerb("count", "The number of turns", `  fit trace count run.ndjson
+  fit trace count --lane agent team.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				n, info, err := t.Count(ctx)
+				if err != nil {
+					return err
+				}
+				a.note(t.Name(), info)
+				switch {
+				case out.multi && out.format == formatText:
+					out.linef("%s:%d", t.Name(), n)
+				case out.multi:
+					err = out.record(t.Name(), map[string]int{"count": n}, nil)
+				default:
+					out.linef("%d", n)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if out.multi && out.format != formatText {
+				return out.end()
+			}
+			return nil
+		})
+}
+
+func (a *app) batch() *cobra.Command {
+	return a.verb("batch FILE FROM TO", "The turns from position FROM up to, not including, TO", `  fit trace batch run.ndjson 10 20
+  fit trace batch run.ndjson -- -5 -1      the last five but one`,
+		cobra.ExactArgs(3), func(ctx context.Context, out *output, args []string) error {
+			from, err := wholeNumber("FROM", args[1])
+			if err != nil {
+				return err
+			}
+			to, err := wholeNumber("TO", args[2])
+			if err != nil {
+				return err
+			}
+			t, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			if err := t.Range(ctx, from, to, out.turn(t)); err != nil {
+				return err
+			}
+			return out.end()
+		})
+}
+
+func wholeNumber(what, text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, console.Usagef("%s must be a whole number, not %q", what, text)
+	}
+	return n, nil
+}
+
+// turn prints turns of a trace.
+func (o *output) turn(t *query.Trace) func(*query.Turn) error {
+	return func(turn *query.Turn) error { return o.record(t.Name(), turn, nil) }
+}
+
+func (a *app) headVerb() *cobra.Command {
+	return a.ends("head", "The first turns", func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
+		return t.Range(ctx, 0, n, show)
+	})
+}
+
+func (a *app) tail() *cobra.Command {
+	return a.ends("tail", "The last turns", func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
+		return t.Tail(ctx, n, show)
+	})
+}
+
+func (a *app) ends(name, short string, show func(context.Context, *query.Trace, int, func(*query.Turn) error) error) *cobra.Command {
+	lines := console.Count{Value: 10}
+	command := a.fileVerb(name, short, fmt.Sprintf(`  fit trace %[1]s run.ndjson
+  fit trace %[1]s --lines 3 --format json run.ndjson`, name),
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				if err := show(ctx, t, lines.Value, out.turn(t)); err != nil {
+					return err
+				}
+			}
+			return out.end()
+		})
+	command.Flags().Var(&lines, "lines", "how many `N` turns")
+	return command
+}
+
+func (a *app) turn() *cobra.Command {
+	return a.verb("turn FILE INDEX", "One turn", `  fit trace turn run.ndjson 17`, cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
+		n, err := wholeNumber("INDEX", args[1])
+		if err != nil {
+			return err
+		}
+		t, err := a.open(args[0])
+		if err != nil {
+			return err
+		}
+		turn, err := t.Turn(ctx, n)
+		if err != nil {
+			return err
+		}
+		return out.object(t.Name(), turn, nil)
+	})
+}
+
+func (a *app) initVerb() *cobra.Command {
+	return a.fileVerb("init", "What the agent said about itself when it started", `  fit trace init run.ndjson
+  fit trace init --lane reviewer team.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				info, err := t.Init(ctx)
+				if err != nil {
+					return err
+				}
+				var event any
+				if info.InitEvent != nil {
+					event = info.InitEvent
+				}
+				if err := out.object(t.Name(), event, nil); err != nil {
+					return err
+				}
+			}
+			return out.endObjects()
+		})
+}
+
+func (a *app) filter() *cobra.Command {
+	role := console.Choice{Choices: []string{"system", "assistant", "user", "tool_result"}}
+	var tool string
+	var failed bool
+	command := a.fileVerb("filter", "The turns that meet all criteria", `  fit trace filter --role user run.ndjson
+  fit trace filter --tool Bash --lane agent team.ndjson
+  fit trace filter --error run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				info, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed}, out.turn(t))
+				if err != nil {
+					return err
+				}
+				a.note(t.Name(), info)
+			}
+			return out.end()
+		})
+	command.Flags().Var(&role, "role", "turns of this role")
+	command.Flags().StringVar(&tool, "tool", "", "assistant turns that use the tool `NAME`")
+	command.Flags().BoolVar(&failed, "error", false, "tool results that failed")
+	_ = command.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(role.Choices, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (a *app) errors() *cobra.Command {
+	return a.fileVerb("errors", "The tool results that failed", `  fit trace errors run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				info, err := t.Errors(ctx, out.turn(t))
+				if err != nil {
+					return err
+				}
+				a.note(t.Name(), info)
+			}
+			return out.end()
+		})
+}
+
+func (a *app) reasoning() *cobra.Command {
+	var from console.Count
+	var to console.Count
+	command := a.fileVerb("reasoning", "What the agents said, turn by turn", `  fit trace reasoning run.ndjson
+  fit trace reasoning --from 100 --to 200 run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			end := -1
+			if to.Given {
+				end = to.Value
+			}
+			for _, t := range traces {
+				err := t.Reasoning(ctx, from.Value, end, func(r query.Reasoning) error { return out.record(t.Name(), r, nil) })
+				if err != nil {
+					return err
+				}
+			}
+			return out.end()
+		})
+	command.Flags().Var(&from, "from", "the first turn")
+	command.Flags().Var(&to, "to", "the turn to stop before")
+	return command
+}
+
+func (a *app) timeline() *cobra.Command {
+	return a.fileVerb("timeline", "One line for every turn of an agent: tools, tokens, words", `  fit trace timeline run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				info, err := t.Timeline(ctx, func(s query.Step) error {
+					return out.record(t.Name(), s, func() { out.step(s) })
+				})
+				if err != nil {
+					return err
+				}
+				a.note(t.Name(), info)
+			}
+			return out.end()
+		})
+}
+
+// step prints one line of a timeline.
+func (o *output) step(s query.Step) {
+	tools := "(text only)"
+	if len(s.Tools) > 0 {
+		tools = strings.Join(s.Tools, ", ")
+	}
+	usage := "in:" + thousands(s.InputTokens) + " out:" + thousands(s.Output)
+	snippet := strings.ReplaceAll(firstRunes(s.Text, 80), "\n", " ")
+	o.line(o.index(s.Index) + " " + o.lane(s.Source) + pad(said(tools), 30) + " " + pad(usage, 18) + " " + said(snippet))
+}
+
+func thousands(n int64) string {
+	if n < 1000 {
+		return strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + "K"
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+}
+
+func firstRunes(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}

@@ -1,0 +1,150 @@
+package tracecli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/query"
+)
+
+func (a *app) statsVerbs() []*cobra.Command { return []*cobra.Command{a.stats(), a.cost()} }
+
+func (a *app) stats() *cobra.Command {
+	var byTool, summary bool
+	command := a.fileVerb("stats", "Tokens, cost and time", `  fit trace stats --summary run.ndjson
+  fit trace stats --by-tool run.ndjson
+  fit trace stats --format json --file 'runs/*.ndjson'`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				var err error
+				if byTool && !summary {
+					err = a.statsByTool(ctx, out, t)
+				} else {
+					err = a.statsOf(ctx, out, t, summary)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return out.endObjects()
+		})
+	command.Flags().BoolVar(&byTool, "by-tool", false, "split the totals over the tools")
+	command.Flags().BoolVar(&summary, "summary", false, "the totals only")
+	return command
+}
+
+func (a *app) statsOf(ctx context.Context, out *output, t *query.Trace, summary bool) error {
+	s, info, err := t.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	a.note(t.Name(), info)
+	if !summary {
+		return out.object(t.Name(), s, nil)
+	}
+	return out.object(t.Name(), map[string]query.Totals{"totals": s.Totals}, func() { out.totals(s.Totals) })
+}
+
+func (o *output) totals(t query.Totals) {
+	for _, line := range []struct {
+		key   string
+		value string
+	}{
+		{"inputTokens", fmt.Sprint(t.Input)},
+		{"outputTokens", fmt.Sprint(t.Output)},
+		{"cacheReadInputTokens", fmt.Sprint(t.CacheRead)},
+		{"cacheCreationInputTokens", fmt.Sprint(t.CacheCreation)},
+		{"totalCostUsd", dollars(t.TotalCostUSD)},
+		{"durationMs", optionalInt(t.DurationMs)},
+	} {
+		o.line(o.paint(dim, line.key+":") + " " + line.value)
+	}
+}
+
+func optionalInt(n *int64) string {
+	if n == nil {
+		return "null"
+	}
+	return fmt.Sprint(*n)
+}
+
+func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) error {
+	s, info, err := t.ByTool(ctx)
+	if err != nil {
+		return err
+	}
+	a.note(t.Name(), info)
+	return out.object(t.Name(), s, func() {
+		out.line("Tool | Turns | In | Out | Share")
+		for _, row := range s.PerTool {
+			out.linef("%s | %d | %.0f | %.0f | %.4f", said(row.Tool), row.Turns, math.Round(row.InputTokens), math.Round(row.OutputTokens), row.CostShare)
+		}
+	})
+}
+
+func (a *app) cost() *cobra.Command {
+	var markdown bool
+	command := a.verb("cost FILE", "What a session cost, in total and by participant (always JSON or Markdown)", `  fit trace cost team.ndjson
+  fit trace cost --markdown team.ndjson >> "$GITHUB_STEP_SUMMARY"`,
+		cobra.MaximumNArgs(1), func(ctx context.Context, out *output, args []string) error {
+			if len(args) == 0 || args[0] == "" {
+				fmt.Fprintln(a.con.Stderr, "no trace was named, so there is no cost to report")
+				return nil
+			}
+			if _, err := os.Stat(a.con.Path(args[0])); args[0] != "-" && errors.Is(err, fs.ErrNotExist) { // workflows ask for the cost of sessions that never started
+				fmt.Fprintf(a.con.Stderr, "%s does not exist, so there is no cost to report\n", args[0])
+				return nil
+			}
+			t, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			c, info, err := t.Cost(ctx)
+			if err != nil {
+				return err
+			}
+			a.note(t.Name(), info)
+			if markdown {
+				out.costTable(c)
+				return nil
+			}
+			if out.format == formatText {
+				out.format = formatJSON
+			}
+			return out.object("", c, nil)
+		})
+	command.Flags().BoolVar(&markdown, "markdown", false, "a heading and a table for a report")
+	return command
+}
+
+func (o *output) costTable(c *query.Cost) {
+	total := "unknown"
+	if c.TotalUSD != nil {
+		total = fmt.Sprintf("$%.4f", *c.TotalUSD)
+	}
+	o.line("### 💰 Session cost: " + total)
+	o.line("")
+	o.line("What the agents of this session report, each counted once.")
+	rows := slices.Clone(c.BySource)
+	slices.SortStableFunc(rows, func(a, b query.LaneCost) int { return cmp.Compare(b.USD, a.USD) })
+	if len(rows)+len(c.Unknown) == 0 {
+		return
+	}
+	o.line("")
+	o.line("| Participant | Cost (USD) |")
+	o.line("| --- | --- |")
+	for _, row := range rows {
+		o.linef("| %s | %.4f |", said(row.Lane), row.USD)
+	}
+	for _, lane := range c.Unknown {
+		o.linef("| %s | unknown |", said(lane))
+	}
+}

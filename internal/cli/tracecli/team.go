@@ -1,0 +1,205 @@
+package tracecli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/render"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/session"
+)
+
+func (a *app) teamVerbs() []*cobra.Command {
+	return []*cobra.Command{a.messages(), a.align(), a.sql(), a.export(), a.follow()}
+}
+
+func (a *app) messages() *cobra.Command {
+	return a.fileVerb("messages", "Who asked whom what, and the answer", `  fit trace messages team.ndjson
+  fit trace messages --lane facilitator --format json team.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				messages, err := t.Messages(ctx)
+				if err != nil {
+					return err
+				}
+				for _, m := range messages {
+					if err := out.record(t.Name(), m, func() { out.message(m) }); err != nil {
+						return err
+					}
+				}
+			}
+			return out.end()
+		})
+}
+
+func (o *output) message(m query.Message) {
+	to := strings.Join(m.To, ", ")
+	if to == "" {
+		to = "everybody"
+	}
+	o.line(o.paint(dim, fmt.Sprintf("%d", m.Line)) + " " + o.paint(bold, m.From+" → "+to) + " " + o.paint(dim, "("+m.Kind+")"))
+	o.line("  " + strings.ReplaceAll(said(m.Text), "\n", "\n  "))
+	for _, answer := range m.Answers {
+		o.line("  " + o.paint(bold, "↳ "+answer.From+":") + " " + strings.ReplaceAll(said(answer.Text), "\n", "\n    "))
+	}
+	if m.Kind == query.MessageAsk && len(m.Answers) == 0 {
+		o.line("  " + o.paint(red, "↳ (no answer)"))
+	}
+}
+
+func (a *app) align() *cobra.Command {
+	return a.verb("align FILE-A FILE-B", "Two agents' actions, aligned: where they part, what was repeated in vain", `  fit trace align before.ndjson after.ndjson
+  fit trace align --lane agent claude.ndjson codex.ndjson --format json`,
+		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
+			x, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			y, err := a.open(args[1])
+			if err != nil {
+				return err
+			}
+			alignment, err := query.Align(ctx, x, y)
+			if err != nil {
+				return err
+			}
+			return out.object("", alignment, func() { out.alignment(alignment) })
+		})
+}
+
+func (o *output) alignment(al *query.Alignment) {
+	o.linef("A: %s (%d actions)", al.A.File, len(al.A.Actions))
+	o.linef("B: %s (%d actions)", al.B.File, len(al.B.Actions))
+	o.linef("distance: %d, similarity: %.2f", al.Distance, al.Similarity)
+	if al.FirstDivergence != nil {
+		o.linef("first divergence: step %d", *al.FirstDivergence+1)
+	} else {
+		o.line("first divergence: none")
+	}
+	for _, side := range []query.AlignedSide{al.A, al.B} {
+		for _, loop := range side.Loops {
+			o.linef("wasted loop in %s: %s, %d times from turn %d", side.File, said(loop.Action), loop.Times, loop.Turn)
+		}
+		for _, again := range side.Rereads {
+			o.linef("re-read in %s: %s, %d times without a change in between", side.File, said(again.Path), again.Times)
+		}
+	}
+	o.line("")
+	for _, step := range al.Steps {
+		left, right := o.action(step.A), o.action(step.B)
+		o.line(o.paint(step.colour(), step.Mark()) + " " + pad(left, 48) + " " + right)
+	}
+}
+
+func (o *output) action(action *query.Action) string {
+	if action == nil {
+		return "-"
+	}
+	return firstRunes(said(fmt.Sprintf("[%d] %s %s", action.Turn, action.Kind, query.OneLine(action.Target))), 48)
+}
+
+func (a *app) sql() *cobra.Command {
+	return a.verb("sql FILE... QUERY", "Ask in SQL: tables turns, tool_calls, usage, messages, lanes",
+		`  fit trace sql run.ndjson 'select name, count(*) n, sum(is_error) failed from tool_calls group by 1 order by 2 desc'
+  fit trace sql a.ndjson b.ndjson 'select file, sum(output_tokens) from usage group by 1'`,
+		cobra.MinimumNArgs(2), func(ctx context.Context, out *output, args []string) error {
+			traces, err := a.openAll(args[:len(args)-1])
+			if err != nil {
+				return err
+			}
+			result, err := query.SQL(ctx, traces, args[len(args)-1])
+			if err != nil {
+				return console.Exit(console.ExitUsage, err)
+			}
+			return out.table(result)
+		})
+}
+
+// table prints the rows of a query.
+func (o *output) table(result *query.Rows) error {
+	if o.format != formatText {
+		for _, row := range result.Rows {
+			if err := o.record("", query.NamedRow{Columns: result.Columns, Values: row}, nil); err != nil {
+				return err
+			}
+		}
+		return o.end()
+	}
+	o.line(o.paint(bold, strings.Join(result.Columns, "\t")))
+	for _, row := range result.Rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = said(query.OneLine(cell.String()))
+		}
+		o.line(strings.Join(cells, "\t"))
+	}
+	return o.failed()
+}
+
+func (a *app) export() *cobra.Command {
+	to := console.Choice{Choices: []string{"otlp", "markdown", "document"}}
+	command := a.verb("export FILE --to FORMAT", "Write a trace in another form: OpenTelemetry spans, Markdown, or a structured document", `  fit trace export run.ndjson --to markdown > run.md
+  fit trace export team.ndjson --to otlp | curl -H 'Content-Type: application/json' --data-binary @- localhost:4318/v1/traces`,
+		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
+			t, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			switch to.Value {
+			case "otlp":
+				return t.ExportOTLP(ctx, out.w)
+			case "markdown":
+				return t.ExportMarkdown(ctx, out.w)
+			case "document":
+				return t.ExportDocument(ctx, out.w)
+			}
+			return console.Usagef("--to is needed: %s", strings.Join(to.Choices, ", "))
+		})
+	command.Flags().Var(&to, "to", "the form to write: otlp, markdown or document")
+	_ = command.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(to.Choices, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (a *app) follow() *cobra.Command {
+	var interval time.Duration
+	var fromStart bool
+	command := &cobra.Command{
+		Use: "follow FILE", Short: "Show a live trace as it grows", Args: cobra.ExactArgs(1),
+		Example: `  fit trace follow run.ndjson
+  fit trace follow --from-start --lane agent team.ndjson`,
+		RunE: func(command *cobra.Command, args []string) error {
+			return a.runFollow(command.Context(), a.con.Path(args[0]), interval, fromStart)
+		},
+	}
+	command.Flags().DurationVar(&interval, "interval", 200*time.Millisecond, "how often to look for new lines")
+	command.Flags().BoolVar(&fromStart, "from-start", false, "show what is there already, too")
+	return command
+}
+
+// runFollow shows lines until the session ends with its summary, or the person leaves.
+func (a *app) runFollow(ctx context.Context, path string, interval time.Duration, fromStart bool) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return classify(err)
+	}
+	defer file.Close()
+	if !fromStart {
+		if _, err := file.Seek(0, io.SeekEnd); err != nil {
+			return err
+		}
+	}
+	show := render.New(render.Config{Out: a.con.Stdout, Colour: a.con.Colour(), Dialects: a.dialects, Prices: session.ListPrices(price.Default())})
+	follower := query.Follower{In: file, Interval: interval, Lanes: a.flags.lanes, FromMiddle: !fromStart}
+	if err := follower.Run(ctx, show.Line); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return show.Close()
+}

@@ -1,0 +1,251 @@
+package tracecli
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/query"
+)
+
+func (a *app) toolVerbs() []*cobra.Command {
+	return []*cobra.Command{a.tools(), a.tool(), a.toolCalls(), a.commands(), a.paths(), a.compare()}
+}
+
+// toolTotal is the use of a tool over several files.
+type toolTotal struct {
+	query.ToolCount
+	Sources []string `json:"sources,omitempty"`
+}
+
+func (a *app) tools() *cobra.Command {
+	return a.fileVerb("tools", "How often each tool was used", `  fit trace tools run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			var lists [][]query.ToolCount
+			users := map[string][]string{}
+			for _, t := range traces {
+				tools, info, err := t.Tools(ctx)
+				if err != nil {
+					return err
+				}
+				a.note(t.Name(), info)
+				lists = append(lists, tools)
+				for _, tool := range tools {
+					users[tool.Tool] = append(users[tool.Tool], t.Name())
+				}
+			}
+			for _, tool := range query.MergeTools(lists...) {
+				total := toolTotal{ToolCount: tool}
+				if out.multi {
+					total.Sources = sortedUnique(users[tool.Tool])
+				}
+				if err := out.record("", total, nil); err != nil {
+					return err
+				}
+			}
+			return out.end()
+		})
+}
+
+func sortedUnique(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (a *app) tool() *cobra.Command {
+	return a.verb("tool FILE NAME", "The turns that use a tool, and what came back", `  fit trace tool run.ndjson Bash`, cobra.ExactArgs(2),
+		func(ctx context.Context, out *output, args []string) error {
+			t, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			if err := t.Tool(ctx, args[1], out.turn(t)); err != nil {
+				return err
+			}
+			return out.end()
+		})
+}
+
+func (a *app) toolCalls() *cobra.Command {
+	return a.fileVerb("tool-calls", "Every tool call with its result", `  fit trace tool-calls run.ndjson
+  fit trace tool-calls --format ndjson run.ndjson | jq -c 'select(.result.isError)'`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				err := t.Calls(ctx, func(c *query.Call) error {
+					return out.record(t.Name(), c, func() { out.call(c) })
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return out.end()
+		})
+}
+
+// call prints one tool call.
+func (o *output) call(c *query.Call) {
+	o.line(o.index(c.TurnIndex) + " " + o.lane(c.Source) + said(c.Name) + " " + said(c.ToolUseID))
+	input := "undefined"
+	if c.Input != nil {
+		input = o.plain(c.Input)
+	}
+	o.line("  in: " + input)
+	switch {
+	case c.Result == nil:
+		o.line("  out: (no result)")
+	case c.Result.IsError:
+		o.line("  " + o.paint(red, "error:") + " " + said(query.OneLine(textOf(c.Result.Content))))
+	default:
+		o.line("  out: " + said(query.OneLine(textOf(c.Result.Content))))
+	}
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (a *app) commands() *cobra.Command {
+	var match string
+	command := a.fileVerb("commands", "The shell commands", `  fit trace commands run.ndjson
+  fit trace commands --match '^git ' run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			expr, err := optionalPattern(match)
+			if err != nil {
+				return err
+			}
+			for _, t := range traces {
+				err := t.Commands(ctx, expr, func(c query.Command) error {
+					return out.record(t.Name(), c, func() {
+						out.line(fileOf(out, t) + out.index(c.TurnIndex) + " " + out.lane(c.Source) + said(query.OneLine(c.Command)))
+					})
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return out.end()
+		})
+	command.Flags().StringVar(&match, "match", "", "only commands in which the `REGEX` finds something; case matters")
+	return command
+}
+
+// fileOf is the file in front of a line that stands for itself.
+func fileOf(out *output, t *query.Trace) string {
+	if !out.multi {
+		return ""
+	}
+	return t.Name() + ":"
+}
+
+func optionalPattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	expr, err := regexp.Compile(text)
+	if err != nil {
+		return nil, console.Usagef("pattern %q: %v", text, err)
+	}
+	return expr, nil
+}
+
+// pathTotal is the use of a file over several traces.
+type pathTotal struct {
+	query.PathCount
+	Sources []string `json:"sources,omitempty"`
+}
+
+func (a *app) paths() *cobra.Command {
+	var prefix string
+	command := a.fileVerb("paths", "The files that were read, edited and written", `  fit trace paths --prefix /repo/src run.ndjson`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			var lists [][]query.PathCount
+			users := map[string][]string{}
+			for _, t := range traces {
+				paths, err := t.Paths(ctx, prefix)
+				if err != nil {
+					return err
+				}
+				lists = append(lists, paths)
+				for _, path := range paths {
+					users[path.Path] = append(users[path.Path], t.Name())
+				}
+			}
+			for _, path := range query.MergePaths(lists...) {
+				total := pathTotal{PathCount: path}
+				if out.multi {
+					total.Sources = sortedUnique(users[path.Path])
+				}
+				if err := out.record("", total, func() { out.line(strconv.Itoa(path.Count) + "\t" + said(path.Path)) }); err != nil {
+					return err
+				}
+			}
+			return out.end()
+		})
+	command.Flags().StringVar(&prefix, "prefix", "", "only paths that start with `TEXT`")
+	return command
+}
+
+func (a *app) compare() *cobra.Command {
+	return a.verb("compare FILE-A FILE-B", "Two traces side by side: turns, tools, paths, cost", `  fit trace compare before.ndjson after.ndjson`, cobra.ExactArgs(2),
+		func(ctx context.Context, out *output, args []string) error {
+			x, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			y, err := a.open(args[1])
+			if err != nil {
+				return err
+			}
+			c, err := query.Compare(ctx, x, y)
+			if err != nil {
+				return err
+			}
+			return out.object("", c, func() { out.comparison(c) })
+		})
+}
+
+func (o *output) comparison(c *query.Comparison) {
+	o.line("A: " + identity(c.A.Metadata))
+	o.line("B: " + identity(c.B.Metadata))
+	o.line("")
+	o.linef("turns    | %d | %d", c.A.TurnCount, c.B.TurnCount)
+	o.linef("tools    | %d | %d", len(c.A.Tools), len(c.B.Tools))
+	o.linef("paths    | %d | %d", c.A.PathCount, c.B.PathCount)
+	o.linef("cost     | %s | %s", dollars(c.A.Cost), dollars(c.B.Cost))
+	for _, table := range []struct {
+		name  string
+		delta []query.Delta
+	}{{"Tool", c.ToolDelta}, {"Path", c.PathDelta}} {
+		o.line("")
+		o.line(table.name + " | A | B | Δ")
+		for _, d := range table.delta {
+			o.linef("%s | %d | %d | %d", said(d.Name()), d.A, d.B, d.Diff)
+		}
+	}
+}
+
+func identity(m query.SideMetadata) string {
+	participant := "(none)"
+	if m.Participant != nil {
+		participant = *m.Participant
+	}
+	text := m.CaseName + " / " + participant
+	if m.Marker != "" {
+		text += " " + m.Marker
+	}
+	return said(text)
+}
+
+func dollars(cost *float64) string {
+	if cost == nil {
+		return "null"
+	}
+	return strconv.FormatFloat(*cost, 'f', -1, 64)
+}

@@ -1,0 +1,200 @@
+// Package tracecli is the command fit-trace: questions to traces. Every verb is a thin shell over package query: an Options struct, a run function that asks
+// the question, and a choice of text, JSON or NDJSON for the answer.
+package tracecli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/session"
+)
+
+// app is what all verbs share.
+type app struct {
+	con      *console.Console
+	dialects session.Dialects
+	flags    globals
+}
+
+// globals are the flags of every verb.
+type globals struct {
+	format     console.Choice
+	lanes      []string
+	signatures bool
+	noIndex    bool
+	noPager    bool
+	jsonHelp   bool
+}
+
+// New returns the command tree fit trace.
+func New(con *console.Console, dialects session.Dialects) *cobra.Command {
+	a := &app{con: con, dialects: dialects, flags: globals{format: console.Choice{Value: formatText, Choices: []string{formatText, formatJSON, formatNDJSON}}}}
+	root := &cobra.Command{
+		Use:   "trace",
+		Short: "Read, search, compare and check traces",
+		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with gzip or zstd, from a file or, as "-", from standard
+input. Files of any size are read in flat memory on all cores. Over 64 MB the first question leaves an index beside the file (FILE.fitidx, or in the cache
+directory) that makes later ones immediate.
+
+A turn is one rendered record: a system event, an assistant event, the text of a user event, or one tool result. Patterns are regular expressions in RE2
+syntax.`,
+		Example: `  fit trace overview run.ndjson                        what happened, at a glance
+  fit trace timeline run.ndjson                        turn by turn
+  fit trace search run.ndjson 'permission denied'      every hit, with its surroundings
+  fit trace errors --file 'runs/**/*.ndjson'           failed tool calls of many runs
+  fit trace sql run.ndjson 'select tool, count(*) from tool_calls group by 1'`,
+		Args:               cobra.ArbitraryArgs,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // so that a verb spelled as a flag gets an answer that helps
+		RunE:               a.noVerb,
+	}
+	flags := root.PersistentFlags()
+	flags.Var(&a.flags.format, "format", "how to print: text, json or ndjson")
+	flags.StringArrayVar(&a.flags.lanes, "lane", nil, "only this lane, the `NAME` of a participant (repeatable)")
+	flags.BoolVar(&a.flags.signatures, "signatures", false, "keep the signatures of thinking blocks")
+	flags.BoolVar(&a.flags.noIndex, "no-index", false, "neither use nor write an index")
+	flags.BoolVar(&a.flags.noPager, "no-pager", false, "print straight to the terminal")
+	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
+	_ = root.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))
+	for _, group := range []func() []*cobra.Command{a.readVerbs, a.toolVerbs, a.searchVerbs, a.statsVerbs, a.fileVerbs, a.teamVerbs, a.githubVerbs} {
+		root.AddCommand(group()...)
+	}
+	for _, verb := range root.Commands() {
+		root.Flags().Bool(verb.Name(), false, "")
+		_ = root.Flags().MarkHidden(verb.Name())
+	}
+	a.helpAsJSON(root)
+	return root
+}
+
+// noVerb answers a call without a verb, with an unknown one, or with one that is spelled as a flag.
+func (a *app) noVerb(command *cobra.Command, args []string) error {
+	for _, verb := range command.Commands() {
+		if set, _ := command.Flags().GetBool(verb.Name()); set {
+			return console.Usagef("%s is a command, not a flag: %s", verb.Name(), verb.UseLine())
+		}
+	}
+	if len(args) == 0 {
+		return console.Usagef("%s needs a command; %s --help lists them", command.CommandPath(), command.CommandPath())
+	}
+	command.SuggestionsMinimumDistance = 2
+	hint := ""
+	if near := command.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return console.Usagef("%s has no command %q%s", command.CommandPath(), args[0], hint)
+}
+
+// helpAsJSON lets programs read the help.
+func (a *app) helpAsJSON(root *cobra.Command) {
+	plain := root.HelpFunc()
+	root.SetHelpFunc(func(command *cobra.Command, args []string) {
+		if !a.flags.jsonHelp {
+			plain(command, args)
+			return
+		}
+		help := map[string]any{"name": command.CommandPath(), "usage": command.UseLine(), "description": command.Short, "examples": command.Example}
+		var verbs []map[string]string
+		for _, verb := range command.Commands() {
+			if !verb.Hidden {
+				verbs = append(verbs, map[string]string{"name": verb.Name(), "usage": verb.UseLine(), "description": verb.Short})
+			}
+		}
+		if verbs != nil {
+			help["commands"] = verbs
+		}
+		raw, err := json.MarshalIndent(help, "", "  ")
+		if err == nil {
+			fmt.Fprintln(a.con.Stdout, string(raw))
+		}
+	})
+}
+
+// options are how traces are opened.
+func (a *app) options() query.Options {
+	opts := query.Options{Dialects: a.dialects, Prices: session.ListPrices(price.Default()), Lanes: a.flags.lanes, CacheDir: a.cacheDir(), Stdin: a.con.Stdin}
+	if a.flags.noIndex {
+		opts.IndexFrom = -1
+	}
+	return opts
+}
+
+func (a *app) cacheDir() string {
+	if dir := a.con.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fit", "index")
+	}
+	if home := a.con.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "fit", "index")
+	}
+	return ""
+}
+
+// open opens one trace. It is named in answers as it was named on the command line.
+func (a *app) open(path string) (*query.Trace, error) {
+	if path == "" {
+		return nil, console.Usagef("no file was named")
+	}
+	real := path
+	if path != "-" {
+		real = a.con.Path(path)
+	}
+	trace, err := query.Open(real, a.options())
+	if err != nil {
+		return nil, classify(err)
+	}
+	trace.Label = path
+	return trace, nil
+}
+
+// classify gives an error of the engine its exit code: a file that is not there is a mistake in the call.
+func classify(err error) error {
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
+		return console.Usagef("%s: no such file", path.Path)
+	case errors.As(err, &path) && errors.Is(err, os.ErrPermission):
+		return console.Exitf(console.ExitIncomplete, "%s: permission denied", path.Path)
+	}
+	return err
+}
+
+// note tells on standard error what could not be read.
+func (a *app) note(label string, info *query.Info) {
+	if info == nil || info.Problems.Skipped == 0 {
+		return
+	}
+	p := info.Problems
+	noun := "lines"
+	if p.Skipped == 1 {
+		noun = "line"
+	}
+	var reasons []string
+	for _, first := range p.First[:min(3, len(p.First))] {
+		reasons = append(reasons, first.String())
+	}
+	more := ""
+	if p.Skipped > len(reasons) {
+		more = "; …"
+	}
+	fmt.Fprintf(a.con.Stderr, "%s: %d %s skipped (%s%s)\n", label, p.Skipped, noun, strings.Join(reasons, "; "), more)
+}
+
+// verb makes a command that asks one question.
+func (a *app) verb(use, short, example string, args cobra.PositionalArgs, run func(ctx context.Context, out *output, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: args,
+		RunE: func(command *cobra.Command, args []string) error {
+			return a.print(command.Context(), func(out *output) error { return run(command.Context(), out, args) })
+		},
+	}
+}
