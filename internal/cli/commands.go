@@ -5,6 +5,7 @@ import (
 
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/democli"
 	"github.com/fit-eval/fit/internal/cli/doctorcli"
 	"github.com/fit-eval/fit/internal/cli/harnesscli"
 	"github.com/fit-eval/fit/internal/cli/modelcli"
@@ -18,6 +19,7 @@ func commands(con *console.Console) []*cobra.Command {
 		harnesscli.New(con, registry),
 		modelcli.New(con),
 		selfeditcli.New(con),
+		democli.New(con),
 		doctorcli.New(con, registry),
 	}
 }

@@ -1,0 +1,4 @@
+#!/bin/sh
+# greet NAME: says hello.
+name=$1
+echo "Hello, name!"

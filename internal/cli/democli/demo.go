@@ -1,0 +1,122 @@
+// Package democli is the command fit demo: the main job of the product, in seconds, offline, on embedded defaults.
+package democli
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/render"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// demoModel is the name under which the scripted model is asked; it has a list price, so that the demo can show what a run would cost.
+const demoModel = "claude-sonnet-4-5"
+
+// New returns the command.
+func New(con *console.Console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job in seconds, offline",
+		Long: `Show the main job in seconds, offline: a small repository and task are made in a temporary directory, the built-in agent works on it, and the trace of
+everything it did is kept. The model behind it is scripted and says so: no key and no network are used.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return runOne(command.Context(), con) },
+	}
+}
+
+// runOne gives one agent one task and shows what happens.
+func runOne(ctx context.Context, con *console.Console) error {
+	dir, err := os.MkdirTemp("", "fit-demo-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the demo: %w", err)
+	}
+	repo := filepath.Join(dir, "greeting")
+	if err := unpack("assets/greeting", repo); err != nil {
+		return err
+	}
+	model, err := serve("assets/script.json")
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	task, err := assets.ReadFile("assets/task.md")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(con.Stdout, "A repository with a bug:  %s\nThe task:                 %s\nThe agent is fit's own; its model is scripted, so this needs no key and no network.\n\n", repo, task)
+
+	tracePath := filepath.Join(dir, "trace.ndjson")
+	result, err := runAgent(ctx, con, repo, string(task), model.URL, tracePath)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(con.Stdout, "\nThe trace of it:          %s\nRead it again:            fit-harness output --format text < %s\n", tracePath, tracePath)
+	if !result.Success {
+		return console.Exitf(console.ExitNegative, "the demo's agent did not solve its task: %s", result.Reason)
+	}
+	return nil
+}
+
+func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, tracePath string) (harness.RunResult, error) {
+	worker := builtin.New()
+	text := render.New(render.Config{
+		Out: con.Stdout, Colour: con.Colour(), Dialects: worker.Dialects(), Prices: session.ListPrices(price.Default()),
+	})
+	writer, err := trace.Open(tracePath, trace.Config{Redactor: redact.New(redact.Config{Environ: con.Environ}), OnLine: text.Line})
+	if err != nil {
+		return harness.RunResult{}, err
+	}
+	home, err := os.MkdirTemp("", "fit-demo-home-")
+	if err != nil {
+		return harness.RunResult{}, err
+	}
+	defer os.RemoveAll(home)
+	result, err := harness.Run(ctx, harness.RunConfig{
+		Agent: worker, Task: task, Trace: writer,
+		Session: agent.Config{
+			Dir: repo, Home: home, Environ: con.Environ, Model: demoModel, ModelURL: modelURL, MaxTurns: 20, Spawner: sandbox.NewSpawner(),
+		},
+	})
+	return result, errors.Join(err, writer.Close(), text.Close())
+}
+
+// serve starts the scripted model on the loopback interface.
+func serve(name string) (*scripted.Server, error) {
+	content, err := assets.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	script, err := scripted.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("the demo's script: %w", err)
+	}
+	return scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{}))
+}
+
+// unpack copies embedded files to a directory.
+func unpack(from, to string) error {
+	source, err := fs.Sub(assets, from)
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(to, source)
+}
