@@ -33,7 +33,7 @@ func newBwrapStatus() (*bwrapStatus, *os.File, error) {
 
 func (s *bwrapStatus) follow(read *os.File) {
 	defer close(s.done)
-	defer read.Close() //nolint:errcheck // only read from
+	defer read.Close()
 	decoder := json.NewDecoder(read)
 	for {
 		var line struct {

@@ -87,7 +87,7 @@ func installCommand(name string) string {
 	if err != nil {
 		return "install " + name + " with the system's package manager"
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	var systems []string
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		key, value, _ := strings.Cut(lines.Text(), "=")

@@ -43,7 +43,7 @@ func startGroup(job launch) (tree, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		defer write.Close() //nolint:errcheck // bubblewrap has its own copy
+		defer write.Close()
 		t.bwrap = status
 		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles[:len(t.cmd.ExtraFiles):len(t.cmd.ExtraFiles)], write)
 	}

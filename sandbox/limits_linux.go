@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -22,23 +23,20 @@ func limiterArgv(ord order) (program string, argv []string, err error) {
 }
 
 // limitAndExec is the other side of limiterArgv. The directory and the environment
-// are already those of the program.
-func limitAndExec() int {
+// are already those of the program. It returns only if that failed.
+func limitAndExec() error {
 	if len(os.Args) < 4 {
-		return 127
+		return errors.New("no program to limit")
 	}
 	var limits Limits
 	if err := json.Unmarshal([]byte(os.Args[1]), &limits); err != nil {
-		return 127
+		return fmt.Errorf("read resource limits: %w", err)
 	}
 	env := os.Environ()
 	if err := limits.apply(); err != nil {
-		fmt.Fprintf(os.Stderr, "fit: set resource limits: %v\n", err)
-		return 127
+		return fmt.Errorf("set resource limits: %w", err)
 	}
-	err := syscall.Exec(os.Args[2], os.Args[3:], env)
-	fmt.Fprintf(os.Stderr, "fit: start %s: %v\n", os.Args[2], err)
-	return 127
+	return fmt.Errorf("start %s: %w", os.Args[2], syscall.Exec(os.Args[2], os.Args[3:], env))
 }
 
 // apply sets the limits of this process. They can only be lowered, never raised.

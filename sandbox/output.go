@@ -43,7 +43,7 @@ func newMeter(bound int64, delay time.Duration) *meter {
 func (m *meter) copy(r *os.File, w io.Writer, count *int64) {
 	m.readers = append(m.readers, r)
 	m.copying.Go(func() {
-		defer r.Close() //nolint:errcheck // a pipe end we only read from
+		defer r.Close()
 		buffer := make([]byte, 64<<10)
 		drained := 0
 		for drained < drainBytes {

@@ -44,7 +44,7 @@ func processTable() []process {
 	if err != nil {
 		return nil
 	}
-	defer dir.Close() //nolint:errcheck // only read from
+	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	table := make([]process, 0, len(names))
 	for _, name := range names {

@@ -45,7 +45,8 @@ func MaybeReaper() {
 	case reaperName:
 		os.Exit(reap())
 	case limiterName:
-		os.Exit(limitAndExec())
+		fmt.Fprintln(os.Stderr, "fit:", limitAndExec())
+		os.Exit(127)
 	}
 	reaperReady.Store(true)
 }
@@ -162,7 +163,7 @@ func (r *reaper) start() error {
 		if err != nil {
 			return err
 		}
-		defer write.Close() //nolint:errcheck // bubblewrap has its own copy
+		defer write.Close()
 		r.bwrap = status
 		files = append(files, write.Fd())
 	}

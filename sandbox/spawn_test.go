@@ -93,7 +93,7 @@ func TestProgramGetsNoDescriptorButItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer syscall.Close(leak) //nolint:errcheck // only there to be seen
+	defer syscall.Close(leak)
 	everyContainment(t, func(t *testing.T, l sandbox.Local) {
 		extra, write, err := os.Pipe()
 		if err != nil {

@@ -67,7 +67,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 	}
 	t.env = job.env
 	if err := t.awaitStart(decoder); err != nil {
-		t.line.Close() //nolint:errcheck // it is done for either way
+		t.line.Close()
 		return nil, 0, errors.Join(err, ignoreExit(t.cmd.Wait()))
 	}
 	if ord.PIDNamespace {
@@ -132,7 +132,7 @@ func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, e
 	if err != nil {
 		return nil, nil, err
 	}
-	defer theirs.Close() //nolint:errcheck // the supervisor has its own copy
+	defer theirs.Close()
 	cmd := &exec.Cmd{
 		// Not os.Executable: this one also works when the file has been replaced.
 		Path: "/proc/self/exe",
@@ -148,12 +148,12 @@ func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, e
 		cmd.ExtraFiles = append(cmd.ExtraFiles, files[3:]...)
 	}
 	if err := cmd.Start(); err != nil {
-		ours.Close() //nolint:errcheck // nothing was sent
+		ours.Close()
 		return nil, nil, fmt.Errorf("start its supervisor: %w", err)
 	}
 	t := &supervisedTree{cmd: cmd, line: ours, done: make(chan struct{})}
 	if err := t.send(ord); err != nil {
-		ours.Close() //nolint:errcheck // the error below is the one that matters
+		ours.Close()
 		return nil, nil, fmt.Errorf("its supervisor took no order: %w", errors.Join(err, cmd.Wait()))
 	}
 	return t, json.NewDecoder(ours), nil
@@ -230,7 +230,7 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 
 // finish makes the outcome known.
 func (t *supervisedTree) finish(end outcome) {
-	t.line.Close() //nolint:errcheck // all has been said
+	t.line.Close()
 	t.mu.Lock()
 	t.result = end
 	t.mu.Unlock()
