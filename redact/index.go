@@ -162,7 +162,7 @@ func (s *shape) anchors() []shapeAnchor {
 		for c := range 256 {
 			letter := string([]byte{byte(c)})
 			switch {
-			case s.inWords && (!wordChar[c] || hexDigit[c] || strings.Contains(escapeLetters, letter)):
+			case s.inWords && mayEndWord(byte(c)):
 				list = append(list, shapeAnchor{letter + prefix, -1})
 			case !s.inWords && s.body[c]:
 				list = append(list, shapeAnchor{prefix + letter, 0})
@@ -170,6 +170,14 @@ func (s *shape) anchors() []shapeAnchor {
 		}
 	}
 	return list
+}
+
+// mayEndWord tells whether a word may begin after c: after anything that is no
+// part of a word, also if it is escaped, a character of several bytes, or the
+// end of a colour sequence.
+func mayEndWord(c byte) bool {
+	continuation := c >= 0x80 && c < 0xc0
+	return continuation || c < 0x80 && !wordChar[c] || hexDigit[c] || c == colourEnd || strings.IndexByte(escapeLetters, c) >= 0
 }
 
 // addEscapes looks for characters that nobody escapes in good faith, so that

@@ -119,8 +119,19 @@ func wordBefore(text []byte, i int) bool {
 		return false
 	case i >= 3 && text[i-3] == '%' && hexDigit.run(text, i-2, 2) == i:
 		return false
+	case text[i-1] == colourEnd:
+		return !endsColour(text[:i-1])
 	}
 	return true
+}
+
+// colourEnd ends the escape sequences by which terminals are told a colour.
+const colourEnd = 'm'
+
+// endsColour tells whether a text ends with such a sequence but for its end.
+func endsColour(text []byte) bool {
+	text = bytes.TrimRight(text, digits+";")
+	return bytes.HasSuffix(text, []byte("\x1b[")) || bytes.HasSuffix(text, []byte(`\u001b[`)) || bytes.HasSuffix(text, []byte(`\u001B[`))
 }
 
 const (

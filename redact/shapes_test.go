@@ -54,8 +54,8 @@ func TestShapes(t *testing.T) {
 				continue
 			}
 			expect(key, want)
-			for _, before := range []string{" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é"} {
-				if kind == "private-key" && before == "-" || kind == "jwt" && strings.Contains("-.\\n\\t%20\\u000a", before) {
+			for _, before := range []string{" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m", "\\u001b[0m"} {
+				if kind == "private-key" && before == "-" || kind == "jwt" && !strings.Contains(" =\"é", before) {
 					continue // they would be part of it, or of the word it stands in
 				}
 				expect(before+key, strings.TrimSuffix(before, "\\")+want)

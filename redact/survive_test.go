@@ -42,7 +42,9 @@ var encodings = map[string]func(string) []string{
 	"json html":      func(s string) []string { return []string{inJSON(s, true)} },
 	"json slashes":   func(s string) []string { return []string{strings.ReplaceAll(inJSON(s, false), "/", `\/`)} },
 	"json one slash": func(s string) []string { return []string{strings.Replace(inJSON(s, false), "/", `\/`, 1)} },
-	"json ascii":     func(s string) []string { return []string{asciiOnly(inJSON(s, false), "%04x"), asciiOnly(inJSON(s, false), "%04X")} },
+	"json ascii": func(s string) []string {
+		return []string{asciiOnly(inJSON(s, false), "%04x"), asciiOnly(inJSON(s, false), "%04X")}
+	},
 	"json \\u": func(s string) []string {
 		all := escapeUnicode(s, func(int) bool { return true })
 		return []string{
@@ -94,7 +96,9 @@ var encodings = map[string]func(string) []string{
 		query := url.QueryEscape(s)
 		return []string{upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query, lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query)}
 	},
-	"base64 in a URL": func(s string) []string { return []string{url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("a:" + s)))} },
+	"base64 in a URL": func(s string) []string {
+		return []string{url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("a:" + s)))}
+	},
 }
 
 func inJSON(s string, html bool) string {
