@@ -66,7 +66,7 @@ func Compare(ctx context.Context, a, b *Trace) (*Comparison, error) {
 }
 
 func (t *Trace) side(ctx context.Context) (Side, error) {
-	s := Side{Metadata: nameMetadata(t.Path), File: t.Path}
+	s := Side{Metadata: nameMetadata(t.Path), File: t.Name()}
 	tools, info, err := t.Tools(ctx)
 	if err != nil {
 		return s, err

@@ -26,6 +26,9 @@ type document struct {
 
 // openDocument returns nil for a file that is not a structured document.
 func openDocument(path string) (*document, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, err // what comes out of a pipe is a stream, and must not be touched before it is read
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -37,7 +40,7 @@ func openDocument(path string) (*document, error) {
 		return nil, nil
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, nil // a pipe cannot be read twice; what comes out of it is a stream
+		return nil, err
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
 	if err != nil {

@@ -13,6 +13,7 @@ type Entry struct {
 
 	ev   *event
 	data []byte
+	base int64 // the offset of data in the file
 	part int   // which content block a tool result is
 	turn *Turn // set where the turn was not built from an event of the stream dialect, or was decoded already
 	hit  bool  // what a filter that ran with the scan said
@@ -228,5 +229,12 @@ func memberOf(object []byte, name string) []byte {
 		}
 		return ok
 	})
+	return found
+}
+
+// usesAny reports whether an assistant turn uses any tool.
+func (e *Entry) usesAny() bool {
+	found := false
+	e.Tools(func(string) { found = true })
 	return found
 }

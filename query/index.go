@@ -278,7 +278,7 @@ func (x *index) walk(ctx context.Context, w *walker) error {
 			return err
 		}
 		ev.keep = w.plan.keep == nil || w.plan.keep(ev, data)
-		w.next = int(r.first)
+		w.next, w.base = int(r.first), lines.start
 		return w.event(ev, data, int64(r.line))
 	})
 	if err == nil {

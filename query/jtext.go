@@ -153,6 +153,8 @@ func appendNumber(dst []byte, f float64) []byte {
 type Style struct {
 	// Indent is the number of spaces per level; 0 prints everything on one line.
 	Indent int
+	// Level is the level that the value itself stands on.
+	Level int
 	// Signatures keeps the signatures of thinking blocks, which are long and mean nothing to a reader.
 	Signatures bool
 }
@@ -165,7 +167,7 @@ func (st Style) AppendJSON(dst, raw []byte) []byte {
 		return appendString(dst, string(raw))
 	}
 	p := printer{style: st, scanner: scanner{b: raw}}
-	return p.value(dst, 0)
+	return p.value(dst, st.Level)
 }
 
 // printer rewrites a value that is known to be valid.
@@ -310,3 +312,23 @@ func (p *printer) newline(dst []byte, level int) []byte {
 
 // compact is the JSON text of a value on one line, everything kept.
 func compact(raw []byte) []byte { return Style{Signatures: true}.AppendJSON(nil, raw) }
+
+// EachMember calls visit with the members of a JSON object in order; of two equal keys the last value counts. Anything else has none.
+func EachMember(object []byte, visit func(key string, value []byte)) {
+	object = bytes.TrimSpace(object)
+	if len(object) == 0 || object[0] != '{' || !validJSON(object) {
+		return
+	}
+	p := printer{scanner: scanner{b: object}}
+	for _, m := range p.members() {
+		visit(m.key, m.value.of(object))
+	}
+}
+
+// Text is what a JSON string says; ok is false for any other value.
+func Text(value []byte) (text string, ok bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	return unescape(value[1 : len(value)-1]), true
+}

@@ -3,6 +3,7 @@ package query
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -36,13 +37,19 @@ const DefaultIndexFrom = 64 << 20
 
 // Trace is one file that can be asked questions. Every question reads the file anew.
 type Trace struct {
-	// Path is what the trace was opened as, and how it is named in answers.
 	Path string
-	opts Options
+	// Label is how the trace is named in answers; empty means by its path.
+	Label string
+	opts  Options
 
 	doc   *document
 	index *index
+	// seekable says that lines can be read again by their offsets: a regular file that is not packed.
+	seekable bool
 }
+
+// Name is how the trace is named in answers.
+func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 
 // ErrEmptyPath is returned for a path that is empty.
 var ErrEmptyPath = errors.New("no file was named")
@@ -66,13 +73,17 @@ func Open(path string, opts Options) (*Trace, error) {
 	if t.doc, err = openDocument(path); err != nil {
 		return nil, err
 	}
-	if t.doc == nil {
+	t.seekable = info.Mode().IsRegular() && t.doc == nil && packed(path) == plain
+	if t.seekable {
 		t.index = loadIndex(path, info, opts)
 	}
 	return t, nil
 }
 
 const stdinPath = "-"
+
+// errNeedsFile is returned for questions that have to read a trace more than once.
+var errNeedsFile = errors.New("this cannot be done with standard input: the trace has to be read twice")
 
 // wants reports whether a lane is asked for.
 func (o *Options) wants(lane string) bool {
@@ -92,9 +103,7 @@ func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	var magic [4]byte
-	n, _ := io.ReadFull(file, magic[:])
-	if _, err := file.Seek(0, io.SeekStart); err != nil || compression(magic[:n]) != plain {
+	if !t.seekable {
 		in, done, err := decompress(bufio.NewReaderSize(file, 256<<10))
 		if err != nil {
 			return nil, 0, nil, errors.Join(fmt.Errorf("%s: %w", t.Path, err), file.Close())
@@ -125,6 +134,18 @@ func compression(magic []byte) format {
 		return zstandard
 	}
 	return plain
+}
+
+// packed tells how a file is packed.
+func packed(path string) format {
+	file, err := os.Open(path)
+	if err != nil {
+		return plain
+	}
+	defer file.Close()
+	var magic [4]byte
+	n, _ := io.ReadFull(file, magic[:]) // a shorter file is not packed
+	return compression(magic[:n])
 }
 
 // decompress unpacks a stream if it is packed.

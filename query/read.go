@@ -252,8 +252,8 @@ func (t *Trace) Init(ctx context.Context) (*Info, error) {
 	return t.walk(ctx, plan{want: informative})
 }
 
-// oneLine is a text on one line: runs of line breaks and tabs become a space.
-func oneLine(s string) string {
+// OneLine is a text on one line: runs of line breaks and tabs become a space.
+func OneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n\t") {
 		return strings.TrimSpace(s)
 	}

@@ -3,8 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -138,120 +136,6 @@ func textOf(s *string) string {
 	return *s
 }
 
-// Call is one use of a tool and what came back.
-type Call struct {
-	TurnIndex int             `json:"turnIndex"`
-	Name      string          `json:"name"`
-	ToolUseID string          `json:"toolUseId"`
-	Input     json.RawMessage `json:"input,omitempty"`
-	Result    *CallResult     `json:"result"`
-	Source    *string         `json:"source"`
-	// The rest is additional: when it was asked and answered, and what the call is in any dialect.
-	TimestampMs int64  `json:"timestampMs,omitempty"`
-	DurationMs  *int64 `json:"durationMs,omitempty"`
-	Parent      string `json:"parentToolUseId,omitempty"`
-	block       Block
-}
-
-// CallResult is what came back from a tool.
-type CallResult struct {
-	Content *string `json:"content,omitempty"`
-	IsError bool    `json:"isError"`
-}
-
-// Calls pairs every tool call that has an id with its result. A repeated id keeps its first place and its last value.
-func (t *Trace) Calls(ctx context.Context) ([]Call, error) {
-	var calls []Call
-	places := map[string]int{}
-	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
-		switch e.Role {
-		case RoleAssistant:
-			if e.usesAny() {
-				calls = addCalls(calls, places, e.Turn())
-			}
-		case RoleToolResult:
-			turn := e.Turn()
-			place, ok := places[textOf(turn.ToolUseID)]
-			if !ok || turn.ToolUseID == nil {
-				return nil
-			}
-			calls[place].answer(turn)
-		}
-		return nil
-	}})
-	return calls, err
-}
-
-func (e *Entry) usesAny() bool {
-	found := false
-	e.Tools(func(string) { found = true })
-	return found
-}
-
-func addCalls(calls []Call, places map[string]int, turn *Turn) []Call {
-	for _, b := range turn.Content {
-		if b.Type != BlockToolUse || textOf(b.ToolUseID) == "" {
-			continue
-		}
-		call := Call{TurnIndex: turn.Index, Name: b.Name, ToolUseID: *b.ToolUseID, Input: b.Input, Source: turn.Lane,
-			TimestampMs: turn.TimestampMs, Parent: turn.Parent, block: b}
-		if place, again := places[call.ToolUseID]; again {
-			call.Result = calls[place].Result
-			calls[place] = call
-			continue
-		}
-		places[call.ToolUseID] = len(calls)
-		calls = append(calls, call)
-	}
-	return calls
-}
-
-func (c *Call) answer(turn *Turn) {
-	c.Result = &CallResult{Content: turn.Result, IsError: turn.IsError}
-	if c.TimestampMs != 0 && turn.TimestampMs >= c.TimestampMs {
-		took := turn.TimestampMs - c.TimestampMs
-		c.DurationMs = &took
-	}
-}
-
-// Command is one shell command.
-type Command struct {
-	TurnIndex int     `json:"turnIndex"`
-	ToolUseID string  `json:"toolUseId"`
-	Command   string  `json:"command"`
-	Source    *string `json:"source"`
-	IsError   *bool   `json:"isError,omitempty"`
-}
-
-// Commands lists the shell commands; match, if not nil, must find something in them.
-func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp) ([]Command, error) {
-	calls, err := t.Calls(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var commands []Command
-	for i := range calls {
-		text, ok := calls[i].block.command()
-		if !ok || match != nil && !match.MatchString(text) {
-			continue
-		}
-		command := Command{TurnIndex: calls[i].TurnIndex, ToolUseID: calls[i].ToolUseID, Command: text, Source: calls[i].Source}
-		if calls[i].Result != nil {
-			command.IsError = &calls[i].Result.IsError
-		}
-		commands = append(commands, command)
-	}
-	return commands, nil
-}
-
-// command is the shell command of a call.
-func (b *Block) command() (string, bool) {
-	if b.Canonical != "" {
-		return b.Command, b.Canonical == "bash"
-	}
-	return memberText(b.Input, "command"), b.Name == "Bash"
-}
-
 // PathCount is how often a file was read, edited or written.
 type PathCount struct {
 	Path  string `json:"path"`
@@ -309,4 +193,18 @@ func sortedPaths(c *counter) []PathCount {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Path, b.Path))
 	})
 	return paths
+}
+
+// MergePaths adds up the counts of several files.
+func MergePaths(lists ...[]PathCount) []PathCount {
+	if len(lists) == 1 {
+		return lists[0]
+	}
+	sum := newCounter()
+	for _, list := range lists {
+		for _, path := range list {
+			sum.add(path.Path, path.Count)
+		}
+	}
+	return sortedPaths(sum)
 }

@@ -27,6 +27,8 @@ type plan struct {
 	visit Visitor
 	// keep runs with the scan and lets a visitor see only what matters; turns are numbered all the same. It must be a function of the event alone.
 	keep filter
+	// lifecycle, if set, sees the events of the orchestrator.
+	lifecycle func(event []byte, line, ts int64)
 	// want selects lines by the index, if there is one.
 	want func(*record) bool
 	// from and to bound the turns that matter, so that the index can be entered in the middle; a to of 0 means no bound. Visitors check for themselves.
@@ -83,6 +85,7 @@ type walker struct {
 	info  *Info
 	next  int   // the index of the next turn
 	lines int64 // before the current block
+	base  int64 // of the current block in the file
 	entry Entry
 	maker *indexMaker // takes notes for an index; nil if none is to be written
 }
@@ -92,6 +95,7 @@ func newWalker(t *Trace, p plan) *walker {
 }
 
 func (w *walker) batch(b *batch) error {
+	w.base = b.offset
 	for i := range b.problems {
 		p := &b.problems[i]
 		w.info.Problems.add(w.lines+int64(p.line)+1, p.reason, p.torn)
@@ -113,6 +117,9 @@ func (w *walker) batch(b *batch) error {
 func (w *walker) event(ev *event, data []byte, line int64) error {
 	if ev.kind == kindLifecycle {
 		w.info.lifecycle(ev.event.of(data))
+		if w.plan.lifecycle != nil {
+			w.plan.lifecycle(ev.event.of(data), line, ev.ts)
+		}
 		return nil
 	}
 	l := w.info.lane(ev.lane, ev.bare)
@@ -136,11 +143,11 @@ func (w *walker) event(ev *event, data []byte, line int64) error {
 }
 
 // StreamDialect is the name of the dialect that this package reads by itself.
-const StreamDialect = "stream-json"
+const StreamDialect = session.StreamDialectName
 
 // turns shows the turns of one event of the stream dialect.
 func (w *walker) turns(l *laneState, ev *event, data []byte, line int64) error {
-	w.entry = Entry{ev: ev, data: data, Line: line, hit: ev.keep}
+	w.entry = Entry{ev: ev, data: data, base: w.base, Line: line, hit: ev.keep}
 	switch ev.kind {
 	case kindSystem:
 		return w.show(l, RoleSystem)

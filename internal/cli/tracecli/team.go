@@ -95,8 +95,15 @@ func (o *output) alignment(al *query.Alignment) {
 	o.line("")
 	for _, step := range al.Steps {
 		left, right := o.action(step.A), o.action(step.B)
-		o.line(o.paint(step.colour(), step.Mark()) + " " + pad(left, 48) + " " + right)
+		o.line(o.paint(stepColour(step), step.Mark()) + " " + pad(left, 48) + " " + right)
 	}
+}
+
+func stepColour(step query.AlignedStep) string {
+	if step.Op == query.OpMatch {
+		return dim
+	}
+	return bold
 }
 
 func (o *output) action(action *query.Action) string {

@@ -1,0 +1,272 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+)
+
+// Call is one use of a tool and what came back.
+type Call struct {
+	TurnIndex int             `json:"turnIndex"`
+	Name      string          `json:"name"`
+	ToolUseID string          `json:"toolUseId"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Result    *CallResult     `json:"result"`
+	Source    *string         `json:"source"`
+	// The rest is additional: when it was asked and answered, and the sub-agent it belongs to.
+	TimestampMs int64  `json:"timestampMs,omitempty"`
+	DurationMs  *int64 `json:"durationMs,omitempty"`
+	Parent      string `json:"parentToolUseId,omitempty"`
+	block       Block
+}
+
+// CallResult is what came back from a tool.
+type CallResult struct {
+	Content *string `json:"content,omitempty"`
+	IsError bool    `json:"isError"`
+}
+
+// place is where a turn is: in the file, or, where the file cannot be read again, in memory.
+type place struct {
+	turn   *Turn
+	index  int
+	line   int64
+	offset int64
+	length int32
+	part   int
+	role   Role
+}
+
+// pairing is a call and the place of its result. Only places are kept, so that a file of any length is paired in little memory.
+type pairing struct {
+	id     string
+	call   place
+	result *place
+}
+
+// Calls shows every tool call that has an id, with its result. A repeated id keeps its first place and its last value.
+func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
+	pairs, err := t.pair(ctx)
+	if err != nil {
+		return err
+	}
+	reader, err := t.placeReader()
+	if err != nil {
+		return err
+	}
+	defer reader.close()
+	for i := range pairs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		call, err := reader.call(&pairs[i])
+		if err != nil {
+			return err
+		}
+		if call == nil {
+			continue
+		}
+		if err := visit(call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
+	var pairs []pairing
+	known := map[string]int{}
+	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+		switch e.Role {
+		case RoleAssistant:
+			e.callIDs(func(id string) {
+				n, again := known[id]
+				if !again {
+					n = len(pairs)
+					known[id] = n
+					pairs = append(pairs, pairing{id: id})
+				}
+				pairs[n].call = t.place(e)
+			})
+		case RoleToolResult:
+			if n, ok := known[e.resultID()]; ok {
+				at := t.place(e)
+				pairs[n].result = &at
+			}
+		}
+		return nil
+	}})
+	return pairs, err
+}
+
+// callIDs calls visit with the ids of the tool calls of a turn.
+func (e *Entry) callIDs(visit func(id string)) {
+	if e.turn != nil {
+		for _, b := range e.turn.Content {
+			if b.Type == BlockToolUse && textOf(b.ToolUseID) != "" {
+				visit(*b.ToolUseID)
+			}
+		}
+		return
+	}
+	for i := range e.ev.parts {
+		if p := &e.ev.parts[i]; p.typ == blockToolUse && !p.id.empty() {
+			visit(unescape(p.id.of(e.data)))
+		}
+	}
+}
+
+func (t *Trace) place(e *Entry) place {
+	if !t.seekable || e.turn != nil {
+		return place{turn: e.Turn()}
+	}
+	return place{index: e.Index, line: e.Line, offset: e.base + int64(e.ev.start), length: e.ev.end - e.ev.start, part: e.part, role: e.Role}
+}
+
+// placeReader goes back to places.
+type placeReader struct {
+	file *os.File
+	line lineFetcher
+}
+
+func (t *Trace) placeReader() (*placeReader, error) {
+	r := &placeReader{}
+	if !t.seekable {
+		return r, nil
+	}
+	file, err := os.Open(t.Path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	r.file, r.line = file, lineFetcher{file: file, size: info.Size(), scanner: newLineScanner()}
+	return r, nil
+}
+
+func (r *placeReader) close() {
+	if r.file != nil {
+		_ = r.file.Close()
+	}
+}
+
+func (r *placeReader) turn(p *place) (*Turn, error) {
+	if p.turn != nil {
+		return p.turn, nil
+	}
+	ev, data, err := r.line.fetch(&record{offset: p.offset, length: uint32(p.length)})
+	if err != nil {
+		return nil, err
+	}
+	e := Entry{Index: p.index, Role: p.role, Line: p.line, ev: ev, data: data, part: p.part}
+	if p.role == RoleToolResult && p.part >= len(ev.parts) {
+		return nil, errStaleIndex
+	}
+	return e.decode(), nil
+}
+
+func (r *placeReader) call(p *pairing) (*Call, error) {
+	turn, err := r.turn(&p.call)
+	if err != nil {
+		return nil, err
+	}
+	var call *Call
+	for _, b := range turn.Content {
+		if b.Type == BlockToolUse && textOf(b.ToolUseID) == p.id {
+			call = &Call{TurnIndex: turn.Index, Name: b.Name, ToolUseID: p.id, Input: b.Input, Source: turn.Lane,
+				TimestampMs: turn.TimestampMs, Parent: turn.Parent, block: b}
+		}
+	}
+	if call == nil || p.result == nil {
+		return call, nil
+	}
+	result, err := r.turn(p.result)
+	if err != nil {
+		return nil, err
+	}
+	call.answer(result)
+	return call, nil
+}
+
+func (c *Call) answer(turn *Turn) {
+	c.Result = &CallResult{Content: turn.Result, IsError: turn.IsError}
+	if c.TimestampMs != 0 && turn.TimestampMs >= c.TimestampMs {
+		took := turn.TimestampMs - c.TimestampMs
+		c.DurationMs = &took
+	}
+}
+
+// Command is one shell command.
+type Command struct {
+	TurnIndex int     `json:"turnIndex"`
+	ToolUseID string  `json:"toolUseId"`
+	Command   string  `json:"command"`
+	Source    *string `json:"source"`
+	IsError   *bool   `json:"isError,omitempty"`
+}
+
+// Commands shows the shell commands; match, if not nil, must find something in them.
+func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(Command) error) error {
+	var commands []Command
+	known := map[string]int{}
+	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+		switch e.Role {
+		case RoleAssistant:
+			if !e.usesAny() {
+				return nil
+			}
+			turn := e.Turn()
+			for i := range turn.Content {
+				commands = addCommand(commands, known, turn, &turn.Content[i])
+			}
+		case RoleToolResult:
+			if n, ok := known[e.resultID()]; ok {
+				failed := e.IsError()
+				commands[n].IsError = &failed
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	for _, command := range commands {
+		if match != nil && !match.MatchString(command.Command) {
+			continue
+		}
+		if err := visit(command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addCommand(commands []Command, known map[string]int, turn *Turn, b *Block) []Command {
+	if b.Type != BlockToolUse || textOf(b.ToolUseID) == "" {
+		return commands
+	}
+	text, ok := b.command()
+	if !ok {
+		return commands
+	}
+	command := Command{TurnIndex: turn.Index, ToolUseID: *b.ToolUseID, Command: text, Source: turn.Lane}
+	if n, again := known[command.ToolUseID]; again {
+		command.IsError = commands[n].IsError
+		commands[n] = command
+		return commands
+	}
+	known[command.ToolUseID] = len(commands)
+	return append(commands, command)
+}
+
+// command is the shell command of a call.
+func (b *Block) command() (string, bool) {
+	if b.Canonical != "" {
+		return b.Command, b.Canonical == "bash"
+	}
+	return memberText(b.Input, "command"), b.Name == "Bash"
+}

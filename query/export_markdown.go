@@ -1,0 +1,121 @@
+package query
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// shownResult is how many characters of a result are shown; the trace has the rest.
+const shownResult = 4000
+
+// ExportMarkdown writes the trace as a page to read: what was said as quotations, calls and results as code. Nothing that an agent has written can become
+// markup of the page.
+func (t *Trace) ExportMarkdown(ctx context.Context, w io.Writer) error {
+	overview, _, err := t.Overview(ctx)
+	if err != nil {
+		return err
+	}
+	page := &markdownPage{w: bufio.NewWriterSize(w, 64<<10)}
+	page.head(t.Name(), overview)
+	if _, err := t.walk(ctx, plan{visit: func(e *Entry) error { return page.turn(e.Turn()) }}); err != nil {
+		return err
+	}
+	return page.w.Flush()
+}
+
+type markdownPage struct{ w *bufio.Writer }
+
+func (p *markdownPage) linef(format string, args ...any) error {
+	_, err := fmt.Fprintf(p.w, format+"\n", args...)
+	return err
+}
+
+func (p *markdownPage) head(name string, o *Overview) {
+	_ = p.linef("# Trace %s\n", inline(name)) // the writer keeps the error until it is flushed
+	_ = p.linef("| | |\n| --- | --- |")
+	row := func(key, value string) {
+		if value != "" {
+			_ = p.linef("| %s | %s |", key, inline(value))
+		}
+	}
+	row("Session", textOf(o.Metadata.SessionID))
+	row("Model", textOf(o.Metadata.Model))
+	row("Result", o.Summary.Result)
+	row("Verdict", o.Verdict)
+	row("Turns", fmt.Sprint(o.TurnCount))
+	if o.Summary.TotalCostUSD != nil {
+		row("Cost", fmt.Sprintf("$%.4f", *o.Summary.TotalCostUSD))
+	}
+	for _, lane := range o.Lanes {
+		row("Lane "+inline(lane.Lane), strings.TrimSpace(fmt.Sprintf("%s %s, %d turns", lane.Dialect, lane.Model, lane.Turns)))
+	}
+	_ = p.linef("")
+}
+
+func (p *markdownPage) turn(t *Turn) error {
+	switch t.Role {
+	case RoleSystem:
+		return p.linef("*%d · %s · system: %s*\n", t.Index, inline(t.LaneName()), inline(textOf(t.Subtype)))
+	case RoleToolResult:
+		return p.result(t)
+	}
+	_ = p.linef("## %d · %s · %s\n", t.Index, inline(t.LaneName()), t.Role)
+	for i := range t.Content {
+		p.block(&t.Content[i])
+	}
+	return p.linef("")
+}
+
+func (p *markdownPage) block(b *Block) {
+	switch b.Type {
+	case BlockText:
+		_ = p.linef("%s\n", quotation(b.Text))
+	case BlockThinking:
+		_ = p.linef("<details><summary>thinking</summary>\n\n%s\n\n</details>\n", quotation(b.Text))
+	case BlockToolUse:
+		_ = p.linef("**%s**\n\n%s\n", inline(b.Name), fenced("json", string(Style{Indent: 2}.AppendJSON(nil, b.Input))))
+	default:
+		_ = p.linef("*%s*\n", inline(b.Type))
+	}
+}
+
+func (p *markdownPage) result(t *Turn) error {
+	word := "result"
+	if t.IsError {
+		word = "error"
+	}
+	text := textOf(t.Result)
+	if runes := []rune(text); len(runes) > shownResult {
+		text = string(runes[:shownResult]) + fmt.Sprintf("\n… %d more characters", len(runes)-shownResult)
+	}
+	return p.linef("<details><summary>%d · %s</summary>\n\n%s\n\n</details>\n", t.Index, word, fenced("", text))
+}
+
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ", "`", "'", "*", "\\*", "_", "\\_", "[", "\\[", "#", "\\#")
+
+// inline is text that stands in a line of the page.
+func inline(text string) string { return markup.Replace(text) }
+
+// quotation is text in which every line is quoted and no tag is one.
+func quotation(text string) string {
+	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", "\r", "").Replace(text)
+	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+}
+
+// fenced is a block of code whose fence is longer than any that the text contains.
+func fenced(language, text string) string {
+	longest, run := 2, 0
+	for _, r := range text {
+		if r != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", longest+1)
+	return fence + language + "\n" + text + "\n" + fence
+}

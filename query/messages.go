@@ -1,0 +1,220 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// The kinds of messages between participants.
+const (
+	MessageAsk      = "ask"
+	MessageAnswer   = "answer"
+	MessageAnnounce = "announce"
+)
+
+// Message is something that one participant of a team said to others.
+type Message struct {
+	Line        int64    `json:"line"`
+	TimestampMs int64    `json:"timestampMs,omitempty"`
+	Kind        string   `json:"kind"`
+	From        string   `json:"from"`
+	To          []string `json:"to"`
+	AskIDs      []int64  `json:"askIds,omitempty"`
+	Text        string   `json:"text"`
+	Answers     []Answer `json:"answers,omitempty"`
+}
+
+// Answer is what came back to an ask.
+type Answer struct {
+	Line        int64  `json:"line"`
+	TimestampMs int64  `json:"timestampMs,omitempty"`
+	From        string `json:"from"`
+	AskID       int64  `json:"askId"`
+	Text        string `json:"text"`
+}
+
+// Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces in which it noted none tell it by the tool calls of the
+// participants.
+func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
+	m := &messageBook{asks: map[int64]int{}, calls: map[string]int{}}
+	lanes := t.opts.Lanes
+	all := *t
+	all.opts.Lanes = nil // a message concerns two lanes: it is filtered by either end below
+	p := plan{visit: m.call, lifecycle: m.noted}
+	if _, err := all.walk(ctx, p); err != nil {
+		return nil, err
+	}
+	messages := m.messages
+	if m.orchestrated {
+		messages = m.official
+	}
+	kept := []Message{}
+	for _, message := range messages {
+		if message.concerns(lanes) {
+			kept = append(kept, message)
+		}
+	}
+	return kept, nil
+}
+
+func (m *Message) concerns(lanes []string) bool {
+	if len(lanes) == 0 {
+		return true
+	}
+	for _, lane := range lanes {
+		if m.From == lane {
+			return true
+		}
+		for _, to := range m.To {
+			if to == lane {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type messageBook struct {
+	orchestrated bool
+	official     []Message // as the orchestrator noted them
+	asks         map[int64]int
+
+	messages []Message      // as the tool calls tell
+	calls    map[string]int // asks by the id of their tool call
+}
+
+// noted takes a message event of the orchestrator.
+func (m *messageBook) noted(event []byte, line, ts int64) {
+	if memberText(event, "type") != trace.TypeMessage {
+		return
+	}
+	m.orchestrated = true
+	var e struct {
+		Kind, From, To, Text string
+		AskID                int64
+	}
+	if json.Unmarshal(event, &e) != nil {
+		return
+	}
+	if e.Kind == MessageAnswer {
+		if n, ok := m.asks[e.AskID]; ok {
+			m.official[n].Answers = append(m.official[n].Answers, Answer{line, ts, e.From, e.AskID, e.Text})
+			return
+		}
+	}
+	message := Message{Line: line, TimestampMs: ts, Kind: e.Kind, From: e.From, To: []string{}, Text: e.Text}
+	if e.To != "" {
+		message.To = []string{e.To}
+	}
+	if e.AskID != 0 {
+		message.AskIDs = []int64{e.AskID}
+	}
+	if e.Kind == MessageAsk {
+		m.asks[e.AskID] = len(m.official)
+	}
+	m.official = append(m.official, message)
+}
+
+// call takes a turn of a participant that uses one of the team's tools.
+func (m *messageBook) call(e *Entry) error {
+	switch e.Role {
+	case RoleAssistant:
+		if !e.usesAny() {
+			return nil
+		}
+		turn := e.Turn()
+		for i := range turn.Content {
+			if b := &turn.Content[i]; b.Type == BlockToolUse {
+				m.used(turn, b)
+			}
+		}
+	case RoleToolResult:
+		if n, ok := m.calls[e.resultID()]; ok {
+			m.asked(n, textOf(e.Turn().Result))
+		}
+	}
+	return nil
+}
+
+func (m *messageBook) used(turn *Turn, b *Block) {
+	message := Message{Line: turn.Line, TimestampMs: turn.TimestampMs, From: turn.LaneName(), To: []string{}}
+	switch teamTool(b.Name) {
+	case "Ask":
+		message.Kind, message.Text = MessageAsk, memberText(b.Input, "question")
+		if to := memberText(b.Input, "to"); to != "" {
+			message.To = []string{to}
+		}
+		if b.ToolUseID != nil {
+			m.calls[*b.ToolUseID] = len(m.messages)
+		}
+	case "Announce":
+		message.Kind, message.Text = MessageAnnounce, memberText(b.Input, "message")
+	case "Answer":
+		message.Kind, message.Text = MessageAnswer, memberText(b.Input, "message")
+		if m.answered(turn, b, message.Text) {
+			return
+		}
+	default:
+		return
+	}
+	m.messages = append(m.messages, message)
+}
+
+// teamTool is the bare name of a tool of the orchestration server.
+func teamTool(name string) string {
+	if rest, ok := strings.CutPrefix(name, "mcp__orchestration__"); ok {
+		return rest
+	}
+	return ""
+}
+
+// asked learns the ids that an ask was given.
+func (m *messageBook) asked(n int, result string) {
+	var reply struct {
+		AskIDs []int64 `json:"askIds"`
+	}
+	start := strings.Index(result, `{"askIds"`)
+	if start < 0 {
+		start = strings.IndexByte(result, '{')
+	}
+	text := result
+	if strings.HasPrefix(result, "[") { // content blocks: the text of the first one
+		var blocks []struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal([]byte(result), &blocks) == nil && len(blocks) > 0 {
+			text, start = blocks[0].Text, 0
+		}
+	}
+	if start < 0 || json.Unmarshal([]byte(text[min(start, len(text)):]), &reply) != nil {
+		return
+	}
+	m.messages[n].AskIDs = reply.AskIDs
+	for _, id := range reply.AskIDs {
+		m.asks[id] = n
+	}
+}
+
+// answered adds an answer to its ask. Without an id it belongs to the only open ask of the one who answers.
+func (m *messageBook) answered(turn *Turn, b *Block, text string) bool {
+	from := turn.LaneName()
+	id := parseInt(memberOf(b.Input, "askId"))
+	n, ok := m.asks[id]
+	if !ok {
+		open := 0
+		for i := range m.messages {
+			ask := &m.messages[i]
+			if ask.Kind == MessageAsk && len(ask.Answers) == 0 && (len(ask.To) == 0 || ask.To[0] == from) && ask.From != from {
+				n, open = i, open+1
+			}
+		}
+		if open != 1 {
+			return false
+		}
+	}
+	m.messages[n].Answers = append(m.messages[n].Answers, Answer{turn.Line, turn.TimestampMs, from, id, text})
+	return true
+}
