@@ -1,8 +1,8 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
@@ -275,8 +275,10 @@ func (c *ToolCall) clone() *ToolCall {
 	own := *c
 	own.CallID, own.NativeName = strings.Clone(c.CallID), strings.Clone(c.NativeName)
 	own.Command = strings.Clone(c.Command)
-	own.Args = slices.Clone(c.Args)
-	if !json.Valid(own.Args) { // what an agent prints may be lenient JSON; the stored session is not
+	var args bytes.Buffer
+	if err := json.Compact(&args, c.Args); err == nil {
+		own.Args = args.Bytes()
+	} else { // what an agent prints may be lenient JSON; the stored session is not
 		own.Args, _ = json.Marshal(string(c.Args))
 	}
 	own.Paths = make([]string, len(c.Paths))

@@ -238,4 +238,6 @@ type EnrichedSession struct {
 	Skipped       int                     `json:"skippedLines"`
 	Dropped       int                     `json:"droppedDeltas"`
 	Integrity     []IntegrityFlag         `json:"integrity"`
+	// Origin is the document that the session was imported from, where that document says more than the session can hold.
+	Origin json.RawMessage `json:"origin,omitempty"`
 }

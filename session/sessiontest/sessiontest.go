@@ -53,6 +53,43 @@ func Golden(t *testing.T, pattern string, dialects session.Dialects) {
 	}
 }
 
+// RoundTrip exports every recording's session to ATIF and imports it again: it must be the same session, and the same document.
+func RoundTrip(t *testing.T, pattern string, dialects session.Dialects) {
+	t.Helper()
+	for _, file := range Recordings(t, pattern) {
+		sessions, err := session.ReadFile(file, dialects, session.Options{Prices: session.ListPrices(price.Default())})
+		if err != nil {
+			continue // nobody spoke in it
+		}
+		for _, s := range sessions {
+			document, err := session.ExportATIF(s)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			back, err := session.ImportATIF(document, session.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if diff := cmp.Diff(stored(t, s), stored(t, back)); diff != "" {
+				t.Errorf("%s: export and import changed the session (-before +after):\n%s", file, diff)
+			}
+			again, err := session.ExportATIF(back)
+			if err != nil || !bytes.Equal(document, again) {
+				t.Errorf("%s: exporting again gives another document (%v)", file, err)
+			}
+		}
+	}
+}
+
+func stored(t *testing.T, s *session.EnrichedSession) string {
+	t.Helper()
+	data, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // Page is what `session show` prints for a file. A recording that no agent spoke in gives an empty page.
 func Page(t testing.TB, file string, dialects session.Dialects) string {
 	t.Helper()

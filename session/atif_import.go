@@ -1,0 +1,201 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// ErrNotATIF is returned for a document that is no trajectory.
+var ErrNotATIF = errors.New("not an ATIF document")
+
+// IsATIF reports whether a document looks like a trajectory, from its beginning.
+func IsATIF(head []byte) bool {
+	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
+	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head[:min(len(head), 64<<10)], []byte(`"schema_version"`)) &&
+		bytes.Contains(head[:min(len(head), 64<<10)], []byte(`ATIF-`))
+}
+
+// ImportATIF reads a trajectory. A document that ExportATIF has written gives the very session it was written from. Any other is decoded, and where it says
+// more than a session can hold it is kept whole in Origin, so that nothing is lost when it is exported again.
+func ImportATIF(data []byte, opts Options) (*EnrichedSession, error) {
+	var document atifTrajectory
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotATIF, err)
+	}
+	if !strings.HasPrefix(document.SchemaVersion, "ATIF-") {
+		return nil, fmt.Errorf("%w: its schema_version is %q", ErrNotATIF, document.SchemaVersion)
+	}
+	if document.Extra != nil && document.Extra.Fit != nil {
+		if s := restore(document); s != nil && describes(s, data) {
+			return s, nil
+		}
+	}
+	s := decodeATIF(document, opts)
+	if !describes(s, data) {
+		s.Origin = slices.Clone(data)
+	}
+	return s, nil
+}
+
+// describes reports whether a session says all that a document says.
+func describes(s *EnrichedSession, data []byte) bool {
+	again, err := encodeATIF(exportATIF(s))
+	if err != nil {
+		return false
+	}
+	want, errWant := anyValue(data)
+	got, errGot := anyValue(again)
+	return errWant == nil && errGot == nil && reflect.DeepEqual(want, got)
+}
+
+func anyValue(data []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+// restore puts the payloads of a document that we have written back into the events; nil if the document does not fit them any more.
+func restore(document atifTrajectory) *EnrichedSession {
+	s := *document.Extra.Fit
+	l := layoutOf(s.Events)
+	trajectories := map[string][]atifStep{"": document.Steps}
+	for _, sub := range document.Subagents {
+		trajectories[sub.TrajectoryID] = sub.Steps
+	}
+	for i := range s.Events {
+		if !putBack(&s.Events[i], l, i, trajectories) {
+			return nil
+		}
+	}
+	if s.Messages == nil {
+		s.Messages = messagesOf(s.Events)
+	}
+	at := 0
+	for _, e := range s.Events {
+		if e.Kind == KindSystemPrompt && at < len(s.SystemPrompts) && s.SystemPrompts[at].Content == "" {
+			s.SystemPrompts[at].Content = e.Text
+			at++
+		}
+	}
+	return &s
+}
+
+func putBack(e *EnrichedEvent, l layout, i int, trajectories map[string][]atifStep) bool {
+	at := l.slots[i]
+	if at.part == slotNone {
+		return true
+	}
+	steps := trajectories[at.trajectory]
+	if at.step >= len(steps) {
+		return false
+	}
+	step := steps[at.step]
+	switch at.part {
+	case slotMessage:
+		switch {
+		case at.index < len(step.Message):
+			e.Text = step.Message[at.index]
+		case len(step.Message) > 0:
+			return false
+		}
+	case slotReasoning:
+		if e.Text == "" && l.steps[at.trajectory][at.step].thoughts == 1 {
+			e.Text = step.Reasoning
+		}
+	case slotCall:
+		if at.index >= len(step.ToolCalls) {
+			return false
+		}
+		if isNull(e.Tool.Args) {
+			e.Tool.Args = compact(step.ToolCalls[at.index].Arguments)
+		}
+	case slotResult:
+		if step.Observation == nil || at.index >= len(step.Observation.Results) {
+			return false
+		}
+		e.Result.Preview = strings.Join(step.Observation.Results[at.index].Content, "\n")
+	case slotNone:
+	}
+	return true
+}
+
+func isNull(data json.RawMessage) bool { return len(data) == 0 || bytes.Equal(data, []byte("null")) }
+
+func compact(data json.RawMessage) json.RawMessage {
+	var buf bytes.Buffer
+	if json.Compact(&buf, data) != nil {
+		return data
+	}
+	return buf.Bytes()
+}
+
+// decodeATIF reads a document that somebody else has written.
+func decodeATIF(document atifTrajectory, opts Options) *EnrichedSession {
+	fold := NewFold(opts)
+	fold.Identify(Identity{SessionID: document.SessionID, Version: document.Agent.Version, Model: document.Agent.ModelName})
+	decodeSteps(document, "", fold)
+	for _, sub := range document.Subagents {
+		decodeSteps(sub, orElse(sub.TrajectoryID, "subagent"), fold)
+	}
+	reportFinal(document, fold)
+	s := fold.Session()
+	s.Agent, s.Dialect = AgentID(document.Agent.Name), "atif"
+	return s
+}
+
+func decodeSteps(t atifTrajectory, parent string, to *Fold) {
+	for i, step := range t.Steps {
+		o := Origin{Stamp: Stamp{Line: int64(i + 1)}, NativeMs: ParseTime(step.Timestamp), Parent: parent}
+		said := strings.Join(step.Message, "\n")
+		switch step.Source {
+		case "agent":
+			o.MessageID = fmt.Sprintf("step-%s%d", parent, step.StepID)
+			decodeAgentStep(step, said, o, to)
+		case "user":
+			to.Message(o, "user", said, "")
+		default:
+			if said != "" {
+				to.SystemPrompt(o, "atif", "system", said)
+			}
+		}
+		if step.Observation != nil {
+			o.MessageID = ""
+			for _, result := range step.Observation.Results {
+				to.ToolResult(o, Returned{CallID: result.CallID, Content: strings.Join(result.Content, "\n")})
+			}
+		}
+	}
+}
+
+func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
+	if step.Reasoning != "" {
+		to.Thinking(o, step.Reasoning)
+	}
+	if said != "" {
+		to.Message(o, "assistant", said, "")
+	}
+	for _, call := range step.ToolCalls {
+		to.ToolCall(o, Call{ID: call.ID, Name: call.Function, Args: compact(call.Arguments)})
+	}
+	if m := step.Metrics; m != nil {
+		to.Usage(o, UsageReport{
+			Rule: UsagePerMessage, Key: o.MessageID, Model: step.ModelName, CostUSD: m.CostUSD,
+			Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion, CacheReadTokens: m.Cached},
+		})
+	}
+}
+
+// reportFinal takes the document's totals where its steps tell none.
+func reportFinal(document atifTrajectory, to *Fold) {
+	if m := document.FinalMetrics; m != nil && to.UsageReports() == 0 {
+		to.Usage(Origin{}, UsageReport{
+			CostUSD: m.CostUSD, Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion, CacheReadTokens: m.Cached},
+		})
+	}
+}
