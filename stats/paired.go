@@ -22,7 +22,7 @@ type CompareConfig struct {
 	Alternative Alternative
 	Seed        uint64
 	Replicates  int
-	// Interval forces the interval method: MethodT, MethodBCa or MethodPercentile. Empty follows the rule of the package documentation.
+	// Interval forces a sign-flip test with this interval: MethodT, MethodBCa or MethodPercentile. Empty follows the rule of the package documentation.
 	Interval string
 }
 
@@ -99,7 +99,7 @@ func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error)
 		return Comparison{}, err
 	}
 	comparison := sample.describe()
-	if sample.isSingleBinary() {
+	if sample.isSingleBinary() && config.Interval == "" {
 		err = sample.compareByMcNemar(&comparison, config)
 	} else {
 		err = sample.compareByFlips(&comparison, config)
@@ -180,6 +180,9 @@ func (s *pairedSample) signFlip(config CompareConfig) (SignFlipResult, error) {
 }
 
 func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConfig) error {
+	if err := s.checkForcedInterval(config.Interval); err != nil {
+		return err
+	}
 	if s.bounded {
 		bounded := s.addTwo(config.Level)
 		comparison.boundedInterval = &bounded
@@ -200,9 +203,6 @@ func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConf
 		interval := symmetric(comparison.Est, se, studentQuantile(config.Level, df), config.Level, s.studentName())
 		comparison.Interval = &interval
 	} else {
-		if s.isClustered() || s.isStratified() || len(s.differences) < MinBootstrapTasks {
-			return fmt.Errorf("a bootstrap interval needs at least %d tasks without clusters and strata", MinBootstrapTasks)
-		}
 		interval, err := BootstrapMean(s.differences, BootstrapConfig{Level: config.Level, Seed: config.Seed, Replicates: config.Replicates, Method: method})
 		if err != nil {
 			return err
@@ -214,6 +214,19 @@ func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConf
 		comparison.Interval = &limited
 	}
 	return nil
+}
+
+func (s *pairedSample) checkForcedInterval(method string) error {
+	switch method {
+	case "", MethodT:
+		return nil
+	case MethodBCa, MethodPercentile:
+		if s.isClustered() || s.isStratified() || len(s.differences) < MinBootstrapTasks {
+			return fmt.Errorf("a bootstrap interval needs at least %d tasks without clusters and strata", MinBootstrapTasks)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown interval %q, want %s, %s or %s", method, MethodT, MethodBCa, MethodPercentile)
 }
 
 // attachDegenerate handles samples whose spread is not visible: all differences equal, or a single task.

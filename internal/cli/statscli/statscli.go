@@ -43,16 +43,20 @@ Each command names the method it used. Nothing here reads or changes an experime
 	})
 	cmd.PersistentFlags().StringVar(&options.Format, "format", "text", "output format: text or json")
 	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level of intervals")
-	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if options.Format != "text" && options.Format != "json" {
-			return console.Usagef("unknown format %q, want text or json", options.Format)
-		}
-		return nil
-	}
 	cmd.AddCommand(
 		newProportion(con, options), newPassK(con, options), newMcNemar(con, options), newPaired(con, options),
 		newPower(con, options), newJudge(con, options), newAgree(con, options), newAdjust(con, options),
 	)
+	for _, sub := range cmd.Commands() {
+		// Not a persistent hook, which would hide one of the root command.
+		run := sub.RunE
+		sub.RunE = func(cmd *cobra.Command, args []string) error {
+			if options.Format != "text" && options.Format != "json" {
+				return console.Usagef("unknown format %q, want text or json", options.Format)
+			}
+			return run(cmd, args)
+		}
+	}
 	return cmd
 }
 

@@ -35,11 +35,7 @@ func readTable(con *console.Console, path string) ([]line, error) {
 	} else {
 		file, err := os.Open(con.Path(path))
 		if err != nil {
-			var reason *os.PathError
-			if errors.As(err, &reason) {
-				return nil, console.Usagef("%s: %w", path, reason.Err)
-			}
-			return nil, console.Usagef("%s: %w", path, err)
+			return nil, console.Usagef("%s: %w", path, pathless(err))
 		}
 		defer file.Close()
 		source = file

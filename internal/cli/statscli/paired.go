@@ -1,0 +1,347 @@
+package statscli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/stats"
+)
+
+// pairedOptions are the flags of `fit stats paired`.
+type pairedOptions struct {
+	Baseline      string
+	Kind          string
+	LowerIsBetter bool
+	Sequential    bool
+	Interval      string
+	Alpha, Margin float64
+	Seed          uint64
+}
+
+// armResult is one side of a comparison.
+type armResult struct {
+	Name string  `json:"name"`
+	Mean float64 `json:"mean"`
+}
+
+// pairedResult is the JSON of `fit stats paired`. Est, Lo and Hi are candidate minus baseline; for ratios they are ratios, and log values stand in
+// Effect. Lo and Hi are null where the data allow no interval.
+type pairedResult struct {
+	Est            float64     `json:"est"`
+	Lo             *float64    `json:"lo"`
+	Hi             *float64    `json:"hi"`
+	Level          float64     `json:"level"`
+	P              float64     `json:"p"`
+	PAdj           float64     `json:"pAdj"`
+	PMid           *float64    `json:"pMid,omitempty"`
+	EValue         *float64    `json:"eValue"`
+	Method         string      `json:"method"`
+	IntervalMethod string      `json:"intervalMethod"`
+	Reason         string      `json:"reason"`
+	Claim          stats.Claim `json:"claim"`
+	Sentence       string      `json:"sentence"`
+	Obstacles      []string    `json:"obstacles,omitempty"`
+	MDE            float64     `json:"mde"`
+	Effect         float64     `json:"effect"`
+	SD             float64     `json:"sd"`
+	SE             float64     `json:"se"`
+	T              *float64    `json:"t,omitempty"`
+	PT             *float64    `json:"pT,omitempty"`
+	Candidate      armResult   `json:"candidate"`
+	Baseline       armResult   `json:"baseline"`
+	NTasks         int         `json:"nTasks"`
+	NRuns          int         `json:"nRuns"`
+	NClusters      int         `json:"nClusters"`
+	NUnpaired      int         `json:"nUnpaired"`
+	Wins           int         `json:"wins"`
+	Losses         int         `json:"losses"`
+	Ties           int         `json:"ties"`
+	Warnings       []string    `json:"warnings,omitempty"`
+}
+
+func newPaired(con *console.Console, options *Options) *cobra.Command {
+	var flags pairedOptions
+	cmd := &cobra.Command{
+		Use:   "paired FILE",
+		Short: "Did it get better? Two columns per task: test, interval and a plain answer",
+		Long: `Compares two arms that ran the same tasks. FILE ("-" is standard input) has one
+row per task with the outcomes of both arms, separated by commas, tabs, semicolons
+or spaces; a header row, a first column with the name of the task, and columns
+headed "cluster" and "stratum" are optional. A cell is a number or pass/fail, or
+several runs as 1/0/1; rows with the same task name are runs of one task.
+
+The difference is the first column minus the second, which is the baseline, unless
+the header calls the first column baseline, base, before, old or control, or
+--baseline says otherwise.
+
+The method follows from the data: the exact McNemar test with the Bonett-Price
+interval for one pass/fail run per task, else a sign-flip permutation test with
+Student's interval over tasks, robust to clusters. --sequential uses an e-process
+instead, which may be looked at after every task. The claim needs 10 tasks, p below
+alpha and an interval that excludes no difference.`,
+		Example: `  fit stats paired results.csv
+  fit stats paired --kind ratio --lower-is-better costs.tsv
+  printf 'task,before,after\nt1,0/0/1,1/1/1\nt2,0/1/0,1/1/0\n' | fit stats paired -`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			result, err := comparePaired(con, args[0], flags, options.Level)
+			if err != nil {
+				return err
+			}
+			return emit(con, options, result, func(w io.Writer) { writePaired(w, result) })
+		},
+	}
+	cmd.Flags().StringVar(&flags.Baseline, "baseline", "", "which column is the baseline: first or second (default second, or by its header)")
+	cmd.Flags().StringVar(&flags.Kind, "kind", string(stats.Rate), "rate (told in points), score (as it is) or ratio (cost, time; told in per cent)")
+	cmd.Flags().BoolVar(&flags.LowerIsBetter, "lower-is-better", false, "a smaller value is an improvement")
+	cmd.Flags().BoolVar(&flags.Sequential, "sequential", false, "e-process: valid although you look after every task (rows in planned order)")
+	cmd.Flags().StringVar(&flags.Interval, "interval", "", "force the interval: t, bootstrap-bca or bootstrap-percentile")
+	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "significance level of the claim")
+	cmd.Flags().Float64Var(&flags.Margin, "margin", 0, "largest difference that does not matter, for the claim \"equivalent\" (a logarithm for ratios)")
+	cmd.Flags().Uint64Var(&flags.Seed, "seed", 1, "seed of random permutations and resamples")
+	return cmd
+}
+
+func comparePaired(con *console.Console, path string, flags pairedOptions, level float64) (pairedResult, error) {
+	if err := flags.check(level); err != nil {
+		return pairedResult{}, err
+	}
+	rows, err := readTable(con, path)
+	if err != nil {
+		return pairedResult{}, err
+	}
+	table, err := newPairedTable(rows)
+	if err != nil {
+		return pairedResult{}, console.Usagef("%s: %w", path, err)
+	}
+	pairs, candidate, baseline := table.arms(flags.Baseline)
+	config := stats.CompareConfig{Level: level, Seed: flags.Seed, Interval: flags.Interval}
+	compare := stats.Compare
+	switch {
+	case flags.Sequential:
+		compare = stats.CompareSequential
+	case flags.Kind == string(stats.Ratio):
+		compare = stats.CompareRatio
+	}
+	comparison, err := compare(pairs, config)
+	if err != nil {
+		return pairedResult{}, console.Usagef("%s: %w", path, err)
+	}
+	decision, err := stats.Decide(comparison, stats.DecideConfig{
+		Alpha: flags.Alpha, Margin: flags.Margin,
+		Measure: stats.Measure{Name: map[string]string{"rate": "", "score": "score", "ratio": "value"}[flags.Kind], Kind: stats.Kind(flags.Kind), LowerIsBetter: flags.LowerIsBetter, Candidate: candidate, Baseline: baseline},
+	})
+	if err != nil {
+		return pairedResult{}, console.Usagef("%s: %w", path, err)
+	}
+	return newPairedResult(comparison, decision, candidate, baseline), nil
+}
+
+func (o pairedOptions) check(level float64) error {
+	switch {
+	case o.Baseline != "" && o.Baseline != "first" && o.Baseline != "second":
+		return console.Usagef("paired: --baseline is %q, want first or second", o.Baseline)
+	case !slices.Contains([]string{"rate", "score", "ratio"}, o.Kind):
+		return console.Usagef("paired: --kind is %q, want rate, score or ratio", o.Kind)
+	case o.Interval != "" && !slices.Contains([]string{stats.MethodT, stats.MethodBCa, stats.MethodPercentile}, o.Interval):
+		return console.Usagef("paired: --interval is %q, want %s, %s or %s", o.Interval, stats.MethodT, stats.MethodBCa, stats.MethodPercentile)
+	case o.Sequential && o.Kind == "ratio":
+		return console.Usagef("paired: --sequential needs outcomes between 0 and 1, not ratios")
+	case !(o.Alpha > 0 && o.Alpha < 1):
+		return console.Usagef("paired: alpha is %v, want a number between 0 and 1, both excluded", o.Alpha)
+	case !(level > 0 && level < 1):
+		return console.Usagef("paired: level is %v, want a number between 0 and 1, both excluded", level)
+	}
+	return nil
+}
+
+func newPairedResult(comparison stats.Comparison, decision stats.Decision, candidate, baseline string) pairedResult {
+	result := pairedResult{
+		Est: comparison.Est, Lo: decision.Lo, Hi: decision.Hi, Level: decision.Level, P: decision.P, PAdj: decision.PAdj, PMid: comparison.PMid,
+		EValue: decision.EValue, Method: decision.Method, IntervalMethod: decision.Interval, Reason: comparison.Reason, Claim: decision.Claim,
+		Sentence: decision.Sentence, Obstacles: decision.Obstacles, MDE: decision.MDE, Effect: comparison.Est, SD: comparison.SD, SE: comparison.SE,
+		T: comparison.T, PT: comparison.PT, Candidate: armResult{candidate, comparison.CandidateMean}, Baseline: armResult{baseline, comparison.BaselineMean},
+		NTasks: comparison.Tasks, NRuns: comparison.Runs, NClusters: comparison.Clusters, NUnpaired: comparison.Unpaired,
+		Wins: comparison.Wins, Losses: comparison.Losses, Ties: comparison.Ties, Warnings: comparison.Warnings,
+	}
+	if ratio, ok := comparison.RatioInterval(); comparison.Ratio {
+		result.Est = ratio.Est
+		if ok {
+			result.Lo, result.Hi = &ratio.Lo, &ratio.Hi
+		}
+	}
+	return result
+}
+
+func writePaired(w io.Writer, result pairedResult) {
+	fmt.Fprintln(w, result.Sentence)
+	fmt.Fprintf(w, "\n%s (mean %.4f) against %s (mean %.4f): %d won, %d lost, %d tied\n",
+		result.Candidate.Name, result.Candidate.Mean, result.Baseline.Name, result.Baseline.Mean, result.Wins, result.Losses, result.Ties)
+	fmt.Fprintf(w, "estimate   %.6f\n", result.Est)
+	if result.Lo != nil {
+		fmt.Fprintf(w, "interval   %.6f to %.6f (%s, %s)\n", *result.Lo, *result.Hi, levelName(result.Level), result.IntervalMethod)
+	}
+	fmt.Fprintf(w, "p          %.6f (%s: %s)\n", result.P, result.Method, result.Reason)
+	if result.PMid != nil {
+		fmt.Fprintf(w, "mid-p      %.6f\n", *result.PMid)
+	}
+	if result.EValue != nil {
+		fmt.Fprintf(w, "e-value    %.4g\n", *result.EValue)
+	}
+	fmt.Fprintf(w, "detectable %.6f with this experiment\n", result.MDE)
+	warn(w, result.Warnings)
+}
+
+// pairedTable is the parsed file: two named columns of outcomes.
+type pairedTable struct {
+	names [2]string
+	tasks []pairedRow
+}
+
+type pairedRow struct {
+	task, cluster, stratum string
+	values                 [2][]float64
+}
+
+// columnsOf says which cell of a row is what; -1 is absent.
+type columnsOf struct {
+	task, cluster, stratum int
+	values                 []int
+}
+
+func newPairedTable(rows []line) (pairedTable, error) {
+	table := pairedTable{names: [2]string{"the first column", "the second column"}}
+	columns, header, err := findColumns(rows)
+	if err != nil {
+		return pairedTable{}, err
+	}
+	if header {
+		for i, column := range columns.values {
+			if name := rows[0].cells[column]; name != "" {
+				table.names[i] = name
+			}
+		}
+		rows = rows[1:]
+	}
+	position := map[string]int{}
+	for _, row := range rows {
+		parsed, err := columns.parse(row)
+		if err != nil {
+			return pairedTable{}, fmt.Errorf("line %d: %w", row.number, err)
+		}
+		at, seen := position[parsed.task]
+		if !seen || parsed.task == "" {
+			position[parsed.task] = len(table.tasks)
+			table.tasks = append(table.tasks, parsed)
+			continue
+		}
+		same := &table.tasks[at]
+		if same.cluster != parsed.cluster || same.stratum != parsed.stratum {
+			return pairedTable{}, fmt.Errorf("line %d: task %q has another cluster or stratum than before", row.number, parsed.task)
+		}
+		for i := range parsed.values {
+			same.values[i] = append(same.values[i], parsed.values[i]...)
+		}
+	}
+	if len(table.tasks) == 0 {
+		return pairedTable{}, fmt.Errorf("a header but no rows")
+	}
+	return table, nil
+}
+
+func findColumns(rows []line) (columnsOf, bool, error) {
+	columns := columnsOf{task: -1, cluster: -1, stratum: -1}
+	first := rows[0].cells
+	header := isHeader(first)
+	for i, cell := range first {
+		if !header {
+			columns.values = append(columns.values, i)
+			continue
+		}
+		switch strings.ToLower(cell) {
+		case "task", "tasks", "taskid", "task_id", "name", "id":
+			columns.task = i
+		case "cluster", "repo":
+			columns.cluster = i
+		case "stratum", "strata":
+			columns.stratum = i
+		default:
+			columns.values = append(columns.values, i)
+		}
+	}
+	if len(columns.values) == 3 && columns.task < 0 {
+		columns.task, columns.values = columns.values[0], columns.values[1:]
+	}
+	if len(columns.values) != 2 {
+		return columns, header, fmt.Errorf("line %d: %d columns of outcomes, want two (and optionally one with the name of the task)", rows[0].number, len(columns.values))
+	}
+	return columns, header, nil
+}
+
+// isHeader: the last two cells of a row of data are always outcomes.
+func isHeader(cells []string) bool {
+	for _, cell := range cells[max(0, len(cells)-2):] {
+		if _, err := outcomes(cell); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (c columnsOf) parse(row line) (pairedRow, error) {
+	cell := func(column int) string {
+		if column < 0 || column >= len(row.cells) {
+			return ""
+		}
+		return row.cells[column]
+	}
+	wanted := slices.Max(append(slices.Clone(c.values), c.task, c.cluster, c.stratum)) + 1
+	if len(row.cells) != wanted {
+		return pairedRow{}, fmt.Errorf("%d columns, want %d", len(row.cells), wanted)
+	}
+	parsed := pairedRow{task: cell(c.task), cluster: cell(c.cluster), stratum: cell(c.stratum)}
+	for i, column := range c.values {
+		values, err := outcomes(cell(column))
+		if err != nil {
+			return pairedRow{}, err
+		}
+		parsed.values[i] = values
+	}
+	return parsed, nil
+}
+
+// outcomes reads the runs in one cell: "1", "1/0/1", "pass fail".
+func outcomes(cell string) ([]float64, error) {
+	if isMissing(cell) {
+		return nil, nil
+	}
+	var values []float64
+	for _, part := range strings.FieldsFunc(cell, func(r rune) bool { return strings.ContainsRune("/|; ", r) }) {
+		value, err := number(part)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+// arms assigns the columns: the second is the baseline unless the flag or the header of the first says so.
+func (t pairedTable) arms(baseline string) (pairs []stats.Pair, candidateName, baselineName string) {
+	candidateColumn := 0
+	if baseline == "first" || (baseline == "" && slices.Contains([]string{"baseline", "base", "before", "old", "control"}, strings.ToLower(t.names[0]))) {
+		candidateColumn = 1
+	}
+	for _, row := range t.tasks {
+		pairs = append(pairs, stats.Pair{
+			Task: row.task, Cluster: row.cluster, Stratum: row.stratum,
+			Candidate: row.values[candidateColumn], Baseline: row.values[1-candidateColumn],
+		})
+	}
+	return pairs, t.names[candidateColumn], t.names[1-candidateColumn]
+}
