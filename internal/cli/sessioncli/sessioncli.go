@@ -1,0 +1,227 @@
+// Package sessioncli is `fit session`: reading what agents have done, whichever agent it was and wherever it left its record.
+package sessioncli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/session"
+)
+
+// New returns the command tree.
+func New(con *console.Console, dialects session.Dialects) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "session",
+		Short: "Read what an agent did: from a trace, a stream, or the files agents keep on disk",
+	}
+	command.AddCommand(newImport(con, dialects), newShow(con, dialects), newExport(con, dialects))
+	return command
+}
+
+// importOptions are the flags of `fit session import`.
+type importOptions struct {
+	path string
+}
+
+func newImport(con *console.Console, dialects session.Dialects) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import PATH",
+		Short: "Print the canonical session in a file as JSON; an array where the file holds several",
+		Long: "Print the canonical session in a file as JSON; an array where the file holds several.\n\n" +
+			"The kind of file is told by its content: a trace, an agent's event stream, a session file that an agent keeps on disk, or an ATIF document.\n" +
+			"PATH may be - for standard input.",
+		Args: onePath,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runImport(con, dialects, importOptions{path: args[0]})
+		},
+	}
+}
+
+func runImport(con *console.Console, dialects session.Dialects, opts importOptions) error {
+	sessions, err := load(con, dialects, opts.path)
+	if err != nil {
+		return err
+	}
+	return writeJSON(con.Stdout, sessions)
+}
+
+// showOptions are the flags of `fit session show`.
+type showOptions struct {
+	path   string
+	format string
+}
+
+func newShow(con *console.Console, dialects session.Dialects) *cobra.Command {
+	opts := showOptions{}
+	command := &cobra.Command{
+		Use:   "show PATH",
+		Short: "Print one readable page: how it ended, what it cost, milestones, tools, errors, messages",
+		Args:  onePath,
+		RunE: func(_ *cobra.Command, args []string) error {
+			opts.path = args[0]
+			return runShow(con, dialects, opts)
+		},
+	}
+	command.Flags().StringVar(&opts.format, "format", "text", "text or json")
+	return command
+}
+
+func runShow(con *console.Console, dialects session.Dialects, opts showOptions) error {
+	if opts.format != "text" && opts.format != "json" {
+		return console.Usagef("unknown --format %q; use text or json", opts.format)
+	}
+	sessions, err := load(con, dialects, opts.path)
+	if err != nil {
+		return err
+	}
+	if opts.format == "json" {
+		return writeJSON(con.Stdout, sessions)
+	}
+	for i, s := range sessions {
+		if i > 0 {
+			if _, err := io.WriteString(con.Stdout, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := session.Show(con.Stdout, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exportOptions are the flags of `fit session export`.
+type exportOptions struct {
+	path string
+	to   string
+	out  string
+}
+
+func newExport(con *console.Console, dialects session.Dialects) *cobra.Command {
+	opts := exportOptions{}
+	command := &cobra.Command{
+		Use:   "export PATH --to atif",
+		Short: "Convert a session to another format; atif is the Agent Trajectory Interchange Format",
+		Args:  onePath,
+		RunE: func(_ *cobra.Command, args []string) error {
+			opts.path = args[0]
+			return runExport(con, dialects, opts)
+		},
+	}
+	command.Flags().StringVar(&opts.to, "to", "", "the format: atif")
+	command.Flags().StringVarP(&opts.out, "output", "o", "", "write to this file instead of standard output")
+	return command
+}
+
+func runExport(con *console.Console, dialects session.Dialects, opts exportOptions) error {
+	if opts.to != "atif" {
+		return console.Usagef("unknown format %q; use --to atif", opts.to)
+	}
+	sessions, err := load(con, dialects, opts.path)
+	if err != nil {
+		return err
+	}
+	document, err := documents(sessions)
+	if err != nil {
+		return console.Exitf(console.ExitIncomplete, "export %s: %w", opts.path, err)
+	}
+	if opts.out == "" {
+		_, err = con.Stdout.Write(document)
+		return err
+	}
+	if err := os.WriteFile(con.Path(opts.out), document, 0o644); err != nil {
+		return console.Exitf(console.ExitIncomplete, "export: %w", err)
+	}
+	return nil
+}
+
+// documents is one trajectory, or an array of them.
+func documents(sessions []*session.EnrichedSession) ([]byte, error) {
+	var all []json.RawMessage
+	for _, s := range sessions {
+		document, err := session.ExportATIF(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, document)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	var buf bytes.Buffer
+	err := encode(&buf, all)
+	return buf.Bytes(), err
+}
+
+func onePath(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return console.Usagef("name one file, or - for standard input")
+	}
+	return nil
+}
+
+// load reads the sessions of a file; costs that an agent does not tell are computed from the built-in prices.
+func load(con *console.Console, dialects session.Dialects, path string) ([]*session.EnrichedSession, error) {
+	if path == "-" {
+		return loadStdin(con, dialects)
+	}
+	sessions, err := session.Load(con.Path(path), dialects, session.Options{Prices: session.ListPrices(price.Default())})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, console.Usagef("there is no file %s", path)
+	case errors.Is(err, session.ErrUnrecognised):
+		return nil, console.Usagef("%s holds no events of an agent that fit knows; give a trace, an agent's stream or session file, or an ATIF document", path)
+	case err != nil:
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return sessions, nil
+}
+
+// loadStdin keeps standard input in a file, because telling kinds of files apart may need to read them twice.
+func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.EnrichedSession, error) {
+	dir, err := os.MkdirTemp("", "fit-session-")
+	if err != nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "stdin")
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	_, err = io.Copy(file, con.Stdin)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, console.Exitf(console.ExitIncomplete, "read standard input: %w", err)
+	}
+	sessions, err := session.Load(path, dialects, session.Options{Prices: session.ListPrices(price.Default())})
+	if errors.Is(err, session.ErrUnrecognised) {
+		return nil, console.Usagef("standard input holds no events of an agent that fit knows")
+	}
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return sessions, nil
+}
+
+func writeJSON(w io.Writer, sessions []*session.EnrichedSession) error {
+	if len(sessions) == 1 {
+		return encode(w, sessions[0])
+	}
+	return encode(w, sessions)
+}
+
+func encode(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
