@@ -138,8 +138,9 @@ func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, e
 		Path: "/proc/self/exe",
 		Args: []string{reaperName},
 		// The supervisor is no place for the child's variables: GODEBUG and the like
-		// would change how it behaves.
-		Env:         []string{"GOMAXPROCS=1"},
+		// would change how it behaves. A binary built with the race detector would
+		// sleep for a second at its end.
+		Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
 		SysProcAttr: reaperAttributes(ord.PIDNamespace),
 		ExtraFiles:  []*os.File{theirs},
 	}
