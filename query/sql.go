@@ -81,6 +81,11 @@ func SQL(ctx context.Context, traces []*Trace, statement string) (*Rows, error) 
 	if err := readsOnly(statement); err != nil {
 		return nil, err
 	}
+	for _, t := range traces {
+		if t.Path == stdinPath {
+			return nil, errNeedsFile
+		}
+	}
 	dir, err := os.MkdirTemp("", "fit-sql-") // on disk, because traces may be larger than memory
 	if err != nil {
 		return nil, err

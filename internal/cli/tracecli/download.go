@@ -1,0 +1,230 @@
+package tracecli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/github"
+	"github.com/fit-eval/fit/query"
+)
+
+// FetchOptions are the flags of find and download.
+type FetchOptions struct {
+	Dir, Artifact, Repo string
+}
+
+func (a *app) find() *cobra.Command {
+	var opts FetchOptions
+	command := a.verb("find RUN-ID PARTICIPANT", "Where the trace of a participant is in a run on GitHub (always JSON)", `  fit trace find 1234567890 staff-engineer`,
+		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
+			run, err := runID(args[0])
+			if err != nil {
+				return err
+			}
+			client, err := a.client(ctx, opts.Repo)
+			if err != nil {
+				return err
+			}
+			found, err := a.findTrace(ctx, client, run, args[1], a.fetchDir(opts.Dir, args[0]))
+			if err != nil {
+				return err
+			}
+			out.forceJSON()
+			return out.object("", found, nil)
+		})
+	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack a trace that shares its artifact with others")
+	command.Flags().StringVar(&opts.Repo, "repo", "", "the repository as `OWNER/NAME`")
+	return command
+}
+
+func runID(text string) (int64, error) {
+	run, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || run <= 0 {
+		return 0, console.Usagef("RUN-ID must be the number of a workflow run, not %q", text)
+	}
+	return run, nil
+}
+
+func (a *app) fetchDir(dir, run string) string {
+	if dir == "" {
+		return filepath.Join(os.TempDir(), "trace-"+run)
+	}
+	return a.con.Path(dir)
+}
+
+// foundTrace is the answer of find. A trace that has its artifact for itself is found by name; one that shares it is unpacked.
+type foundTrace struct {
+	RunID       string `json:"runId"`
+	Participant string `json:"participant"`
+	Host        string `json:"host"` // matrix or dispatch
+	Artifact    string `json:"artifact"`
+	Path        string `json:"path"`
+}
+
+func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, participant, dir string) (*foundTrace, error) {
+	all, err := client.Artifacts(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	artifacts := traceArtifacts(all)
+	if len(artifacts) == 0 {
+		return nil, console.Exitf(console.ExitNegative, "run %d has no trace artifacts", run)
+	}
+	found := foundTrace{RunID: strconv.FormatInt(run, 10), Participant: participant}
+	for _, artifact := range artifacts {
+		if carries(artifact.Name, participant) {
+			found.Host, found.Artifact, found.Path = "matrix", artifact.Name, artifact.Name
+			return &found, nil
+		}
+	}
+	for _, artifact := range artifacts {
+		var names []string
+		err := a.withArchive(ctx, client, artifact, func(archive string) (err error) {
+			names, err = github.Unzip(archive, dir, github.DefaultLimits)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if carries(filepath.Base(name), participant) {
+				found.Host, found.Artifact, found.Path = "dispatch", artifact.Name, filepath.Join(dir, filepath.FromSlash(name))
+				return &found, nil
+			}
+		}
+	}
+	return nil, console.Exitf(console.ExitNegative, "run %d has no trace of %q", run, participant)
+}
+
+func (a *app) download() *cobra.Command {
+	var opts FetchOptions
+	command := a.verb("download RUN-ID", "Fetch and unpack the traces of a run on GitHub (always JSON)", `  fit trace download 1234567890 --dir traces
+  fit trace download 1234567890 --artifact trace--case-1`,
+		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
+			run, err := runID(args[0])
+			if err != nil {
+				return err
+			}
+			client, err := a.client(ctx, opts.Repo)
+			if err != nil {
+				return err
+			}
+			result, err := a.fetch(ctx, client, run, opts.Artifact, a.fetchDir(opts.Dir, args[0]))
+			if err != nil {
+				return err
+			}
+			out.forceJSON()
+			return out.object("", result, nil)
+		})
+	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack; a directory for temporary files if not given")
+	command.Flags().StringVar(&opts.Artifact, "artifact", "", "the `NAME` of the artifact, if the run has several traces")
+	command.Flags().StringVar(&opts.Repo, "repo", "", "the repository as `OWNER/NAME`")
+	return command
+}
+
+// fetched is the answer of download.
+type fetched struct {
+	Dir        string   `json:"dir"`
+	Artifact   string   `json:"artifact"`
+	Files      []string `json:"files"`
+	Structured string   `json:"structured,omitempty"`
+}
+
+func (a *app) fetch(ctx context.Context, client *github.Client, run int64, name, dir string) (*fetched, error) {
+	all, err := client.Artifacts(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	artifact, err := chooseArtifact(all, name, run)
+	if err != nil {
+		return nil, err
+	}
+	result := &fetched{Dir: dir, Artifact: artifact.Name, Files: []string{}}
+	err = a.withArchive(ctx, client, artifact, func(archive string) (err error) {
+		result.Files, err = github.Unzip(archive, dir, github.DefaultLimits)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(result.Files)
+	result.Structured, err = a.structure(ctx, dir, result.Files)
+	return result, err
+}
+
+// chooseArtifact takes the one that is named, else the only trace.
+func chooseArtifact(all []github.Artifact, name string, run int64) (github.Artifact, error) {
+	candidates := traceArtifacts(all)
+	for _, artifact := range all {
+		if name != "" && artifact.Name == name {
+			return artifact, nil
+		}
+	}
+	if name == "" && len(candidates) == 1 {
+		return candidates[0], nil
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	available := "none"
+	if len(names) > 0 {
+		available = strings.Join(names, ", ")
+	}
+	switch {
+	case name != "":
+		return github.Artifact{}, console.Usagef("run %d has no artifact %q; available: %s", run, name, available)
+	case len(candidates) == 0:
+		return github.Artifact{}, console.Exitf(console.ExitNegative, "run %d has no trace artifact; available: %s", run, available)
+	}
+	return github.Artifact{}, console.Usagef("run %d has several traces; choose one with --artifact: %s", run, available)
+}
+
+// structure makes a structured document of the trace of the whole session: the combined file if there is one, else the largest.
+func (a *app) structure(ctx context.Context, dir string, files []string) (string, error) {
+	best, size := "", int64(-1)
+	for _, name := range files {
+		if !strings.HasSuffix(name, ".ndjson") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			return "", err
+		}
+		weight := info.Size()
+		if strings.HasSuffix(name, ".raw.ndjson") {
+			weight += 1 << 50
+		}
+		if weight > size {
+			best, size = name, weight
+		}
+	}
+	if best == "" {
+		return "", nil
+	}
+	t, err := query.Open(filepath.Join(dir, filepath.FromSlash(best)), query.Options{Dialects: a.dialects, IndexFrom: -1})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "structured.json")
+	file, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	err = t.ExportDocument(ctx, file)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return "", fmt.Errorf("convert %s: %w", best, err)
+	}
+	return path, nil
+}
