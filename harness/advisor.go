@@ -1,0 +1,164 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/trace"
+)
+
+// AdvisorConfig gives participants a stronger model to ask. Without a Model there is no advisor.
+type AdvisorConfig struct {
+	Model string `json:"model,omitempty"`
+	// Agent is the registered agent that plays the advisor; empty is the caller's own.
+	Agent    string        `json:"agent,omitempty"`
+	MaxUses  int           `json:"maxUses,omitempty"`   // by all participants together; 0 is 3
+	Timeout  time.Duration `json:"timeoutNs,omitempty"` // of one consultation; 0 is five minutes
+	MaxTurns int           `json:"maxTurns,omitempty"`  // model turns of one consultation; 0 is 5
+}
+
+const (
+	defaultAdvisorUses    = 3
+	defaultAdvisorTimeout = 5 * time.Minute
+	defaultAdvisorTurns   = 5
+	// advisorName is the lane of the advisor.
+	advisorName = "advisor"
+)
+
+var (
+	advisorTools           = []string{"Read", "Glob", "Grep"}
+	advisorDisallowedTools = []string{
+		"Bash", "Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite", "WebFetch", "WebSearch",
+	}
+)
+
+// advisorDesk answers consultations: each is a new, one-shot, read-only session.
+type advisorDesk struct {
+	cfg     AdvisorConfig
+	hub     *hub
+	start   func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error)
+	records map[string]*recorder // by caller
+	configs map[string]AgentConfig
+
+	// ctx ends with the session, and with it every consultation.
+	ctx    context.Context
+	cancel context.CancelFunc
+	active sync.WaitGroup
+}
+
+func (c *call) consult() ToolResult {
+	var args struct {
+		Question string `json:"question"`
+	}
+	if err := c.decode(&args); err != nil {
+		return failure(err)
+	}
+	question, err := c.text("question", args.Question)
+	if err != nil {
+		return failure(err)
+	}
+	desk := c.hub.advisor
+	used := 0
+	if refusal := c.locked(func(s *state) ToolResult {
+		if s.advisorUsed >= desk.cfg.MaxUses {
+			return ToolResult{Text: fmt.Sprintf("The advisor has been used %d of %d times; decide by your own judgment.", s.advisorUsed, desk.cfg.MaxUses)}
+		}
+		used = s.advisorUsed + 1
+		c.hub.commit(advisorStartEvent{Type: typeAdvisorStart, Caller: c.member.name, Used: used})
+		desk.active.Add(1)
+		return ToolResult{}
+	}); used == 0 {
+		return refusal
+	}
+	defer desk.active.Done()
+	if err := c.hub.flush(); err != nil {
+		return failure(err)
+	}
+	advice, took, err := desk.ask(c.ctx, c.member.name, question)
+	remaining := desk.cfg.MaxUses - used
+	event := advisorConsultEvent{
+		Type: trace.TypeAdvisorConsult, Caller: c.member.name, Question: question, Model: desk.cfg.Model, DurationMs: took.Milliseconds(), Remaining: remaining, OK: err == nil,
+	}
+	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, desk.cfg.MaxUses)
+	if err != nil {
+		event.Reason = c.hub.clean(err.Error())
+		text = fmt.Sprintf("The advisor is unavailable (%s); go on by your own judgment. %d of %d uses remain.", event.Reason, remaining, desk.cfg.MaxUses)
+	}
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	c.hub.commit(event)
+	return ToolResult{Text: text}
+}
+
+var errAdvisorStopped = errors.New("the consultation was stopped or took too long")
+
+// ask runs one consultation. It ends with the caller's call, the session, or its own time limit.
+func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice string, took time.Duration, err error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	defer func() { took = time.Since(began) }()
+
+	session, err := d.start(ctx, d.config(caller), func(event []byte) { d.hub.emitLane(advisorName, event) })
+	if err != nil {
+		return "", 0, err
+	}
+	defer session.Close()
+	record := ""
+	if r := d.records[caller]; r != nil {
+		record = r.render() + "\n\n"
+	}
+	result, err := session.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
+	switch {
+	case ctx.Err() != nil:
+		return "", 0, errAdvisorStopped
+	case err != nil:
+		return "", 0, err
+	case !result.Success && result.Err != nil:
+		return "", 0, result.Err
+	case !result.Success:
+		return "", 0, errors.New("the consultation failed")
+	default:
+		return d.hub.clean(result.Text), 0, nil
+	}
+}
+
+// config is the advisor as an agent: the caller's vendor and directory, another model, and tools that only read.
+func (d *advisorDesk) config(caller string) AgentConfig {
+	of := d.configs[caller]
+	return AgentConfig{
+		Name: advisorName, Role: advisorName, Agent: or(d.cfg.Agent, of.Agent), Model: d.cfg.Model, Cwd: of.Cwd, Tools: advisorTools,
+		DisallowedTools: advisorDisallowedTools, MaxTurns: or(d.cfg.MaxTurns, defaultAdvisorTurns),
+		System: composePrompt(profile{}, promptText("advisor"), ""),
+	}
+}
+
+// stop ends the consultations that are going on and waits for them a while.
+func (d *advisorDesk) stop(grace time.Duration) {
+	d.cancel()
+	done := make(chan struct{})
+	go func() {
+		d.active.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// advisorGuidance is the fragment of a participant's prompt that tells of the advisor.
+func advisorGuidance(cfg AdvisorConfig) string {
+	uses := "once"
+	if cfg.MaxUses != 1 {
+		uses = fmt.Sprintf("%d times", cfg.MaxUses)
+	}
+	return fmt.Sprintf(promptText("advisor-guidance"), uses)
+}

@@ -1,0 +1,279 @@
+package harness
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The apply methods are the only place where a session's state changes. They must do the same for a live event and for one that is read back, and must not
+// fail on events that make no sense: a trace may have been damaged.
+
+func (e startedEvent) apply(s *state) {
+	s.settings = e.Settings
+	s.startedMs = e.Started
+	if r := e.Resumed; r != nil {
+		s.lastAsk, s.lastRFC = r.AskIDCounter, r.RFCCounter
+		s.ends = make([]askEnd, s.lastAsk+1)
+		for i := range s.ends {
+			s.ends[i] = askCancelled
+		}
+		s.replies = slices.Clone(r.Replies)
+		for name, id := range r.Sessions {
+			if m := s.members[name]; m != nil {
+				m.sessionID = id
+			}
+		}
+	}
+	_, _ = s.bus.Post(&Message{Kind: KindTask, From: OrchestratorName, To: s.lead.name, Text: e.Task})
+}
+
+func (e conversationEvent) apply(s *state) {
+	if m := s.members[e.Agent]; m != nil {
+		m.sessionID = e.SessionID
+	}
+}
+
+func (e metaEvent) apply(s *state) { s.discussionID = e.DiscussionID }
+
+func (e messageEvent) apply(s *state) {
+	s.lastMessage = max(s.lastMessage, e.ID)
+	switch e.Kind {
+	case KindAsk:
+		s.openAsk(e.Message)
+	case KindAnswer:
+		s.lastAnswer = e.Message
+		s.closeAsk(e.Message)
+	case KindHuman:
+		s.lastInbox = max(s.lastInbox, e.InboxSeq)
+	case KindSynthetic:
+		s.remind(e.Message)
+	}
+	if e.Call != "" {
+		s.recordCall(e.Message)
+	}
+	// A receiver that does not exist cannot come from live code, which checks first.
+	_, _ = s.bus.Post(e.Message)
+}
+
+func (s *state) openAsk(m *Message) {
+	asker, addressee := s.members[m.From], s.members[m.To]
+	if asker == nil || addressee == nil || s.asks[m.AskID] != nil || m.AskID < 1 || m.AskID > s.lastAsk+1 {
+		return
+	}
+	s.lastAsk = max(s.lastAsk, m.AskID)
+	for int64(len(s.ends)) <= m.AskID {
+		s.ends = append(s.ends, askOpen)
+	}
+	a := &ask{id: m.AskID, asker: asker, addressee: addressee, message: m}
+	s.asks[a.id] = a
+	addressee.owed.push(a)
+	asker.asking++
+	s.nudged = false // something goes on again
+}
+
+func (s *state) closeAsk(m *Message) {
+	a := s.asks[m.AskID]
+	if a == nil {
+		return
+	}
+	delete(s.asks, a.id)
+	a.addressee.owed.remove(a)
+	a.asker.asking--
+	s.ends[a.id] = askAnswered
+	if m.From == OrchestratorName {
+		s.ends[a.id] = askCancelled
+	}
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if !a.delivered {
+		s.bus.Drop(a.addressee.name, a.message.ID)
+	}
+}
+
+func (s *state) remind(m *Message) {
+	for _, id := range m.Reminds {
+		if a := s.asks[id]; a != nil {
+			a.reminded, a.reminder = true, m.ID
+		}
+	}
+}
+
+func (s *state) recordCall(m *Message) {
+	sender := s.members[m.From]
+	if sender == nil {
+		return
+	}
+	record := sender.record(m.Call)
+	if record == nil {
+		return
+	}
+	record.message = m
+	switch m.Kind {
+	case KindAsk:
+		record.tool = toolAsk
+		record.askIDs = append(record.askIDs, m.AskID)
+	case KindAnswer:
+		record.tool = toolAnswer
+	default:
+		record.tool = toolAnnounce
+	}
+}
+
+// record returns the record of a call of the turn that the member is in, making it if need be.
+func (m *member) record(call string) *callRecord {
+	if m.turn == nil || call == "" {
+		return nil
+	}
+	if m.turn.calls == nil {
+		m.turn.calls = map[string]*callRecord{}
+	}
+	r := m.turn.calls[call]
+	if r == nil {
+		r = &callRecord{}
+		m.turn.calls[call] = r
+	}
+	return r
+}
+
+func (e turnStartEvent) apply(s *state) {
+	m := s.members[e.Agent]
+	if m == nil {
+		return
+	}
+	s.lastTurn = max(s.lastTurn, e.Turn)
+	s.turns++
+	m.turns++
+	m.turn = &turn{id: e.Turn}
+}
+
+func (e deliveryEvent) apply(s *state) {
+	m := s.members[e.To]
+	if m == nil || m.turn == nil {
+		return
+	}
+	m.turn.redelivery = e.Redelivery
+	if e.batch == nil {
+		e.batch = s.replayBatch(m, e)
+	}
+	m.turn.batch, m.lastBatch = e.batch, e.batch
+	for _, message := range e.batch {
+		switch message.Kind {
+		case KindAsk:
+			if a := s.asks[message.AskID]; a != nil {
+				a.delivered = true
+			}
+		case KindSynthetic:
+			for _, id := range message.Reminds {
+				if a := s.asks[id]; a != nil && a.reminder == message.ID {
+					a.reminderSeen = true
+				}
+			}
+		}
+	}
+}
+
+// replayBatch finds the messages of a delivery again: in the queue, or, when they are delivered once more, in the turn before.
+func (s *state) replayBatch(m *member, e deliveryEvent) []*Message {
+	source := m.lastBatch
+	if !e.Redelivery {
+		source = s.bus.Take(m.name)
+	}
+	var batch []*Message
+	for _, message := range source {
+		switch {
+		case slices.Contains(e.IDs, message.ID):
+			batch = append(batch, message)
+		case !e.Redelivery:
+			s.bus.putBack(m.name, message)
+		}
+	}
+	return batch
+}
+
+func (e turnEndEvent) apply(s *state) {
+	m := s.members[e.Agent]
+	if m == nil || m.turn == nil || m.turn.id != e.Turn {
+		return
+	}
+	if e.Outcome == turnDone || e.Outcome == turnMaxTurns {
+		for _, message := range m.turn.batch {
+			if message.Kind == KindHuman {
+				s.lastActed = max(s.lastActed, message.InboxSeq)
+			}
+		}
+	}
+	m.turn = nil
+	if e.SessionID != "" {
+		m.sessionID = e.SessionID
+	}
+	m.usage.add(e.Tokens, e.CostUSD)
+	s.usage.add(e.Tokens, e.CostUSD)
+}
+
+func (e goneEvent) apply(s *state) {
+	if m := s.members[e.Agent]; m != nil {
+		m.gone = e.Reason
+		m.turn = nil
+		s.bus.Shut(m.name)
+	}
+}
+
+func (e refusalEvent) apply(s *state) {
+	s.refusal = &e
+	if m := s.members[e.By]; m != nil {
+		if r := m.record(e.Call); r != nil {
+			r.tool, r.refusal = e.Tool, &e
+		}
+	}
+}
+
+func (e conclusionEvent) apply(s *state) {
+	if s.conclusion != nil {
+		return
+	}
+	s.conclusion = &e
+	if m := s.members[e.By]; m != nil {
+		if r := m.record(e.Call); r != nil {
+			r.tool = e.Tool
+		}
+	}
+}
+
+func (e *replyEvent) apply(s *state) {
+	body := e.Body
+	if a := s.lastAnswer; a != nil && a.ID == e.Message {
+		body = a.Text
+	}
+	s.replies = append(s.replies, Reply{Body: body, Agent: e.Agent, Kind: e.Kind, Seq: e.seq, ThreadID: s.discussionID})
+	if m := s.members[e.Agent]; m != nil && e.Kind == ReplyAck {
+		if r := m.record(e.Call); r != nil {
+			r.tool = toolAcknowledge
+		}
+	}
+}
+
+func (e rfcEvent) apply(s *state) {
+	if n, err := strconv.ParseInt(strings.TrimPrefix(e.CorrelationID, rfcPrefix), 10, 64); err == nil {
+		s.lastRFC = max(s.lastRFC, n)
+	}
+	base := RFC{Body: e.Body, Channel: e.Channel, Agent: e.Agent, CorrelationID: e.CorrelationID, ThreadID: s.discussionID}
+	if len(e.Addressees) == 0 {
+		s.rfcs = append(s.rfcs, base)
+	}
+	for _, addressee := range e.Addressees {
+		one := base
+		one.Addressee = addressee
+		s.rfcs = append(s.rfcs, one)
+	}
+	if m := s.members[e.Agent]; m != nil {
+		if r := m.record(e.Call); r != nil {
+			r.tool, r.id = toolRequestForComment, e.CorrelationID
+		}
+	}
+}
+
+func (e advisorStartEvent) apply(s *state) { s.advisorUsed = max(s.advisorUsed, e.Used) }
+
+func (e quiescenceEvent) apply(s *state) { s.nudged = s.nudged || e.Message != 0 }

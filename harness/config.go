@@ -1,0 +1,213 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/trace"
+)
+
+// Mode is the way a team works together.
+type Mode string
+
+// The modes that share this package's loop. A run, the one-shot mode of a single agent, stands apart.
+const (
+	ModeSupervise  Mode = "supervise"
+	ModeFacilitate Mode = "facilitate"
+	ModeDiscuss    Mode = "discuss"
+	ModeJudge      Mode = "judge"
+)
+
+// leadOf names the lead of each mode; these names are reserved.
+func leadOf(mode Mode) string {
+	switch mode {
+	case ModeSupervise:
+		return "supervisor"
+	case ModeFacilitate:
+		return "facilitator"
+	case ModeDiscuss:
+		return "lead"
+	default:
+		return "judge"
+	}
+}
+
+// supervisedName is the name of the one participant of supervise.
+const supervisedName = "agent"
+
+// violationTag is how protocol violations name the mode.
+func (m Mode) violationTag() string {
+	switch m {
+	case ModeSupervise:
+		return "supervised"
+	case ModeFacilitate:
+		return "facilitated"
+	case ModeDiscuss:
+		return "discussion"
+	default:
+		return string(m)
+	}
+}
+
+// failureVerdict is the verdict of a session that ends without a conclusion. A judge that does not conclude has none.
+func (m Mode) failureVerdict() string {
+	switch m {
+	case ModeDiscuss:
+		return VerdictFailed
+	case ModeJudge:
+		return ""
+	default:
+		return VerdictFailure
+	}
+}
+
+// AgentConfig is one member of a session: a participant, or the lead. What a profile says fills the fields that are empty.
+type AgentConfig struct {
+	Name         string `json:"name"`
+	Role         string `json:"role,omitempty"`
+	AgentProfile string `json:"agentProfile,omitempty"` // the name of a profile
+	// Agent is the id of the registered agent that plays the member, and Model its model; empty is the caller's default.
+	Agent           string            `json:"agent,omitempty"`
+	Model           string            `json:"model,omitempty"`
+	Tools           []string          `json:"tools,omitempty"` // empty is the default of the member's role
+	DisallowedTools []string          `json:"disallowedTools,omitempty"`
+	MaxTurns        int               `json:"maxTurns,omitempty"` // model turns in one call; 0 is the default of the role, -1 no limit
+	Cwd             string            `json:"cwd,omitempty"`
+	Skills          []string          `json:"skills,omitempty"`
+	Amend           string            `json:"amend,omitempty"` // added at the end of the system prompt
+	Limits          Limits            `json:"limits,omitzero"` // of this member over the whole session
+	MCPServers      []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
+	Home            string            `json:"home,omitempty"`  // the agent's own directory; empty is one below Options.HomeDir
+	System          SystemPrompt      `json:"-"`               // composed from the profile
+	Dispatcher      *Dispatcher       `json:"-"`               // set when Query is called, for agents that live in this process
+}
+
+// Query makes the agent that plays a member. It is called when the member gets its first message.
+type Query func(AgentConfig) (agent.Agent, error)
+
+// Limits bound a session or a member of it. Zero fields do not limit.
+type Limits struct {
+	Timeout time.Duration `json:"timeoutNs,omitempty"` // wall clock
+	Turns   int           `json:"turns,omitempty"`     // prompts given to agents
+	Tokens  int64         `json:"tokens,omitempty"`
+	CostUSD float64       `json:"costUsd,omitempty"`
+}
+
+// ErrorPolicy says what happens when an agent fails in a turn.
+type ErrorPolicy struct {
+	// Retries is how often a failed turn is repeated; 0 means once, -1 never.
+	Retries int `json:"retries,omitempty"`
+	// Backoff is the pause before a retry; 0 means one second.
+	Backoff time.Duration `json:"backoffNs,omitempty"`
+	// FailSession ends the session when a participant has failed for good. Otherwise the others go on without it, and whoever asked it something is told. A lead
+	// that fails always ends the session, and so does an agent that could not be run at all.
+	FailSession bool `json:"failSession,omitempty"`
+}
+
+// Connector gives agents in processes of their own a way to the dispatcher.
+type Connector interface {
+	// Servers returns the tool servers of one member.
+	Servers(participant string) ([]agent.MCPServer, error)
+	// Close ends the connections after the last agent has ended.
+	Close() error
+}
+
+// Options are what all modes have in common. The zero value is useful.
+type Options struct {
+	TaskAmend string // appended to the task after a blank line
+	// Trace is written instead of Output, where the caller has a writer: for a file, which is locked and can be resumed.
+	Trace *trace.Writer
+	// ProfilesDir is where profiles are; empty is .claude/agents below the lead's directory.
+	ProfilesDir string
+	// HomeDir is where members keep their conversations, each in a directory of its name. Empty is a temporary directory, which is removed at the end.
+	HomeDir string
+	// Base is the agent configuration that every member starts from: environment, spawner, isolation, endpoint, prices.
+	Base agent.Config
+	// Connect is called once per session; nil is for agents in this process, which use AgentConfig.Dispatcher.
+	Connect func(*Dispatcher) (Connector, error)
+
+	Limits            Limits        // of the whole session
+	ParticipantLimits Limits        // of each participant that has none of its own
+	MaxLeadTurns      int           // 0 is 200
+	AskDeadline       time.Duration // of asks that do not say their own; 0 is none
+	MaxMessageBytes   int           // 0 is 1 MiB
+	Errors            ErrorPolicy
+	Advisor           AdvisorConfig
+
+	// LeadGrace is how long a lead may go on talking after its terminal call; 0 is a minute.
+	LeadGrace time.Duration
+	// FinalTurnGrace is how long a participant has for a last message that was on its way when the session was concluded; 0 is two seconds.
+	FinalTurnGrace time.Duration
+	// StopGrace is how long an agent that was cancelled may take to stop before it is given up; 0 is ten seconds.
+	StopGrace time.Duration
+}
+
+// settings are the options that a resumed session must know.
+type settings struct {
+	Limits            Limits        `json:"limits,omitzero"`
+	ParticipantLimits Limits        `json:"participantLimits,omitzero"`
+	MaxLeadTurns      int           `json:"maxLeadTurns"`
+	AskDeadline       time.Duration `json:"askDeadlineNs,omitempty"`
+	MaxMessageBytes   int           `json:"maxMessageBytes"`
+	Errors            ErrorPolicy   `json:"errors"`
+	Advisor           AdvisorConfig `json:"advisor,omitzero"`
+	LeadGrace         time.Duration `json:"leadGraceNs"`
+	FinalTurnGrace    time.Duration `json:"finalTurnGraceNs"`
+	StopGrace         time.Duration `json:"stopGraceNs"`
+	HomeDir           string        `json:"homeDir,omitempty"`
+	ProfilesDir       string        `json:"profilesDir,omitempty"`
+}
+
+func (o Options) settings() settings {
+	s := settings{
+		Limits: o.Limits, ParticipantLimits: o.ParticipantLimits, MaxLeadTurns: or(o.MaxLeadTurns, 200), AskDeadline: o.AskDeadline,
+		MaxMessageBytes: or(o.MaxMessageBytes, 1<<20), Errors: o.Errors, Advisor: o.Advisor, LeadGrace: or(o.LeadGrace, time.Minute),
+		FinalTurnGrace: or(o.FinalTurnGrace, 2*time.Second), StopGrace: or(o.StopGrace, 10*time.Second), HomeDir: o.HomeDir, ProfilesDir: o.ProfilesDir,
+	}
+	s.Errors.Backoff = or(s.Errors.Backoff, time.Second)
+	s.Errors.Retries = max(0, or(s.Errors.Retries, 1))
+	if s.Advisor.Model != "" {
+		s.Advisor.MaxUses = or(s.Advisor.MaxUses, defaultAdvisorUses)
+		s.Advisor.Timeout = or(s.Advisor.Timeout, defaultAdvisorTimeout)
+	}
+	return s
+}
+
+// or returns value, or its default where it is zero.
+func or[T comparable](value, byDefault T) T {
+	var zero T
+	if value == zero {
+		return byDefault
+	}
+	return value
+}
+
+// validName is what a participant may be called: it stands in file names, inbox lines and lanes.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not participants, and of tags.
+var reservedNames = []string{"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system", "shared", "human"}
+
+func checkNames(participants []AgentConfig) error {
+	seen := map[string]bool{}
+	for i, p := range participants {
+		switch {
+		case p.Name == "":
+			return fmt.Errorf("participant %d has no name", i+1)
+		case !validName.MatchString(p.Name):
+			return fmt.Errorf("participant name %q: use letters, digits, dots, dashes and underscores, at most 64", p.Name)
+		case slices.Contains(reservedNames, p.Name):
+			return fmt.Errorf("participant name %q is reserved", p.Name)
+		case seen[p.Name]:
+			return fmt.Errorf("two participants are called %q", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return nil
+}
+
+var errNoQuery = errors.New("no Query: the session does not know how to make agents")

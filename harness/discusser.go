@@ -1,0 +1,216 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+)
+
+// DiscusserConfig is a discussion: a lead, participants, and people who follow in a thread.
+type DiscusserConfig struct {
+	LeadCwd     string
+	LeadProfile string
+	// Lead has further settings of the lead; its name and role are given by the mode.
+	Lead         AgentConfig
+	AgentConfigs []AgentConfig // may be empty
+	Query        Query
+	Output       io.Writer
+	Redactor     *redact.Redactor
+	Options      Options
+
+	// DiscussionID names the thread; it is the first line of the trace.
+	DiscussionID string
+	// Replies posts to the thread; nil keeps replies in the result only.
+	Replies ReplySender
+	// Inbox brings what people write meanwhile; nil is nobody.
+	Inbox Inbox
+	// Resume takes up an earlier session of the same discussion.
+	Resume *ResumeContext
+}
+
+// Discusser leads a discussion.
+type Discusser struct{ loop *OrchestrationLoop }
+
+// NewDiscusser checks the config and reads the profiles.
+func NewDiscusser(cfg DiscusserConfig) (*Discusser, error) {
+	loop, err := newLoop(cfg.session())
+	if err != nil {
+		return nil, fmt.Errorf("discuss: %w", err)
+	}
+	return &Discusser{loop}, nil
+}
+
+func (cfg DiscusserConfig) session() sessionConfig {
+	return sessionConfig{
+		mode: ModeDiscuss, lead: leadConfig(ModeDiscuss, cfg.Lead, cfg.LeadCwd, cfg.LeadProfile), participants: cfg.AgentConfigs, query: cfg.Query, output: cfg.Output,
+		redactor: cfg.Redactor, options: cfg.Options, discuss: &discussConfig{id: cfg.DiscussionID, sender: cfg.Replies, inbox: cfg.Inbox, resume: cfg.Resume},
+	}
+}
+
+// Run leads the discussion until it is adjourned, recessed, or ended otherwise.
+func (d *Discusser) Run(ctx context.Context, task string) (Result, error) {
+	return d.loop.Run(ctx, task)
+}
+
+// HumanMessage is something that a person wrote in the thread.
+type HumanMessage struct {
+	Seq    int64  // of the bridge's inbox, increasing
+	Author string `json:"author"`
+	Text   string `json:"text"`
+}
+
+// Inbox brings the messages of people into a running discussion. Receive waits until there are messages after the given seq, or the context ends; it may also return
+// none, to be called again. It retries by itself what is worth retrying.
+type Inbox interface {
+	Receive(ctx context.Context, after int64) ([]HumanMessage, error)
+}
+
+// inboxPause is the time between an inbox that failed and the next try.
+const inboxPause = 5 * time.Second
+
+// receive puts what people write on the bus until the session stops.
+func (l *OrchestrationLoop) receive() {
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	go func() {
+		<-l.stopped
+		cancel()
+	}()
+	for {
+		l.hub.mu.Lock()
+		after := l.hub.state.lastInbox
+		l.hub.mu.Unlock()
+		messages, err := l.cfg.discuss.inbox.Receive(ctx, after)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			l.note(noteEvent{Type: typeInboxError, Text: l.hub.clean(err.Error())})
+			if !l.pause(inboxPause) {
+				return
+			}
+			continue
+		}
+		l.hub.inject(messages)
+	}
+}
+
+func (l *OrchestrationLoop) note(e noteEvent) {
+	l.hub.mu.Lock()
+	l.hub.commit(e)
+	l.hub.mu.Unlock()
+	_ = l.hub.flush() // a broken trace shows wherever it matters
+}
+
+// pause waits and returns false if the session was stopped meanwhile.
+func (l *OrchestrationLoop) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-l.stopped:
+		return false
+	}
+}
+
+// inject gives messages of people to the lead. What comes after the end, or a second time, is left to the bridge.
+func (h *hub) inject(messages []HumanMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range messages {
+		if h.stopped || m.Seq <= h.state.lastInbox {
+			continue
+		}
+		h.post(&Message{Kind: KindHuman, From: authorName(h.clean(m.Author)), To: h.state.lead.name, Text: h.clean(m.Text), InboxSeq: m.Seq})
+	}
+}
+
+// ResumeContext is what one session of a discussion hands to the next. A bridge keeps it and adds what people wrote during the recess.
+type ResumeContext struct {
+	CorrelationID string `json:"correlation_id,omitempty"`
+	// HistorySince is what was said in the thread since the recess.
+	HistorySince []HistoryEntry `json:"history_since,omitempty"`
+	Participants []string       `json:"participants,omitempty"`
+	Replies      []Reply        `json:"replies,omitempty"`
+	AskIDCounter int64          `json:"askIdCounter,omitempty"`
+	RFCCounter   int64          `json:"rfcCounter,omitempty"`
+	// Sessions are the ids of the agents' conversations by member, and HomeDir is where they are kept.
+	Sessions map[string]string `json:"sessions,omitempty"`
+	HomeDir  string            `json:"homeDir,omitempty"`
+}
+
+// HistoryEntry is one message of the thread.
+type HistoryEntry struct {
+	Role   string `json:"role"` // user for people
+	Text   string `json:"text"`
+	Author string `json:"author,omitempty"`
+}
+
+// ParseResumeContext reads a resume context. An empty text is none.
+func ParseResumeContext(text string) (*ResumeContext, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var r ResumeContext
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return nil, fmt.Errorf("resume context: %w", err)
+	}
+	if r.AskIDCounter < 0 || r.RFCCounter < 0 || r.AskIDCounter > maxResumedAsks {
+		return nil, fmt.Errorf("resume context: the counters make no sense: askIdCounter %d, rfcCounter %d", r.AskIDCounter, r.RFCCounter)
+	}
+	return &r, nil
+}
+
+// maxResumedAsks bounds what a forged counter can make us allocate.
+const maxResumedAsks = 1 << 20
+
+// cleaned is a copy that is fit for the trace and the bus.
+func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.HistorySince, c.Replies = nil, nil
+	for _, entry := range r.HistorySince {
+		entry.Text, entry.Author = clean(entry.Text), clean(entry.Author)
+		c.HistorySince = append(c.HistorySince, entry)
+	}
+	for _, reply := range r.Replies {
+		reply.Body = clean(reply.Body)
+		c.Replies = append(c.Replies, reply)
+	}
+	c.Sessions = maps.Clone(r.Sessions)
+	return &c
+}
+
+// injectHistory tells the lead what was said while the discussion was in recess. The lock must be held.
+func (h *hub) injectHistory(r *ResumeContext) {
+	if r == nil {
+		return
+	}
+	for _, entry := range r.HistorySince {
+		if entry.Text != "" {
+			h.post(&Message{Kind: KindHuman, From: authorName(or(entry.Author, entry.Role)), To: h.state.lead.name, Text: entry.Text})
+		}
+	}
+}
+
+// resumeContext is what the next session of this discussion needs to know.
+func (s *state) resumeContext() *ResumeContext {
+	r := &ResumeContext{Replies: s.replies, AskIDCounter: s.lastAsk, RFCCounter: s.lastRFC, Sessions: map[string]string{}, HomeDir: s.settings.HomeDir}
+	for _, m := range s.order {
+		if m != s.lead {
+			r.Participants = append(r.Participants, m.name)
+		}
+		if m.sessionID != "" {
+			r.Sessions[m.name] = m.sessionID
+		}
+	}
+	return r
+}

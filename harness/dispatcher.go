@@ -1,0 +1,204 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/trace"
+)
+
+// ToolResult is what a tool call gives back to the model.
+type ToolResult struct {
+	Text    string
+	IsError bool
+}
+
+// Dispatcher carries out tool calls. It knows no transport: one call is a participant, a tool and its arguments. It is safe for use from many goroutines.
+type Dispatcher struct {
+	hub *hub
+	// surfaces are the tools that each role has, worked out once.
+	leadTools, participantTools []string
+}
+
+// DispatcherConfig is a session without a loop, for whoever drives the tools directly.
+type DispatcherConfig struct {
+	Mode Mode
+	// Participants are the members other than the lead, whose name follows from the mode.
+	Participants []AgentConfig
+	Trace        *trace.Writer // nil records nothing
+	Redactor     *redact.Redactor
+	Options      Options
+}
+
+// NewDispatcher returns a dispatcher for a session whose turns somebody else takes care of.
+func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
+	if err := checkNames(cfg.Participants); err != nil {
+		return nil, err
+	}
+	lead := leadOf(cfg.Mode)
+	members := append([]AgentConfig{{Name: lead, Role: lead}}, cfg.Participants...)
+	s, err := newState(cfg.Mode, members, lead)
+	if err != nil {
+		return nil, err
+	}
+	s.settings = cfg.Options.settings()
+	return newDispatcher(&hub{state: s, trace: cfg.Trace, redactor: cfg.Redactor}), nil
+}
+
+func newDispatcher(h *hub) *Dispatcher {
+	advisor := h.advisor != nil
+	return &Dispatcher{hub: h, leadTools: surface(h.state.mode, true, advisor), participantTools: surface(h.state.mode, false, advisor)}
+}
+
+// call is one tool call on its way through the dispatcher.
+type call struct {
+	ctx    context.Context
+	hub    *hub
+	member *member
+	tool   string
+	args   json.RawMessage
+	id     string
+	// refused is the refusal that the lead had seen when it made this call.
+	refused *refusalEvent
+}
+
+// Call carries out a tool call. What the caller did wrong is told by the result, for the model to read; an error means that the session cannot go on.
+func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult, error) {
+	return d.CallOnce(ctx, "", participant, tool, arguments)
+}
+
+// CallOnce is Call for agents that can repeat a call after a crash: a call with the id of one that was carried out in the same turn is not carried out again, and
+// gets the same result. An empty id never repeats.
+func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult, error) {
+	m := d.hub.state.members[participant]
+	if m == nil {
+		return ToolResult{}, fmt.Errorf("call of %s: no participant is called %q", tool, participant)
+	}
+	if offered := d.surface(m); !slices.Contains(offered, tool) {
+		return failed("%s has no tool %q; it has %s", participant, d.hub.clean(tool), strings.Join(offered, ", ")), nil
+	}
+	c := &call{ctx: ctx, hub: d.hub, member: m, tool: tool, args: arguments, id: id}
+	c.begin()
+	result := c.run()
+	if err := d.hub.flush(); err != nil {
+		return ToolResult{}, fmt.Errorf("call of %s by %s: %w", tool, participant, err)
+	}
+	c.returned(result)
+	return result, nil
+}
+
+func (c *call) run() ToolResult {
+	switch c.tool {
+	case toolAsk:
+		return c.ask()
+	case toolAnswer:
+		return c.answer()
+	case toolAnnounce:
+		return c.announce()
+	case toolRollCall:
+		return c.rollCall()
+	case toolConclude:
+		return c.conclude()
+	case toolRequestForComment:
+		return c.requestForComment()
+	case toolAcknowledge:
+		return c.acknowledge()
+	case toolRecess:
+		return c.recess()
+	case toolAdjourn:
+		return c.adjourn()
+	default:
+		return c.consult()
+	}
+}
+
+// locked runs a tool under the lock of the session, unless the session is over or the call was carried out before.
+func (c *call) locked(run func(s *state) ToolResult) ToolResult {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	s := c.hub.state
+	if done, result := c.repeated(); done {
+		return result
+	}
+	if refusal := c.closed(s); refusal != "" {
+		return failed("%s", refusal)
+	}
+	return run(s)
+}
+
+// closed says why nothing is accepted any more, if that is so.
+func (c *call) closed(s *state) string {
+	switch {
+	case s.conclusion != nil:
+		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted. End your turn.", s.conclusion.Verdict, c.tool)
+	case c.hub.stopped:
+		return fmt.Sprintf("The session has ended; %s was not carried out. End your turn.", c.tool)
+	case c.member.gone != "":
+		return fmt.Sprintf("You are no longer part of the session (%s %s); %s was not carried out.", c.member.name, c.member.gone, c.tool)
+	default:
+		return ""
+	}
+}
+
+// repeated answers a call that was carried out before.
+func (c *call) repeated() (bool, ToolResult) {
+	if c.id == "" || c.member.turn == nil {
+		return false, ToolResult{}
+	}
+	r := c.member.turn.calls[c.id]
+	if r == nil || r.tool == "" {
+		return false, ToolResult{}
+	}
+	switch {
+	case r.refusal != nil:
+		return true, c.refuse(c.hub.state, *r.refusal)
+	case r.tool == toolAsk:
+		return true, asked(r.askIDs, nil)
+	case r.tool == toolAnswer:
+		return true, answered(r.message)
+	case r.tool == toolRequestForComment:
+		return true, requested(r.id, "")
+	default:
+		return true, ToolResult{Text: r.tool + " was carried out."}
+	}
+}
+
+// decode reads the arguments, leniently towards fields it does not know and strictly towards the types of those it does.
+func (c *call) decode(into any) error {
+	args := c.args
+	if len(args) == 0 || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	err := json.Unmarshal(args, into)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrongType) && wrongType.Field != "":
+		return fmt.Errorf("%s: %q must be a %s, not a %s", c.tool, wrongType.Field, wrongType.Type, wrongType.Value)
+	case err != nil:
+		return fmt.Errorf("%s: the arguments are no JSON object: %w", c.tool, err)
+	default:
+		return nil
+	}
+}
+
+// text checks and cleans a text that somebody wants to say.
+func (c *call) text(field, value string) (string, error) {
+	if strings.TrimSpace(value) == "" {
+		return "", fmt.Errorf("%s: %q is empty", c.tool, field)
+	}
+	if limit := c.hub.state.settings.MaxMessageBytes; len(value) > limit {
+		return "", fmt.Errorf("%s: %q has %d bytes, and a message may have %d; write it to a file and send the path", c.tool, field, len(value), limit)
+	}
+	return c.hub.clean(value), nil
+}
+
+func failed(format string, args ...any) ToolResult {
+	return ToolResult{Text: fmt.Sprintf(format, args...), IsError: true}
+}
+
+func failure(err error) ToolResult { return ToolResult{Text: err.Error(), IsError: true} }

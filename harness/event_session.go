@@ -1,0 +1,174 @@
+package harness
+
+// startedEvent is the first line of a session (after meta, in a discussion). It holds what a resumed session needs to know.
+type startedEvent struct {
+	Type    string `json:"type"`
+	Mode    Mode   `json:"mode"`
+	Format  int    `json:"format"`
+	Lead    string `json:"lead"`
+	Started int64  `json:"startedMs"`
+	// Members are the lead and the participants, as they were configured after their profiles were read.
+	Members  []AgentConfig `json:"members"`
+	Settings settings      `json:"settings"`
+	// Task is what the session is about. It is the lead's first message and has the id 0.
+	Task string `json:"task"`
+	// Resumed are the counters that go on from an earlier session of the same discussion.
+	Resumed *ResumeContext `json:"resumed,omitempty"`
+}
+
+func (e startedEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// metaEvent names the discussion a trace belongs to; it is the trace's first line.
+type metaEvent struct {
+	Type         string `json:"type"`
+	DiscussionID string `json:"discussion_id"`
+}
+
+func (e metaEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// conversationEvent tells the id under which a member's conversation can be taken up again.
+type conversationEvent struct {
+	Type      string `json:"type"`
+	Agent     string `json:"agent"`
+	SessionID string `json:"sessionId"`
+}
+
+func (e conversationEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// goneEvent says that a participant is out of the session: it failed for good or used up its budget.
+type goneEvent struct {
+	Type   string `json:"type"`
+	Agent  string `json:"agent"`
+	Reason string `json:"reason"`
+}
+
+func (e goneEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// refusalEvent says that a terminal call was refused because of what is still open.
+type refusalEvent struct {
+	Type   string  `json:"type"`
+	By     string  `json:"by"`
+	Tool   string  `json:"tool"`
+	AskIDs []int64 `json:"askIds,omitempty"`
+	Unread []int64 `json:"unread,omitempty"` // messages of people that the lead has not seen
+	Call   string  `json:"call,omitempty"`
+}
+
+func (e refusalEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// conclusionEvent is an accepted terminal call.
+type conclusionEvent struct {
+	Type    string   `json:"type"`
+	By      string   `json:"by"`
+	Tool    string   `json:"tool"`
+	Verdict string   `json:"verdict"`
+	Summary string   `json:"summary"`
+	Outcome string   `json:"outcome,omitempty"`
+	Trigger *Trigger `json:"trigger,omitempty"`
+	Call    string   `json:"call,omitempty"`
+}
+
+func (e conclusionEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// replyEvent is something for the discussion thread. The text of a reply is that of the message it refers to; an acknowledgement has its own.
+type replyEvent struct {
+	Type    string `json:"type"`
+	Kind    string `json:"kind"`
+	Agent   string `json:"agent"`
+	Message int64  `json:"message,omitempty"`
+	Body    string `json:"body,omitempty"`
+	Call    string `json:"call,omitempty"`
+
+	seq int64 // of its own line
+}
+
+func (e *replyEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// rfcEvent is a request for comment, kept apart from replies.
+type rfcEvent struct {
+	Type          string   `json:"type"`
+	Agent         string   `json:"agent"`
+	CorrelationID string   `json:"correlation_id"`
+	Channel       string   `json:"channel"`
+	Body          string   `json:"body"`
+	Addressees    []string `json:"addressees,omitempty"`
+	Call          string   `json:"call,omitempty"`
+}
+
+func (e rfcEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// advisorStartEvent takes one use from the advisor's budget before the advisor is asked, so that a crash cannot give it back.
+type advisorStartEvent struct {
+	Type   string `json:"type"`
+	Caller string `json:"caller"`
+	Used   int    `json:"used"`
+}
+
+func (e advisorStartEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// advisorConsultEvent says what became of a consultation.
+type advisorConsultEvent struct {
+	Type       string `json:"type"`
+	Caller     string `json:"caller"`
+	Question   string `json:"question"`
+	Model      string `json:"model"`
+	DurationMs int64  `json:"durationMs"`
+	Remaining  int    `json:"remaining"`
+	OK         bool   `json:"ok"`
+	Reason     string `json:"reason,omitempty"` // why there was no advice
+}
+
+func (e advisorConsultEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e advisorConsultEvent) apply(*state)               {}
+
+// runnerErrorEvent is a turn that went wrong, and what is done about it.
+type runnerErrorEvent struct {
+	Type    string `json:"type"`
+	Agent   string `json:"agent"`
+	Turn    int64  `json:"turn"`
+	Attempt int    `json:"attempt"`
+	Policy  string `json:"policy"` // retry or fail
+	Error   string `json:"error"`
+}
+
+func (e runnerErrorEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e runnerErrorEvent) apply(*state)               {}
+
+// limitEvent is a limit that was reached, of the session or of one participant. The old lead_turn_limit is one of them.
+type limitEvent struct {
+	Type  string  `json:"type"`
+	Agent string  `json:"agent,omitempty"`
+	Name  string  `json:"name,omitempty"` // timeout, turns, tokens, cost
+	Limit float64 `json:"limit"`
+}
+
+func (e limitEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e limitEvent) apply(*state)               {}
+
+// quiescenceEvent says that nobody runs and nothing is queued. Message is the nudge that the lead gets; without it the session ends.
+type quiescenceEvent struct {
+	Type    string `json:"type"`
+	Message int64  `json:"message,omitempty"`
+}
+
+func (e quiescenceEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+
+// resumedEvent says that a process took over the session of another that was killed.
+type resumedEvent struct {
+	Type        string   `json:"type"`
+	Interrupted []string `json:"interrupted,omitempty"` // who was in a turn
+	OpenAsks    int      `json:"openAsks"`
+}
+
+func (e resumedEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e resumedEvent) apply(*state)               {}
+
+// noteEvent is a problem that does not end the session.
+type noteEvent struct {
+	Type  string `json:"type"`
+	Agent string `json:"agent,omitempty"`
+	Text  string `json:"text"`
+}
+
+func (e noteEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e noteEvent) apply(*state)               {}

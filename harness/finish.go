@@ -1,0 +1,138 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// flushDeadline is how long replies may take to reach the thread at the end.
+const flushDeadline = 30 * time.Second
+
+// finish accounts for everything that is still open and writes the summary, which is the last line.
+func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
+	l.closeOpenEnds()
+	flushErr := l.hub.flush()
+	unsent := l.flushReplies(ctx)
+	var closeErr error
+	if l.connector != nil {
+		closeErr = l.connector.Close()
+	}
+
+	l.hub.lanes.Lock()
+	l.hub.closed = true
+	l.hub.lanes.Unlock()
+	l.hub.mu.Lock()
+	summary := l.summary()
+	summary.Unsent = unsent
+	l.hub.commit(summary)
+	l.hub.ended = true
+	result := summary.result()
+	l.hub.mu.Unlock()
+	if err := l.hub.flush(); flushErr == nil {
+		flushErr = err
+	}
+	if l.tempHome && result.Verdict != VerdictRecessed {
+		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory is no reason to fail
+	}
+	return result, errors.Join(l.err, flushErr, closeErr)
+}
+
+// closeOpenEnds ends every ask, turn and queue.
+func (l *OrchestrationLoop) closeOpenEnds() {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.state.conclusion; c != nil {
+		h.cancelAll(cancelConcluded, concludedText(*c))
+	} else {
+		h.cancelAll(cancelStopped, "the session has ended")
+	}
+	for _, m := range h.state.order {
+		if m.turn != nil {
+			h.commit(turnEndEvent{Agent: m.name, Turn: m.turn.id, Outcome: turnAbandoned})
+			m.abandoned = true
+		}
+		if left := h.state.bus.Shut(m.name); len(left) > 0 {
+			h.commit(undeliveredEvent{Type: typeUndelivered, To: m.name, IDs: messageIDs(left), Reason: "the session has ended"})
+		}
+	}
+}
+
+func (l *OrchestrationLoop) flushReplies(ctx context.Context) []int64 {
+	sender := l.hub.outbox.sender
+	if sender == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushDeadline)
+	defer cancel()
+	return sender.Flush(ctx)
+}
+
+// summary says how the session ended. The lock must be held.
+func (l *OrchestrationLoop) summary() summaryEvent {
+	s := l.hub.state
+	e := summaryEvent{
+		Type: trace.TypeSummary, Verdict: s.mode.failureVerdict(), Turns: s.lead.turns, Reason: l.reason, Tokens: s.usage.tokens, RFCs: s.rfcs, CostUSD: s.usage.cost(),
+		Summary: l.unconcluded(),
+	}
+	if c := s.conclusion; c != nil {
+		e.Verdict, e.Summary, e.Outcome, e.Trigger, e.Reason = c.Verdict, c.Summary, c.Outcome, c.Trigger, ReasonConcluded
+		e.Success = c.Verdict == VerdictSuccess || c.Verdict == VerdictAdjourned
+	}
+	for _, m := range s.order {
+		e.Participants = append(e.Participants, ParticipantResult{
+			Name: m.name, Turns: m.turns, Tokens: m.usage.tokens, CostUSD: m.usage.cost(), SessionID: m.sessionID, Gone: m.gone, Abandoned: m.abandoned,
+		})
+	}
+	if s.mode == ModeDiscuss {
+		acted := s.lastActed
+		e.Replies, e.DiscussionID, e.LastActedSeq = s.replies, s.discussionID, &acted
+		e.Resume = s.resumeContext()
+	}
+	return e
+}
+
+// unconcluded tells in words why a session ended without a conclusion.
+func (l *OrchestrationLoop) unconcluded() string {
+	switch l.reason {
+	case ReasonQuiescent:
+		return "Nobody had anything left to do, and the lead did not conclude."
+	case ReasonMaxTurns:
+		return "The limit of turns was reached before the lead concluded."
+	case ReasonTimeout:
+		return "The time was up before the lead concluded."
+	case ReasonBudget:
+		return "The budget was used up before the lead concluded."
+	case ReasonInterrupted:
+		return "The session was interrupted."
+	default:
+		if l.err != nil {
+			return l.hub.clean(l.err.Error())
+		}
+		return ""
+	}
+}
+
+// cost is nil where it is not known.
+func (s spending) cost() *float64 {
+	if s.unknown {
+		return nil
+	}
+	cost := s.costUSD
+	return &cost
+}
+
+func (e summaryEvent) result() Result {
+	r := Result{
+		Success: e.Success, Turns: e.Turns, Verdict: e.Verdict, Summary: e.Summary, Reason: e.Reason, Outcome: e.Outcome, CostUSD: e.CostUSD, Tokens: e.Tokens,
+		Participants: e.Participants, Replies: e.Replies, RFCs: e.RFCs, Trigger: e.Trigger, LastActedSeq: -1, Resume: e.Resume,
+	}
+	if e.LastActedSeq != nil {
+		r.LastActedSeq = *e.LastActedSeq
+	}
+	return r
+}

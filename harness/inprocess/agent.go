@@ -1,0 +1,93 @@
+// Package inprocess makes agents out of Go functions: for demonstrations, for tests, and for participants that need no model. A function is called once per turn with
+// what is in the participant's inbox, and acts through the session's tools.
+//
+//	query := func(cfg harness.AgentConfig) (agent.Agent, error) {
+//		return inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+//			turn.Call(ctx, "Announce", map[string]any{"message": "hello"})
+//			return "done", nil
+//		}), nil
+//	}
+package inprocess
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/session"
+)
+
+// ID is what the registry would call such an agent, if it were in it.
+const ID session.AgentID = "inprocess"
+
+// Turn is one prompt to the function.
+type Turn struct {
+	Prompt string
+	// Number counts the turns of this participant from 1.
+	Number int
+
+	cfg harness.AgentConfig
+	out func([]byte)
+}
+
+// Func is what a participant does in a turn. What it returns is the turn's final text; an error means that the agent failed.
+type Func func(ctx context.Context, turn *Turn) (string, error)
+
+// Call uses a tool of the session.
+func (t *Turn) Call(ctx context.Context, tool string, arguments any) (harness.ToolResult, error) {
+	encoded, err := json.Marshal(arguments)
+	if err != nil {
+		return harness.ToolResult{}, fmt.Errorf("arguments of %s: %w", tool, err)
+	}
+	return t.cfg.Dispatcher.Call(ctx, t.cfg.Name, tool, encoded)
+}
+
+// Say writes a line to the participant's lane of the trace.
+func (t *Turn) Say(text string) {
+	line, _ := json.Marshal(map[string]any{ // strings always marshal
+		"type": "assistant", "message": map[string]any{"role": "assistant", "content": []any{map[string]string{"type": "text", "text": text}}},
+	})
+	t.out(line)
+}
+
+// New returns an agent that plays the given member of a session by calling a function.
+func New(cfg harness.AgentConfig, play Func) agent.Agent { return &player{cfg: cfg, play: play} }
+
+type player struct {
+	cfg  harness.AgentConfig
+	play Func
+}
+
+func (p *player) Info() agent.Info {
+	return agent.Info{ID: ID, Title: "Go function", Capabilities: agent.Capabilities{LongLived: agent.Native}}
+}
+
+func (p *player) Probe(context.Context, agent.Host) (agent.Installation, error) {
+	return agent.Installation{Version: "1"}, nil
+}
+
+func (p *player) Dialects() []session.Dialect { return nil }
+
+func (p *player) Start(_ context.Context, cfg agent.Config) (agent.Session, error) {
+	return &conversation{player: p, events: cfg.Events}, nil
+}
+
+type conversation struct {
+	player *player
+	events func([]byte)
+	turns  int
+}
+
+func (c *conversation) ID() string   { return "" }
+func (c *conversation) Close() error { return nil }
+
+func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	c.turns++
+	answer, err := c.player.play(ctx, &Turn{Prompt: text, Number: c.turns, cfg: c.player.cfg, out: c.events})
+	if err != nil {
+		return agent.Result{Outcome: session.OutcomeError, Err: err, Aborted: ctx.Err() != nil}, nil
+	}
+	return agent.Result{Success: true, Outcome: session.OutcomeSuccess, Text: answer, Turns: 1}, nil
+}

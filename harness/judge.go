@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/redact"
+)
+
+// JudgeConfig is one judgement of finished work.
+type JudgeConfig struct {
+	// JudgeCwd is where the work lies. The judge is told the path but does not run there, so that it never loads the settings of the agent it judges.
+	JudgeCwd     string
+	JudgeProfile string // read from Options.ProfilesDir, never from JudgeCwd; empty is the one that ships with the binary
+	// Judge has further settings; its name and role are given by the mode.
+	Judge AgentConfig
+	// ReadOnlySandbox says that Options.Base isolates the judge so that it cannot write. Only then it may run commands.
+	ReadOnlySandbox bool
+	Query           Query
+	Output          io.Writer // of the trace
+	Redactor        *redact.Redactor
+	Options         Options
+}
+
+// judgeDenied are the tools that a judge must not have, beyond running commands.
+var judgeDenied = []string{"Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite", "WebFetch", "WebSearch"}
+
+// Judge judges finished work in one go.
+type Judge struct {
+	loop *OrchestrationLoop
+	work string
+	room string // the neutral directory, if it is ours to remove
+}
+
+// NewJudge checks the config and reads the profile.
+func NewJudge(cfg JudgeConfig) (*Judge, error) {
+	work, err := filepath.Abs(or(cfg.JudgeCwd, "."))
+	if err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	j := &Judge{work: work}
+	room := cfg.Judge.Cwd
+	if room == "" {
+		if room, err = os.MkdirTemp("", "fit-judge-"); err != nil {
+			return nil, fmt.Errorf("judge: %w", err)
+		}
+		j.room = room
+	}
+	judge := leadConfig(ModeJudge, cfg.Judge, room, or(cfg.JudgeProfile, "judge"))
+	if cfg.ReadOnlySandbox {
+		judge.Tools = mergeWords(judge.Tools, append([]string{"Bash"}, readingTools...))
+	} else {
+		judge.DisallowedTools = mergeWords(judge.DisallowedTools, []string{"Bash"})
+		judge.Tools = withoutWord(judge.Tools, "Bash")
+	}
+	j.loop, err = newLoop(sessionConfig{
+		mode: ModeJudge, lead: judge, query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
+	})
+	if err != nil {
+		j.clear()
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	return j, nil
+}
+
+// Run gives the judge its task and returns the verdict, which is empty if the judge did not conclude.
+func (j *Judge) Run(ctx context.Context, task string) (Result, error) {
+	defer j.clear()
+	return j.loop.Run(ctx, joinTask(task, "The work to judge lies in "+j.work+"."))
+}
+
+func (j *Judge) clear() {
+	if j.room != "" {
+		_ = os.RemoveAll(j.room) // an empty directory left behind does no harm
+	}
+}
+
+func withoutWord(list []string, word string) []string {
+	var rest []string
+	for _, w := range list {
+		if w != word {
+			rest = append(rest, w)
+		}
+	}
+	return rest
+}

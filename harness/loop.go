@@ -1,0 +1,268 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// OrchestrationLoop runs the turns of a session: it hands queued messages to the members' agents, settles what they owe when a turn ends, notices when nothing goes on
+// any more, and ends the session. It is the same for all modes.
+type OrchestrationLoop struct {
+	cfg        sessionConfig
+	hub        *hub
+	dispatcher *Dispatcher
+	runners    []*runner
+	connector  Connector
+	tempHome   bool // the members' homes are ours to remove
+
+	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped in order.
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	// Guarded by the hub's lock.
+	reason  string
+	err     error
+	final   map[*runner]bool // who may take one more turn after a conclusion
+	stopped chan struct{}
+	before  time.Duration // what the session had taken before it was resumed
+}
+
+func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationLoop {
+	l := &OrchestrationLoop{cfg: cfg, stopped: make(chan struct{}), final: map[*runner]bool{}}
+	l.hub = &hub{state: s, redactor: cfg.redactor, trace: writer}
+	l.hub.onConclude = l.concluded
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	if cfg.discuss != nil {
+		l.hub.outbox.sender = cfg.discuss.sender
+	}
+	if advisor := s.settings.Advisor; advisor.Model != "" {
+		l.hub.advisor = l.newAdvisorDesk(advisor)
+	}
+	l.dispatcher = newDispatcher(l.hub)
+	for _, m := range s.order {
+		r := &runner{loop: l, member: m}
+		if l.hub.advisor != nil && m != s.lead {
+			r.record = newRecorder(cfg.redactor, m.config.System)
+			l.hub.advisor.records[m.name] = r.record
+			l.hub.advisor.configs[m.name] = m.config
+		}
+		l.runners = append(l.runners, r)
+	}
+	return l
+}
+
+// Dispatcher returns the dispatcher through which the members' tool calls go.
+func (l *OrchestrationLoop) Dispatcher() *Dispatcher { return l.dispatcher }
+
+// Run gives the lead a task and returns when the session has ended, which it always does: by a terminal call, by a limit, because nothing goes on any more, or
+// because the context ended. The result says how; the error is for sessions in which an agent could not do its part or the trace could not be written.
+func (l *OrchestrationLoop) Run(ctx context.Context, task string) (Result, error) {
+	if err := l.prepare(); err != nil {
+		return Result{}, err
+	}
+	l.hub.mu.Lock()
+	s := l.hub.state
+	start := startedEvent{
+		Type: trace.TypeSessionStart, Mode: s.mode, Format: trace.FormatVersion, Lead: s.lead.name, Started: time.Now().UnixMilli(), Settings: s.settings,
+		Task: l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
+	}
+	for _, m := range s.order {
+		start.Members = append(start.Members, m.config)
+	}
+	if d := l.cfg.discuss; d != nil {
+		start.Resumed = d.resume.cleaned(l.hub.clean)
+		if d.id != "" {
+			l.hub.commit(metaEvent{Type: trace.TypeMeta, DiscussionID: l.hub.clean(d.id)})
+		}
+	}
+	l.hub.commit(start)
+	l.hub.injectHistory(start.Resumed)
+	l.hub.mu.Unlock()
+	return l.drive(ctx)
+}
+
+// joinTask appends an amendment to a task.
+func joinTask(task, amend string) string {
+	switch {
+	case amend == "":
+		return task
+	case task == "":
+		return amend
+	default:
+		return task + "\n\n" + amend
+	}
+}
+
+// prepare makes what the agents need before the first of them starts.
+func (l *OrchestrationLoop) prepare() error {
+	settings := &l.hub.state.settings
+	if settings.HomeDir == "" {
+		dir, err := os.MkdirTemp("", "fit-harness-")
+		if err != nil {
+			return fmt.Errorf("directory for the agents: %w", err)
+		}
+		settings.HomeDir, l.tempHome = dir, true
+	}
+	if l.cfg.options.Connect != nil {
+		connector, err := l.cfg.options.Connect(l.dispatcher)
+		if err != nil {
+			return fmt.Errorf("connect the tools: %w", err)
+		}
+		l.connector = connector
+	}
+	return nil
+}
+
+// drive runs the session from whatever state it is in to its end.
+func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
+	defer l.cancel()
+	defer context.AfterFunc(ctx, func() { l.stop(ReasonInterrupted, context.Cause(ctx)) })()
+	defer l.startClock()()
+
+	var members, helpers sync.WaitGroup
+	l.hub.mu.Lock()
+	for _, r := range l.runners {
+		members.Go(r.attend)
+	}
+	l.settleAll()
+	l.hub.mu.Unlock()
+	if l.cfg.discuss != nil && l.cfg.discuss.inbox != nil {
+		helpers.Go(l.receive)
+	}
+	<-l.stopped
+	l.awaitMembers(&members)
+	l.cancel()
+	if l.hub.advisor != nil {
+		l.hub.advisor.stop(l.hub.state.settings.StopGrace)
+	}
+	helpers.Wait()
+	return l.finish(ctx)
+}
+
+// settleAll looks at everybody who is idle: in a new session there is nothing to do, in a resumed one there may be.
+func (l *OrchestrationLoop) settleAll() {
+	if l.hub.state.conclusion != nil {
+		l.stopLocked(ReasonConcluded, nil)
+		return
+	}
+	for _, m := range l.hub.state.order {
+		if m.turn == nil {
+			l.settle(m, false)
+		}
+	}
+	l.checkQuiet()
+}
+
+// startClock starts the session's time limit and returns how to end it.
+func (l *OrchestrationLoop) startClock() func() bool {
+	limit := l.hub.state.settings.Limits.Timeout
+	if limit <= 0 {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(max(0, limit-l.before), func() {
+		l.hub.mu.Lock()
+		defer l.hub.mu.Unlock()
+		if !l.hub.stopped {
+			l.hub.commit(limitEvent{Type: typeLimit, Name: "timeout", Limit: limit.Seconds()})
+			l.stopLocked(ReasonTimeout, nil)
+		}
+	}).Stop
+}
+
+// The causes with which the contexts of turns end.
+var (
+	errSessionConcluded = errors.New("the session was concluded")
+	errSessionStopped   = errors.New("the session was stopped")
+)
+
+func (l *OrchestrationLoop) stop(reason string, err error) {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	l.stopLocked(reason, err)
+}
+
+// stopLocked ends the session: nothing is accepted and no new turn begins; whoever is in one is interrupted.
+func (l *OrchestrationLoop) stopLocked(reason string, err error) {
+	if l.hub.stopped {
+		if reason == ReasonInterrupted { // no more patience with a lead that goes on talking
+			l.interruptAll(context.Canceled)
+		}
+		return
+	}
+	l.hub.stopped = true
+	l.reason, l.err = reason, err
+	for _, r := range l.runners {
+		if r.interrupt == nil {
+			continue
+		}
+		if reason == ReasonConcluded && r.member == l.hub.state.lead {
+			interrupt := r.interrupt // the lead may finish what it is saying
+			r.grace = time.AfterFunc(l.hub.state.settings.LeadGrace, func() { interrupt(errSessionConcluded) })
+			continue
+		}
+		r.interrupt(errSessionStopped)
+	}
+	l.hub.state.bus.Close()
+	close(l.stopped)
+}
+
+func (l *OrchestrationLoop) interruptAll(cause error) {
+	for _, r := range l.runners {
+		if r.interrupt != nil {
+			r.interrupt(cause)
+		}
+	}
+}
+
+// concluded is called when a terminal call was accepted. A participant that was about to get something said before it still gets it.
+func (l *OrchestrationLoop) concluded(lastMessage int64) {
+	for _, r := range l.runners {
+		if r.member == l.hub.state.lead || r.interrupt != nil || r.busy {
+			continue
+		}
+		for _, m := range l.hub.state.bus.Peek(r.member.name) {
+			if m.ID <= lastMessage {
+				l.final[r] = true
+			}
+		}
+	}
+	l.stopLocked(ReasonConcluded, nil)
+}
+
+// awaitMembers waits until every member's agent has stopped. One that does not is closed, and in the end left behind.
+func (l *OrchestrationLoop) awaitMembers(members *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() {
+		members.Wait()
+		close(done)
+	}()
+	s := l.hub.state.settings
+	grace := s.StopGrace
+	if l.reason == ReasonConcluded {
+		grace += max(s.LeadGrace, s.FinalTurnGrace)
+	}
+	if within(done, grace) {
+		return
+	}
+	for _, r := range l.runners {
+		go r.closeSession() // it may hang just as the turn does
+	}
+	within(done, s.StopGrace)
+}
+
+func within(done <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

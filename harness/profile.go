@@ -1,0 +1,176 @@
+package harness
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+//go:embed profiles/*.md
+var shippedProfiles embed.FS
+
+// profile is who a member is, as a file in .claude/agents says it.
+type profile struct {
+	Name        string   `yaml:"name"`
+	Description string   `yaml:"description"`
+	Agent       string   `yaml:"agent"`
+	Model       string   `yaml:"model"`
+	Tools       wordList `yaml:"tools"`
+	MaxTurns    int      `yaml:"maxTurns"`
+	Cwd         string   `yaml:"cwd"`
+	Skills      wordList `yaml:"skills"`
+	persona     string   // the body without its session protocol
+	protocol    string   // the section of that name
+}
+
+// wordList is a list that people write as a YAML list or as one string with commas.
+type wordList []string
+
+// UnmarshalYAML accepts both ways.
+func (l *wordList) UnmarshalYAML(decode func(any) error) error {
+	var list []string
+	if decode(&list) == nil {
+		*l = list
+		return nil
+	}
+	var line string
+	if err := decode(&line); err != nil {
+		return err
+	}
+	for word := range strings.SplitSeq(line, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			*l = append(*l, word)
+		}
+	}
+	return nil
+}
+
+// frontMatterSchema says what the fields that we honour look like. Other fields belong to other tools and are left alone.
+const frontMatterSchema = `{
+	"type": "object",
+	"properties": {
+		"name": {"type": "string", "minLength": 1},
+		"description": {"type": "string"},
+		"agent": {"type": "string", "minLength": 1},
+		"model": {"type": "string", "minLength": 1},
+		"tools": {"$ref": "#/$defs/words"},
+		"skills": {"$ref": "#/$defs/words"},
+		"maxTurns": {"type": "integer", "minimum": 0},
+		"cwd": {"type": "string", "minLength": 1}
+	},
+	"$defs": {"words": {"type": ["array", "string"], "items": {"type": "string"}}}
+}`
+
+// loadProfile reads a profile by name. A profile that ships with the binary is used where the directory has none of that name.
+func loadProfile(dir, name string) (profile, error) {
+	if !validName.MatchString(name) || strings.Contains(name, "..") {
+		return profile{}, fmt.Errorf("profile name %q: use the name of a file in %s, without its .md", name, dir)
+	}
+	file := filepath.Join(dir, name+".md")
+	text, err := readInside(dir, name+".md")
+	if errors.Is(err, fs.ErrNotExist) {
+		if shipped, shippedErr := shippedProfiles.ReadFile("profiles/" + name + ".md"); shippedErr == nil {
+			text, err = shipped, nil
+		}
+	}
+	if err != nil {
+		return profile{}, fmt.Errorf("profile %q: %w", name, err)
+	}
+	p, err := parseProfile(file, text)
+	if err != nil {
+		return profile{}, fmt.Errorf("profile %q: %w", name, err)
+	}
+	return p, nil
+}
+
+// readInside reads a file of a directory without following it out of there.
+func readInside(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(name)
+}
+
+// parseProfile takes a profile apart.
+func parseProfile(file string, text []byte) (profile, error) {
+	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
+	var p profile
+	matter, body, found := cutFrontMatter(text)
+	if found {
+		if err := p.readFrontMatter(file, matter); err != nil {
+			return profile{}, err
+		}
+	}
+	p.persona, p.protocol = hoistProtocol(string(body))
+	return p, nil
+}
+
+// cutFrontMatter splits off the block between a first line of dashes and the next one, which may be the end of the file.
+func cutFrontMatter(text []byte) (matter, body []byte, found bool) {
+	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
+	if !ok {
+		return nil, text, false
+	}
+	for at := 0; at <= len(rest); {
+		line, _, more := bytes.Cut(rest[at:], []byte("\n"))
+		if string(bytes.TrimRight(line, " \t")) == "---" {
+			return rest[:at], rest[min(len(rest), at+len(line)+1):], true
+		}
+		if !more {
+			break
+		}
+		at += len(line) + 1
+	}
+	return nil, text, false
+}
+
+func (p *profile) readFrontMatter(file string, matter []byte) error {
+	doc, err := document.ParseAt(file, matter, 1)
+	if err != nil {
+		return err
+	}
+	if doc.Empty() {
+		return nil
+	}
+	schema, err := document.CompileSchema("front-matter", []byte(frontMatterSchema))
+	if err != nil {
+		return err
+	}
+	if err := doc.Validate(schema); err != nil {
+		return err
+	}
+	return doc.Decode(p)
+}
+
+// fill completes a member's config with what its profile says. What the config says wins.
+func (p profile) fill(cfg AgentConfig, leadCwd string) AgentConfig {
+	cfg.Name = or(cfg.Name, p.Name)
+	cfg.Role = or(cfg.Role, or(p.Description, cfg.Name))
+	cfg.Agent = or(cfg.Agent, p.Agent)
+	if p.Model != "inherit" {
+		cfg.Model = or(cfg.Model, p.Model)
+	}
+	if len(cfg.Tools) == 0 {
+		cfg.Tools = p.Tools
+	}
+	if len(cfg.Skills) == 0 {
+		cfg.Skills = p.Skills
+	}
+	cfg.MaxTurns = or(cfg.MaxTurns, p.MaxTurns)
+	if cfg.Cwd == "" && p.Cwd != "" {
+		cfg.Cwd = p.Cwd
+		if !filepath.IsAbs(cfg.Cwd) {
+			cfg.Cwd = filepath.Join(leadCwd, cfg.Cwd)
+		}
+	}
+	return cfg
+}

@@ -1,0 +1,255 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// Continuer is a session that can take up a turn in the middle: an agent whose conversation survives a crash of this process as it was at that moment. The prompt is
+// the one of the interrupted turn; if the conversation has it already, it goes on from there. Tool calls that the agent then repeats must carry the ids they had
+// (Dispatcher.CallOnce). Other agents get the messages of the interrupted turn once more, marked as such.
+type Continuer interface {
+	Continue(ctx context.Context, prompt string) (agent.Result, error)
+}
+
+// runner runs the turns of one member.
+type runner struct {
+	loop   *OrchestrationLoop
+	member *member
+	record *recorder // nil without advisor
+
+	// Guarded by the hub's lock.
+	interrupt context.CancelCauseFunc // ends the turn that is running
+	grace     *time.Timer
+	busy      bool // in a turn, or between two attempts at one
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	session agent.Session
+	closing bool
+
+	opened sync.Once
+	id     session.AgentID
+}
+
+// The outcomes of turns.
+const (
+	turnDone        = "done"
+	turnMaxTurns    = "max_turns"
+	turnFailed      = "failed"
+	turnAborted     = "aborted"
+	turnInterrupted = "interrupted" // by a crash of the harness
+	turnAbandoned   = "abandoned"   // the agent did not stop
+)
+
+// outcome is what became of one prompt.
+type outcome struct {
+	result agent.Result
+	err    error // nothing was run at all
+	kind   string
+}
+
+// attend is the life of a member: wait for messages, take a turn, until the session ends.
+func (r *runner) attend() {
+	defer r.closeSession()
+	r.takeUp()
+	for {
+		ctx, prompt, ok := r.next()
+		if !ok {
+			return
+		}
+		if ctx == nil {
+			_ = r.loop.hub.state.bus.Wait(r.loop.ctx, r.member.name) // however it ends, next looks at what there is
+			continue
+		}
+		r.turn(ctx, prompt, false)
+	}
+}
+
+// turn prompts the agent, again if need be, until the turn is over.
+func (r *runner) turn(ctx context.Context, prompt string, resumed bool) {
+	for attempt := 1; ; attempt++ {
+		out := r.prompt(ctx, prompt, resumed)
+		resumed = false
+		if !r.end(out, attempt) {
+			return
+		}
+		r.closeSession() // a failed agent starts anew, with the same conversation if it can
+		if ctx, prompt = r.retry(); ctx == nil {
+			return
+		}
+	}
+}
+
+// prompt hands the agent what is in its inbox.
+func (r *runner) prompt(ctx context.Context, prompt string, resumed bool) outcome {
+	if err := r.loop.hub.flush(); err != nil {
+		return outcome{err: err, kind: turnFailed}
+	}
+	conversation, err := r.conversation(ctx)
+	if err != nil {
+		return r.classify(ctx, agent.Result{}, err)
+	}
+	if r.record != nil {
+		r.record.prompt(prompt)
+	}
+	var result agent.Result
+	if continuer, ok := conversation.(Continuer); ok && resumed {
+		result, err = continuer.Continue(ctx, prompt)
+	} else {
+		result, err = conversation.Prompt(ctx, prompt)
+	}
+	r.open(agent.Started{}) // an agent that printed nothing still has its line
+	if result.SessionID == "" {
+		result.SessionID = conversation.ID()
+	}
+	return r.classify(ctx, result, err)
+}
+
+func (r *runner) classify(ctx context.Context, result agent.Result, err error) outcome {
+	out := outcome{result: result, err: err}
+	switch {
+	case result.Success && err == nil:
+		out.kind = turnDone
+	case ctx.Err() != nil:
+		out.kind, out.err = turnAborted, nil
+	case err != nil:
+		out.kind = turnFailed
+	case result.Outcome == session.OutcomeMaxTurns:
+		out.kind = turnMaxTurns
+	default:
+		out.kind = turnFailed
+	}
+	return out
+}
+
+// reason is what went wrong, in words.
+func (o outcome) reason() error {
+	switch {
+	case o.err != nil:
+		return o.err
+	case o.result.Err != nil:
+		return o.result.Err
+	case o.result.Outcome != "":
+		return fmt.Errorf("the agent ended with %s", o.result.Outcome)
+	default:
+		return errors.New("the agent ended without a result")
+	}
+}
+
+// conversation returns the member's session, starting it if there is none.
+func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.session != nil {
+		return r.session, nil
+	}
+	if r.closing || ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	config := r.member.config
+	config.Dispatcher = r.loop.dispatcher
+	started, id, err := r.loop.startAgent(r.loop.ctx, config, r.member.sessionID, r.line, r.open)
+	r.id = id
+	if err != nil {
+		return nil, err
+	}
+	r.session = started
+	if known := started.ID(); known != "" && known != r.member.sessionID {
+		r.loop.hub.mu.Lock()
+		r.loop.hub.commit(conversationEvent{Type: typeConversation, Agent: r.member.name, SessionID: r.loop.hub.clean(known)})
+		r.loop.hub.mu.Unlock()
+		return started, r.loop.hub.flush()
+	}
+	return started, nil
+}
+
+func (r *runner) closeSession() {
+	r.mu.Lock()
+	old := r.session
+	r.session = nil
+	r.closing = r.closing || r.loop.ctx.Err() != nil
+	r.mu.Unlock()
+	if old != nil {
+		_ = old.Close() // what matters of its end is in its lane
+	}
+}
+
+// line takes one event of the agent.
+func (r *runner) line(event []byte) {
+	r.open(agent.Started{})
+	if r.record != nil {
+		r.record.line(event)
+	}
+	r.loop.hub.emitLane(r.member.name, event)
+}
+
+// open writes the lines that open the member's lane, once.
+func (r *runner) open(info agent.Started) {
+	r.opened.Do(func() {
+		config := r.member.config
+		r.loop.hub.emitRedacted(trace.AgentStart{
+			Type: trace.TypeAgentStart, Agent: r.member.name, Runtime: string(r.id), Version: info.Version, Protocol: info.Protocol, Model: or(info.Model, config.Model),
+			KeyVisible: info.KeyVisible, Auth: info.Auth,
+		})
+		for _, part := range []struct{ source, label, content string }{
+			{"profile", config.AgentProfile, config.System.Profile}, {"session_protocol", r.member.name, config.System.Protocol},
+		} {
+			if part.content != "" {
+				r.loop.hub.emitRedacted(trace.SystemPrompt{
+					Type: trace.TypeSystemPrompt, Agent: r.member.name, Source: part.source, Label: part.label, Content: part.content,
+				})
+			}
+		}
+	})
+}
+
+// startAgent makes and starts the agent of a member, or of the advisor.
+func (l *OrchestrationLoop) startAgent(
+	ctx context.Context, config AgentConfig, resume string, events func([]byte), started func(agent.Started),
+) (agent.Session, session.AgentID, error) {
+	played, err := l.cfg.query(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("agent of %s: %w", config.Name, err)
+	}
+	id := played.Info().ID
+	settings := l.cfg.options.Base
+	settings.Name, settings.Dir, settings.Model = config.Name, config.Cwd, or(config.Model, settings.Model)
+	settings.Home = or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
+	settings.MaxTurns = max(config.MaxTurns, 0)
+	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
+	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
+	settings.Resume, settings.Events, settings.Started = resume, events, started
+	settings.ExtraEnv = append(append([]string(nil), settings.ExtraEnv...), "LIBHARNESS_AGENT_PROFILE="+config.AgentProfile)
+	settings.MCPServers = append([]agent.MCPServer(nil), config.MCPServers...)
+	if l.connector != nil && l.hub.state.members[config.Name] != nil {
+		servers, err := l.connector.Servers(config.Name)
+		if err != nil {
+			return nil, id, fmt.Errorf("tools of %s: %w", config.Name, err)
+		}
+		settings.MCPServers = append(servers, settings.MCPServers...)
+	}
+	conversation, err := played.Start(ctx, settings)
+	if err != nil {
+		return nil, id, fmt.Errorf("start %s: %w", config.Name, err)
+	}
+	return conversation, id, nil
+}
+
+func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {
+	d := &advisorDesk{cfg: cfg, hub: l.hub, records: map[string]*recorder{}, configs: map[string]AgentConfig{}}
+	d.ctx, d.cancel = context.WithCancel(l.ctx)
+	d.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
+		conversation, _, err := l.startAgent(ctx, cfg, "", events, nil)
+		return conversation, err
+	}
+	return d
+}

@@ -1,0 +1,159 @@
+package harness
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/trace"
+)
+
+// sessionConfig is what the modes make of their configs: one description that the loop understands.
+type sessionConfig struct {
+	mode         Mode
+	lead         AgentConfig
+	participants []AgentConfig
+	query        Query
+	output       io.Writer
+	redactor     *redact.Redactor
+	options      Options
+	discuss      *discussConfig
+}
+
+// discussConfig is what only a discussion has.
+type discussConfig struct {
+	id     string
+	sender ReplySender
+	inbox  Inbox
+	resume *ResumeContext
+}
+
+// The tools of each role where its config names none, and those it must not have.
+var (
+	supervisorTools    = []string{"Read", "Glob", "Grep", "Bash"}
+	readingTools       = []string{"Read", "Glob", "Grep"}
+	participantTools   = []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"}
+	supervisorDenied   = []string{"Agent", "Task", "TaskOutput", "TaskStop", "Write", "Edit"}
+	facilitatorDenied  = append([]string{"Bash"}, supervisorDenied...)
+	supervisedTools    = append([]string{"Agent", "TodoWrite"}, participantTools...)
+	leadMaxTurns       = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 80, ModeDiscuss: 80, ModeJudge: 5}
+	participantMaxTurn = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 50, ModeDiscuss: 50}
+)
+
+// newLoop checks a session's config, reads the profiles and wires everything up. Nothing has started when it returns.
+func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
+	if cfg.query == nil {
+		return nil, errNoQuery
+	}
+	if cfg.output == nil && cfg.options.Trace == nil {
+		return nil, fmt.Errorf("%s: no Output: the session has nowhere to write its trace", cfg.mode)
+	}
+	lead, participants, err := cfg.members()
+	if err != nil {
+		return nil, err
+	}
+	members := append([]AgentConfig{lead}, participants...)
+	s, err := newState(cfg.mode, members, lead.Name)
+	if err != nil {
+		return nil, err
+	}
+	writer := cfg.options.Trace
+	if writer == nil {
+		writer = trace.NewWriter(cfg.output, trace.Config{Redactor: cfg.redactor})
+	}
+	s.settings = cfg.options.settings()
+	s.settings.ProfilesDir = cfg.profilesDir()
+	return wireLoop(cfg, s, writer), nil
+}
+
+func (cfg *sessionConfig) profilesDir() string {
+	return or(cfg.options.ProfilesDir, filepath.Join(cfg.lead.Cwd, ".claude", "agents"))
+}
+
+// members completes the configs of the lead and the participants from their profiles and the defaults of their roles.
+func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfig, err error) {
+	if cfg.lead.Cwd, err = filepath.Abs(or(cfg.lead.Cwd, ".")); err != nil {
+		return lead, nil, fmt.Errorf("directory of the %s: %w", leadOf(cfg.mode), err)
+	}
+	if lead, err = cfg.member(cfg.lead, true); err != nil {
+		return lead, nil, err
+	}
+	for _, p := range cfg.participants {
+		complete, err := cfg.member(p, false)
+		if err != nil {
+			return lead, nil, err
+		}
+		participants = append(participants, complete)
+	}
+	if cfg.mode == ModeFacilitate && len(participants) == 0 {
+		return lead, nil, fmt.Errorf("a facilitated session needs at least one participant")
+	}
+	return lead, participants, checkNames(participants)
+}
+
+func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) {
+	var p profile
+	if c.AgentProfile != "" {
+		var err error
+		if p, err = loadProfile(cfg.profilesDir(), c.AgentProfile); err != nil {
+			return c, err
+		}
+	}
+	if lead {
+		p.Name, p.Description = "", "" // a lead is called by its role
+	}
+	c = p.fill(c, cfg.lead.Cwd)
+	if c.Cwd == "" {
+		c.Cwd = cfg.lead.Cwd
+	}
+	c.applyRole(cfg.mode, lead)
+	amend := joinBlocks(skillsText(c.Skills), c.Amend)
+	if !lead && cfg.options.Advisor.Model != "" {
+		amend = joinBlocks(amend, advisorGuidance(cfg.options.settings().Advisor))
+	}
+	c.System = composePrompt(p, promptText(trailerOf(cfg.mode, lead)), amend)
+	c.System.Replace = lead && cfg.mode != ModeJudge
+	return c, nil
+}
+
+// applyRole sets the tools and turn limits that a role has unless its config says otherwise.
+func (c *AgentConfig) applyRole(mode Mode, lead bool) {
+	var allowed, denied []string
+	switch {
+	case mode == ModeSupervise && lead:
+		allowed, denied = supervisorTools, supervisorDenied
+	case mode == ModeSupervise:
+		allowed = supervisedTools
+	case mode == ModeJudge:
+		allowed, denied = readingTools, judgeDenied
+	case lead:
+		allowed, denied = readingTools, facilitatorDenied
+	default:
+		allowed = participantTools
+	}
+	if len(c.Tools) == 0 {
+		c.Tools = allowed
+	}
+	c.DisallowedTools = mergeWords(denied, c.DisallowedTools)
+	turns := participantMaxTurn[mode]
+	if lead {
+		turns = leadMaxTurns[mode]
+	}
+	c.MaxTurns = or(c.MaxTurns, turns)
+}
+
+// mergeWords joins two lists without duplicates.
+func mergeWords(a, b []string) []string {
+	var merged []string
+	seen := map[string]bool{}
+	for _, list := range [][]string{a, b} {
+		for _, word := range list {
+			if !seen[word] {
+				seen[word] = true
+				merged = append(merged, word)
+			}
+		}
+	}
+	return merged
+}

@@ -1,0 +1,75 @@
+package harness
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// settle deals with the asks that a member has been given and not answered, now that its turn is over: those not reminded of yet are reminded of, all in one message;
+// those that it left open after the reminder end without an answer. A member that waits for answers of its own is left in peace, because it was told to wait, unless
+// force says that nobody else will ever move. The lock must be held.
+func (l *OrchestrationLoop) settle(m *member, force bool) {
+	if m.gone != "" || m.owed.count == 0 || m.asking > 0 && !force {
+		return
+	}
+	var due, silent []*ask
+	for a := m.owed.first; a != nil; a = a.next {
+		switch {
+		case !a.delivered:
+		case !a.reminded:
+			due = append(due, a)
+		case a.reminderSeen:
+			silent = append(silent, a)
+		}
+	}
+	for _, a := range silent {
+		l.hub.cancel(a, cancelSilent, m.name+" did not answer, even after a reminder")
+	}
+	if len(due) > 0 {
+		l.remind(m, due)
+	}
+}
+
+func (l *OrchestrationLoop) remind(m *member, due []*ask) {
+	var text strings.Builder
+	var ids []int64
+	for _, a := range due {
+		fmt.Fprintf(&text, "You have an unanswered ask from %s (askId=%d). ", a.asker.name, a.id)
+		ids = append(ids, a.id)
+	}
+	text.WriteString("Call Answer with that askId now; otherwise the asker is told that there is no answer.")
+	message := l.hub.post(&Message{Kind: KindSynthetic, From: OrchestratorName, To: m.name, Text: text.String(), Reminds: ids})
+	l.hub.commit(reminderEvent{Type: trace.TypeReminder, Agent: m.name, ID: message.ID, AskIDs: ids})
+}
+
+// checkQuiet notices that nobody runs and nothing is queued. Members that wait for each other in a circle are reminded; then the lead is nudged, once; then the session
+// ends. The lock must be held.
+func (l *OrchestrationLoop) checkQuiet() {
+	h := l.hub
+	if h.stopped || h.running > 0 || h.state.bus.Queued() > 0 {
+		return
+	}
+	for _, m := range h.state.order {
+		l.settle(m, true)
+	}
+	if h.state.bus.Queued() > 0 {
+		return
+	}
+	if h.state.nudged || h.state.mode == ModeJudge {
+		h.commit(quiescenceEvent{Type: typeQuiescence})
+		l.stopLocked(ReasonQuiescent, nil)
+		return
+	}
+	nudge := h.post(&Message{Kind: KindSynthetic, From: OrchestratorName, To: h.state.lead.name, Text: nudgeText(h.state.mode)})
+	h.commit(quiescenceEvent{Type: typeQuiescence, Message: nudge.ID})
+}
+
+func nudgeText(mode Mode) string {
+	tool := toolConclude
+	if mode == ModeDiscuss {
+		tool = "Adjourn or Recess"
+	}
+	return fmt.Sprintf("Nobody is working and nothing is on its way to you. Ask somebody something, or end the session with %s. If you do neither, it ends without a conclusion.", tool)
+}

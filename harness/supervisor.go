@@ -1,0 +1,50 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/fit-eval/fit/redact"
+)
+
+// SupervisorConfig is a session in which a supervisor leads one agent.
+type SupervisorConfig struct {
+	SupervisorCwd     string // empty is the current directory
+	SupervisorProfile string // "judge" is one that ships with the binary
+	// Supervisor has further settings of the lead; its name and role are given by the mode.
+	Supervisor AgentConfig
+	AgentCwd   string
+	// AgentProfile is the profile of the supervised agent, and Agent has its further settings; its name is given by the mode.
+	AgentProfile string
+	Agent        AgentConfig
+	Query        Query
+	Output       io.Writer // of the trace
+	Redactor     *redact.Redactor
+	Options      Options
+}
+
+// Supervisor runs a supervised session.
+type Supervisor struct{ loop *OrchestrationLoop }
+
+// NewSupervisor checks the config and reads the profiles.
+func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
+	supervised := cfg.Agent
+	supervised.Name = supervisedName
+	supervised.Role = or(supervised.Role, supervisedName)
+	supervised.Cwd = or(cfg.AgentCwd, supervised.Cwd)
+	supervised.AgentProfile = or(cfg.AgentProfile, supervised.AgentProfile)
+	loop, err := newLoop(sessionConfig{
+		mode: ModeSupervise, lead: leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile), participants: []AgentConfig{supervised},
+		query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("supervise: %w", err)
+	}
+	return &Supervisor{loop}, nil
+}
+
+// Run holds the session.
+func (s *Supervisor) Run(ctx context.Context, task string) (Result, error) {
+	return s.loop.Run(ctx, task)
+}

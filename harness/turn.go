@@ -1,0 +1,275 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// next begins a turn with what is queued. Without anything queued the context is nil; ok is false when there will be no more turns.
+func (r *runner) next() (ctx context.Context, prompt string, ok bool) {
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	final := false
+	if h.stopped {
+		if final = r.loop.final[r]; !final {
+			return nil, "", false
+		}
+		delete(r.loop.final, r)
+	}
+	if r.member.gone != "" {
+		return nil, "", false
+	}
+	if h.state.bus.Pending(r.member.name) == 0 {
+		return nil, "", !final
+	}
+	if !final && r.loop.exhausted(r.member) {
+		return nil, "", false
+	}
+	batch := h.state.bus.Take(r.member.name)
+	h.running++
+	r.busy = true
+	return r.begin(batch, false), inboxText(batch), true
+}
+
+// begin records the start of a turn and makes its context. The lock must be held.
+func (r *runner) begin(batch []*Message, again bool) context.Context {
+	h := r.loop.hub
+	turn := h.state.lastTurn + 1
+	h.commit(turnStartEvent{Agent: r.member.name, Turn: turn})
+	h.commit(deliveryEvent{To: r.member.name, Turn: turn, IDs: messageIDs(batch), Redelivery: again, batch: batch})
+	ctx, cancel := context.WithCancelCause(r.loop.ctx)
+	r.interrupt = cancel
+	if h.stopped { // a last turn after the conclusion
+		r.grace = time.AfterFunc(h.state.settings.FinalTurnGrace, func() { cancel(errSessionConcluded) })
+	}
+	return ctx
+}
+
+// end records how an attempt at a turn ended, and settles what the member owes. It returns true if the turn is to be tried again.
+func (r *runner) end(out outcome, attempt int) (again bool) {
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	turn := r.member.turn
+	if turn == nil { // finished without us, after we did not stop in time
+		return false
+	}
+	h.commit(r.turnEnd(turn.id, out))
+	r.release()
+	switch {
+	case h.stopped:
+	case out.kind == turnFailed && r.failed(out, turn.id, attempt):
+		return true
+	case r.loop.overBudget(r.member):
+	case r.member.gone == "":
+		r.loop.settle(r.member, false)
+	}
+	r.idle()
+	return false
+}
+
+// release lets go of the turn's context.
+func (r *runner) release() {
+	if r.interrupt != nil {
+		r.interrupt(nil)
+		r.interrupt = nil
+	}
+	if r.grace != nil {
+		r.grace.Stop()
+	}
+}
+
+// idle says that the member does nothing any more until a message arrives.
+func (r *runner) idle() {
+	r.busy = false
+	r.loop.hub.running--
+	r.loop.checkQuiet()
+}
+
+func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
+	e := turnEndEvent{
+		Agent: r.member.name, Turn: turn, Outcome: out.kind, SessionID: r.loop.hub.clean(out.result.SessionID), Tokens: out.result.Usage.TotalTokens,
+		CostUSD: out.result.Usage.CostUSD, Steps: out.result.Turns,
+	}
+	if out.kind == turnFailed {
+		e.Error = r.loop.hub.clean(out.reason().Error())
+	}
+	if e.SessionID == r.member.sessionID {
+		e.SessionID = ""
+	}
+	return e
+}
+
+// failed decides what happens after a failed attempt: it returns true for another one. Otherwise the member, or the whole session, has failed.
+func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
+	h := r.loop.hub
+	policy := h.state.settings.Errors
+	reason := out.reason()
+	again = attempt <= policy.Retries && out.result.Outcome != session.OutcomeAuth && h.flushable()
+	e := runnerErrorEvent{Type: typeRunnerError, Agent: r.member.name, Turn: turn, Attempt: attempt, Policy: "fail", Error: h.clean(reason.Error())}
+	if again {
+		e.Policy = "retry"
+	}
+	h.commit(e)
+	switch {
+	case again:
+		return true
+	case r.member == h.state.lead, out.err != nil, policy.FailSession:
+		kind := ReasonError
+		if out.result.Outcome == session.OutcomeAuth {
+			kind = ReasonAuth
+		}
+		r.loop.stopLocked(kind, fmt.Errorf("%s: %w", r.member.name, reason))
+	default:
+		h.dismiss(r.member, "failed: "+e.Error)
+	}
+	return false
+}
+
+// retry waits a moment and begins the turn again with what is still to be said. The context is nil if there is nothing, or no time.
+func (r *runner) retry() (context.Context, string) {
+	timer := time.NewTimer(r.loop.hub.state.settings.Errors.Backoff)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.loop.stopped:
+	}
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped || r.loop.exhausted(r.member) {
+		r.idle()
+		return nil, ""
+	}
+	return r.again("Your last turn failed before it was over. Its messages are repeated here; do not redo what is done.")
+}
+
+// again begins a turn with the messages of the one before, but for asks that have ended meanwhile. The lock must be held.
+func (r *runner) again(note string) (context.Context, string) {
+	var batch []*Message
+	for _, m := range r.member.lastBatch {
+		if m.Kind != KindAsk || r.loop.hub.state.asks[m.AskID] != nil {
+			batch = append(batch, m)
+		}
+	}
+	if len(batch) == 0 {
+		r.loop.settle(r.member, false)
+		r.idle()
+		return nil, ""
+	}
+	hint := &Message{Kind: KindSynthetic, From: OrchestratorName, Text: note}
+	return r.begin(batch, true), inboxText(append([]*Message{hint}, batch...))
+}
+
+// takeUp goes on with the turn that a crash interrupted.
+func (r *runner) takeUp() {
+	h := r.loop.hub
+	h.mu.Lock()
+	interrupted := r.member.turn
+	if interrupted == nil || h.stopped {
+		h.mu.Unlock()
+		return
+	}
+	r.busy = true // it is counted as running already
+	if len(interrupted.batch) == 0 {
+		h.commit(turnEndEvent{Agent: r.member.name, Turn: interrupted.id, Outcome: turnInterrupted})
+		r.idle()
+		h.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancelCause(r.loop.ctx)
+	r.interrupt = cancel
+	h.mu.Unlock()
+
+	conversation, err := r.conversation(ctx)
+	if err != nil {
+		r.turn(ctx, inboxText(interrupted.batch), true) // it fails the same way, and is dealt with there
+		return
+	}
+	if _, can := conversation.(Continuer); can {
+		r.turn(ctx, inboxText(interrupted.batch), true)
+		return
+	}
+	h.mu.Lock()
+	h.commit(turnEndEvent{Agent: r.member.name, Turn: interrupted.id, Outcome: turnInterrupted})
+	r.release()
+	ctx, prompt := r.again("The session was interrupted during your last turn. Its messages are repeated here; do not redo what is done.")
+	h.mu.Unlock()
+	if ctx != nil {
+		r.turn(ctx, prompt, false)
+	}
+}
+
+// exhausted checks the limits that are looked at before a turn. The lock must be held.
+func (l *OrchestrationLoop) exhausted(m *member) bool {
+	s := l.hub.state
+	switch limit := s.settings.Limits.Turns; {
+	case limit > 0 && s.turns >= limit:
+		l.hub.commit(limitEvent{Type: typeLimit, Name: "turns", Limit: float64(limit)})
+		l.stopLocked(ReasonMaxTurns, nil)
+		return true
+	case m == s.lead && m.turns >= s.settings.MaxLeadTurns:
+		l.hub.commit(limitEvent{Type: trace.TypeLeadTurnLimit, Limit: float64(s.settings.MaxLeadTurns)})
+		l.stopLocked(ReasonMaxTurns, nil)
+		return true
+	}
+	if limit := l.limitsOf(m).Turns; limit > 0 && m.turns >= limit {
+		l.spent(m, "turns", float64(limit), ReasonMaxTurns)
+		return true
+	}
+	return false
+}
+
+// overBudget checks what was consumed after a turn. The lock must be held.
+func (l *OrchestrationLoop) overBudget(m *member) bool {
+	s := l.hub.state
+	if name, limit := s.usage.over(s.settings.Limits); name != "" {
+		l.hub.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
+		l.stopLocked(ReasonBudget, nil)
+		return true
+	}
+	if name, limit := m.usage.over(l.limitsOf(m)); name != "" {
+		l.spent(m, name, limit, ReasonBudget)
+		return true
+	}
+	return false
+}
+
+func (s spending) over(limits Limits) (name string, limit float64) {
+	switch {
+	case limits.Tokens > 0 && s.tokens >= limits.Tokens:
+		return "tokens", float64(limits.Tokens)
+	case limits.CostUSD > 0 && s.costUSD >= limits.CostUSD:
+		return "cost", limits.CostUSD
+	default:
+		return "", 0
+	}
+}
+
+func (l *OrchestrationLoop) limitsOf(m *member) Limits {
+	limits := m.config.Limits
+	if m == l.hub.state.lead {
+		return limits
+	}
+	byDefault := l.hub.state.settings.ParticipantLimits
+	return Limits{
+		Timeout: or(limits.Timeout, byDefault.Timeout), Turns: or(limits.Turns, byDefault.Turns), Tokens: or(limits.Tokens, byDefault.Tokens),
+		CostUSD: or(limits.CostUSD, byDefault.CostUSD),
+	}
+}
+
+// spent takes a member that has used up its budget out of the session; without its lead a session ends.
+func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason string) {
+	l.hub.commit(limitEvent{Type: typeLimit, Agent: m.name, Name: name, Limit: limit})
+	if m == l.hub.state.lead {
+		l.stopLocked(reason, nil)
+		return
+	}
+	l.hub.dismiss(m, fmt.Sprintf("has used up its budget of %g %s", limit, name))
+	l.checkQuiet()
+}
