@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,11 +14,13 @@ import (
 // ErrNotATIF is returned for a document that is no trajectory.
 var ErrNotATIF = errors.New("not an ATIF document")
 
-// IsATIF reports whether a document looks like a trajectory, from its beginning.
+// atifVersion is what tells a trajectory, or a list of them, from anything else.
+var atifVersion = regexp.MustCompile(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
+
+// IsATIF reports whether a document looks like a trajectory, or a list of them, from its beginning.
 func IsATIF(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head[:min(len(head), 64<<10)], []byte(`"schema_version"`)) &&
-		bytes.Contains(head[:min(len(head), 64<<10)], []byte(`ATIF-`))
+	return atifVersion.Match(head[:min(len(head), 64<<10)])
 }
 
 // ImportATIF reads a trajectory. A document that ExportATIF has written gives the very session it was written from. Any other is decoded, and where it says
