@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -141,6 +142,9 @@ func toolLine(call *session.ToolCall) string {
 
 // nativeEvent shows what the stream dialect says beside the conversation.
 func (r *Renderer) nativeEvent(l *lane, raw []byte) {
+	if !bytes.Contains(raw, []byte(`"system"`)) && !bytes.Contains(raw, []byte(`"result"`)) {
+		return // most lines are neither, and decoding each of them twice would show
+	}
 	var event struct {
 		Type       string  `json:"type"`
 		Subtype    string  `json:"subtype"`

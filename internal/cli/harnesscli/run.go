@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -180,10 +181,14 @@ func describe(result harness.RunResult) error {
 	if reason == "" {
 		reason = string(result.Reason)
 	}
-	if result.Err != nil {
+	switch {
+	case result.Err == nil:
+		return errors.New(reason)
+	case strings.HasPrefix(result.Err.Error(), reason):
+		return result.Err // it says the same and more
+	default:
 		return fmt.Errorf("%s: %w", reason, result.Err)
 	}
-	return errors.New(reason)
 }
 
 // localSpawner starts agents on this machine.
