@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,7 +56,7 @@ func TestShapes(t *testing.T) {
 			}
 			expect(key, want)
 			for _, before := range []string{" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m", "\\u001b[0m"} {
-				if kind == "private-key" && before == "-" || kind == "jwt" && !strings.Contains(" =\"é", before) {
+				if kind == "private-key" && before == "-" || kind == "jwt" && !slices.Contains([]string{" ", "=", "\"", "é"}, before) {
 					continue // they would be part of it, or of the word it stands in
 				}
 				expect(before+key, strings.TrimSuffix(before, "\\")+want)
@@ -109,7 +110,7 @@ func TestInnocentTextIsLeftAlone(t *testing.T) {
 func TestLongRunsOfOneShapeTakeLinearTime(t *testing.T) {
 	r := New(Config{})
 	for _, piece := range []string{"sk-ant-", "sk-proj-", "glpat-", "eyJaaaa.", ".eyJ", "-----BEGIN ", `\u0061`, "%61", "\\", "hf_", "eC1hY2Nlc3MtdG9rZW46"} {
-		text := []byte(strings.Repeat(piece, 1<<20/len(piece)))
+		text := []byte(strings.Repeat(piece, 1<<20/everyNth/len(piece)))
 		r.Bytes(text)
 		r.JSON(text)
 	}
