@@ -31,6 +31,7 @@ type CallResult struct {
 // place is where a turn is: in the file, or, where the file cannot be read again, in memory.
 type place struct {
 	turn   *Turn
+	lane   *string
 	index  int
 	line   int64
 	offset int64
@@ -122,7 +123,7 @@ func (t *Trace) place(e *Entry) place {
 	if !t.seekable || e.turn != nil {
 		return place{turn: e.Turn()}
 	}
-	return place{index: e.Index, line: e.Line, offset: e.base + int64(e.ev.start), length: e.ev.end - e.ev.start, part: e.part, role: e.Role}
+	return place{lane: e.lane, index: e.Index, line: e.Line, offset: e.base + int64(e.ev.start), length: e.ev.end - e.ev.start, part: e.part, role: e.Role}
 }
 
 // placeReader goes back to places.
@@ -162,7 +163,7 @@ func (r *placeReader) turn(p *place) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := Entry{Index: p.index, Role: p.role, Line: p.line, ev: ev, data: data, part: p.part}
+	e := Entry{lane: p.lane, Index: p.index, Role: p.role, Line: p.line, ev: ev, data: data, part: p.part}
 	if p.role == RoleToolResult && p.part >= len(ev.parts) {
 		return nil, errStaleIndex
 	}

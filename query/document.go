@@ -16,6 +16,9 @@ const DocumentVersion = "1.2.0"
 // maxDocument bounds what is loaded as a whole; traces are streams and have no bound.
 const maxDocument = 2 << 30
 
+// documentHead is how much of a file is looked at to tell whether it is a document.
+const documentHead = 64 << 10
+
 // document is a structured document: one JSON value that an earlier run of this tool, or the reference, made of a trace. It is small enough to be held.
 type document struct {
 	raw     []byte
@@ -34,7 +37,7 @@ func openDocument(path string) (*document, error) {
 		return nil, err
 	}
 	defer file.Close()
-	head := make([]byte, 64<<10)
+	head := make([]byte, documentHead)
 	n, _ := io.ReadFull(file, head)
 	if !mayBeDocument(head[:n]) {
 		return nil, nil

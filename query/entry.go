@@ -1,9 +1,6 @@
 package query
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "encoding/json"
 
 // Entry is one turn as it passes by: cheap to look at, and decoded in full only when Turn is called. It is valid during the visit only.
 type Entry struct {
@@ -13,21 +10,19 @@ type Entry struct {
 
 	ev   *event
 	data []byte
-	base int64 // the offset of data in the file
-	part int   // which content block a tool result is
-	turn *Turn // set where the turn was not built from an event of the stream dialect, or was decoded already
-	hit  bool  // what a filter that ran with the scan said
+	lane *string // outlives the visit
+	base int64   // the offset of data in the file
+	part int     // which content block a tool result is
+	turn *Turn   // set where the turn was not built from an event of the stream dialect, or was decoded already
+	hit  bool    // what a filter that ran with the scan said
 }
 
 // Lane is the source of the envelope, nil for a bare event.
 func (e *Entry) Lane() *string {
-	switch {
-	case e.turn != nil:
+	if e.turn != nil {
 		return e.turn.Lane
-	case e.ev.bare:
-		return nil
 	}
-	return &e.ev.lane
+	return e.lane
 }
 
 // IsError reports whether the turn is a tool result that failed.
@@ -102,11 +97,7 @@ func (e *Entry) Turn() *Turn {
 }
 
 func (e *Entry) decode() *Turn {
-	t := &Turn{Index: e.Index, Role: e.Role, Line: e.Line, Parent: unescape(e.ev.parent.of(e.data)), TimestampMs: e.ev.time(e.data)}
-	if !e.ev.bare {
-		lane := strings.Clone(e.ev.lane)
-		t.Lane = &lane
-	}
+	t := &Turn{Index: e.Index, Role: e.Role, Lane: e.lane, Line: e.Line, Parent: unescape(e.ev.parent.of(e.data)), TimestampMs: e.ev.time(e.data)}
 	switch e.Role {
 	case RoleSystem:
 		if !e.ev.subtype.empty() {

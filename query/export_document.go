@@ -70,7 +70,7 @@ func (d *documentWriter) turn(turn *Turn) error {
 		d.text(",")
 	}
 	d.count++
-	d.buf = turn.appendJSON(d.buf[:0])
+	d.buf = turn.AppendJSON(d.buf[:0])
 	_, err := d.w.Write(compact(d.buf))
 	return err
 }

@@ -46,6 +46,7 @@ type Trace struct {
 	index *index
 	// seekable says that lines can be read again by their offsets: a regular file that is not packed.
 	seekable bool
+	stdin    *bufio.Reader
 }
 
 // Name is how the trace is named in answers.
@@ -61,7 +62,7 @@ func Open(path string, opts Options) (*Trace, error) {
 	}
 	t := &Trace{Path: path, opts: opts}
 	if path == stdinPath {
-		return t, nil
+		return t, t.openStdin()
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -90,14 +91,34 @@ func (o *Options) wants(lane string) bool {
 	return len(o.Lanes) == 0 || slices.Contains(o.Lanes, lane)
 }
 
+// openStdin looks at the beginning of standard input, which may be packed and may be a structured document.
+func (t *Trace) openStdin() error {
+	if t.opts.Stdin == nil {
+		return errors.New("there is no standard input to read")
+	}
+	in, _, err := decompress(bufio.NewReaderSize(t.opts.Stdin, documentHead))
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	t.stdin = bufio.NewReaderSize(in, documentHead)
+	head, _ := t.stdin.Peek(documentHead) // less is enough
+	if !mayBeDocument(head) {
+		return nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(t.stdin, maxDocument))
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	if t.doc = parseDocument(raw); t.doc == nil {
+		t.stdin = bufio.NewReader(bytes.NewReader(raw))
+	}
+	return nil
+}
+
 // stream opens the bytes of the trace, decompressed. The limit is the number of bytes to read, negative for all.
 func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error) {
-	if t.Path == stdinPath {
-		if t.opts.Stdin == nil {
-			return nil, 0, nil, errors.New("there is no standard input to read")
-		}
-		in, done, err := decompress(bufio.NewReaderSize(t.opts.Stdin, 64<<10))
-		return in, -1, done, err
+	if t.stdin != nil {
+		return t.stdin, -1, func() {}, nil
 	}
 	file, err := os.Open(t.Path)
 	if err != nil {

@@ -111,9 +111,13 @@ func laneName(lane *string) string {
 const bareLane = "agent"
 
 // MarshalJSON writes the turn in the shape of a structured document. What this tool adds to that shape comes last and only when it is known.
-func (t *Turn) MarshalJSON() ([]byte, error) { return t.appendJSON(nil), nil }
+func (t *Turn) MarshalJSON() ([]byte, error) { return t.AppendJSON(nil), nil }
 
-func (t *Turn) appendJSON(dst []byte) []byte {
+// AppendJSON appends what MarshalJSON writes.
+func (t *Turn) AppendJSON(dst []byte) []byte {
+	if t == nil {
+		return append(dst, "null"...)
+	}
 	if t.verbatim != nil {
 		return append(dst, t.verbatim...)
 	}

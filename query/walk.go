@@ -148,6 +148,9 @@ const StreamDialect = session.StreamDialectName
 // turns shows the turns of one event of the stream dialect.
 func (w *walker) turns(l *laneState, ev *event, data []byte, line int64) error {
 	w.entry = Entry{ev: ev, data: data, base: w.base, Line: line, hit: ev.keep}
+	if !ev.bare {
+		w.entry.lane = &l.Lane
+	}
 	switch ev.kind {
 	case kindSystem:
 		return w.show(l, RoleSystem)

@@ -33,6 +33,8 @@ type output struct {
 	opened bool // the bracket of a JSON array
 	count  int
 	header string
+	// scratch is reused from turn to turn.
+	scratch []byte
 }
 
 // print runs a verb with an output and makes sure that everything it wrote arrives. A reader that has seen enough, such as head, ends it quietly.
@@ -56,7 +58,7 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 
 // record prints one element of a list. In text mode text writes it; nil means one line per field.
 func (o *output) record(file string, value any, text func()) error {
-	raw, err := json.Marshal(value)
+	raw, err := o.marshal(value)
 	if err != nil {
 		return err
 	}
@@ -76,6 +78,15 @@ func (o *output) record(file string, value any, text func()) error {
 	}
 	o.count++
 	return o.failed()
+}
+
+// marshal is json.Marshal with a shorter way for turns, of which there may be many.
+func (o *output) marshal(value any) ([]byte, error) {
+	if turn, ok := value.(*query.Turn); ok {
+		o.scratch = turn.AppendJSON(o.scratch[:0])
+		return o.scratch, nil
+	}
+	return json.Marshal(value)
 }
 
 // failed tells early that nobody reads any more, so that a pass over a large file ends.
@@ -111,7 +122,7 @@ func (o *output) object(file string, value any, text func()) error {
 	if o.multi || o.format == formatNDJSON {
 		return o.record(file, value, text)
 	}
-	raw, err := json.Marshal(value)
+	raw, err := o.marshal(value)
 	if err != nil {
 		return err
 	}
@@ -167,8 +178,7 @@ func (o *output) fields(raw []byte) {
 		o.line(o.plain(raw))
 		return
 	}
-	// The style takes out what is not to be shown before the fields are looked at.
-	query.EachMember(o.style.AppendJSON(nil, raw), func(key string, value []byte) {
+	query.EachMember(raw, func(key string, value []byte) {
 		if key == "source" && string(value) == "null" {
 			return
 		}

@@ -48,7 +48,18 @@ func (a *app) statsOf(ctx context.Context, out *output, t *query.Trace, summary 
 	}
 	a.note(t.Name(), info)
 	if !summary {
-		return out.object(t.Name(), s, nil)
+		return out.fieldsOf(t.Name(), []field{
+			{key: "totals", value: s.Totals},
+			{key: "perTurn", rows: func(row func(any) error) error {
+				for i := range s.PerTurn {
+					if err := row(s.PerTurn[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+			{key: "modelUsage", value: s.ModelUsage}, {key: "divergence", value: s.Divergence},
+		})
 	}
 	return out.object(t.Name(), map[string]query.Totals{"totals": s.Totals}, func() { out.totals(s.Totals) })
 }
