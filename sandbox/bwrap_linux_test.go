@@ -59,8 +59,7 @@ func (c cell) spec(script string) sandbox.SpawnSpec {
 	return spec
 }
 
-// withAndWithoutSupervisor runs a test as main does, and as a binary does that never
-// called MaybeReaper.
+// withAndWithoutSupervisor runs a test under a supervisor, and with bubblewrap alone.
 func withAndWithoutSupervisor(t *testing.T, test func(t *testing.T, l sandbox.Local)) {
 	t.Helper()
 	t.Run("supervised", func(t *testing.T) { test(t, sandbox.Local{}) })

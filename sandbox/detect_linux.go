@@ -16,16 +16,10 @@ func detectKernel(c *Capabilities) {
 	if err := namespaceWorks(); err == nil {
 		c.PIDNamespace.OK, c.PIDNamespace.Detail = true, "works"
 	} else {
-		c.PIDNamespace.Detail = err.Error()
-		if !errors.Is(err, errNoReaper) {
-			c.PIDNamespace.Fix = c.UserNamespaces.Fix
-		}
+		c.PIDNamespace.Detail, c.PIDNamespace.Fix = err.Error(), c.UserNamespaces.Fix
 	}
 	// Every kernel that Go supports has it.
 	c.SubReaper.OK, c.SubReaper.Detail = true, "works"
-	if !reaperReady.Load() {
-		c.SubReaper.OK, c.SubReaper.Detail = false, errNoReaper.Error()
-	}
 	c.detectCgroup()
 }
 

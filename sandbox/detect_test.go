@@ -19,7 +19,7 @@ func TestDetectSaysWhatIsMissingAndHowToGetIt(t *testing.T) {
 		}
 	}
 	if runtime.GOOS == "linux" && found.Containment == ProcessGroup {
-		t.Errorf("a binary that calls MaybeReaper can do better than %s", found.Containment)
+		t.Errorf("Linux can do better than %s", found.Containment)
 	}
 }
 

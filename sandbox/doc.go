@@ -4,19 +4,19 @@
 // change its session, clear its environment, ignore signals, flood its output and
 // leave daemons behind. When Spawn returns, nothing of it is alive.
 //
-//  1. main (and TestMain) call MaybeReaper first thing. It returns at once, except
-//     in a process that Spawn started to supervise a run.
-//  2. NewEnvironment builds the child's environment from empty, by allow-list.
-//  3. Local.Spawn runs a SpawnSpec, streams its output to two writers, and returns
+//  1. NewEnvironment builds the child's environment from empty, by allow-list.
+//  2. Local.Spawn runs a SpawnSpec, streams its output to two writers, and returns
 //     a SpawnResult that tells exit, signal, timeout, cancellation and output limit
 //     apart. A program that fails is a result, not an error.
-//  4. Isolation decides what the program sees of the machine: everything ("none"),
+//  3. Isolation decides what the program sees of the machine: everything ("none"),
 //     or only the listed paths, with or without network ("bwrap").
 //
 // # How the killing is made certain
 //
-// Between us and the program stands a supervisor: our own binary, started again.
-// In order of preference (SpawnResult.Containment says which one was used):
+// Between us and the program stands a supervisor: our own binary, started again. A
+// binary becomes able to do that by importing this package: MaybeReaper runs before
+// main, and does not return in a supervisor. In order of preference
+// (SpawnResult.Containment says which one was used):
 //
 //   - PIDNamespace: the supervisor is process 1 of a new PID namespace. Whatever the
 //     program forks stays inside, cannot see or signal anything outside, and the
@@ -26,9 +26,9 @@
 //   - SubReaper: orphans become children of the supervisor, which kills descendants
 //     until it has no child left. A program that is out to escape could kill the
 //     supervisor first.
-//   - ProcessGroup: without MaybeReaper, and on systems other than Linux. Signals
-//     reach the process group; on Linux also every descendant that can be found, and
-//     every process whose environment carries the same EVAL_RUN_ID.
+//   - ProcessGroup: on systems other than Linux, or on request. Signals reach the
+//     process group; on Linux also every descendant that can be found, and every
+//     process whose environment carries the same EVAL_RUN_ID.
 //
 // The supervisor and we are joined by a socket. When we die, even by SIGKILL, it
 // reads the end of the stream and kills the tree.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupTree is a program held together by its process group only: what is left where
-// no supervisor can be started.
+// groupTree is a program held together by its process group only: all there is on
+// systems other than Linux.
 type groupTree struct {
 	cmd    *exec.Cmd
 	env    []string
@@ -25,7 +25,7 @@ type groupTree struct {
 
 func startGroup(job launch) (tree, int, error) {
 	if job.limits != (Limits{}) {
-		return nil, 0, errors.New("resource limits need Linux and a binary that calls sandbox.MaybeReaper first thing in main")
+		return nil, 0, errors.New("resource limits need a supervisor, which a process group has not")
 	}
 	t := &groupTree{env: job.env, done: make(chan struct{}), killed: map[int]bool{}}
 	t.cmd = &exec.Cmd{

@@ -43,7 +43,7 @@ func TestLimitsWithoutASupervisorAreRefused(t *testing.T) {
 	spec := shell(`true`)
 	spec.Limits = sandbox.Limits{CPUSeconds: 1}
 	_, err := sandbox.Local{Containment: sandbox.ProcessGroup}.Spawn(t.Context(), spec, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "MaybeReaper") {
-		t.Errorf("got %v, want an error that names the way out", err)
+	if err == nil || !strings.Contains(err.Error(), "supervisor") {
+		t.Errorf("got %v, want an error that says what is missing", err)
 	}
 }

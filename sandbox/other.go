@@ -16,9 +16,8 @@ const RunMarker = "EVAL_RUN_ID"
 // rssUnit is the unit of the kernel's resident set size, in KiB.
 const rssUnit = 1024
 
-// MaybeReaper must be the first call in main. On this system there is no supervisor,
-// so that it has nothing to do.
-func MaybeReaper() {}
+// MaybeReaper returns false: on this system no process is started as a supervisor.
+func MaybeReaper() bool { return false }
 
 // detectKernel says that nothing of this exists here.
 func detectKernel(c *Capabilities) {
