@@ -28,6 +28,8 @@ type form struct {
 	before, beforeMask byte
 	after              string
 	lastMask           byte
+	// whole is the text and what follows it.
+	whole string
 }
 
 const base64Alphabet = uppers + lowers + digits + "+/"
@@ -48,6 +50,9 @@ func formsOf(s secret, label int) []form {
 		for offset := range 3 {
 			forms = append(forms, base64FormOf(s.value, label, offset))
 		}
+	}
+	for i, f := range forms {
+		forms[i].whole = f.text + f.after
 	}
 	return forms
 }

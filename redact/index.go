@@ -23,6 +23,8 @@ type index struct {
 	anyBackslash bool
 	// spaces is set if a secret contains a space, which form encoding writes as +.
 	spaces bool
+	// begin are the forms that begin with a byte.
+	begin [256][]int
 	// broken are the forms that contain a separator of the stream, see stream.go.
 	broken []int
 	// longest is the length of the longest form, longestBroken that of the
@@ -63,7 +65,12 @@ func (x *index) addSecret(s secret) {
 	for _, f := range formsOf(s, label) {
 		number := len(x.forms)
 		x.forms = append(x.forms, f)
-		x.longest = max(x.longest, len(f.text)+len(f.after))
+		x.longest = max(x.longest, len(f.whole))
+		for c := range x.begin {
+			if f.same(byte(c), f.text[0]) {
+				x.begin[c] = append(x.begin[c], number)
+			}
+		}
 		for _, offset := range f.anchors() {
 			for _, gram := range f.spellings(offset) {
 				x.table.add(gram, anchor{action: comparePattern, number: int32(number), offset: int32(offset)})

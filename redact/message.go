@@ -113,22 +113,23 @@ func (x *index) openEnd(text []byte, spans []span) int {
 // openForm returns the first place from which the text is the beginning of a
 // form, and the number of the form; the length of the text if there is none.
 func (x *index) openForm(text []byte) (at, number int) {
-	at, number = len(text), -1
-	for n := range x.forms {
-		f := &x.forms[n]
-		whole := f.text + f.after
-		for from := max(0, len(text)-len(whole)+1); from < at; from++ {
-			if f.begins(whole, text[from:]) {
-				at, number = from, n
+	for at = max(0, len(text)-x.longest); at < len(text); at++ {
+		for _, number := range x.begin[text[at]] {
+			if x.forms[number].isBegunBy(text[at:]) {
+				return at, number
 			}
 		}
 	}
-	return at, number
+	return len(text), -1
 }
 
-func (f *form) begins(whole string, text []byte) bool {
+// isBegunBy tells whether a text is the beginning of the form, and not all of it.
+func (f *form) isBegunBy(text []byte) bool {
+	if len(text) >= len(f.whole) {
+		return false
+	}
 	for i, c := range text {
-		if !f.same(c, whole[i]) {
+		if !f.same(c, f.whole[i]) {
 			return false
 		}
 	}
