@@ -298,8 +298,13 @@ func (c Call) check(at string) error {
 		set     bool
 		allowed string
 	}{
-		{"timeout_ms", c.TimeoutMs != 0, "bash"}, {"content", c.Content != "", "write"}, {"old", c.Old != "", "edit"}, {"new", c.New != "", "edit"},
-		{"in", c.In != "", "glob grep"}, {"input", len(c.Input) > 0, "mcp tool"}, {"raw", c.Raw != "", "tool"},
+		{"timeout_ms", c.TimeoutMs != 0, "bash"},
+		{"content", c.Content != "", "write"},
+		{"old", c.Old != "", "edit"},
+		{"new", c.New != "", "edit"},
+		{"in", c.In != "", "glob grep"},
+		{"input", len(c.Input) > 0, "mcp tool"},
+		{"raw", c.Raw != "", "tool"},
 	} {
 		if extra.set && !strings.Contains(" "+extra.allowed+" ", " "+verb+" ") {
 			return mistakeAt(at, "%q does not go with %q", extra.name, verb)

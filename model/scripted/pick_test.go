@@ -134,12 +134,29 @@ func TestConditions(t *testing.T) {
 	k.conv.prompt([]string{"<system-reminder>the date</system-reminder>", "last"})
 	for want, conds := range map[bool][]Cond{
 		true: {
-			{}, {Prompt: "last"}, {FirstPrompt: "first"}, {LastResult: "beta"}, {AnyResult: "alp"}, {System: "tester"}, {Model: "m"}, {Tool: "Bash"},
-			{Prompt: "re:^l.st$"}, {Not: &Cond{Prompt: "first"}}, {Any: []Cond{{Prompt: "x"}, {Prompt: "last"}}}, {System: "the date"},
+			{},
+			{Prompt: "last"},
+			{FirstPrompt: "first"},
+			{LastResult: "beta"},
+			{AnyResult: "alp"},
+			{System: "tester"},
+			{Model: "m"},
+			{Tool: "Bash"},
+			{Prompt: "re:^l.st$"},
+			{Not: &Cond{Prompt: "first"}},
+			{Any: []Cond{{Prompt: "x"}, {Prompt: "last"}}},
+			{System: "the date"},
 		},
 		false: {
-			{Prompt: "first"}, {Prompt: "date"}, {LastResult: "alpha"}, {AnyResult: "gamma"}, {Tool: "Read"}, {Prompt: "last", Model: "other"},
-			{Any: []Cond{{Prompt: "x"}}}, {Not: &Cond{}}, {Prompt: "re:^ast"},
+			{Prompt: "first"},
+			{Prompt: "date"},
+			{LastResult: "alpha"},
+			{AnyResult: "gamma"},
+			{Tool: "Read"},
+			{Prompt: "last", Model: "other"},
+			{Any: []Cond{{Prompt: "x"}}},
+			{Not: &Cond{}},
+			{Prompt: "re:^ast"},
 		},
 	} {
 		for _, cond := range conds {

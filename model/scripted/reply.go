@@ -70,7 +70,7 @@ func (r reply) stop() string {
 }
 
 func (r reply) id(prefix string) string {
-	return fmt.Sprintf("%s_%s_t%dv%d", prefix, r.pick.conversation, r.index, r.visit)
+	return fmt.Sprintf("%s_%s_t%dv%d", prefix, r.conversation, r.index, r.visit)
 }
 
 // signature stands for the vendor's, which is opaque to clients.

@@ -108,8 +108,15 @@ func (c Call) verbs() []string {
 		name string
 		set  bool
 	}{
-		{"bash", c.Bash != ""}, {"read", c.Read != ""}, {"write", c.Write != ""}, {"edit", c.Edit != ""}, {"glob", c.Glob != ""},
-		{"grep", c.Grep != ""}, {"mcp", c.MCP != ""}, {"tool", c.Tool != ""}, {"first_of", len(c.FirstOf) > 0},
+		{"bash", c.Bash != ""},
+		{"read", c.Read != ""},
+		{"write", c.Write != ""},
+		{"edit", c.Edit != ""},
+		{"glob", c.Glob != ""},
+		{"grep", c.Grep != ""},
+		{"mcp", c.MCP != ""},
+		{"tool", c.Tool != ""},
+		{"first_of", len(c.FirstOf) > 0},
 	} {
 		if v.set {
 			set = append(set, v.name)

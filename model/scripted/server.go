@@ -136,9 +136,9 @@ func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 	reply := newReply(x.script.pick(conv, x.at), conv, x.script)
 	attempt := s.attempt(x.at, reply)
 	x.record.Scenario, x.record.Turn, x.record.Visit, x.record.Attempt = reply.scenario, reply.index, reply.visit, attempt
-	x.record.Conversation, x.record.Model, x.record.Stream = reply.pick.conversation, conv.model, conv.stream
+	x.record.Conversation, x.record.Model, x.record.Stream = reply.conversation, conv.model, conv.stream
 
-	requestID := fmt.Sprintf("req_%s_t%dv%d_%d", reply.pick.conversation, reply.index, reply.visit, attempt)
+	requestID := fmt.Sprintf("req_%s_t%dv%d_%d", reply.conversation, reply.index, reply.visit, attempt)
 	w.Header().Set("request-id", requestID)
 	w.Header().Set("x-request-id", requestID)
 	if !pause(r, reply.turn.DelayMs) {

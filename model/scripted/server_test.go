@@ -2,6 +2,7 @@ package scripted_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,16 +11,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/model/scripted"
 )
 
 func TestMain(m *testing.M) {
-	// The vendors' SDKs keep idle connections of the default client open.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
+	goleak.VerifyTestMain(m)
 }
+
+func serve(t *testing.T, scripts map[string]string, opts scripted.Options) string {
+	t.Helper()
+	parsed := map[string]*scripted.Script{}
+	for name, text := range scripts {
+		script, err := scripted.Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("script %q: %v", name, err)
+		}
+		parsed[name] = script
+	}
+	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(parsed, opts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.URL
+}
+
+const talkative = `{"turns": [
+	{"thinking": "Hm.", "text": "Looking at it, with a text long enough to need several pieces.", "calls": [{"bash": "go test ./..."}],
+	 "usage": {"input": 70, "output": 20, "cache_read": 30, "cache_write": 5, "reasoning": 4}},
+	{"text": "All good."}
+]}`
 
 // post sends a request body and returns the answer.
 func post(t *testing.T, url, body string, header ...string) (int, string) {
@@ -83,8 +111,12 @@ func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
 		path, header, value string
 		status              int
 	}{
-		{"/v1/messages", "x-api-key", "right", 200}, {"/v1/messages", "x-api-key", "wrong", 401}, {"/v1/messages", "Authorization", "Bearer right", 200},
-		{"/v1/chat/completions", "Authorization", "Bearer right", 200}, {"/v1/chat/completions", "Authorization", "Bearer wrong", 401}, {"/v1/messages", "x", "y", 401},
+		{"/v1/messages", "x-api-key", "right", 200},
+		{"/v1/messages", "x-api-key", "wrong", 401},
+		{"/v1/messages", "Authorization", "Bearer right", 200},
+		{"/v1/chat/completions", "Authorization", "Bearer right", 200},
+		{"/v1/chat/completions", "Authorization", "Bearer wrong", 401},
+		{"/v1/messages", "x", "y", 401},
 	} {
 		if status, body := post(t, url+tt.path, hello, tt.header, tt.value); status != tt.status {
 			t.Errorf("%s with %s %q: %d %s", tt.path, tt.header, tt.value, status, body)
@@ -162,7 +194,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 }
 
 func TestRepliesDoNotDependOnTheClock(t *testing.T) {
-	url := serve(t, map[string]string{"": sdkScript}, scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
+	url := serve(t, map[string]string{"": talkative}, scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
 	for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
 		for _, body := range []string{hello, strings.Replace(hello, "{", `{"stream":true,`, 1)} {
 			_, first := post(t, url+path, body)
@@ -171,5 +203,30 @@ func TestRepliesDoNotDependOnTheClock(t *testing.T) {
 				t.Errorf("%s: two answers to one request:\n%s\n%s", path, first, second)
 			}
 		}
+	}
+}
+
+func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
+	var log strings.Builder
+	var records []scripted.Record
+	url := serve(t, map[string]string{"one": talkative}, scripted.Options{Log: &log, LogBodies: true, OnRequest: func(r scripted.Record) { records = append(records, r) }})
+	if status, body := post(t, url+scripted.Path("one", "task a/arm b#1", "42")+"/v1/messages", hello, "x-api-key", "secret-key"); status != http.StatusOK {
+		t.Fatal(body)
+	}
+	if strings.Contains(log.String(), "secret-key") {
+		t.Error("the log holds the API key")
+	}
+	var logged scripted.Record
+	if err := json.Unmarshal([]byte(log.String()), &logged); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(records, []scripted.Record{logged}); diff != "" {
+		t.Error(diff)
+	}
+	if logged.Key != "task a/arm b#1" || logged.Seed != "42" || logged.Script != "one" || logged.Protocol != "anthropic" || logged.Status != http.StatusOK {
+		t.Errorf("%+v", logged)
+	}
+	if !strings.Contains(string(logged.Body), "hello") {
+		t.Errorf("the body is %s", logged.Body)
 	}
 }

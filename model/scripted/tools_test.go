@@ -24,17 +24,22 @@ var clients = map[string]conversation{
 	"claude": {
 		system: "environment:\n - Primary working directory: /repo\n - Platform: linux",
 		tools: []offeredTool{
-			{name: "Bash", kind: "function", properties: props("command", "timeout", "description")}, {name: "Read", kind: "function", properties: props("file_path")},
-			{name: "Edit", kind: "function", properties: props("file_path", "old_string", "new_string")}, {name: "Write", kind: "function", properties: props("file_path", "content")},
+			{name: "Bash", kind: "function", properties: props("command", "timeout", "description")},
+			{name: "Read", kind: "function", properties: props("file_path")},
+			{name: "Edit", kind: "function", properties: props("file_path", "old_string", "new_string")},
+			{name: "Write", kind: "function", properties: props("file_path", "content")},
 			{name: "mcp__orc__ask", kind: "function"},
 		},
 	},
 	"builtin": {
 		system: "Working directory: /repo",
 		tools: []offeredTool{
-			{name: "Bash", kind: "function", properties: props("command")}, {name: "Read", kind: "function", properties: props("file_path")},
-			{name: "Edit", kind: "function", properties: props("file_path", "old_string", "new_string")}, {name: "Write", kind: "function", properties: props("file_path", "content")},
-			{name: "Glob", kind: "function", properties: props("pattern", "path")}, {name: "Grep", kind: "function", properties: props("pattern", "path", "output_mode")},
+			{name: "Bash", kind: "function", properties: props("command")},
+			{name: "Read", kind: "function", properties: props("file_path")},
+			{name: "Edit", kind: "function", properties: props("file_path", "old_string", "new_string")},
+			{name: "Write", kind: "function", properties: props("file_path", "content")},
+			{name: "Glob", kind: "function", properties: props("pattern", "path")},
+			{name: "Grep", kind: "function", properties: props("pattern", "path", "output_mode")},
 			{name: "mcp__orc__ask", kind: "function"},
 		},
 	},

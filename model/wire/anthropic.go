@@ -187,17 +187,17 @@ func anthropicBlockEvents(index int, block AnthropicBlock) []Event {
 	}
 	switch block.Type {
 	case "text":
-		for _, piece := range pieces(block.Text, pieceSize) {
+		for _, piece := range pieces(block.Text) {
 			delta(map[string]any{"type": "text_delta", "text": piece})
 		}
 	case "thinking":
-		for _, piece := range pieces(block.Thinking, pieceSize) {
+		for _, piece := range pieces(block.Thinking) {
 			delta(map[string]any{"type": "thinking_delta", "thinking": piece})
 		}
 		delta(map[string]any{"type": "signature_delta", "signature": block.Signature})
 	case "tool_use":
 		// The text goes out as it is, valid or not: a broken input is something models do produce.
-		for _, piece := range pieces(string(block.Input), pieceSize) {
+		for _, piece := range pieces(string(block.Input)) {
 			delta(map[string]any{"type": "input_json_delta", "partial_json": piece})
 		}
 	}

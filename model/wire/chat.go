@@ -148,18 +148,18 @@ func ChatEvents(c ChatCompletion, withUsage bool) []Event {
 
 func chatDeltas(m ChatMessage, emit func(map[string]any)) {
 	emit(map[string]any{"role": "assistant", "content": ""})
-	for _, piece := range pieces(m.ReasoningContent, pieceSize) {
+	for _, piece := range pieces(m.ReasoningContent) {
 		emit(map[string]any{"reasoning_content": piece})
 	}
-	for _, piece := range pieces(m.Content.Text(), pieceSize) {
+	for _, piece := range pieces(m.Content.Text()) {
 		emit(map[string]any{"content": piece})
 	}
-	for _, piece := range pieces(m.Refusal, pieceSize) {
+	for _, piece := range pieces(m.Refusal) {
 		emit(map[string]any{"refusal": piece})
 	}
 	for i, call := range m.ToolCalls {
 		emit(map[string]any{"tool_calls": []any{ChatToolCall{Index: &i, ID: call.ID, Type: "function", Function: ChatFunction{Name: call.Function.Name}}}})
-		for _, piece := range pieces(call.Function.Arguments, pieceSize) {
+		for _, piece := range pieces(call.Function.Arguments) {
 			emit(map[string]any{"tool_calls": []any{ChatToolCall{Index: &i, Function: ChatFunction{Arguments: piece}}}})
 		}
 	}

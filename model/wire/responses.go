@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -133,84 +132,6 @@ func (it ResponsesItem) IsAssistant() bool {
 	return it.Role == "assistant" || it.Type == "reasoning" || strings.HasSuffix(it.Type, "_call")
 }
 
-// OpenAIContent is a list of parts; on the wire it may also be a plain string.
-type OpenAIContent []OpenAIPart
-
-// OpenAIPart is a part of a message's content. Parts that hold no text (images, files) have only a type.
-type OpenAIPart struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-	// Refusal is what the model said in declining; its type is "refusal".
-	Refusal string `json:"refusal,omitempty"`
-}
-
-// MarshalJSON adds what a finished text must carry.
-func (p OpenAIPart) MarshalJSON() ([]byte, error) {
-	m := map[string]any{"type": p.Type, "text": p.Text}
-	switch p.Type {
-	case "output_text":
-		m["annotations"] = []any{}
-	case "refusal":
-		delete(m, "text")
-		m["refusal"] = p.Refusal
-	}
-	return json.Marshal(m)
-}
-
-// UnmarshalJSON accepts a string, a list of parts, or null; any other value is kept as its JSON text, which is what a model would be shown.
-func (c *OpenAIContent) UnmarshalJSON(data []byte) error {
-	*c = nil
-	data = bytes.TrimSpace(data)
-	if text, ok := jsonString(data); ok {
-		*c = OpenAIContent{{Type: "text", Text: text}}
-		return nil
-	}
-	if len(data) == 0 || string(data) == "null" {
-		return nil
-	}
-	var parts []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	}
-	if json.Unmarshal(data, &parts) != nil {
-		*c = OpenAIContent{{Type: "text", Text: string(data)}}
-		return nil
-	}
-	for _, p := range parts {
-		*c = append(*c, OpenAIPart(p))
-	}
-	return nil
-}
-
-func (c OpenAIContent) orEmpty() OpenAIContent {
-	if c == nil {
-		return OpenAIContent{}
-	}
-	return c
-}
-
-// Text joins the parts that hold text.
-func (c OpenAIContent) Text() string {
-	var texts []string
-	for _, p := range c {
-		if p.Text != "" {
-			texts = append(texts, p.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
-}
-
-func jsonString(data []byte) (string, bool) {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '"' {
-		return "", false
-	}
-	var text string
-	err := json.Unmarshal(data, &text)
-	return text, err == nil
-}
-
 // Response is a whole reply of the Responses protocol.
 type Response struct {
 	ID                string               `json:"id"`
@@ -325,7 +246,7 @@ func (s *responsesStream) part(part, text, indexName string, index int, value Op
 		whole, field = value.Refusal, "refusal"
 	}
 	s.emit("response."+part+".added", false, at2(map[string]any{"part": OpenAIPart{Type: value.Type}}))
-	for _, piece := range pieces(whole, pieceSize) {
+	for _, piece := range pieces(whole) {
 		s.emit("response."+text+".delta", true, at2(map[string]any{"delta": piece}))
 	}
 	s.emit("response."+text+".done", false, at2(map[string]any{field: whole}))
@@ -333,7 +254,7 @@ func (s *responsesStream) part(part, text, indexName string, index int, value Op
 }
 
 func (s *responsesStream) callInput(name, field, text string, at func(map[string]any) map[string]any) {
-	for _, piece := range pieces(text, pieceSize) {
+	for _, piece := range pieces(text) {
 		s.emit(name+".delta", true, at(map[string]any{"delta": piece}))
 	}
 	s.emit(name+".done", false, at(map[string]any{field: text}))

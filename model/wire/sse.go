@@ -41,8 +41,9 @@ func (e Event) WriteTo(w io.Writer) (int64, error) {
 
 // EventReader reads server-sent events. An event that the end of the stream cuts short is dropped, as the standard demands.
 type EventReader struct {
-	r     *bufio.Reader
-	began bool
+	r       *bufio.Reader
+	began   bool
+	afterCR bool // the last line was ended by a CR, so an LF that follows belongs to it
 }
 
 // NewEventReader returns a reader of the events in r.
@@ -91,26 +92,33 @@ func (er *EventReader) line(limit int) ([]byte, error) {
 	}
 	var line []byte
 	for {
-		c, err := er.r.ReadByte()
-		if err != nil {
+		if _, err := er.r.Peek(1); err != nil {
 			return nil, err
 		}
-		switch c {
-		case '\n':
-			return line, nil
-		case '\r':
-			// Looking for the LF of a CRLF must not block: the rest of the event may not be sent until this one was handled.
-			if er.r.Buffered() > 0 {
-				if next, err := er.r.Peek(1); err == nil && next[0] == '\n' {
-					_, _ = er.r.Discard(1)
-				}
+		chunk, _ := er.r.Peek(er.r.Buffered())
+		if er.afterCR {
+			er.afterCR = false
+			if chunk[0] == '\n' {
+				_, _ = er.r.Discard(1)
+				continue
 			}
-			return line, nil
 		}
-		if len(line) >= limit {
+		end := bytes.IndexAny(chunk, "\r\n")
+		if end < 0 {
+			end = len(chunk)
+		}
+		if len(line)+end > limit {
 			return nil, ErrEventTooLarge
 		}
-		line = append(line, c)
+		line = append(line, chunk[:end]...)
+		if end == len(chunk) {
+			_, _ = er.r.Discard(end)
+			continue
+		}
+		// Whether an LF follows a CR is looked at with the next line: waiting for it here could hold an event back until the one after it.
+		er.afterCR = chunk[end] == '\r'
+		_, _ = er.r.Discard(end + 1)
+		return line, nil
 	}
 }
 
@@ -123,11 +131,11 @@ func jsonEvent(name string, delta bool, value any) Event {
 	return Event{Name: name, Data: data, Delta: delta}
 }
 
-// pieces cuts s into parts of about n bytes at rune boundaries, the way a model's tokens arrive.
-func pieces(s string, n int) []string {
+// pieces cuts s into parts of about pieceSize bytes at rune boundaries, the way a model's tokens arrive.
+func pieces(s string) []string {
 	var out []string
 	for len(s) > 0 {
-		end := min(n, len(s))
+		end := min(pieceSize, len(s))
 		for end < len(s) && s[end]&0xC0 == 0x80 {
 			end++
 		}

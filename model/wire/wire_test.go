@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -180,25 +181,31 @@ func TestEventReaderFollowsTheStandard(t *testing.T) {
 		"comments and other fields are skipped": {": hello\nid: 1\nretry: 5\ndata: a\n\n", []wire.Event{{Data: []byte("a")}}},
 		"an event without data is none":         {"event: ghost\n\ndata: a\n\n", []wire.Event{{Data: []byte("a")}}},
 		"a cut event is dropped":                {"data: a\n\ndata: half", []wire.Event{{Data: []byte("a")}}},
+		"CRLF after a name":                     {"event: e\r\ndata: a\r\n\r\n", []wire.Event{{Name: "e", Data: []byte("a")}}},
 		"a byte order mark is skipped":          {"\xef\xbb\xbfdata: a\n\n", []wire.Event{{Data: []byte("a")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := wire.NewEventReader(strings.NewReader(tt.stream))
-			var got []wire.Event
-			for {
-				e, err := r.Next()
-				if err != nil {
-					if !errors.Is(err, io.EOF) {
-						t.Fatal(err)
-					}
-					break
+			for way, reader := range map[string]io.Reader{"at once": strings.NewReader(tt.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream))} {
+				if diff := cmp.Diff(tt.want, readAll(t, reader)); diff != "" {
+					t.Errorf("%s: %s", way, diff)
 				}
-				got = append(got, e)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
 			}
 		})
+	}
+}
+
+func readAll(t *testing.T, stream io.Reader) []wire.Event {
+	t.Helper()
+	var events []wire.Event
+	for r := wire.NewEventReader(stream); ; {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return events
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
 	}
 }
 
