@@ -83,6 +83,13 @@ func (box *mailbox) signal() {
 	}
 }
 
+// wake makes a participant look at its queue again.
+func (b *Bus) wake(name string) {
+	if box := b.boxes[name]; box != nil {
+		box.signal()
+	}
+}
+
 // Take empties a queue and returns what was in it, oldest first.
 func (b *Bus) Take(name string) []*Message {
 	b.mu.Lock()

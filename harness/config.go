@@ -138,6 +138,10 @@ type Options struct {
 	Errors            ErrorPolicy
 	Advisor           AdvisorConfig
 
+	// BatchWindow is how long a lead that has something to read waits for more while others are at work, so that answers that arrive together wake it once; 0 is 20
+	// milliseconds, negative none.
+	BatchWindow time.Duration
+
 	// LeadGrace is how long a lead may go on talking after its terminal call; 0 is a minute.
 	LeadGrace time.Duration
 	// FinalTurnGrace is how long a participant has for a last message that was on its way when the session was concluded; 0 is two seconds.
@@ -155,17 +159,19 @@ type settings struct {
 	MaxMessageBytes   int           `json:"maxMessageBytes"`
 	Errors            ErrorPolicy   `json:"errors"`
 	Advisor           AdvisorConfig `json:"advisor,omitzero"`
+	BatchWindow       time.Duration `json:"batchWindowNs"`
 	LeadGrace         time.Duration `json:"leadGraceNs"`
 	FinalTurnGrace    time.Duration `json:"finalTurnGraceNs"`
 	StopGrace         time.Duration `json:"stopGraceNs"`
 	HomeDir           string        `json:"homeDir,omitempty"`
+	TempHome          bool          `json:"tempHome,omitempty"` // HomeDir is ours to remove
 	ProfilesDir       string        `json:"profilesDir,omitempty"`
 }
 
 func (o Options) settings() settings {
 	s := settings{
 		Limits: o.Limits, ParticipantLimits: o.ParticipantLimits, MaxLeadTurns: or(o.MaxLeadTurns, 200), AskDeadline: o.AskDeadline,
-		MaxMessageBytes: or(o.MaxMessageBytes, 1<<20), Errors: o.Errors, Advisor: o.Advisor, LeadGrace: or(o.LeadGrace, time.Minute),
+		MaxMessageBytes: or(o.MaxMessageBytes, 1<<20), Errors: o.Errors, Advisor: o.Advisor, BatchWindow: or(o.BatchWindow, 20*time.Millisecond), LeadGrace: or(o.LeadGrace, time.Minute),
 		FinalTurnGrace: or(o.FinalTurnGrace, 2*time.Second), StopGrace: or(o.StopGrace, 10*time.Second), HomeDir: o.HomeDir, ProfilesDir: o.ProfilesDir,
 	}
 	s.Errors.Backoff = or(s.Errors.Backoff, time.Second)

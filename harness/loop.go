@@ -19,7 +19,6 @@ type OrchestrationLoop struct {
 	dispatcher *Dispatcher
 	runners    []*runner
 	connector  Connector
-	tempHome   bool // the members' homes are ours to remove
 
 	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped in order.
 	ctx    context.Context
@@ -107,7 +106,7 @@ func (l *OrchestrationLoop) prepare() error {
 		if err != nil {
 			return fmt.Errorf("directory for the agents: %w", err)
 		}
-		settings.HomeDir, l.tempHome = dir, true
+		settings.HomeDir, settings.TempHome = dir, true
 	}
 	if l.cfg.options.Connect != nil {
 		connector, err := l.cfg.options.Connect(l.dispatcher)
@@ -197,16 +196,17 @@ func (l *OrchestrationLoop) stopLocked(reason string, err error) {
 	}
 	l.hub.stopped = true
 	l.reason, l.err = reason, err
+	settings := l.hub.state.settings
 	for _, r := range l.runners {
-		if r.interrupt == nil {
-			continue
+		switch {
+		case r.interrupt == nil:
+		case reason == ReasonConcluded && r.member == l.hub.state.lead: // it may finish what it is saying
+			r.interruptAfter(settings.LeadGrace)
+		case reason == ReasonConcluded && !r.prompted: // it is just about to get something said before
+			r.interruptAfter(settings.FinalTurnGrace)
+		default:
+			r.interrupt(errSessionStopped)
 		}
-		if reason == ReasonConcluded && r.member == l.hub.state.lead {
-			interrupt := r.interrupt // the lead may finish what it is saying
-			r.grace = time.AfterFunc(l.hub.state.settings.LeadGrace, func() { interrupt(errSessionConcluded) })
-			continue
-		}
-		r.interrupt(errSessionStopped)
 	}
 	l.hub.state.bus.Close()
 	close(l.stopped)

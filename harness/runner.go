@@ -29,7 +29,10 @@ type runner struct {
 	// Guarded by the hub's lock.
 	interrupt context.CancelCauseFunc // ends the turn that is running
 	grace     *time.Timer
-	busy      bool // in a turn, or between two attempts at one
+	busy      bool        // in a turn, or between two attempts at one
+	prompted  bool        // the agent has been given the messages of the turn
+	window    *time.Timer // of the lead: runs while it waits for more to read
+	gathered  bool        // the window has closed
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -101,6 +104,9 @@ func (r *runner) prompt(ctx context.Context, prompt string, resumed bool) outcom
 	if r.record != nil {
 		r.record.prompt(prompt)
 	}
+	r.loop.hub.mu.Lock()
+	r.prompted = true
+	r.loop.hub.mu.Unlock()
 	var result agent.Result
 	if continuer, ok := conversation.(Continuer); ok && resumed {
 		result, err = continuer.Continue(ctx, prompt)

@@ -27,6 +27,9 @@ func (r *runner) next() (ctx context.Context, prompt string, ok bool) {
 	if h.state.bus.Pending(r.member.name) == 0 {
 		return nil, "", !final
 	}
+	if !final && r.gathering() {
+		return nil, "", true
+	}
 	if !final && r.loop.exhausted(r.member) {
 		return nil, "", false
 	}
@@ -36,6 +39,34 @@ func (r *runner) next() (ctx context.Context, prompt string, ok bool) {
 	return r.begin(batch, false), inboxText(batch), true
 }
 
+// gathering reports whether the lead should wait a moment for more to read. It is woken when the window closes, or when nobody is left who could add something. The lock
+// must be held.
+func (r *runner) gathering() bool {
+	h := r.loop.hub
+	window := h.state.settings.BatchWindow
+	switch {
+	case r.member != h.state.lead || window <= 0:
+		return false
+	case h.running == 0 || r.gathered:
+		r.gathered = false
+		if r.window != nil {
+			r.window.Stop()
+			r.window = nil
+		}
+		return false
+	case r.window == nil:
+		r.window = time.AfterFunc(window, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if r.window != nil {
+				r.window, r.gathered = nil, true
+				h.state.bus.wake(r.member.name)
+			}
+		})
+	}
+	return true
+}
+
 // begin records the start of a turn and makes its context. The lock must be held.
 func (r *runner) begin(batch []*Message, again bool) context.Context {
 	h := r.loop.hub
@@ -43,11 +74,17 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	h.commit(turnStartEvent{Agent: r.member.name, Turn: turn})
 	h.commit(deliveryEvent{To: r.member.name, Turn: turn, IDs: messageIDs(batch), Redelivery: again, batch: batch})
 	ctx, cancel := context.WithCancelCause(r.loop.ctx)
-	r.interrupt = cancel
+	r.interrupt, r.prompted = cancel, false
 	if h.stopped { // a last turn after the conclusion
-		r.grace = time.AfterFunc(h.state.settings.FinalTurnGrace, func() { cancel(errSessionConcluded) })
+		r.interruptAfter(h.state.settings.FinalTurnGrace)
 	}
 	return ctx
+}
+
+// interruptAfter lets the turn go on for a while after the conclusion. The lock must be held.
+func (r *runner) interruptAfter(grace time.Duration) {
+	interrupt := r.interrupt
+	r.grace = time.AfterFunc(grace, func() { interrupt(errSessionConcluded) })
 }
 
 // end records how an attempt at a turn ended, and settles what the member owes. It returns true if the turn is to be tried again.
@@ -87,7 +124,11 @@ func (r *runner) release() {
 // idle says that the member does nothing any more until a message arrives.
 func (r *runner) idle() {
 	r.busy = false
-	r.loop.hub.running--
+	h := r.loop.hub
+	h.running--
+	if h.running == 0 {
+		h.state.bus.wake(h.state.lead.name) // it may be waiting for more to read
+	}
 	r.loop.checkQuiet()
 }
 
@@ -171,12 +212,12 @@ func (r *runner) takeUp() {
 	h := r.loop.hub
 	h.mu.Lock()
 	interrupted := r.member.turn
-	if interrupted == nil || h.stopped {
+	if interrupted == nil {
 		h.mu.Unlock()
 		return
 	}
 	r.busy = true // it is counted as running already
-	if len(interrupted.batch) == 0 {
+	if len(interrupted.batch) == 0 || h.stopped {
 		h.commit(turnEndEvent{Agent: r.member.name, Turn: interrupted.id, Outcome: turnInterrupted})
 		r.idle()
 		h.mu.Unlock()

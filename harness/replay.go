@@ -1,0 +1,145 @@
+package harness
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// past is what the trace of a session says about it.
+type past struct {
+	start   startedEvent
+	events  []event
+	elapsed time.Duration
+}
+
+// readPast reads the orchestrator's lines of a trace. Damaged lines are passed over, as are those of agents: what they did to the session stands in the orchestrator's.
+func readPast(path string) (*past, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	p := &past{}
+	started := false
+	var lastTs int64
+	reader := trace.NewReader(file)
+	for {
+		line, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if line.Problem != nil || line.Source != trace.Orchestrator {
+			continue
+		}
+		kind, e := decodeEvent(line.Event, line.Seq)
+		p.elapsed += elapsedBetween(lastTs, line.Ts, kind)
+		lastTs = line.Ts
+		if start, ok := e.(startedEvent); ok && !started {
+			p.start, started = start, true
+		}
+		if e != nil {
+			p.events = append(p.events, e)
+		}
+	}
+	if !started || len(p.start.Members) == 0 {
+		return nil, errors.New("it holds no session that can be taken up: there is no session_start with members")
+	}
+	return p, nil
+}
+
+// decodeEvent reads a line of the orchestrator. Lines that only inform, and lines of later versions, give no event.
+func decodeEvent(data []byte, seq int64) (kind string, e event) {
+	var head struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(data, &head) != nil {
+		return "", nil
+	}
+	switch head.Type {
+	case trace.TypeMeta:
+		return decodeAs[metaEvent](head.Type, data)
+	case trace.TypeSessionStart:
+		return decodeAs[startedEvent](head.Type, data)
+	case trace.TypeMessage:
+		m := &Message{}
+		if json.Unmarshal(data, &wireMessage{m}) != nil {
+			return head.Type, nil
+		}
+		return head.Type, messageEvent{m}
+	case trace.TypeTurnStart:
+		return decodeAs[turnStartEvent](head.Type, data)
+	case trace.TypeDelivery:
+		return decodeAs[deliveryEvent](head.Type, data)
+	case trace.TypeTurnEnd:
+		return decodeAs[turnEndEvent](head.Type, data)
+	case trace.TypeAgentEnd:
+		return decodeAs[goneEvent](head.Type, data)
+	case typeConversation:
+		return decodeAs[conversationEvent](head.Type, data)
+	case typeRefusal:
+		return decodeAs[refusalEvent](head.Type, data)
+	case typeConclusion:
+		return decodeAs[conclusionEvent](head.Type, data)
+	case typeReply:
+		r := &replyEvent{}
+		if json.Unmarshal(data, r) != nil {
+			return head.Type, nil
+		}
+		r.seq = seq
+		return head.Type, r
+	case typeRFC:
+		return decodeAs[rfcEvent](head.Type, data)
+	case typeAdvisorStart:
+		return decodeAs[advisorStartEvent](head.Type, data)
+	case typeQuiescence:
+		return decodeAs[quiescenceEvent](head.Type, data)
+	case trace.TypeSummary:
+		return decodeAs[summaryEvent](head.Type, data)
+	default:
+		return head.Type, nil
+	}
+}
+
+func decodeAs[E event](kind string, data []byte) (string, event) {
+	var e E
+	if json.Unmarshal(data, &e) != nil {
+		return kind, nil
+	}
+	return kind, e
+}
+
+// wireMessage reads the line that messageEvent writes.
+type wireMessage struct{ m *Message }
+
+// UnmarshalJSON reads one message line.
+func (w *wireMessage) UnmarshalJSON(data []byte) error {
+	var fields struct {
+		ID         int64   `json:"id"`
+		Kind       Kind    `json:"kind"`
+		From       string  `json:"from"`
+		To         string  `json:"to"`
+		AskID      int64   `json:"askId"`
+		DeadlineMs int64   `json:"deadlineMs"`
+		InboxSeq   int64   `json:"inboxSeq"`
+		Reminds    []int64 `json:"reminds"`
+		Call       string  `json:"call"`
+		Text       string  `json:"text"`
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return fmt.Errorf("message line: %w", err)
+	}
+	*w.m = Message{
+		ID: fields.ID, Kind: fields.Kind, From: fields.From, To: fields.To, AskID: fields.AskID, DeadlineMs: fields.DeadlineMs, InboxSeq: fields.InboxSeq,
+		Reminds: fields.Reminds, Call: fields.Call, Text: fields.Text,
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/trace"
+)
+
+// ResumeConfig is what a session that is taken up again cannot know from its trace.
+type ResumeConfig struct {
+	Query    Query
+	Redactor *redact.Redactor
+	// Options: only Base and Connect are used; everything else is as it was when the session started.
+	Options Options
+	// OnLine, if set, sees every line that is added to the trace.
+	OnLine func(trace.Envelope)
+	// Replies and Inbox are those of a discussion. Replies that were sent before are sent again: their receiver knows them by their seq.
+	Replies ReplySender
+	Inbox   Inbox
+}
+
+// Resume takes up a session whose process was killed. Its state is rebuilt from the trace: conversations, open asks, budgets. Whoever was in the middle of a turn goes on
+// with it (Continuer), or gets the messages of that turn once more, marked as such. A trace that is still being written is refused with trace.ErrLocked.
+func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
+	if cfg.Query == nil {
+		return Result{}, errNoQuery
+	}
+	if _, err := os.Stat(tracePath); err != nil {
+		return Result{}, fmt.Errorf("resume: %w", err)
+	}
+	writer, err := trace.Open(tracePath, trace.Config{Redactor: cfg.Redactor, OnLine: cfg.OnLine})
+	if err != nil {
+		return Result{}, fmt.Errorf("resume: %w", err)
+	}
+	result, err := resume(ctx, tracePath, writer, cfg)
+	return result, errors.Join(err, writer.Close())
+}
+
+func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeConfig) (Result, error) {
+	past, err := readPast(path)
+	if err != nil {
+		return Result{}, fmt.Errorf("resume %s: %w", path, err)
+	}
+	l, err := past.rebuild(cfg, writer)
+	if err != nil {
+		return Result{}, fmt.Errorf("resume %s: %w", path, err)
+	}
+	if err := l.prepare(); err != nil {
+		return Result{}, err
+	}
+	l.takeOver()
+	return l.drive(ctx)
+}
+
+// rebuild makes a loop in the state in which the past one was.
+func (p *past) rebuild(cfg ResumeConfig, writer *trace.Writer) (*OrchestrationLoop, error) {
+	options := cfg.Options
+	options.ProfilesDir, options.Advisor = p.start.Settings.ProfilesDir, p.start.Settings.Advisor
+	sc := sessionConfig{mode: p.start.Mode, lead: p.start.Members[0], participants: p.start.Members[1:], query: cfg.Query, redactor: cfg.Redactor, options: options}
+	if sc.mode == ModeDiscuss {
+		sc.discuss = &discussConfig{sender: cfg.Replies, inbox: cfg.Inbox}
+	}
+	lead, participants, err := sc.members()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newState(sc.mode, append([]AgentConfig{lead}, participants...), p.start.Lead)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range p.events {
+		e.apply(s)
+	}
+	if s.lead == nil || s.summarized {
+		return nil, errors.New("the session has ended; there is nothing to resume")
+	}
+	l := wireLoop(sc, s, writer)
+	l.before = p.elapsed
+	return l, nil
+}
+
+// takeOver notes that the session goes on, and starts what a trace cannot hold: timers, and the replies on their way.
+func (l *OrchestrationLoop) takeOver() {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := resumedEvent{Type: typeResumed, OpenAsks: len(h.state.asks)}
+	for _, m := range h.state.order {
+		if m.turn != nil {
+			e.Interrupted = append(e.Interrupted, m.name)
+			h.running++
+		}
+	}
+	h.commit(e)
+	h.refused = h.state.refusal
+	for _, id := range h.state.openAsks() {
+		h.arm(h.state.asks[id])
+	}
+	for _, r := range h.state.replies {
+		h.outbox.put(r)
+	}
+}
+
+// elapsedBetween is the time between two lines that the session was at work; it was not before a line that says it was resumed.
+func elapsedBetween(before, after int64, kind string) time.Duration {
+	if before == 0 || kind == typeResumed || kind == trace.TypeRecovered {
+		return 0
+	}
+	return time.Duration(max(0, after-before)) * time.Millisecond
+}
