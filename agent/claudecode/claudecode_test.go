@@ -1,0 +1,240 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// dumper is the name under which the test binary plays the agent's program and writes down its environment.
+const dumper = "dump-environment"
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	if filepath.Base(os.Args[0]) == dumper {
+		data, _ := json.Marshal(os.Environ())
+		if os.WriteFile(os.Args[0]+".json", data, 0o600) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestArguments(t *testing.T) {
+	base := []string{"claude", "-p", "--output-format", "stream-json", "--verbose"}
+	rest := []string{"--dangerously-skip-permissions", "--setting-sources", "", "--strict-mcp-config"}
+	for name, test := range map[string]struct {
+		args arguments
+		want []string
+	}{
+		"one prompt":     {arguments{path: "claude"}, slices.Concat(base, rest)},
+		"long-lived":     {arguments{path: "claude", longLived: true}, slices.Concat(base, []string{"--input-format", "stream-json"}, rest)},
+		"model, resumed": {arguments{path: "claude", cfg: agent.Config{Model: "m"}, resume: "id"}, slices.Concat(base, rest, []string{"--model", "m", "--resume", "id"})},
+		"limits": {
+			arguments{path: "claude", cfg: agent.Config{MaxTurns: 7}, budget: 0.125}, slices.Concat(base, rest, []string{"--max-turns", "7", "--max-budget-usd", "0.125"}),
+		},
+		"system prompt appended": {
+			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "be brief"}}, slices.Concat(base, rest, []string{"--append-system-prompt", "be brief"}),
+		},
+		"system prompt replaced, from a file": {
+			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "long", ReplaceSystemPrompt: true}, place: place{promptFile: "/h/p"}},
+			slices.Concat(base, rest, []string{"--system-prompt-file", "/h/p"}),
+		},
+		"tools": {
+			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"Bash", "mcp__x__ask", "Read"}, DisallowedTools: []string{"Write", "Task"}}},
+			slices.Concat(base, rest, []string{"--tools", "Bash,Read", "--disallowedTools", "Write,Task"}),
+		},
+		"only tools of MCP servers": {
+			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"mcp__x"}}, place: place{mcpConfig: "/h/mcp.json"}},
+			slices.Concat(base, rest, []string{"--mcp-config", "/h/mcp.json", "--tools", ""}),
+		},
+	} {
+		if diff := cmp.Diff(test.want, test.args.argv()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// plan is a caller's home with a login to a plan in it.
+func plan(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	login := `{"claudeAiOauth":{"accessToken":"secret","refreshToken":"r"}}`
+	if err := os.WriteFile(filepath.Join(home, ".claude", credentials), []byte(login), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func TestChoiceOfLogin(t *testing.T) {
+	withPlan, without := plan(t), t.TempDir()
+	for name, test := range map[string]struct {
+		cfg       agent.Config
+		mode      string
+		variables map[string]string
+		err       string
+	}{
+		"a login is found":                    {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k"}}, "subscription", map[string]string{}, ""},
+		"a login, but another endpoint":       {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k"}, ModelURL: "http://x"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://x"}, ""},
+		"another endpoint in the environment": {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://y"}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://y"}, ""},
+		"a key":                               {agent.Config{Environ: []string{"HOME=" + without, "ANTHROPIC_API_KEY=k", "ANTHROPIC_AUTH_TOKEN=t"}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
+		"a login, but the key is asked for":   {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k"}, Auth: "apikey"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
+		"a token of a plan":                   {agent.Config{Environ: []string{"HOME=" + without, "CLAUDE_CODE_OAUTH_TOKEN=o", "ANTHROPIC_API_KEY=k"}}, "subscription", map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "o"}, ""},
+		"no key, but another endpoint":        {agent.Config{Environ: []string{"HOME=" + without}, ModelURL: "http://x"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": noKey, "ANTHROPIC_BASE_URL": "http://x"}, ""},
+		"nothing":                             {agent.Config{Environ: []string{"HOME=" + without}}, "", nil, "ANTHROPIC_API_KEY is not set"},
+		"a plan that is not there":            {agent.Config{Environ: []string{"HOME=" + without}, Auth: "subscription"}, "", nil, "no Claude login found"},
+		"a plan at another endpoint":          {agent.Config{Environ: []string{"HOME=" + withPlan}, Auth: "subscription", ModelURL: "http://x"}, "", nil, "own endpoint only"},
+		"no such mode":                        {agent.Config{Auth: "barter"}, "", nil, "use subscription or apikey"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := chooseLogin(test.cfg)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("error %v, want %q", err, test.err)
+			}
+			if diff := cmp.Diff(test.variables, got.variables); diff != "" || got.mode != test.mode {
+				t.Errorf("mode %q, variables (-want +got):\n%s", got.mode, diff)
+			}
+			if secret := test.variables[keyVariable] != noKey && err == nil; got.secret != secret {
+				t.Errorf("the key is said to be worth stealing: %v", got.secret)
+			}
+		})
+	}
+}
+
+func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
+	subscribed := login{mode: agent.AuthSubscription, variables: map[string]string{}}
+	keyed := login{mode: agent.AuthAPIKey, variables: map[string]string{keyVariable: "k"}}
+	for _, test := range []struct {
+		login  login
+		source string
+		agrees bool
+	}{
+		{subscribed, "none", true}, {subscribed, "", true}, {subscribed, keyVariable, false}, {subscribed, "apiKeyHelper", false},
+		{keyed, keyVariable, true}, {keyed, "none", false}, {keyed, "", true},
+	} {
+		if err := test.login.agrees(test.source); (err == nil) != test.agrees {
+			t.Errorf("%s, init says %q: %v", test.login.mode, test.source, err)
+		}
+	}
+}
+
+// TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
+func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
+	home := plan(t)
+	common := []string{
+		"CI", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT",
+		"HOME", "LANG", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ",
+		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
+		"DISABLE_TELEMETRY", "ENABLE_TOOL_SEARCH", "MCP_CONNECTION_NONBLOCKING", "MCP_TOOL_TIMEOUT", "EXTRA",
+	}
+	if os.Geteuid() == 0 {
+		common = append(common, "IS_SANDBOX")
+	}
+	for name, test := range map[string]struct {
+		change func(*agent.Config)
+		own    []string
+	}{
+		"subscription": {func(*agent.Config) {}, nil},
+		"key":          {func(cfg *agent.Config) { cfg.Auth = agent.AuthAPIKey }, []string{"ANTHROPIC_API_KEY"}},
+		"other endpoint": {
+			func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" }, []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), dumper)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(self, program); err != nil {
+				t.Fatal(err)
+			}
+			cfg := agent.Config{
+				Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Spawner: sandbox.NewSpawner(), Events: func([]byte) {},
+				Installation: &agent.Installation{Path: program, Version: "2.1.197"}, ExtraEnv: []string{"EXTRA=1"},
+				Environ: []string{
+					"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "AWS_SECRET_ACCESS_KEY=a", "GITHUB_TOKEN=g",
+					"SSH_AUTH_SOCK=/s", "CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli", "NODE_OPTIONS=--inspect",
+				},
+			}
+			test.change(&cfg)
+			s, err := New().Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Prompt(t.Context(), "hello"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(sorted(append(slices.Clone(common), test.own...)), namesIn(t, program+".json")); diff != "" {
+				t.Errorf("variables (-want +got):\n%s", diff)
+			}
+			copied := filepath.Join(cfg.Home, "config", credentials)
+			if _, err := os.Stat(copied); (err == nil) != (test.own == nil) {
+				t.Errorf("the login in the session's home: %v", err)
+			}
+		})
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}
+
+func namesIn(t *testing.T, file string) []string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables, names []string
+	if err := json.Unmarshal(data, &variables); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range variables {
+		name, _, _ := strings.Cut(variable, "=")
+		names = append(names, name)
+	}
+	return sorted(names)
+}
+
+func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
+	cfg := agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{
+		{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t"}}, {Name: "local", Command: "srv", Args: []string{"-x"}},
+	}}
+	p, err := prepare(cfg, login{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if argv := strings.Join((arguments{path: "claude", cfg: cfg, place: p}).argv(), " "); strings.Contains(argv, "s3cr3t") {
+		t.Errorf("argv: %s", argv)
+	}
+	info, err := os.Stat(p.mcpConfig)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mcp configuration: %v, %v", info, err)
+	}
+	cfg.MCPServers[0].Command = "both"
+	if _, err := prepare(cfg, login{}); err == nil {
+		t.Error("a server with a URL and a command was accepted")
+	}
+}
+
+func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
+	for version, ok := range map[string]bool{"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false, "1.0.35": false, "weird": true} {
+		if err := supported(version); (err == nil) != ok {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
