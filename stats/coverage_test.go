@@ -52,6 +52,59 @@ func TestCoverageOfBonettPrice(t *testing.T) {
 	}
 }
 
+func TestCoverageOfNewcombe(t *testing.T) {
+	perfect := [2]float64{1, 1}
+	for _, tasks := range []int{20, 50} {
+		for _, rates := range [][2]float64{{.6, .6}, {.8, .6}, {.3, .2}, {.9, .8}} {
+			t.Run(fmt.Sprintf("%d tasks rates %v", tasks, rates), func(t *testing.T) {
+				t.Parallel()
+				wantCoverage(t, 2000, .93, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
+					// A judge that never errs, and arms that share half of their luck.
+					shared, own := drawJudgedTable(random, tasks/2, rates, perfect, perfect), independentTable(random, tasks-tasks/2, rates)
+					return NewcombePaired(shared.Both+own.Both, shared.FirstOnly+own.FirstOnly, shared.SecondOnly+own.SecondOnly, shared.Neither+own.Neither, .95)
+				})
+			})
+		}
+	}
+}
+
+func independentTable(random *rand.Rand, tasks int, rates [2]float64) PairedTable {
+	var table PairedTable
+	for range tasks {
+		switch a, b := coin(random, rates[0]) == 1, coin(random, rates[1]) == 1; {
+		case a && b:
+			table.Both++
+		case a:
+			table.FirstOnly++
+		case b:
+			table.SecondOnly++
+		default:
+			table.Neither++
+		}
+	}
+	return table
+}
+
+func TestCoverageOfOneTasksPassAtK(t *testing.T) {
+	rates := ratesBetween(.01, .99, .01)
+	for _, n := range []int{5, 10, 20} {
+		for _, k := range []int{1, 3, 5} {
+			coverage := make([]float64, len(rates))
+			for i, rate := range rates {
+				best, all := 1-math.Pow(1-rate, float64(k)), math.Pow(rate, float64(k))
+				for c, weight := range binomialWeights(n, rate) {
+					if must[Interval](t)(PassAtKInterval(n, c, k, .95)).Contains(best) && must[Interval](t)(PassHatKInterval(n, c, k, .95)).Contains(all) {
+						coverage[i] += weight
+					}
+				}
+			}
+			if mean, _ := moments(coverage); mean < .94 {
+				t.Errorf("pass@%d and pass^%d of %d runs cover only %.4f on average", k, k, n, mean)
+			}
+		}
+	}
+}
+
 func TestCoverageOfLangReiczigel(t *testing.T) {
 	for _, size := range [][3]int{{30, 20, 20}, {60, 40, 40}, {50, 30, 60}} {
 		for _, judge := range [][2]float64{{.8, .8}, {.9, .85}, {.95, .9}, {.99, .99}} {
@@ -272,6 +325,42 @@ func TestCoverageOfBootstrap(t *testing.T) {
 	}
 }
 
+func TestCoverageOfClusteredBootstrap(t *testing.T) {
+	for _, hierarchical := range []bool{false, true} {
+		for _, rate := range []float64{.2, .5, .8} {
+			t.Run(fmt.Sprintf("hierarchical %v rate %g", hierarchical, rate), func(t *testing.T) {
+				t.Parallel()
+				wantCoverage(t, 600, .94, rate, func(random *rand.Rand) (Interval, error) {
+					tasks := make([][]float64, 100)
+					for i := range tasks {
+						tasks[i] = runsOf(random, taskRate(random, rate, .4), 3)
+					}
+					return BootstrapClustered(tasks, BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(), Hierarchical: hierarchical})
+				})
+			})
+		}
+	}
+}
+
+func TestCoverageOfAddTwo(t *testing.T) {
+	for _, cell := range []suite{
+		{tasks: 10, runs: 3, rate: .5, correlation: .5},
+		{tasks: 30, runs: 3, rate: .95, lift: .3, correlation: .5},
+		{tasks: 30, runs: 1, rate: .5, lift: .3, correlation: .5},
+	} {
+		t.Run(fmt.Sprintf("%+v", cell), func(t *testing.T) {
+			t.Parallel()
+			wantCoverage(t, 1500, .94, cell.truth(), func(random *rand.Rand) (Interval, error) {
+				sample, err := newPairedSample(cell.draw(random), false)
+				if err != nil {
+					return Interval{}, err
+				}
+				return sample.addTwo(.95), nil
+			})
+		})
+	}
+}
+
 func TestCoverageOfPairedComparisons(t *testing.T) {
 	for _, cell := range []suite{
 		{tasks: 15, runs: 3, rate: .5, correlation: .5},
@@ -378,6 +467,16 @@ func TestCoverageOfRandomLabelEstimators(t *testing.T) {
 					return result.Interval, err
 				})
 			})
+			if labels == 100 {
+				t.Run(fmt.Sprintf("PPI %d labels rate %g", labels, truth), func(t *testing.T) {
+					t.Parallel()
+					wantCoverage(t, 2000, .93, truth, func(random *rand.Rand) (Interval, error) {
+						labelled, judged := draw(random)
+						result, err := PPI(labelled, judged, .95)
+						return result.Interval, err
+					})
+				})
+			}
 			t.Run(fmt.Sprintf("EIF %d labels rate %g", labels, truth), func(t *testing.T) {
 				t.Parallel()
 				wantCoverage(t, 2000, .94, truth, func(random *rand.Rand) (Interval, error) {

@@ -134,7 +134,7 @@ func BoundedConfidenceSequence(differences []float64, level float64) (Interval, 
 		Est: mean, Lo: searchLimit(mean, -1, survives), Hi: searchLimit(mean, 1, survives),
 		SE: math.Sqrt(variance / float64(len(differences))), Level: level, Method: MethodConfidenceSequence,
 	}
-	return interval.within(-1, 1), nil
+	return interval.cutTo(-1), nil
 }
 
 // searchLimit walks from the mean towards an end of the scale until a candidate is rejected, then bisects.
@@ -206,7 +206,7 @@ func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval,
 	return Interval{
 		Est: float64(wins-losses) / float64(n), Lo: discordant * (2*low - 1), Hi: discordant * (2*high - 1),
 		Level: level, Method: MethodConfidenceSequence,
-	}.within(-1, 1), nil
+	}.cutTo(-1), nil
 }
 
 // shareLimits solves mixture/likelihood = 1/α on both sides of the observed share by bisection; the likelihood falls away from its peak.

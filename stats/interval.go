@@ -28,9 +28,10 @@ func symmetric(est, se, quantile, level float64, method string) Interval {
 	return Interval{Est: est, Lo: est - quantile*se, Hi: est + quantile*se, SE: se, Level: level, Method: method}
 }
 
-// within cuts the limits to what is possible, and repairs the last rounding error so that the estimate is never outside.
-func (i Interval) within(lo, hi float64) Interval {
-	i.Lo = math.Min(clamp(i.Lo, lo, hi), i.Est)
-	i.Hi = math.Max(clamp(i.Hi, lo, hi), i.Est)
+// cutTo cuts the limits to what is possible for a rate (least 0) or a difference of rates (least −1), both at most 1, and repairs the last rounding
+// error so that the estimate is never outside.
+func (i Interval) cutTo(least float64) Interval {
+	i.Lo = math.Min(clamp(i.Lo, least, 1), i.Est)
+	i.Hi = math.Max(clamp(i.Hi, least, 1), i.Est)
 	return i
 }

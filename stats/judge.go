@@ -129,7 +129,7 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 	result.RawHi = result.Theta + result.Shift + normalQuantile(level)*result.SmoothSE
 	result.Interval = Interval{
 		Est: clipped, Lo: result.RawLo, Hi: result.RawHi, SE: result.SmoothSE, Level: level, Method: MethodLangReiczigel,
-	}.within(0, 1)
+	}.cutTo(0)
 	return result, nil
 }
 

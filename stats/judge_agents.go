@@ -170,7 +170,7 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 	variance := pa*(1-pa)/(tasks*a.youden*a.youden) + pb*(1-pb)/(tasks*b.youden*b.youden) -
 		2*(both-pa*pb)/(tasks*a.youden*b.youden) + a.variance + b.variance
 	interval := symmetric(a.theta-b.theta, math.Sqrt(math.Max(0, variance)), normalQuantile(level), level, "per-agent-corrected")
-	return PairedCorrection{Interval: interval.within(-1, 1), Observed: float64(table.FirstOnly-table.SecondOnly) / float64(n)}, nil
+	return PairedCorrection{Interval: interval.cutTo(-1), Observed: float64(table.FirstOnly-table.SecondOnly) / float64(n)}, nil
 }
 
 // smoothedJudge is a corrected rate with the part of its variance that the calibration causes.

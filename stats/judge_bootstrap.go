@@ -92,5 +92,5 @@ func judgeInterval(est float64, replicates []float64, config BootstrapConfig) (J
 	if dropped > 0 {
 		interval.Warnings = append(interval.Warnings, fmt.Sprintf("%.1f %% of the replicates dropped: the judge was no better than a coin in them", 100*dropped))
 	}
-	return JudgeBootstrapResult{Interval: interval.within(0, 1), Dropped: dropped}, nil
+	return JudgeBootstrapResult{Interval: interval.cutTo(0), Dropped: dropped}, nil
 }

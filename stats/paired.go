@@ -210,7 +210,7 @@ func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConf
 		comparison.Interval = &interval
 	}
 	if s.bounded {
-		limited := comparison.Interval.within(-1, 1)
+		limited := comparison.Interval.cutTo(-1)
 		comparison.Interval = &limited
 	}
 	return nil
@@ -264,7 +264,8 @@ func skewness(values []float64) float64 {
 	}
 	var cubes float64
 	for _, value := range values {
-		cubes += math.Pow(value-mean, 3)
+		gap := value - mean
+		cubes += gap * gap * gap
 	}
 	return cubes / float64(len(values)) / math.Pow(variance, 1.5)
 }

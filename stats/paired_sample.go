@@ -235,5 +235,5 @@ func (s *pairedSample) addTwo(level float64) Interval {
 	quantile := studentQuantile(level, float64(len(sums))+1)
 	interval := symmetric(centre, se, quantile, level, MethodAddTwo)
 	interval.Est = total / (n - 2)
-	return interval.within(-1, 1)
+	return interval.cutTo(-1)
 }

@@ -95,7 +95,7 @@ type Tally struct {
 //
 // Formula: pass@k is 1 − (1 − p)^k in the task's true pass rate p and grows with it, so the limits are those of [Wilson] for p put through it;
 // the estimate is [PassAtK], and the limits are widened to include it.
-// Use it for one task whose runs are independent.
+// Use it for one task whose runs are independent. Coverage is that of [Wilson] or a little more.
 // Do not use it for a suite: [OverTasks].
 func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 	est, err := PassAtK(n, c, k)
@@ -108,7 +108,7 @@ func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 // PassHatKInterval is the interval for the true pass^k of one single task.
 //
 // Formula: the limits of [Wilson] for the pass rate p, put through p^k; the estimate is [PassHatK], and the limits are widened to include it.
-// Use it for one task whose runs are independent.
+// Use it for one task whose runs are independent. Coverage is that of [Wilson] or a little more.
 // Do not use it for a suite: [OverTasks].
 func PassHatKInterval(n, c, k int, level float64) (Interval, error) {
 	est, err := PassHatK(n, c, k)
@@ -124,7 +124,7 @@ func powerInterval(n, c int, est, level float64, transform func(float64) float64
 		return Interval{}, err
 	}
 	interval := Interval{Est: est, Lo: transform(rate.Lo), Hi: transform(rate.Hi), Level: level, Method: MethodWilson}
-	return interval.within(0, 1), nil
+	return interval.cutTo(0), nil
 }
 
 // AtK is a suite-level pass@k, pass^k or score@k. Tasks with fewer than k runs cannot be estimated; they are counted, not guessed.

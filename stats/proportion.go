@@ -54,7 +54,7 @@ func wilsonWith(p, n, z, level float64) Interval {
 	centre := (p + z*z/(2*n)) / shrink
 	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n)) / shrink
 	interval := Interval{Est: p, Lo: centre - half, Hi: centre + half, SE: math.Sqrt(p * (1 - p) / n), Level: level, Method: MethodWilson}
-	return interval.within(0, 1)
+	return interval.cutTo(0)
 }
 
 // ClopperPearson is the exact interval for k successes in n independent trials.
@@ -75,7 +75,7 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 	if k < n {
 		interval.Hi = distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(1 - tail)
 	}
-	return interval.within(0, 1), nil
+	return interval.cutTo(0), nil
 }
 
 // Jeffreys is the equal-tailed Bayesian interval under the Beta(½, ½) prior.

@@ -305,8 +305,14 @@ func writeAgree(w io.Writer, result agreeResult) {
 		name  string
 		value *float64
 	}{
-		{"observed agreement", result.Observed}, {"Cohen's kappa", result.Kappa}, {"  standard error", result.KappaSE}, {"Gwet's AC1", result.AC1},
-		{"Fleiss' kappa", result.Fleiss}, {"Krippendorff's alpha", result.Alpha}, {"TPR of the second", result.TPR}, {"TNR of the second", result.TNR},
+		{"observed agreement", result.Observed},
+		{"Cohen's kappa", result.Kappa},
+		{"  standard error", result.KappaSE},
+		{"Gwet's AC1", result.AC1},
+		{"Fleiss' kappa", result.Fleiss},
+		{"Krippendorff's alpha", result.Alpha},
+		{"TPR of the second", result.TPR},
+		{"TNR of the second", result.TNR},
 	} {
 		if row.value != nil {
 			fmt.Fprintf(w, "%-21s %.6f\n", row.name, *row.value)
