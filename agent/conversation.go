@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -310,9 +312,25 @@ func (c *Conversation) announceStart() {
 
 func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 	cfg := c.cfg.Config
-	return sandbox.SpawnSpec{
+	spec := sandbox.SpawnSpec{
 		Argv: cmd.Argv, Dir: cfg.Dir, Env: cmd.Env, Stdin: stdin, Grace: cfg.Grace, MaxOutput: cfg.OutputLimit, Isolation: cfg.Isolation,
 		OnStart: func(int) { c.announceStart() },
+	}
+	if cfg.Isolation.Kind == sandbox.IsolationBwrap {
+		c.isolate(&spec)
+	}
+	return spec
+}
+
+// isolate lets the program see what it cannot do without: itself, its working directory and its home.
+func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
+	cfg := c.cfg.Config
+	spec.Isolation.Writable = slices.Concat(spec.Isolation.Writable, []string{cfg.Dir, cfg.Home})
+	if cfg.Installation != nil {
+		spec.Isolation.ReadOnly = slices.Concat(spec.Isolation.ReadOnly, cfg.Installation.ReadPaths)
+	}
+	if real, err := filepath.EvalSymlinks(spec.Argv[0]); err == nil { // links into the installation are not visible inside
+		spec.Argv = slices.Concat([]string{real}, spec.Argv[1:])
 	}
 }
 

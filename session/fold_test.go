@@ -155,7 +155,8 @@ func TestUsageRules(t *testing.T) {
 		},
 		"a message that is told of twice counts once": {
 			[]session.UsageReport{
-				{Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 1), CostUSD: usd(1)}, {Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 7), CostUSD: usd(2)},
+				{Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 1), CostUSD: usd(1)},
+				{Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 7), CostUSD: usd(2)},
 				{Rule: session.UsagePerMessage, Key: "b", Tokens: tokens(1, 1), CostUSD: usd(1)},
 			},
 			session.TokenUsage{InputTokens: 11, OutputTokens: 8, TotalTokens: 19, CostUSD: usd(3), CostSource: session.CostReported},
@@ -174,8 +175,10 @@ func TestUsageRules(t *testing.T) {
 		},
 		"a first guess counts until the figure comes": {
 			[]session.UsageReport{
-				{Rule: session.UsageProvisional, Key: "a", Tokens: tokens(10, 1)}, {Rule: session.UsageProvisional, Key: "a", Tokens: tokens(10, 1)},
-				{Tokens: tokens(10, 50), CostUSD: usd(1)}, {Rule: session.UsageProvisional, Key: "b", Tokens: tokens(20, 1)},
+				{Rule: session.UsageProvisional, Key: "a", Tokens: tokens(10, 1)},
+				{Rule: session.UsageProvisional, Key: "a", Tokens: tokens(10, 1)},
+				{Tokens: tokens(10, 50), CostUSD: usd(1)},
+				{Rule: session.UsageProvisional, Key: "b", Tokens: tokens(20, 1)},
 			},
 			session.TokenUsage{InputTokens: 30, OutputTokens: 51, TotalTokens: 81, CostSource: session.CostUnknown, Partial: true},
 		},

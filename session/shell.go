@@ -189,11 +189,14 @@ var (
 	subcommands     = map[string]bool{"go": true, "git": true, "npm": true, "npx": true, "cargo": true, "make": true, "python": true, "python3": true, "pnpm": true, "yarn": true}
 )
 
+var wrappers = map[string]bool{"sudo": true, "command": true, "time": true}
+
 // commandWords drops variable assignments and wrappers in front of a command.
 func commandWords(list []string) []string {
 	for len(list) > 0 {
-		name, _, assigned := strings.Cut(list[0], "=")
-		if !(assigned && name != "" && !strings.ContainsAny(name, "/-.")) && list[0] != "sudo" && list[0] != "command" && list[0] != "time" {
+		name, _, hasValue := strings.Cut(list[0], "=")
+		assignment := hasValue && name != "" && !strings.ContainsAny(name, "/-.")
+		if !assignment && !wrappers[list[0]] {
 			break
 		}
 		list = list[1:]

@@ -49,7 +49,6 @@ type streamDecoder struct {
 	init     string     // what the last init event said
 	apiError *ErrorInfo // the failure of the model's service that the stream told of since the last result
 	times    timeParser
-	tools    map[string]bool
 }
 
 // Decode implements Decoder.

@@ -52,8 +52,10 @@ type modelTotal struct {
 }
 
 func newUsageBook(prices Prices) usageBook {
-	return usageBook{prices: prices, perModel: map[string]*modelTotal{}, messages: map[string]UsageReport{}, counters: map[string]UsageReport{},
-		provisional: map[string]UsageReport{}}
+	return usageBook{
+		prices: prices, perModel: map[string]*modelTotal{}, messages: map[string]UsageReport{}, counters: map[string]UsageReport{},
+		provisional: map[string]UsageReport{},
+	}
 }
 
 // Usage records what a stream says about tokens, and emits a cost event for what is new in it.

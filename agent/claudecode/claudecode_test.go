@@ -121,8 +121,13 @@ func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
 		source string
 		agrees bool
 	}{
-		{subscribed, "none", true}, {subscribed, "", true}, {subscribed, keyVariable, false}, {subscribed, "apiKeyHelper", false},
-		{keyed, keyVariable, true}, {keyed, "none", false}, {keyed, "", true},
+		{subscribed, "none", true},
+		{subscribed, "", true},
+		{subscribed, keyVariable, false},
+		{subscribed, "apiKeyHelper", false},
+		{keyed, keyVariable, true},
+		{keyed, "none", false},
+		{keyed, "", true},
 	} {
 		if err := test.login.agrees(test.source); (err == nil) != test.agrees {
 			t.Errorf("%s, init says %q: %v", test.login.mode, test.source, err)

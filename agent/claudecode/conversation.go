@@ -34,6 +34,7 @@ type conversation struct {
 }
 
 func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
+	cfg.Installation = &installation
 	c := &conversation{cfg: cfg, installation: installation, login: login, place: place}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
 		Agent: ID, Config: cfg, Dialect: session.StreamDialect(ID), Observe: c.observe,

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -83,6 +85,29 @@ func checkHappySession(t *testing.T, s *session.EnrichedSession) {
 			t.Errorf("event %d (%s) has no time", event.Seq, event.Kind)
 		}
 	}
+}
+
+func TestInASandbox(t *testing.T) {
+	testenv.NeedTool(t, "bwrap")
+	eachAgent(t, func(t *testing.T, a agent.Agent) {
+		outside := filepath.Join(t.TempDir(), "outside")
+		if err := os.WriteFile(outside, []byte("not yours"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, a, scriptOf(t,
+			turn{"calls": []turn{call("bash", "cat "+outside+" > seen || echo unseen > seen; env > variables")}}, turn{"text": "Looked."}))
+		r.config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, Writable: []string{r.config.Dir}}
+		result, _ := r.run("Look around")
+		if !result.Success || result.Text != "Looked." {
+			t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
+		}
+		if strings.TrimSpace(r.file("seen")) != "unseen" {
+			t.Error("the agent saw a file outside of its workspace")
+		}
+		if strings.Contains(r.file("variables"), "hunter2") {
+			t.Error("the agent's shell has the caller's secrets")
+		}
+	})
 }
 
 func TestToolFailureAndRecovery(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,6 @@ type rig struct {
 	config agent.Config
 	trace  string
 	writer *trace.Writer
-	onCall func(*session.EnrichedEvent)
 }
 
 // lane is the name under which the agent's events are written.
@@ -87,14 +87,25 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	}
 	r.config = agent.Config{
 		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env, ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
-		Model: "scripted-model", ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
+		Model: modelName(a), ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
 		Events: r.record,
 		Started: func(s agent.Started) {
-			r.emit(trace.AgentStart{Type: trace.TypeAgentStart, Agent: lane, Runtime: string(a.Info().ID), Version: s.Version, Protocol: s.Protocol,
-				Model: s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth})
+			r.emit(trace.AgentStart{
+				Type: trace.TypeAgentStart, Agent: lane, Runtime: string(a.Info().ID), Version: s.Version, Protocol: s.Protocol,
+				Model: s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth,
+			})
 		},
 	}
 	return r
+}
+
+// modelName is a name for the scripted model, which answers to any. An agent that speaks nothing but the Responses protocol may choose the tools that it offers
+// by the model's name, so it gets one that means all of them.
+func modelName(a agent.Agent) string {
+	if slices.Equal(a.Info().Protocols, []string{"responses"}) {
+		return "gpt-5.5"
+	}
+	return "scripted-model"
 }
 
 // probeCache is shared by all tests of a run, as it is by all runs of a user.
