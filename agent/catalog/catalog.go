@@ -5,12 +5,14 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/agent/claudecode"
+	"github.com/fit-eval/fit/agent/codex"
 )
 
 // Default returns the agents in order of preference: the first one that is installed is used when nobody says which.
 func Default() *agent.Registry {
 	return agent.NewRegistry(
 		claudecode.New(),
+		codex.New(),
 		builtin.New(),
 	)
 }

@@ -1,0 +1,118 @@
+// Package codex runs the Codex command line.
+//
+// For a single prompt it starts `codex exec --json` with the prompt on standard input. For several it keeps one process and speaks the protocol of
+// `codex app-server`, in which a second prompt costs milliseconds and an interrupt is clean. The app server is also used for a single prompt where only its
+// stream tells what is needed while there is time to act on it: with a limit of turns or cost, which the program does not have itself and which we hold by
+// counting; for a conversation that is resumed, because the counters of tokens go on from what was consumed before; and without a model's name, because
+// `exec` does not say which model it has chosen.
+//
+// Everything that the program keeps (configuration, login, sessions, temporary files) lies in the session's own home. Neither the user's settings nor those
+// of the repository are read, and plugins, apps and hooks are off.
+package codex
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+)
+
+// ID is the agent's name in the registry.
+const ID session.AgentID = "codex"
+
+const installHint = "npm install -g @openai/codex"
+
+// Agent is Codex.
+type Agent struct{}
+
+// New returns the agent.
+func New() *Agent { return &Agent{} }
+
+// Info implements agent.Agent. Tools cannot be allowed or forbidden one by one; calls that the program rejects and requests that it repeats are not all
+// shown in its streams.
+func (*Agent) Info() agent.Info {
+	return agent.Info{
+		ID: ID, Title: "Codex", InstallHint: installHint, LoginHint: "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login", Protocols: []string{"responses"},
+		Capabilities: agent.Capabilities{
+			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
+			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, Subscription: agent.Native,
+		},
+	}
+}
+
+// Probe implements agent.Agent.
+func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
+	found, err := findProgram(ctx, host)
+	if err != nil {
+		return agent.Installation{}, err
+	}
+	if err := supported(found.Version); err != nil {
+		return agent.Installation{}, err
+	}
+	found.Login = loginOf(host.Environ)
+	return found, nil
+}
+
+// oldest is the first version whose flags and protocol are the ones we use.
+var oldest = [2]int{0, 150}
+
+func supported(version string) error {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 3 {
+		return nil // an unusual build: let it try
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	if errMajor != nil || errMinor != nil || major > oldest[0] || (major == oldest[0] && minor >= oldest[1]) {
+		return nil
+	}
+	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", ID, version, oldest[0], oldest[1], installHint)
+}
+
+// Start implements agent.Agent. The process starts with the first prompt.
+func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	if err := agent.Require(a.Info(), cfg); err != nil {
+		return nil, err
+	}
+	if err := priced(cfg, cfg.Model); err != nil {
+		return nil, err
+	}
+	installation := cfg.Installation
+	if installation == nil {
+		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
+		if err != nil {
+			return nil, err
+		}
+		installation = &found
+	}
+	login, err := chooseLogin(cfg)
+	if err != nil {
+		return nil, err
+	}
+	place, err := prepare(cfg, login)
+	if err != nil {
+		return nil, err
+	}
+	return newConversation(cfg, *installation, login, place), nil
+}
+
+// priced checks that a budget can be held: the program does not tell what it costs, so the model must have a price. A model that is not known yet, because
+// the program chooses it, is checked when it is.
+func priced(cfg agent.Config, model string) error {
+	if cfg.MaxCostUSD <= 0 {
+		return nil
+	}
+	if cfg.Prices == nil {
+		return fmt.Errorf("agent %s does not tell its cost, and there is no price table to hold the budget with", ID)
+	}
+	if model == "" {
+		return nil
+	}
+	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, 0); !known {
+		return fmt.Errorf("the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package codex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// place is where a session's program keeps everything. Its temporary files lie beside its home, never above it: the program refuses to put its helpers into a
+// home below the temporary directory, and without them its sandboxed commands fail.
+type place struct {
+	home, codexHome, tmp string
+}
+
+// prepare lays out the session's home.
+func prepare(cfg agent.Config, login login) (place, error) {
+	p := place{home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"), tmp: filepath.Join(cfg.Home, "tmp")}
+	for _, dir := range []string{p.home, p.codexHome, p.tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return place{}, fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	if err := login.install(p.codexHome, cfg.ModelURL); err != nil {
+		return place{}, err
+	}
+	instructions := ""
+	if cfg.SystemPrompt != "" && cfg.ReplaceSystemPrompt {
+		instructions = filepath.Join(cfg.Home, "instructions.md")
+		if err := os.WriteFile(instructions, []byte(cfg.SystemPrompt), 0o600); err != nil {
+			return place{}, fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	config, err := configFile(cfg, instructions)
+	if err != nil {
+		return place{}, err
+	}
+	if err := os.WriteFile(filepath.Join(p.codexHome, "config.toml"), config, 0o600); err != nil {
+		return place{}, fmt.Errorf("prepare agent home: %w", err)
+	}
+	return p, nil
+}
+
+// toolTimeoutSec lets a tool call block for hours: the other participants of a session may take their time.
+const toolTimeoutSec = 6 * 60 * 60
+
+// configFile holds what must not stand on the command line, where everybody could read it or where it would be too long: tokens of tool servers, prompts.
+func configFile(cfg agent.Config, instructions string) ([]byte, error) {
+	var b bytes.Buffer
+	if instructions != "" {
+		fmt.Fprintf(&b, "model_instructions_file = %s\n", quoted(instructions))
+	} else if cfg.SystemPrompt != "" {
+		fmt.Fprintf(&b, "developer_instructions = %s\n", quoted(cfg.SystemPrompt))
+	}
+	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", quoted(cfg.Dir)) // or the repository's own settings would be read
+	for _, server := range cfg.MCPServers {
+		if err := writeServer(&b, server); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// writeServer writes the entry of one tool server. It is required: without it the program would start, silently, as if nobody had asked for its tools.
+func writeServer(b *bytes.Buffer, server agent.MCPServer) error {
+	if !serverName.MatchString(server.Name) || (server.URL == "") == (server.Command == "") {
+		return fmt.Errorf("MCP server %q needs a name of letters, digits, - and _, and either a URL or a command", server.Name)
+	}
+	fmt.Fprintf(b, "\n[mcp_servers.%s]\nrequired = true\ntool_timeout_sec = %d\ndefault_tools_approval_mode = \"approve\"\n", server.Name, toolTimeoutSec)
+	if server.URL != "" {
+		fmt.Fprintf(b, "url = %s\n", quoted(server.URL))
+		writeTable(b, "http_headers", server.Headers)
+		return nil
+	}
+	words := make([]string, len(server.Args))
+	for i, arg := range server.Args {
+		words[i] = quoted(arg)
+	}
+	fmt.Fprintf(b, "command = %s\nargs = [%s]\n", quoted(server.Command), strings.Join(words, ", "))
+	writeTable(b, "env", server.Env)
+	return nil
+}
+
+func writeTable(b *bytes.Buffer, name string, values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
+	var entries []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		entries = append(entries, quoted(key)+" = "+quoted(values[key]))
+	}
+	fmt.Fprintf(b, "%s = { %s }\n", name, strings.Join(entries, ", "))
+}
+
+// quoted is a string of TOML. Strings of JSON are, but for one control character.
+func quoted(text string) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string always encodes
+	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
+}
+
+// environment is everything the child sees.
+func environment(cfg agent.Config, login login, p place) []string {
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
+	env["CODEX_HOME"] = p.codexHome
+	if login.key != "" {
+		env[keyVariable] = login.key
+	}
+	for _, variable := range cfg.ExtraEnv {
+		if name, value, ok := strings.Cut(variable, "="); ok {
+			env[name] = value
+		}
+	}
+	return env.List()
+}
+
+// arguments is the command line.
+type arguments struct {
+	path   string
+	cfg    agent.Config
+	resume string // for exec: the conversation to continue
+}
+
+// exec is one process for one prompt, which it reads from standard input.
+func (a arguments) exec() []string {
+	argv := []string{a.path, "exec"}
+	if a.resume != "" {
+		argv = append(argv, "resume")
+	}
+	argv = append(argv, "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--ignore-rules")
+	if a.cfg.Model != "" {
+		argv = append(argv, "--model", a.cfg.Model)
+	}
+	argv = append(argv, a.settings()...)
+	if a.resume != "" {
+		argv = append(argv, "--", a.resume, "-")
+	} else {
+		argv = append(argv, "--", "-")
+	}
+	return argv
+}
+
+// server is the long-lived process.
+func (a arguments) server() []string {
+	return append([]string{a.path, "app-server"}, a.settings()...)
+}
+
+// defaultRetries rides out a quarter of a minute of trouble. The program would try a request that failed thirty times, most of them unseen.
+const defaultRetries = 6
+
+// provider is the name of our entry among the model providers.
+const provider = "fit"
+
+// settings are the flags that both ways share. On the command line they win over every file.
+func (a arguments) settings() []string {
+	var flags []string
+	set := func(key, value string) { flags = append(flags, "-c", key+"="+value) }
+	for _, feature := range []string{"plugins", "apps", "hooks", "unbounded_connection_retries"} {
+		flags = append(flags, "--disable", feature)
+	}
+	set("analytics.enabled", "false")
+	set("check_for_update_on_startup", "false")
+	set("allow_login_shell", "false") // a login shell would reset PATH
+	set("project_doc_max_bytes", "0") // instructions come from the harness, not from the repository
+	set("shell_environment_policy.exclude", `["`+keyVariable+`"]`)
+	if a.cfg.ModelURL == "" {
+		return flags
+	}
+	retries := defaultRetries
+	if a.cfg.Retries != nil {
+		retries = *a.cfg.Retries
+	}
+	set("model_provider", quoted(provider))
+	entry := "model_providers." + provider + "."
+	set(entry+"name", quoted(provider))
+	set(entry+"base_url", quoted(strings.TrimSuffix(a.cfg.ModelURL, "/")+"/v1"))
+	set(entry+"wire_api", quoted("responses"))
+	set(entry+"env_key", quoted(keyVariable))
+	set(entry+"request_max_retries", "0") // these are not told of in the stream, those are
+	set(entry+"stream_max_retries", strconv.Itoa(retries))
+	return flags
+}

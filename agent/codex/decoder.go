@@ -1,0 +1,202 @@
+package codex
+
+import (
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// decoder reads both streams of the program. It holds the state of one run, which may span several processes.
+type decoder struct {
+	parser fastjson.Parser
+	told   callLog
+	server serverState
+
+	process int    // processes seen, for streams whose item ids begin anew with each
+	items   bool   // the current process has shown an item
+	thread  string // the conversation
+	failed  string // the failure that was told of since the last prompt
+	said    string // the last message since the last prompt
+}
+
+func newDecoder() *decoder {
+	return &decoder{told: newCallLog(), server: newServerState()}
+}
+
+// Decode implements session.Decoder.
+func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	v, err := d.parser.ParseBytes(event)
+	if err != nil || v.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	if v.Exists("method") || v.Exists("result") || (v.Exists("id") && v.Exists("error")) {
+		d.message(v, at, to)
+		return
+	}
+	o := session.Origin{Stamp: at}
+	switch str(v, "type") {
+	case "thread.started":
+		d.threadStarted(v, to)
+	case "turn.started":
+		d.failed, d.said = "", ""
+	case "item.started", "item.updated":
+		d.execItem(v, false, o, to)
+	case "item.completed":
+		d.execItem(v, true, o, to)
+	case "error":
+		d.trouble(v, o, to)
+	case "turn.completed":
+		if usage := v.Get("usage"); usage != nil {
+			to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(usage)})
+			d.server.counted[d.thread] = true
+		}
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: d.said})
+	case "turn.failed":
+		d.fail(v.Get("error"), o, to)
+	default:
+		to.Unknown()
+	}
+}
+
+func (d *decoder) threadStarted(v *fastjson.Value, to *session.Fold) {
+	if d.items {
+		d.process++
+		d.items = false
+	}
+	d.thread = str(v, "thread_id")
+	to.Identify(session.Identity{SessionID: d.thread})
+}
+
+// execItem takes in an item of `exec --json`.
+func (d *decoder) execItem(v *fastjson.Value, completed bool, o session.Origin, to *session.Fold) {
+	item := v.Get("item")
+	if item == nil || item.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	d.items = true
+	id := str(item, "id")
+	if d.process > 0 && id != "" { // ids are counted from zero in every process
+		id = strconv.Itoa(d.process+1) + "/" + id
+	}
+	d.item(item, id, completed, o, to)
+}
+
+// item reports what an item means. Messages and reasoning are told when they are complete, tools when they begin and when they end.
+func (d *decoder) item(item *fastjson.Value, id string, completed bool, o session.Origin, to *session.Fold) {
+	kind, known := itemKinds[str(item, "type")]
+	switch {
+	case !known:
+		to.Unknown()
+	case isTool(kind):
+		d.tool(kind, item, id, completed, o, to)
+	case kind == itemTodo:
+		if !completed || !d.told.began(id) {
+			d.told.begin(id)
+			to.ToolCall(o, session.Call{Name: str(item, "type"), Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
+		}
+	case completed:
+		d.statement(kind, item, o, to)
+	}
+}
+
+func (d *decoder) statement(kind string, item *fastjson.Value, o session.Origin, to *session.Fold) {
+	switch kind {
+	case itemMessage:
+		text := textOf(item)
+		if o.Parent == "" {
+			d.said = text
+		}
+		to.Message(o, "assistant", text, "")
+	case itemReasoning:
+		to.Thinking(o, textOf(item))
+	case itemPlan:
+		to.Message(o, "assistant", textOf(item), "plan")
+	case itemUser:
+		if o.Lane == "" { // in a trace the harness has told the prompt already
+			to.Message(o, "user", textOf(item), "")
+		}
+	case itemCompact:
+		to.SystemPrompt(o, "stream", "compaction", "the conversation was compacted")
+	case itemHook:
+		to.SystemPrompt(o, "stream", "hook", textOf(item))
+	case itemWarning:
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(item, "message")})
+	}
+}
+
+// tool reports a call when its item begins and its result when it ends, whichever line comes first.
+func (d *decoder) tool(kind string, item *fastjson.Value, id string, completed bool, o session.Origin, to *session.Fold) {
+	if d.told.begin(id) {
+		to.ToolCall(o, callOf(kind, id, item))
+	}
+	if completed && d.told.end(id) {
+		to.ToolResult(o, resultOf(kind, id, item))
+	}
+}
+
+// trouble reports an error event: a retry, or what the failure of the turn will say again.
+func (d *decoder) trouble(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	info := failure(v)
+	if info.Kind != session.ErrorRetry {
+		d.failed = info.Message
+	}
+	to.Error(o, info)
+}
+
+// fail reports the end of a prompt that failed.
+func (d *decoder) fail(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	info := failure(v)
+	if info.Kind == session.ErrorRetry { // the last attempt's wording, but there will be none after it
+		info.Kind = session.ErrorAPI
+	}
+	if info.Message == "" {
+		info.Kind = session.ErrorOther
+	}
+	if d.failed == "" || d.failed != info.Message {
+		to.Error(o, info)
+	}
+	d.failed = ""
+	to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
+}
+
+// tokens reads a usage object of any of the formats. What was read from the cache is part of the input there, and not here.
+func tokens(u *fastjson.Value) session.TokenUsage {
+	number := func(keys ...string) int64 {
+		if value := either(u, keys...); value != nil {
+			return max(0, value.GetInt64())
+		}
+		return 0
+	}
+	cached := number("cached_input_tokens", "cachedInputTokens")
+	written := number("cache_write_input_tokens", "cacheWriteInputTokens")
+	return session.TokenUsage{
+		InputTokens: max(0, number("input_tokens", "inputTokens")-cached-written), CacheReadTokens: cached, CacheWriteTokens: written,
+		OutputTokens: number("output_tokens", "outputTokens"),
+	}
+}
+
+// callLog remembers which calls were told of, so that each is told once. It forgets the oldest half when there are many.
+type callLog struct{ recent, older map[string]bool }
+
+const callLogSize = 4096
+
+func newCallLog() callLog { return callLog{recent: map[string]bool{}, older: map[string]bool{}} }
+
+func (l *callLog) mark(key string) (fresh bool) {
+	if l.recent[key] || l.older[key] {
+		return false
+	}
+	if len(l.recent) >= callLogSize {
+		l.older, l.recent = l.recent, map[string]bool{}
+	}
+	l.recent[key] = true
+	return true
+}
+
+func (l *callLog) began(id string) bool { return l.recent["+"+id] || l.older["+"+id] }
+func (l *callLog) begin(id string) bool { return id == "" || l.mark("+"+id) }
+func (l *callLog) end(id string) bool   { return id == "" || l.mark("-"+id) }

@@ -1,0 +1,222 @@
+package codex
+
+import (
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// serverState is what the app server's stream needs beside the rest: threads, their prompts, and where the model's answers begin and end. The stream has no id
+// of an answer, but tells the tokens of each after the last of its calls.
+type serverState struct {
+	prompts map[string]string // the running prompt of each thread
+	parents map[string]string // the call that started each sub-agent's thread
+	counted map[string]bool   // the threads whose tokens were reported before
+
+	answer int  // the number of the model's current answer
+	shown  bool // something of it was shown
+	hidden bool // the one before was not shown at all: its calls were rejected
+}
+
+func newServerState() serverState {
+	return serverState{prompts: map[string]string{}, parents: map[string]string{}, counted: map[string]bool{}}
+}
+
+// maxThreads bounds the memory for sub-agents.
+const maxThreads = 4096
+
+func remember[V any](threads map[string]V, thread string, value V) {
+	if len(threads) >= maxThreads {
+		clear(threads)
+	}
+	threads[thread] = value
+}
+
+// message takes in one line of the app server.
+func (d *decoder) message(v *fastjson.Value, at session.Stamp, to *session.Fold) {
+	params := v.Get("params")
+	o := session.Origin{Stamp: at, NativeMs: v.GetInt64("emittedAtMs")}
+	thread := str(params, "threadId")
+	if thread != "" && d.thread == "" {
+		d.thread = thread
+	}
+	if thread != "" && thread != d.thread {
+		if o.Parent = d.server.parents[thread]; o.Parent == "" {
+			o.Parent = thread
+		}
+	}
+	switch method := str(v, "method"); method {
+	case "":
+		d.reply(v, o, to)
+	case "thread/started":
+		d.identify(params.Get("thread"), to)
+	case "turn/started":
+		d.promptStarted(params, thread, o)
+	case "item/started":
+		d.serverItem(params, false, o, to)
+	case "item/completed":
+		d.serverItem(params, true, o, to)
+	case "thread/tokenUsage/updated":
+		d.tokenUsage(params, thread, o, to)
+	case "turn/completed":
+		if o.Parent == "" {
+			d.promptEnded(params.Get("turn"), o, to)
+		}
+	case "turn/plan/updated":
+		d.show(&o, to)
+		to.ToolCall(o, session.Call{Name: "update_plan", Canonical: session.ToolPlan, Args: marshalled(params)})
+	case "error":
+		d.trouble(params.Get("error"), o, to)
+	case "warning", "configWarning", "deprecationNotice", "guardianWarning":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: warningText(params)})
+	case "model/rerouted":
+		to.Identify(session.Identity{Model: str(params, "toModel")})
+	default:
+		if !quiet[method] && !v.Exists("id") { // what the server asks of its client tells nothing
+			to.Unknown()
+		}
+	}
+}
+
+// quiet are the notifications that tell nothing for a session, or nothing that others do not.
+var quiet = func() map[string]bool {
+	methods := map[string]bool{}
+	for _, method := range append([]string{
+		"thread/status/changed", "thread/name/updated", "thread/settings/updated", "thread/goal/updated", "thread/goal/cleared", "thread/queue/changed",
+		"thread/environment/connected", "thread/environment/disconnected", "thread/closed", "thread/compacted", "thread/readState/changed",
+		"thread/attachment/updated", "thread/prediction/updated", "thread/project/updated", "project/changed", "skills/changed", "app/list/updated",
+		"turn/diff/updated", "turn/moderationMetadata", "hook/started", "hook/completed", "item/mcpToolCall/progress",
+		"item/commandExecution/terminalInteraction", "item/autoApprovalReview/started", "item/autoApprovalReview/completed", "command/exec/outputDelta",
+		"process/outputDelta", "process/exited", "serverRequest/resolved", "mcpServer/startupStatus/updated", "mcpServer/oauthLogin/completed",
+		"account/updated", "account/rateLimits/updated", "account/login/completed", "remoteControl/status/changed", "model/verification", "fs/changed",
+		"rawResponseItem/completed", "rawResponse/completed",
+	}, deltaMethods...) {
+		methods[method] = true
+	}
+	return methods
+}()
+
+func warningText(params *fastjson.Value) string {
+	for _, key := range []string{"message", "summary"} {
+		if text := str(params, key); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// reply takes in the answer to one of our requests.
+func (d *decoder) reply(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	if v.GetObject("error") != nil {
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: str(v.Get("error"), "message")})
+		return
+	}
+	if thread := v.Get("result", "thread"); thread != nil {
+		d.identify(thread, to)
+		to.Identify(session.Identity{Model: str(v.Get("result"), "model")})
+	}
+}
+
+// identify reads what a thread says about itself. The threads of sub-agents have a parent.
+func (d *decoder) identify(thread *fastjson.Value, to *session.Fold) {
+	id := str(thread, "id")
+	if id == "" || str(thread, "parentThreadId") != "" {
+		return
+	}
+	d.thread = id
+	to.Identify(session.Identity{SessionID: id, Version: str(thread, "cliVersion"), Model: str(thread, "model"), Cwd: str(thread, "cwd")})
+}
+
+func (d *decoder) promptStarted(params *fastjson.Value, thread string, o session.Origin) {
+	remember(d.server.prompts, thread, str(params.Get("turn"), "id"))
+	if o.Parent == "" {
+		d.failed, d.said = "", ""
+		d.server.answer++
+		d.server.shown, d.server.hidden = false, false
+	}
+}
+
+func (d *decoder) serverItem(params *fastjson.Value, completed bool, o session.Origin, to *session.Fold) {
+	item := params.Get("item")
+	if item == nil || item.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	id, kind := str(item, "id"), itemKinds[str(item, "type")]
+	if kind == itemCollab {
+		for _, receiver := range either(item, "receiverThreadIds", "receiver_thread_ids").GetArray() {
+			remember(d.server.parents, string(receiver.GetStringBytes()), id)
+		}
+	}
+	spoken := completed && (kind == itemMessage || kind == itemReasoning || kind == itemPlan)
+	if spoken || (isTool(kind) && !d.told.began(id)) {
+		d.show(&o, to)
+	}
+	d.item(item, id, completed, o, to)
+}
+
+// show marks an event as part of the model's current answer.
+func (d *decoder) show(o *session.Origin, to *session.Fold) {
+	if o.Parent != "" {
+		return
+	}
+	if !d.server.shown && d.server.hidden {
+		to.Turn()
+		d.server.hidden = false
+	}
+	d.server.shown = true
+	o.MessageID = "a" + strconv.Itoa(d.server.answer)
+}
+
+// tokenUsage reads the counters of a thread, which go on over resumes. Reported before any prompt, they are what was consumed before this stream began.
+func (d *decoder) tokenUsage(params *fastjson.Value, thread string, o session.Origin, to *session.Fold) {
+	usage := params.Get("tokenUsage")
+	if usage == nil || usage.Get("total") == nil {
+		to.ParseError()
+		return
+	}
+	total := tokens(usage.Get("total"))
+	prompt := d.server.prompts[thread]
+	running := prompt != "" && prompt == str(params, "turnId")
+	if !d.server.counted[thread] {
+		remember(d.server.counted, thread, true)
+		before := total
+		if last := usage.Get("last"); running && last != nil {
+			before = less(total, tokens(last))
+		}
+		to.Baseline(thread, before, nil)
+	}
+	to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: thread, Tokens: total})
+	if !running || o.Parent != "" {
+		return
+	}
+	if !d.server.shown { // the model was asked, and what it called was rejected without a word
+		to.Turn()
+		d.server.hidden = true
+	}
+	d.server.shown = false
+	d.server.answer++
+}
+
+func less(a, b session.TokenUsage) session.TokenUsage {
+	return session.TokenUsage{
+		InputTokens: max(0, a.InputTokens-b.InputTokens), OutputTokens: max(0, a.OutputTokens-b.OutputTokens),
+		CacheReadTokens: max(0, a.CacheReadTokens-b.CacheReadTokens), CacheWriteTokens: max(0, a.CacheWriteTokens-b.CacheWriteTokens),
+	}
+}
+
+func (d *decoder) promptEnded(turn *fastjson.Value, o session.Origin, to *session.Fold) {
+	switch status := str(turn, "status"); status {
+	case "completed":
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: d.said})
+	case "interrupted":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: status})
+		to.Final(o, session.Final{Outcome: session.OutcomeAborted, Text: d.said})
+	case "failed":
+		d.fail(turn.Get("error"), o, to)
+	default:
+		to.ParseError()
+	}
+}

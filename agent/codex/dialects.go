@@ -1,0 +1,117 @@
+package codex
+
+import (
+	"bytes"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// The names of the program's three formats.
+const (
+	ExecDialectName    = "codex-exec"       // what `codex exec --json` prints
+	ServerDialectName  = "codex-app-server" // the JSON-RPC lines of `codex app-server`
+	RolloutDialectName = "codex-rollout"    // the files below sessions/ in the program's home
+)
+
+// Dialects implements agent.Agent. The two streams share a decoder, because a conversation may be begun in one and gone on with in the other.
+func (*Agent) Dialects() []session.Dialect {
+	return []session.Dialect{execDialect(), serverDialect(), rolloutDialect()}
+}
+
+func execDialect() session.Dialect {
+	return session.Dialect{Name: ExecDialectName, Agent: ID, Recognise: recognised(isExec), New: newStreamDecoder}
+}
+
+func serverDialect() session.Dialect {
+	return session.Dialect{Name: ServerDialectName, Agent: ID, Recognise: recognised(isServer), New: newStreamDecoder, Repeats: isDelta}
+}
+
+func rolloutDialect() session.Dialect {
+	return session.Dialect{
+		Name: RolloutDialectName, Agent: ID, Recognise: recognised(isRollout), New: func() session.Decoder { return newRolloutDecoder() },
+	}
+}
+
+func newStreamDecoder() session.Decoder { return newDecoder() }
+
+// recognised makes a test of parsed events a test of bytes.
+func recognised(is func(*fastjson.Value) bool) func([]byte) bool {
+	return func(event []byte) bool {
+		v, err := fastjson.ParseBytes(event)
+		return err == nil && v.Type() == fastjson.TypeObject && is(v)
+	}
+}
+
+func isExec(v *fastjson.Value) bool {
+	switch str(v, "type") {
+	case "thread.started":
+		return str(v, "thread_id") != ""
+	case "turn.started":
+		return true
+	case "turn.completed":
+		return v.GetObject("usage") != nil
+	case "turn.failed":
+		return v.GetObject("error") != nil
+	case "item.started", "item.updated", "item.completed":
+		return v.GetStringBytes("item", "id") != nil && v.GetStringBytes("item", "type") != nil
+	}
+	return false
+}
+
+func isServer(v *fastjson.Value) bool {
+	switch method := str(v, "method"); method {
+	case "":
+		return str(v.Get("result"), "codexHome") != "" || v.GetObject("result", "thread") != nil
+	case "thread/started", "turn/started", "turn/completed", "item/started", "item/completed", "thread/tokenUsage/updated":
+		return v.GetObject("params") != nil
+	}
+	return false
+}
+
+func isRollout(v *fastjson.Value) bool {
+	switch str(v, "type") {
+	case "session_meta", "response_item", "event_msg", "turn_context":
+		return str(v, "timestamp") != "" && v.GetObject("payload") != nil
+	}
+	return false
+}
+
+// deltaMethods are the notifications whose content a later notification carries whole.
+var deltaMethods = []string{
+	"item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded", "item/reasoning/textDelta",
+	"item/commandExecution/outputDelta", "item/fileChange/outputDelta", "item/fileChange/patchUpdated",
+}
+
+// isDelta reports whether a line only repeats what a later line carries whole.
+func isDelta(line []byte) bool {
+	if !bytes.Contains(line, []byte(`elta"`)) && !bytes.Contains(line, []byte(`summaryPartAdded"`)) && !bytes.Contains(line, []byte(`patchUpdated"`)) {
+		return false
+	}
+	method := fastjson.GetString(line, "method")
+	for _, delta := range deltaMethods {
+		if method == delta {
+			return true
+		}
+	}
+	return false
+}
+
+// str returns a string field, empty if there is none.
+func str(v *fastjson.Value, key string) string {
+	if v == nil {
+		return ""
+	}
+	return string(v.GetStringBytes(key))
+}
+
+// either returns the first of several fields that is there: the three formats spell the same names differently.
+func either(v *fastjson.Value, keys ...string) *fastjson.Value {
+	for _, key := range keys {
+		if found := v.Get(key); found != nil && found.Type() != fastjson.TypeNull {
+			return found
+		}
+	}
+	return nil
+}

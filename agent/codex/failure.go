@@ -1,0 +1,106 @@
+package codex
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+var (
+	statusWords    = regexp.MustCompile(`\bstatus:? (\d{3})\b`)
+	retryWords     = regexp.MustCompile(`^Reconnecting\.\.\. (\d+)/\d+(?: \((.*)\))?`)
+	authWords      = regexp.MustCompile(`(?i)missing environment variable|not logged in|log in again|sign in again|refresh token|invalid api key|incorrect api key`)
+	overloadWords  = regexp.MustCompile(`(?i)high demand|overloaded|at capacity`)
+	rateLimitWords = regexp.MustCompile(`(?i)usage limit|rate limit|quota exceeded|too many requests`)
+	overflowWords  = regexp.MustCompile(`(?i)context_length_exceeded|context window`)
+	lostWords      = regexp.MustCompile(`(?i)^(?:connection failed|stream disconnected|error sending request|timeout)`)
+)
+
+// failureKinds maps the program's own names of failures, without case and underscores, to ours.
+var failureKinds = map[string]session.ErrorKind{
+	"contextwindowexceeded": session.ErrorContextOverflow,
+	"usagelimitexceeded":    session.ErrorRateLimit, "ratelimitexceeded": session.ErrorRateLimit,
+	"serveroverloaded": session.ErrorOverloaded, "internalservererror": session.ErrorOverloaded, "flexunavailable": session.ErrorOverloaded,
+	"unauthorized": session.ErrorAuth,
+	"cyberpolicy":  session.ErrorRefusal, "misalignmentpolicyviolation": session.ErrorRefusal,
+	"sandboxerror": session.ErrorOther, "threadrollbackfailed": session.ErrorOther, "activeturnnotsteerable": session.ErrorOther, "toomanydenials": session.ErrorOther,
+}
+
+// failure tells what an error is about: from the name and status that some formats give, else from its wording, which is all that others have.
+func failure(v *fastjson.Value) session.ErrorInfo {
+	message := readable(str(v, "message"))
+	name, status := failureName(either(v, "codexErrorInfo", "codex_error_info"))
+	if details := either(v, "additionalDetails", "additional_details"); details != nil && strings.HasPrefix(message, "Reconnecting...") {
+		if text := string(details.GetStringBytes()); text != "" {
+			message += " (" + text + ")"
+		}
+	}
+	if match := statusWords.FindStringSubmatch(message); match != nil && status == 0 {
+		status, _ = strconv.Atoi(match[1])
+	}
+	if retry := retryWords.FindStringSubmatch(message); retry != nil {
+		attempt, _ := strconv.Atoi(retry[1])
+		return session.ErrorInfo{Kind: session.ErrorRetry, Status: status, Attempt: attempt, Message: message}
+	}
+	info := session.ClassifyFailure(status, message)
+	switch kind := failureKinds[name]; {
+	case kind != "":
+		info.Kind = kind
+	case status != 0 && info.Kind != session.ErrorAPI:
+	case overflowWords.MatchString(message):
+		info.Kind = session.ErrorContextOverflow
+	case authWords.MatchString(message):
+		info.Kind = session.ErrorAuth
+	case overloadWords.MatchString(message):
+		info.Kind = session.ErrorOverloaded
+	case rateLimitWords.MatchString(message):
+		info.Kind = session.ErrorRateLimit
+	case lostWords.MatchString(message):
+		info.Kind = session.ErrorAPI
+	}
+	return info
+}
+
+// failureName reads the program's name of a failure: a word, or an object whose one key is the word and which may hold an HTTP status.
+func failureName(info *fastjson.Value) (name string, status int) {
+	if info == nil {
+		return "", 0
+	}
+	if info.Type() == fastjson.TypeString {
+		name = string(info.GetStringBytes())
+	}
+	if object := info.GetObject(); object != nil {
+		object.Visit(func(key []byte, inner *fastjson.Value) {
+			name = string(key)
+			if code := either(inner, "httpStatusCode", "http_status_code"); code != nil {
+				status = code.GetInt()
+			}
+		})
+	}
+	return strings.ToLower(strings.ReplaceAll(name, "_", "")), status
+}
+
+// readable takes the sentence out of a message that is the service's whole answer.
+func readable(message string) string {
+	if !strings.HasPrefix(message, "{") {
+		return message
+	}
+	v, err := fastjson.Parse(message)
+	if err != nil {
+		return message
+	}
+	inner := str(v.Get("error"), "message")
+	if inner == "" {
+		return message
+	}
+	for _, detail := range []string{str(v.Get("error"), "code"), str(v.Get("error"), "type")} {
+		if detail != "" {
+			return inner + " (" + detail + ")"
+		}
+	}
+	return inner
+}

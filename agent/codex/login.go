@@ -1,0 +1,155 @@
+package codex
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/agent"
+)
+
+const (
+	keyVariable    = "CODEX_API_KEY"
+	vendorVariable = "OPENAI_API_KEY"
+
+	// noKey is what the program gets as a key where another endpoint is used and no key is set: it refuses to start without any.
+	noKey = "no-key-needed"
+
+	loginName = "auth.json"
+)
+
+// login is how the program will be logged in.
+type login struct {
+	mode string // agent.AuthSubscription or agent.AuthAPIKey
+	key  string // put into the child's environment; empty with a plan
+	file string // the login to copy into the session's home; empty if there is none
+	// secret is true where what the child gets is worth stealing.
+	secret bool
+}
+
+// chooseLogin decides between a plan and a key: a key where one is set or another endpoint is asked for, else the plan that the user is logged in to, unless
+// the caller says otherwise.
+func chooseLogin(cfg agent.Config) (login, error) {
+	mode := cfg.Auth
+	if mode == "" {
+		mode = agent.AuthAPIKey
+		if cfg.ModelURL == "" && apiKey(cfg.Environ) == "" && subscriptionFile(cfg.Environ) != "" {
+			mode = agent.AuthSubscription
+		}
+	}
+	switch mode {
+	case agent.AuthSubscription:
+		if cfg.ModelURL != "" {
+			return login{}, errors.New("--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
+		}
+		file := subscriptionFile(cfg.Environ)
+		if file == "" {
+			return login{}, errors.New("no login of codex found; run codex login, or use --auth apikey with " + keyVariable)
+		}
+		return login{mode: mode, file: file, secret: true}, nil
+	case agent.AuthAPIKey:
+		if key := apiKey(cfg.Environ); key != "" {
+			return login{mode: mode, key: key, secret: true}, nil
+		}
+		if cfg.ModelURL == "" {
+			return login{}, fmt.Errorf("%s is not set; set it, log in with codex login, or give --model-url", keyVariable)
+		}
+		return login{mode: mode, key: noKey}, nil
+	default:
+		return login{}, fmt.Errorf("unknown --auth %q; use subscription or apikey", mode)
+	}
+}
+
+// apiKey finds a key in the environment or in the login that the user has given to the program.
+func apiKey(environ []string) string {
+	for _, name := range []string{keyVariable, vendorVariable} {
+		if key := agent.Getenv(environ, name); key != "" {
+			return key
+		}
+	}
+	stored, _ := storedLogin(environ)
+	return stored.Key
+}
+
+// loginOf tells what credentials the caller has.
+func loginOf(environ []string) string {
+	switch {
+	case apiKey(environ) != "":
+		return agent.AuthAPIKey
+	case subscriptionFile(environ) != "":
+		return agent.AuthSubscription
+	}
+	return ""
+}
+
+// authFile is the program's record of a login: a key, or the tokens of a plan.
+type authFile struct {
+	Key    string `json:"OPENAI_API_KEY"`
+	Tokens struct {
+		AccessToken string `json:"access_token"`
+	} `json:"tokens"`
+}
+
+// storedLogin reads the login that the user has given to the program.
+func storedLogin(environ []string) (stored authFile, path string) {
+	dir := agent.Getenv(environ, "CODEX_HOME")
+	if dir == "" {
+		home := agent.Getenv(environ, "HOME")
+		if home == "" {
+			return authFile{}, ""
+		}
+		dir = filepath.Join(home, ".codex")
+	}
+	path = filepath.Join(dir, loginName)
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &stored) != nil {
+		return authFile{}, ""
+	}
+	return stored, path
+}
+
+// subscriptionFile returns the file that holds a login to a plan, or nothing.
+func subscriptionFile(environ []string) string {
+	if stored, path := storedLogin(environ); stored.Tokens.AccessToken != "" {
+		return path
+	}
+	return ""
+}
+
+// install puts the login, and nothing else of the user's, into the program's home. With another endpoint the provider's entry names the variable that holds
+// the key; the vendor's own endpoint is used with what the file says, because the app server reads no key from the environment. A login that is there already
+// was refreshed by an earlier process of the same session and stays.
+func (l login) install(codexHome, modelURL string) error {
+	if modelURL != "" {
+		return nil
+	}
+	to := filepath.Join(codexHome, loginName)
+	if l.mode == agent.AuthAPIKey {
+		data, err := json.Marshal(map[string]string{"OPENAI_API_KEY": l.key})
+		if err != nil {
+			return fmt.Errorf("write login: %w", err)
+		}
+		return writeLogin(to, data)
+	}
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	data, err := os.ReadFile(l.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the login of codex has gone; log in again")
+	}
+	if err != nil {
+		return fmt.Errorf("copy login: %w", err)
+	}
+	return writeLogin(to, data)
+}
+
+func writeLogin(path string, data []byte) error {
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("write login: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package codex
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+)
+
+// findProgram looks for the program. What stands in PATH after an installation with npm is a script that starts the native program; started directly, that
+// one is there in half the time.
+func findProgram(ctx context.Context, host agent.Host) (agent.Installation, error) {
+	program := agent.Program{Agent: ID, Name: "codex", Hint: installHint, ReadPaths: readPaths}
+	if native := nativeProgram(agent.LookPath(host.Environ, "codex")); native != "" {
+		host.Environ = append(slices.Clone(host.Environ), "PATH="+filepath.Dir(native))
+	}
+	return program.Find(ctx, host)
+}
+
+// nativeProgram finds the native program that belongs to npm's script; empty if there is none.
+func nativeProgram(script string) string {
+	real, err := filepath.EvalSymlinks(script)
+	if script == "" || err != nil || filepath.Base(real) != "codex.js" {
+		return ""
+	}
+	root := filepath.Dir(filepath.Dir(real))
+	platform := "codex-" + platformName()
+	for _, vendor := range []string{
+		filepath.Join(filepath.Dir(root), platform, "vendor"),
+		filepath.Join(root, "node_modules", "@openai", platform, "vendor"),
+		filepath.Join(root, "vendor"),
+	} {
+		found, err := filepath.Glob(filepath.Join(escapeGlob(vendor), architecture()+"-*", "bin", "codex"))
+		if err == nil && len(found) == 1 && agent.LookPath([]string{"PATH=" + filepath.Dir(found[0])}, "codex") != "" {
+			return found[0]
+		}
+	}
+	return ""
+}
+
+// platformName is what npm calls this machine.
+func platformName() string {
+	if runtime.GOARCH == "amd64" {
+		return runtime.GOOS + "-x64"
+	}
+	return runtime.GOOS + "-" + runtime.GOARCH
+}
+
+// architecture is what the directories of the native programs call this machine.
+func architecture() string {
+	switch runtime.GOARCH {
+	case "amd64":
+		return "x86_64"
+	case "arm64":
+		return "aarch64"
+	}
+	return runtime.GOARCH
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// readPaths are the directories that hold the program and what it brings along: all of its packages where npm has installed them.
+func readPaths(real string) []string {
+	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if filepath.Base(dir) == "@openai" {
+			return []string{dir}
+		}
+	}
+	return []string{real}
+}

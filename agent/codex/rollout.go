@@ -1,0 +1,285 @@
+package codex
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// rolloutDecoder reads the files that the program keeps of its conversations. They hold what went to and from the model, item by item, so they show the calls
+// that the streams keep silent about; beside it stand the program's own events, of which only those are read that tell something new.
+type rolloutDecoder struct {
+	parser fastjson.Parser
+	told   callLog
+	failed map[string]bool // calls that the program says have failed
+	thread string
+}
+
+func newRolloutDecoder() *rolloutDecoder {
+	return &rolloutDecoder{told: newCallLog(), failed: map[string]bool{}}
+}
+
+// Decode implements session.Decoder.
+func (d *rolloutDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	v, err := d.parser.ParseBytes(event)
+	if err != nil || v.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	payload := v.Get("payload")
+	if payload == nil || payload.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(str(v, "timestamp"))}
+	switch str(v, "type") {
+	case "session_meta":
+		d.meta(payload, o, to)
+	case "turn_context":
+		to.Identify(session.Identity{Model: str(payload, "model"), Cwd: str(payload, "cwd")})
+	case "response_item":
+		d.responseItem(payload, o, to)
+	case "event_msg":
+		d.event(payload, o, to)
+	case "token_usage_record":
+		d.usage(payload.Get("thread_token_usage"), o, to)
+	case "compacted":
+		to.SystemPrompt(o, "disk", "compaction", str(payload, "message"))
+	case "world_state", "inter_agent_communication", "inter_agent_communication_metadata":
+	default:
+		to.Unknown()
+	}
+}
+
+// meta reads the head of the file. The file of a fork holds that of its origin too, further down.
+func (d *rolloutDecoder) meta(payload *fastjson.Value, o session.Origin, to *session.Fold) {
+	if d.thread != "" {
+		return
+	}
+	d.thread = str(payload, "id")
+	to.Identify(session.Identity{SessionID: d.thread, Version: str(payload, "cli_version"), Cwd: str(payload, "cwd")})
+	for _, key := range []string{"base_instructions", "instructions"} {
+		text := str(payload, key)
+		if text == "" {
+			text = str(payload.Get(key), "text")
+		}
+		if text != "" {
+			to.SystemPrompt(o, "disk", "init", text)
+			return
+		}
+	}
+}
+
+func (d *rolloutDecoder) responseItem(item *fastjson.Value, o session.Origin, to *session.Fold) {
+	id := str(item, "call_id")
+	switch str(item, "type") {
+	case "message":
+		d.message(item, o, to)
+	case "reasoning":
+		to.Thinking(o, textOf(item))
+	case "function_call":
+		name := str(item, "name")
+		if namespace := str(item, "namespace"); namespace != "" {
+			name = namespace + "__" + name
+		}
+		d.call(o, to, session.Call{ID: id, Name: name, Args: []byte(str(item, "arguments"))})
+	case "custom_tool_call":
+		d.call(o, to, customCall(id, item))
+	case "local_shell_call":
+		call := session.Call{ID: id, Name: "local_shell"}
+		if action := item.Get("action"); action != nil && action.Get("command") != nil {
+			call.Args, call.Command = marshalled(action), commandText(action.Get("command"))
+		}
+		d.call(o, to, call)
+	case "web_search_call":
+		d.call(o, to, session.Call{Name: "web_search", Canonical: session.ToolWeb, Args: marshalled(item.Get("action"))})
+	case "tool_search_call":
+		d.call(o, to, session.Call{ID: id, Name: "tool_search", Canonical: session.ToolOther, Args: marshalled(item.Get("arguments"))})
+	case "function_call_output", "custom_tool_call_output", "tool_search_output":
+		d.result(id, item.Get("output"), o, to)
+	case "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "image_generation_call", "additional_tools":
+	default:
+		to.Unknown()
+	}
+}
+
+// message tells apart what people said, what the model said, and what the program put in between.
+func (d *rolloutDecoder) message(item *fastjson.Value, o session.Origin, to *session.Fold) {
+	text := partsText(item.Get("content"))
+	switch role := str(item, "role"); role {
+	case "assistant":
+		to.Message(o, role, text, "")
+	case "developer", "system":
+		to.SystemPrompt(o, "disk", role, text)
+	case "user":
+		if injected(text) {
+			to.SystemPrompt(o, "disk", "reminder", text)
+			return
+		}
+		to.Message(o, role, text, "")
+	default:
+		to.Unknown()
+	}
+}
+
+// injected recognises the messages that the program writes in the user's name.
+func injected(text string) bool {
+	for _, prefix := range []string{
+		"<environment_context>", "<user_instructions>", "<turn_aborted>", "<user_shell_command>", "<skill>", "<permissions", "<subagent_notification>",
+		"# AGENTS.md instructions",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.Call) {
+	if d.told.begin(call.ID) {
+		to.ToolCall(o, call)
+	}
+}
+
+// customCall is a call whose input is free text: a patch, or the script of a model that calls its tools from code.
+func customCall(id string, item *fastjson.Value) session.Call {
+	call := session.Call{ID: id, Name: str(item, "name")}
+	if input := item.Get("input"); input != nil {
+		call.Args = wrapped("input", input)
+	}
+	if call.Name == "apply_patch" {
+		var kinds []string
+		call.Paths, kinds = patchedFiles(str(item, "input"))
+		if allAdded(kinds) {
+			call.Canonical = session.ToolWrite
+		}
+	}
+	return call
+}
+
+var patchHeader = regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: (.+)$`)
+
+func patchedFiles(patch string) (paths, kinds []string) {
+	for _, match := range patchHeader.FindAllStringSubmatch(patch, -1) {
+		kinds = append(kinds, strings.ToLower(match[1]))
+		paths = append(paths, strings.TrimSpace(match[2]))
+	}
+	return paths, kinds
+}
+
+var (
+	exitWords   = regexp.MustCompile(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
+	rejectWords = regexp.MustCompile(`^(?:apply_patch verification failed|failed to parse function arguments|unsupported call|unsupported custom tool call|` +
+		`exec_command failed|execution error|aborted|user rejected|tool call error|patch rejected)`)
+)
+
+// outputHead is the part of a result in which the program says how a command ended; the command's own output comes after it.
+const outputHead = 512
+
+func (d *rolloutDecoder) result(id string, output *fastjson.Value, o session.Origin, to *session.Fold) {
+	if output == nil {
+		to.ParseError()
+		return
+	}
+	if !d.told.end(id) {
+		return
+	}
+	result := session.Returned{CallID: id, Content: partsText(output), IsError: d.failed[id]}
+	delete(d.failed, id)
+	head := result.Content[:min(len(result.Content), outputHead)]
+	if before, _, found := strings.Cut(head, "\nOutput:\n"); found {
+		head = before
+	}
+	if match := exitWords.FindStringSubmatch(head); match != nil {
+		code, _ := strconv.Atoi(match[1])
+		result.ExitCode = &code
+	} else {
+		olderResult(&result)
+	}
+	result.IsError = result.IsError || rejectWords.MatchString(head) || (result.ExitCode != nil && *result.ExitCode != 0)
+	to.ToolResult(o, result)
+}
+
+// olderResult reads the results of older versions, which were JSON in a string.
+func olderResult(result *session.Returned) {
+	if !strings.HasPrefix(result.Content, `{"output":`) {
+		return
+	}
+	v, err := fastjson.Parse(result.Content)
+	if err != nil {
+		return
+	}
+	if code := v.Get("metadata", "exit_code"); code != nil {
+		number := code.GetInt()
+		result.ExitCode = &number
+	}
+	result.Content = str(v, "output")
+}
+
+// event reads one of the program's own events.
+func (d *rolloutDecoder) event(payload *fastjson.Value, o session.Origin, to *session.Fold) {
+	switch str(payload, "type") {
+	case "token_count":
+		d.usage(payload.Get("info", "total_token_usage"), o, to)
+	case "task_complete", "turn_complete":
+		d.complete(payload, o, to)
+	case "turn_aborted":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: str(payload, "reason")})
+		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
+	case "error", "stream_error":
+		to.Error(o, failure(payload))
+	case "warning":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(payload, "message")})
+	case "item_completed":
+		d.item(payload.Get("item"), o, to)
+	case "task_started", "turn_started", "thread_settings_applied", "thread_rolled_back", "thread_name_updated", "thread_goal_updated",
+		"user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "context_compacted", "entered_review_mode", "exited_review_mode",
+		"exec_command_begin", "exec_command_end", "patch_apply_begin", "patch_apply_end", "mcp_tool_call_begin", "mcp_tool_call_end", "web_search_begin",
+		"web_search_end", "view_image_tool_call", "image_generation_end", "item_started", "collab_agent_spawn_end", "collab_waiting_end",
+		"collab_close_end", "collab_agent_interaction_end", "collab_resume_end", "plan_update", "guardian_assessment":
+	default:
+		to.Unknown()
+	}
+}
+
+// usage reads the thread's counters.
+func (d *rolloutDecoder) usage(total *fastjson.Value, o session.Origin, to *session.Fold) {
+	if total == nil || total.Type() != fastjson.TypeObject {
+		return // written before the first answer, with nothing in it
+	}
+	to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(total)})
+}
+
+func (d *rolloutDecoder) complete(payload *fastjson.Value, o session.Origin, to *session.Fold) {
+	if wrong := payload.Get("error"); wrong != nil && wrong.Type() == fastjson.TypeObject {
+		info := failure(wrong)
+		to.Error(o, info)
+		to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
+		return
+	}
+	to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: str(payload, "last_agent_message")})
+}
+
+// item reads a completed item: how a call that is known already went, or a call that the model's script made and that stands nowhere else.
+func (d *rolloutDecoder) item(item *fastjson.Value, o session.Origin, to *session.Fold) {
+	kind, known := itemKinds[str(item, "type")]
+	switch {
+	case !known:
+		to.Unknown()
+	case !isTool(kind) || kind == itemWeb:
+	case d.told.began(str(item, "id")):
+		if resultOf(kind, "", item).IsError && len(d.failed) < callLogSize {
+			d.failed[str(item, "id")] = true
+		}
+	default:
+		id := str(item, "id")
+		d.call(o, to, callOf(kind, id, item))
+		if d.told.end(id) {
+			to.ToolResult(o, resultOf(kind, id, item))
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/agent"
+)
+
+// client is our side of the app server's protocol: JSON-RPC, one message a line.
+type client struct {
+	mu        sync.Mutex
+	requests  int64
+	waiting   map[int64]bool
+	replies   map[int64]reply
+	turn      string // the prompt that runs
+	interrupt bool   // it is to be stopped as soon as it has an id
+}
+
+// reply is the answer to a request.
+type reply struct {
+	err   error
+	model string
+}
+
+type object = map[string]any
+
+// startTimeout is how long the program may take to be ready for the first prompt; it waits for its tool servers.
+const startTimeout = 2 * time.Minute
+
+// converse gives a prompt to the long-lived process, starting it if it does not run.
+func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
+	if !c.Alive() {
+		if err := c.open(ctx); err != nil {
+			return agent.Result{}, err
+		}
+	}
+	say := func() error {
+		c.client.clear()
+		return c.request(object{"method": "turn/start", "params": object{
+			"threadId": c.ID(), "input": []object{{"type": "text", "text": text}},
+		}}, nil)
+	}
+	return c.Turn(ctx, say, c.stop)
+}
+
+// open starts the process and begins or resumes the conversation.
+func (c *conversation) open(ctx context.Context) error {
+	argv := arguments{path: c.installation.Path, cfg: c.cfg}.server()
+	if err := c.Open(ctx, agent.Command{Argv: argv, Env: c.environ()}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.greet(ctx); err != nil {
+		_ = c.Close() // a process that is not ready for prompts is of no use
+		return err
+	}
+	return nil
+}
+
+func (c *conversation) greet(ctx context.Context) error {
+	_, err := c.call(ctx, "initialize", object{
+		"clientInfo":   object{"name": "fit", "title": "fit", "version": "1"},
+		"capabilities": object{"experimentalApi": false, "requestAttestation": false, "optOutNotificationMethods": optOut()},
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Send(object{"method": "initialized"}); err != nil {
+		return err
+	}
+	method, params := "thread/start", object{"cwd": c.cfg.Dir, "approvalPolicy": "never", "sandbox": "danger-full-access"}
+	if c.cfg.Model != "" {
+		params["model"] = c.cfg.Model
+	}
+	if id := c.ID(); id != "" {
+		method, params["threadId"], params["excludeTurns"] = "thread/resume", id, true
+	}
+	started, err := c.call(ctx, method, params)
+	if err != nil {
+		return err
+	}
+	return priced(c.cfg, started.model)
+}
+
+// optOut are the notifications that we would only drop: deltas, and the whole diff of the work so far after every change.
+func optOut() []string { return append([]string{"turn/diff/updated"}, deltaMethods...) }
+
+// call sends a request and waits for its answer.
+func (c *conversation) call(ctx context.Context, method string, params object) (reply, error) {
+	var id int64
+	if err := c.request(object{"method": method, "params": params}, &id); err != nil {
+		return reply{}, err
+	}
+	var answer reply
+	err := c.Until(ctx, func() (answered bool) {
+		answer, answered = c.client.reply(id)
+		return answered
+	})
+	switch {
+	case err != nil:
+		return reply{}, fmt.Errorf("%s: %w", method, err)
+	case answer.err != nil:
+		return reply{}, fmt.Errorf("%s: %w", method, answer.err)
+	}
+	return answer, nil
+}
+
+// request sends a request. With id its answer is kept until it is fetched.
+func (c *conversation) request(message object, id *int64) error {
+	c.client.mu.Lock()
+	c.client.requests++
+	number := c.client.requests
+	if id != nil {
+		*id = number
+		if c.client.waiting == nil {
+			c.client.waiting, c.client.replies = map[int64]bool{}, map[int64]reply{}
+		}
+		c.client.waiting[number] = true
+	}
+	c.client.mu.Unlock()
+	message["id"] = number
+	return c.Send(message)
+}
+
+// reply fetches the answer to a request.
+func (c *client) reply(id int64) (reply, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, answered := c.replies[id]
+	if answered {
+		delete(c.replies, id)
+	}
+	return answer, answered
+}
+
+func (c *client) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turn, c.interrupt = "", false
+}
+
+// stop interrupts the prompt that runs; one that has no id yet is interrupted when it gets it.
+func (c *conversation) stop() error {
+	c.client.mu.Lock()
+	turn := c.client.turn
+	c.client.interrupt = turn == ""
+	c.client.mu.Unlock()
+	if turn == "" {
+		return nil
+	}
+	return c.interrupt(turn)
+}
+
+func (c *conversation) interrupt(turn string) error {
+	return c.request(object{"method": "turn/interrupt", "params": object{"threadId": c.ID(), "turnId": turn}}, nil)
+}
+
+// observe follows the protocol: answers to our requests, the id of the prompt that runs, and questions of the program.
+func (c *conversation) observe(event []byte) error {
+	v, err := fastjson.ParseBytes(event)
+	if err != nil {
+		return nil // the decoder counts it
+	}
+	switch method := str(v, "method"); {
+	case method == "" && v.Exists("id"):
+		return c.answered(v)
+	case method == "turn/started" && str(v.Get("params"), "threadId") == c.ID():
+		return c.began(string(v.GetStringBytes("params", "turn", "id")))
+	case method != "" && v.Exists("id"):
+		return c.Send(answerTo(method, v))
+	}
+	return nil
+}
+
+func (c *conversation) answered(v *fastjson.Value) error {
+	id := v.GetInt64("id")
+	answer := reply{model: str(v.Get("result"), "model")}
+	if v.GetObject("error") != nil {
+		answer.err = errors.New(shortened(str(v.Get("error"), "message")))
+	}
+	c.client.mu.Lock()
+	waited := c.client.waiting[id]
+	if waited {
+		delete(c.client.waiting, id)
+		c.client.replies[id] = answer
+	}
+	running := c.client.turn
+	c.client.mu.Unlock()
+	if !waited && answer.err != nil && running == "" { // the prompt itself was refused: no turn will begin, so none will end
+		return answer.err
+	}
+	return nil
+}
+
+func (c *conversation) began(turn string) error {
+	c.client.mu.Lock()
+	c.client.turn = turn
+	interrupt := c.client.interrupt
+	c.client.interrupt = false
+	c.client.mu.Unlock()
+	if interrupt {
+		return c.interrupt(turn)
+	}
+	return nil
+}
+
+// maxMessage is how much of an error of the program's is shown; some repeat themselves at length.
+const maxMessage = 300
+
+func shortened(message string) string {
+	if len(message) > maxMessage {
+		return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	return message
+}
+
+// answerTo replies to a question of the program. Permissions are skipped, so none should come; whatever is asked for nevertheless must not hang.
+func answerTo(method string, v *fastjson.Value) object {
+	id := rawID(v.Get("id"))
+	switch method {
+	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval":
+		return object{"id": id, "result": object{"decision": "accept"}}
+	case "execCommandApproval", "applyPatchApproval":
+		return object{"id": id, "result": object{"decision": "approved"}}
+	case "mcpServer/elicitation/request":
+		return object{"id": id, "result": object{"action": "decline", "content": nil}}
+	}
+	return object{"id": id, "error": object{"code": -32601, "message": "not supported"}}
+}
+
+// rawID gives an id back as it came: a number or a string.
+func rawID(id *fastjson.Value) any {
+	if id.Type() == fastjson.TypeNumber {
+		return id.GetInt64()
+	}
+	return string(id.GetStringBytes())
+}
