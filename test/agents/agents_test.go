@@ -130,12 +130,12 @@ func TestToolFailureAndRecovery(t *testing.T) {
 				failed++
 			}
 		}
-		want := 2 // the test, and the edit that does not match
+		least := 2 // the test, and the edit that does not match
 		if a.Info().Capabilities.ShowsFailedCalls == agent.Unsupported {
-			want = 1
+			least = 1
 		}
-		if failed != want {
-			t.Errorf("%d failed results, want %d", failed, want)
+		if failed < least || failed > 2 {
+			t.Errorf("%d failed results, want %d to 2", failed, least)
 		}
 		reached := milestones(s)
 		if _, ok := reached[session.FirstErrorRecovery]; !ok {
@@ -229,8 +229,9 @@ func TestMaxTurns(t *testing.T) {
 	})
 }
 
-// slow tells that it has begun through a pipe and then takes for ever, in a session of its own, as the agents' shells do.
-const slow = "echo begun > begun; while :; do sleep 1; done"
+// slow tells that it has begun through a pipe and then takes for ever, in a session of its own, as the agents' shells do. It waits a moment before, because
+// some agents tell of a command only a little after it was started.
+const slow = "sleep 1; echo begun > begun; while :; do sleep 1; done"
 
 // begun waits until the agent's command runs.
 func begun(t *testing.T, dir string) (wait func()) {
