@@ -136,13 +136,25 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// reconcile puts what rounding has left over into the first row.
+// reconcile puts what rounding has left over into the first row, until the columns add up from top to bottom.
 func reconcile(rows []ToolShare, totals Totals) {
-	first := &rows[0]
-	first.InputTokens, first.OutputTokens, first.CostShare = float64(totals.Input), float64(totals.Output), 1
-	for _, row := range rows[1:] {
-		first.InputTokens -= row.InputTokens
-		first.OutputTokens -= row.OutputTokens
-		first.CostShare -= row.CostShare
+	for _, column := range []struct {
+		of    func(*ToolShare) *float64
+		total float64
+	}{
+		{func(r *ToolShare) *float64 { return &r.InputTokens }, float64(totals.Input)},
+		{func(r *ToolShare) *float64 { return &r.OutputTokens }, float64(totals.Output)},
+		{func(r *ToolShare) *float64 { return &r.CostShare }, 1},
+	} {
+		for range 16 { // one or two rounds do
+			sum := 0.0
+			for i := range rows {
+				sum += *column.of(&rows[i])
+			}
+			if sum == column.total {
+				break
+			}
+			*column.of(&rows[0]) += column.total - sum
+		}
 	}
 }

@@ -1,0 +1,132 @@
+package query
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// jsonText draws JSON texts with the awkward things in them: escapes, surrogates, deep nesting, numbers of all forms.
+func jsonText(t *rapid.T, depth int) string {
+	kinds := 6
+	if depth == 0 {
+		kinds = 4
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+	case 0:
+		return rapid.SampledFrom([]string{"null", "true", "false", "0", "-0", "1.50", "1e2", "-12.5E-3", "9007199254740993", "1e400"}).Draw(t, "literal")
+	case 1, 2:
+		raw, _ := json.Marshal(rapid.String().Draw(t, "string"))
+		return string(raw)
+	case 3:
+		return rapid.SampledFrom([]string{`""`, `"\u0041\ud83d\ude00"`, `"\ud800"`, `"a\/b\\\"c"`, "\"\u2028<&>\""}).Draw(t, "escapes")
+	case 4:
+		n := rapid.IntRange(0, 3).Draw(t, "n")
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = jsonText(t, depth-1)
+		}
+		return "[" + strings.Join(parts, " , ") + "]"
+	}
+	n := rapid.IntRange(0, 3).Draw(t, "n")
+	parts := make([]string, n)
+	for i := range parts {
+		key, _ := json.Marshal(rapid.StringN(0, 5, -1).Draw(t, "key"))
+		parts[i] = string(key) + "\t: " + jsonText(t, depth-1)
+	}
+	return "{" + strings.Join(parts, ",") + " }"
+}
+
+func TestPrintingKeepsTheMeaningOfJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := jsonText(t, 4)
+		if strings.Contains(text, "1e400") {
+			t.Skip("no double holds it")
+		}
+		var want any
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatalf("the generator made no JSON: %v", err)
+		}
+		for _, style := range []Style{{Signatures: true}, {Signatures: true, Indent: 2}} {
+			printed := style.AppendJSON(nil, []byte(text))
+			var got any
+			if err := json.Unmarshal(printed, &got); err != nil {
+				t.Fatalf("%s printed as %s: %v", text, printed, err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s printed as %s", text, printed)
+			}
+		}
+	})
+}
+
+func FuzzScannerAgreesWithTheStandardLibrary(f *testing.F) {
+	for _, seed := range []string{`{}`, `[1,2.5e-3,"a\u0041"]`, `{"a":"\ud83d\ude00\\"}`, `"` + strings.Repeat("x", 40) + `\n"`, "\"\x01\"", `{"a":1,}`, `01`, `-`, `[`, "\"\xff\"", " null "} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if got, want := validJSON(text), json.Valid(text); got != want && strings.Count(string(text), "[")+strings.Count(string(text), "{") < maxDepth {
+			t.Errorf("%q: valid %v, want %v", text, got, want)
+		}
+		var s string
+		if json.Unmarshal(text, &s) == nil && validJSON(text) {
+			trimmed := strings.TrimSpace(string(text))
+			if trimmed[0] == '"' {
+				if got := unescape([]byte(trimmed[1 : len(trimmed)-1])); got != s {
+					t.Errorf("%q: text %q, want %q", text, got, s)
+				}
+			}
+		}
+	})
+}
+
+func TestStringsEndWhereTheyEndAtEveryAlignment(t *testing.T) {
+	for length := range 80 {
+		for _, tail := range []string{`"`, `\n"`, `\""`, `\\"`} {
+			body := strings.Repeat("é"[:0]+"a", length)
+			text := `"` + body + tail + strings.Repeat(" ", 40)
+			s := scanner{b: []byte(text)}
+			got, _, ok := s.str()
+			if want := body + strings.TrimSuffix(tail, `"`); !ok || string(got.of(s.b)) != want {
+				t.Fatalf("%q: %q %v", text, got.of(s.b), ok)
+			}
+			control := scanner{b: []byte(`"` + body + "\x1f" + tail)}
+			if _, _, ok := control.str(); ok {
+				t.Fatalf("a control character after %d bytes was let through", length)
+			}
+		}
+	}
+}
+
+func TestSignaturesOfThinkingBlocksAreLeftOut(t *testing.T) {
+	const in = `[{"type":"thinking","signature":"s","thinking":"t"},{"a":{"signature":"x","type":"thinking"}},{"type":"text","signature":"kept"}]`
+	if got, want := string(Style{}.AppendJSON(nil, []byte(in))), `[{"type":"thinking","thinking":"t"},{"a":{"type":"thinking"}},{"type":"text","signature":"kept"}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := string(Style{Signatures: true}.AppendJSON(nil, []byte(in))); got != in {
+		t.Errorf("got %s, want it unchanged", got)
+	}
+}
+
+func TestNumbersArePrintedShort(t *testing.T) {
+	for in, want := range map[string]string{
+		"1.0": "1", "1e2": "100", "0.1": "0.1", "1e21": "1e+21", "1e-7": "1e-7", "123456789012345678901": "123456789012345680000", "-0": "0", "0.30000000000000004": "0.30000000000000004", "1e-9": "1e-9",
+	} {
+		if got := string(Style{}.AppendJSON(nil, []byte(in))); got != want {
+			t.Errorf("%s is printed as %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestNestingIsBounded(t *testing.T) {
+	deep := strings.Repeat("[", 1<<20)
+	if validJSON([]byte(deep)) {
+		t.Error("a million open brackets are no JSON")
+	}
+	if !validJSON([]byte(strings.Repeat("[", 500) + strings.Repeat("]", 500))) {
+		t.Error("500 brackets are")
+	}
+}
