@@ -210,7 +210,7 @@ func answered(m *Message) ToolResult {
 	if m.Kind != KindAnswer {
 		return ToolResult{Text: "Sent to everybody as an announcement."}
 	}
-	return ToolResult{Text: fmt.Sprintf("Your answer to ask #%d is on its way to %s.", m.AskID, m.To)}
+	return ToolResult{Text: "Your answer to ask #" + strconv.FormatInt(m.AskID, 10) + " is on its way to " + m.To + "."}
 }
 
 func (c *call) announce() ToolResult {

@@ -68,6 +68,9 @@ func (w *Writer) takePending() ([]byte, []stagedLine, error) {
 		return nil, nil, w.err
 	}
 	lines, staged := w.pending, w.staged
+	if len(lines) == 0 {
+		return nil, nil, nil
+	}
 	w.pending, w.staged = w.spare, w.spareStaged
 	w.spare, w.spareStaged = nil, nil
 	return lines, staged, nil
