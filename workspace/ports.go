@@ -1,0 +1,62 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+)
+
+// The range that ports are taken from. It lies below the ports that systems give to outgoing connections and to listeners that ask for any port, so that
+// nobody else takes a reserved one by accident.
+const (
+	firstPort = 20_000
+	lastPort  = 32_000
+)
+
+// Ports hands out port numbers that nobody on this machine listens on and that no other workspace has. Its zero value is ready for use.
+type Ports struct {
+	mu    sync.Mutex
+	inUse map[int]bool
+}
+
+// Reserve returns a port of 127.0.0.1 that can be bound and is not handed out again before it is released.
+func (p *Ports) Reserve(ctx context.Context) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inUse == nil {
+		p.inUse = map[int]bool{}
+	}
+	const count = lastPort - firstPort
+	start := rand.IntN(count)
+	for i := range count {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		port := firstPort + (start+i)%count
+		if !p.inUse[port] && bindable(port) {
+			p.inUse[port] = true
+			return port, nil
+		}
+	}
+	return 0, errors.New("no free port on 127.0.0.1 between " + strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
+}
+
+// Release gives a port back.
+func (p *Ports) Release(port int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.inUse, port)
+}
+
+// bindable tells whether somebody could listen on the port now.
+func bindable(port int) bool {
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return false
+	}
+	return listener.Close() == nil
+}

@@ -1,0 +1,163 @@
+package workspace
+
+import (
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
+)
+
+// Config says which workspace to make.
+type Config struct {
+	// Root is a private directory outside any repository. The workspace gets a directory of its own in it, called Name, which must not exist or be empty.
+	Root string
+	Name string
+	// Family and Task are what the workspace is made from.
+	Family *task.Family
+	Task   *task.Task
+	// Skills is the directory whose .claude is staged, in place of the family's; empty: the family's.
+	Skills string
+	// NodeModules is a directory that becomes node_modules; empty: none.
+	NodeModules string
+	// Environ is the harness's environment as os.Environ gives it. Only allow-listed variables reach the workspace.
+	Environ []string
+	// Env is added to the agent's environment by name: the arm's own variables.
+	Env map[string]string
+	// RunID marks every process of the attempt; it must be unique. Empty: one is made.
+	RunID string
+	// Isolation is sandbox.IsolationNone or sandbox.IsolationBwrap; empty: what the task says, else the best that works here.
+	Isolation string
+	// ReadOnly are more paths that processes may read: toolchains outside the system's directories.
+	ReadOnly []string
+	// Ports, Bases and Caches are shared by the workspaces of a run. Without Ports there is no port; without Bases every workspace keeps its own; without
+	// Caches the task's wish for warmed build caches is an error.
+	Ports  *Ports
+	Bases  *Bases
+	Caches *Caches
+	// Spawner runs hooks; nil: the real one.
+	Spawner sandbox.ProcessSpawner
+}
+
+// Workspace is one attempt's place to work. Root holds everything; the agent sees Dir, Home and TmpDir only.
+type Workspace struct {
+	Root   string
+	Dir    string
+	Home   string
+	TmpDir string
+	// Port is the attempt's own, or 0.
+	Port int
+	// RunID is in the environment of every process of the attempt.
+	RunID string
+	// Isolation is the kind in use: sandbox.IsolationNone or sandbox.IsolationBwrap.
+	Isolation string
+	// Label says for the record how well the attempt is sealed, such as "bwrap", "none" or "bwrap, worktree (leaky)".
+	Label string
+
+	cfg      Config
+	base     *Base
+	caches   []*Cache
+	services *services
+	worktree *worktree
+	copies   int
+}
+
+// Place is where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an agent's configuration.
+type Place struct {
+	Dir       string
+	Home      string
+	TmpDir    string
+	Env       sandbox.Environment
+	Isolation sandbox.Isolation
+	Limits    sandbox.Limits
+}
+
+// PreflightResult is how the preflight hook ended. The services that it started are alive until StopServices.
+type PreflightResult struct {
+	// Ran is false for a task without the hook.
+	Ran      bool
+	ExitCode int    // -1 if a signal ended it
+	Signal   string // set if a signal ended it
+	TimedOut bool
+	// Message is the end of what it printed on stderr, or a sentence if it printed nothing; empty on success.
+	Message  string
+	Duration time.Duration
+}
+
+// OK reports whether the attempt may go on.
+func (r PreflightResult) OK() bool { return !r.Ran || r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
+
+// Teardown is what was found when the services were stopped.
+type Teardown struct {
+	PortFree bool `json:"portFree"`
+	// Descendants are processes of the services that could not be killed.
+	Descendants int `json:"descendants"`
+}
+
+// Sealed is what was found when the workspace was sealed.
+type Sealed struct {
+	// Killed counts processes of the agent that were still alive and had to be killed.
+	Killed int `json:"killed"`
+	// Survivors are those that could not be killed. Not empty is a reason to distrust everything that comes after.
+	Survivors []int `json:"survivors,omitempty"`
+}
+
+// CopyConfig says what to copy, where to, and within which bounds.
+type CopyConfig struct {
+	// Dest is the directory to make, which must not exist or be empty; empty: a fresh one in the workspace's Root.
+	Dest string
+	// FromBase copies what the agent started from, in place of what it left.
+	FromBase bool
+	// Restore are globs of files that are put back as they were in the base, and removed if they were not there.
+	Restore []string
+	// MaxBytes and MaxFiles bound the copy; zero means DefaultMaxBytes and DefaultMaxFiles.
+	MaxBytes int64
+	MaxFiles int
+}
+
+// The bounds of a copy that names none.
+const (
+	DefaultMaxBytes = 2 << 30
+	DefaultMaxFiles = 200_000
+)
+
+// Copy is a copy of a workspace for graders: regular files, directories and links that stay inside.
+type Copy struct {
+	Dir    string
+	Home   string
+	TmpDir string
+	Files  int
+	Bytes  int64
+	// Dropped are the entries that were left out, each with the reason: special files and links that lead outside.
+	Dropped []string
+	// Restored are the files that CopyConfig.Restore brought back or removed.
+	Restored []string
+	root     string // what Remove deletes
+}
+
+// LimitError says that a tree was too large to copy or to compare. It is the agent's doing.
+type LimitError struct {
+	What  string // "bytes", "files" or "depth"
+	Limit int64
+}
+
+// Diff is the difference between the base and what is there now.
+type Diff struct {
+	// Patch is a unified patch that git apply understands, of text files only; binary files and links are named in it. It is cut at a file's boundary when
+	// it would grow over its bound.
+	Patch     []byte
+	Truncated bool
+	Files     []FileChange
+	Insertion int
+	Deletion  int
+}
+
+// FileChange is one changed path.
+type FileChange struct {
+	Path   string `json:"path"`
+	Status string `json:"status"` // added, deleted, modified, mode, type
+	Binary bool   `json:"binary,omitempty"`
+	// Before and After are content hashes, "sha256:…"; empty where there is no file.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+}
