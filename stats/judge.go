@@ -103,7 +103,7 @@ const MethodLangReiczigel = "lang-reiczigel"
 //
 // Formula: n' = n+z², p' = (k+z²/2)/n', m1' = m1+2, q1' = (TP+1)/m1', m0' = m0+2, q0' = (TN+1)/m0', J' = q0'+q1'−1, θ' = (p'+q0'−1)/J',
 // d = 2z²[θ'q1'(1−q1')/m1' − (1−θ')q0'(1−q0')/m0'], se = √(p'(1−p')/n' + θ'²q1'(1−q1')/m1' + (1−θ')²q0'(1−q0')/m0')/|J'|;
-// θ' + d ± z·se cut to [0, 1]. The estimate shown is the unsmoothed one.
+// θ' + d ± z·se cut to [0, 1], and all of [0, 1] if J' ≤ 0. The estimate shown is the unsmoothed one.
 // Use it by default: coverage is at least 94 % from n = 30 and 20 labels of each kind on, for judges with TPR and TNR of 0.8 and more.
 // Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the runs, which [PPIPlusPlus] uses better.
 func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, error) {
@@ -123,8 +123,13 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 	if err != nil {
 		return LangReiczigelResult{}, err
 	}
-	result := smoothedCorrection(k, n, calibration, level)
+	result, informative := smoothedCorrection(k, n, calibration, level)
 	result.Raw = raw
+	if !informative {
+		result.RawHi = 1
+		result.Interval = Interval{Est: clipped, Lo: 0, Hi: 1, Level: level, Method: MethodLangReiczigel, Warnings: []string{noBetterThanACoin}}
+		return result, nil
+	}
 	result.RawLo = result.Theta + result.Shift - normalQuantile(level)*result.SmoothSE
 	result.RawHi = result.Theta + result.Shift + normalQuantile(level)*result.SmoothSE
 	result.Interval = Interval{
@@ -133,20 +138,27 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 	return result, nil
 }
 
-func smoothedCorrection(k, n float64, calibration Calibration, level float64) LangReiczigelResult {
+// noBetterThanACoin explains an interval over everything that is possible.
+const noBetterThanACoin = "after smoothing the judge is no better than a coin: nothing is known"
+
+// smoothedCorrection also reports whether the judge is still informative after smoothing; with J' ≤ 0 the formula has no meaning.
+func smoothedCorrection(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, bool) {
 	z2 := normalQuantile(level) * normalQuantile(level)
 	runs := n + z2
 	p := (k + z2/2) / runs
 	m1, m0 := float64(calibration.M1)+2, float64(calibration.M0)+2
 	q1, q0 := (float64(calibration.TP)+1)/m1, (float64(calibration.TN)+1)/m0
 	youden := q0 + q1 - 1
+	if youden <= 1e-9 {
+		return LangReiczigelResult{}, false
+	}
 	theta := (p + q0 - 1) / youden
 	v1, v0 := q1*(1-q1)/m1, q0*(1-q0)/m0
 	return LangReiczigelResult{
 		Theta:    theta,
 		Shift:    2 * z2 * (theta*v1 - (1-theta)*v0),
-		SmoothSE: math.Sqrt(p*(1-p)/runs+theta*theta*v1+(1-theta)*(1-theta)*v0) / math.Abs(youden),
-	}
+		SmoothSE: math.Sqrt(p*(1-p)/runs+theta*theta*v1+(1-theta)*(1-theta)*v0) / youden,
+	}, true
 }
 
 // Correction is a pass rate corrected for the errors of a judge, as reports carry it. Est, Lo and Hi are nil where nothing can be computed;

@@ -104,7 +104,7 @@ type PairedCorrection struct {
 // arm only, c for the second only, n tasks in all.
 //
 // Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²; limits by z. Smoothed: b, c + 1, n + 2, and
-// (TP+1)/(m1+2), (TN+1)/(m0+2).
+// (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1, 1].
 // Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of each kind on. The plain form covers at least 93 % from
 // 50 tasks and 50 labels on.
 // Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
@@ -128,12 +128,21 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 	}
 	tpr, tnr := tp/m1, tn/m0
 	youden := tpr + tnr - 1
+	observed := float64(b-c) / float64(n)
+	if youden <= 1e-9 {
+		return nothingKnown(observed, level, method), nil
+	}
 	gap := wins - losses
 	delta := gap / (tasks * youden)
 	paired := (wins + losses - gap*gap/tasks) / (tasks * tasks)
 	variance := (paired + delta*delta*(tpr*(1-tpr)/m1+tnr*(1-tnr)/m0)) / (youden * youden)
 	interval := symmetric(delta, math.Sqrt(variance), normalQuantile(level), level, method)
-	return PairedCorrection{Interval: interval, Observed: float64(b-c) / float64(n)}, nil
+	return PairedCorrection{Interval: interval, Observed: observed}, nil
+}
+
+// nothingKnown is the difference under a judge that smoothing leaves no better than a coin.
+func nothingKnown(observed, level float64, method string) PairedCorrection {
+	return PairedCorrection{Interval: Interval{Lo: -1, Hi: 1, Level: level, Method: method, Warnings: []string{noBetterThanACoin}}, Observed: observed}
 }
 
 // PairedTable counts tasks by the verdicts on both arms.
@@ -167,10 +176,14 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 	both := (float64(table.Both) + 0.5) / tasks
 	pa, pb := both+(float64(table.FirstOnly)+0.5)/tasks, both+(float64(table.SecondOnly)+0.5)/tasks
 	a, b := smoothCalibration(pa, first), smoothCalibration(pb, second)
+	observed := float64(table.FirstOnly-table.SecondOnly) / float64(n)
+	if a.youden <= 1e-9 || b.youden <= 1e-9 {
+		return nothingKnown(observed, level, "per-agent-corrected"), nil
+	}
 	variance := pa*(1-pa)/(tasks*a.youden*a.youden) + pb*(1-pb)/(tasks*b.youden*b.youden) -
 		2*(both-pa*pb)/(tasks*a.youden*b.youden) + a.variance + b.variance
-	interval := symmetric(a.theta-b.theta, math.Sqrt(math.Max(0, variance)), normalQuantile(level), level, "per-agent-corrected")
-	return PairedCorrection{Interval: interval.cutTo(-1), Observed: float64(table.FirstOnly-table.SecondOnly) / float64(n)}, nil
+	interval := symmetric(clamp(a.theta-b.theta, -1, 1), math.Sqrt(math.Max(0, variance)), normalQuantile(level), level, "per-agent-corrected")
+	return PairedCorrection{Interval: interval.cutTo(-1), Observed: observed}, nil
 }
 
 // smoothedJudge is a corrected rate with the part of its variance that the calibration causes.

@@ -52,6 +52,14 @@ func TestLangReiczigelVectors(t *testing.T) {
 	}
 }
 
+func TestSmoothingMayLeaveNothingOfAJudge(t *testing.T) {
+	// TPR + TNR is above 1, but exactly 1 after smoothing: 7/8 + 9/72.
+	got := must[LangReiczigelResult](t)(LangReiczigel(0, 1, Calibration{TP: 6, M1: 6, TN: 8, M0: 70}, .95))
+	if got.Lo != 0 || got.Hi != 1 || len(got.Warnings) == 0 {
+		t.Errorf("interval [%v, %v] with warnings %v, want all of [0, 1] with a warning", got.Lo, got.Hi, got.Warnings)
+	}
+}
+
 func TestCorrectedRatesAreShownOnlyForInformativeJudges(t *testing.T) {
 	good := must[Correction](t)(CorrectRate(21, 30, 0, Calibration{TP: 18, M1: 20, TN: 17, M0: 20}, .95))
 	if good.Status != StatusOK {

@@ -315,8 +315,22 @@ func TestLangReiczigelFollowsItsInputs(t *testing.T) {
 		if calibration.Youden() > 1e-9 && err != nil {
 			t.Fatal(err)
 		}
-		if err == nil && (got.Lo < 0 || got.Hi > 1 || !got.Contains(got.Est)) {
+		if err != nil {
+			return
+		}
+		if !(got.Lo >= 0 && got.Hi <= 1) || !got.Contains(got.Est) {
 			t.Fatalf("[%v, %v] around %v", got.Lo, got.Hi, got.Est)
+		}
+		wins := rapid.IntRange(0, n-k).Draw(t, "wins")
+		for _, smoothed := range []bool{true, false} {
+			gap, err := PairedCorrectedDifference(wins, k, n, calibration, .95, smoothed)
+			if err != nil || !(gap.Lo <= gap.Est && gap.Est <= gap.Hi) {
+				t.Fatalf("difference %v in [%v, %v] (%v)", gap.Est, gap.Lo, gap.Hi, err)
+			}
+		}
+		own, err := PerAgentCorrectedDifference(PairedTable{FirstOnly: wins, SecondOnly: k, Neither: n - k - wins}, calibration, calibration, .95)
+		if err != nil || !(own.Lo >= -1 && own.Hi <= 1) {
+			t.Fatalf("difference %v in [%v, %v] (%v)", own.Est, own.Lo, own.Hi, err)
 		}
 	})
 }
