@@ -44,6 +44,9 @@ func environ(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if other := os.Getenv("FIT_TEST_AGENTS_PATH"); other != "" { // to drive other versions than the pinned ones
+		bin = other + string(os.PathListSeparator) + bin
+	}
 	return []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2"}
 }
 
@@ -56,6 +59,9 @@ type rig struct {
 	writer *trace.Writer
 }
 
+// scriptName is the name of the script for those who ask for it by name.
+const scriptName = "named"
+
 // lane is the name under which the agent's events are written.
 const lane = "worker"
 
@@ -67,7 +73,7 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
+	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed, scriptName: parsed}, scripted.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
