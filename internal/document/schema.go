@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -50,12 +51,11 @@ func (d *Document) Validate(schema *Schema) error {
 	printer := message.NewPrinter(language.English)
 	var all []*Error
 	for _, leaf := range leaves(invalid) {
-		line, col := d.locate(leaf.InstanceLocation)
-		path := strings.Join(leaf.InstanceLocation, ".")
-		if path != "" {
-			path += ": "
+		if unknown, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			all = append(all, d.unknownKeys(leaf.InstanceLocation, unknown.Properties)...)
+			continue
 		}
-		all = append(all, d.at(line, col, "%s%s", path, leaf.ErrorKind.LocalizedString(printer)))
+		all = append(all, d.ErrorAt(leaf.InstanceLocation, "%s", leaf.ErrorKind.LocalizedString(printer)))
 	}
 	slices.SortStableFunc(all, func(a, b *Error) int {
 		if a.Line != b.Line {
@@ -68,6 +68,30 @@ func (d *Document) Validate(schema *Schema) error {
 		joined[i] = e
 	}
 	return errors.Join(joined...)
+}
+
+// ErrorAt makes an error about the value at a path of keys and indices, or about the nearest one around it that exists.
+func (d *Document) ErrorAt(path []string, format string, args ...any) *Error {
+	line, col := d.locate(path)
+	name := strings.Join(path, ".")
+	if name != "" {
+		name += ": "
+	}
+	return d.at(line, col, "%s%s", name, fmt.Sprintf(format, args...))
+}
+
+// unknownKeys makes one error for each key that a mapping must not have, where the key stands.
+func (d *Document) unknownKeys(path, keys []string) []*Error {
+	mapping := d.find(path)
+	var all []*Error
+	for _, key := range keys {
+		line, col := d.locate(path)
+		if node := keyNode(mapping, key); node != nil {
+			line, col = node.Line, node.Column
+		}
+		all = append(all, d.at(line, col, "%s: there is no such setting", strings.Join(append(slices.Clone(path), key), ".")))
+	}
+	return all
 }
 
 // leaves are the errors that say something: the inner ones only collect others.
@@ -87,6 +111,12 @@ func (d *Document) locate(path []string) (line, col int) {
 	if d.root.Kind == 0 || len(d.root.Content) == 0 {
 		return 1, 1
 	}
+	node := d.find(path)
+	return node.Line, node.Column
+}
+
+// find returns the node of a value, or of the nearest one around it that exists. The document must not be empty.
+func (d *Document) find(path []string) *yaml.Node {
 	node := d.content()
 	for _, step := range path {
 		next := child(node, step)
@@ -95,7 +125,19 @@ func (d *Document) locate(path []string) (line, col int) {
 		}
 		node = next
 	}
-	return node.Line, node.Column
+	return node
+}
+
+func keyNode(mapping *yaml.Node, key string) *yaml.Node {
+	if mapping.Kind == yaml.AliasNode {
+		mapping = mapping.Alias
+	}
+	for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i]
+		}
+	}
+	return nil
 }
 
 func child(node *yaml.Node, step string) *yaml.Node {
