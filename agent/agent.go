@@ -44,6 +44,8 @@ type Info struct {
 	InstallHint string
 	// LoginHint says how to give it credentials.
 	LoginHint string
+	// Credentials are the environment variables that hold keys and tokens of the agent; their values are redacted from everything that is written.
+	Credentials []string
 }
 
 // Support says how a limit or feature is had.

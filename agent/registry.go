@@ -66,3 +66,18 @@ func (r *Registry) Dialects() session.Dialects {
 	}
 	return all
 }
+
+// Secrets returns the values of all agents' credential variables in an environment, by name.
+func (r *Registry) Secrets(environ []string) map[string]string {
+	secrets := map[string]string{}
+	for _, a := range r.agents {
+		for _, name := range a.Info().Credentials {
+			for _, pair := range environ {
+				if key, value, ok := strings.Cut(pair, "="); ok && key == name && value != "" {
+					secrets[name] = value
+				}
+			}
+		}
+	}
+	return secrets
+}

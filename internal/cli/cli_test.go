@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +40,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model":   cmdModel,
 			"noproc":  cmdNoProcess,
+			"waitfor": cmdWaitFor,
+			"sigterm": cmdSigterm,
 			"within":  cmdWithin,
 			"exitsas": cmdExitsAs,
 		},
@@ -72,6 +75,36 @@ func cmdNoProcess(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("still alive: %s", strings.Join(left, "; "))
 		}
 		time.Sleep(10 * time.Millisecond) // a killed process takes a moment to vanish from the table
+	}
+}
+
+// cmdSigterm sends SIGTERM to the processes whose command line holds a text.
+func cmdSigterm(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: sigterm text")
+	}
+	for _, process := range processesWith(args[0]) {
+		pid, _, _ := strings.Cut(process, " ")
+		number, err := strconv.Atoi(pid)
+		ts.Check(err)
+		ts.Check(syscall.Kill(number, syscall.SIGTERM))
+	}
+}
+
+// cmdWaitFor waits until a file holds a text: waitfor FILE TEXT.
+func cmdWaitFor(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: waitfor file text")
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		content, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && strings.Contains(string(content), args[1]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s never held %q: %v", args[0], args[1], err)
+		}
+		time.Sleep(5 * time.Millisecond) // another process writes it; there is nothing to wait on
 	}
 }
 

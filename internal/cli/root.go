@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/redact"
 )
 
 // personalities are the names people know the commands by; the binary called by such a name is that command.
@@ -53,7 +54,8 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	}
 	code := exitCode(ctx, err)
 	if message := err.Error(); message != "" {
-		fmt.Fprintf(con.Stderr, "%s: %s\n", name, strings.TrimRight(message, "\n"))
+		message = redact.New(redact.Config{Environ: con.Environ}).String(strings.TrimRight(message, "\n"))
+		fmt.Fprintf(con.Stderr, "%s: %s\n", name, message)
 	}
 	if code == console.ExitUsage && command != nil && !isSafeguard(command) {
 		fmt.Fprintf(con.Stderr, "see: %s --help\n", command.CommandPath())

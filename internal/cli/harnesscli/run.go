@@ -85,7 +85,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err := agent.Require(chosen.agent.Info(), settings); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	redactor := redact.New(redact.Config{Environ: con.Environ, Warn: con.Stderr})
+	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
 	out, err := openSink(con, registry, opts.output, redactor)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package harnesscli
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -26,9 +25,6 @@ func openSink(con *console.Console, registry *agent.Registry, path string, redac
 		return &sink{Writer: trace.NewWriter(con.Stdout, trace.Config{Redactor: redactor})}, nil
 	}
 	path = con.Path(path)
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-		fmt.Fprintf(con.Stderr, "%s holds an earlier session; this one is added after it\n", path)
-	}
 	text := newRenderer(con, registry)
 	writer, err := trace.Open(path, trace.Config{Redactor: redactor, OnLine: text.Line})
 	if err != nil {
@@ -37,6 +33,9 @@ func openSink(con *console.Console, registry *agent.Registry, path string, redac
 			code = console.ExitIncomplete
 		}
 		return nil, console.Exit(code, err)
+	}
+	if writer.NextSeq() > 0 {
+		fmt.Fprintf(con.Stderr, "%s holds an earlier session; this one is added after it\n", path)
 	}
 	return &sink{Writer: writer, text: text}, nil
 }

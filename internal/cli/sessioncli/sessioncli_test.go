@@ -15,11 +15,11 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-const stream = `{"type":"system","subtype":"init","session_id":"s-1","cwd":"/repo","model":"claude-sonnet-4-5","tools":["Bash"],"mcp_servers":[]}
-{"type":"assistant","message":{"id":"m1","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"cat a.go"}}]},"timestamp":"2026-01-02T03:04:05.000Z"}
+const stream = `{"type":"system","subtype":"init","session_id":"s-1","cwd":"/repo","model":"model-1","tools":["Bash"],"mcp_servers":[]}
+{"type":"assistant","message":{"id":"m1","role":"assistant","model":"model-1","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"cat a.go"}}]},"timestamp":"2026-01-02T03:04:05.000Z"}
 {"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"package a"}]}}
-{"type":"assistant","message":{"id":"m2","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done \u001b[31mred."}]},"timestamp":"2026-01-02T03:04:06.000Z"}
-{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":10,"output_tokens":5},"modelUsage":{"claude-sonnet-4-5":{"inputTokens":10,"outputTokens":5,"costUSD":0.01}}}
+{"type":"assistant","message":{"id":"m2","role":"assistant","model":"model-1","content":[{"type":"text","text":"Done \u001b[31mred."}]},"timestamp":"2026-01-02T03:04:06.000Z"}
+{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":10,"output_tokens":5},"modelUsage":{"model-1":{"inputTokens":10,"outputTokens":5,"costUSD":0.01}}}
 `
 
 // fit runs `fit session` in memory.
