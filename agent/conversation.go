@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -43,8 +44,10 @@ type Conversation struct {
 	line    int64
 	dropped int
 	of      string
-	changed chan struct{} // closed and replaced whenever an event was taken in
-	proc    *process      // the last one that was started
+	// complaint is the last line on standard error, which is where programs say why they could not begin.
+	complaint string
+	changed   chan struct{} // closed and replaced whenever an event was taken in
+	proc      *process      // the last one that was started
 
 	deliver  sync.Mutex // held while the caller sees an event
 	announce sync.Once
@@ -334,9 +337,17 @@ func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	}
 }
 
+// maxComplaint is how much of the last line on standard error is repeated in an error message.
+const maxComplaint = 300
+
 // stderrLine is called for every line of standard error.
 func (c *Conversation) stderrLine(line []byte) {
-	if len(line) > 0 {
-		c.pass(trace.RawEvent(trace.TypeStderr, line))
+	line = bytes.TrimRight(line, "\r")
+	if len(line) == 0 {
+		return
 	}
+	c.pass(trace.RawEvent(trace.TypeStderr, line))
+	c.mu.Lock()
+	c.complaint = string(line[:min(len(line), maxComplaint)])
+	c.mu.Unlock()
 }

@@ -106,6 +106,10 @@ func TestResultRules(t *testing.T) {
 		"turn limit":               {prints(1, initEvent, closing("error_max_turns", true, "")), false, session.OutcomeMaxTurns, ""},
 		"no final event":           {prints(0, initEvent, reply("1", "and then")), false, session.OutcomeNoResult, "ended without a result"},
 		"nothing at all, exit 0":   {prints(0), false, session.OutcomeNoResult, "exit code 0"},
+		"a reason on standard error": {func(_ context.Context, _ sandbox.SpawnSpec, _, stderr io.Writer) (sandbox.SpawnResult, error) {
+			fmt.Fprintln(stderr, "cannot be used as root")
+			return sandbox.SpawnResult{ExitCode: 1}, nil
+		}, false, session.OutcomeNoResult, "exit code 1; it said: cannot be used as root"},
 		"success, then a failure": {func(_ context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult, error) {
 			n, _ := fmt.Fprintln(stdout, closing("success", false, worked))
 			return sandbox.SpawnResult{StdoutBytes: int64(n)}, failure

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -28,7 +30,7 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	judge(&result, final, c.fold.UsageReports() > before.reports)
 	if proc.exited() {
-		explainEnd(&result, proc)
+		explainEnd(&result, proc, c.complaint)
 	}
 	switch why {
 	case reasonContext:
@@ -63,14 +65,14 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 			result.Outcome, result.Err = session.OutcomeError, ErrNoModelWork
 		}
 	case session.OutcomeError, session.OutcomeAuth, session.OutcomeProvider:
-		result.Err = errors.New(nonEmpty(final.Text, "the agent failed without saying why"))
+		result.Err = errors.New(nonEmpty(harmless(final.Text), "the agent failed without saying why"))
 	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult, session.OutcomeTimeout, session.OutcomeOutput,
 		session.OutcomeCancelled:
 	}
 }
 
 // explainEnd adds what the end of the process tells beside the stream.
-func explainEnd(result *Result, proc *process) {
+func explainEnd(result *Result, proc *process, complaint string) {
 	switch {
 	case proc.spawned.OutputLimit && !result.Success:
 		result.Outcome, result.Err = session.OutcomeOutput, errors.New("the agent printed more than the output limit and was killed")
@@ -83,9 +85,22 @@ func explainEnd(result *Result, proc *process) {
 		}
 	case result.Outcome == session.OutcomeNoResult:
 		result.Err = fmt.Errorf("the agent ended without a result: %w", proc.failure())
+		if complaint != "" {
+			result.Err = fmt.Errorf("%w; it said: %s", result.Err, harmless(complaint))
+		}
 	case result.Success && proc.err != nil:
 		result.Err = proc.err
 	}
+}
+
+// harmless takes out of an agent's words what would do something to a terminal.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == ' ' {
+			return r
+		}
+		return ' '
+	}, strings.TrimSpace(text))
 }
 
 func nonEmpty(text, otherwise string) string {

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,6 +118,9 @@ func (c *conversation) request(subtype string) error {
 
 // observe answers the control protocol and checks the first event.
 func (c *conversation) observe(event []byte) error {
+	if !bytes.Contains(event, []byte(`"control_re`)) && !bytes.Contains(event, []byte(`"init"`)) {
+		return nil // most events are none of ours, and may be large
+	}
 	v, err := fastjson.ParseBytes(event)
 	if err != nil {
 		return nil // the decoder counts it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -225,6 +226,20 @@ func TestMaxTurns(t *testing.T) {
 		}
 		if s.Turns > 3 {
 			t.Errorf("%d turns", s.Turns)
+		}
+	})
+}
+
+func TestATurnLimitHoldsForEachPrompt(t *testing.T) {
+	eachAgent(t, func(t *testing.T, a agent.Agent) {
+		one := []turn{{"calls": []turn{call("bash", "echo step")}}, {"text": "Done."}}
+		r := newRig(t, a, scriptOf(t, slices.Concat(one, one, one)...))
+		r.config.MaxTurns, r.config.OneShot = 2, false
+		s := r.start()
+		for i := range 3 {
+			if result := r.prompt(t.Context(), s, "Next"); !result.Success || result.Turns != 2 {
+				t.Errorf("prompt %d: outcome %q after %d turns, error %v", i+1, result.Outcome, result.Turns, result.Err)
+			}
 		}
 	})
 }
