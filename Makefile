@@ -56,3 +56,14 @@ deps:
 
 clean:
 	rm -rf bin
+
+# Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run
+bench-start: build
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
+
+bench-redact:
+	$(GO) test ./redact -run '^$$' -bench '^BenchmarkClean$$' -benchtime 2s
+
+bench-spawn:
+	$(GO) test ./sandbox -run '^$$' -bench '^BenchmarkSpawn$$'
