@@ -40,8 +40,12 @@ func (r *blockReader) next(buf []byte) (block, []byte, error) {
 	if r.ended && len(r.carry) == 0 {
 		return block{}, buf, io.EOF
 	}
-	if cap(buf) < blockSize || cap(buf) > 8*blockSize && len(r.carry) < blockSize {
-		buf = make([]byte, blockSize)
+	size := blockSize
+	if r.limit >= 0 && r.limit < blockSize && r.offset == 0 {
+		size = int(r.limit) + 1 // a small file needs no large buffer
+	}
+	if cap(buf) < size || cap(buf) > 8*blockSize && len(r.carry) < blockSize {
+		buf = make([]byte, max(size, len(r.carry)))
 	}
 	buf = append(buf[:0], r.carry...)
 	r.carry = r.carry[:0]

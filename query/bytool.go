@@ -146,15 +146,19 @@ func reconcile(rows []ToolShare, totals Totals) {
 		{func(r *ToolShare) *float64 { return &r.OutputTokens }, float64(totals.Output)},
 		{func(r *ToolShare) *float64 { return &r.CostShare }, 1},
 	} {
-		for range 16 { // one or two rounds do
-			sum := 0.0
-			for i := range rows {
-				sum += *column.of(&rows[i])
-			}
-			if sum == column.total {
-				break
-			}
-			*column.of(&rows[0]) += column.total - sum
+		first, last := column.of(&rows[0]), column.of(&rows[len(rows)-1])
+		for range 4 {
+			*first += column.total - columnSum(rows, column.of)
 		}
+		// The last unit of the last place can go back and forth for ever; in the smallest row it settles.
+		*last += column.total - columnSum(rows, column.of)
 	}
+}
+
+func columnSum(rows []ToolShare, of func(*ToolShare) *float64) float64 {
+	sum := 0.0
+	for i := range rows {
+		sum += *of(&rows[i])
+	}
+	return sum
 }

@@ -215,7 +215,9 @@ func FuzzTrace(f *testing.F) {
 				func() error { return trace.Calls(ctx, func(*Call) error { return nil }) },
 				func() error { return trace.Commands(ctx, nil, func(Command) error { return nil }) },
 				func() error { _, err := trace.Paths(ctx, ""); return err },
-				func() error { return trace.Search(ctx, Search{Pattern: "a.*b|torn", Context: 1}, func(*Hit) error { return nil }) },
+				func() error {
+					return trace.Search(ctx, Search{Pattern: "a.*b|torn", Context: 1}, func(*Hit) error { return nil })
+				},
 				func() error { _, err := trace.Validate(ctx, func(Finding) error { return nil }); return err },
 				func() error { _, err := trace.Messages(ctx); return err },
 				func() error { _, err := Align(ctx, trace, trace); return err },
