@@ -140,9 +140,8 @@ type ResumeContext struct {
 	Replies      []Reply        `json:"replies,omitempty"`
 	AskIDCounter int64          `json:"askIdCounter,omitempty"`
 	RFCCounter   int64          `json:"rfcCounter,omitempty"`
-	// Sessions are the ids of the agents' conversations by member, and HomeDir is where they are kept.
+	// Sessions are the ids of the agents' conversations by member. They are kept below Options.HomeDir, which must be the same in both sessions.
 	Sessions map[string]string `json:"sessions,omitempty"`
-	HomeDir  string            `json:"homeDir,omitempty"`
 }
 
 // HistoryEntry is one message of the thread.
@@ -203,7 +202,7 @@ func (h *hub) injectHistory(r *ResumeContext) {
 
 // resumeContext is what the next session of this discussion needs to know.
 func (s *state) resumeContext() *ResumeContext {
-	r := &ResumeContext{Replies: s.replies, AskIDCounter: s.lastAsk, RFCCounter: s.lastRFC, Sessions: map[string]string{}, HomeDir: s.settings.HomeDir}
+	r := &ResumeContext{Replies: s.replies, AskIDCounter: s.lastAsk, RFCCounter: s.lastRFC, Sessions: map[string]string{}}
 	for _, m := range s.order {
 		if m != s.lead {
 			r.Participants = append(r.Participants, m.name)

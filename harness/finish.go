@@ -35,7 +35,7 @@ func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
 	if err := l.hub.flush(); flushErr == nil {
 		flushErr = err
 	}
-	if l.hub.state.settings.TempHome && result.Verdict != VerdictRecessed {
+	if l.hub.state.settings.TempHome {
 		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory is no reason to fail
 	}
 	return result, errors.Join(l.err, flushErr, closeErr)

@@ -145,8 +145,10 @@ const maxAuthor = 80
 func authorName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
-		case r == utf8.RuneError, unicode.IsControl(r), strings.ContainsRune("[]:@#\u2028\u2029", r):
+		case r == utf8.RuneError, strings.ContainsRune("[]:@#", r):
 			return -1
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+			return ' '
 		default:
 			return r
 		}
