@@ -67,3 +67,8 @@ bench-redact:
 
 bench-spawn:
 	$(GO) test ./sandbox -run '^$$' -bench '^BenchmarkSpawn$$'
+
+# Coverage, A/A and peeking on the full grid (about 4 minutes), and the bootstrap's speed.
+bench-stats:
+	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|Improvement' ./stats
+	$(GO) test -run '^$$' -bench BootstrapClustered ./stats

@@ -10,6 +10,9 @@ import (
 	"github.com/fit-eval/fit/internal/cli/harnesscli"
 	"github.com/fit-eval/fit/internal/cli/modelcli"
 	"github.com/fit-eval/fit/internal/cli/selfeditcli"
+	"github.com/fit-eval/fit/internal/cli/sessioncli"
+	"github.com/fit-eval/fit/internal/cli/statscli"
+	"github.com/fit-eval/fit/internal/cli/tracecli"
 )
 
 // commands is the list of everything fit can do. A new command tree is one line here.
@@ -17,6 +20,9 @@ func commands(con *console.Console) []*cobra.Command {
 	registry := catalog.Default()
 	return []*cobra.Command{
 		harnesscli.New(con, registry),
+		tracecli.New(con, registry.Dialects()),
+		sessioncli.New(con, registry.Dialects()),
+		statscli.New(con),
 		modelcli.New(con),
 		selfeditcli.New(con),
 		democli.New(con),
