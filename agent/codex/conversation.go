@@ -25,6 +25,7 @@ type conversation struct {
 }
 
 func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
+	cfg.Installation = &installation
 	c := &conversation{cfg: cfg, installation: installation, login: login, place: place}
 	dialect := execDialect()
 	if needsServer(cfg) {

@@ -30,13 +30,13 @@ type login struct {
 	secret bool
 }
 
-// chooseLogin decides between a plan and a key: a key where one is set or another endpoint is asked for, else the plan that the user is logged in to, unless
-// the caller says otherwise.
+// chooseLogin decides between a plan and a key: the plan where a login is found, no key was set for this program alone, and no other endpoint is asked for,
+// unless the caller says otherwise.
 func chooseLogin(cfg agent.Config) (login, error) {
 	mode := cfg.Auth
 	if mode == "" {
 		mode = agent.AuthAPIKey
-		if cfg.ModelURL == "" && apiKey(cfg.Environ) == "" && subscriptionFile(cfg.Environ) != "" {
+		if cfg.ModelURL == "" && loginOf(cfg.Environ) == agent.AuthSubscription {
 			mode = agent.AuthSubscription
 		}
 	}
@@ -51,10 +51,13 @@ func chooseLogin(cfg agent.Config) (login, error) {
 		}
 		return login{mode: mode, file: file, secret: true}, nil
 	case agent.AuthAPIKey:
-		if key := apiKey(cfg.Environ); key != "" {
+		if key := keyInEnvironment(cfg.Environ); key != "" {
 			return login{mode: mode, key: key, secret: true}, nil
 		}
-		if cfg.ModelURL == "" {
+		if cfg.ModelURL == "" { // a key that is stored for the vendor is not shown to anybody else
+			if stored, _ := storedLogin(cfg.Environ); stored.Key != "" {
+				return login{mode: mode, key: stored.Key, secret: true}, nil
+			}
 			return login{}, fmt.Errorf("%s is not set; set it, log in with codex login, or give --model-url", keyVariable)
 		}
 		return login{mode: mode, key: noKey}, nil
@@ -63,24 +66,23 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	}
 }
 
-// apiKey finds a key in the environment or in the login that the user has given to the program.
-func apiKey(environ []string) string {
-	for _, name := range []string{keyVariable, vendorVariable} {
-		if key := agent.Getenv(environ, name); key != "" {
-			return key
-		}
+func keyInEnvironment(environ []string) string {
+	if key := agent.Getenv(environ, keyVariable); key != "" {
+		return key
 	}
-	stored, _ := storedLogin(environ)
-	return stored.Key
+	return agent.Getenv(environ, vendorVariable)
 }
 
 // loginOf tells what credentials the caller has.
 func loginOf(environ []string) string {
+	stored, _ := storedLogin(environ)
 	switch {
-	case apiKey(environ) != "":
+	case agent.Getenv(environ, keyVariable) != "":
 		return agent.AuthAPIKey
-	case subscriptionFile(environ) != "":
+	case stored.Tokens.AccessToken != "":
 		return agent.AuthSubscription
+	case keyInEnvironment(environ) != "" || stored.Key != "":
+		return agent.AuthAPIKey
 	}
 	return ""
 }

@@ -17,3 +17,9 @@ func TestRecordingsMutatedByMeaning(t *testing.T) {
 		t.Run(dir, func(t *testing.T) { sessiontest.Mutations(t, "testdata/"+dir+"/*.jsonl", New().Dialects()) })
 	}
 }
+
+func TestRecordingsSurviveATIF(t *testing.T) {
+	for _, dir := range []string{"0.166.0", "rollout"} {
+		sessiontest.RoundTrip(t, "testdata/"+dir+"/*.jsonl", New().Dialects())
+	}
+}
