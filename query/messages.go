@@ -39,7 +39,7 @@ type Answer struct {
 // Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces in which it noted none tell it by the tool calls of the
 // participants.
 func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
-	m := &messageBook{asks: map[int64]int{}, calls: map[string]int{}}
+	m := &messageBook{officialAsks: map[int64]int{}, asks: map[int64]int{}, calls: map[string]int{}}
 	lanes := t.opts.Lanes
 	all := *t
 	all.opts.Lanes = nil // a message concerns two lanes: it is filtered by either end below
@@ -80,9 +80,10 @@ func (m *Message) concerns(lanes []string) bool {
 type messageBook struct {
 	orchestrated bool
 	official     []Message // as the orchestrator noted them
-	asks         map[int64]int
+	officialAsks map[int64]int
 
-	messages []Message      // as the tool calls tell
+	messages []Message // as the tool calls tell
+	asks     map[int64]int
 	calls    map[string]int // asks by the id of their tool call
 }
 
@@ -100,7 +101,7 @@ func (m *messageBook) noted(event []byte, line, ts int64) {
 		return
 	}
 	if e.Kind == MessageAnswer {
-		if n, ok := m.asks[e.AskID]; ok {
+		if n, ok := m.officialAsks[e.AskID]; ok {
 			m.official[n].Answers = append(m.official[n].Answers, Answer{line, ts, e.From, e.AskID, e.Text})
 			return
 		}
@@ -113,7 +114,7 @@ func (m *messageBook) noted(event []byte, line, ts int64) {
 		message.AskIDs = []int64{e.AskID}
 	}
 	if e.Kind == MessageAsk {
-		m.asks[e.AskID] = len(m.official)
+		m.officialAsks[e.AskID] = len(m.official)
 	}
 	m.official = append(m.official, message)
 }
