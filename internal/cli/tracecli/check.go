@@ -69,11 +69,10 @@ and --unwrap looks at the events inside the envelopes of a trace. A check that c
 		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			assertion, err := a.assertion(command, opts, args)
-			row := assertion.FailedRow(err)
-			if err == nil {
-				row = assertion.Check()
+			if err != nil {
+				return a.emitRow(assertion.FailedRow(err))
 			}
-			return a.emitRow(row)
+			return a.emitRow(assertion.Check())
 		},
 	}
 	flags := command.Flags()
