@@ -14,6 +14,11 @@ type Decoder interface {
 	Decode(event []byte, at Stamp, to *Fold)
 }
 
+// Finisher is a Decoder that holds something back until a later event tells what it means; Finish reports it when the input ends without that event.
+type Finisher interface {
+	Finish(to *Fold)
+}
+
 // Dialect is one native format: how to recognise it and how to decode it. The agents bring their own; whoever reads files is handed the list.
 type Dialect struct {
 	// Name is unique, for example "stream-json". It is what agent_start's protocol and EnrichedSession.Dialect say.

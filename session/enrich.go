@@ -223,6 +223,9 @@ func (e *Enricher) Sessions() []*EnrichedSession {
 		if l.decoder == nil {
 			continue
 		}
+		if finisher, ok := l.decoder.(Finisher); ok {
+			finisher.Finish(l.fold)
+		}
 		s := l.fold.Session()
 		s.Dialect = l.dialect.Name
 		if s.Agent = l.agent; s.Agent == "" {

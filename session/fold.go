@@ -176,7 +176,15 @@ func (f *Fold) Final(_ Origin, final Final) {
 	f.turns.afterResult = true
 }
 
-// Finals returns the last final event, nil if there was none, and how many there were.
+// Reopen takes the last final event back: the agent has said that it goes on after all, because it tries again, for example.
+func (f *Fold) Reopen() {
+	if f.final != nil {
+		f.final = nil
+		f.finals--
+	}
+}
+
+// Finals returns the last final event, nil if there was none or it was taken back, and how many there were.
 func (f *Fold) Finals() (*Final, int) { return f.final, f.finals }
 
 // LastText is the last message of the agent itself.

@@ -6,6 +6,7 @@ import (
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/agent/claudecode"
 	"github.com/fit-eval/fit/agent/codex"
+	"github.com/fit-eval/fit/agent/pi"
 )
 
 // Default returns the agents in order of preference: the first one that is installed is used when nobody says which.
@@ -13,6 +14,7 @@ func Default() *agent.Registry {
 	return agent.NewRegistry(
 		claudecode.New(),
 		codex.New(),
+		pi.New(),
 		builtin.New(),
 	)
 }

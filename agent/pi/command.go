@@ -1,0 +1,243 @@
+package pi
+
+import (
+	_ "embed" // for the extension
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+//go:embed bridge.ts
+var bridge []byte
+
+// place is where a session's program keeps everything.
+type place struct {
+	home, config, sessions, tmp string
+	extension                   string // empty where none is needed
+	promptFile                  string // the system prompt; empty without one
+}
+
+// prepare lays out the session's home.
+func prepare(cfg agent.Config, e endpoint) (place, error) {
+	p := place{
+		home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"), sessions: filepath.Join(cfg.Home, "sessions"),
+		tmp: filepath.Join(cfg.Home, "tmp"),
+	}
+	if err := makeDirs(p.home, p.config, p.sessions, p.tmp); err != nil {
+		return place{}, err
+	}
+	if err := writeJSON(filepath.Join(p.config, "settings.json"), settings(cfg)); err != nil {
+		return place{}, err
+	}
+	if e.baseURL != "" {
+		if err := writeJSON(filepath.Join(p.config, "models.json"), e.modelsFile(cfg.Model)); err != nil {
+			return place{}, err
+		}
+	}
+	if cfg.SystemPrompt != "" {
+		p.promptFile = filepath.Join(cfg.Home, "system-prompt.md")
+		if err := writeFile(p.promptFile, []byte(cfg.SystemPrompt)); err != nil {
+			return place{}, err
+		}
+	}
+	return p, p.extend(cfg)
+}
+
+// extend installs our extension where something is asked for that the program does not have itself.
+func (p *place) extend(cfg agent.Config) error {
+	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 {
+		return nil
+	}
+	settings, err := bridgeSettings(cfg)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(p.config, "fit")
+	if err := makeDirs(dir); err != nil {
+		return err
+	}
+	p.extension = filepath.Join(dir, "bridge.ts")
+	if err := writeFile(p.extension, bridge); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(dir, "bridge.json"), settings)
+}
+
+// toolServer is a server as the extension wants it.
+type toolServer struct {
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// bridgeSettings are written to a file rather than the command line or the environment, where everybody could read the tokens.
+func bridgeSettings(cfg agent.Config) (map[string]any, error) {
+	servers := map[string]toolServer{}
+	for _, server := range cfg.MCPServers {
+		if server.Name == "" || (server.URL == "") == (server.Command == "") {
+			return nil, fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
+		}
+		servers[server.Name] = toolServer{URL: server.URL, Headers: server.Headers, Command: server.Command, Args: server.Args, Env: server.Env}
+	}
+	settings := map[string]any{"servers": servers}
+	if len(cfg.AllowedTools) > 0 {
+		settings["allow"] = cfg.AllowedTools
+	}
+	if len(cfg.DisallowedTools) > 0 {
+		settings["deny"] = cfg.DisallowedTools
+	}
+	return settings, nil
+}
+
+// defaultRetries rides out a quarter of a minute of trouble.
+const defaultRetries = 4
+
+// settings are the program's own. The clients of the vendors do not try again behind the agent's back: what is tried again is to be seen.
+func settings(cfg agent.Config) map[string]any {
+	retries := defaultRetries
+	if cfg.Retries != nil {
+		retries = max(0, *cfg.Retries)
+	}
+	return map[string]any{
+		"quietStartup": true, "enableInstallTelemetry": false,
+		"retry": map[string]any{"enabled": true, "maxRetries": retries, "baseDelayMs": 1000, "provider": map[string]any{"maxRetries": 0}},
+	}
+}
+
+func writeJSON(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("prepare agent home: %w", err)
+	}
+	return writeFile(path, data)
+}
+
+func writeFile(path string, data []byte) error {
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("prepare agent home: %w", err)
+	}
+	return nil
+}
+
+// environment is everything the child sees.
+func environment(cfg agent.Config, e endpoint, p place) []string {
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
+	env["PI_CODING_AGENT_DIR"] = p.config
+	env["PI_OFFLINE"] = "1" // no downloads and no questions for updates; models are reached all the same
+	env["PI_TELEMETRY"] = "0"
+	for _, name := range e.variables() {
+		env[name] = e.keys[name]
+	}
+	for _, variable := range cfg.ExtraEnv {
+		if name, value, ok := strings.Cut(variable, "="); ok {
+			env[name] = value
+		}
+	}
+	return env.List()
+}
+
+// arguments is the command line.
+type arguments struct {
+	path     string
+	cfg      agent.Config
+	endpoint endpoint
+	place    place
+	session  string // the file of the conversation to continue
+}
+
+func (a arguments) argv() []string {
+	mode := "rpc"
+	if a.cfg.OneShot {
+		mode = "json"
+	}
+	argv := []string{a.path, "--mode", mode}
+	add := func(words ...string) { argv = append(argv, words...) }
+	if a.endpoint.provider != "" {
+		add("--provider", a.endpoint.provider)
+	}
+	if a.cfg.Model != "" {
+		add("--model", a.cfg.Model)
+	}
+	add("--session-dir", a.place.sessions)
+	if a.session != "" {
+		add("--session", a.session)
+	}
+	add(a.systemPrompt()...)
+	// What the repository or the user brings along would make runs differ. An extension that is named is loaded nevertheless.
+	add("--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
+	if a.place.extension != "" {
+		add("--extension", a.place.extension)
+	}
+	if a.cfg.OneShot {
+		add("-p") // the last one: a word after it would be taken for the prompt, which comes by standard input
+	}
+	return argv
+}
+
+// systemPrompt names the file with the prompt, because a text that happens to be the name of a file would be read as one. An empty word keeps the program from
+// looking for such files in the repository.
+func (a arguments) systemPrompt() []string {
+	switch {
+	case a.place.promptFile == "":
+		return []string{"--system-prompt", "", "--append-system-prompt", ""}
+	case a.cfg.ReplaceSystemPrompt:
+		return []string{"--system-prompt", a.place.promptFile, "--append-system-prompt", ""}
+	}
+	return []string{"--system-prompt", "", "--append-system-prompt", a.place.promptFile}
+}
+
+var plainID = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+
+// sessionFile finds the program's own record of a conversation; empty if there is none.
+func (p place) sessionFile(id string) string {
+	if !plainID.MatchString(id) {
+		return "" // the id comes from outside, and goes into a path
+	}
+	found, err := filepath.Glob(filepath.Join(p.sessions, "*_"+id+".jsonl"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
+
+// canResume checks that a conversation is there. The program would go on in the directory that the conversation was held in, whatever ours is.
+func (p place) canResume(id, dir string) error {
+	path := p.sessionFile(id)
+	if path == "" {
+		return fmt.Errorf("resume agent %s: no conversation %q in its home", ID, id)
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume agent %s: no conversation %q in its home", ID, id)
+	}
+	if err != nil {
+		return fmt.Errorf("resume agent %s: %w", ID, err)
+	}
+	defer file.Close()
+	var header struct {
+		Cwd string `json:"cwd"`
+	}
+	if err := json.NewDecoder(file).Decode(&header); err != nil {
+		return fmt.Errorf("resume agent %s: the record of the conversation %q is broken: %w", ID, id, err)
+	}
+	if !samePlace(header.Cwd, dir) {
+		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can go on only there", ID, id, header.Cwd)
+	}
+	return nil
+}
+
+func samePlace(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}

@@ -1,0 +1,274 @@
+package pi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// conversation is one session with the program.
+type conversation struct {
+	*agent.Conversation
+	cfg          agent.Config
+	installation agent.Installation
+	endpoint     endpoint
+	place        place
+
+	prompting sync.Mutex
+	requests  atomic.Int64
+	greeted   atomic.Bool // the program has answered our first request
+	rest      rest
+	complaint complaint
+	spentUSD  float64
+}
+
+func newConversation(cfg agent.Config, installation agent.Installation, e endpoint, p place) *conversation {
+	c := &conversation{installation: installation, endpoint: e, place: p}
+	cfg.Events = c.complaint.listen(cfg.Events)
+	c.cfg = cfg
+	dialect := JSONDialect()
+	if !cfg.OneShot {
+		dialect = RPCDialect()
+		dialect.New = func() session.Decoder { return &restingDecoder{decoder: newDecoder(), rest: &c.rest} }
+	}
+	c.Conversation = agent.NewConversation(agent.ConversationConfig{
+		Agent: ID, Config: cfg, Dialect: dialect, Observe: c.observe, Settle: c.settle, EnforceTurns: true, EnforceBudget: true,
+		Started: agent.Started{
+			Version: installation.Version, Protocol: dialect.Name, Model: cfg.Model, Auth: agent.AuthAPIKey, KeyVisible: len(e.keys) > 0,
+		},
+	})
+	return c
+}
+
+// Prompt implements agent.Session.
+func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	c.prompting.Lock()
+	defer c.prompting.Unlock()
+	if strings.TrimSpace(text) == "" {
+		return agent.Result{}, fmt.Errorf("run agent %s: the prompt is empty", ID)
+	}
+	if c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD {
+		return agent.Result{}, errors.New("the session's budget is used up")
+	}
+	c.complaint.forget()
+	var result agent.Result
+	var err error
+	if c.cfg.OneShot {
+		result, err = c.RunOnce(ctx, agent.Command{Argv: c.argv(), Env: c.environ(), Stdin: text})
+	} else {
+		result, err = c.converse(ctx, text)
+	}
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", ID, err)
+	}
+	if result.Usage.CostUSD != nil {
+		c.spentUSD += *result.Usage.CostUSD
+	}
+	c.complaint.explain(&result)
+	result.Output.DiskJSONLPath = c.place.sessionFile(result.SessionID)
+	return result, nil
+}
+
+// argv continues the conversation if there is one on record: the program writes nothing down before the model has answered for the first time.
+func (c *conversation) argv() []string {
+	return arguments{path: c.installation.Path, cfg: c.cfg, endpoint: c.endpoint, place: c.place, session: c.place.sessionFile(c.ID())}.argv()
+}
+
+func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint, c.place) }
+
+// startTimeout is how long the program may take to answer its first request; it attaches tool servers before.
+const startTimeout = 90 * time.Second
+
+// converse gives a prompt to the long-lived process, starting it if it does not run.
+func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
+	if !c.Alive() {
+		c.greeted.Store(false)
+		c.rest.reset()
+		if err := c.Open(ctx, agent.Command{Argv: c.argv(), Env: c.environ()}); err != nil {
+			return agent.Result{}, err
+		}
+		if err := c.request("get_state", nil); err != nil { // the stream does not begin with the session's id, so it is asked for
+			return agent.Result{}, err
+		}
+		waiting, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		if err := c.Until(waiting, c.greeted.Load); err != nil && ctx.Err() == nil && c.Alive() {
+			return agent.Result{}, fmt.Errorf("no answer to the first request: %w", err)
+		}
+	}
+	say := func() error { return c.request("prompt", map[string]any{"message": text}) }
+	return c.Turn(ctx, say, func() error { return c.request("abort", nil) })
+}
+
+// request sends a command.
+func (c *conversation) request(command string, fields map[string]any) error {
+	message := map[string]any{"id": "fit-" + strconv.FormatInt(c.requests.Add(1), 10), "type": command}
+	for name, value := range fields {
+		message[name] = value
+	}
+	return c.Send(message)
+}
+
+// observe follows the protocol.
+func (c *conversation) observe(event []byte) error {
+	if c.cfg.OneShot {
+		return nil
+	}
+	v, err := fastjson.ParseBytes(event)
+	if err != nil {
+		return nil // the decoder counts it
+	}
+	switch str(v, "type") {
+	case "response":
+		c.greeted.Store(true)
+		c.rest.answered(str(v, "id"))
+	case "agent_end":
+		return c.Send(map[string]any{"id": c.rest.question(), "type": "get_state"})
+	case "extension_ui_request": // nobody is there to be asked, and whoever asks must not hang
+		switch str(v, "method") {
+		case "select", "confirm", "input", "editor":
+			return c.Send(map[string]any{"type": "extension_ui_response", "id": str(v, "id"), "cancelled": true})
+		}
+	}
+	return nil
+}
+
+// settle says how long to wait after the end of an attempt. A process for one prompt ends by itself when there is nothing left to try. The long-lived one is asked
+// something after every end: it announces the next attempt, or that it shortens the conversation, before it answers.
+func (c *conversation) settle(session.Final) time.Duration {
+	if c.cfg.OneShot || !c.rest.settled() {
+		return unsettled
+	}
+	return 0
+}
+
+// unsettled is how long a program that has finished may leave us in doubt whether it has.
+const unsettled = 30 * time.Second
+
+// rest knows whether the program is at rest after the end of an attempt.
+type rest struct {
+	mu         sync.Mutex
+	ends       int // attempts that have ended
+	asked      int // the last end after which we have asked
+	confirmed  int // the last end that was confirmed by an answer
+	compacting bool
+}
+
+const questionPrefix = "fit-end-"
+
+func (r *rest) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ends, r.asked, r.confirmed, r.compacting = 0, 0, 0, false
+}
+
+// saw notes an event at the moment in which it is decoded, so that nobody sees its effect before.
+func (r *rest) saw(event []byte) {
+	kind := fastjson.GetString(event, "type")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch kind {
+	case "agent_end":
+		r.ends++
+	case "compaction_start":
+		r.compacting = true
+	case "compaction_end":
+		r.compacting = false
+	}
+}
+
+// question is the id of a request that is made after the last end.
+func (r *rest) question() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = r.ends
+	return questionPrefix + strconv.Itoa(r.asked)
+}
+
+func (r *rest) answered(id string) {
+	number, err := strconv.Atoi(strings.TrimPrefix(id, questionPrefix))
+	if err != nil || !strings.HasPrefix(id, questionPrefix) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.confirmed = max(r.confirmed, min(number, r.asked))
+}
+
+func (r *rest) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.confirmed == r.ends && !r.compacting
+}
+
+// restingDecoder tells a rest about every event.
+type restingDecoder struct {
+	*decoder
+	rest *rest
+}
+
+// Decode implements session.Decoder.
+func (d *restingDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	d.rest.saw(event)
+	d.decoder.Decode(event, at, to)
+}
+
+// complaint is the last thing that the program said on standard error. A program that cannot start says why there, and nowhere else.
+type complaint struct {
+	mu   sync.Mutex
+	text string
+}
+
+var stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
+
+// listen returns a receiver of events that keeps the complaints among them.
+func (c *complaint) listen(events func([]byte)) func([]byte) {
+	return func(event []byte) {
+		if bytes.HasPrefix(event, stderrPrefix) {
+			if text := strings.TrimSpace(fastjson.GetString(event, "text")); text != "" {
+				c.mu.Lock()
+				c.text = text
+				c.mu.Unlock()
+			}
+		}
+		if events != nil {
+			events(event)
+		}
+	}
+}
+
+func (c *complaint) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = ""
+}
+
+// wrapping is what the program puts around the message of an extension.
+var wrapping = regexp.MustCompile(`^(?:Error: )?(?:Failed to load extension "[^"]*": )?(?:Failed to load extension: )?`)
+
+// longestComplaint bounds what a user is shown.
+const longestComplaint = 500
+
+// explain adds the complaint to a result that has no other explanation.
+func (c *complaint) explain(result *agent.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if result.Outcome != session.OutcomeNoResult || result.Err == nil || c.text == "" {
+		return
+	}
+	text := wrapping.ReplaceAllString(c.text, "")
+	result.Err = fmt.Errorf("%s (%w)", strings.ToValidUTF8(text[:min(len(text), longestComplaint)], ""), result.Err)
+}

@@ -1,0 +1,295 @@
+package pi
+
+import (
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// decoder reads both streams of the program. It holds the state of one run, which may span several processes.
+type decoder struct {
+	parser fastjson.Parser
+	told   callLog
+
+	failed  *failure // the last answer of the model was none; whether it was given up is not known yet
+	last    answer   // the last answer of the model
+	partial bool     // the beginning of an answer was shown, and the answer is asked for again
+	retries bool     // the final event was taken back because the program tries again
+}
+
+// answer is what the end of a prompt is judged by.
+type answer struct {
+	stopReason string
+	failure    session.ErrorInfo
+}
+
+// failure is an answer that failed, with the place it stands at: it is told as a retry or as the end, whatever the program decides afterwards.
+type failure struct {
+	at   session.Origin
+	info session.ErrorInfo
+}
+
+func newDecoder() *decoder { return &decoder{told: newCallLog()} }
+
+// Decode implements session.Decoder.
+func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	v, err := d.parser.ParseBytes(event)
+	if err != nil || v.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	o := session.Origin{Stamp: at}
+	switch str(v, "type") {
+	case "message_end":
+		d.message(v.Get("message"), o, to)
+	case "tool_execution_start":
+		d.call(str(v, "toolCallId"), str(v, "toolName"), v.Get("args"), false, o, to)
+	case "tool_execution_end":
+		d.result(str(v, "toolCallId"), v.Get("result", "content"), v.GetBool("isError"), o, to)
+	case "agent_end":
+		d.ended(v, o, to)
+	case "session":
+		d.giveUp(to)
+		to.Identify(session.Identity{SessionID: str(v, "id"), Cwd: str(v, "cwd")})
+	case "agent_start":
+		d.giveUp(to)
+		d.last, d.retries = answer{}, false
+	case "auto_retry_start", "auto_retry_end":
+		d.retry(v, o, to)
+	case "compaction_start", "auto_compaction_start":
+		d.giveUp(to)
+	case "compaction_end", "auto_compaction_end":
+		d.compacted(v, o, to)
+	case "response":
+		d.response(v, o, to)
+	case "extension_error":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(v, "error")})
+	case "turn_start", "turn_end", "message_start", "message_update", "tool_execution_update", "queue_update", "extension_ui_request",
+		"thinking_level_changed", "session_info_changed":
+	default:
+		to.Unknown()
+	}
+}
+
+// Finish implements session.Finisher.
+func (d *decoder) Finish(to *session.Fold) { d.giveUp(to) }
+
+// giveUp tells of a failed answer that nobody has tried to get again.
+func (d *decoder) giveUp(to *session.Fold) {
+	if d.failed != nil {
+		to.Error(d.failed.at, d.failed.info)
+		d.failed = nil
+	}
+}
+
+// message reports a complete message.
+func (d *decoder) message(message *fastjson.Value, o session.Origin, to *session.Fold) {
+	if message == nil || message.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	o.NativeMs = message.GetInt64("timestamp")
+	switch str(message, "role") {
+	case "assistant":
+		d.assistant(message, o, to)
+	case "toolResult":
+		d.result(str(message, "toolCallId"), message.Get("content"), message.GetBool("isError"), o, to)
+	case "user":
+		d.giveUp(to)
+		if o.Lane == "" { // in a trace the harness has told the prompt already
+			to.Message(o, "user", session.ContentText(message.Get("content")), "")
+		}
+	case "bashExecution":
+		d.bash(message, o, to)
+	case "custom":
+		to.SystemPrompt(o, "stream", str(message, "customType"), session.ContentText(message.Get("content")))
+	case "compactionSummary", "branchSummary":
+		to.SystemPrompt(o, "stream", "compaction", str(message, "summary"))
+	default:
+		to.Unknown()
+	}
+}
+
+func (d *decoder) assistant(message *fastjson.Value, o session.Origin, to *session.Fold) {
+	content := message.Get("content")
+	if content == nil {
+		to.ParseError()
+		return
+	}
+	d.giveUp(to)
+	model := str(message, "model")
+	to.Identify(session.Identity{Model: model})
+	if usage := message.Get("usage"); usage != nil {
+		d.usage(usage, model, str(message, "responseId")+"@"+strconv.FormatInt(o.NativeMs, 10), o, to)
+	}
+	d.last = answer{stopReason: str(message, "stopReason")}
+	if d.last.stopReason == "error" {
+		d.last.failure = classify(str(message, "errorMessage"))
+		d.failed = &failure{at: o, info: d.last.failure}
+		d.fragment(content, o, to)
+		return
+	}
+	if !d.partial {
+		to.Turn()
+	}
+	d.partial = false
+	o.MessageID = str(message, "responseId")
+	d.content(content, o, to)
+}
+
+func (d *decoder) content(content *fastjson.Value, o session.Origin, to *session.Fold) {
+	if content.Type() == fastjson.TypeString {
+		to.Message(o, "assistant", session.ContentText(content), "")
+		return
+	}
+	for _, block := range content.GetArray() {
+		switch str(block, "type") {
+		case "text":
+			to.Message(o, "assistant", str(block, "text"), "")
+		case "thinking":
+			to.Thinking(o, str(block, "thinking"))
+		case "toolCall":
+			d.call(str(block, "id"), str(block, "name"), block.Get("arguments"), true, o, to)
+		default:
+			to.Unknown()
+		}
+	}
+}
+
+// fragment shows what came of an answer before it failed. Its calls were not made.
+func (d *decoder) fragment(content *fastjson.Value, o session.Origin, to *session.Fold) {
+	for _, block := range content.GetArray() {
+		if text := str(block, "text"); str(block, "type") == "text" && text != "" {
+			if !d.partial {
+				to.Turn()
+			}
+			d.partial = true
+			to.Message(o, "assistant", text, "partial")
+		}
+	}
+}
+
+// usage reads the tokens of a message. A cost of nothing is not believed: it is what the program says about models whose price it does not know.
+func (d *decoder) usage(u *fastjson.Value, model, key string, o session.Origin, to *session.Fold) {
+	number := func(name string) int64 { return max(0, u.GetInt64(name)) }
+	report := session.UsageReport{
+		Rule: session.UsagePerMessage, Key: key, Model: model,
+		Tokens: session.TokenUsage{
+			InputTokens: number("input"), OutputTokens: number("output"), CacheReadTokens: number("cacheRead"), CacheWriteTokens: number("cacheWrite"),
+		},
+	}
+	if cost := u.GetFloat64("cost", "total"); cost > 0 {
+		report.CostUSD = &cost
+	}
+	to.Usage(o, report)
+}
+
+// call reports a tool call once, whichever of the two events that tell of it comes first. A model that uses an id again after its result means a new call.
+func (d *decoder) call(id, name string, args *fastjson.Value, inAnswer bool, o session.Origin, to *session.Fold) {
+	if !d.told.call(id, inAnswer) {
+		return
+	}
+	call := session.Call{ID: id, Name: name}
+	if args != nil {
+		call.Args = args.MarshalTo(nil)
+	}
+	to.ToolCall(o, call)
+}
+
+// result reports what came back from a tool, once.
+func (d *decoder) result(id string, content *fastjson.Value, failed bool, o session.Origin, to *session.Fold) {
+	if !d.told.result(id) {
+		return
+	}
+	text := session.ContentText(content)
+	to.ToolResult(o, session.Returned{CallID: id, IsError: failed, ExitCode: exitCode(text, failed), Content: text})
+}
+
+// bash reports a command that the user ran beside the conversation.
+func (d *decoder) bash(message *fastjson.Value, o session.Origin, to *session.Fold) {
+	to.SystemPrompt(o, "stream", "command", "$ "+str(message, "command")+"\n"+str(message, "output"))
+}
+
+// ended reads the end of an attempt. It is the end of the prompt, unless the program says afterwards that it tries again.
+func (d *decoder) ended(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	end := d.last
+	if end.stopReason == "" { // the message itself was not seen
+		for _, message := range v.GetArray("messages") {
+			if str(message, "role") == "assistant" {
+				end = answer{stopReason: str(message, "stopReason"), failure: classify(str(message, "errorMessage"))}
+			}
+		}
+	}
+	switch end.stopReason {
+	case "stop", "toolUse":
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess})
+	case "error":
+		to.Final(o, session.Final{Outcome: session.OutcomeOf(end.failure.Kind), Text: end.failure.Message})
+	case "aborted":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: "aborted"})
+		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
+	case "length":
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: cutOff})
+		to.Final(o, session.Final{Outcome: session.OutcomeError, Text: cutOff})
+	default:
+		to.Final(o, session.Final{Outcome: session.OutcomeError, Text: "the agent ended without an answer of the model"})
+	}
+	d.last = answer{}
+}
+
+const cutOff = "the model's answer was cut off at its greatest length"
+
+// retry tells that a failed answer is asked for again, or will not be any more.
+func (d *decoder) retry(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	if str(v, "type") == "auto_retry_start" {
+		info := classify(str(v, "errorMessage"))
+		if d.failed != nil {
+			o = d.failed.at
+			d.failed = nil
+		}
+		info.Kind, info.Attempt = session.ErrorRetry, v.GetInt("attempt")
+		to.Error(o, info)
+		to.Reopen()
+		d.retries = true
+		return
+	}
+	d.giveUp(to)
+	if !v.GetBool("success") && d.retries { // it was waiting for the next attempt when it was told to stop
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: str(v, "finalError")})
+		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
+	}
+	d.retries = false
+}
+
+// compacted tells that the conversation was made shorter, after which an answer that did not fit may be asked for again.
+func (d *decoder) compacted(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	d.giveUp(to)
+	if message := str(v, "errorMessage"); message != "" {
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: message})
+	}
+	if summary := str(v.Get("result"), "summary"); summary != "" {
+		to.SystemPrompt(o, "stream", "compaction", summary)
+	}
+	if v.GetBool("willRetry") {
+		to.Reopen()
+	}
+}
+
+// response reads the answer to a command of ours.
+func (d *decoder) response(v *fastjson.Value, o session.Origin, to *session.Fold) {
+	d.giveUp(to)
+	command := str(v, "command")
+	if !v.GetBool("success") {
+		info := classify(str(v, "error"))
+		to.Error(o, info)
+		if command == "prompt" { // nothing else will be said about it
+			to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
+		}
+		return
+	}
+	if data := v.Get("data"); command == "get_state" && data != nil {
+		to.Identify(session.Identity{SessionID: str(data, "sessionId"), Model: str(data.Get("model"), "id")})
+	}
+}

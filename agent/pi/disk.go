@@ -1,0 +1,58 @@
+package pi
+
+import (
+	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// diskDecoder reads session files: the messages of the stream, each in an entry with a time. There is no final event, and an answer that failed is followed by
+// the next attempt without a word.
+type diskDecoder struct {
+	*decoder
+	entries fastjson.Parser
+}
+
+// Decode implements session.Decoder.
+func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	v, err := d.entries.ParseBytes(event)
+	if err != nil || v.Type() != fastjson.TypeObject {
+		to.ParseError()
+		return
+	}
+	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(str(v, "timestamp"))}
+	switch str(v, "type") {
+	case "session":
+		to.Identify(session.Identity{SessionID: str(v, "id"), Cwd: str(v, "cwd")})
+	case "message":
+		d.entry(v.Get("message"), o, to)
+	case "model_change":
+		to.Identify(session.Identity{Model: str(v, "modelId")})
+	case "compaction", "branch_summary":
+		d.giveUp(to)
+		to.SystemPrompt(o, "disk", "compaction", str(v, "summary"))
+	case "custom_message":
+		to.SystemPrompt(o, "disk", str(v, "customType"), session.ContentText(v.Get("content")))
+	case "thinking_level_change", "custom", "label", "session_info":
+	default:
+		to.Unknown()
+	}
+}
+
+// entry reports a message. What comes after a failed answer tells whether it was asked for again.
+func (d *diskDecoder) entry(message *fastjson.Value, o session.Origin, to *session.Fold) {
+	role := str(message, "role")
+	if role == "assistant" && d.failed != nil {
+		d.failed.info.Kind = session.ErrorRetry
+		to.Reopen()
+	}
+	native := o.NativeMs
+	d.message(message, o, to)
+	if role != "assistant" {
+		return
+	}
+	o.NativeMs = native
+	if d.last.stopReason != "toolUse" && d.last.stopReason != "" {
+		d.ended(message, o, to) // the nearest thing to a final event that the file has
+	}
+}

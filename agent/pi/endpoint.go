@@ -1,0 +1,154 @@
+package pi
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+)
+
+// The protocols, as agent.Info names them.
+const (
+	protocolAnthropic = "anthropic"
+	protocolResponses = "responses"
+	protocolChat      = "chat"
+)
+
+// providerName is what our own entry in the program's models file is called.
+const providerName = "fit"
+
+// noKey is what the program gets as a key where another endpoint is used and no key is set: it refuses to start without any.
+const noKey = "no-key-needed"
+
+// vendors are the providers that the program knows, with the variables that hold their keys.
+var vendors = map[string][]string{
+	"anthropic": {"ANTHROPIC_API_KEY"},
+	"openai":    {"OPENAI_API_KEY"},
+	"google":    {"GEMINI_API_KEY"}, "deepseek": {"DEEPSEEK_API_KEY"}, "groq": {"GROQ_API_KEY"}, "cerebras": {"CEREBRAS_API_KEY"}, "xai": {"XAI_API_KEY"},
+	"fireworks": {"FIREWORKS_API_KEY"}, "openrouter": {"OPENROUTER_API_KEY"}, "vercel-ai-gateway": {"AI_GATEWAY_API_KEY"}, "zai": {"ZAI_API_KEY"},
+	"mistral": {"MISTRAL_API_KEY"}, "minimax": {"MINIMAX_API_KEY"}, "moonshotai": {"MOONSHOT_API_KEY"}, "kimi-coding": {"KIMI_API_KEY"},
+	"opencode": {"OPENCODE_API_KEY"}, "huggingface": {"HF_TOKEN"}, "xiaomi": {"XIAOMI_API_KEY"},
+}
+
+func credentials() []string {
+	var names []string
+	for _, variables := range vendors {
+		names = append(names, variables...)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// allKeys are the keys of vendors in an environment.
+func allKeys(environ []string) map[string]string { return keysOf(environ, credentials()...) }
+
+func keysOf(environ []string, names ...string) map[string]string {
+	keys := map[string]string{}
+	for _, name := range names {
+		if value := agent.Getenv(environ, name); value != "" {
+			keys[name] = value
+		}
+	}
+	return keys
+}
+
+// endpoint is where the model is, and what is needed to use it.
+type endpoint struct {
+	provider string            // for the command line; empty: the program decides
+	api      string            // of our own provider, in the program's words
+	baseURL  string            // of our own provider; empty: the vendor's
+	key      string            // of our own provider: the name of a variable, or a literal
+	keys     map[string]string // variables of the child that hold credentials
+}
+
+// chooseEndpoint decides which keys the program gets: only those of the vendor that the model belongs to, where that can be told.
+func chooseEndpoint(cfg agent.Config) (endpoint, error) {
+	if cfg.Auth != "" && cfg.Auth != agent.AuthAPIKey {
+		return endpoint{}, fmt.Errorf("unknown --auth %q; agent %s runs on keys only", cfg.Auth, ID)
+	}
+	if cfg.ModelURL != "" {
+		return ownEndpoint(cfg)
+	}
+	if vendor, named := vendorOf(cfg.Model); vendor != "" {
+		keys := keysOf(cfg.Environ, vendors[vendor]...)
+		if len(keys) > 0 {
+			return endpoint{provider: vendor, keys: keys}, nil
+		}
+		if named {
+			return endpoint{}, fmt.Errorf("%s is not set; set it, or give --model-url", strings.Join(vendors[vendor], " or "))
+		}
+	}
+	keys := allKeys(cfg.Environ)
+	if len(keys) == 0 {
+		return endpoint{}, errors.New("no key of any vendor is set; " + loginHint + ", or give --model-url")
+	}
+	return endpoint{keys: keys}, nil
+}
+
+// ownEndpoint is another endpoint than a vendor's. The protocol is that of the model's family; whatever is of no family speaks Chat Completions, as most
+// servers do.
+func ownEndpoint(cfg agent.Config) (endpoint, error) {
+	if cfg.Model == "" {
+		return endpoint{}, fmt.Errorf("agent %s needs a model to use with another endpoint; give --model with --model-url", ID)
+	}
+	url := strings.TrimRight(cfg.ModelURL, "/")
+	chosen := endpoint{provider: providerName, api: "openai-completions", baseURL: url + "/v1", key: noKey}
+	variable := vendors["openai"][0]
+	switch protocolOf(cfg.Model) {
+	case protocolAnthropic:
+		chosen.api, chosen.baseURL, variable = "anthropic-messages", url, vendors["anthropic"][0]
+	case protocolResponses:
+		chosen.api = "openai-responses"
+	}
+	if chosen.keys = keysOf(cfg.Environ, variable); len(chosen.keys) > 0 {
+		chosen.key = variable
+	}
+	return chosen, nil
+}
+
+var openAIModel = regexp.MustCompile(`^(?:gpt-\d|o\d|codex|chatgpt)`)
+
+func protocolOf(model string) string {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	switch {
+	case strings.HasPrefix(name, "claude"):
+		return protocolAnthropic
+	case openAIModel.MatchString(name):
+		return protocolResponses
+	}
+	return protocolChat
+}
+
+// vendorOf finds the vendor of a model: the one that its name begins with, as in vendor/model, or the one whose models have such names.
+func vendorOf(model string) (vendor string, named bool) {
+	if prefix, _, found := strings.Cut(model, "/"); found && vendors[strings.ToLower(prefix)] != nil {
+		return strings.ToLower(prefix), true
+	}
+	switch name := strings.ToLower(model); {
+	case strings.Contains(model, "/") || model == "":
+	case protocolOf(name) == protocolAnthropic:
+		return "anthropic", false
+	case protocolOf(name) == protocolResponses:
+		return "openai", false
+	case strings.HasPrefix(name, "gemini"):
+		return "google", false
+	}
+	return "", false
+}
+
+// modelsFile is the content of the program's models file for our own provider. It says nothing about the price, so that ours is used for all agents alike.
+func (e endpoint) modelsFile(model string) map[string]any {
+	entry := map[string]any{
+		"id": model, "reasoning": e.api != "openai-completions", "input": []string{"text", "image"}, "contextWindow": 200_000, "maxTokens": 32_000,
+	}
+	return map[string]any{"providers": map[string]any{
+		providerName: map[string]any{"baseUrl": e.baseURL, "api": e.api, "apiKey": e.key, "models": []any{entry}},
+	}}
+}
+
+// variables are the names of the credentials that the child sees, sorted.
+func (e endpoint) variables() []string { return slices.Sorted(maps.Keys(e.keys)) }

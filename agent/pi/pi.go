@@ -1,0 +1,156 @@
+// Package pi runs the pi coding agent.
+//
+// For a single prompt it starts `pi --mode json -p` with the prompt on standard input. For several it keeps one process and speaks `--mode rpc`, in which a
+// second prompt costs milliseconds and an abort is clean. Everything that the program keeps (configuration, sessions, temporary files) lies in the session's
+// own home, and neither the user's settings nor instructions of the repository are read.
+//
+// The program has no MCP and no list of forbidden tools. It gets both from an extension that is part of this package (bridge.ts). It has no limits either: turns
+// and budget are counted here. And its exit code says nothing; what counts is the last answer of the model, after all attempts.
+package pi
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+)
+
+// ID is the agent's name in the registry.
+const ID session.AgentID = "pi-agent"
+
+const (
+	installHint = "npm install -g @mariozechner/pi-coding-agent"
+	loginHint   = "set the key of your model's vendor, such as ANTHROPIC_API_KEY or OPENAI_API_KEY"
+)
+
+// Agent is the pi coding agent.
+type Agent struct{}
+
+// New returns the agent.
+func New() *Agent { return &Agent{} }
+
+// Info implements agent.Agent.
+func (*Agent) Info() agent.Info {
+	return agent.Info{
+		ID: ID, Title: "pi", InstallHint: installHint, LoginHint: loginHint, Protocols: []string{protocolChat, protocolResponses, protocolAnthropic},
+		Credentials: credentials(),
+		Capabilities: agent.Capabilities{
+			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
+			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
+			ShowsRetries: agent.Native, ShowsFailedCalls: agent.Native,
+		},
+	}
+}
+
+// Dialects implements agent.Agent.
+func (*Agent) Dialects() []session.Dialect {
+	return []session.Dialect{JSONDialect(), RPCDialect(), DiskDialect()}
+}
+
+// Probe implements agent.Agent.
+func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
+	program := agent.Program{Agent: ID, Name: "pi", Hint: installHint, ReadPaths: func(real string) []string { return readPaths(real, host.Environ) }}
+	found, err := program.Find(ctx, host)
+	if err != nil {
+		return agent.Installation{}, err
+	}
+	if err := supported(found.Version); err != nil {
+		return agent.Installation{}, err
+	}
+	if keys := allKeys(host.Environ); len(keys) > 0 {
+		found.Login = agent.AuthAPIKey
+	}
+	return found, nil
+}
+
+// readPaths are the packages that the program consists of, which npm puts beside it or below it, and the interpreter.
+func readPaths(real string, environ []string) []string {
+	paths := []string{real}
+	if at := strings.LastIndex(real, string(filepath.Separator)+"node_modules"+string(filepath.Separator)); at >= 0 {
+		paths = []string{real[:at+len("/node_modules")]}
+	}
+	if node := agent.LookPath(environ, "node"); node != "" {
+		paths = append(paths, node)
+		if target, err := filepath.EvalSymlinks(node); err == nil && target != node {
+			paths = append(paths, target)
+		}
+	}
+	return paths
+}
+
+// oldest is the first version whose flags and settings are the ones we use.
+var oldest = [2]int{0, 70}
+
+func supported(version string) error {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 3 {
+		return nil // an unusual build: let it try
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	if errMajor != nil || errMinor != nil || major > oldest[0] || (major == oldest[0] && minor >= oldest[1]) {
+		return nil
+	}
+	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", ID, version, oldest[0], oldest[1], installHint)
+}
+
+// Start implements agent.Agent. The process starts with the first prompt.
+func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	if err := agent.Require(a.Info(), cfg); err != nil {
+		return nil, err
+	}
+	endpoint, err := chooseEndpoint(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := budgetCanBeHeld(cfg); err != nil {
+		return nil, err
+	}
+	installation := cfg.Installation
+	if installation == nil {
+		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
+		if err != nil {
+			return nil, err
+		}
+		installation = &found
+	}
+	place, err := prepare(cfg, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Resume != "" {
+		if err := place.canResume(cfg.Resume, cfg.Dir); err != nil {
+			return nil, err
+		}
+	}
+	return newConversation(cfg, *installation, endpoint, place), nil
+}
+
+// budgetCanBeHeld refuses a budget that nobody could count. With another endpoint the program does not know prices, so ours must.
+func budgetCanBeHeld(cfg agent.Config) error {
+	if cfg.MaxCostUSD <= 0 || cfg.ModelURL == "" {
+		return nil
+	}
+	if cfg.Prices != nil {
+		if _, known := cfg.Prices(cfg.Model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, time.Now().UnixMilli()); known {
+			return nil
+		}
+	}
+	return fmt.Errorf("a budget needs a price, and none is known for the model %q; add it to the price table or leave out the budget", cfg.Model)
+}
+
+// makeDirs creates directories that only we can read.
+func makeDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	return nil
+}
