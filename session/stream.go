@@ -51,23 +51,106 @@ type streamDecoder struct {
 	times    timeParser
 }
 
+// streamFields are the fields of an event that tell what to do with it.
+type streamFields struct {
+	kind, subtype      string
+	timestamp, parent  string
+	message            *streamMessage // nil if the event has none
+	failure            string
+	status             int
+	apiFailure         bool
+	synthetic, refused bool
+	replay             bool
+}
+
+func (f *streamFields) set(key, value []byte) {
+	switch string(key) {
+	case "type":
+		f.kind = spanText(value)
+	case "subtype":
+		f.subtype = spanText(value)
+	case "timestamp":
+		f.timestamp = spanText(value)
+	case "parent_tool_use_id":
+		f.parent = spanText(value)
+	case "error":
+		f.failure = spanText(value)
+	case "api_error_status":
+		f.status = int(spanInt(value))
+	case "is_api_error_message":
+		f.apiFailure = spanTrue(value)
+	case "isSynthetic", "isMeta":
+		f.synthetic = f.synthetic || spanTrue(value)
+	case "isReplay":
+		f.replay = spanTrue(value)
+	case "refused_message_id":
+		f.refused = true
+	}
+}
+
+// streamMessage is a message of the model or the user, cut into its fields.
+type streamMessage struct {
+	id, model, stop string
+	content, usage  []byte
+}
+
+func (m *streamMessage) set(key, value []byte) {
+	switch string(key) {
+	case "id":
+		m.id = spanText(value)
+	case "model":
+		m.model = spanText(value)
+	case "stop_reason":
+		m.stop = spanText(value)
+	case "content":
+		m.content = value
+	case "usage":
+		m.usage = value
+	}
+}
+
+// cutStream cuts an event into its fields, and its message too, in one pass.
+func cutStream(event []byte, fields *streamFields, message *streamMessage) bool {
+	end := walkFields(event, 0, func(key []byte, at int) int {
+		if string(key) == "message" && at < len(event) && event[at] == '{' {
+			fields.message = message
+			return walkFields(event, at, func(key []byte, at int) int {
+				end := skipValue(event, at)
+				if end >= 0 {
+					message.set(key, event[at:end])
+				}
+				return end
+			})
+		}
+		end := skipValue(event, at)
+		if end >= 0 {
+			fields.set(key, event[at:end])
+		}
+		return end
+	})
+	return end >= 0 && skipSpace(event, end) == len(event)
+}
+
 // Decode implements Decoder.
 func (d *streamDecoder) Decode(event []byte, at Stamp, to *Fold) {
-	v, err := d.parser.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject {
+	var fields streamFields
+	var message streamMessage
+	if !cutStream(event, &fields, &message) {
 		to.ParseError()
 		return
 	}
-	o := Origin{Stamp: at, NativeMs: d.times.parse(text(v, "timestamp")), Parent: text(v, "parent_tool_use_id")}
-	switch text(v, "type") {
-	case "assistant":
-		d.assistant(v, o, to)
-	case "user":
-		d.user(v, o, to)
+	o := Origin{Stamp: at, NativeMs: d.times.parse(fields.timestamp), Parent: fields.parent}
+	switch fields.kind {
+	case "assistant", "user":
+		d.message(event, &fields, o, to)
 	case "system":
-		d.system(v, o, to)
+		d.system(event, fields.subtype, o, to)
 	case "result":
-		d.result(v, o, to)
+		if v, err := d.parser.ParseBytes(event); err != nil {
+			to.ParseError()
+		} else {
+			d.result(v, o, to)
+		}
 	case "stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "tool_progress", "tool_use_summary", "auth_status",
 		"rate_limit_event":
 	default:
@@ -75,30 +158,43 @@ func (d *streamDecoder) Decode(event []byte, at Stamp, to *Fold) {
 	}
 }
 
-func (d *streamDecoder) assistant(v *fastjson.Value, o Origin, to *Fold) {
-	message := v.Get("message")
-	if message == nil {
-		message = v // some writers leave the wrapping out
+// message decodes what the model or the user said.
+func (d *streamDecoder) message(event []byte, fields *streamFields, o Origin, to *Fold) {
+	message := fields.message
+	if message == nil { // some writers leave the wrapping out
+		message = &streamMessage{}
+		eachField(event, message.set)
 	}
-	content := message.Get("content")
-	if content == nil {
+	if message.content == nil {
 		to.ParseError()
 		return
 	}
-	o.MessageID = text(message, "id")
-	model := text(message, "model")
-	if kind := text(v, "error"); kind != "" || v.GetBool("is_api_error_message") || model == syntheticModel {
-		d.failed(v, ContentText(content), kind, o, to)
+	content, err := d.parser.ParseBytes(message.content)
+	if err != nil {
+		to.ParseError()
+		return
+	}
+	if fields.kind == "assistant" {
+		d.assistant(fields, message, content, o, to)
+	} else {
+		d.user(fields, content, o, to)
+	}
+}
+
+func (d *streamDecoder) assistant(fields *streamFields, message *streamMessage, content *fastjson.Value, o Origin, to *Fold) {
+	o.MessageID = message.id
+	if fields.failure != "" || fields.apiFailure || message.model == syntheticModel {
+		d.failed(fields, ContentText(content), o, to)
 		return
 	}
 	if o.Parent == "" && to.Identity().Model == "" {
-		to.Identify(Identity{Model: model})
+		to.Identify(Identity{Model: message.model})
 	}
-	if usage := message.Get("usage"); usage != nil && o.MessageID != "" {
-		to.Usage(o, UsageReport{Rule: UsageProvisional, Key: o.MessageID, Model: model, Tokens: MessageTokens(usage)})
+	if message.usage != nil && o.MessageID != "" {
+		to.Usage(o, UsageReport{Rule: UsageProvisional, Key: o.MessageID, Model: message.model, Tokens: spanTokens(message.usage)})
 	}
 	AssistantContent(content, o, to)
-	if text(message, "stop_reason") == "refusal" {
+	if message.stop == "refusal" {
 		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: "the model declined to answer"})
 	}
 }
@@ -141,33 +237,24 @@ func assistantBlock(block *fastjson.Value, o Origin, to *Fold) {
 }
 
 // failed records a message that stands for a failure of the model's service.
-func (d *streamDecoder) failed(v *fastjson.Value, message, kind string, o Origin, to *Fold) {
+func (d *streamDecoder) failed(fields *streamFields, message string, o Origin, to *Fold) {
 	if message == "No response requested." {
 		return // said when there is nothing to say; not a failure
 	}
-	info := classifyFailure(kind, v.GetInt("api_error_status"), message)
+	info := classifyFailure(fields.failure, fields.status, message)
 	d.apiError = &info
 	to.Error(o, info)
 }
 
-func (d *streamDecoder) user(v *fastjson.Value, o Origin, to *Fold) {
-	message := v.Get("message")
-	if message == nil {
-		message = v
-	}
-	content := message.Get("content")
-	if content == nil {
-		to.ParseError()
-		return
-	}
+func (d *streamDecoder) user(fields *streamFields, content *fastjson.Value, o Origin, to *Fold) {
 	label := ""
 	switch {
-	case v.Exists("refused_message_id"):
+	case fields.refused:
 		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: "the model's answer was withheld"})
 		label = "synthetic"
-	case v.GetBool("isSynthetic") || v.GetBool("isMeta"):
+	case fields.synthetic:
 		label = "synthetic"
-	case v.GetBool("isReplay"):
+	case fields.replay:
 		label = "replay"
 	}
 	UserContent(content, label, o, to)

@@ -9,8 +9,23 @@ import (
 	"github.com/valyala/fastjson"
 )
 
-func (d *streamDecoder) system(v *fastjson.Value, o Origin, to *Fold) {
-	switch subtype := text(v, "subtype"); subtype {
+// quietSubtypes are known and say nothing that a session keeps.
+var quietSubtypes = map[string]bool{
+	"thinking_tokens": true, "status": true, "ui_invalidate": true, "hook_started": true, "hook_response": true, "hook_progress": true, "task_started": true,
+	"task_progress": true, "task_updated": true, "task_notification": true, "session_state_changed": true, "files_persisted": true,
+	"local_command_output": true, "elicitation_complete": true,
+}
+
+func (d *streamDecoder) system(event []byte, subtype string, o Origin, to *Fold) {
+	if quietSubtypes[subtype] {
+		return
+	}
+	v, err := d.parser.ParseBytes(event)
+	if err != nil {
+		to.ParseError()
+		return
+	}
+	switch subtype {
 	case "init":
 		d.started(v, o, to)
 	case "api_retry":
@@ -23,8 +38,6 @@ func (d *streamDecoder) system(v *fastjson.Value, o Origin, to *Fold) {
 		to.Error(o, ErrorInfo{Kind: ErrorWarning, Message: text(v, "message")})
 	case "informational":
 		to.Message(o, "system", text(v, "content"), "notice")
-	case "thinking_tokens", "status", "ui_invalidate", "hook_started", "hook_response", "hook_progress", "task_started", "task_progress", "task_updated",
-		"task_notification", "session_state_changed", "files_persisted", "local_command_output", "elicitation_complete":
 	default:
 		to.Unknown()
 	}
@@ -188,6 +201,24 @@ func MessageTokens(u *fastjson.Value) TokenUsage {
 		InputTokens: u.GetInt64("input_tokens"), OutputTokens: u.GetInt64("output_tokens"),
 		CacheReadTokens: u.GetInt64("cache_read_input_tokens"), CacheWriteTokens: u.GetInt64("cache_creation_input_tokens"),
 	}
+}
+
+// spanTokens reads the same from an object that was not parsed.
+func spanTokens(usage []byte) TokenUsage {
+	var tokens TokenUsage
+	eachField(usage, func(key, value []byte) {
+		switch string(key) {
+		case "input_tokens":
+			tokens.InputTokens = spanInt(value)
+		case "output_tokens":
+			tokens.OutputTokens = spanInt(value)
+		case "cache_read_input_tokens":
+			tokens.CacheReadTokens = spanInt(value)
+		case "cache_creation_input_tokens":
+			tokens.CacheWriteTokens = spanInt(value)
+		}
+	})
+	return tokens
 }
 
 func (u TokenUsage) sum() int64 {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/fit-eval/fit/session"
@@ -28,6 +29,7 @@ func BenchmarkEnrich(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+	began := cpuSeconds(b)
 	b.SetBytes(int64(all.Len()) * repeats)
 	for b.Loop() {
 		enricher := &session.Enricher{Dialects: New().Dialects(), Options: session.Options{Flat: true}}
@@ -40,6 +42,17 @@ func BenchmarkEnrich(b *testing.B) {
 			b.Fatal("nothing was read")
 		}
 	}
+	b.ReportMetric(float64(all.Len())*repeats*float64(b.N)/1e6/(cpuSeconds(b)-began), "MB/cpu-s")
 	runtime.ReadMemStats(&after)
 	b.ReportMetric(float64(after.HeapSys-before.HeapSys)/(1<<20), "MiB-heap-growth")
+}
+
+// cpuSeconds is the processor time used so far: what holds on a busy machine.
+func cpuSeconds(b *testing.B) float64 {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return float64(usage.Utime.Sec+usage.Stime.Sec) + float64(usage.Utime.Usec+usage.Stime.Usec)/1e6
 }
