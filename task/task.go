@@ -85,10 +85,14 @@ type Check struct {
 
 // Runner says how tests are run and how their report is read.
 type Runner struct {
-	Language string   // node, go, python, other
-	Command  []string // {file} stands for the test file, {dir} for its directory, {nonce} for a secret of this run
-	Parser   string   // go-test-json, pytest, node-test, tap, junit, exit-nonce
-	Report   string   // file the command writes its report to, relative to the working directory; empty: standard output
+	Language string // node, go, python, other
+	// Command is what runs one test file. {file} stands for the test file, {dir} for its directory, {tests} for a regular expression that matches exactly the
+	// check's Tests (or everything, where they are not known), {report} for Report, {runner} for a file that holds Script, {nonce} for a secret of this run.
+	Command []string
+	Parser  string // go-test-json, pytest, node-test, tap, junit, exit-nonce
+	Report  string // file the command writes its report to, relative to the working directory; empty: standard output
+	// Script is a program of our own that the command needs; empty: none. It is put outside of what the agent has written.
+	Script string
 }
 
 // Settings are what family.yaml and task.yaml add to the layout.

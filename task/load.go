@@ -1,0 +1,227 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// Options say how a family is loaded.
+type Options struct {
+	// CacheDir keeps families that come from git repositories; empty: a directory of the user's cache.
+	CacheDir string
+	// Environ is the environment whose values win over environment files, as os.Environ gives it.
+	Environ []string
+}
+
+// textLimit bounds prompts and templates.
+const textLimit = 4 << 20
+
+// Load reads a family and checks all of it. The error joins everything that is wrong.
+func Load(ctx context.Context, origin string, opts Options) (*Family, error) {
+	dir, revision, err := locate(ctx, origin, opts)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("family %s: %w", origin, err)
+	}
+	if !isDir(real) {
+		return nil, fmt.Errorf("family %s: not a directory", origin)
+	}
+	l := &loader{ctx: ctx, opts: opts, real: real, family: &Family{Origin: origin, Dir: real, Revision: revision}}
+	l.load()
+	if err := errors.Join(l.problems...); err != nil {
+		return nil, err
+	}
+	return l.family, nil
+}
+
+// locate finds the directory of a family, and its revision if that is a commit.
+func locate(ctx context.Context, origin string, opts Options) (dir, revision string, err error) {
+	parsed, err := ParseOrigin(origin)
+	if err != nil {
+		return "", "", err
+	}
+	if parsed.Path != "" {
+		dir, err := filepath.Abs(parsed.Path)
+		return dir, "", err
+	}
+	cache, err := opts.cacheDir()
+	if err != nil {
+		return "", "", err
+	}
+	root, sha, err := fetch(ctx, parsed, cache)
+	if err != nil {
+		return "", "", err
+	}
+	dir = filepath.Join(root, filepath.FromSlash(parsed.Subdir))
+	if !isDir(dir) {
+		return "", "", fmt.Errorf("family %s: commit %s has no directory %s", origin, sha, parsed.Subdir)
+	}
+	return dir, "git:" + sha, nil
+}
+
+func (o Options) cacheDir() (string, error) {
+	if o.CacheDir != "" {
+		return o.CacheDir, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("where to keep families from git: %w", err)
+	}
+	return filepath.Join(cache, "fit", "families"), nil
+}
+
+// loader collects a family and what is wrong with it.
+type loader struct {
+	ctx      context.Context
+	opts     Options
+	real     string // the family's directory, without links
+	family   *Family
+	file     FamilyFile
+	where    settingsFile // of family.yaml
+	problems []error
+}
+
+func (l *loader) add(err error) {
+	if err != nil {
+		l.problems = append(l.problems, err)
+	}
+}
+
+// mistake is an error about a file as a whole.
+func mistake(file, format string, args ...any) error {
+	return &document.Error{File: file, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (l *loader) wrong(file, format string, args ...any) { l.add(mistake(file, format, args...)) }
+
+// fail is for what the author cannot help: a disk that does not read.
+func (l *loader) fail(err error) { l.add(fmt.Errorf("family %s: %w", l.family.Origin, err)) }
+
+// rel names a path of the family the way its author does.
+func (l *loader) rel(name string) string {
+	if rel, err := filepath.Rel(l.real, name); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return name
+}
+
+func (l *loader) load() {
+	var err error
+	l.where, err = readSettings("family.yaml", filepath.Join(l.real, "family.yaml"), "family.schema.json", &l.file)
+	l.add(err)
+	l.family.Name = first(l.file.Name, filepath.Base(l.real))
+	if profile, ok := l.text("judge.md"); ok {
+		l.family.JudgeProfile = withoutFrontMatter(profile)
+	}
+	if isDir(filepath.Join(l.real, ".claude")) {
+		l.family.Skills = l.real
+	}
+	ids := l.taskIDs()
+	for _, id := range ids {
+		l.family.Tasks = append(l.family.Tasks, l.task(id))
+	}
+	if len(ids) == 0 {
+		l.wrong("tasks", "the family has no task: make a directory tasks/<id> with an agent.task.md in it")
+	}
+	if l.family.Revision == "" {
+		l.family.Revision, err = revisionOf(l.real)
+		if err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+// taskIDs lists the directories below tasks.
+func (l *loader) taskIDs() []string {
+	entries, err := os.ReadDir(filepath.Join(l.real, "tasks"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.fail(err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if id := e.Name(); !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			l.wrong(fmt.Sprintf("tasks/%q", id), "the name of a task is printable text")
+			continue
+		}
+		ids = append(ids, e.Name())
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// revisionOf identifies a local family by its content. What tools generate and what is private to the machine do not count, so that the revision is the
+// same before and after an installation.
+func revisionOf(dir string) (string, error) {
+	installs := exists(filepath.Join(dir, "apm.yml"))
+	entries, err := walkTree(dir, func(rel string) bool {
+		base := path.Base(rel)
+		return isGenerated(rel) || base == ".env.local" || installs && (rel == ".claude" || rel == "apm.lock.yaml")
+	})
+	if err != nil {
+		return "", err
+	}
+	d := newDigester()
+	if err := d.addTree("", entries); err != nil {
+		return "", err
+	}
+	return d.String(), nil
+}
+
+// text reads a text file of the family; it reports false if there is none.
+func (l *loader) text(rel string) (string, bool) {
+	name := filepath.Join(l.real, filepath.FromSlash(rel))
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if exists(name) {
+			l.wrong(rel, "the link %v", errDangling)
+		}
+		return "", false
+	}
+	if err != nil {
+		l.fail(err)
+		return "", false
+	}
+	if !info.Mode().IsRegular() || info.Size() > textLimit {
+		l.wrong(rel, "not a text file of at most %d bytes", textLimit)
+		return "", false
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		l.fail(err)
+		return "", false
+	}
+	if !utf8.Valid(content) {
+		l.wrong(rel, "not text: it is no valid UTF-8")
+		return "", false
+	}
+	return string(content), true
+}
+
+// withoutFrontMatter drops a block of settings between two lines of dashes at the beginning.
+func withoutFrontMatter(text string) string {
+	rest, ok := strings.CutPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "---\n")
+	if !ok {
+		return text
+	}
+	if _, body, found := strings.Cut("\n"+rest, "\n---\n"); found {
+		return strings.TrimLeft(body, "\n")
+	}
+	return text
+}

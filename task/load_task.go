@@ -1,0 +1,273 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// task loads one task.
+func (l *loader) task(id string) Task {
+	t := Task{ID: id, Dir: filepath.Join(l.real, "tasks", id)}
+	rel := path.Join("tasks", id)
+	prompt, ok := l.text(path.Join(rel, "agent.task.md"))
+	if !ok || strings.TrimSpace(prompt) == "" {
+		l.wrong(path.Join(rel, "agent.task.md"), "missing or empty: it is what the agent is told")
+	}
+	t.Prompt = prompt
+	t.SupervisorPrompt, _ = l.text(path.Join(rel, "supervisor.task.md"))
+	if template, ok := l.text(path.Join(rel, "judge.task.md")); ok {
+		t.JudgeTemplate = template
+		l.checkPlaceholders(path.Join(rel, "judge.task.md"), template)
+	}
+	t.Hooks = l.hooks(t.Dir)
+	var own TaskFile
+	where, err := readSettings(path.Join(rel, "task.yaml"), filepath.Join(t.Dir, "task.yaml"), "task.schema.json", &own)
+	l.add(err)
+	t.Settings = settings(own, l.file.TaskFile, t.Hooks.Preflight != "")
+	l.checkSettings(&t, own, where)
+	t.Suite = l.loadSuite(&t, own.Tests.merge(l.file.Tests), where)
+	if t.Suite == nil && t.Hooks.Invariants == "" {
+		l.wrong(rel, "nothing is checked: the task needs hooks/invariants.sh or tests/")
+	}
+	secrets := secretNames{secret: l.file.Secrets, public: l.file.Public}
+	var warnings []string
+	if t.Env, warnings, err = loadEnv(l.real, t.Dir, l.opts.Environ, secrets); err != nil {
+		l.fail(err)
+	}
+	for _, warning := range warnings {
+		l.family.Warnings = append(l.family.Warnings, rel+": "+warning)
+	}
+	if solution := filepath.Join(t.Dir, "solution"); isDir(solution) {
+		t.Solution = solution
+	}
+	l.overlays(&t)
+	return t
+}
+
+// hooks finds the hooks of a task. One that exists must be able to run.
+func (l *loader) hooks(dir string) Hooks {
+	h := Hooks{}
+	if hooks := filepath.Join(dir, "hooks"); isDir(hooks) {
+		h.Dir = hooks
+		h.Preflight = l.hook(filepath.Join(hooks, "preflight.sh"))
+		h.Invariants = l.hook(filepath.Join(hooks, "invariants.sh"))
+	}
+	return h
+}
+
+func (l *loader) hook(name string) string {
+	if !exists(name) {
+		return ""
+	}
+	rel := l.rel(name)
+	if info, err := os.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if err := l.checkHiddenLink(name); err != nil {
+			l.wrong(rel, "the link %v", err)
+			return name
+		}
+	}
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		l.wrong(rel, "not a regular file")
+		return name
+	}
+	if info.Mode()&0o111 == 0 {
+		l.wrong(rel, "not executable: run chmod +x on it")
+	}
+	head := make([]byte, 256)
+	file, err := os.Open(name)
+	if err != nil {
+		l.fail(err)
+		return name
+	}
+	defer file.Close()
+	n, _ := file.Read(head)
+	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	switch {
+	case bytes.HasPrefix(line, []byte("\x7fELF")):
+	case !bytes.HasPrefix(line, []byte("#!")):
+		l.add(&document.Error{File: rel, Line: 1, Col: 1, Msg: "the first line must name the interpreter, such as #!/bin/sh", Excerpt: strings.ToValidUTF8(string(line), "?")})
+	case bytes.HasSuffix(line, []byte("\r")):
+		l.add(&document.Error{File: rel, Line: 1, Col: len(line), Msg: "the line ends with a carriage return, which becomes part of the interpreter's name"})
+	}
+	return name
+}
+
+// The placeholders of a judge's template.
+var judgePlaceholders = []string{
+	"GRADE_RESULT", "AGENT_TRACE_PATH", "AGENT_INSTRUCTIONS", "AGENT_PROFILE", "SKILL_SET_HASH", "TASK_ID", "TASK_DIR",
+}
+
+// JudgePlaceholders lists the names that a judge's template may use in double braces.
+func JudgePlaceholders() []string { return slices.Clone(judgePlaceholders) }
+
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+
+func (l *loader) checkPlaceholders(file, template string) {
+	for number, line := range strings.Split(template, "\n") {
+		for _, at := range placeholder.FindAllStringSubmatchIndex(line, -1) {
+			name, whole := line[at[2]:at[3]], line[at[0]:at[1]]
+			problem := &document.Error{File: file, Line: number + 1, Col: at[0] + 1, Excerpt: line}
+			switch {
+			case !slices.Contains(judgePlaceholders, name):
+				problem.Msg = "unknown placeholder " + whole + ": there are " + strings.Join(judgePlaceholders, ", ")
+			case whole != "{{"+name+"}}":
+				problem.Msg = "write {{" + name + "}}, without blanks"
+			default:
+				continue
+			}
+			l.add(problem)
+		}
+	}
+}
+
+// checkSettings checks what a schema cannot say.
+func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
+	rel := l.rel(t.Dir)
+	at := where
+	if own.Protected == nil {
+		at = l.where
+	}
+	l.globs(t.Settings.Protected, at, []string{"protected"}, rel)
+	if twice := duplicate(t.Settings.Checks); twice != "" {
+		l.add(where.wrong(rel, []string{"checks"}, "%q is named twice", twice))
+	}
+	if len(t.Settings.Checks) > 0 && t.Hooks.Invariants == "" {
+		l.add(where.wrong(rel, []string{"checks"}, "rows are named but there is no hooks/invariants.sh to produce them"))
+	}
+	l.resolveRepo(t, own, where)
+}
+
+// resolveRepo finds the repository that a task starts from.
+func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
+	s, base := &t.Settings, t.Dir
+	if own.Repo == "" {
+		where, base = l.where, l.real
+	}
+	if s.Repo == "" {
+		if s.Workspace == "worktree" {
+			l.add(where.wrong(l.rel(t.Dir), []string{"workspace"}, "a worktree needs repo: the repository that it belongs to"))
+		}
+		return
+	}
+	origin, err := ParseOrigin(s.Repo)
+	if err != nil {
+		l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "%v", err))
+		return
+	}
+	if origin.Path == "" {
+		if s.Workspace == "worktree" {
+			l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "a worktree needs a repository on this machine"))
+			return
+		}
+		s.Repo = origin.URL
+		s.Ref = first(s.Ref, origin.Ref)
+		return
+	}
+	if !filepath.IsAbs(s.Repo) {
+		s.Repo = filepath.Join(base, filepath.FromSlash(s.Repo))
+	}
+	if !isDir(s.Repo) {
+		l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "there is no directory %s", s.Repo))
+	}
+}
+
+// overlays lists what makes up the working directory, checks its links, and takes the task's digests.
+func (l *loader) overlays(t *Task) {
+	visible, all := newDigester(), merged{}
+	visible.add("agent.task.md", "prompt", []byte(t.Prompt))
+	for _, overlay := range []Overlay{
+		{filepath.Join(l.real, "workdir"), ""}, {filepath.Join(l.real, "specs"), "specs"},
+		{filepath.Join(t.Dir, "workdir"), ""}, {filepath.Join(t.Dir, "specs"), "specs"},
+	} {
+		if !isDir(overlay.From) {
+			continue
+		}
+		t.Overlays = append(t.Overlays, overlay)
+		entries, err := walkTree(overlay.From, nil)
+		if err != nil {
+			l.fail(err)
+			continue
+		}
+		for _, e := range entries {
+			if special := e.mode.Type() &^ (fs.ModeDir | fs.ModeSymlink); special != 0 {
+				l.wrong(l.rel(e.source), "neither a regular file, a directory nor a link")
+			}
+		}
+		all.lay(overlay.To, entries)
+		if err := visible.addTree(overlay.To, entries); err != nil {
+			l.fail(err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if e := all[name]; e.mode&fs.ModeSymlink != 0 {
+			if err := all.follow(name); err != nil && !(errors.Is(err, errDangling) && t.Settings.Repo != "") {
+				l.wrong(l.rel(e.source), "the link to %s %v", e.target, err)
+			}
+		}
+	}
+	for _, v := range t.Env {
+		if v.Secret { // which key a machine has does not change the task
+			v.Value = ""
+		}
+		visible.add(v.File, "variable", []byte(v.Name+"="+v.Value))
+	}
+	t.Digest = Digest{Visible: visible.String(), Hidden: l.hiddenDigest(t)}
+}
+
+// hiddenDigest identifies everything that decides about the grade and is not shown to the agent. The reference solution does not decide.
+func (l *loader) hiddenDigest(t *Task) string {
+	d := newDigester()
+	d.add("judge.md", "profile", []byte(l.family.JudgeProfile))
+	d.add("judge.task.md", "template", []byte(t.JudgeTemplate))
+	d.add("supervisor.task.md", "prompt", []byte(t.SupervisorPrompt))
+	for _, dir := range []string{"hooks", "tests"} {
+		entries, err := walkTree(filepath.Join(t.Dir, dir), isGenerated)
+		if err == nil {
+			err = d.addTree(dir, followed(entries))
+		}
+		if err != nil {
+			l.fail(err)
+		}
+	}
+	s := t.Settings
+	s.Repo = strings.TrimPrefix(s.Repo, l.real) // where the family lies on this machine does not matter
+	settings, err := json.Marshal(s)
+	if err != nil {
+		l.fail(err)
+	}
+	d.add("settings", "json", settings)
+	if t.Suite != nil {
+		for _, check := range t.Suite.Checks {
+			d.add(check.File, "check", []byte(check.Name+"\x00"+strconv.FormatBool(check.Gate)+"\x00"+strconv.FormatFloat(check.Weight, 'g', -1, 64)+"\x00"+strings.Join(check.Tests, "\x00")))
+		}
+		d.add("runner", "command", []byte(strings.Join(append(slices.Clone(t.Suite.Runner.Command), t.Suite.Runner.Parser, t.Suite.Runner.Report), "\x00")))
+	}
+	return d.String()
+}
+
+// followed replaces links by the regular files they lead to: a hidden test that is a link changes when its target does.
+func followed(entries []entry) []entry {
+	out := slices.Clone(entries)
+	for i, e := range out {
+		if e.mode&fs.ModeSymlink == 0 {
+			continue
+		}
+		if info, err := os.Stat(e.source); err == nil && info.Mode().IsRegular() {
+			out[i].mode = info.Mode()
+		}
+	}
+	return out
+}

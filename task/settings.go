@@ -1,0 +1,164 @@
+package task
+
+import (
+	"fmt"
+	"time"
+)
+
+// FamilyFile is family.yaml: what is true for the whole family, and defaults for its tasks.
+type FamilyFile struct {
+	Name    string   `yaml:"name" doc:"Name of the family, for people."`
+	Secrets []string `yaml:"secrets" doc:"Variables of the environment files whose values are redacted from everything that is written." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
+	Public  []string `yaml:"public" doc:"Variables that are no secrets although their names look like it." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
+
+	TaskFile `yaml:",inline"`
+}
+
+// TaskFile is task.yaml. What it does not say follows from family.yaml, and then from the defaults.
+type TaskFile struct {
+	Tags      []string     `yaml:"tags" doc:"Words to select tasks by."`
+	Cluster   string       `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; intervals take account of it."`
+	Scored    *bool        `yaml:"scored" doc:"Whether the task has a score between 0 and 1 beside its verdict."`
+	Timeouts  timeoutsFile `yaml:"timeouts" doc:"How long the phases of an attempt may take, such as 90s or 20m."`
+	Isolation string       `yaml:"isolation" doc:"What holds the agent; default: the best that works on the machine." enum:"none,bwrap"`
+	Workspace string       `yaml:"workspace" doc:"export: a directory of its own. worktree: a git worktree of repo, which can see the repository's whole history." enum:"export,worktree"`
+	Repo      string       `yaml:"repo" doc:"Repository that the working directory starts from: a path relative to this file, or a git URL."`
+	Ref       string       `yaml:"ref" doc:"Commit, tag or branch of repo; default: HEAD."`
+	Network   networkFile  `yaml:"network" doc:"Who may use the network."`
+	Port      *bool        `yaml:"port" doc:"Whether preflight starts a service that graders reach on the port of the attempt; default: whether there is a preflight hook."`
+	Checks    []string     `yaml:"checks" doc:"Names of the rows that the invariants hook must produce."`
+	Cache     []string     `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
+	Protected []string     `yaml:"protected" doc:"Globs of files that are put back as they were before grading."`
+	Limits    limitsFile   `yaml:"limits" doc:"What the processes of an attempt may use."`
+	Tests     testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
+}
+
+type timeoutsFile struct {
+	Agent      Duration `yaml:"agent" doc:"The agent's work; default 20m."`
+	Preflight  Duration `yaml:"preflight" doc:"The preflight hook; default 2m."`
+	Invariants Duration `yaml:"invariants" doc:"The invariants hook; default 2m."`
+	Test       Duration `yaml:"test" doc:"Each hidden test file; default 2m."`
+	Judge      Duration `yaml:"judge" doc:"The judge; default 10m."`
+}
+
+type networkFile struct {
+	Agent  *bool `yaml:"agent" doc:"Default: true."`
+	Grader *bool `yaml:"grader" doc:"Default: false."`
+}
+
+type limitsFile struct {
+	MemoryMB  int `yaml:"memoryMB" doc:"Private memory of each process." min:"1"`
+	Processes int `yaml:"processes" doc:"Processes of the user." min:"1"`
+	FileMB    int `yaml:"fileMB" doc:"Size of each file that is written." min:"1"`
+}
+
+type testsFile struct {
+	Language string              `yaml:"language" doc:"Language of the suite; default: what its files are written in." enum:"node,go,python,other"`
+	Runner   string              `yaml:"runner" doc:"Python only; default: pytest where the tests need it." enum:"pytest,unittest"`
+	Command  []string            `yaml:"command" doc:"Command in place of the language's own. {file}, {dir}, {tests}, {report}, {runner} and {nonce} are replaced."`
+	Parser   string              `yaml:"parser" doc:"How the command reports." enum:"go-test-json,pytest,node-test,tap,junit,exit-nonce"`
+	Report   string              `yaml:"report" doc:"File that the command writes its report to; default: standard output."`
+	Files    []string            `yaml:"files" doc:"Globs of the test files, for language other; a glob without a slash is about names in any directory."`
+	Weights  map[string]float64  `yaml:"weights" doc:"Weights of checks; default 1."`
+	Names    map[string][]string `yaml:"names" doc:"Names of the tests in a check, each of which must be reported exactly once."`
+}
+
+// Duration is a time.Duration that is written as 90s or 20m.
+type Duration time.Duration
+
+// UnmarshalText reads a duration; it must be positive.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil || parsed <= 0 {
+		return fmt.Errorf("%q is no duration: write 90s, 20m or 1h30m", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// JSONSchema describes how a duration is written.
+func (Duration) JSONSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`}
+}
+
+// The timeouts of a task that names none.
+const (
+	defaultAgentTimeout = 20 * time.Minute
+	defaultHookTimeout  = 2 * time.Minute
+	defaultTestTimeout  = 2 * time.Minute
+	defaultJudgeTimeout = 10 * time.Minute
+)
+
+// settings merges what the task says, what the family says, and the defaults, in this order.
+func settings(own, family TaskFile, hasPreflight bool) Settings {
+	return Settings{
+		Tags:      append(append([]string(nil), family.Tags...), own.Tags...),
+		Cluster:   first(own.Cluster, family.Cluster),
+		Scored:    first(own.Scored, family.Scored),
+		Timeouts:  timeouts(own.Timeouts, family.Timeouts),
+		Isolation: first(own.Isolation, family.Isolation),
+		Workspace: first(own.Workspace, family.Workspace, "export"),
+		Repo:      first(own.Repo, family.Repo), Ref: first(own.Ref, family.Ref),
+		AgentNetwork:  said(true, own.Network.Agent, family.Network.Agent),
+		GraderNetwork: said(false, own.Network.Grader, family.Network.Grader),
+		Port:          said(hasPreflight, own.Port, family.Port),
+		Checks:        firstList(own.Checks, family.Checks),
+		Cache:         firstList(own.Cache, family.Cache),
+		Protected:     append(append([]string(nil), family.Protected...), own.Protected...),
+		Limits: Limits{
+			MemoryMB:  first(own.Limits.MemoryMB, family.Limits.MemoryMB),
+			Processes: first(own.Limits.Processes, family.Limits.Processes),
+			FileMB:    first(own.Limits.FileMB, family.Limits.FileMB),
+		},
+	}
+}
+
+func timeouts(own, family timeoutsFile) Timeouts {
+	pick := func(a, b Duration, byDefault time.Duration) time.Duration {
+		return first(time.Duration(a), time.Duration(b), byDefault)
+	}
+	return Timeouts{
+		Agent:      pick(own.Agent, family.Agent, defaultAgentTimeout),
+		Preflight:  pick(own.Preflight, family.Preflight, defaultHookTimeout),
+		Invariants: pick(own.Invariants, family.Invariants, defaultHookTimeout),
+		Test:       pick(own.Test, family.Test, defaultTestTimeout),
+		Judge:      pick(own.Judge, family.Judge, defaultJudgeTimeout),
+	}
+}
+
+// merge fills what the task does not say about its tests with what the family says.
+func (t testsFile) merge(family testsFile) testsFile {
+	merged := testsFile{
+		Language: first(t.Language, family.Language), Runner: first(t.Runner, family.Runner),
+		Command: firstList(t.Command, family.Command), Parser: first(t.Parser, family.Parser), Report: first(t.Report, family.Report),
+		Files: firstList(t.Files, family.Files), Weights: t.Weights, Names: t.Names,
+	}
+	return merged
+}
+
+// first returns the first value that is not zero.
+func first[T comparable](values ...T) T {
+	var zero T
+	for _, value := range values {
+		if value != zero {
+			return value
+		}
+	}
+	return zero
+}
+
+func firstList[T any](lists ...[]T) []T {
+	for _, list := range lists {
+		if list != nil {
+			return list
+		}
+	}
+	return nil
+}
+
+func said(byDefault bool, answers ...*bool) bool {
+	if answer := first(answers...); answer != nil {
+		return *answer
+	}
+	return byDefault
+}
