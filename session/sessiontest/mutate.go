@@ -216,8 +216,10 @@ func (m mutation) eachField(t *testing.T, change func(object map[string]any, key
 	t.Helper()
 	seen := map[string]bool{}
 	for i, line := range m.lines {
-		for _, path := range fields(decode(t, line), 4) {
-			sort := sortOf(decode(t, line)) + strings.Join(path, ".")
+		whole := decode(t, line)
+		kind := sortOf(whole)
+		for _, path := range fields(whole, 4) {
+			sort := kind + strings.Join(path, ".")
 			if seen[sort] {
 				continue
 			}
