@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -21,6 +22,7 @@ type foreignLane struct {
 func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Prices) *foreignLane {
 	f := &foreignLane{dialect: dialect, lane: lane, decoder: dialect.New()}
 	f.fold = session.NewFold(session.Options{Flat: true, OnEvent: f.took, Prices: prices})
+	f.fold.Identify(session.Identity{Model: lane.Model}) // not every stream names its model, but whoever started the agent knew
 	lane.Dialect = dialect.Name
 	if lane.Agent == "" {
 		lane.Agent = string(dialect.Agent)
@@ -147,6 +149,7 @@ func (f *foreignLane) finish(in *Info) {
 	if s.Model != "" {
 		f.lane.Model = s.Model
 	}
+	f.identify(in, s)
 	if s.Outcome == "" && s.Usage.TotalTokens == 0 {
 		return
 	}
@@ -167,6 +170,19 @@ func (f *foreignLane) finish(in *Info) {
 	}
 }
 
+// identify fills the metadata of a trace that has no init event.
+func (f *foreignLane) identify(in *Info, s *session.EnrichedSession) {
+	if in.initLane != nil || in.Metadata.SessionID != nil {
+		return
+	}
+	if s.SessionID != "" {
+		in.Metadata.SessionID = &s.SessionID
+	}
+	if s.Model != "" {
+		in.Metadata.Model = &s.Model
+	}
+}
+
 // models adds the usage by model of a canonical session.
 func (r *results) models(s *session.EnrichedSession) {
 	if len(s.ModelUsage) == 0 {
@@ -175,7 +191,7 @@ func (r *results) models(s *session.EnrichedSession) {
 	usage := &ModelUsage{}
 	for _, name := range sortedKeys(s.ModelUsage) {
 		u := s.ModelUsage[name]
-		entry := modelEntry{name: name, members: []usageMember{
+		entry := modelEntry{name: cmp.Or(name, "unknown"), members: []usageMember{
 			{key: "inputTokens", value: float64(u.InputTokens)}, {key: "outputTokens", value: float64(u.OutputTokens)},
 			{key: "cacheReadInputTokens", value: float64(u.CacheReadTokens)}, {key: "cacheCreationInputTokens", value: float64(u.CacheWriteTokens)},
 		}}

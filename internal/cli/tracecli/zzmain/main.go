@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/tracecli"
-	"github.com/fit-eval/fit/session"
 )
 
 func main() {
 	con := console.System("x")
-	root := tracecli.New(con, session.Dialects{session.StreamDialect("claude-code")})
+	root := tracecli.New(con, catalog.Default().Dialects())
 	root.SilenceErrors, root.SilenceUsage = true, true
 	err := root.ExecuteContext(context.Background())
 	if err != nil {
