@@ -90,12 +90,21 @@ func (b *Bus) wake(name string) {
 	}
 }
 
+// sleep waits for a token of the box; closing the bus gives one to everybody. It is Wait without a context.
+func (box *mailbox) sleep() { <-box.wake }
+
 // Take empties a queue and returns what was in it, oldest first.
 func (b *Bus) Take(name string) []*Message {
+	if box := b.boxes[name]; box != nil { // the set of boxes never changes
+		return b.take(box)
+	}
+	return nil
+}
+
+func (b *Bus) take(box *mailbox) []*Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	box := b.boxes[name]
-	if box == nil || len(box.queue) == 0 {
+	if len(box.queue) == 0 {
 		return nil
 	}
 	batch := box.queue
@@ -153,12 +162,16 @@ func (b *Bus) Shut(name string) []*Message {
 
 // Pending returns how many messages are queued for a participant.
 func (b *Bus) Pending(name string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if box := b.boxes[name]; box != nil {
-		return len(box.queue)
+		return b.pending(box)
 	}
 	return 0
+}
+
+func (b *Bus) pending(box *mailbox) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(box.queue)
 }
 
 // Queued returns how many messages are queued for all participants together.
@@ -197,5 +210,8 @@ func (b *Bus) Close() {
 	case <-b.closed:
 	default:
 		close(b.closed)
+	}
+	for _, box := range b.order {
+		box.signal()
 	}
 }

@@ -2,7 +2,6 @@ package harness_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -177,8 +176,11 @@ func TestTerminalCallWithOpenAsksIsRefusedOnce(t *testing.T) {
 		t.Errorf("%d cancel lines, want 2", n)
 	}
 	for _, c := range []struct{ who, tool, args string }{
-		{"facilitator", "Conclude", `{"verdict":"failure","summary":"no, wait"}`}, {"alice", "Answer", `{"message":"late","askId":1}`}, {"bob", "Announce", `{"message":"hello?"}`},
-		{"bob", "Ask", `{"question":"q"}`}, {"bob", "RequestForComment", `{"channel":"c","body":"b"}`},
+		{"facilitator", "Conclude", `{"verdict":"failure","summary":"no, wait"}`},
+		{"alice", "Answer", `{"message":"late","askId":1}`},
+		{"bob", "Announce", `{"message":"hello?"}`},
+		{"bob", "Ask", `{"question":"q"}`},
+		{"bob", "RequestForComment", `{"channel":"c","body":"b"}`},
 	} {
 		d.bad(t, c.who, c.tool, c.args, "concluded")
 	}
@@ -284,7 +286,7 @@ func FuzzCall(f *testing.F) {
 		}
 		for l := range strings.SplitSeq(d.Inbox("lead"), "\n") {
 			if l != "" && !strings.HasPrefix(l, "[") && !strings.HasPrefix(l, "| ") {
-				t.Fatal(fmt.Sprintf("a line without tag: %q", l))
+				t.Fatalf("a line without tag: %q", l)
 			}
 		}
 	})

@@ -30,6 +30,9 @@ func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
 	summary.Unsent = unsent
 	l.hub.commit(summary)
 	l.hub.ended = true
+	if l.hub.lazy != nil {
+		l.hub.lazy.Stop()
+	}
 	result := summary.result()
 	l.hub.mu.Unlock()
 	if err := l.hub.flush(); flushErr == nil {

@@ -28,7 +28,8 @@ type hub struct {
 	// onConclude tells the loop of a terminal call, with the last message that was on the bus before it. It is called with the lock held.
 	onConclude func(lastMessage int64)
 
-	ended bool // the summary is committed; nothing comes after it
+	lazy  *time.Timer // will flush; nil if nothing waits for it
+	ended bool        // the summary is committed; nothing comes after it
 
 	lanes  sync.RWMutex // guards closed; held for reading while a line of a lane is written
 	closed bool
@@ -70,6 +71,22 @@ func (h *hub) flushTrace() error {
 		return nil
 	}
 	return h.trace.Flush()
+}
+
+// lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process with them.
+const lazyFlush = 5 * time.Millisecond
+
+// flushSoon makes sure that what was committed is in the trace before long, even if nobody needs it there. The lock must be held.
+func (h *hub) flushSoon() {
+	if h.trace == nil || h.lazy != nil {
+		return
+	}
+	h.lazy = time.AfterFunc(lazyFlush, func() {
+		h.mu.Lock()
+		h.lazy = nil
+		h.mu.Unlock()
+		_ = h.flushTrace() // an error stays with the writer
+	})
 }
 
 // flushable reports whether the trace can still be written.

@@ -202,7 +202,7 @@ func (l *OrchestrationLoop) stopLocked(reason string, err error) {
 		case r.interrupt == nil:
 		case reason == ReasonConcluded && r.member == l.hub.state.lead: // it may finish what it is saying
 			r.interruptAfter(settings.LeadGrace)
-		case reason == ReasonConcluded && !r.prompted: // it is just about to get something said before
+		case reason == ReasonConcluded && !r.prompted.Load(): // it is just about to get something said before
 			r.interruptAfter(settings.FinalTurnGrace)
 		default:
 			r.interrupt(errSessionStopped)

@@ -151,7 +151,7 @@ func checkDeliveries(t *testing.T, data []byte, killAt int, vendor bool) {
 		to string
 		id float64
 	}
-	first, again, messages := map[delivery]int{}, map[delivery]int{}, 0
+	first, again := map[delivery]int{}, map[delivery]int{}
 	var whole []string
 	for l := range strings.SplitSeq(string(data), "\n") {
 		if _, err := trace.ParseLine([]byte(l)); err == nil && strings.HasSuffix(l, "}}") {
@@ -162,7 +162,7 @@ func checkDeliveries(t *testing.T, data []byte, killAt int, vendor bool) {
 	if all[len(all)-1].kind() != "summary" {
 		t.Errorf("killed at %d: the last line is %s", killAt, all[len(all)-1].kind())
 	}
-	messages = len(ofType(all, "message"))
+	messages := len(ofType(all, "message"))
 	for _, e := range ofType(all, "delivery") {
 		count := first
 		if e["redelivery"] == true {

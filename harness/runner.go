@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
@@ -30,9 +31,10 @@ type runner struct {
 	interrupt context.CancelCauseFunc // ends the turn that is running
 	grace     *time.Timer
 	busy      bool        // in a turn, or between two attempts at one
-	prompted  bool        // the agent has been given the messages of the turn
 	window    *time.Timer // of the lead: runs while it waits for more to read
 	gathered  bool        // the window has closed
+
+	prompted atomic.Bool // the agent has been given the messages of the turn
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -70,7 +72,7 @@ func (r *runner) attend() {
 			return
 		}
 		if ctx == nil {
-			_ = r.loop.hub.state.bus.Wait(r.loop.ctx, r.member.name) // however it ends, next looks at what there is
+			r.member.box.sleep()
 			continue
 		}
 		r.turn(ctx, prompt, false)
@@ -104,9 +106,7 @@ func (r *runner) prompt(ctx context.Context, prompt string, resumed bool) outcom
 	if r.record != nil {
 		r.record.prompt(prompt)
 	}
-	r.loop.hub.mu.Lock()
-	r.prompted = true
-	r.loop.hub.mu.Unlock()
+	r.prompted.Store(true)
 	var result agent.Result
 	if continuer, ok := conversation.(Continuer); ok && resumed {
 		result, err = continuer.Continue(ctx, prompt)

@@ -38,6 +38,7 @@ type state struct {
 type member struct {
 	name, role string
 	config     AgentConfig
+	box        *mailbox
 
 	gone      string // why it is out of the session
 	sessionID string
@@ -153,7 +154,7 @@ func newState(mode Mode, members []AgentConfig, lead string) (*state, error) {
 	}
 	s := &state{mode: mode, bus: bus, members: make(map[string]*member, len(members)), asks: map[int64]*ask{}, ends: make([]askEnd, 1), lastActed: -1}
 	for _, config := range members {
-		m := &member{name: config.Name, role: config.Role, config: config}
+		m := &member{name: config.Name, role: config.Role, config: config, box: bus.boxes[config.Name]}
 		s.members[m.name] = m
 		s.order = append(s.order, m)
 	}

@@ -31,7 +31,7 @@ func (c *call) ask() ToolResult {
 	return c.locked(func(s *state) ToolResult {
 		addressees, absent, err := c.addressees(s, strings.TrimSpace(args.To))
 		if err != nil {
-			return failure(err)
+			return failed("Ask: %v", err)
 		}
 		return asked(c.openAll(addressees, question, deadline), absent)
 	})
@@ -48,7 +48,7 @@ func (c *call) openAll(addressees []*member, question string, deadline time.Dura
 // addressees decides whom an ask goes to, before anything is registered.
 func (c *call) addressees(s *state, to string) (list []*member, absent []string, err error) {
 	if s.mode == ModeSupervise && to != "" {
-		return nil, nil, errors.New("Ask: \"to\" is not accepted here: there are only two of you, and the question always goes to the other side. Leave it out")
+		return nil, nil, errors.New("\"to\" is not accepted here: there are only two of you, and the question always goes to the other side. Leave it out")
 	}
 	if to != "" {
 		m, err := c.named(s, to)
@@ -67,7 +67,7 @@ func (c *call) addressees(s *state, to string) (list []*member, absent []string,
 		}
 	}
 	if len(list) == 0 {
-		return nil, nil, errors.New("Ask: there is nobody else in the session to ask")
+		return nil, nil, errors.New("there is nobody else in the session to ask")
 	}
 	return list, absent, nil
 }
@@ -76,11 +76,11 @@ func (c *call) named(s *state, to string) (*member, error) {
 	m := s.members[to]
 	switch {
 	case m == nil:
-		return nil, fmt.Errorf("Ask: there is no participant %q; present are %s", c.hub.clean(to), strings.Join(c.hub.present(c.member), ", "))
+		return nil, fmt.Errorf("there is no participant %q; present are %s", c.hub.clean(to), strings.Join(c.hub.present(c.member), ", "))
 	case m == c.member:
-		return nil, errors.New("Ask: you cannot ask yourself")
+		return nil, errors.New("you cannot ask yourself")
 	case m.gone != "":
-		return nil, fmt.Errorf("Ask: %s cannot be asked any more: it %s", m.name, m.gone)
+		return nil, fmt.Errorf("%s cannot be asked any more: it %s", m.name, m.gone)
 	default:
 		return m, nil
 	}

@@ -24,7 +24,7 @@ func (r *runner) next() (ctx context.Context, prompt string, ok bool) {
 	if r.member.gone != "" {
 		return nil, "", false
 	}
-	if h.state.bus.Pending(r.member.name) == 0 {
+	if h.state.bus.pending(r.member.box) == 0 {
 		return nil, "", !final
 	}
 	if !final && r.gathering() {
@@ -33,7 +33,7 @@ func (r *runner) next() (ctx context.Context, prompt string, ok bool) {
 	if !final && r.loop.exhausted(r.member) {
 		return nil, "", false
 	}
-	batch := h.state.bus.Take(r.member.name)
+	batch := h.state.bus.take(r.member.box)
 	h.running++
 	r.busy = true
 	return r.begin(batch, false), inboxText(batch), true
@@ -73,8 +73,10 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	turn := h.state.lastTurn + 1
 	h.commit(turnStartEvent{Agent: r.member.name, Turn: turn})
 	h.commit(deliveryEvent{To: r.member.name, Turn: turn, IDs: messageIDs(batch), Redelivery: again, batch: batch})
-	ctx, cancel := context.WithCancelCause(r.loop.ctx)
-	r.interrupt, r.prompted = cancel, false
+	// The context has no parent: whatever ends the session interrupts every turn by itself.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.interrupt = cancel
+	r.prompted.Store(false)
 	if h.stopped { // a last turn after the conclusion
 		r.interruptAfter(h.state.settings.FinalTurnGrace)
 	}
@@ -126,6 +128,7 @@ func (r *runner) idle() {
 	r.busy = false
 	h := r.loop.hub
 	h.running--
+	h.flushSoon()
 	if h.running == 0 {
 		h.state.bus.wake(h.state.lead.name) // it may be waiting for more to read
 	}
@@ -223,7 +226,7 @@ func (r *runner) takeUp() {
 		h.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithCancelCause(r.loop.ctx)
+	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	h.mu.Unlock()
 
