@@ -91,7 +91,7 @@ type Query func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit.
 type Limits struct {
-	Timeout time.Duration `json:"timeoutNs,omitempty"` // wall clock
+	Timeout time.Duration `json:"timeoutNs,omitempty"` // of a session by the wall clock, of a member while it is in turns
 	Turns   int           `json:"turns,omitempty"`     // prompts given to agents
 	Tokens  int64         `json:"tokens,omitempty"`
 	CostUSD float64       `json:"costUsd,omitempty"`

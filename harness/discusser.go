@@ -20,7 +20,7 @@ type DiscusserConfig struct {
 	AgentConfigs []AgentConfig // may be empty
 	Query        Query
 	Output       io.Writer
-	Redactor     *redact.Redactor
+	Redactor     *redact.Redactor // nil is the one the environment asks for
 	Options      Options
 
 	// DiscussionID names the thread; it is the first line of the trace.

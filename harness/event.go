@@ -129,6 +129,7 @@ type turnEndEvent struct {
 	Tokens    int64    `json:"tokens,omitempty"`
 	CostUSD   *float64 `json:"costUsd,omitempty"`
 	Steps     int      `json:"steps,omitempty"` // model turns inside this turn
+	TookMs    int64    `json:"tookMs,omitempty"`
 	Error     string   `json:"error,omitempty"`
 }
 
@@ -144,6 +145,7 @@ func (e turnEndEvent) appendJSON(b []byte) []byte {
 		b = strconv.AppendFloat(append(b, `,"costUsd":`...), *e.CostUSD, 'g', -1, 64)
 	}
 	b = appendOptional(b, `,"steps":`, int64(e.Steps))
+	b = appendOptional(b, `,"tookMs":`, e.TookMs)
 	if e.Error != "" {
 		b = trace.AppendString(append(b, `,"error":`...), e.Error)
 	}

@@ -16,8 +16,8 @@ type FacilitatorConfig struct {
 	Facilitator  AgentConfig
 	AgentConfigs []AgentConfig
 	Query        Query
-	Output       io.Writer // of the trace
-	Redactor     *redact.Redactor
+	Output       io.Writer        // of the trace
+	Redactor     *redact.Redactor // nil is the one the environment asks for
 	Options      Options
 }
 

@@ -20,8 +20,8 @@ type JudgeConfig struct {
 	// ReadOnlySandbox says that Options.Base isolates the judge so that it cannot write. Only then it may run commands.
 	ReadOnlySandbox bool
 	Query           Query
-	Output          io.Writer // of the trace
-	Redactor        *redact.Redactor
+	Output          io.Writer        // of the trace
+	Redactor        *redact.Redactor // nil is the one the environment asks for
 	Options         Options
 }
 

@@ -82,11 +82,12 @@ func TestLimits(t *testing.T) {
 		reason  string
 		event   string
 	}{
-		"time":         {harness.Options{Limits: harness.Limits{Timeout: time.Minute}}, harness.ReasonTimeout, "limit"},
-		"turns":        {harness.Options{Limits: harness.Limits{Turns: 9}}, harness.ReasonMaxTurns, "limit"},
-		"lead turns":   {harness.Options{MaxLeadTurns: 5}, harness.ReasonMaxTurns, "lead_turn_limit"},
-		"participants": {harness.Options{ParticipantLimits: harness.Limits{Turns: 3}}, harness.ReasonQuiescent, "agent_end"},
-		"default":      {harness.Options{}, harness.ReasonMaxTurns, "lead_turn_limit"},
+		"time":               {harness.Options{Limits: harness.Limits{Timeout: time.Minute}}, harness.ReasonTimeout, "limit"},
+		"turns":              {harness.Options{Limits: harness.Limits{Turns: 9}}, harness.ReasonMaxTurns, "limit"},
+		"lead turns":         {harness.Options{MaxLeadTurns: 5}, harness.ReasonMaxTurns, "lead_turn_limit"},
+		"participant's time": {harness.Options{ParticipantLimits: harness.Limits{Timeout: 1500 * time.Millisecond}}, harness.ReasonQuiescent, "agent_end"},
+		"participants":       {harness.Options{ParticipantLimits: harness.Limits{Turns: 3}}, harness.ReasonQuiescent, "agent_end"},
+		"default":            {harness.Options{}, harness.ReasonMaxTurns, "lead_turn_limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -137,6 +138,34 @@ func TestBudgets(t *testing.T) {
 		}
 		if result.CostUSD == nil || *result.CostUSD < 1 || len(result.Participants) != 2 {
 			t.Errorf("%s: cost %v of %v", name, result.CostUSD, result.Participants)
+		}
+	}
+}
+
+// fullDisk takes some writes and then no more.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if d.room--; d.room < 0 {
+		return 0, errors.New("no space left")
+	}
+	return len(p), nil
+}
+
+func TestTraceThatCannotBeWrittenEndsTheSession(t *testing.T) {
+	for room := range 12 {
+		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, Output: &fullDisk{room},
+			Query: cast{"alice": answerAll("x"), "facilitator": askEverybodyThenConclude}.query,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Run(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), "no space left") {
+			if err == nil && room > 8 { // everything fitted
+				continue
+			}
+			t.Errorf("room for %d writes: %v", room, err)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // ResumeConfig is what a session that is taken up again cannot know from its trace.
 type ResumeConfig struct {
 	Query    Query
-	Redactor *redact.Redactor
+	Redactor *redact.Redactor // nil is the one the environment asks for
 	// Options: only Base and Connect are used; everything else is as it was when the session started.
 	Options Options
 	// OnLine, if set, sees every line that is added to the trace.
@@ -30,6 +30,7 @@ func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, er
 	if cfg.Query == nil {
 		return Result{}, errNoQuery
 	}
+	cfg.Redactor = redactorOr(cfg.Redactor, cfg.Options)
 	if _, err := os.Stat(tracePath); err != nil {
 		return Result{}, fmt.Errorf("resume: %w", err)
 	}

@@ -30,6 +30,8 @@ type runner struct {
 	// Guarded by the hub's lock.
 	interrupt context.CancelCauseFunc // ends the turn that is running
 	grace     *time.Timer
+	limit     *time.Timer // interrupts the turn when the member's time is up
+	began     time.Time   // the turn
 	busy      bool        // in a turn, or between two attempts at one
 	window    *time.Timer // of the lead: runs while it waits for more to read
 	gathered  bool        // the window has closed
@@ -254,7 +256,13 @@ func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {
 	d := &advisorDesk{cfg: cfg, hub: l.hub, records: map[string]*recorder{}, configs: map[string]AgentConfig{}}
 	d.ctx, d.cancel = context.WithCancel(l.ctx)
 	d.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
-		conversation, _, err := l.startAgent(ctx, cfg, "", events, nil)
+		started := func(info agent.Started) {
+			l.hub.emitRedacted(trace.AgentStart{
+				Type: trace.TypeAgentStart, Agent: advisorName, Runtime: cfg.Agent, Version: info.Version, Protocol: info.Protocol, Model: or(info.Model, cfg.Model),
+				KeyVisible: info.KeyVisible, Auth: info.Auth,
+			})
+		}
+		conversation, _, err := l.startAgent(ctx, cfg, "", events, started)
 		return conversation, err
 	}
 	return d

@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/fit-eval/fit/redact"
@@ -58,6 +59,7 @@ func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.redactor = redactorOr(cfg.redactor, cfg.options)
 	writer := cfg.options.Trace
 	if writer == nil {
 		writer = trace.NewWriter(cfg.output, trace.Config{Redactor: cfg.redactor})
@@ -65,6 +67,18 @@ func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
 	s.settings = cfg.options.settings()
 	s.settings.ProfilesDir = cfg.profilesDir()
 	return wireLoop(cfg, s, writer), nil
+}
+
+// redactorOr is the given redactor, or the one that the environment asks for: redaction is on unless somebody turns it off.
+func redactorOr(given *redact.Redactor, options Options) *redact.Redactor {
+	if given != nil {
+		return given
+	}
+	environ := options.Base.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	return redact.New(redact.Config{Environ: environ, Warn: os.Stderr})
 }
 
 func (cfg *sessionConfig) profilesDir() string {

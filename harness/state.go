@@ -52,6 +52,7 @@ type member struct {
 	asking int     // how many asks of its own are open
 
 	abandoned bool // its agent did not stop at the end
+	warned    bool // that its cost is not known
 }
 
 // turn is one prompt to one member.
@@ -76,9 +77,11 @@ type spending struct {
 	tokens  int64
 	costUSD float64
 	unknown bool // some of the cost is not known
+	tookMs  int64
 }
 
-func (s *spending) add(tokens int64, costUSD *float64) {
+func (s *spending) add(tookMs, tokens int64, costUSD *float64) {
+	s.tookMs += tookMs
 	s.tokens += tokens
 	if costUSD != nil {
 		s.costUSD += *costUSD

@@ -19,8 +19,8 @@ type SupervisorConfig struct {
 	AgentProfile string
 	Agent        AgentConfig
 	Query        Query
-	Output       io.Writer // of the trace
-	Redactor     *redact.Redactor
+	Output       io.Writer        // of the trace
+	Redactor     *redact.Redactor // nil is the one the environment asks for
 	Options      Options
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/session"
-	"github.com/fit-eval/fit/trace"
 )
 
 // next begins a turn with what is queued. Without anything queued the context is nil; ok is false when there will be no more turns.
@@ -77,6 +76,11 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	r.prompted.Store(false)
+	r.began = time.Now()
+	if limit := r.loop.limitsOf(r.member).Timeout; limit > 0 {
+		left := limit - time.Duration(r.member.usage.tookMs)*time.Millisecond
+		r.limit = time.AfterFunc(left, func() { cancel(errMemberTimeout) })
+	}
 	if h.stopped { // a last turn after the conclusion
 		r.interruptAfter(h.state.settings.FinalTurnGrace)
 	}
@@ -118,8 +122,10 @@ func (r *runner) release() {
 		r.interrupt(nil)
 		r.interrupt = nil
 	}
-	if r.grace != nil {
-		r.grace.Stop()
+	for _, timer := range []*time.Timer{r.grace, r.limit} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 }
 
@@ -139,6 +145,9 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 	e := turnEndEvent{
 		Agent: r.member.name, Turn: turn, Outcome: out.kind, SessionID: r.loop.hub.clean(out.result.SessionID), Tokens: out.result.Usage.TotalTokens,
 		CostUSD: out.result.Usage.CostUSD, Steps: out.result.Turns,
+	}
+	if !r.began.IsZero() {
+		e.TookMs = time.Since(r.began).Milliseconds()
 	}
 	if out.kind == turnFailed {
 		e.Error = r.loop.hub.clean(out.reason().Error())
@@ -247,73 +256,4 @@ func (r *runner) takeUp() {
 	if ctx != nil {
 		r.turn(ctx, prompt, false)
 	}
-}
-
-// exhausted checks the limits that are looked at before a turn. The lock must be held.
-func (l *OrchestrationLoop) exhausted(m *member) bool {
-	s := l.hub.state
-	switch limit := s.settings.Limits.Turns; {
-	case limit > 0 && s.turns >= limit:
-		l.hub.commit(limitEvent{Type: typeLimit, Name: "turns", Limit: float64(limit)})
-		l.stopLocked(ReasonMaxTurns, nil)
-		return true
-	case m == s.lead && m.turns >= s.settings.MaxLeadTurns:
-		l.hub.commit(limitEvent{Type: trace.TypeLeadTurnLimit, Limit: float64(s.settings.MaxLeadTurns)})
-		l.stopLocked(ReasonMaxTurns, nil)
-		return true
-	}
-	if limit := l.limitsOf(m).Turns; limit > 0 && m.turns >= limit {
-		l.spent(m, "turns", float64(limit), ReasonMaxTurns)
-		return true
-	}
-	return false
-}
-
-// overBudget checks what was consumed after a turn. The lock must be held.
-func (l *OrchestrationLoop) overBudget(m *member) bool {
-	s := l.hub.state
-	if name, limit := s.usage.over(s.settings.Limits); name != "" {
-		l.hub.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
-		l.stopLocked(ReasonBudget, nil)
-		return true
-	}
-	if name, limit := m.usage.over(l.limitsOf(m)); name != "" {
-		l.spent(m, name, limit, ReasonBudget)
-		return true
-	}
-	return false
-}
-
-func (s spending) over(limits Limits) (name string, limit float64) {
-	switch {
-	case limits.Tokens > 0 && s.tokens >= limits.Tokens:
-		return "tokens", float64(limits.Tokens)
-	case limits.CostUSD > 0 && s.costUSD >= limits.CostUSD:
-		return "cost", limits.CostUSD
-	default:
-		return "", 0
-	}
-}
-
-func (l *OrchestrationLoop) limitsOf(m *member) Limits {
-	limits := m.config.Limits
-	if m == l.hub.state.lead {
-		return limits
-	}
-	byDefault := l.hub.state.settings.ParticipantLimits
-	return Limits{
-		Timeout: or(limits.Timeout, byDefault.Timeout), Turns: or(limits.Turns, byDefault.Turns), Tokens: or(limits.Tokens, byDefault.Tokens),
-		CostUSD: or(limits.CostUSD, byDefault.CostUSD),
-	}
-}
-
-// spent takes a member that has used up its budget out of the session; without its lead a session ends.
-func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason string) {
-	l.hub.commit(limitEvent{Type: typeLimit, Agent: m.name, Name: name, Limit: limit})
-	if m == l.hub.state.lead {
-		l.stopLocked(reason, nil)
-		return
-	}
-	l.hub.dismiss(m, fmt.Sprintf("has used up its budget of %g %s", limit, name))
-	l.checkQuiet()
 }

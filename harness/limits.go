@@ -1,0 +1,99 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// errMemberTimeout is the cause with which a turn ends when its member has used up its time.
+var errMemberTimeout = errors.New("the participant's time is up")
+
+// exhausted checks the limits that are looked at before a turn. The lock must be held.
+func (l *OrchestrationLoop) exhausted(m *member) bool {
+	s := l.hub.state
+	switch limit := s.settings.Limits.Turns; {
+	case limit > 0 && s.turns >= limit:
+		l.hub.commit(limitEvent{Type: typeLimit, Name: "turns", Limit: float64(limit)})
+		l.stopLocked(ReasonMaxTurns, nil)
+		return true
+	case m == s.lead && m.turns >= s.settings.MaxLeadTurns:
+		l.hub.commit(limitEvent{Type: trace.TypeLeadTurnLimit, Limit: float64(s.settings.MaxLeadTurns)})
+		l.stopLocked(ReasonMaxTurns, nil)
+		return true
+	}
+	if limit := l.limitsOf(m).Turns; limit > 0 && m.turns >= limit {
+		l.spent(m, "turns", float64(limit), ReasonMaxTurns)
+		return true
+	}
+	return false
+}
+
+// overBudget checks what was consumed after a turn. The lock must be held.
+func (l *OrchestrationLoop) overBudget(m *member) bool {
+	s := l.hub.state
+	l.warnUnknownCost(m)
+	session := s.settings.Limits
+	session.Timeout = 0 // the session's clock is on the wall
+	if name, limit := s.usage.over(session); name != "" {
+		l.hub.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
+		l.stopLocked(ReasonBudget, nil)
+		return true
+	}
+	if name, limit := m.usage.over(l.limitsOf(m)); name != "" {
+		reason := ReasonBudget
+		if name == "timeout" {
+			reason = ReasonTimeout
+		}
+		l.spent(m, name, limit, reason)
+		return true
+	}
+	return false
+}
+
+// warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the member does not tell what it costs.
+func (l *OrchestrationLoop) warnUnknownCost(m *member) {
+	limited := l.hub.state.settings.Limits.CostUSD > 0 || l.limitsOf(m).CostUSD > 0
+	if limited && m.usage.unknown && !m.warned {
+		m.warned = true
+		l.hub.commit(noteEvent{Type: typeWarning, Agent: m.name, Text: "what this agent costs is not known, so the limit in dollars does not count it"})
+	}
+}
+
+func (s spending) over(limits Limits) (name string, limit float64) {
+	switch {
+	case limits.Tokens > 0 && s.tokens >= limits.Tokens:
+		return "tokens", float64(limits.Tokens)
+	case limits.CostUSD > 0 && s.costUSD >= limits.CostUSD:
+		return "cost", limits.CostUSD
+	case limits.Timeout > 0 && time.Duration(s.tookMs)*time.Millisecond >= limits.Timeout:
+		return "timeout", limits.Timeout.Seconds()
+	default:
+		return "", 0
+	}
+}
+
+func (l *OrchestrationLoop) limitsOf(m *member) Limits {
+	limits := m.config.Limits
+	if m == l.hub.state.lead {
+		return limits
+	}
+	byDefault := l.hub.state.settings.ParticipantLimits
+	return Limits{
+		Timeout: or(limits.Timeout, byDefault.Timeout), Turns: or(limits.Turns, byDefault.Turns), Tokens: or(limits.Tokens, byDefault.Tokens),
+		CostUSD: or(limits.CostUSD, byDefault.CostUSD),
+	}
+}
+
+// spent takes a member that has used up its budget out of the session; without its lead a session ends.
+func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason string) {
+	l.hub.commit(limitEvent{Type: typeLimit, Agent: m.name, Name: name, Limit: limit})
+	if m == l.hub.state.lead {
+		l.stopLocked(reason, nil)
+		return
+	}
+	l.hub.dismiss(m, fmt.Sprintf("has used up its budget of %g %s", limit, name))
+	l.checkQuiet()
+}
