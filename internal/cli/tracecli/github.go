@@ -90,13 +90,28 @@ func dotenv(content, name string) string {
 func (a *app) output(ctx context.Context, name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, name, args...)
+	program := a.program(name)
+	if program == "" {
+		return ""
+	}
+	command := exec.CommandContext(ctx, program, args...)
 	command.Dir, command.Env = a.con.Dir, a.con.Environ
 	out, err := command.Output()
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// program finds a helper in the PATH of the console, which need not be that of the process.
+func (a *app) program(name string) string {
+	for _, dir := range filepath.SplitList(a.con.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
 }
 
 // runRow is one run in the answer of runs.
