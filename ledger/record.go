@@ -86,8 +86,9 @@ type Record struct {
 	Survivors           int               `json:"survivors"` // processes that had to be killed before grading
 	DiffPath            string            `json:"diffPath,omitempty"`
 	RunDir              string            `json:"runDir"`
-	Prev                string            `json:"prev"` // the hash of the record before
-	Hash                string            `json:"hash"` // of this record with an empty hash
+	Origin              string            `json:"origin,omitempty"` // the hash of the record in the ledger that it was merged from
+	Prev                string            `json:"prev"`             // the hash of the record before
+	Hash                string            `json:"hash"`             // of this record with an empty hash
 }
 
 // Key returns the record's key.

@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Cell identifies one repetition of one task by one arm, whichever attempt it is.
+type Cell struct {
+	Arm      string
+	TaskID   string
+	RunIndex int
+}
+
+// Cell returns the cell that the record is an attempt at.
+func (r *Record) Cell() Cell { return Cell{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex} }
+
+// Merge unites the records of several ledgers of one experiment, usually its shards. The result does not depend on the order of the ledgers: it is
+// sorted by task, run, arm and attempt. An attempt that is in two ledgers, or ledgers of different experiments, are an error.
+func Merge(ledgers ...[]Record) ([]Record, error) {
+	var all []Record
+	for _, records := range ledgers {
+		all = append(all, records...)
+	}
+	slices.SortFunc(all, func(a, b Record) int { return compareKeys(a.Key(), b.Key()) })
+	var problems []error
+	for i := 1; i < len(all); i++ {
+		if all[i].Experiment != all[0].Experiment {
+			return nil, fmt.Errorf("the ledgers belong to different experiments (%s and %s); they can be compared, not merged", all[0].Experiment, all[i].Experiment)
+		}
+		if all[i].Key() == all[i-1].Key() {
+			problems = append(problems, fmt.Errorf("attempt %s is in two ledgers", all[i].Key()))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return all, nil
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.TaskID, b.TaskID), cmp.Compare(a.RunIndex, b.RunIndex), strings.Compare(a.Arm, b.Arm), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// Write writes records as a ledger of their own, with a chain of its own. Each record keeps the hash it had before in Origin.
+func Write(w io.Writer, records []Record) error {
+	head := ""
+	for i := range records {
+		record := records[i]
+		if head == "" {
+			head = Genesis(record.Experiment)
+		}
+		if record.Origin == "" {
+			record.Origin = record.Hash
+		}
+		record.Prev, record.Hash = "", ""
+		line, hash, err := seal(&record, head, nil)
+		if err != nil {
+			return fmt.Errorf("write ledger: %w", err)
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return fmt.Errorf("write ledger: %w", err)
+		}
+		head = hash
+	}
+	return nil
+}
+
+// Last returns the record that counts for each cell, sorted by task, run and arm: the last attempt.
+func Last(records []Record) []Record {
+	last := map[Cell]int{}
+	for i := range records {
+		at, seen := last[records[i].Cell()]
+		if !seen || records[i].Attempt > records[at].Attempt {
+			last[records[i].Cell()] = i
+		}
+	}
+	counting := make([]Record, 0, len(last))
+	for _, at := range last {
+		counting = append(counting, records[at])
+	}
+	slices.SortFunc(counting, func(a, b Record) int { return compareKeys(a.Key(), b.Key()) })
+	return counting
+}

@@ -1,0 +1,231 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+)
+
+// ErrLocked is returned when another process is writing the same ledger.
+var ErrLocked = errors.New("another process is writing this ledger")
+
+// Config says how a Writer writes.
+type Config struct {
+	// Experiment identifies what the records belong to; the chain begins with it.
+	Experiment string
+	// Redactor takes secrets out of every field of every record; nil writes them as they are.
+	Redactor *redact.Redactor
+	// Now returns the time in epoch milliseconds; nil means the system's clock.
+	Now func() int64
+	// NoSync leaves out the sync after every record, for tests that write many.
+	NoSync bool
+}
+
+// Writer appends records to a ledger. It is safe for use from many goroutines.
+type Writer struct {
+	mu   sync.Mutex
+	file *os.File
+	path string
+	cfg  Config
+	head string
+	size int64
+	err  error
+	seen map[Key]bool
+}
+
+// Open opens a ledger for appending, creating it if need be, and hands every record that is already there to visit (which may be nil). A ledger that does not
+// verify is refused with a *Damage; a torn end is recovered: its bytes stay, and a line that vouches for them is added. A second writer gets ErrLocked.
+func Open(path string, cfg Config, visit func(*Record) error) (*Writer, error) {
+	if cfg.Now == nil {
+		cfg.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	w := &Writer{file: file, path: path, cfg: cfg, head: Genesis(cfg.Experiment), seen: map[Key]bool{}}
+	if err := lock(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", path, err), file.Close())
+	}
+	if err := w.takeOver(visit); err != nil {
+		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", path, err), file.Close())
+	}
+	return w, nil
+}
+
+// takeOver reads what is there and recovers a torn end.
+func (w *Writer) takeOver(visit func(*Record) error) error {
+	contents, err := Scan(w.file, func(r *Record) error {
+		if r.Experiment != w.cfg.Experiment {
+			return fmt.Errorf("it belongs to experiment %s, not to %s", r.Experiment, w.cfg.Experiment)
+		}
+		w.seen[r.Key()] = true
+		if visit != nil {
+			return visit(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if contents.Head != "" {
+		w.head = contents.Head
+	}
+	if w.size, err = w.file.Seek(0, io.SeekEnd); err != nil {
+		return err
+	}
+	torn, err := w.tornEnd()
+	if err != nil {
+		return err
+	}
+	if len(torn) > 0 {
+		if err := w.recover(torn); err != nil {
+			return err
+		}
+		if contents, err = w.reread(); err != nil { // what the recovery vouches for is no problem any more
+			return err
+		}
+	}
+	contents.checkNote(w.path)
+	if err := contents.Damage(w.path); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (w *Writer) reread() (*Contents, error) {
+	return Scan(io.NewSectionReader(w.file, 0, w.size), func(*Record) error { return nil })
+}
+
+// tornEnd returns the bytes after the last sealed line, a final line break left out. What stands before an unfinished last line may be earlier torn
+// bytes whose recovery was torn as well.
+func (w *Writer) tornEnd() ([]byte, error) {
+	if w.size == 0 {
+		return nil, nil
+	}
+	for window := int64(64 << 10); ; window *= 8 {
+		start := max(0, w.size-window)
+		buf := make([]byte, w.size-start)
+		if _, err := w.file.ReadAt(buf, start); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		end := lastSealed(buf)
+		if end < 0 && start > 0 {
+			continue
+		}
+		torn := buf[max(end, 0):]
+		if len(torn) == 0 || buf[len(buf)-1] == '\n' && end >= 0 && len(torn) == 0 {
+			return nil, nil
+		}
+		return torn, nil
+	}
+}
+
+// lastSealed returns the offset after the last whole sealed line, or -1.
+func lastSealed(buf []byte) int {
+	end := len(buf)
+	for end > 0 {
+		breakAt := bytes.LastIndexByte(buf[:end], '\n')
+		if breakAt < 0 {
+			return -1
+		}
+		lineStart := bytes.LastIndexByte(buf[:breakAt], '\n') + 1
+		if _, intact, err := unseal(buf[lineStart:breakAt]); err == nil && intact {
+			return breakAt + 1
+		}
+		end = breakAt
+	}
+	return -1
+}
+
+// recover ends the torn bytes with a line break and vouches for them. A record that only lacks its line break is whole and needs no more than that.
+func (w *Writer) recover(torn []byte) error {
+	if _, intact, err := unseal(torn); err == nil && intact && !bytes.Contains(torn, []byte("\n")) {
+		found, _, _ := unseal(torn)
+		w.head = found.hash
+		return w.write([]byte("\n"))
+	}
+	if torn[len(torn)-1] != '\n' {
+		torn = append(bytes.Clone(torn), '\n')
+		if err := w.write([]byte("\n")); err != nil {
+			return err
+		}
+	}
+	note := recovery{Recovered: tornBytes{Bytes: len(torn), SHA256: digest(torn), AtMs: w.cfg.Now()}}
+	line, hash, err := seal(note, w.head, nil)
+	if err != nil {
+		return err
+	}
+	if err := w.write(append(line, '\n')); err != nil {
+		return err
+	}
+	w.head = hash
+	return nil
+}
+
+// Append seals a record and makes it durable: it fills in Version, Experiment, Prev and Hash, and returns once the line is on disk. After an error of the file
+// every further call returns that error. A second record of the same attempt is refused.
+func (w *Writer) Append(r *Record) error {
+	r.Version, r.Experiment, r.Prev, r.Hash = Version, w.cfg.Experiment, "", ""
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("append to ledger: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	if w.seen[r.Key()] {
+		return fmt.Errorf("append to ledger: attempt %s is already recorded", r.Key())
+	}
+	line, hash, err := seal(r, w.head, w.cfg.Redactor)
+	if err != nil {
+		return fmt.Errorf("append to ledger: %w", err)
+	}
+	if err := w.write(append(line, '\n')); err != nil {
+		w.err = fmt.Errorf("append to ledger: %w", err)
+		return w.err
+	}
+	r.Prev, r.Hash = w.head, hash
+	w.head = hash
+	w.seen[r.Key()] = true
+	return nil
+}
+
+func (w *Writer) write(line []byte) error {
+	n, err := w.file.Write(line)
+	w.size += int64(n)
+	if err != nil || w.cfg.NoSync {
+		return err
+	}
+	return w.file.Sync()
+}
+
+// Close notes the length of the ledger beside it and gives up the lock.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return nil
+	}
+	err := errors.Join(w.err, writeNote(w.path, note{Head: w.head, Bytes: w.size}), w.file.Close())
+	w.file = nil
+	return err
+}
+
+// note is kept beside a ledger when its writer closes it, so that lines missing at the end are noticed: the chain alone cannot tell.
+type note struct {
+	Head  string `json:"head"`
+	Bytes int64  `json:"bytes"`
+}
+
+func notePath(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".head")
+}
