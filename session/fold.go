@@ -80,6 +80,7 @@ type Fold struct {
 	usage    usageBook
 	final    *Final
 	finals   int
+	awaited  bool // what the model had to answer before the last final event
 	last     lastWords
 	exit     *int
 	timedOut bool
@@ -173,7 +174,7 @@ func (f *Fold) Final(_ Origin, final Final) {
 	final.Text = strings.Clone(final.Text)
 	f.final = &final
 	f.finals++
-	f.turns.afterResult = true
+	f.awaited, f.turns.afterResult = f.turns.afterResult, true
 }
 
 // Reopen takes the last final event back: the agent has said that it goes on after all, because it tries again, for example.
@@ -181,6 +182,7 @@ func (f *Fold) Reopen() {
 	if f.final != nil {
 		f.final = nil
 		f.finals--
+		f.turns.afterResult = f.awaited
 	}
 }
 

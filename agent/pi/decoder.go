@@ -131,6 +131,9 @@ func (d *decoder) assistant(message *fastjson.Value, o session.Origin, to *sessi
 		d.fragment(content, o, to)
 		return
 	}
+	if d.last.stopReason == "aborted" && len(content.GetArray()) == 0 {
+		return // the model had not begun to answer
+	}
 	if !d.partial {
 		to.Turn()
 	}

@@ -148,11 +148,16 @@ func TestToolFailureAndRecovery(t *testing.T) {
 	})
 }
 
+// trouble are the words of the real services, because some agents go by them.
+var trouble = map[int]string{429: "rate limit exceeded", 500: "internal server error", 529: "Overloaded"}
+
 func TestModelTroubleThatPasses(t *testing.T) {
 	for _, status := range []int{429, 500, 529} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{"text": "Done after all.", "fault": turn{"status": status, "times": 1, "retry_after": "0"}}))
+				r := newRig(t, a, scriptOf(t, turn{"text": "Done after all.", "fault": turn{
+					"status": status, "message": trouble[status], "times": 1, "retry_after": "0",
+				}}))
 				result, s := r.run("Do it")
 				if !result.Success || result.Text != "Done after all." {
 					t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
@@ -180,7 +185,7 @@ func TestModelTroubleThatStays(t *testing.T) {
 	for status, want := range kinds {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{"text": "Never said.", "fault": turn{"status": status, "retry_after": "0"}}))
+				r := newRig(t, a, scriptOf(t, turn{"text": "Never said.", "fault": turn{"status": status, "message": trouble[status], "retry_after": "0"}}))
 				retries := 0
 				r.config.Retries = &retries
 				result, s := r.run("Do it")
