@@ -255,8 +255,15 @@ func TestNamesAreChecked(t *testing.T) {
 		names []string
 		want  string
 	}{
-		{[]string{""}, "has no name"}, {[]string{"a", "a"}, `two participants are called "a"`}, {[]string{"orchestrator"}, "reserved"}, {[]string{"lead"}, "reserved"},
-		{[]string{"advisor"}, "reserved"}, {[]string{"../x"}, "use letters"}, {[]string{"a\nb"}, "use letters"}, {[]string{"a: b"}, "use letters"}, {[]string{strings.Repeat("n", 65)}, "use letters"},
+		{[]string{""}, "has no name"},
+		{[]string{"a", "a"}, `two participants are called "a"`},
+		{[]string{"orchestrator"}, "reserved"},
+		{[]string{"lead"}, "reserved"},
+		{[]string{"advisor"}, "reserved"},
+		{[]string{"../x"}, "use letters"},
+		{[]string{"a\nb"}, "use letters"},
+		{[]string{"a: b"}, "use letters"},
+		{[]string{strings.Repeat("n", 65)}, "use letters"},
 	} {
 		cfg := harness.DispatcherConfig{Mode: harness.ModeFacilitate}
 		for _, name := range test.names {
