@@ -151,16 +151,6 @@ func TestToolFailureAndRecovery(t *testing.T) {
 // trouble are the words of the real services, because some agents go by them.
 var trouble = map[int]string{429: "rate limit exceeded", 500: "internal server error", 529: "Overloaded"}
 
-// fault is trouble in the words of the services: some agents decide by the words whether to try again.
-func fault(status, times int) turn {
-	messages := map[int]string{429: "Rate limit exceeded", 500: "Internal server error", 529: "Overloaded"}
-	trouble := turn{"status": status, "message": messages[status], "retry_after": "0"}
-	if times > 0 {
-		trouble["times"] = times
-	}
-	return trouble
-}
-
 func TestModelTroubleThatPasses(t *testing.T) {
 	for _, status := range []int{429, 500, 529} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
