@@ -68,6 +68,34 @@ func TestAgentThatCannotRunEndsTheSessionWithASummary(t *testing.T) {
 	})
 }
 
+// forgetful is an agent that has lost its conversations.
+type forgetful struct{ agent.Agent }
+
+func (f forgetful) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	if cfg.Resume != "" {
+		return nil, errors.New("no such conversation")
+	}
+	return f.Agent.Start(ctx, cfg)
+}
+
+func TestConversationThatIsGoneIsStartedAnew(t *testing.T) {
+	var out buffer
+	d, err := harness.NewDiscusser(harness.DiscusserConfig{
+		LeadCwd: t.TempDir(), Output: &out, Resume: &harness.ResumeContext{Sessions: map[string]string{"lead": "old"}},
+		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+			return forgetful{inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+				return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "s"})
+			})}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := d.Run(t.Context(), "go"); err != nil || !result.Success || len(ofType(lines(t, out.String()), "warning")) != 1 {
+		t.Errorf("%+v, %v\n%s", result, err, out.String())
+	}
+}
+
 func TestLimits(t *testing.T) {
 	chat := func(ctx context.Context, turn *inprocess.Turn) (string, error) { // two who never come to an end
 		time.Sleep(time.Second)

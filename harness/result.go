@@ -18,6 +18,7 @@ const (
 	ReasonBudget      = "budget" // tokens or dollars
 	ReasonError       = "error"
 	ReasonAuth        = "auth"
+	ReasonProvider    = "provider" // the model's service failed the lead
 	ReasonInterrupted = "interrupted"
 )
 

@@ -167,6 +167,10 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	config.Dispatcher = r.loop.dispatcher
 	started, id, err := r.loop.startAgent(r.loop.ctx, config, r.member.sessionID, r.line, r.open)
 	r.id = id
+	if err != nil && r.member.sessionID != "" { // a conversation of which nothing was kept cannot be taken up, but a new one can be had
+		r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name, Text: r.loop.hub.clean("a new conversation is started: " + err.Error())})
+		started, _, err = r.loop.startAgent(r.loop.ctx, config, "", r.line, r.open)
+	}
 	if err != nil {
 		return nil, err
 	}

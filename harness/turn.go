@@ -174,8 +174,11 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 		return true
 	case r.member == h.state.lead, out.err != nil, policy.FailSession:
 		kind := ReasonError
-		if out.result.Outcome == session.OutcomeAuth {
+		switch out.result.Outcome {
+		case session.OutcomeAuth:
 			kind = ReasonAuth
+		case session.OutcomeProvider:
+			kind = ReasonProvider
 		}
 		r.loop.stopLocked(kind, fmt.Errorf("%s: %w", r.member.name, reason))
 	default:
