@@ -44,6 +44,7 @@ func (w *Writer) takeOver(file *os.File, size int64) error {
 		return err
 	}
 	w.seq = tail.nextSeq
+	w.written.Store(tail.nextSeq)
 	if tail.terminated {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package trace
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+)
 
 // keptBuffer is how much memory a Writer holds on to between lines; one huge event does not stay for ever.
 const keptBuffer = 1 << 20
@@ -41,11 +44,24 @@ func (w *Writer) stage(source string, event []byte, clean bool) (int64, error) {
 	return seq, nil
 }
 
-// Flush writes what is staged. When it returns without error, everything that was staged before the call is in the file.
+// Flush writes what is staged. When it returns without error, everything that was staged before the call is in the file. Callers that flush at the same time share
+// one write: each lets the others stage their lines first, and then finds its own written, or writes them all.
 func (w *Writer) Flush() error {
+	upTo := w.NextSeq()
+	if w.written.Load() >= upTo {
+		return w.Err()
+	}
+	runtime.Gosched()
+	if w.written.Load() >= upTo {
+		return w.Err()
+	}
+	return w.writePending()
+}
+
+func (w *Writer) writePending() error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	lines, staged, err := w.takePending()
+	lines, staged, next, err := w.takePending()
 	if err != nil || len(lines) == 0 {
 		return err
 	}
@@ -55,25 +71,23 @@ func (w *Writer) Flush() error {
 	for _, line := range staged {
 		w.cfg.OnLine(Envelope{Source: line.source, Seq: line.seq, Ts: line.ts, Event: lines[line.start:line.end]})
 	}
+	w.written.Store(next)
 	if cap(lines) <= keptBuffer {
 		w.spare, w.spareStaged = lines[:0], staged[:0]
 	}
 	return nil
 }
 
-func (w *Writer) takePending() ([]byte, []stagedLine, error) {
+func (w *Writer) takePending() (lines []byte, staged []stagedLine, next int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return nil, nil, w.err
+	if w.err != nil || len(w.pending) == 0 {
+		return nil, nil, 0, w.err
 	}
-	lines, staged := w.pending, w.staged
-	if len(lines) == 0 {
-		return nil, nil, nil
-	}
+	lines, staged = w.pending, w.staged
 	w.pending, w.staged = w.spare, w.spareStaged
 	w.spare, w.spareStaged = nil, nil
-	return lines, staged, nil
+	return lines, staged, w.seq, nil
 }
 
 func (w *Writer) fail(err error) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/redact"
@@ -35,6 +36,8 @@ type Writer struct {
 	out         io.Writer
 	spare       []byte
 	spareStaged []stagedLine
+	// written is the seq up to which lines are in the file.
+	written atomic.Int64
 
 	mu      sync.Mutex
 	close   func() error
