@@ -52,7 +52,6 @@ type event struct {
 	bare     bool
 	hasUsage bool
 	hasMsgID bool
-	unicode  bool // some character is written as a \u escape
 	lane     string
 	seq, ts  int64
 	line     int32 // within its block, counted from 0
@@ -94,7 +93,7 @@ func newLineScanner() *lineScanner { return &lineScanner{lanes: map[string]strin
 // scan takes one line apart. The parts of the event are appended to arena. It reports false for a line that is no JSON object.
 func (s *lineScanner) scan(data []byte, start, end int, ev *event, arena *[]part) bool {
 	line := data[start:end]
-	s.scanner = scanner{b: line}
+	s.scanner = scanner{b: line, lenient: !hasControl(line)}
 	s.outer = fields{parts: s.spare[0][:0]}
 	s.space()
 	if !s.at('{') || !s.walk(&s.outer, true) {
@@ -105,7 +104,7 @@ func (s *lineScanner) scan(data []byte, start, end int, ev *event, arena *[]part
 	if s.more() {
 		return false
 	}
-	*ev = event{start: int32(start), end: int32(end), line: ev.line, unicode: s.unicode}
+	*ev = event{start: int32(start), end: int32(end), line: ev.line}
 	f := &s.outer
 	if enveloped := f.hasEvent && !f.hasType && f.hasSource; enveloped {
 		if line[f.event.start] != '{' {
@@ -184,22 +183,20 @@ func (s *lineScanner) walk(f *fields, top bool) bool {
 		}
 		switch string(name) {
 		case "type":
-			return s.textField(&f.typ, &f.hasType)
+			return s.presence(&f.typ, &f.hasType)
 		case "subtype":
-			var ignored bool
-			return s.textField(&f.subtype, &ignored)
+			return s.textField(&f.subtype)
 		case "source":
-			isString := s.at('"')
-			f.hasSource = isString
-			return s.textField(&f.source, new(bool))
+			f.hasSource = s.at('"')
+			return s.textField(&f.source)
 		case "seq":
 			return s.intField(&f.seq)
 		case "ts":
 			return s.intField(&f.ts)
 		case "timestamp":
-			return s.textField(&f.stamp, new(bool))
+			return s.textField(&f.stamp)
 		case "parent_tool_use_id":
-			return s.textField(&f.parent, new(bool))
+			return s.textField(&f.parent)
 		case "message":
 			return s.message(f)
 		case "event":
@@ -225,15 +222,21 @@ func (s *lineScanner) eventField(f *fields, top bool) bool {
 	return true
 }
 
-// textField reads a value and keeps it if it is a string; present tells whether the value is truthy.
-func (s *lineScanner) textField(to *span, present *bool) bool {
+// textField reads a value and keeps it if it is a string.
+func (s *lineScanner) textField(to *span) (ok bool) {
+	*to = span{}
 	if s.at('"') {
-		text, _, ok := s.str()
-		*to, *present = text, !text.empty()
+		*to, _, ok = s.str()
 		return ok
 	}
-	value, ok := s.value()
-	*to, *present = span{}, ok && truthy(value.of(s.b))
+	return s.skip()
+}
+
+// presence is textField that also tells whether the value is truthy.
+func (s *lineScanner) presence(to *span, present *bool) bool {
+	start := s.i
+	ok := s.textField(to)
+	*present = ok && truthy(s.b[start:s.i])
 	return ok
 }
 
@@ -271,7 +274,7 @@ func (s *lineScanner) message(f *fields) bool {
 		switch string(key.of(s.b)) {
 		case "id":
 			f.hasMsgID = s.at('"')
-			return s.textField(&f.msgID, new(bool))
+			return s.textField(&f.msgID)
 		case "usage":
 			return s.usage(f)
 		case "content":
@@ -341,19 +344,19 @@ func (s *lineScanner) part(p *part) bool {
 	ok := s.object(func(key span, _ bool) bool {
 		switch string(key.of(s.b)) {
 		case "type":
-			return s.textField(&typ, new(bool))
+			return s.textField(&typ)
 		case "text":
 			hasText = s.at('"')
-			return s.textField(&text, new(bool))
+			return s.textField(&text)
 		case "thinking":
 			hasThinking = s.at('"')
-			return s.textField(&thinking, new(bool))
+			return s.textField(&thinking)
 		case "id":
-			return s.textField(&id, new(bool))
+			return s.textField(&id)
 		case "tool_use_id":
-			return s.textField(&toolUseID, new(bool))
+			return s.textField(&toolUseID)
 		case "name":
-			return s.textField(&p.name, new(bool))
+			return s.textField(&p.name)
 		case "is_error":
 			value, ok := s.value()
 			p.isError = string(value.of(s.b)) == "true"

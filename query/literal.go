@@ -35,7 +35,7 @@ func newLiteralFilter(pattern string) filter {
 				return true
 			}
 		}
-		return ev.unicode && escapedPlain(line) || kelvin && foldsToASCII(line)
+		return escapedPlain(line) || kelvin && foldsToASCII(line)
 	}
 }
 

@@ -154,12 +154,13 @@ func (b *batch) line(s *lineScanner, start, end int, terminated bool, keep filte
 		b.problems = append(b.problems, lineProblem{line: b.lines, reason: fmt.Sprintf("longer than %d bytes", trace.MaxLine)})
 		return
 	}
-	ev := event{line: b.lines}
-	if s.scan(b.data, start, end, &ev, &b.parts) {
-		ev.keep = keep == nil || keep(&ev, b.data)
-		b.events = append(b.events, ev)
+	b.events = append(b.events, event{line: b.lines})
+	ev := &b.events[len(b.events)-1]
+	if s.scan(b.data, start, end, ev, &b.parts) {
+		ev.keep = keep == nil || keep(ev, b.data)
 		return
 	}
+	b.events = b.events[:len(b.events)-1]
 	if blank(b.data[start:end]) {
 		return
 	}
