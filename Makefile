@@ -48,7 +48,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-redact bench-spawn
+bench: bench-start bench-run bench-redact bench-spawn
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -72,3 +72,6 @@ bench-spawn:
 bench-stats:
 	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|Improvement' ./stats
 	$(GO) test -run '^$$' -bench BootstrapClustered ./stats
+
+bench-run: build
+	FIT_BENCH=1 $(GO) test ./test/bench -run "^TestRunOverhead$$" -count=1 -v

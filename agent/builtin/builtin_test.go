@@ -328,7 +328,7 @@ func TestAnInterruptEndsACommandAndIsTold(t *testing.T) {
 		}
 	}()
 	result := b.prompt(ctx, New(), b.config(), "wait")
-	if result.Success || !result.Aborted || result.Outcome != session.OutcomeAborted {
+	if result.Success || !result.Aborted || result.Outcome != session.OutcomeCancelled {
 		t.Errorf("result = %+v", result)
 	}
 	if last := b.events[len(b.events)-1]; !strings.Contains(last, `"type":"result"`) {

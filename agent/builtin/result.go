@@ -48,13 +48,13 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 	c.emit(event)
 	return agent.Result{
 		Success: outcome == session.OutcomeSuccess, Outcome: outcome, Text: state.text, SessionID: c.id, Err: state.err,
-		Aborted: outcome == session.OutcomeAborted, Turns: state.turns, Usage: c.tokenUsage(state, cost), Output: c.output(state),
+		Aborted: outcome == session.OutcomeCancelled || outcome == session.OutcomeTimeout, Turns: state.turns, Usage: c.tokenUsage(state, cost), Output: c.output(state),
 	}
 }
 
 var terminalReasons = map[session.Outcome]string{
 	session.OutcomeSuccess: "completed", session.OutcomeMaxTurns: "max_turns", session.OutcomeBudget: "budget_exhausted",
-	session.OutcomeAborted: "aborted_tools", session.OutcomeAuth: "api_error", session.OutcomeError: "api_error", session.OutcomeProvider: "api_error",
+	session.OutcomeCancelled: "aborted_tools", session.OutcomeTimeout: "aborted_tools", session.OutcomeAuth: "api_error", session.OutcomeError: "api_error", session.OutcomeProvider: "api_error",
 }
 
 func (c *conversation) outcome(ctx context.Context, state *turnState) session.Outcome {
@@ -66,8 +66,10 @@ func (c *conversation) outcome(ctx context.Context, state *turnState) session.Ou
 		return session.OutcomeBudget
 	case state.err == nil:
 		return session.OutcomeSuccess
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return session.OutcomeTimeout
 	case ctx.Err() != nil:
-		return session.OutcomeAborted
+		return session.OutcomeCancelled
 	case errors.As(state.err, &failure):
 		return outcomeOf(failure.Kind)
 	default:

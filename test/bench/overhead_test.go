@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestRunOverhead: against a stub that replays a recording, fit-harness run adds less than 50 ms and 40 MB to running the stub directly.
+func TestRunOverhead(t *testing.T) {
+	fit := needBench(t)
+	recording, err := filepath.Abs("testdata/recording.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	stub := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo '2.1.197 (Claude Code)'; exit 0;; esac\ncat %s\n", recording)
+	if err := os.WriteFile(filepath.Join(dir, "claude"), []byte(stub), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir, "ANTHROPIC_API_KEY=sk-ant-not-a-real-key", "XDG_CACHE_HOME="+dir)
+	harness := func() *exec.Cmd {
+		cmd := exec.Command(fit, "harness", "run", "--agent", "claude-code", "--task-text", "replay", "--cwd", dir)
+		cmd.Env = env
+		return cmd
+	}
+	once(t, harness()) // the version of the stub is looked up once and remembered
+	samples := measure(t, 20,
+		func() *exec.Cmd { return exec.Command(filepath.Join(dir, "claude")) },
+		harness,
+	)
+	direct, run := medianWall(samples[0]), medianWall(samples[1])
+	added, rss := run-direct, maxRSS(samples[1])-maxRSS(samples[0])
+	t.Logf("stub %s · fit-harness run %s · added %s and %.1f MB", direct, run, added, float64(rss)/1024)
+	if added > 50*time.Millisecond {
+		t.Errorf("fit-harness run adds %s; the limit is 50 ms", added)
+	}
+	if rss > 40*1024 {
+		t.Errorf("fit-harness run adds %d KiB; the limit is 40 MB", rss)
+	}
+}
