@@ -25,7 +25,9 @@ type mailbox struct {
 	queue []*Message
 	// wake holds a token while there is something new to look at. Whoever takes the token looks at the queue.
 	wake chan struct{}
-	shut bool // its participant is gone: nothing is accepted any more
+	// notify, if set, is called instead of leaving a token. Whoever sets it sees to it that nothing is posted meanwhile.
+	notify func()
+	shut   bool // its participant is gone: nothing is accepted any more
 }
 
 // NewBus returns a bus for the named participants.
@@ -77,6 +79,10 @@ func (b *Bus) put(box *mailbox, m *Message) int {
 }
 
 func (box *mailbox) signal() {
+	if box.notify != nil {
+		box.notify()
+		return
+	}
 	select {
 	case box.wake <- struct{}{}:
 	default: // a token is waiting already
@@ -89,9 +95,6 @@ func (b *Bus) wake(name string) {
 		box.signal()
 	}
 }
-
-// sleep waits for a token of the box; closing the bus gives one to everybody. It is Wait without a context.
-func (box *mailbox) sleep() { <-box.wake }
 
 // Take empties a queue and returns what was in it, oldest first.
 func (b *Bus) Take(name string) []*Message {
@@ -210,8 +213,5 @@ func (b *Bus) Close() {
 	case <-b.closed:
 	default:
 		close(b.closed)
-	}
-	for _, box := range b.order {
-		box.signal()
 	}
 }

@@ -127,6 +127,10 @@ type Options struct {
 	HomeDir string
 	// Base is the agent configuration that every member starts from: environment, spawner, isolation, endpoint, prices.
 	Base agent.Config
+	// DefaultAgent and DefaultModel are those of participants whose config and profile name none; DefaultAgent is that of the lead too. They are recorded, so that a
+	// resumed session has the same.
+	DefaultAgent string
+	DefaultModel string
 	// Connect is called once per session; nil is for agents in this process, which use AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 

@@ -24,6 +24,9 @@ type OrchestrationLoop struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
+	// members are the goroutines of those who are in a turn.
+	members sync.WaitGroup
+
 	// Guarded by the hub's lock.
 	reason  string
 	err     error
@@ -124,10 +127,13 @@ func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
 	defer context.AfterFunc(ctx, func() { l.stop(ReasonInterrupted, context.Cause(ctx)) })()
 	defer l.startClock()()
 
-	var members, helpers sync.WaitGroup
+	var helpers sync.WaitGroup
 	l.hub.mu.Lock()
 	for _, r := range l.runners {
-		members.Go(r.attend)
+		r.member.box.notify = r.rouse
+		if r.member.turn != nil || l.hub.state.bus.pending(r.member.box) > 0 {
+			r.rouse()
+		}
 	}
 	l.settleAll()
 	l.hub.mu.Unlock()
@@ -135,7 +141,7 @@ func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
 		helpers.Go(l.receive)
 	}
 	<-l.stopped
-	l.awaitMembers(&members)
+	l.awaitMembers()
 	l.cancel()
 	if l.hub.advisor != nil {
 		l.hub.advisor.stop(l.hub.state.settings.StopGrace)
@@ -236,10 +242,15 @@ func (l *OrchestrationLoop) concluded(lastMessage int64) {
 }
 
 // awaitMembers waits until every member's agent has stopped. One that does not is closed, and in the end left behind.
-func (l *OrchestrationLoop) awaitMembers(members *sync.WaitGroup) {
+func (l *OrchestrationLoop) awaitMembers() {
 	done := make(chan struct{})
 	go func() {
-		members.Wait()
+		l.members.Wait()
+		var closing sync.WaitGroup
+		for _, r := range l.runners {
+			closing.Go(r.closeSession)
+		}
+		closing.Wait()
 		close(done)
 	}()
 	s := l.hub.state.settings

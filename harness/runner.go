@@ -29,6 +29,7 @@ type runner struct {
 
 	// Guarded by the hub's lock.
 	interrupt context.CancelCauseFunc // ends the turn that is running
+	awake     bool                    // it has a goroutine
 	grace     *time.Timer
 	limit     *time.Timer // interrupts the turn when the member's time is up
 	began     time.Time   // the turn
@@ -64,21 +65,34 @@ type outcome struct {
 	kind   string
 }
 
-// attend is the life of a member: wait for messages, take a turn, until the session ends.
+// rouse makes a member look at its queue. A member has a goroutine only while it has something to do: a thousand that are idle cost nothing. The lock must be held.
+func (r *runner) rouse() {
+	if r.awake || r.loop.hub.stopped {
+		return
+	}
+	r.awake = true
+	r.loop.members.Go(r.attend)
+}
+
+// attend takes turns until there is nothing queued any more.
 func (r *runner) attend() {
-	defer r.closeSession()
 	r.takeUp()
 	for {
-		ctx, prompt, ok := r.next()
-		if !ok {
-			return
-		}
+		ctx, prompt := r.next()
 		if ctx == nil {
-			r.member.box.sleep()
-			continue
+			break
 		}
 		r.turn(ctx, prompt, false)
 	}
+	if r.isGone() {
+		r.closeSession()
+	}
+}
+
+func (r *runner) isGone() bool {
+	r.loop.hub.mu.Lock()
+	defer r.loop.hub.mu.Unlock()
+	return r.member.gone != ""
 }
 
 // turn prompts the agent, again if need be, until the turn is over.

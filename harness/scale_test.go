@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -138,14 +137,15 @@ func TestCostPerMessage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")
 	}
-	const messages = 100_000
+	const messages = 60_000
 	type setup struct {
 		participants int
 		traced       bool
 	}
 	setups := []setup{{10, true}, {1000, true}, {10, false}, {1000, false}}
 	best := map[setup]cost{}
-	for range 5 { // interleaved, and the best of each: what disturbs only ever adds
+	var growth, tracing float64
+	for round := range 12 { // interleaved, and the best of each: what disturbs only ever adds
 		for _, s := range setups {
 			took := measure(t, s.participants, messages, s.traced)
 			if best[s] == (cost{}) {
@@ -153,9 +153,12 @@ func TestCostPerMessage(t *testing.T) {
 			}
 			best[s] = cost{wall: min(best[s].wall, took.wall), cpu: min(best[s].cpu, took.cpu)}
 		}
+		growth = ratio(best[setup{1000, true}], best[setup{10, true}])
+		tracing = max(ratio(best[setup{10, true}], best[setup{10, false}]), ratio(best[setup{1000, true}], best[setup{1000, false}]))
+		if round >= 3 && growth <= 1.2 && tracing <= 2 {
+			break // more rounds are for machines on which others are at work
+		}
 	}
-	growth := ratio(best[setup{1000, true}], best[setup{10, true}])
-	tracing := slices.Max([]float64{ratio(best[setup{10, true}], best[setup{10, false}]), ratio(best[setup{1000, true}], best[setup{1000, false}])})
 	for _, s := range setups {
 		t.Logf("%4d participants, traced %-5v: %v of processor time per message, %.0f messages a second", s.participants, s.traced, best[s].cpu,
 			float64(time.Second)/float64(best[s].wall))

@@ -118,6 +118,12 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 		p.Name, p.Description = "", "" // a lead is called by its role
 	}
 	c = p.fill(c, cfg.lead.Cwd)
+	c.Name = or(c.Name, c.AgentProfile)
+	c.Role = or(c.Role, c.Name)
+	c.Agent = or(c.Agent, cfg.options.DefaultAgent)
+	if !lead {
+		c.Model = or(c.Model, cfg.options.DefaultModel)
+	}
 	if c.Cwd == "" {
 		c.Cwd = cfg.lead.Cwd
 	}

@@ -176,6 +176,18 @@ func without(document json.RawMessage, property string) json.RawMessage {
 	return encoded
 }
 
+// Participants lists the members of the session by name, the lead first.
+func (d *Dispatcher) Participants() []string {
+	names := make([]string, len(d.hub.state.order))
+	for i, m := range d.hub.state.order {
+		names[i] = m.name
+	}
+	return names
+}
+
+// ServerName is the name under which the tools are offered.
+func (d *Dispatcher) ServerName() string { return ServerName }
+
 // Tools lists what a participant can call, in order.
 func (d *Dispatcher) Tools(participant string) []Tool {
 	m := d.hub.state.members[participant]

@@ -8,34 +8,33 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// next begins a turn with what is queued. Without anything queued the context is nil; ok is false when there will be no more turns.
-func (r *runner) next() (ctx context.Context, prompt string, ok bool) {
+// next begins a turn with what is queued. The context is nil if there is nothing, or if there will be no more turns; the member then sleeps until it is roused.
+func (r *runner) next() (ctx context.Context, prompt string) {
 	h := r.loop.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	final := false
-	if h.stopped {
-		if final = r.loop.final[r]; !final {
-			return nil, "", false
-		}
-		delete(r.loop.final, r)
-	}
-	if r.member.gone != "" {
-		return nil, "", false
-	}
-	if h.state.bus.pending(r.member.box) == 0 {
-		return nil, "", !final
-	}
-	if !final && r.gathering() {
-		return nil, "", true
-	}
-	if !final && r.loop.exhausted(r.member) {
-		return nil, "", false
+	if !r.ready() {
+		r.awake = false
+		return nil, ""
 	}
 	batch := h.state.bus.take(r.member.box)
 	h.running++
 	r.busy = true
-	return r.begin(batch, false), inboxText(batch), true
+	return r.begin(batch, false), inboxText(batch)
+}
+
+// ready reports whether the member can take a turn now. The lock must be held.
+func (r *runner) ready() bool {
+	h := r.loop.hub
+	if r.member.gone != "" || h.state.bus.pending(r.member.box) == 0 {
+		return false
+	}
+	if h.stopped {
+		final := r.loop.final[r]
+		delete(r.loop.final, r)
+		return final
+	}
+	return !r.gathering() && !r.loop.exhausted(r.member)
 }
 
 // gathering reports whether the lead should wait a moment for more to read. It is woken when the window closes, or when nobody is left who could add something. The lock

@@ -1,0 +1,65 @@
+package mcpserve
+
+import (
+	"context"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/fit-eval/fit/harness"
+)
+
+// callIDKeys are where clients put the id that the model gave a call. A call that is repeated under the same id is carried out once.
+var callIDKeys = []string{"fit/toolUseId", "claudecode/toolUseId", "callId"}
+
+func callID(meta mcp.Meta) string {
+	for _, key := range callIDKeys {
+		if id, ok := meta[key].(string); ok && id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// handle passes a call on to the dispatcher.
+func handle(d *harness.Dispatcher, participant string, tool harness.Tool, interval time.Duration) mcp.ToolHandler {
+	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if tool.Slow {
+			defer reportProgress(ctx, request, interval)()
+		}
+		result, err := d.CallOnce(ctx, callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}, IsError: result.IsError}, nil
+	}
+}
+
+// reportProgress tells the client again and again that a call is still going on, until the returned function is called.
+func reportProgress(ctx context.Context, request *mcp.CallToolRequest, interval time.Duration) (stop func()) {
+	token := request.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for count := 1; ; count++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_ = request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that is gone shows when it is answered
+					ProgressToken: token, Progress: float64(count), Message: "still at it",
+				})
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

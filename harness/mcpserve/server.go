@@ -1,0 +1,126 @@
+package mcpserve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+)
+
+const (
+	// maxRequest is more than a message may have, so that it is the dispatcher that says what is wrong with one that is too long.
+	maxRequest = 64 << 20
+	// closeGrace is how long calls may take to end when the session is over.
+	closeGrace      = 2 * time.Second
+	defaultProgress = 10 * time.Second
+)
+
+// server is the one tool server of a session.
+type server struct {
+	cfg      Config
+	url      string
+	web      *http.Server
+	tokens   map[string]string           // by participant
+	desks    map[[sha256.Size]byte]*desk // by the hash of the token
+	serving  sync.WaitGroup
+	closing  sync.Once
+	closeErr error
+}
+
+// desk is the part of the server that one participant can see.
+type desk struct {
+	mcp     *mcp.Server
+	handler http.Handler
+}
+
+func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Config) (*server, error) {
+	participants := d.Participants()
+	if len(participants) > len(tokens) {
+		return nil, fmt.Errorf("the session has %d participants and %d tokens", len(participants), len(tokens))
+	}
+	if cfg.Progress <= 0 {
+		cfg.Progress = defaultProgress
+	}
+	s := &server{
+		cfg: cfg, url: "http://" + listener.Addr().String() + "/mcp", tokens: map[string]string{}, desks: map[[sha256.Size]byte]*desk{},
+	}
+	for i, name := range participants {
+		s.tokens[name] = tokens[i]
+		s.desks[sha256.Sum256([]byte(tokens[i]))] = newDesk(d, name, cfg)
+	}
+	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.serving.Go(func() { _ = s.web.Serve(listener) }) // it ends by Close, and says so
+	return s, nil
+}
+
+// newDesk offers a participant its tools. Every participant has a handler of its own, so that nobody can take over the connection of another.
+func newDesk(d *harness.Dispatcher, participant string, cfg Config) *desk {
+	own := mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	for _, tool := range d.Tools(participant) {
+		own.AddTool(
+			&mcp.Tool{
+				Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: tool.ReadOnlyHint},
+			},
+			handle(d, participant, tool, cfg.Progress),
+		)
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own }, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})
+	return &desk{mcp: own, handler: handler}
+}
+
+// ServeHTTP lets in whoever has a token.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if own := s.desks[sha256.Sum256([]byte(token))]; ok && own != nil {
+		own.handler.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	http.Error(w, "this token is not that of a participant", http.StatusUnauthorized)
+}
+
+// Servers implements harness.Connector.
+func (s *server) Servers(participant string) ([]agent.MCPServer, error) {
+	token, ok := s.tokens[participant]
+	if !ok {
+		return nil, fmt.Errorf("no participant is called %q", participant)
+	}
+	if len(s.cfg.Stdio) > 0 {
+		return []agent.MCPServer{{
+			Name: harness.ServerName, Command: s.cfg.Stdio[0], Args: s.cfg.Stdio[1:], Env: map[string]string{EnvURL: s.url, EnvToken: token},
+		}}, nil
+	}
+	return []agent.MCPServer{{Name: harness.ServerName, URL: s.url, Headers: map[string]string{"Authorization": "Bearer " + token}}}, nil
+}
+
+// Close implements harness.Connector: it ends every connection and waits for what is still being served.
+func (s *server) Close() error {
+	s.closing.Do(func() {
+		for _, own := range s.desks {
+			for session := range own.mcp.Sessions() {
+				_ = session.Close() // its agent has ended or is about to
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		if err := s.web.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
+			s.closeErr = s.web.Close()
+		} else if err != nil {
+			s.closeErr = fmt.Errorf("close the tool server: %w", err)
+		}
+		s.serving.Wait()
+	})
+	return s.closeErr
+}
