@@ -43,8 +43,9 @@ func readPast(path string) (*past, error) {
 		kind, e := decodeEvent(line.Event, line.Seq)
 		p.elapsed += elapsedBetween(lastTs, line.Ts, kind)
 		lastTs = line.Ts
-		if start, ok := e.(startedEvent); ok && !started {
-			p.start, started = start, true
+		if start, ok := e.(startedEvent); ok {
+			p.begin(start)
+			started = true
 		}
 		if e != nil {
 			p.events = append(p.events, e)
@@ -54,6 +55,17 @@ func readPast(path string) (*past, error) {
 		return nil, errors.New("it holds no session that can be taken up: there is no session_start with members")
 	}
 	return p, nil
+}
+
+// begin forgets what was before: a file may hold several sessions, and it is the last that can be taken up. A discussion's first line stands before its start.
+func (p *past) begin(start startedEvent) {
+	var meta []event
+	if n := len(p.events); n > 0 {
+		if last, ok := p.events[n-1].(metaEvent); ok {
+			meta = []event{last}
+		}
+	}
+	*p = past{start: start, events: meta}
 }
 
 // decodeEvent reads a line of the orchestrator. Lines that only inform, and lines of later versions, give no event.
