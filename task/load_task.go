@@ -172,8 +172,7 @@ func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
 			l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "a worktree needs a repository on this machine"))
 			return
 		}
-		s.Repo = origin.URL
-		s.Ref = first(s.Ref, origin.Ref)
+		l.fetchRepo(s, origin, where, l.rel(t.Dir))
 		return
 	}
 	if !filepath.IsAbs(s.Repo) {
@@ -182,6 +181,22 @@ func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
 	if !isDir(s.Repo) {
 		l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "there is no directory %s", s.Repo))
 	}
+}
+
+// fetchRepo brings a remote repository here, so that all attempts start from the same commit.
+func (l *loader) fetchRepo(s *Settings, origin Origin, where settingsFile, otherwise string) {
+	cache, err := l.opts.cacheDir()
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	origin.Ref = first(s.Ref, origin.Ref)
+	dir, sha, err := fetch(l.ctx, origin, cache)
+	if err != nil {
+		l.add(where.wrong(otherwise, []string{"repo"}, "%v", err))
+		return
+	}
+	s.Repo, s.Ref = filepath.Join(filepath.Dir(dir), "store.git"), sha
 }
 
 // overlays lists what makes up the working directory, checks its links, and takes the task's digests.
@@ -243,7 +258,7 @@ func (l *loader) hiddenDigest(t *Task) string {
 		}
 	}
 	s := t.Settings
-	s.Repo = strings.TrimPrefix(s.Repo, l.real) // where the family lies on this machine does not matter
+	s.Repo = "" // where it lies on this machine does not matter
 	settings, err := json.Marshal(s)
 	if err != nil {
 		l.fail(err)

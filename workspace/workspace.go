@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/sandbox"
@@ -58,8 +59,12 @@ type Workspace struct {
 	caches   []*Cache
 	services *services
 	worktree *worktree
-	copies   int
+	adopted  bool // Dir is somebody else's
+	copies   atomic.Int64
 }
+
+// Base is the snapshot that the agent started from.
+func (w *Workspace) Base() *Base { return w.base }
 
 // Place is where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an agent's configuration.
 type Place struct {
@@ -142,13 +147,14 @@ type LimitError struct {
 
 // Diff is the difference between the base and what is there now.
 type Diff struct {
-	// Patch is a unified patch that git apply understands, of text files only; binary files and links are named in it. It is cut at a file's boundary when
-	// it would grow over its bound.
+	// Patch is a unified patch that git apply understands, of text files and links; binary files are named in lines that begin with #. It is cut at a
+	// file's boundary when it would grow over its bound.
 	Patch     []byte
 	Truncated bool
 	Files     []FileChange
-	Insertion int
-	Deletion  int
+	// Insertions and Deletions count lines of text files.
+	Insertions int
+	Deletions  int
 }
 
 // FileChange is one changed path.

@@ -1,0 +1,365 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of every file in it, which is kept in memory.
+type Base struct {
+	// Hash identifies the whole content, modes included: "sha256:…".
+	Hash string
+	// Dir is where the tree lies. It must not be changed.
+	Dir   string
+	nodes map[string]node
+	order []string // paths, sorted so that directories come before what is in them
+}
+
+// Bases keeps the snapshots that workspaces start from: built once for all attempts at the same task with the same skills.
+type Bases struct {
+	dir string
+	mu  sync.Mutex
+	all map[string]*baseEntry
+}
+
+type baseEntry struct {
+	once sync.Once
+	base *Base
+	err  error
+}
+
+// NewBases keeps snapshots below a private directory, which is made when it is needed.
+func NewBases(dir string) *Bases { return &Bases{dir: dir, all: map[string]*baseEntry{}} }
+
+// Close deletes the snapshots.
+func (b *Bases) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, entry := range b.all {
+		if entry.base != nil {
+			errs = append(errs, removeTree(filepath.Dir(entry.base.Dir)))
+		}
+	}
+	b.all = map[string]*baseEntry{}
+	return errors.Join(errs...)
+}
+
+// get builds the base of a configuration, or waits for whoever builds it already.
+func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
+	key := baseKey(cfg)
+	b.mu.Lock()
+	entry := b.all[key]
+	if entry == nil {
+		entry = &baseEntry{}
+		b.all[key] = entry
+	}
+	b.mu.Unlock()
+	entry.once.Do(func() {
+		if entry.err = os.MkdirAll(b.dir, 0o700); entry.err != nil {
+			return
+		}
+		var dir string
+		if dir, entry.err = os.MkdirTemp(b.dir, "base-"); entry.err == nil {
+			entry.base, entry.err = buildBase(ctx, cfg, dir)
+		}
+	})
+	if entry.err != nil { // the next attempt may be luckier: it may have been cancelled
+		b.mu.Lock()
+		if b.all[key] == entry {
+			delete(b.all, key)
+		}
+		b.mu.Unlock()
+	}
+	return entry.base, entry.err
+}
+
+// baseKey names what a base is made from.
+func baseKey(cfg Config) string {
+	return strings.Join([]string{
+		cfg.Task.Dir, cfg.Task.Digest.Visible, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace, cfg.Task.Settings.Repo, cfg.Task.Settings.Ref,
+	}, "\x00")
+}
+
+// buildBase lays all overlays over each other in the tree of a new directory. On an error the directory is gone.
+func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeTree(dir))
+		}
+	}()
+	tree := filepath.Join(dir, "tree")
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		return nil, err
+	}
+	if cfg.Task.Settings.Repo != "" {
+		if err := exportRepository(ctx, cfg.Task.Settings, tree); err != nil {
+			return nil, err
+		}
+	}
+	for _, overlay := range cfg.overlays() {
+		if err := layOver(ctx, overlay, tree); err != nil {
+			return nil, fmt.Errorf("overlay %s: %w", overlay.From, err)
+		}
+	}
+	if err := renderEnv(cfg.Task.Env, tree); err != nil {
+		return nil, err
+	}
+	if cfg.Task.Settings.Repo != "" && cfg.Task.Settings.Workspace != "worktree" {
+		if err := commitAll(ctx, tree, filepath.Join(dir, "commit")); err != nil {
+			return nil, err
+		}
+	}
+	if base, err = takeSnapshot(tree); err != nil {
+		return nil, err
+	}
+	return base, base.checkLinks()
+}
+
+// checkLinks refuses links that lead outside over other links. One that leads nowhere is the author's business here: packages are full of them.
+func (b *Base) checkLinks() error {
+	root, err := os.OpenRoot(b.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range b.order {
+		if n := b.nodes[name]; n.isLink() {
+			if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("the link %s to %s: %w", printable(name), printable(n.Target), err)
+			}
+		}
+	}
+	return nil
+}
+
+// overlays are the task's, then the skills, then node_modules.
+func (cfg Config) overlays() []task.Overlay {
+	all := slices.Clone(cfg.Task.Overlays)
+	if skills := cfg.skills(); skills != "" {
+		all = append(all, task.Overlay{From: filepath.Join(skills, ".claude"), To: ".claude"})
+	}
+	if cfg.NodeModules != "" {
+		all = append(all, task.Overlay{From: cfg.NodeModules, To: "node_modules"})
+	}
+	return all
+}
+
+func (cfg Config) skills() string {
+	if cfg.Skills != "" || cfg.Family == nil {
+		return cfg.Skills
+	}
+	return cfg.Family.Skills
+}
+
+// layOver copies a source tree over what is there: files replace files and links, directories are merged. Links are copied as they are.
+func layOver(ctx context.Context, overlay task.Overlay, tree string) error {
+	from, err := os.OpenRoot(overlay.From)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenRoot(tree)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if overlay.To != "" {
+		if err := to.MkdirAll(overlay.To, 0o755); err != nil {
+			return err
+		}
+	}
+	w := walker{visit: func(dir *os.Root, base string, n node) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return layNode(dir, base, n, to, overlay.To)
+	}}
+	return w.walk(from)
+}
+
+func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error {
+	name := path.Join(below, n.Path)
+	before, err := to.Lstat(name)
+	there := err == nil
+	if there && !(before.IsDir() && n.Mode.IsDir()) {
+		if before.IsDir() {
+			return fmt.Errorf("%s is a directory in an earlier overlay", printable(name))
+		}
+		if err := to.Remove(name); err != nil {
+			return err
+		}
+		there = false
+	}
+	switch {
+	case n.Mode.IsDir():
+		if there {
+			return nil
+		}
+		return to.Mkdir(name, 0o755)
+	case n.isLink():
+		if leadsOut(name, n.Target) {
+			return fmt.Errorf("the link %s to %s leads out of the working directory", printable(name), printable(n.Target))
+		}
+		return to.Symlink(n.Target, name)
+	case n.Mode.IsRegular():
+		_, _, err := copyFile(dir, base, to, name, n.Mode.Perm()|0o600, n.Size)
+		return err
+	default:
+		return fmt.Errorf("%s is neither a regular file, a directory nor a link", printable(name))
+	}
+}
+
+// leadsOut tells from the text of a link whether it leaves the tree. Links to links are each checked on their own.
+func leadsOut(name, target string) bool {
+	if path.IsAbs(target) {
+		return true
+	}
+	at := path.Join(path.Dir(name), target)
+	return at == ".." || strings.HasPrefix(at, "../")
+}
+
+// renderEnv writes the environment files of a task.
+func renderEnv(variables []task.Variable, tree string) error {
+	for _, file := range []string{".env", ".env.local"} {
+		text := task.RenderEnv(variables, file)
+		if text == "" {
+			continue
+		}
+		name := filepath.Join(tree, file)
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("environment file: %w", err)
+		}
+	}
+	return nil
+}
+
+// takeSnapshot hashes a tree.
+func takeSnapshot(tree string) (*Base, error) {
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	b := &Base{Dir: tree, nodes: map[string]node{}}
+	w := walker{visit: func(dir *os.Root, base string, n node) error {
+		if n.Mode.IsRegular() {
+			if n.Hash, err = hashFile(dir, base, n.Size); err != nil {
+				return err
+			}
+		}
+		b.nodes[n.Path] = n
+		b.order = append(b.order, n.Path)
+		return nil
+	}}
+	if err := w.walk(root); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	b.Hash = hashNodes(b.nodes, b.order)
+	return b, nil
+}
+
+func hashNodes(nodes map[string]node, order []string) string {
+	sum := sha256.New()
+	for _, name := range order {
+		n := nodes[name]
+		if isGitPath(name) { // an index holds times; what the repository contains is in the files
+			continue
+		}
+		fmt.Fprintf(sum, "%q %o %s %q\n", name, n.Mode.Perm()|n.Mode.Type(), n.Hash, n.Target)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+func isGitPath(name string) bool { return name == ".git" || strings.HasPrefix(name, ".git/") }
+
+// pour copies the base into a directory that is empty. Every file is checked on the way: a base that somebody has changed is worth nothing.
+func (b *Base) pour(ctx context.Context, dest string, skip func(name string) bool) error {
+	from, err := os.OpenRoot(b.Dir)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenRoot(dest)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	for _, name := range b.order {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if skip != nil && skip(name) {
+			continue
+		}
+		if err := b.pourOne(from, to, b.nodes[name]); err != nil {
+			return fmt.Errorf("%s: %w", printable(name), err)
+		}
+	}
+	return nil
+}
+
+func (b *Base) pourOne(from, to *os.Root, n node) error {
+	switch {
+	case n.Mode.IsDir():
+		return to.Mkdir(n.Path, n.Mode.Perm()|0o700)
+	case n.isLink():
+		return to.Symlink(n.Target, n.Path)
+	default:
+		hash, _, err := copyFile(from, n.Path, to, n.Path, n.Mode, n.Size)
+		if err == nil && hash != n.Hash {
+			err = errBaseChanged
+		}
+		return err
+	}
+}
+
+var errBaseChanged = errors.New("the base snapshot has been changed by somebody")
+
+// removeTree deletes a directory with everything in it, also where directories are not writable.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	unlockDirs(root)
+	return os.RemoveAll(dir)
+}
+
+// unlockDirs makes every directory below a root writable, as far as that works.
+func unlockDirs(root *os.Root) {
+	_ = root.Chmod(".", 0o700)
+	names, err := readNames(root)
+	if err != nil {
+		return
+	}
+	for _, base := range names {
+		if info, err := root.Lstat(base); err != nil || !info.IsDir() {
+			continue
+		}
+		if inner, err := openDir(root, base); err == nil {
+			unlockDirs(inner)
+			inner.Close()
+		}
+	}
+}

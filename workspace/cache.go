@@ -1,0 +1,217 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
+)
+
+// The kinds of build caches.
+const (
+	CacheGo  = "go"
+	CacheNPM = "npm"
+)
+
+// warmTimeout bounds the warming of one cache: it may have to fetch packages.
+const warmTimeout = 10 * time.Minute
+
+// Caches keeps warmed build caches outside all workspaces. They are filled from the author's files only, and only with packages that the tests depend on: neither
+// code of an agent nor hidden tests ever get into them. In a sandbox they are mounted read-only, and every home gets a cache of its own that begins with links
+// into them, so that one agent cannot leave anything for a grader or for another agent. A nil *Caches has none.
+type Caches struct {
+	dir string
+	mu  sync.Mutex // one warming at a time
+}
+
+// NewCaches keeps caches below a directory, which may be used again by later runs.
+func NewCaches(dir string) *Caches { return &Caches{dir: dir} }
+
+// Cache is one warmed cache.
+type Cache struct {
+	kind string
+	dir  string
+}
+
+// Warm fills the caches that a task names, once. It must be called before Prepare for such a task, with the same Config; Root is used for scratch.
+func (c *Caches) Warm(ctx context.Context, cfg Config) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, kind := range cfg.Task.Settings.Cache {
+		if err := c.warm(ctx, kind, cfg); err != nil {
+			return fmt.Errorf("warm the %s cache for task %s: %w", kind, cfg.Task.ID, err)
+		}
+	}
+	return nil
+}
+
+func (c *Caches) warm(ctx context.Context, kind string, cfg Config) error {
+	cache := &Cache{kind: kind, dir: filepath.Join(c.dir, kind)}
+	mark := cache.mark(cfg)
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(cache.dir, "warmed"), 0o755); err != nil {
+		return err
+	}
+	cfg.Task = withoutCaches(cfg.Task)
+	cfg.Name, cfg.Ports, cfg.Caches, cfg.Bases = "warm-"+kind+"-"+filepath.Base(mark)[:12], nil, nil, nil
+	w, err := Prepare(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if kind == CacheGo {
+		err = w.warmGo(ctx, cache)
+	} else {
+		err = w.warmNPM(ctx, cache)
+	}
+	if err := errors.Join(err, w.Remove(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o600)
+}
+
+func withoutCaches(t *task.Task) *task.Task {
+	plain := *t
+	plain.Settings.Cache = nil
+	return &plain
+}
+
+// mark is the file that says that a cache is warm for a task.
+func (c *Cache) mark(cfg Config) string {
+	sum := sha256.Sum256([]byte(cfg.Task.Digest.Visible + "\x00" + cfg.Task.Digest.Hidden + "\x00" + cfg.NodeModules))
+	return filepath.Join(c.dir, "warmed", hex.EncodeToString(sum[:]))
+}
+
+// named returns the caches that a task names; they must be warm.
+func (c *Caches) named(cfg Config) ([]*Cache, error) {
+	var caches []*Cache
+	for _, kind := range cfg.Task.Settings.Cache {
+		if c == nil {
+			return nil, fmt.Errorf("the task names the %s cache and there are no caches", kind)
+		}
+		cache := &Cache{kind: kind, dir: filepath.Join(c.dir, kind)}
+		if _, err := os.Stat(cache.mark(cfg)); err != nil {
+			return nil, fmt.Errorf("the %s cache is cold: %w", kind, err)
+		}
+		caches = append(caches, cache)
+	}
+	return caches, nil
+}
+
+// environment is what tells the tools of a language where the cache is.
+func (c *Cache) environment(home string) map[string]string {
+	if c.kind == CacheGo {
+		return map[string]string{
+			"GOCACHE": filepath.Join(home, ".cache", "go-build"), "GOMODCACHE": filepath.Join(c.dir, "mod"),
+			"GOPROXY": "off", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOENV": "off",
+		}
+	}
+	return map[string]string{"npm_config_cache": filepath.Join(home, ".npm"), "npm_config_prefer_offline": "true", "npm_config_update_notifier": "false"}
+}
+
+// prepare gives a home a cache of its own: directories to write to, and links to what is warm.
+func (c *Cache) prepare(home string) error {
+	if c.kind == CacheGo {
+		return linkFarm(filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "go-build"))
+	}
+	return linkFarm(filepath.Join(c.dir, "cache"), filepath.Join(home, ".npm"))
+}
+
+// linkFarm makes the directories of a tree anew, with a link for every file in it.
+func linkFarm(from, to string) error {
+	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		return os.Symlink(name, filepath.Join(to, rel))
+	})
+}
+
+// warmGo compiles the packages that the task's code and its hidden tests import from elsewhere. The tests themselves are looked at, in a directory that no
+// agent sees, but not compiled.
+func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
+	build, mod := filepath.Join(cache.dir, "build"), filepath.Join(cache.dir, "mod")
+	for _, dir := range []string{build, mod} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	extra := map[string]string{"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off", "GOFLAGS": "-modcacherw"}
+	suite, solution := w.cfg.Task.Suite, w.cfg.Task.Solution
+	if suite != nil {
+		if err := layOver(ctx, task.Overlay{From: suite.Dir}, w.Dir); err != nil {
+			return err
+		}
+	}
+	if solution != "" {
+		if err := layOver(ctx, task.Overlay{From: solution}, w.Dir); err != nil {
+			return err
+		}
+	}
+	const foreign = `{{if or .Standard (and .Module (not .Module.Main))}}{{if not .ForTest}}{{.ImportPath}}{{end}}{{end}}`
+	listed, err := w.tool(ctx, cache, extra, "go", "list", "-e", "-deps", "-test", "-f", foreign, "./...")
+	if err != nil {
+		return err
+	}
+	packages := slices.DeleteFunc(strings.Fields(listed), func(name string) bool { return name == "unsafe" || name == "C" })
+	if len(packages) == 0 {
+		return nil
+	}
+	_, err = w.tool(ctx, cache, extra, append([]string{"go", "build"}, packages...)...)
+	return err
+}
+
+// warmNPM fetches the packages of the lock file.
+func (w *Workspace) warmNPM(ctx context.Context, cache *Cache) error {
+	dir := filepath.Join(cache.dir, "cache")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	_, err := w.tool(ctx, cache, map[string]string{"npm_config_cache": dir}, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	return err
+}
+
+// tool runs a program of the language on the author's files, with the cache writable and the network on.
+func (w *Workspace) tool(ctx context.Context, cache *Cache, extra map[string]string, argv ...string) (string, error) {
+	place := w.Agent()
+	place.Isolation.Network = true
+	place.Isolation.Writable = append(place.Isolation.Writable, cache.dir)
+	for name, value := range extra {
+		place.Env[name] = value
+	}
+	place.Env.Allow(w.cfg.Environ, "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "npm_config_registry")
+	spawner := w.cfg.Spawner
+	if spawner == nil {
+		spawner = sandbox.NewSpawner()
+	}
+	var stdout, stderr strings.Builder
+	spec := sandbox.SpawnSpec{Argv: argv, Dir: place.Dir, Env: place.Env.List(), Isolation: place.Isolation, Timeout: warmTimeout, MaxOutput: 16 << 20}
+	result, err := spawner.Spawn(ctx, spec, &stdout, &stderr)
+	if err != nil {
+		return "", err
+	}
+	if result.ExitCode != 0 || result.TimedOut || result.Cancelled {
+		said := strings.TrimSpace(stderr.String())
+		return "", fmt.Errorf("%s %s: exit %d: %s", argv[0], argv[1], result.ExitCode, said[max(0, len(said)-messageLimit):])
+	}
+	return stdout.String(), nil
+}

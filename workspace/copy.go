@@ -1,0 +1,288 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/glob"
+)
+
+// systemPaths are what every sandbox shows read-only. Links to them are kept: an environment that an agent has made for its tests is full of them.
+var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"}
+
+// Copy copies the workspace for graders. No link is followed; special files, and links that lead outside, are left out.
+func (w *Workspace) Copy(ctx context.Context, cfg CopyConfig) (*Copy, error) {
+	patterns, err := compileGlobs(cfg.Restore)
+	if err != nil {
+		return nil, err
+	}
+	c := &Copy{root: filepath.Join(w.Root, "copies", strconv.FormatInt(w.copies.Add(1), 10))}
+	c.Dir, c.Home, c.TmpDir = filepath.Join(c.root, "work"), filepath.Join(c.root, "home"), filepath.Join(c.root, "tmp")
+	if cfg.Dest != "" {
+		if c.Dir, err = filepath.Abs(cfg.Dest); err != nil {
+			return nil, err
+		}
+	}
+	err = w.fillCopy(ctx, cfg, c, patterns)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("copy of workspace %s: %w", w.cfg.Name, err), c.Remove())
+	}
+	return c, nil
+}
+
+func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patterns []glob.Pattern) error {
+	for _, dir := range []string{c.Home, c.TmpDir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := makeEmpty(c.Dir); err != nil {
+		return err
+	}
+	if err := os.Chmod(c.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := w.prepareCaches(c.Home); err != nil {
+		return err
+	}
+	if cfg.FromBase {
+		c.Files = len(w.base.order)
+		return w.base.pour(ctx, c.Dir, nil)
+	}
+	if err := w.copyTree(ctx, cfg, c); err != nil {
+		return err
+	}
+	return w.restore(c, patterns)
+}
+
+// Remove deletes the copy.
+func (c *Copy) Remove() error {
+	err := removeTree(c.root)
+	if !within(c.root, c.Dir) {
+		err = errors.Join(err, removeTree(c.Dir))
+	}
+	return err
+}
+
+// copier copies one hostile tree.
+type copier struct {
+	ctx   context.Context
+	to    *os.Root
+	out   *Copy
+	nodes map[string]node // directories and links, to find out where links lead
+	dirs  []node          // whose modes are set at the end
+	limit int64
+}
+
+func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error {
+	from, err := os.OpenRoot(w.Dir)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	walk := walker{maxFiles: cfg.MaxFiles, maxBytes: cfg.MaxBytes}
+	if walk.maxFiles == 0 {
+		walk.maxFiles = DefaultMaxFiles
+	}
+	if walk.maxBytes == 0 {
+		walk.maxBytes = DefaultMaxBytes
+	}
+	if w.worktree != nil || w.cfg.Task.Settings.Workspace == "worktree" {
+		walk.skip = isGitPath // it only points to the shared repository
+	}
+	cp := &copier{ctx: ctx, to: to, out: c, nodes: map[string]node{}, limit: walk.maxBytes}
+	walk.visit = cp.visit
+	if err := walk.walk(from); err != nil {
+		return err
+	}
+	return cp.links(w.Dir, append(slices.Clone(systemPaths), w.cfg.ReadOnly...))
+}
+
+func (cp *copier) visit(dir *os.Root, base string, n node) error {
+	if err := cp.ctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case n.Mode.IsDir():
+		cp.nodes[n.Path] = n
+		return cp.to.Mkdir(n.Path, 0o755)
+	case n.isLink():
+		cp.nodes[n.Path] = n
+		return nil
+	case n.isSpecial():
+		cp.drop(n.Path, "neither a regular file, a directory nor a link")
+		return nil
+	}
+	_, size, err := copyFile(dir, base, cp.to, n.Path, n.Mode.Perm()|0o600, cp.limit)
+	cp.nodes[n.Path] = node{Path: n.Path}
+	cp.out.Files++
+	cp.out.Bytes += size
+	return err
+}
+
+func (cp *copier) drop(name, why string) {
+	cp.out.Dropped = append(cp.out.Dropped, printable(name)+": "+why)
+}
+
+// links makes the links of the tree, once it is known where they lead.
+func (cp *copier) links(source string, outside []string) error {
+	for name, n := range cp.nodes {
+		if rel, ok := strings.CutPrefix(n.Target, source+"/"); ok && n.isLink() { // an absolute link to the tree itself
+			back := strings.Repeat("../", strings.Count(name, "/"))
+			n.Target = path.Join(back, rel)
+			cp.nodes[name] = n
+		}
+	}
+	for name, n := range cp.nodes {
+		if !n.isLink() {
+			continue
+		}
+		if cp.escapes(name, outside) {
+			cp.drop(name, "a link that leads out of the directory, to "+printable(n.Target))
+			continue
+		}
+		if err := cp.to.Symlink(n.Target, name); err != nil {
+			return err
+		}
+		cp.out.Files++
+	}
+	slices.Sort(cp.out.Dropped)
+	return nil
+}
+
+// escapes finds out where a link leads, the way the kernel would. To lead nowhere, or to the system, is no escape.
+func (cp *copier) escapes(link string, outside []string) bool {
+	pending := strings.Split(link, "/")
+	var at []string
+	for hops := 0; len(pending) > 0; {
+		step := pending[0]
+		pending = pending[1:]
+		if step == "" || step == "." {
+			continue
+		}
+		if step == ".." {
+			if len(at) == 0 {
+				return true
+			}
+			at = at[:len(at)-1]
+			continue
+		}
+		next := strings.Join(append(slices.Clone(at), step), "/")
+		n, ok := cp.nodes[next]
+		if !ok || !n.isLink() {
+			at = append(at, step) // what is not there may be made later, at this very place
+			continue
+		}
+		if path.IsAbs(n.Target) {
+			final := path.Join(n.Target, path.Join(pending...))
+			return !slices.ContainsFunc(outside, func(dir string) bool { return within(filepath.Clean(dir), final) })
+		}
+		if hops++; hops > 40 {
+			return false // a circle leads nowhere
+		}
+		pending = append(strings.Split(n.Target, "/"), pending...)
+	}
+	return false
+}
+
+func compileGlobs(sources []string) ([]glob.Pattern, error) {
+	var patterns []glob.Pattern
+	for _, source := range sources {
+		if !strings.Contains(source, "/") {
+			source = "**/" + source
+		}
+		pattern, err := glob.Compile(source)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, pattern)
+	}
+	return patterns, nil
+}
+
+// restore puts the files that match back as they were in the base, and removes those that were not there.
+func (w *Workspace) restore(c *Copy, patterns []glob.Pattern) error {
+	if len(patterns) == 0 {
+		return nil
+	}
+	matches := func(name string) bool {
+		return slices.ContainsFunc(patterns, func(p glob.Pattern) bool { return p.Match(name) })
+	}
+	to, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	from, err := os.OpenRoot(w.base.Dir)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	var extra []string
+	found := walker{visit: func(_ *os.Root, _ string, n node) error {
+		if matches(n.Path) && !n.Mode.IsDir() {
+			extra = append(extra, n.Path)
+		}
+		return nil
+	}}
+	if err := found.walk(to); err != nil {
+		return err
+	}
+	for _, name := range extra {
+		if err := to.Remove(name); err != nil {
+			return err
+		}
+	}
+	c.Restored = extra
+	for _, name := range w.base.order {
+		if n := w.base.nodes[name]; !n.Mode.IsDir() && matches(name) {
+			if err := w.base.putBack(from, to, n); err != nil {
+				return fmt.Errorf("restore %s: %w", printable(name), err)
+			}
+			c.Restored = append(c.Restored, name)
+		}
+	}
+	slices.Sort(c.Restored)
+	c.Restored = slices.Compact(c.Restored)
+	return nil
+}
+
+// putBack writes one file of the base, whatever stands in its way.
+func (b *Base) putBack(from, to *os.Root, n node) error {
+	parts := strings.Split(n.Path, "/")
+	for i := 1; i < len(parts); i++ {
+		dir := strings.Join(parts[:i], "/")
+		info, err := to.Lstat(dir)
+		if err == nil && info.IsDir() {
+			continue
+		}
+		if err == nil {
+			err = to.Remove(dir)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err == nil {
+			err = to.Mkdir(dir, 0o755)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := to.RemoveAll(n.Path); err != nil {
+		return err
+	}
+	return b.pourOne(from, to, n)
+}

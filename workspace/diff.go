@@ -1,0 +1,184 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+)
+
+const (
+	// maxPatch bounds a whole patch, maxPatchFile the files that are compared line by line.
+	maxPatch     = 8 << 20
+	maxPatchFile = 1 << 20
+)
+
+// Diff compares the base with what is in Dir now. It trusts nothing in Dir, neither links nor a .git.
+func (w *Workspace) Diff(ctx context.Context) (*Diff, error) {
+	d, err := w.diff(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("diff of workspace %s: %w", w.cfg.Name, err)
+	}
+	return d, nil
+}
+
+func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
+	now, err := os.OpenRoot(w.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer now.Close()
+	before, err := os.OpenRoot(w.base.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer before.Close()
+	c := &comparison{base: w.base, before: before, now: now, out: &Diff{}}
+	after := map[string]node{}
+	walk := walker{maxFiles: DefaultMaxFiles, maxBytes: DefaultMaxBytes, skip: isGitPath, visit: func(dir *os.Root, base string, n node) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if n.Mode.IsRegular() {
+			var err error
+			if n.Hash, err = hashFile(dir, base, DefaultMaxBytes); err != nil {
+				return err
+			}
+		}
+		if !n.Mode.IsDir() && !n.isSpecial() {
+			after[n.Path] = n
+		}
+		return nil
+	}}
+	if err := walk.walk(now); err != nil {
+		return nil, err
+	}
+	names := maps.Clone(after)
+	for name, n := range w.base.nodes {
+		if !n.Mode.IsDir() && !isGitPath(name) {
+			names[name] = n
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		old, hadOld := w.base.nodes[name]
+		new, hasNew := after[name]
+		if err := c.compare(name, old, hadOld && !old.Mode.IsDir(), new, hasNew); err != nil {
+			return nil, fmt.Errorf("%s: %w", printable(name), err)
+		}
+	}
+	return c.out, nil
+}
+
+// comparison collects the difference of two trees.
+type comparison struct {
+	base        *Base
+	before, now *os.Root
+	out         *Diff
+}
+
+func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNew bool) error {
+	same := hadOld && hasNew && old.isLink() == new.isLink() && old.Hash == new.Hash && old.Target == new.Target
+	executable := func(n node) bool { return n.Mode&0o100 != 0 && !n.isLink() }
+	if same && executable(old) == executable(new) {
+		return nil
+	}
+	change := FileChange{Path: name, Status: "modified", Before: named(old.Hash, hadOld), After: named(new.Hash, hasNew), Size: new.Size}
+	switch {
+	case !hadOld:
+		change.Status = "added"
+	case !hasNew:
+		change.Status = "deleted"
+	case old.isLink() != new.isLink():
+		change.Status = "type"
+	case same:
+		change.Status = "mode"
+	}
+	side := func(root *os.Root, n node, there bool) (patchSide, error) {
+		s := patchSide{there: there, mode: gitMode(n)}
+		if !there || same {
+			return s, nil
+		}
+		var err error
+		s.content, s.binary, err = readForPatch(root, name, n)
+		return s, err
+	}
+	a, err := side(c.before, old, hadOld)
+	if err != nil {
+		return err
+	}
+	if hadOld && !same && !old.isLink() && !a.binary && hashBytes(a.content) != old.Hash {
+		return errBaseChanged
+	}
+	b, err := side(c.now, new, hasNew)
+	if err != nil {
+		return err
+	}
+	change.Binary = a.binary || b.binary
+	c.out.Files = append(c.out.Files, change)
+	c.append(name, a, b, change)
+	return nil
+}
+
+// append adds the patch of one file, as long as there is room.
+func (c *comparison) append(name string, a, b patchSide, change FileChange) {
+	var text []byte
+	if change.Binary {
+		text = fmt.Appendf(nil, "# binary file %s: %s\n", change.Status, quotePath("", name))
+	} else {
+		var added, removed int
+		text, added, removed = filePatch(name, a, b)
+		c.out.Insertions += added
+		c.out.Deletions += removed
+	}
+	if c.out.Truncated || len(c.out.Patch)+len(text) > maxPatch {
+		c.out.Truncated = true
+		return
+	}
+	c.out.Patch = append(c.out.Patch, text...)
+}
+
+func named(hash string, there bool) string {
+	if !there || hash == "" {
+		return ""
+	}
+	return "sha256:" + hash
+}
+
+func gitMode(n node) string {
+	switch {
+	case n.isLink():
+		return "120000"
+	case n.Mode&0o100 != 0:
+		return "100755"
+	default:
+		return "100644"
+	}
+}
+
+// readForPatch reads what a patch shows of an entry: a file's content or a link's target. What is too large to compare counts as binary.
+func readForPatch(root *os.Root, name string, n node) (content []byte, binary bool, err error) {
+	if n.isLink() {
+		return []byte(n.Target), false, nil
+	}
+	if n.Size > maxPatchFile {
+		return nil, true, nil
+	}
+	file, err := openFile(root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, errors.New("it disappeared meanwhile")
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close()
+	content, err = io.ReadAll(io.LimitReader(file, maxPatchFile+1))
+	if err != nil {
+		return nil, false, err
+	}
+	return content, len(content) > maxPatchFile || bytes.IndexByte(content, 0) >= 0, nil
+}

@@ -1,0 +1,112 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/task"
+)
+
+// exportRepository writes the files of a repository's commit into a directory: no history, no attributes that leave files out. The repository is not changed.
+func exportRepository(ctx context.Context, s task.Settings, tree string) error {
+	sha, err := git.Resolve(ctx, s.Repo, s.Ref)
+	if err != nil {
+		return fmt.Errorf("repository %s: %w", s.Repo, err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(tree), "index-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	index := []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index")}
+	if err := git.Run(ctx, git.Command{Dir: s.Repo, Args: []string{"read-tree", sha}, Env: index}); err != nil {
+		return err
+	}
+	gitDir, err := git.Output(ctx, s.Repo, "rev-parse", "--absolute-git-dir")
+	if err != nil {
+		return err
+	}
+	args := []string{"--git-dir=" + gitDir, "--work-tree=" + tree, "checkout-index", "--all", "--quiet", "--prefix=" + tree + "/"}
+	return git.Run(ctx, git.Command{Dir: tree, Args: args, Env: index})
+}
+
+// commitAll makes a directory a repository with one commit that never changes: no remote, no other branch, nothing of the history.
+func commitAll(ctx context.Context, tree, scratch string) error {
+	env := []string{"GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z"}
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main", "--template=" + scratch},
+		{"add", "--all", "--force", "."},
+		{"commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message=base"},
+	} {
+		if err := git.Run(ctx, git.Command{Dir: tree, Args: args, Env: env}); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(filepath.Join(tree, ".git", "logs"))
+}
+
+// worktree is a linked working directory of a repository.
+type worktree struct {
+	repository string
+	common     string // the repository's own directory, which every worktree writes to
+}
+
+// worktreeTurn lets one worktree be made at a time: git's own locks make the others fail, not wait. Other processes are kept out by a lock file.
+var worktreeTurn sync.Mutex
+
+// addWorktree makes dir a detached worktree of the repository, without files: the base brings those.
+func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, error) {
+	sha, err := git.Resolve(ctx, s.Repo, s.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("repository %s: %w", s.Repo, err)
+	}
+	common, err := git.Output(ctx, s.Repo, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return nil, err
+	}
+	w := &worktree{repository: s.Repo, common: common}
+	return w, w.inTurn(ctx, func() error {
+		return git.Run(ctx, git.Command{Dir: s.Repo, Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha}})
+	})
+}
+
+// fillIndex tells git that the files of the commit are there.
+func (w *worktree) fillIndex(ctx context.Context, dir string) error {
+	return git.Run(ctx, git.Command{Dir: dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
+}
+
+// remove forgets the worktree, whose directory is gone already.
+func (w *worktree) remove(ctx context.Context) error {
+	return w.inTurn(ctx, func() error {
+		return git.Run(ctx, git.Command{Dir: w.repository, Args: []string{"worktree", "prune", "--expire=now"}})
+	})
+}
+
+func (w *worktree) inTurn(ctx context.Context, do func() error) error {
+	worktreeTurn.Lock()
+	defer worktreeTurn.Unlock()
+	file, err := os.OpenFile(filepath.Join(w.common, "fit-worktree.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return do()
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for the repository: %w", err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// bwrapWorks tries once per process whether programs can be isolated here, and returns nil or why not. The answer is a fact of the machine, so a caller
+// who gives up waiting must not decide it for the others.
+func bwrapWorks(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return tryBwrap()
+}
+
+var tryBwrap = sync.OnceValue(func() error {
+	c := sandbox.Detect(context.Background())
+	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {
+		if !capability.OK {
+			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or say isolation: none", capability.Detail, capability.Fix)
+		}
+	}
+	return nil
+})
+
+// Agent is the place of the agent: only its own directories are writable, hidden material, siblings and the real home are not visible.
+func (w *Workspace) Agent() Place {
+	env := w.environment(w.Home, w.TmpDir, w.RunID)
+	for _, v := range w.cfg.Task.Env {
+		env[v.Name] = v.Value
+	}
+	maps.Copy(env, w.cfg.Env)
+	w.addPort(env)
+	writable := []string{w.Dir, w.Home, w.TmpDir}
+	if w.worktree != nil {
+		writable = append(writable, w.worktree.common)
+	}
+	return w.place(w.Dir, w.Home, w.TmpDir, env, sandbox.Isolation{Network: w.cfg.Task.Settings.AgentNetwork, Writable: writable})
+}
+
+// Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the hook variables are in its environment, and hidden
+// material is readable. Its home is not the agent's, who could have left settings there.
+func (w *Workspace) Hook(dir string) Place {
+	home, tmp := filepath.Join(w.Root, "hooks", "home"), filepath.Join(w.Root, "hooks", "tmp")
+	env := w.environment(home, tmp, w.hookRunID())
+	for _, v := range w.cfg.Task.Env {
+		env[v.Name] = v.Value
+	}
+	familyDir := ""
+	if w.cfg.Family != nil {
+		familyDir = w.cfg.Family.Dir
+	}
+	for name, value := range map[string]string{
+		"AGENT_CWD": dir, "TASK_ID": w.cfg.Task.ID, "TASK_DIR": w.cfg.Task.Dir, "HOOKS_DIR": w.cfg.Task.Hooks.Dir, "FAMILY_DIR": familyDir,
+		"PORT": strconv.Itoa(w.Port),
+	} {
+		env[name] = value
+	}
+	readable := []string{w.cfg.Task.Dir}
+	if familyDir != "" {
+		readable = append(readable, familyDir)
+	}
+	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.graderNetwork(), Writable: []string{dir, home, tmp}, ReadOnly: readable})
+}
+
+// Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden paths, no network unless the task allows it.
+func (w *Workspace) Grader(c *Copy) Place {
+	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
+	w.addPort(env)
+	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{Network: w.graderNetwork(), Writable: []string{c.Dir, c.Home, c.TmpDir}})
+}
+
+// graderNetwork is true where the task allows it, and where graders talk to a service that preflight started: they share its loopback then.
+func (w *Workspace) graderNetwork() bool {
+	s := w.cfg.Task.Settings
+	return s.GraderNetwork || s.Port && w.cfg.Task.Hooks.Preflight != ""
+}
+
+// hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.
+func (w *Workspace) hookRunID() string { return w.RunID + ".hooks" }
+
+// environment is the common part: allow-listed variables of the harness, and the build caches.
+func (w *Workspace) environment(home, tmp, runID string) sandbox.Environment {
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: w.cfg.Environ, Home: home, TmpDir: tmp, RunID: runID})
+	if w.Isolation == sandbox.IsolationBwrap {
+		env["PATH"] = w.visiblePath(env["PATH"])
+	}
+	for _, cache := range w.caches {
+		maps.Copy(env, cache.environment(home))
+	}
+	return env
+}
+
+// visiblePath keeps the directories of a search path that exist in the sandbox, so that a program is found where it can be run.
+func (w *Workspace) visiblePath(searchPath string) string {
+	visible := append([]string{"/usr", "/bin", "/sbin", "/opt", "/nix/store"}, w.cfg.ReadOnly...)
+	var kept []string
+	for _, entry := range filepath.SplitList(searchPath) {
+		if slices.ContainsFunc(visible, func(dir string) bool { return within(filepath.Clean(dir), filepath.Clean(entry)) }) {
+			kept = append(kept, entry)
+		}
+	}
+	if len(kept) == 0 {
+		return "/usr/local/bin:/usr/bin:/bin"
+	}
+	return strings.Join(kept, string(filepath.ListSeparator))
+}
+
+func (w *Workspace) addPort(env sandbox.Environment) {
+	if w.Port != 0 {
+		env["PORT"] = strconv.Itoa(w.Port)
+	}
+}
+
+// place completes an isolation with what holds for all phases.
+func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolation sandbox.Isolation) Place {
+	isolation.Kind = w.Isolation
+	isolation.ReadOnly = append(isolation.ReadOnly, w.cfg.ReadOnly...)
+	for _, cache := range w.caches {
+		isolation.ReadOnly = append(isolation.ReadOnly, cache.dir)
+	}
+	slices.Sort(isolation.ReadOnly)
+	isolation.ReadOnly = slices.Compact(isolation.ReadOnly)
+	isolation.Hidden = w.hidden(isolation)
+	limits := w.cfg.Task.Settings.Limits
+	return Place{
+		Dir: dir, Home: home, TmpDir: tmp, Env: env, Isolation: isolation,
+		Limits: sandbox.Limits{
+			MemoryBytes: uint64(limits.MemoryMB) << 20, Processes: uint64(limits.Processes), FileBytes: uint64(limits.FileMB) << 20,
+		},
+	}
+}
+
+// hidden are the paths that are covered in case that something shown contains them: the workspaces of others, the family, and the user's home.
+func (w *Workspace) hidden(isolation sandbox.Isolation) []string {
+	candidates := []string{w.cfg.Root, w.cfg.Task.Dir}
+	if w.cfg.Family != nil {
+		candidates = append(candidates, w.cfg.Family.Dir)
+	}
+	if w.base != nil {
+		candidates = append(candidates, filepath.Dir(w.base.Dir))
+	}
+	for _, variable := range w.cfg.Environ {
+		if home, ok := strings.CutPrefix(variable, "HOME="); ok && filepath.IsAbs(home) && home != "/" {
+			candidates = append(candidates, home)
+		}
+	}
+	var hidden []string
+	for _, candidate := range candidates {
+		resolved, err := filepath.EvalSymlinks(candidate)
+		shown := func(list []string) bool {
+			return slices.ContainsFunc(list, func(p string) bool { real, err := filepath.EvalSymlinks(p); return err == nil && real == resolved })
+		}
+		if err == nil && !shown(isolation.Writable) && !shown(isolation.ReadOnly) && !slices.Contains(hidden, resolved) {
+			hidden = append(hidden, resolved)
+		}
+	}
+	return hidden
+}
+
+// prepareCaches gives a home its own, writable side of every build cache.
+func (w *Workspace) prepareCaches(home string) error {
+	var errs []error
+	for _, cache := range w.caches {
+		errs = append(errs, cache.prepare(home))
+	}
+	return errors.Join(errs...)
+}
+
+// bestEffort drops an error that leaves nothing to do.
+func bestEffort(error) {}
+
+func closeQuietly(files ...*os.File) {
+	for _, file := range files {
+		bestEffort(file.Close())
+	}
+}

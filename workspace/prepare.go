@@ -1,0 +1,239 @@
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Prepare makes a workspace: base, overlays in order, skills, environment files, home, temporary directory, port. On an error nothing is left behind.
+func Prepare(ctx context.Context, cfg Config) (*Workspace, error) {
+	w, err := create(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", cfg.Name, err)
+	}
+	if err := w.fill(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("workspace %s: %w", cfg.Name, err), w.Remove(context.WithoutCancel(ctx)))
+	}
+	return w, nil
+}
+
+// Adopt makes a workspace around an existing final directory, so that a stored run can be graded again. Nothing in dir is changed, and Remove leaves it.
+func Adopt(ctx context.Context, cfg Config, dir string) (*Workspace, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("stored run %s: no directory", dir), err)
+	}
+	w, err := create(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", cfg.Name, err)
+	}
+	w.Dir, w.adopted = dir, true
+	if err := w.takeBase(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("workspace %s: %w", cfg.Name, err), w.Remove(context.WithoutCancel(ctx)))
+	}
+	return w, nil
+}
+
+// create makes the directories around the working directory, reserves the port and decides on the isolation.
+func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	root, err := ownDirectory(cfg.Root, cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	w = &Workspace{
+		Root: root, Dir: filepath.Join(root, "work"), Home: filepath.Join(root, "home"), TmpDir: filepath.Join(root, "tmp"),
+		RunID: cfg.RunID, cfg: cfg,
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Remove(context.WithoutCancel(ctx)))
+			w = nil
+		}
+	}()
+	if w.RunID == "" {
+		w.RunID = rand.Text()
+	}
+	for _, dir := range []string{w.Home, w.TmpDir, filepath.Join(root, "hooks", "home"), filepath.Join(root, "hooks", "tmp"), filepath.Join(root, "copies")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return w, err
+		}
+	}
+	if w.Isolation, err = chooseIsolation(ctx, first(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
+		return w, err
+	}
+	if w.Label = w.Isolation; cfg.Task.Settings.Workspace == "worktree" {
+		w.Label += ", worktree (leaky)"
+	}
+	if cfg.Ports != nil {
+		if w.Port, err = cfg.Ports.Reserve(ctx); err != nil {
+			return w, err
+		}
+		if err := os.WriteFile(filepath.Join(w.Home, ".fit-port"), []byte(strconv.Itoa(w.Port)+"\n"), 0o600); err != nil {
+			return w, err
+		}
+	}
+	if w.caches, err = cfg.Caches.named(cfg); err != nil {
+		return w, err
+	}
+	return w, errors.Join(w.prepareCaches(w.Home), w.prepareCaches(filepath.Join(root, "hooks", "home")))
+}
+
+func (cfg Config) check() error {
+	switch {
+	case cfg.Task == nil:
+		return errors.New("no task")
+	case !filepath.IsAbs(cfg.Root):
+		return fmt.Errorf("root %q is not absolute", cfg.Root)
+	case !filepath.IsLocal(cfg.Name) || cfg.Name == ".":
+		return fmt.Errorf("%q is no name of a directory", cfg.Name)
+	}
+	return nil
+}
+
+// ownDirectory makes the directory of a workspace. One that exists must be empty: an agent must not find what another one left. Nor may it lie in a
+// repository: git, and agents that look for instructions in the directories above, would take it for a part of that.
+func ownDirectory(root, name string) (string, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return "", err
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", err
+	}
+	for dir := root; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return "", fmt.Errorf("%s lies in the repository %s: choose a directory outside", root, dir)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	dir := filepath.Join(root, name)
+	if err := makeEmpty(dir); err != nil {
+		return "", err
+	}
+	return dir, nil
+}
+
+// makeEmpty makes a directory, or makes sure that it is there and empty.
+func makeEmpty(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o700)
+	if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s exists and is no directory", dir)
+	}
+	names, err := os.ReadDir(dir)
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("%s is not empty: every attempt starts in a fresh directory", dir)
+	}
+	return err
+}
+
+// chooseIsolation takes what is asked for, or the best that works here.
+func chooseIsolation(ctx context.Context, asked string) (string, error) {
+	switch asked {
+	case sandbox.IsolationNone:
+		return asked, nil
+	case "", sandbox.IsolationBwrap:
+		works := bwrapWorks(ctx)
+		if works == nil {
+			return sandbox.IsolationBwrap, nil
+		}
+		if asked == "" {
+			return sandbox.IsolationNone, nil
+		}
+		return "", works
+	default:
+		return "", fmt.Errorf("unknown isolation %q", asked)
+	}
+}
+
+// fill puts the base into the working directory.
+func (w *Workspace) fill(ctx context.Context) error {
+	if err := w.takeBase(ctx); err != nil {
+		return err
+	}
+	if w.cfg.Task.Settings.Workspace != "worktree" {
+		if err := os.Mkdir(w.Dir, 0o755); err != nil {
+			return err
+		}
+		return w.base.pour(ctx, w.Dir, nil)
+	}
+	tree, err := addWorktree(ctx, w.cfg.Task.Settings, w.Dir)
+	if err != nil {
+		return err
+	}
+	w.worktree = tree
+	if err := w.base.pour(ctx, w.Dir, isGitPath); err != nil {
+		return err
+	}
+	return tree.fillIndex(ctx, w.Dir)
+}
+
+// takeBase gets the base from the store, or keeps one of its own.
+func (w *Workspace) takeBase(ctx context.Context) (err error) {
+	if w.cfg.Bases != nil {
+		w.base, err = w.cfg.Bases.get(ctx, w.cfg)
+		return err
+	}
+	dir := filepath.Join(w.Root, "base")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	w.base, err = buildBase(ctx, w.cfg, dir)
+	return err
+}
+
+// Remove deletes the workspace with everything in it, read-only directories included, stops its services and gives its port back.
+func (w *Workspace) Remove(ctx context.Context) error {
+	w.StopServices(ctx)
+	err := removeTree(w.Root)
+	if w.worktree != nil {
+		err = errors.Join(err, w.worktree.remove(ctx))
+		w.worktree = nil
+	}
+	if w.Port != 0 {
+		w.cfg.Ports.Release(w.Port)
+		w.Port = 0
+	}
+	if err != nil {
+		return fmt.Errorf("remove workspace %s: %w", w.cfg.Name, err)
+	}
+	return nil
+}
+
+func first(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func within(dir, name string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}

@@ -1,0 +1,221 @@
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// services is a preflight hook with everything that it has started. They live in one process tree, which ends when the context is cancelled.
+type services struct {
+	cancel context.CancelFunc
+	keep   *os.File      // while it is open, the tree lives
+	done   chan struct{} // closed when the tree is gone
+	pid    int           // of the tree's first process, as we see it
+	result sandbox.SpawnResult
+	err    error
+}
+
+// preflightScript runs the hook and tells its exit status on descriptor 3 as soon as it has ended, whatever it has left running with its output open. Then
+// it keeps the process tree alive until its standard input is closed.
+const preflightScript = `"$0" </dev/null >&4 2>&5 3>&- 4>&- 5>&-
+echo $? >&3
+exec 3>&- 4>&- 5>&-
+read -r line || :`
+
+// messageLimit bounds what is kept of a hook's stderr.
+const messageLimit = 2000
+
+// Preflight runs the task's preflight hook in dir (empty: Dir) and leaves the services that it started alive until StopServices. A hook that fails has
+// nothing left running.
+func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult, error) {
+	hook := w.cfg.Task.Hooks.Preflight
+	if hook == "" {
+		return PreflightResult{}, nil
+	}
+	if w.services != nil {
+		return PreflightResult{}, errors.New("preflight: the services of an earlier one are still running")
+	}
+	if dir == "" {
+		dir = w.Dir
+	}
+	began := time.Now()
+	logs, err := w.preflightLogs()
+	if err != nil {
+		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
+	}
+	defer closeQuietly(logs...)
+	status, err := w.startServices(ctx, hook, dir, logs)
+	if err != nil {
+		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
+	}
+	result, err := w.awaitPreflight(ctx, status)
+	result.Ran, result.Duration = true, time.Since(began)
+	if err != nil {
+		w.StopServices(context.WithoutCancel(ctx))
+		return result, fmt.Errorf("preflight: %w", err)
+	}
+	if !result.OK() {
+		w.StopServices(context.WithoutCancel(ctx))
+		result.Message = preflightMessage(logs[1], result)
+	}
+	return result, nil
+}
+
+// preflightLogs opens the files that take the hook's output: unlike a pipe they need nobody who reads.
+func (w *Workspace) preflightLogs() ([]*os.File, error) {
+	var files []*os.File
+	for _, name := range []string{"preflight.stdout.log", "preflight.stderr.log"} {
+		file, err := os.OpenFile(filepath.Join(w.Root, "hooks", name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+		if err != nil {
+			closeQuietly(files...)
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// startServices starts the process tree and returns where the hook's exit status comes from.
+func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []*os.File) (*os.File, error) {
+	status, statusEnd, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stdin, keep, err := os.Pipe()
+	if err != nil {
+		closeQuietly(status, statusEnd)
+		return nil, err
+	}
+	place := w.Hook(dir)
+	place.Isolation.Network = true // it may have to fetch things, and what it starts must be reachable
+	// The services outlive this call; StopServices ends them and waits.
+	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &services{cancel: cancel, keep: keep, done: make(chan struct{})}
+	started := make(chan struct{})
+	spec := sandbox.SpawnSpec{
+		Argv: []string{"/bin/sh", "-c", preflightScript, hook}, Dir: dir, Env: place.Env.List(), Stdin: stdin,
+		ExtraFiles: []*os.File{statusEnd, logs[0], logs[1]}, Grace: 200 * time.Millisecond,
+		Isolation: place.Isolation, Limits: place.Limits,
+		OnStart: func(pid int) { s.pid = pid; close(started) },
+	}
+	spawner := w.cfg.Spawner
+	if spawner == nil {
+		spawner = sandbox.NewSpawner()
+	}
+	go func() {
+		defer close(s.done)
+		s.result, s.err = spawner.Spawn(living, spec, io.Discard, io.Discard)
+		closeQuietly(stdin, statusEnd)
+	}()
+	select {
+	case <-started:
+		closeQuietly(statusEnd) // from here on only the program can hold it
+	case <-s.done:
+		if s.err != nil {
+			cancel()
+			closeQuietly(status, keep)
+			return nil, s.err
+		}
+	}
+	w.services = s
+	return status, nil
+}
+
+// awaitPreflight waits for the hook itself, not for what it has started.
+func (w *Workspace) awaitPreflight(ctx context.Context, status *os.File) (PreflightResult, error) {
+	defer closeQuietly(status)
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(io.LimitReader(status, 16)).ReadString('\n')
+		said <- strings.TrimSpace(line)
+	}()
+	limit := w.cfg.Task.Settings.Timeouts.Preflight
+	var timeout <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case line := <-said:
+		code, err := strconv.Atoi(line)
+		if err != nil { // the tree died before the hook had ended
+			return PreflightResult{ExitCode: -1, Signal: "SIGKILL"}, nil
+		}
+		return exitStatus(code), nil
+	case <-timeout:
+		return PreflightResult{ExitCode: -1, TimedOut: true}, nil
+	case <-ctx.Done():
+		return PreflightResult{ExitCode: -1}, ctx.Err()
+	}
+}
+
+// exitStatus reads a shell's $?: above 128 it means a signal.
+func exitStatus(code int) PreflightResult {
+	if name := unix.SignalName(unix.Signal(code - 128)); code > 128 && name != "" {
+		return PreflightResult{ExitCode: -1, Signal: name}
+	}
+	return PreflightResult{ExitCode: code}
+}
+
+// preflightMessage is the end of what the hook said, or a sentence.
+func preflightMessage(stderr *os.File, r PreflightResult) string {
+	content := make([]byte, messageLimit)
+	size, err := stderr.Seek(0, io.SeekEnd)
+	if err == nil {
+		n, _ := stderr.ReadAt(content, max(0, size-messageLimit))
+		if text := bytes.TrimSpace(content[:n]); len(text) > 0 {
+			return strings.ToValidUTF8(string(text), "?")
+		}
+	}
+	switch {
+	case r.TimedOut:
+		return "preflight did not end in time"
+	case r.Signal != "":
+		return "preflight was killed by " + r.Signal
+	default:
+		return fmt.Sprintf("preflight exited with code %d", r.ExitCode)
+	}
+}
+
+// StopServices kills everything that Preflight started, and returns as soon as it is gone.
+func (w *Workspace) StopServices(context.Context) Teardown {
+	s := w.services
+	if s == nil {
+		return Teardown{PortFree: w.Port == 0 || bindable(w.Port)}
+	}
+	w.services = nil
+	s.cancel()
+	closeQuietly(s.keep)
+	<-s.done // bounded: the spawner gives up on a tree that does not die
+	return Teardown{PortFree: w.portFree(), Descendants: len(s.result.Survivors)}
+}
+
+// portFree tells whether nobody answers on the port.
+func (w *Workspace) portFree() bool {
+	if w.Port == 0 {
+		return true
+	}
+	connection, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(w.Port)), 500*time.Millisecond)
+	if err != nil {
+		return true
+	}
+	closeConnection(connection)
+	return false
+}
+
+func closeConnection(c io.Closer) { bestEffort(c.Close()) }

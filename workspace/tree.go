@@ -1,0 +1,207 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// maxDepth bounds how deep directories may be nested. Deeper ones are made to break tools.
+const maxDepth = 256
+
+// node is one entry of a tree: a directory, a regular file or a link. Everything else is special.
+type node struct {
+	Path   string
+	Mode   fs.FileMode
+	Size   int64
+	Hash   string // hex SHA-256 of a regular file's content, once it is known
+	Target string // of a link
+}
+
+func (n node) isLink() bool    { return n.Mode&fs.ModeSymlink != 0 }
+func (n node) isSpecial() bool { return !n.Mode.IsDir() && !n.Mode.IsRegular() && !n.isLink() }
+
+// walker lists a tree that somebody hostile has written. It goes from directory to directory by descriptors below one root, so that no link, not even one that
+// appears meanwhile, leads it outside.
+type walker struct {
+	maxFiles int
+	maxBytes int64
+	files    int
+	bytes    int64
+	// visit is called for every entry, directories before what is in them. dir is the entry's directory and must not be kept.
+	visit func(dir *os.Root, base string, n node) error
+	// skip leaves out a directory or file by its path; nil: nothing.
+	skip func(path string) bool
+}
+
+func (w *walker) walk(root *os.Root) error { return w.directory(root, "", 0) }
+
+func (w *walker) directory(dir *os.Root, prefix string, depth int) error {
+	if depth > maxDepth {
+		return &LimitError{What: "depth", Limit: maxDepth}
+	}
+	names, err := readNames(dir)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", printable(prefix), err)
+	}
+	for _, base := range names {
+		if err := w.entry(dir, base, path.Join(prefix, base), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) entry(dir *os.Root, base, name string, depth int) error {
+	if w.skip != nil && w.skip(name) {
+		return nil
+	}
+	info, err := dir.Lstat(base)
+	if err != nil {
+		return err
+	}
+	n := node{Path: name, Mode: info.Mode()}
+	if w.files++; w.maxFiles > 0 && w.files > w.maxFiles {
+		return &LimitError{What: "files", Limit: int64(w.maxFiles)}
+	}
+	switch {
+	case n.Mode.IsRegular():
+		n.Size = info.Size()
+		if w.bytes += n.Size; w.maxBytes > 0 && w.bytes > w.maxBytes {
+			return &LimitError{What: "bytes", Limit: w.maxBytes}
+		}
+	case n.isLink():
+		if n.Target, err = dir.Readlink(base); err != nil {
+			return err
+		}
+	}
+	if err := w.visit(dir, base, n); err != nil {
+		return err
+	}
+	if !n.Mode.IsDir() {
+		return nil
+	}
+	inner, err := openDir(dir, base)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", printable(name), err)
+	}
+	defer inner.Close()
+	return w.directory(inner, name, depth+1)
+}
+
+// openDir opens a directory below a root, also one that its owner has locked himself out of.
+func openDir(dir *os.Root, base string) (*os.Root, error) {
+	inner, err := dir.OpenRoot(base)
+	if errors.Is(err, fs.ErrPermission) {
+		if err := dir.Chmod(base, 0o700); err != nil {
+			return nil, err
+		}
+		inner, err = dir.OpenRoot(base)
+	}
+	return inner, err
+}
+
+func readNames(dir *os.Root) ([]string, error) {
+	opened, err := dir.Open(".")
+	if errors.Is(err, fs.ErrPermission) {
+		if err := dir.Chmod(".", 0o700); err != nil {
+			return nil, err
+		}
+		opened, err = dir.Open(".")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	names, err := opened.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+// openFile opens a regular file below a root for reading; a fifo in its place does not block, and is refused.
+func openFile(dir *os.Root, base string) (*os.File, error) {
+	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		if err := dir.Chmod(base, 0o600); err != nil {
+			return nil, err
+		}
+		file, err = dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
+		return nil, errors.Join(err, fmt.Errorf("%s is no regular file any more", printable(base)))
+	}
+	return file, nil
+}
+
+// copyFile copies a regular file between two roots and returns the hash of what it wrote.
+func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.FileMode, limit int64) (string, int64, error) {
+	source, err := openFile(from, base)
+	if err != nil {
+		return "", 0, err
+	}
+	defer source.Close()
+	dest, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", 0, err
+	}
+	defer dest.Close()
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(dest, sum), io.LimitReader(source, limit+1))
+	if err == nil && n > limit {
+		err = &LimitError{What: "bytes", Limit: limit}
+	}
+	if err == nil {
+		err = dest.Chmod(mode.Perm())
+	}
+	return hex.EncodeToString(sum.Sum(nil)), n, err
+}
+
+// hashFile returns the hash of a regular file below a root.
+func hashFile(dir *os.Root, base string, limit int64) (string, error) {
+	file, err := openFile(dir, base)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(file, limit+1))
+	if err == nil && n > limit {
+		err = &LimitError{What: "bytes", Limit: limit}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// printable makes one harmless line of a name.
+func printable(name string) string {
+	if name == "" {
+		return "."
+	}
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}
+
+// Error says which bound was passed.
+func (e *LimitError) Error() string {
+	switch e.What {
+	case "depth":
+		return fmt.Sprintf("directories are nested deeper than %d", e.Limit)
+	case "files":
+		return fmt.Sprintf("there are more than %d files", e.Limit)
+	default:
+		return fmt.Sprintf("the files have more than %d bytes", e.Limit)
+	}
+}
