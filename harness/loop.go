@@ -131,7 +131,8 @@ func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
 	l.hub.mu.Lock()
 	for _, r := range l.runners {
 		r.member.box.notify = r.rouse
-		if r.member.turn != nil || l.hub.state.bus.pending(r.member.box) > 0 {
+		r.interrupted = r.member.turn != nil
+		if r.interrupted || l.hub.state.bus.pending(r.member.box) > 0 {
 			r.rouse()
 		}
 	}

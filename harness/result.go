@@ -16,10 +16,8 @@ const (
 	ReasonMaxTurns    = "max_turns"
 	ReasonTimeout     = "timeout"
 	ReasonBudget      = "budget" // tokens or dollars
-	ReasonError       = "error"    // an agent that the session cannot do without failed
-	ReasonAuth        = "auth"     // it could not log in
-	ReasonProvider    = "provider" // its model's service failed
-	ReasonStart       = "start"    // it could not be started
+	ReasonError       = "error"
+	ReasonAuth        = "auth"
 	ReasonProvider    = "provider" // the model's service failed the lead
 	ReasonInterrupted = "interrupted"
 )

@@ -182,6 +182,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 		r.loop.stopLocked(kind, fmt.Errorf("%s: %w", r.member.name, reason))
 	default:
 		h.dismiss(r.member, "failed: "+e.Error)
+		r.loop.members.Go(r.closeSession)
 	}
 	return false
 }
@@ -223,6 +224,7 @@ func (r *runner) again(note string) (context.Context, string) {
 
 // takeUp goes on with the turn that a crash interrupted.
 func (r *runner) takeUp() {
+	r.interrupted = false
 	h := r.loop.hub
 	h.mu.Lock()
 	interrupted := r.member.turn
