@@ -1,0 +1,140 @@
+// Loaded before anything else in the process that runs one hidden test file; also the reporter of that process.
+//
+// It gets one secret per test on standard input, and gives a secret away only when its test has passed. The agent's code runs in the same process afterwards, so
+// everything needed to report is taken now, and what decides about tests can no longer be replaced.
+import assert from 'node:assert';
+import { EventEmitter } from 'node:events';
+import fs from 'node:fs';
+import inspector from 'node:inspector';
+import Module from 'node:module';
+import stream from 'node:stream';
+import test, { after } from 'node:test';
+import v8 from 'node:v8';
+
+const { defineProperty, freeze, getOwnPropertyDescriptor } = Object;
+const { ownKeys } = Reflect;
+const { stringify } = JSON;
+const { writeSync } = fs;
+const slice = Function.prototype.call.bind(String.prototype.slice);
+const text = String;
+
+const given = JSON.parse(fs.readFileSync(0, 'utf8'));
+const names = { __proto__: null };
+const used = { __proto__: null };
+for (const name of Object.keys(given.names)) {
+  names[name] = given.names[name];
+  used[name] = 0;
+}
+const spare = given.spare;
+const done = given.done;
+let spent = 0;
+
+function say(record) {
+  const line = '\n\x1efit ' + stringify(record) + '\n';
+  for (let tries = 0; tries < 1000; tries++) {
+    try {
+      writeSync(1, line);
+      return;
+    } catch (error) {
+      if (error.code !== 'EAGAIN') return;
+    }
+  }
+}
+
+// A secret for a test that has passed; undefined for a test nobody asked for.
+function secretOf(name) {
+  const list = names[name];
+  if (list !== undefined && used[name] < list.length) return list[used[name]++];
+  if (list === undefined && spent < spare.length) return spare[spent++];
+  return undefined;
+}
+
+function report(status, name, own, error) {
+  if (names[name] === undefined && names[own] !== undefined) name = own;
+  const record = { __proto__: null, status, name };
+  if (status === 'pass') {
+    const pad = secretOf(name);
+    if (pad === undefined) record.status = names[name] === undefined ? 'extra' : 'again';
+    else record.pad = pad;
+  } else if (error) {
+    try {
+      record.message = slice(text(error), 0, 400);
+    } catch {
+      record.message = 'an error that cannot be shown';
+    }
+  }
+  say(record);
+}
+
+export default async function* reporter(source) {
+  const parents = { __proto__: null };
+  for await (const event of source) {
+    const data = event.data;
+    const type = event.type;
+    if (type === 'test:start') {
+      parents[data.nesting] = text(data.name);
+    } else if (type === 'test:pass' || type === 'test:fail') {
+      let name = '';
+      for (let i = 0; i < data.nesting; i++) name += parents[i] + ' > ';
+      const own = text(data.name);
+      name += own;
+      const details = data.details;
+      const suite = details !== undefined && details !== null && details.type === 'suite';
+      let status = type === 'test:pass' ? 'pass' : 'fail';
+      if (data.skip !== undefined && data.skip !== false) status = 'skip';
+      if (data.todo !== undefined && data.todo !== false) status = 'todo';
+      if (suite && status === 'pass') continue;
+      const cause = details && details.error && (details.error.cause ?? details.error);
+      report(status, name, own, cause && (cause.message ?? cause));
+    }
+  }
+  say({ __proto__: null, status: 'done', pad: done });
+}
+
+function deny() {
+  throw new Error('not available while hidden tests run');
+}
+
+// Keeps a function of an object as it is. Objects that inherit it may still have one of their own.
+function keep(object, key) {
+  const was = getOwnPropertyDescriptor(object, key);
+  if (was === undefined || !was.configurable || typeof was.value !== 'function') return;
+  const value = was.value;
+  defineProperty(object, key, {
+    configurable: false,
+    enumerable: was.enumerable,
+    get() {
+      return value;
+    },
+    set(replacement) {
+      if (this === object) deny();
+      defineProperty(this, key, { value: replacement, configurable: true, enumerable: true, writable: true });
+    },
+  });
+}
+
+function forbid(object, keys) {
+  for (const key of keys) {
+    const was = object && getOwnPropertyDescriptor(object, key);
+    if (was === undefined || !was.configurable) continue;
+    defineProperty(object, key, { value: deny, configurable: false, enumerable: was.enumerable, writable: false });
+  }
+}
+
+for (const key of ownKeys(test)) keep(test, key);
+freeze(assert);
+freeze(assert.strict);
+const { Stream, Readable, Writable, Duplex, Transform, PassThrough } = stream;
+for (const type of [EventEmitter, Stream, Readable, Writable, Duplex, Transform, PassThrough]) {
+  for (const key of ownKeys(type.prototype)) if (key !== 'constructor') keep(type.prototype, key);
+}
+for (const key of ['_load', 'syncBuiltinESMExports']) keep(Module, key);
+keep(Module.prototype, 'require');
+forbid(Module, ['register', 'registerHooks']);
+forbid(process, ['binding', '_linkedBinding', '_debugProcess', '_startProfilerIdleNotifier']);
+forbid(inspector, ['open', 'Session']);
+forbid(v8, ['getHeapSnapshot', 'writeHeapSnapshot', 'setFlagsFromString', 'queryObjects', 'setHeapSnapshotNearHeapLimit']);
+Module.syncBuiltinESMExports();
+
+// Asks for the reporter now, before anybody else could.
+after(() => {});

@@ -1,0 +1,233 @@
+package grade
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// Source makes the copies that graders work on, and says where the processes on them run. A *workspace.Workspace is one.
+type Source interface {
+	Copy(ctx context.Context, cfg workspace.CopyConfig) (*workspace.Copy, error)
+	// Hook is the place of the family's own hook: with the hook variables, hidden material readable.
+	Hook(dir string) workspace.Place
+	// Grader is the place of hidden tests and of the agent's code under them: no hook variables, nothing hidden.
+	Grader(c *workspace.Copy) workspace.Place
+}
+
+// Config says what to grade and where to leave the evidence.
+type Config struct {
+	Task *task.Task
+	// Source has what the agent left and the base it started from. It must be sealed: nobody writes to it any more.
+	Source Source
+	// Artifacts is a directory outside the agent's reach that gets the ends of what graders printed; empty: they are not kept.
+	Artifacts string
+	// Scratch is a directory outside the agent's reach for reporters and compiled tests; empty: a fresh one, which is removed.
+	Scratch string
+	// Baseline remembers how graders behave without the agent. Attempts of one experiment share one; nil: a new one.
+	Baseline *Baseline
+	// Spawner runs graders; nil: the real one.
+	Spawner sandbox.ProcessSpawner
+	// Redactor takes secrets out of everything that is kept; nil: nothing is taken out but the task's secret variables.
+	Redactor *redact.Redactor
+	// Verify are commands that are run as checks beside the task's own graders.
+	Verify []Command
+}
+
+// Result is the mechanical grade of one attempt.
+type Result struct {
+	Grade       Grade        `json:"grade"`
+	Invariants  Invariants   `json:"invariants"`
+	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
+	// Score is the effective score as far as a judge has not spoken.
+	Score *float64 `json:"score,omitempty"`
+	// Rows are all rows in order, stamped with their source.
+	Rows []json.RawMessage `json:"rows"`
+	// Artifacts are the files that were left in Config.Artifacts, relative to it.
+	Artifacts  []string `json:"artifacts,omitempty"`
+	DurationMs int64    `json:"durationMs"`
+}
+
+// Grade is what the rows come to.
+type Grade struct {
+	Verdict   string   `json:"verdict"`
+	GatesPass bool     `json:"gatesPass"`
+	Score     *float64 `json:"score,omitempty"` // raw
+	Malformed int      `json:"malformed,omitempty"`
+	Healthy   bool     `json:"healthy"`
+	Reason    string   `json:"reason,omitempty"`
+}
+
+// Invariants is what the invariants hook said.
+type Invariants struct {
+	Details []json.RawMessage `json:"details"`
+	// ExitCode is the hook's, or 128 and the signal's number, or 124 when it was stopped by a bound of ours.
+	ExitCode int    `json:"exitCode"`
+	Stderr   string `json:"stderr,omitempty"`
+}
+
+// HiddenTests is what the hidden suite said.
+type HiddenTests struct {
+	Details []json.RawMessage `json:"details"`
+	Error   string            `json:"error,omitempty"`
+}
+
+// Run grades one attempt: hooks first, then the hidden suite, each on a fresh copy. The error is for what prevented grading and is neither the agent's nor the
+// grader's doing: a cancelled context, a full disk.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	began := time.Now()
+	g, err := newGrading(cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	defer g.close()
+	result, err := g.grade(ctx)
+	result.Artifacts = g.artifacts
+	result.DurationMs = time.Since(began).Milliseconds()
+	return result, err
+}
+
+// grading is one call of Run, or one run of graders without the agent.
+type grading struct {
+	Config
+	scratch    string // always there
+	ownScratch bool
+	artifacts  []string
+	// fromBase grades the base instead of what the agent left, and solved lays the reference solution over it.
+	fromBase, solved bool
+}
+
+func newGrading(cfg Config) (*grading, error) {
+	if cfg.Task == nil || cfg.Source == nil {
+		return nil, errors.New("grade: a task and its workspace are needed")
+	}
+	g := &grading{Config: cfg, scratch: cfg.Scratch}
+	if g.Spawner == nil {
+		g.Spawner = sandbox.NewSpawner()
+	}
+	if g.Baseline == nil {
+		g.Baseline = NewBaseline()
+	}
+	if g.Redactor == nil {
+		g.Redactor = redact.New(redact.Config{})
+	}
+	g.Redactor = g.Redactor.With(secrets(cfg.Task.Env))
+	if g.scratch == "" {
+		dir, err := os.MkdirTemp("", "fit-grade-")
+		if err != nil {
+			return nil, fmt.Errorf("grade %s: %w", cfg.Task.ID, err)
+		}
+		g.scratch, g.ownScratch = dir, true
+	}
+	return g, nil
+}
+
+func secrets(env []task.Variable) map[string]string {
+	found := map[string]string{}
+	for _, variable := range env {
+		if variable.Secret {
+			found[variable.Name] = variable.Value
+		}
+	}
+	return found
+}
+
+func (g *grading) close() {
+	if g.ownScratch {
+		// Nothing of it is needed any more; a rest in the temporary directory harms nobody.
+		_ = os.RemoveAll(g.scratch)
+	}
+}
+
+func (g *grading) grade(ctx context.Context) (Result, error) {
+	hook, err := g.judgeHook(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	tests, err := g.judgeTests(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	rows := append(append([]Row(nil), hook.rows...), tests.rows...)
+	h := hook.health
+	if h.ok() || !h.ours && tests.health.ours {
+		if !tests.health.ok() {
+			h = tests.health
+		}
+	}
+	result := Result{
+		Grade:      decide(Count(rows), h, append(hook.reasons, tests.reasons...)),
+		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
+		Rows:       []json.RawMessage{},
+	}
+	if g.Task.Suite != nil || len(g.Verify) > 0 {
+		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
+	}
+	for _, row := range hook.rows {
+		result.Rows = append(result.Rows, stamp(row, sourceInvariants))
+	}
+	for _, row := range tests.rows {
+		result.Rows = append(result.Rows, stamp(row, sourceTests))
+	}
+	result.Score = Effective(result.Grade.Score, result.Grade.Healthy, result.Grade.GatesPass, true)
+	return result, nil
+}
+
+func raws(rows []Row) []json.RawMessage {
+	list := make([]json.RawMessage, 0, len(rows))
+	for _, row := range rows {
+		list = append(list, row.Raw)
+	}
+	return list
+}
+
+// copyError marks a working directory that cannot be copied, for whatever the agent did to it.
+type copyError struct{ err error }
+
+func (e *copyError) Error() string {
+	return "the working directory cannot be copied: " + e.err.Error()
+}
+func (e *copyError) Unwrap() error { return e.err }
+
+// copy makes a fresh copy for one grader.
+func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy, error) {
+	copied, err := g.Source.Copy(ctx, workspace.CopyConfig{FromBase: g.fromBase, Restore: append(restore, g.Task.Settings.Protected...)})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, &copyError{err}
+	}
+	if err := cutLinks(copied.Dir); err != nil {
+		return nil, &copyError{err}
+	}
+	if g.solved {
+		if err := overlay(copied.Dir, g.Task.Solution); err != nil {
+			return nil, fmt.Errorf("reference solution of %s: %w", g.Task.ID, err)
+		}
+	}
+	return copied, nil
+}
+
+// keep writes evidence, without secrets, where only people look at it.
+func (g *grading) keep(name string, content []byte) {
+	if g.Artifacts == "" || g.fromBase || len(content) == 0 {
+		return
+	}
+	// Evidence that cannot be kept does not change the grade.
+	if os.MkdirAll(g.Artifacts, 0o700) != nil {
+		return
+	}
+	if os.WriteFile(filepath.Join(g.Artifacts, name), g.Redactor.Bytes(content), 0o600) == nil {
+		g.artifacts = append(g.artifacts, name)
+	}
+}

@@ -1,0 +1,194 @@
+package grade
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
+const hookStderr = 4 << 10
+
+// channelDelay is how long a channel is read after its process tree is gone.
+const channelDelay = 2 * time.Second
+
+// graded is what one producer of rows came to.
+type graded struct {
+	rows     []Row
+	health   health
+	reasons  []string
+	exitCode int
+	stderr   string
+}
+
+// judgeHook runs the invariants hook and, where it did not do its work, finds out whose fault that is.
+func (g *grading) judgeHook(ctx context.Context) (graded, error) {
+	if g.Task.Hooks.Invariants == "" {
+		return graded{}, nil
+	}
+	found, err := g.runHook(ctx)
+	if err != nil {
+		return found, err
+	}
+	wrong, missing := settle(found.rows, g.Task.Settings.Checks)
+	found.reasons = wrong
+	broken := found.health.broken
+	switch {
+	case broken != "":
+	case len(found.rows) == 0:
+		broken = "the invariants hook made no row"
+	case len(missing) > 0:
+		broken = "the invariants hook did not report " + clip(strings.Join(missing, ", "), 300)
+	default:
+		return found, nil
+	}
+	base, err := g.Baseline.hook(ctx, g)
+	if err != nil {
+		return found, err
+	}
+	found.health = blame(broken, base, len(found.rows) == 0 && found.health.ok())
+	return found, nil
+}
+
+// blame decides whether a hook that did not do its work is broken or was broken by the agent: by what it does on the base. A hook that is silent there too
+// checks nothing but that it runs; whether that is enough is decided by the number of all checks.
+func blame(broken string, base hookBehaviour, silent bool) health {
+	switch {
+	case base.broken != "":
+		return health{broken: broken + "; on the base: " + base.broken, ours: true}
+	case silent && base.silent:
+		return health{}
+	}
+	return health{broken: broken}
+}
+
+// runHook runs the hook on a fresh copy and reads its rows.
+func (g *grading) runHook(ctx context.Context) (graded, error) {
+	copied, err := g.copy(ctx)
+	var unfit *copyError
+	if errors.As(err, &unfit) {
+		return graded{exitCode: 126, health: health{broken: err.Error()}}, nil
+	}
+	if err != nil {
+		return graded{}, err
+	}
+	defer func() { _ = copied.Remove() }()
+	channel, err := openChannel()
+	if err != nil {
+		return graded{}, fmt.Errorf("channel for rows: %w", err)
+	}
+	place := g.Source.Hook(copied.Dir)
+	done, err := g.run(ctx, program{
+		argv: []string{g.Task.Hooks.Invariants}, dir: copied.Dir, place: place,
+		env:   map[string]string{"RESULTS_FD": "3"},
+		files: []*os.File{channel.theirs}, timeout: g.Task.Settings.Timeouts.Invariants,
+	})
+	data, overflow := channel.close()
+	if err != nil {
+		return graded{}, err
+	}
+	found := graded{rows: ParseRows(g.redactRows(data)), exitCode: done.status(), stderr: g.last(&done.stderr, hookStderr)}
+	found.health.broken = hookTrouble(done, overflow || len(found.rows) >= maxRows)
+	g.keep("invariants.stderr.log", done.stderr.Bytes())
+	g.keep("invariants.stdout.log", done.stdout.Bytes())
+	g.keep("invariants.rows.ndjson", data)
+	return found, nil
+}
+
+func hookTrouble(done ended, overflow bool) string {
+	death := done.death()
+	switch {
+	case death != "":
+		return "the invariants hook " + death
+	case done.ExitCode != 0:
+		return fmt.Sprintf("the invariants hook ended with status %d", done.ExitCode)
+	case overflow:
+		return "the invariants hook reported more than it may"
+	}
+	return ""
+}
+
+// redactRows takes secrets out line by line, so that rows stay valid JSON.
+func (g *grading) redactRows(data []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		out.Write(g.Redactor.JSON(line))
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
+}
+
+// channel carries rows from the hook to us. It is a socket: other than a file or a pipe it can neither be truncated nor rewritten nor be opened a second time
+// through /proc, so a process that inherits it can add rows but not take any away.
+type channel struct {
+	theirs, ours *os.File
+	data         bytes.Buffer
+	overflow     bool
+	reading      sync.WaitGroup
+}
+
+func openChannel() (*channel, error) {
+	syscall.ForkLock.RLock()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(pair[0])
+		syscall.CloseOnExec(pair[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.SetNonblock(pair[0], true); err != nil {
+		return nil, errors.Join(err, syscall.Close(pair[0]), syscall.Close(pair[1]))
+	}
+	c := &channel{ours: os.NewFile(uintptr(pair[0]), "rows"), theirs: os.NewFile(uintptr(pair[1]), "rows")}
+	c.reading.Go(c.read)
+	return c, nil
+}
+
+// read drains the socket, so that nobody who writes to it ever waits, and keeps what is within the bound.
+func (c *channel) read() {
+	n, _ := io.Copy(&c.data, io.LimitReader(c.ours, maxRowsSize))
+	if n < maxRowsSize {
+		return
+	}
+	more, _ := io.Copy(io.Discard, c.ours)
+	c.overflow = more > 0
+}
+
+// close ends the reading and returns what was written. The process tree is gone by then, so all that was ever written is in the socket.
+func (c *channel) close() (data []byte, overflow bool) {
+	// Closing the last end of the other side ends the reading; a process that cannot be killed may hold one more.
+	_ = c.theirs.Close()
+	_ = c.ours.SetReadDeadline(time.Now().Add(channelDelay))
+	c.reading.Wait()
+	_ = c.ours.Close()
+	return c.data.Bytes(), c.overflow
+}
+
+// testRow makes the row of a check of ours.
+func testRow(name string, gate bool, weight float64, pass bool, message string) Row {
+	fields := map[string]any{"test": name, "pass": pass}
+	switch {
+	case gate:
+		fields["gate"] = true
+	case weight > 0 && weight != 1:
+		fields["weight"] = weight
+	}
+	if message != "" && !pass {
+		fields["message"] = message
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return unreadable(name)
+	}
+	return Classify(raw)
+}

@@ -1,0 +1,37 @@
+package grade
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// ParseNonce believes a command that prints the nonce of this run as its last line: it ran to its end. Beside that only the exit code counts.
+func ParseNonce(data []byte, nonce string) Report {
+	var report Report
+	lines := bytes.Split(bytes.TrimRight(data, " \t\r\n"), []byte("\n"))
+	last := bytes.TrimSpace(lines[len(lines)-1])
+	if nonce == "" || string(last) != nonce {
+		report.problem("the nonce is not the last line")
+		return report
+	}
+	report.Complete = true
+	report.add("command", Passed, "")
+	return report
+}
+
+// parseReport reads a report of the format that a parser's name stands for.
+func parseReport(parser string, data []byte, nonce string) Report {
+	switch parser {
+	case task.ParserGoTest:
+		return ParseGoTest(data)
+	case task.ParserNodeTest, task.ParserTAP:
+		return ParseTAP(data)
+	case task.ParserPytest, task.ParserJUnit:
+		return ParseJUnit(data)
+	case task.ParserExitNonce:
+		return ParseNonce(data, nonce)
+	}
+	return Report{Problem: fmt.Sprintf("there is no parser called %q", parser)}
+}

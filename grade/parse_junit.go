@@ -1,0 +1,139 @@
+package grade
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// ParseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name. The counts of a suite, where it has them, must agree with
+// its tests. The report is complete when the document is.
+func ParseJUnit(data []byte) Report {
+	p := junitParser{}
+	decoder := xml.NewDecoder(bytes.NewReader(data))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			p.report.problem("the report is no XML: %s", clip(printable(err.Error()), 200))
+			return p.report
+		}
+		switch element := token.(type) {
+		case xml.StartElement:
+			p.start(element)
+		case xml.EndElement:
+			p.end(element)
+		case xml.CharData:
+			p.chars(element)
+		case xml.Directive:
+			// No tool writes a document type, and entities only serve to blow up a reader.
+			p.report.problem("the report declares a document type")
+			return p.report
+		}
+		if p.depth > 100 {
+			p.report.problem("the report is nested too deeply")
+			return p.report
+		}
+	}
+	p.report.Complete = p.suites > 0 && p.depth == 0
+	return p.report
+}
+
+type junitParser struct {
+	report Report
+	depth  int
+	suites int
+	counts []junitCount
+	test   *TestResult
+	inside bool // of an element that holds a message
+}
+
+// junitCount is what a suite says about itself, and what it has.
+type junitCount struct{ said, found int }
+
+func (p *junitParser) start(element xml.StartElement) {
+	p.depth++
+	attribute := func(name string) string {
+		for _, a := range element.Attr {
+			if a.Name.Local == name {
+				return a.Value
+			}
+		}
+		return ""
+	}
+	switch element.Name.Local {
+	case "testsuites":
+		p.suites++
+	case "testsuite":
+		p.suites++
+		said, err := strconv.Atoi(attribute("tests"))
+		if err != nil {
+			said = -1
+		}
+		p.counts = append(p.counts, junitCount{said: said})
+	case "testcase":
+		if p.test != nil {
+			p.report.problem("a test is inside of another one")
+			return
+		}
+		name := attribute("name")
+		if class := attribute("classname"); class != "" {
+			name = class + nameSeparator + name
+		}
+		p.test = &TestResult{Name: name, Status: Passed}
+	case "failure", "error":
+		p.bad(Failed, attribute("message"))
+		if p.test == nil {
+			p.report.problem("the report tells of an error outside of the tests")
+		}
+	case "skipped":
+		p.bad(Skipped, attribute("message"))
+	}
+}
+
+func (p *junitParser) bad(status Status, message string) {
+	if p.test == nil {
+		return
+	}
+	if p.test.Status != Failed {
+		p.test.Status = status
+	}
+	if p.test.Message == "" {
+		p.test.Message = clip(message, maxMessage)
+	}
+	p.inside = true
+}
+
+func (p *junitParser) chars(text xml.CharData) {
+	if p.inside && p.test != nil && p.test.Message == "" {
+		p.test.Message = clip(strings.TrimSpace(string(text)), maxMessage)
+	}
+}
+
+func (p *junitParser) end(element xml.EndElement) {
+	p.depth--
+	switch element.Name.Local {
+	case "failure", "error", "skipped":
+		p.inside = false
+	case "testcase":
+		if p.test == nil {
+			return
+		}
+		p.report.add(p.test.Name, p.test.Status, p.test.Message)
+		for i := range p.counts {
+			p.counts[i].found++
+		}
+		p.test = nil
+	case "testsuite":
+		last := p.counts[len(p.counts)-1]
+		p.counts = p.counts[:len(p.counts)-1]
+		if last.said >= 0 && last.said != last.found {
+			p.report.problem("a suite says %d tests, and there are %d", last.said, last.found)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package grade
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// The bounds of every grader.
+const (
+	maxPrinted     = 64 << 20
+	keptHead       = 32 << 10
+	keptTail       = 96 << 10
+	killGrace      = -1 // graders have nothing to save: no grace
+	defaultTimeout = 2 * time.Minute
+	// The status of a program that a bound of ours stopped, as the shell's timeout command has it.
+	stoppedStatus = 124
+)
+
+// program is one grader process to run.
+type program struct {
+	argv    []string
+	dir     string
+	place   workspace.Place
+	env     map[string]string // beside the place's
+	stdin   []byte
+	files   []*os.File
+	timeout time.Duration
+	// readable and writable are paths beside the place's own.
+	readable, writable []string
+	// watch, if set, sees all of standard output.
+	watch io.Writer
+}
+
+// ended is how it went.
+type ended struct {
+	sandbox.SpawnResult
+	stdout, stderr excerpt
+	timeout        time.Duration
+	failure        error // it could not be started
+}
+
+// run runs a program to its end. The error is the context's.
+func (g *grading) run(ctx context.Context, p program) (ended, error) {
+	if p.timeout <= 0 {
+		p.timeout = defaultTimeout
+	}
+	env := sandbox.Environment{}
+	for name, value := range p.place.Env {
+		env[name] = value
+	}
+	for name, value := range p.env {
+		env[name] = value
+	}
+	isolation := p.place.Isolation
+	isolation.ReadOnly = withPaths(isolation.ReadOnly, p.readable)
+	isolation.Writable = withPaths(isolation.Writable, p.writable)
+	spec := sandbox.SpawnSpec{
+		Argv: p.argv, Dir: p.dir, Env: env.List(), ExtraFiles: p.files, Timeout: p.timeout, Grace: killGrace,
+		MaxOutput: maxPrinted, Isolation: isolation, Limits: p.place.Limits,
+	}
+	if p.stdin != nil {
+		spec.Stdin = bytes.NewReader(p.stdin)
+	}
+	done := ended{timeout: p.timeout}
+	var stdout io.Writer = &done.stdout
+	if p.watch != nil {
+		stdout = io.MultiWriter(p.watch, &done.stdout)
+	}
+	done.SpawnResult, done.failure = g.Spawner.Spawn(ctx, spec, stdout, &done.stderr)
+	if ctx.Err() != nil {
+		return done, ctx.Err()
+	}
+	return done, nil
+}
+
+func withPaths(paths, more []string) []string {
+	paths = slices.Clone(paths)
+	for _, path := range more {
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// death says why the program did not end by itself; empty if it did, whatever its status.
+func (e ended) death() string {
+	switch {
+	case e.failure != nil:
+		return "could not be started: " + e.failure.Error()
+	case e.TimedOut:
+		return fmt.Sprintf("timed out after %dms", e.timeout.Milliseconds())
+	case e.OutputLimit:
+		return fmt.Sprintf("printed more than %d bytes", maxPrinted)
+	case len(e.Survivors) > 0:
+		return "left processes behind that cannot be killed"
+	case e.Signal != "":
+		return "was killed by " + e.Signal
+	}
+	return ""
+}
+
+// status is the exit code as a shell would see it, never 0 for a program that was killed.
+func (e ended) status() int {
+	switch {
+	case e.failure != nil:
+		return 127
+	case e.TimedOut || e.OutputLimit:
+		return stoppedStatus
+	case e.Signal != "":
+		return 128 + signalNumber(e.Signal)
+	case e.ExitCode < 0:
+		return 255
+	}
+	return e.ExitCode
+}
+
+// signalNumber covers the signals that end programs; they have these numbers on all systems that we run on.
+func signalNumber(name string) int {
+	numbers := map[string]int{
+		"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGFPE": 8, "SIGKILL": 9,
+		"SIGSEGV": 11, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
+	}
+	return numbers[strings.ToUpper(name)]
+}
+
+// excerpt keeps the beginning and the end of what a program prints.
+type excerpt struct {
+	head, tail []byte
+	skipped    int64
+}
+
+// Write implements io.Writer; it never fails.
+func (e *excerpt) Write(p []byte) (int, error) {
+	n := len(p)
+	if room := keptHead - len(e.head); room > 0 {
+		e.head = append(e.head, p[:min(room, n)]...)
+		p = p[min(room, n):]
+	}
+	e.tail = append(e.tail, p...)
+	// Cut rarely, so that many small writes do not move the tail each time.
+	if len(e.tail) > 2*keptTail {
+		e.cut()
+	}
+	return n, nil
+}
+
+func (e *excerpt) cut() {
+	over := len(e.tail) - keptTail
+	if over <= 0 {
+		return
+	}
+	e.skipped += int64(over)
+	e.tail = append(e.tail[:0], e.tail[over:]...)
+}
+
+// Bytes is what was kept, with a note about what was not.
+func (e *excerpt) Bytes() []byte {
+	e.cut()
+	if e.skipped == 0 {
+		return slices.Concat(e.head, e.tail)
+	}
+	note := fmt.Sprintf("\n… %d bytes left out …\n", e.skipped)
+	return slices.Concat(e.head, []byte(note), e.tail)
+}
+
+// last returns up to limit bytes of the end as clean, redacted text.
+func (g *grading) last(e *excerpt, limit int) string {
+	clean := strings.TrimSpace(printable(g.Redactor.String(string(e.Bytes()))))
+	if len(clean) <= limit {
+		return clean
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(clean[len(clean)-limit:], ""))
+}
+
+// printable takes out what a terminal would obey: control characters, and what is no text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u202e' || r == '\u2028' || r == '\u2029':
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}

@@ -1,0 +1,204 @@
+package grade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The bounds of reports.
+const (
+	maxReport      = 16 << 20
+	maxReportTests = 100_000
+	maxTestName    = 1000
+	maxMessage     = 500
+)
+
+// Status is how one test ended.
+type Status int
+
+// The statuses of tests. Only Passed is good: a test that was skipped or is still to be written has proved nothing.
+const (
+	Failed Status = iota
+	Passed
+	Skipped
+	Todo
+)
+
+// String names the status.
+func (s Status) String() string {
+	switch s {
+	case Passed:
+		return "passed"
+	case Skipped:
+		return "skipped"
+	case Todo:
+		return "to do"
+	}
+	return "failed"
+}
+
+// TestResult is one test as a report has it.
+type TestResult struct {
+	Name    string
+	Status  Status
+	Message string
+}
+
+// Report is what a test command said, in whichever format.
+type Report struct {
+	Tests []TestResult
+	// Complete is set when the format has an end and the end is there.
+	Complete bool
+	// Problem says why the report cannot be believed; empty if it can.
+	Problem string
+}
+
+func (r *Report) add(name string, status Status, message string) {
+	if len(r.Tests) >= maxReportTests {
+		r.Problem = "the report has too many tests"
+		return
+	}
+	r.Tests = append(r.Tests, TestResult{Name: clip(printable(name), maxTestName), Status: status, Message: clip(printable(message), maxMessage)})
+}
+
+// problem keeps the first thing that is wrong.
+func (r *Report) problem(format string, args ...any) {
+	if r.Problem == "" {
+		r.Problem = fmt.Sprintf(format, args...)
+	}
+}
+
+// evidence is what one run of one check has shown.
+type evidence struct {
+	report Report
+	// death says that the run did not end by itself, status is its exit code otherwise.
+	death  string
+	status int
+	// note is the end of what was printed, for people.
+	note string
+	// unfit says that the check could not even be tried: a tool is missing.
+	unfit string
+}
+
+// expectation is what a check must report.
+type expectation struct {
+	// names are all tests, each as often as it must be reported.
+	names []string
+	// leaves are the last parts of names of tests that must be among those reported, where all names are not known.
+	leaves []string
+}
+
+// convict returns why evidence does not prove that a check passed; empty means that it does.
+func (e evidence) convict(want expectation) string {
+	switch {
+	case e.death != "":
+		return e.death
+	case e.status != 0:
+		return e.withNote(fmt.Sprintf("exit %d", e.status))
+	case e.report.Problem != "":
+		return e.withNote(e.report.Problem)
+	case !e.report.Complete:
+		return e.withNote("the tests did not run to their end")
+	case len(e.report.Tests) == 0:
+		return e.withNote("no test ran")
+	}
+	if bad := e.report.bad(); bad != "" {
+		return bad
+	}
+	if wrong := want.compare(e.report.Tests); wrong != "" {
+		return e.withNote(wrong)
+	}
+	return ""
+}
+
+// withNote adds the names of failed tests, or what was printed last.
+func (e evidence) withNote(reason string) string {
+	if bad := e.report.bad(); bad != "" {
+		return clip(reason+": "+bad, 2*maxMessage)
+	}
+	if e.note != "" {
+		return reason + ": " + e.note
+	}
+	return reason
+}
+
+// bad names tests that did not pass.
+func (r Report) bad() string {
+	var lines []string
+	more := 0
+	for _, test := range r.Tests {
+		if test.Status == Passed {
+			continue
+		}
+		if len(lines) == 3 {
+			more++
+			continue
+		}
+		line := clip(test.Name, 120) + " " + test.Status.String()
+		if test.Message != "" {
+			line += " (" + clip(strings.Join(strings.Fields(test.Message), " "), 160) + ")"
+		}
+		lines = append(lines, line)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, ", ")
+}
+
+// compare finds the first test that was not reported exactly as often as it must be. More tests than expected do no harm as long as they pass.
+func (want expectation) compare(tests []TestResult) string {
+	seen := map[string]int{}
+	leaves := map[string]int{}
+	for _, test := range tests {
+		seen[test.Name]++
+		if own := leaf(test.Name); own != test.Name {
+			leaves[own]++
+		}
+	}
+	counts := map[string]int{}
+	for _, name := range want.names {
+		counts[clip(printable(name), maxTestName)]++
+	}
+	for _, name := range want.names {
+		name = clip(printable(name), maxTestName)
+		times := seen[name]
+		if times == 0 {
+			times = leaves[name] // a declaration may leave out the names of suites
+		}
+		switch times {
+		case counts[name]:
+		case 0:
+			return fmt.Sprintf("the test %q was not reported", clip(name, 120))
+		default:
+			return fmt.Sprintf("the test %q was reported %d times instead of %d", clip(name, 120), times, counts[name])
+		}
+	}
+	for _, name := range want.leaves {
+		if leaves[name]+seen[name] == 0 {
+			return fmt.Sprintf("the test %q was not reported", clip(name, 120))
+		}
+	}
+	return ""
+}
+
+// nameSeparator stands between a suite and its tests in names.
+const nameSeparator = " > "
+
+func leaf(name string) string {
+	if i := strings.LastIndex(name, nameSeparator); i >= 0 {
+		return name[i+len(nameSeparator):]
+	}
+	return name
+}
+
+// names are what a report told of, for comparison with another one.
+func (r Report) names() []string {
+	var names []string
+	for _, test := range r.Tests {
+		names = append(names, test.Name)
+	}
+	slices.Sort(names)
+	return names
+}

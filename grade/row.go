@@ -1,0 +1,240 @@
+package grade
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of what one hook may report. A hook that passes them is not healthy.
+const (
+	maxRows     = 10_000
+	maxRowBytes = 64 << 10
+	maxRowsSize = 8 << 20
+)
+
+// Role is what a row counts as.
+type Role int
+
+// The roles of rows.
+const (
+	// Malformed rows count as failed checks: a grader that cannot be read has not vouched for anything.
+	Malformed Role = iota
+	// Gate rows have no weight; one that fails decides about the whole.
+	Gate
+	// Scored rows add their weight to the score.
+	Scored
+	// Diagnostic rows are for people and count nothing.
+	Diagnostic
+)
+
+// String names the role.
+func (r Role) String() string {
+	switch r {
+	case Gate:
+		return "gate"
+	case Scored:
+		return "scored"
+	case Diagnostic:
+		return "diagnostic"
+	}
+	return "malformed"
+}
+
+// Row is one check as a grader reported it.
+type Row struct {
+	Role Role
+	// Name is the row's test, empty if it has none.
+	Name string
+	Pass bool
+	// Weight is 1 where the row does not say otherwise; a malformed row keeps its own if that is a valid one.
+	Weight float64
+	// Raw is the row as it was written, or as what replaced a line that is no JSON.
+	Raw json.RawMessage
+}
+
+// ParseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is no JSON, or too long, becomes a row of its own that says so and is
+// malformed. The last line may lack its end.
+func ParseRows(data []byte) []Row {
+	var rows []Row
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if len(rows) == maxRows {
+			break
+		}
+		rows = append(rows, parseRow(line))
+	}
+	return rows
+}
+
+func parseRow(line []byte) Row {
+	if len(line) > maxRowBytes {
+		return unreadable(string(line[:256]) + "…")
+	}
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	if !json.Valid(line) {
+		return unreadable(string(line))
+	}
+	return Classify(bytes.Clone(line))
+}
+
+func unreadable(line string) Row {
+	raw, err := json.Marshal(struct {
+		Raw        string `json:"raw"`
+		ParseError bool   `json:"parseError"`
+	}{strings.ToValidUTF8(line, "\uFFFD"), true})
+	if err != nil {
+		raw = []byte(`{"parseError":true}`)
+	}
+	return Row{Role: Malformed, Weight: 1, Raw: raw}
+}
+
+// Classify decides what a row counts as. The first rule that fits wins: what is no object is malformed; a row with a gate is a gate if the gate is true, there
+// is no weight and pass is a boolean; a row with the weight 0 is diagnostic; a row with a positive weight, or none, is scored if pass is a boolean.
+func Classify(raw json.RawMessage) Row {
+	row := Row{Role: Malformed, Weight: 1, Raw: raw}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return row
+	}
+	row.Name, _ = text(fields["test"])
+	pass, passIsBoolean := boolean(fields["pass"])
+	weight, hasWeight := fields["weight"]
+	number, isNumber := finite(weight)
+	if isNumber && number > 0 {
+		row.Weight = number
+	}
+	if gate, ok := fields["gate"]; ok {
+		if isTrue, isBoolean := boolean(gate); isBoolean && isTrue && !hasWeight && passIsBoolean {
+			row.Role, row.Pass = Gate, pass
+		}
+		return row
+	}
+	switch {
+	case hasWeight && isNumber && number == 0:
+		row.Role, row.Pass, row.Weight = Diagnostic, pass, 0
+	case hasWeight && (!isNumber || number < 0) || !passIsBoolean:
+	default:
+		row.Role, row.Pass = Scored, pass
+	}
+	return row
+}
+
+func boolean(raw json.RawMessage) (value, ok bool) {
+	switch string(raw) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	return false, false
+}
+
+func finite(raw json.RawMessage) (float64, bool) {
+	if len(raw) == 0 || raw[0] == '"' || raw[0] == 'n' {
+		return 0, false
+	}
+	var number float64
+	if json.Unmarshal(raw, &number) != nil || math.IsInf(number, 0) || math.IsNaN(number) {
+		return 0, false
+	}
+	return number, true
+}
+
+func text(raw json.RawMessage) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	var value string
+	return value, json.Unmarshal(raw, &value) == nil
+}
+
+// The sources that rows are stamped with.
+const (
+	sourceInvariants = "invariants"
+	sourceTests      = "tests"
+)
+
+// stamp writes the row's source into it, in place of one that its author may have written. What is no object passes as it is.
+func stamp(row Row, source string) json.RawMessage {
+	trimmed := bytes.TrimSpace(row.Raw)
+	if len(trimmed) == 0 || trimmed[0] != '{' {
+		return row.Raw
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(trimmed, &fields) != nil {
+		return row.Raw
+	}
+	fields["source"] = json.RawMessage(`"` + source + `"`)
+	stamped, err := json.Marshal(fields)
+	if err != nil {
+		return row.Raw
+	}
+	return stamped
+}
+
+// settle looks at all rows of a grader together. Rows that contradict each other, and those that a hook was not declared to produce or produces again,
+// become malformed: somebody else wrote one of them. It returns what was wrong, one sentence each, and the declared checks that are missing.
+func settle(rows []Row, declared []string) (wrong, missing []string) {
+	passes, fails := map[string]int{}, map[string]int{}
+	for _, row := range rows {
+		if row.Name == "" || row.Role == Malformed || row.Role == Diagnostic {
+			continue
+		}
+		if row.Pass {
+			passes[row.Name]++
+		} else {
+			fails[row.Name]++
+		}
+	}
+	expected := map[string]bool{}
+	for _, name := range declared {
+		expected[name] = true
+		if passes[name]+fails[name] == 0 {
+			missing = append(missing, name)
+		}
+	}
+	said := map[string]bool{}
+	say := func(sentence string) {
+		if !said[sentence] && len(wrong) < 10 {
+			said[sentence] = true
+			wrong = append(wrong, sentence)
+		}
+	}
+	for i := range rows {
+		row := &rows[i]
+		if row.Role == Malformed || row.Role == Diagnostic {
+			continue
+		}
+		name := clip(row.Name, 100)
+		switch {
+		case row.Name != "" && passes[row.Name] > 0 && fails[row.Name] > 0:
+			say("the check " + name + " was reported as passed and as failed")
+		case len(declared) > 0 && !expected[row.Name]:
+			say("the check " + name + " is not declared")
+		case len(declared) > 0 && passes[row.Name]+fails[row.Name] > 1:
+			say("the check " + name + " was reported more than once")
+		default:
+			continue
+		}
+		row.Role, row.Pass = Malformed, false
+	}
+	return wrong, missing
+}
+
+// clip shortens a text for display, at a character's boundary.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}

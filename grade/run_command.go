@@ -1,0 +1,149 @@
+package grade
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// Command is one command that is run on a copy as a check, and believed by its report.
+type Command struct {
+	Name string
+	// Argv may contain {nonce}, {report} and {dir}.
+	Argv []string
+	// Parser and Report are those of task.Runner.
+	Parser, Report string
+	// Tests are the names of the tests that must be reported, exactly once each; empty: at least one test.
+	Tests   []string
+	Gate    bool
+	Weight  float64
+	Timeout time.Duration
+}
+
+// verify runs a command and makes its row.
+func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) error {
+	shown, err := s.tryReport(ctx, reportRun{
+		name: command.Name, argv: command.Argv, parser: command.Parser, report: command.Report, timeout: command.Timeout,
+		words: map[string]string{"{dir}": "."},
+	})
+	if err != nil {
+		return err
+	}
+	reason := shown.convict(expectation{names: command.Tests})
+	if shown.unfit != "" {
+		reason = shown.unfit
+		if found.health.ok() {
+			found.health = health{broken: "the command " + command.Name + " " + shown.unfit, ours: true}
+		}
+	}
+	found.rows = append(found.rows, testRow(command.Name, command.Gate, command.Weight, reason == "", reason))
+	return nil
+}
+
+// tryCommand runs a check by the family's own command.
+func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, error) {
+	if err := stage(s.root, s.suite.Dir, check.File); err != nil {
+		return evidence{unfit: "stage failed: " + err.Error()}, nil
+	}
+	defer func() { _ = s.root.RemoveAll(check.File) }()
+	runner := s.suite.Runner
+	words := map[string]string{
+		"{file}": check.File, "{dir}": path.Dir(check.File), "{tests}": goPattern(check.Tests),
+	}
+	if runner.Script != "" {
+		script, err := s.asset("script", []byte(runner.Script))
+		if err != nil {
+			return evidence{}, err
+		}
+		words["{runner}"] = script
+	}
+	return s.tryReport(ctx, reportRun{
+		name: check.Name, argv: runner.Command, parser: runner.Parser, report: runner.Report, words: words, timeout: s.Task.Settings.Timeouts.Test,
+	})
+}
+
+// reportRun is a command whose report is to be read.
+type reportRun struct {
+	name           string
+	argv           []string
+	parser, report string
+	words          map[string]string
+	timeout        time.Duration
+}
+
+func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error) {
+	nonce := secret()
+	if r.report != "" {
+		// A report that is there already is not that of this run.
+		if err := s.root.RemoveAll(r.report); err != nil {
+			return evidence{unfit: "an old report is in the way: " + err.Error()}, nil
+		}
+		r.words["{report}"] = filepath.Join(s.copied.Dir, r.report)
+	}
+	r.words["{nonce}"] = nonce
+	var all capture
+	done, err := s.run(ctx, program{
+		argv: substitute(r.argv, r.words), dir: s.copied.Dir, place: s.place, timeout: r.timeout, readable: []string{s.private}, watch: &all,
+	})
+	if err != nil {
+		return evidence{}, err
+	}
+	shown := s.evidenceOf(r.name, done)
+	data := all.data
+	switch {
+	case r.report != "":
+		if data, err = readReport(s.root, r.report, maxReport); err != nil {
+			shown.report.problem("%v", err)
+			return shown, nil
+		}
+		s.keep("tests."+fileName(r.name)+".report", data)
+	case all.over:
+		shown.report.problem("the report is too large")
+		return shown, nil
+	}
+	shown.report = parseReport(r.parser, data, nonce)
+	return shown, nil
+}
+
+// substitute replaces the placeholders of a command in one pass, so that what is put in is never looked at again.
+func substitute(argv []string, words map[string]string) []string {
+	var pairs []string
+	for word, value := range words {
+		pairs = append(pairs, word, value)
+	}
+	replacer := strings.NewReplacer(pairs...)
+	argv = slices.Clone(argv)
+	for i := range argv {
+		argv[i] = replacer.Replace(argv[i])
+	}
+	return argv
+}
+
+// goPattern is the -run pattern of exactly these tests.
+func goPattern(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+// capture keeps what is printed, up to the bound of reports.
+type capture struct {
+	data []byte
+	over bool
+}
+
+// Write implements io.Writer; it never fails.
+func (c *capture) Write(p []byte) (int, error) {
+	room := maxReport - len(c.data)
+	c.over = c.over || len(p) > room
+	c.data = append(c.data, p[:min(room, len(p))]...)
+	return len(p), nil
+}

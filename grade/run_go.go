@@ -1,0 +1,280 @@
+package grade
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// buildFactor is how many times longer than tests their compilation may take.
+const buildFactor = 3
+
+// goBinary is the compiled tests of one package.
+type goBinary struct {
+	path   string
+	tests  map[string][]string // the names of the tests of each check
+	pads   pads
+	failed string // why it could not be built
+	unfit  string
+}
+
+// tryGo runs the tests of one file. All hidden files of its package are compiled together, or one by one if that fails, so that one that does not compile does
+// not take the others with it. The sources are gone before anything runs.
+func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error) {
+	dir := path.Dir(check.File)
+	binary, known := s.binaries[dir]
+	if !known {
+		var err error
+		if binary, err = s.buildGo(ctx, dir, s.checksIn(dir)); err != nil {
+			return evidence{}, err
+		}
+		s.binaries[dir] = binary
+	}
+	if binary.failed != "" && len(s.checksIn(dir)) > 1 {
+		var err error
+		if binary, err = s.buildGo(ctx, dir, []task.Check{check}); err != nil {
+			return evidence{}, err
+		}
+	}
+	if binary.unfit != "" || binary.failed != "" {
+		return evidence{unfit: binary.unfit, status: 1, note: binary.failed}, nil
+	}
+	return s.runGo(ctx, check, dir, binary)
+}
+
+func (s *suiteRun) checksIn(dir string) []task.Check {
+	var checks []task.Check
+	for _, check := range s.suite.Checks {
+		if path.Dir(check.File) == dir {
+			checks = append(checks, check)
+		}
+	}
+	return checks
+}
+
+// runGo runs the tests of one check from a compiled binary. Its tests are believed when each has given its secret away, once.
+func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, binary goBinary) (evidence, error) {
+	names := binary.tests[check.Name]
+	own := pads{Names: map[string][]string{}}
+	for _, name := range names {
+		own.Names[name] = binary.pads.Names[name]
+	}
+	watch := newWitness(own)
+	timeout := s.Task.Settings.Timeouts.Test
+	done, err := s.run(ctx, program{
+		argv: []string{binary.path, "-test.run", goPattern(names), "-test.count=1", "-test.v"},
+		dir:  filepath.Join(s.copied.Dir, filepath.FromSlash(dir)), place: s.place, env: goEnvironment(), watch: watch,
+		timeout: timeout, readable: []string{filepath.Dir(binary.path)},
+	})
+	if err != nil {
+		return evidence{}, err
+	}
+	shown := s.evidenceOf(check.Name, done)
+	shown.note = s.goNote(&done.stdout, shown.note)
+	shown.report = watch.report
+	shown.report.Complete = true // the exit status and the secrets say it all
+	for _, name := range names {
+		if !slices.ContainsFunc(shown.report.Tests, func(t TestResult) bool { return t.Name == name }) {
+			shown.report.add(name, Failed, "it did not pass")
+		}
+	}
+	return shown, nil
+}
+
+// goNote finds the line that tells most in the output of a test binary.
+func (s *suiteRun) goNote(stdout *excerpt, otherwise string) string {
+	lines := strings.Split(s.last(stdout, keptTail), "\n")
+	for i, line := range lines {
+		if strings.Contains(line, "--- FAIL:") || strings.HasPrefix(line, "panic:") {
+			return clip(strings.Join(strings.Fields(strings.Join(lines[max(0, i-2):min(len(lines), i+3)], " ")), " "), maxMessage)
+		}
+	}
+	return otherwise
+}
+
+// goEnvironment overrides everything through which the go command takes instructions from elsewhere than its arguments.
+func goEnvironment() map[string]string {
+	return map[string]string{
+		"GOFLAGS": "", "GOENV": "off", "GOTOOLCHAIN": "local", "GOPROXY": "off", "GOSUMDB": "off", "GOVCS": "*:off", "GO111MODULE": "on",
+		"GOEXPERIMENT": "", "GODEBUG": "", "GOCACHEPROG": "", "CGO_ENABLED": "0", "GOTELEMETRY": "off", "GOROOT": "", "GOOS": "", "GOARCH": "",
+	}
+}
+
+// buildGo compiles the tests of a package with the given hidden files.
+func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check) (goBinary, error) {
+	binary := goBinary{
+		tests: map[string][]string{}, pads: pads{Names: map[string][]string{}},
+	}
+	trouble, err := s.replacedModule(ctx)
+	if trouble != "" || err != nil {
+		binary.failed = trouble
+		return binary, err
+	}
+	var staged []string
+	defer func() {
+		for _, rel := range staged {
+			_ = s.root.RemoveAll(rel)
+		}
+	}()
+	for _, check := range checks {
+		files, err := s.stageGo(check, &binary)
+		staged = append(staged, files...)
+		if err != nil {
+			binary.unfit = "stage failed: " + err.Error()
+			return binary, nil
+		}
+	}
+	out, err := os.MkdirTemp(s.private, "build-")
+	if err != nil {
+		return binary, err
+	}
+	binary.path = filepath.Join(out, "hidden.test")
+	flags, env := s.goBuildSettings(out)
+	argv := append(append([]string{"go", "test", "-c", "-vet=off", "-o", binary.path}, flags...), "./"+dir)
+	done, err := s.run(ctx, program{
+		argv: argv, dir: s.copied.Dir, place: s.place, env: env, timeout: buildFactor * max(s.Task.Settings.Timeouts.Test, defaultTimeout), writable: []string{out},
+	})
+	if err != nil {
+		return binary, err
+	}
+	s.keep("tests.build."+fileName(dir)+".log", done.stderr.Bytes())
+	_, missing := os.Stat(binary.path)
+	switch {
+	case done.failure != nil:
+		binary.unfit = done.death()
+	case done.death() != "":
+		binary.failed = "the build " + done.death()
+	case done.ExitCode != 0 || missing != nil:
+		binary.failed = "the tests do not compile: " + s.last(&done.stderr, maxMessage)
+	}
+	return binary, nil
+}
+
+// goBuildSettings decide where the compiler's cache is and where dependencies come from. The cache is never one that the agent could write to.
+func (s *suiteRun) goBuildSettings(out string) (flags []string, env map[string]string) {
+	env = goEnvironment()
+	if s.place.Env["GOCACHE"] == "" {
+		env["GOCACHE"] = filepath.Join(out, "cache")
+	}
+	// What the agent added of these was taken away when the copy was made, so what is there belongs to the task.
+	flags = []string{"-buildvcs=false"}
+	if _, err := s.root.Lstat("go.work"); err != nil {
+		env["GOWORK"] = "off"
+		flags = append(flags, "-mod=readonly")
+	}
+	if _, err := s.root.Lstat("vendor/modules.txt"); err == nil {
+		flags = append(flags, "-mod=vendor")
+	}
+	return flags, env
+}
+
+// stageGo puts a hidden file into the package, with its tests wrapped so that they give their secrets away when they have passed.
+func (s *suiteRun) stageGo(check task.Check, binary *goBinary) ([]string, error) {
+	source, mode, err := hiddenFile(s.suite.Dir, check.File)
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := wrapGo(source)
+	if err != nil {
+		return nil, err
+	}
+	if len(wrapped.names) == 0 {
+		return nil, fmt.Errorf("%s has no test", check.File)
+	}
+	for name, pad := range wrapped.pads {
+		binary.pads.Names[name] = append(binary.pads.Names[name], pad)
+	}
+	binary.tests[check.Name] = wrapped.names
+	helper := path.Join(path.Dir(check.File), "fit_"+secret()+"_test.go")
+	staged := []string{check.File, helper}
+	if err := place(s.root, check.File, wrapped.source, mode); err != nil {
+		return staged, err
+	}
+	return staged, place(s.root, helper, wrapped.helper, 0o600)
+}
+
+// wrapped is a hidden Go file made ready.
+type wrapped struct {
+	source, helper []byte
+	names          []string
+	pads           map[string]string
+}
+
+// wrapGo renames the tests of a file and writes a second file that has tests of the old names. Each calls the renamed one and prints its secret when that has
+// returned and neither it nor a subtest of it has failed or was skipped. Lines keep their numbers.
+func wrapGo(source []byte) (wrapped, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "hidden_test.go", source, parser.SkipObjectResolution)
+	if err != nil {
+		return wrapped{}, err
+	}
+	w := wrapped{pads: map[string]string{}}
+	prefix := "fit" + secret()
+	var helper bytes.Buffer
+	fmt.Fprintf(&helper, goHelper, file.Name.Name, prefix)
+	at := 0
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok || function.Recv != nil || function.Type.TypeParams != nil {
+			continue
+		}
+		kind := goTestKind(function.Name.Name)
+		if kind == "" || len(function.Type.Params.List) != 1 {
+			continue
+		}
+		name, pad := function.Name.Name, secret()
+		offset := files.Position(function.Name.Pos()).Offset
+		w.source = append(append(w.source, source[at:offset]...), prefix...)
+		at = offset
+		w.names = append(w.names, name)
+		w.pads[name] = pad
+		fmt.Fprintf(&helper, "\nfunc %s(t *testing.%s) {\n\tdone := false\n\tt.Cleanup(func() { %sSay(done && !t.Failed() && !t.Skipped(), %q, 0x%s, 0x%s) })\n\t%s%s(t)\n\tdone = true\n}\n",
+			name, kind, prefix, name, pad[:16], pad[16:], prefix, name)
+	}
+	w.source = append(w.source, source[at:]...)
+	w.helper = helper.Bytes()
+	return w, nil
+}
+
+const goHelper = `package %[1]s
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+var %[2]sOut = os.NewFile(1, "report")
+
+func %[2]sSay(passed bool, name string, a, b uint64) {
+	if passed {
+		fmt.Fprintf(%[2]sOut, "\n\x1efit {\"status\":\"pass\",\"name\":%%q,\"pad\":\"%%016x%%016x\"}\n", name, a, b)
+	}
+}
+`
+
+// goTestKind is T for a test, F for a fuzz target whose seeds run as tests, and empty for anything else.
+func goTestKind(name string) string {
+	for prefix, kind := range map[string]string{"Test": "T", "Fuzz": "F"} {
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok || name == "TestMain" {
+			continue
+		}
+		if next, _ := utf8.DecodeRuneInString(rest); rest == "" || !unicode.IsLower(next) {
+			return kind
+		}
+	}
+	return ""
+}

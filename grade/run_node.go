@@ -1,0 +1,59 @@
+package grade
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// tryNode runs one file of node:test tests in a process of its own, under our reporter.
+func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectation) (evidence, error) {
+	reporter, err := s.asset("reporter.mjs", nodeReporter)
+	if err != nil {
+		return evidence{}, err
+	}
+	argv := []string{"node", "--import", reporter, "--test-reporter", reporter, "--test-reporter-destination", "stdout", "./" + check.File}
+	return s.tryWitnessed(ctx, check, want, argv, map[string]string{"NODE_OPTIONS": "", "NODE_PATH": ""})
+}
+
+// tryPython runs one file of tests with unittest or pytest under our runner.
+func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expectation) (evidence, error) {
+	runner, err := s.asset("runner.py", pythonRunner)
+	if err != nil {
+		return evidence{}, err
+	}
+	mode := "unittest"
+	if s.suite.Runner.Parser == task.ParserPytest {
+		mode = "pytest"
+	}
+	// Compiled files of the agent are not believed: they need not be what their sources say.
+	cache := "pycache_prefix=" + s.copied.TmpDir + "/pycache"
+	argv := []string{"python3", "-I", "-B", "-X", cache, runner, mode, check.File}
+	return s.tryWitnessed(ctx, check, want, argv, nil)
+}
+
+// tryWitnessed stages a check, runs it under a reporter that holds the secrets, and takes the check away again.
+func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, want expectation, argv []string, env map[string]string) (evidence, error) {
+	if err := stage(s.root, s.suite.Dir, check.File); err != nil {
+		return evidence{unfit: "stage failed: " + err.Error()}, nil
+	}
+	// The next check, and what the agent left running for it, need not see this one.
+	defer func() { _ = s.root.RemoveAll(check.File) }()
+	secrets := newPads(want.names)
+	stdin, err := json.Marshal(secrets)
+	if err != nil {
+		return evidence{}, err
+	}
+	watch := newWitness(secrets)
+	done, err := s.run(ctx, program{
+		argv: argv, dir: s.copied.Dir, place: s.place, env: env, stdin: stdin, watch: watch,
+		timeout: s.Task.Settings.Timeouts.Test, readable: []string{s.private},
+	})
+	if err != nil {
+		return evidence{}, err
+	}
+	shown := s.evidenceOf(check.Name, done)
+	shown.report = watch.report
+	return shown, nil
+}

@@ -1,0 +1,220 @@
+package grade
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
+)
+
+//go:embed assets/node_reporter.mjs
+var nodeReporter []byte
+
+//go:embed assets/python_runner.py
+var pythonRunner []byte
+
+// pythonImports are files that Python or pytest run without being asked. They are put back as they were before any Python test runs.
+var pythonImports = []string{"**/conftest.py", "**/sitecustomize.py", "**/usercustomize.py", "**/*.pth"}
+
+// suiteRun is a copy with the hidden suite in it.
+type suiteRun struct {
+	*grading
+	suite  *task.Suite
+	copied *workspace.Copy
+	root   *os.Root
+	place  workspace.Place
+	// private is a directory of this run that the tests can read but the agent never saw.
+	private  string
+	binaries map[string]goBinary
+}
+
+func (g *grading) openSuite(ctx context.Context) (*suiteRun, error) {
+	var restore []string
+	suite := g.Task.Suite
+	if suite == nil {
+		suite = &task.Suite{}
+	}
+	switch suite.Runner.Language {
+	case task.LanguagePython:
+		restore = pythonImports
+	case task.LanguageGo:
+		restore = goFiles(suite)
+	}
+	copied, err := g.copy(ctx, restore...)
+	if err != nil {
+		return nil, err
+	}
+	s := &suiteRun{grading: g, suite: suite, copied: copied, binaries: map[string]goBinary{}}
+	if s.root, err = os.OpenRoot(copied.Dir); err != nil {
+		return nil, errors.Join(err, copied.Remove())
+	}
+	if s.private, err = os.MkdirTemp(g.scratch, "suite-"); err != nil {
+		return nil, errors.Join(err, s.root.Close(), copied.Remove())
+	}
+	s.place = g.Source.Grader(copied)
+	for _, file := range suite.Support {
+		if err := stage(s.root, suite.Dir, file); err != nil {
+			s.close()
+			return nil, fmt.Errorf("hidden file %s: %w", file, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *suiteRun) close() {
+	// All three are ours and thrown away; a rest of them changes nothing.
+	_ = s.root.Close()
+	_ = s.copied.Remove()
+	_ = os.RemoveAll(s.private)
+}
+
+// asset writes a file of ours where tests can read it.
+func (s *suiteRun) asset(name string, content []byte) (string, error) {
+	path := filepath.Join(s.private, name)
+	return path, os.WriteFile(path, content, 0o600)
+}
+
+// judgeTests runs every check of the hidden suite, and the commands to verify, and makes a row of each.
+func (g *grading) judgeTests(ctx context.Context) (graded, error) {
+	var found graded
+	if g.Task.Suite == nil && len(g.Verify) == 0 {
+		return found, nil
+	}
+	var checks []task.Check
+	if g.Task.Suite != nil {
+		checks = g.Task.Suite.Checks
+	}
+	s, err := g.openSuite(ctx)
+	var unfit *copyError
+	switch {
+	case errors.As(err, &unfit):
+		for _, check := range checks {
+			found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, false, err.Error()))
+		}
+		found.reasons = append(found.reasons, err.Error())
+		return found, nil
+	case ctx.Err() != nil:
+		return found, ctx.Err()
+	case err != nil:
+		found.health = health{broken: err.Error(), ours: true}
+		return found, nil
+	}
+	defer s.close()
+	for _, check := range checks {
+		if err := s.judge(ctx, check, &found); err != nil {
+			return found, err
+		}
+	}
+	for _, command := range g.Verify {
+		if err := s.verify(ctx, command, &found); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// judge makes the row of one check.
+func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) error {
+	want, err := s.expect(ctx, check)
+	if err != nil {
+		return err
+	}
+	shown, err := s.try(ctx, check, want)
+	if err != nil {
+		return err
+	}
+	reason := shown.convict(want)
+	if shown.unfit != "" {
+		reason = shown.unfit
+	}
+	if (shown.death != "" || shown.unfit != "") && found.health.ok() {
+		if err := s.excuse(ctx, check, reason, found); err != nil {
+			return err
+		}
+	}
+	found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, reason == "", reason))
+	return nil
+}
+
+// excuse finds out whether a check that was not even run to its end dies without the agent too. Then it has measured nothing.
+func (s *suiteRun) excuse(ctx context.Context, check task.Check, reason string, found *graded) error {
+	base, err := s.Baseline.test(ctx, s.grading, check)
+	if err != nil {
+		return err
+	}
+	if base.death != "" || base.unfit != "" {
+		found.health = health{broken: fmt.Sprintf("the hidden test %s %s, and without the agent's work too", check.Name, reason), ours: true}
+	}
+	return nil
+}
+
+// observe runs one check on a copy of its own and only tells what happened.
+func (g *grading) observe(ctx context.Context, check task.Check) (evidence, error) {
+	s, err := g.openSuite(ctx)
+	if ctx.Err() != nil {
+		return evidence{}, ctx.Err()
+	}
+	if err != nil {
+		return evidence{unfit: err.Error()}, nil
+	}
+	defer s.close()
+	return s.try(ctx, check, expectation{names: check.Tests})
+}
+
+// try runs one check, in the way of its language where the family has none of its own.
+func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) (evidence, error) {
+	switch runner := s.suite.Runner; {
+	case ownWay(runner, task.LanguageGo):
+		return s.tryGo(ctx, check)
+	case ownWay(runner, task.LanguageNode):
+		return s.tryNode(ctx, check, want)
+	case ownWay(runner, task.LanguagePython):
+		return s.tryPython(ctx, check, want)
+	}
+	return s.tryCommand(ctx, check)
+}
+
+// ownCommands are the beginnings of the commands that the task package gives to suites that name none. They are not run as they stand: the runners here do the
+// same with evidence that cannot be printed by anybody. A command of the family's own is run as it is.
+var ownCommands = map[string][][]string{
+	task.LanguageNode:   {{"node", "--test", "--test-reporter=tap", "{file}"}},
+	task.LanguageGo:     {{"go", "test", "-json", "-count=1", "-vet=off", "-run", "{tests}", "./{dir}"}},
+	task.LanguagePython: {{"python3", "-B", "{runner}", "{report}", "{file}"}, {"python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}", "{file}"}},
+}
+
+func ownWay(runner task.Runner, language string) bool {
+	if runner.Language != language {
+		return false
+	}
+	return len(runner.Command) == 0 || slices.ContainsFunc(ownCommands[language], func(command []string) bool {
+		return slices.Equal(command, runner.Command)
+	})
+}
+
+// evidenceOf starts the evidence of a run.
+func (s *suiteRun) evidenceOf(check string, done ended) evidence {
+	s.keep("tests."+fileName(check)+".stdout.log", done.stdout.Bytes())
+	s.keep("tests."+fileName(check)+".stderr.log", done.stderr.Bytes())
+	shown := evidence{death: done.death(), status: done.status(), note: s.last(&done.stderr, maxMessage)}
+	if done.failure != nil {
+		shown.unfit, shown.death = shown.death, ""
+	}
+	return shown
+}
+
+// fileName makes a file name of the name of a check.
+func fileName(name string) string {
+	safe := []rune(clip(name, 100))
+	for i, r := range safe {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+			safe[i] = '_'
+		}
+	}
+	return string(safe)
+}
