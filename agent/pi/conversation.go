@@ -37,7 +37,7 @@ type conversation struct {
 
 func newConversation(cfg agent.Config, installation agent.Installation, e endpoint, p place) *conversation {
 	c := &conversation{installation: installation, endpoint: e, place: p}
-	cfg.Events = c.complaint.listen(cfg.Events)
+	cfg.Events, cfg.Installation = c.complaint.listen(cfg.Events), &installation
 	c.cfg = cfg
 	dialect := JSONDialect()
 	if !cfg.OneShot {

@@ -2,7 +2,8 @@
 //
 // For a single prompt it starts `pi --mode json -p` with the prompt on standard input. For several it keeps one process and speaks `--mode rpc`, in which a
 // second prompt costs milliseconds and an abort is clean. Everything that the program keeps (configuration, sessions, temporary files) lies in the session's
-// own home, and neither the user's settings nor instructions of the repository are read.
+// own home, and neither the user's settings nor extensions, skills, prompts and instructions of the repository are read. The one thing of a repository that
+// the program cannot be kept from reading is .pi/settings.json.
 //
 // The program has no MCP and no list of forbidden tools. It gets both from an extension that is part of this package (bridge.ts). It has no limits either: turns
 // and budget are counted here. And its exit code says nothing; what counts is the last answer of the model, after all attempts.

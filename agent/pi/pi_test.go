@@ -1,0 +1,317 @@
+package pi
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// dumper is the name under which the test binary plays the agent's program and writes down its environment, its arguments and its standard input.
+const dumper = "dump-environment"
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	switch filepath.Base(os.Args[0]) {
+	case dumper:
+		data, _ := json.Marshal(os.Environ())
+		if os.WriteFile(os.Args[0]+".json", data, 0o600) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case toolServerName:
+		serveTools()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestArguments(t *testing.T) {
+	home := place{sessions: "/h/sessions"}
+	quiet := []string{"--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files"}
+	nothing := []string{"--system-prompt", "", "--append-system-prompt", ""}
+	for name, test := range map[string]struct {
+		arguments arguments
+		want      []string
+	}{
+		"one prompt": {
+			arguments{path: "pi", cfg: agent.Config{OneShot: true}, place: home},
+			slices.Concat([]string{"pi", "--mode", "json", "--session-dir", "/h/sessions"}, nothing, quiet, []string{"-p"}),
+		},
+		"several prompts": {
+			arguments{path: "pi", place: home}, slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/h/sessions"}, nothing, quiet),
+		},
+		"another endpoint, resumed": {
+			arguments{path: "pi", cfg: agent.Config{Model: "m"}, endpoint: endpoint{provider: "fit"}, place: home, session: "/h/sessions/x.jsonl"},
+			slices.Concat([]string{"pi", "--mode", "rpc", "--provider", "fit", "--model", "m", "--session-dir", "/h/sessions", "--session", "/h/sessions/x.jsonl"},
+				nothing, quiet),
+		},
+		"prompt appended": {
+			arguments{path: "pi", place: place{sessions: "/s", promptFile: "/p.md"}},
+			slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "", "--append-system-prompt", "/p.md"}, quiet),
+		},
+		"prompt replaced": {
+			arguments{path: "pi", cfg: agent.Config{ReplaceSystemPrompt: true}, place: place{sessions: "/s", promptFile: "/p.md"}},
+			slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "/p.md", "--append-system-prompt", ""}, quiet),
+		},
+		"extended": {
+			arguments{path: "pi", cfg: agent.Config{OneShot: true}, place: place{sessions: "/s", extension: "/c/bridge.ts"}},
+			slices.Concat([]string{"pi", "--mode", "json", "--session-dir", "/s"}, nothing, quiet, []string{"--extension", "/c/bridge.ts", "-p"}),
+		},
+	} {
+		if diff := cmp.Diff(test.want, test.arguments.argv()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestChoiceOfEndpoint(t *testing.T) {
+	both := []string{"ANTHROPIC_API_KEY=a", "OPENAI_API_KEY=o", "GITHUB_TOKEN=g"}
+	for name, test := range map[string]struct {
+		cfg  agent.Config
+		want endpoint
+		err  string
+	}{
+		"the vendor of the model":      {cfg: agent.Config{Environ: both, Model: "claude-x"}, want: endpoint{provider: "anthropic", keys: map[string]string{"ANTHROPIC_API_KEY": "a"}}},
+		"another vendor":               {cfg: agent.Config{Environ: both, Model: "gpt-5"}, want: endpoint{provider: "openai", keys: map[string]string{"OPENAI_API_KEY": "o"}}},
+		"a vendor that is named":       {cfg: agent.Config{Environ: both, Model: "openai/o3"}, want: endpoint{provider: "openai", keys: map[string]string{"OPENAI_API_KEY": "o"}}},
+		"a vendor without a key":       {cfg: agent.Config{Environ: both, Model: "google/gemini-9"}, err: "GEMINI_API_KEY is not set"},
+		"nobody says which":            {cfg: agent.Config{Environ: both}, want: endpoint{keys: map[string]string{"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}}},
+		"a model that many offer":      {cfg: agent.Config{Environ: []string{"OPENROUTER_API_KEY=r"}, Model: "claude-x"}, want: endpoint{keys: map[string]string{"OPENROUTER_API_KEY": "r"}}},
+		"no key at all":                {cfg: agent.Config{Environ: []string{"GITHUB_TOKEN=g"}}, err: "no key of any vendor"},
+		"another endpoint":             {cfg: agent.Config{ModelURL: "http://h/s/x/", Model: "m"}, want: endpoint{provider: "fit", api: "openai-completions", baseURL: "http://h/s/x/v1", key: noKey, keys: map[string]string{}}},
+		"another endpoint, Anthropic":  {cfg: agent.Config{Environ: both, ModelURL: "http://h", Model: "claude-x"}, want: endpoint{provider: "fit", api: "anthropic-messages", baseURL: "http://h", key: "ANTHROPIC_API_KEY", keys: map[string]string{"ANTHROPIC_API_KEY": "a"}}},
+		"another endpoint, Responses":  {cfg: agent.Config{ModelURL: "http://h", Model: "gpt-5.5"}, want: endpoint{provider: "fit", api: "openai-responses", baseURL: "http://h/v1", key: noKey, keys: map[string]string{}}},
+		"another endpoint, open model": {cfg: agent.Config{ModelURL: "http://h", Model: "gpt-oss-120b"}, want: endpoint{provider: "fit", api: "openai-completions", baseURL: "http://h/v1", key: noKey, keys: map[string]string{}}},
+		"another endpoint, no model":   {cfg: agent.Config{ModelURL: "http://h"}, err: "give --model with --model-url"},
+		"no such mode":                 {cfg: agent.Config{Environ: both, Auth: "barter"}, err: "runs on keys only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := chooseEndpoint(test.cfg)
+			if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
+				t.Fatalf("error %v, want %q", err, test.err)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(endpoint{})); diff != "" {
+				t.Errorf("endpoint (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
+func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
+	common := []string{
+		"CI", "EXTRA", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM",
+		"GIT_TERMINAL_PROMPT", "HOME", "LANG", "NO_COLOR", "PATH", "PI_CODING_AGENT_DIR", "PI_OFFLINE", "PI_TELEMETRY", "TERM", "TMPDIR", "TZ",
+	}
+	for name, test := range map[string]struct {
+		change  func(*agent.Config)
+		own     []string
+		visible bool
+	}{
+		"a vendor's model": {func(cfg *agent.Config) { cfg.Model = "claude-x" }, []string{"ANTHROPIC_API_KEY"}, true},
+		"any model":        {func(*agent.Config) {}, []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}, true},
+		"another endpoint": {func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" }, []string{"OPENAI_API_KEY"}, true},
+		"long-lived":       {func(cfg *agent.Config) { cfg.Model, cfg.OneShot = "gpt-5", false }, []string{"OPENAI_API_KEY"}, true},
+		"no key to be seen": {func(cfg *agent.Config) {
+			cfg.Model, cfg.ModelURL, cfg.Environ = "m", "http://127.0.0.1:1", cfg.Environ[2:]
+		}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), dumper)
+			link(t, program)
+			visible := false
+			cfg := agent.Config{
+				Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Spawner: sandbox.NewSpawner(), Events: func([]byte) {},
+				Installation: &agent.Installation{Path: program, Version: "0.73.1"}, ExtraEnv: []string{"EXTRA=1"},
+				Started: func(s agent.Started) { visible = s.KeyVisible },
+				Environ: []string{
+					"ANTHROPIC_API_KEY=a", "OPENAI_API_KEY=o", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "LANG=C", "AWS_SECRET_ACCESS_KEY=x",
+					"GITHUB_TOKEN=g", "GH_TOKEN=g", "SSH_AUTH_SOCK=/s", "PI_CODING_AGENT_DIR=/mine", "PI_PACKAGE_DIR=/p", "NODE_OPTIONS=--inspect", "CLAUDECODE=1",
+				},
+			}
+			test.change(&cfg)
+			s, err := New().Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			result, err := s.Prompt(t.Context(), "hello")
+			if err != nil || result.Success || result.Outcome != session.OutcomeNoResult {
+				t.Fatalf("a program that says nothing: %+v, %v", result, err)
+			}
+			if diff := cmp.Diff(sorted(append(slices.Clone(common), test.own...)), namesIn(t, program+".json")); diff != "" {
+				t.Errorf("variables (-want +got):\n%s", diff)
+			}
+			if visible != test.visible || result.Output.KeyVisible != test.visible {
+				t.Errorf("the key is said to be visible: %v, %v", visible, result.Output.KeyVisible)
+			}
+		})
+	}
+}
+
+// link lets a name stand for the test binary.
+func link(t *testing.T, name string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}
+
+func namesIn(t *testing.T, file string) []string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables, names []string
+	if err := json.Unmarshal(data, &variables); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range variables {
+		name, _, _ := strings.Cut(variable, "=")
+		names = append(names, name)
+	}
+	return sorted(names)
+}
+
+func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
+	retries := 0
+	cfg := agent.Config{
+		Home: t.TempDir(), Model: "m", SystemPrompt: "be brief", Retries: &retries, DisallowedTools: []string{"bash"},
+		MCPServers: []agent.MCPServer{
+			{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t"}},
+			{Name: "local", Command: "srv", Args: []string{"-x"}, Env: map[string]string{"K": "v"}},
+		},
+	}
+	e := endpoint{provider: "fit", api: "openai-responses", baseURL: "http://h/v1", key: noKey}
+	p, err := prepare(cfg, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(p.config, "fit", "bridge.json"): `{"deny":["bash"],"servers":{"local":{"command":"srv","args":["-x"],"env":{"K":"v"}},` +
+			`"web":{"url":"http://127.0.0.1:1/mcp","headers":{"Authorization":"Bearer s3cr3t"}}}}`,
+		filepath.Join(p.config, "settings.json"): `{"enableInstallTelemetry":false,"quietStartup":true,` +
+			`"retry":{"baseDelayMs":1000,"enabled":true,"maxRetries":0,"provider":{"maxRetries":0}}}`,
+		filepath.Join(p.config, "models.json"): `{"providers":{"fit":{"api":"openai-responses","apiKey":"no-key-needed","baseUrl":"http://h/v1",` +
+			`"models":[{"contextWindow":200000,"id":"m","input":["text","image"],"maxTokens":32000,"reasoning":true}]}}}`,
+		p.promptFile: "be brief",
+	} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(data)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", filepath.Base(path), diff)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info, err)
+		}
+	}
+	if argv := strings.Join((arguments{path: "pi", cfg: cfg, endpoint: e, place: p}).argv(), " "); strings.Contains(argv, "s3cr3t") {
+		t.Errorf("argv: %s", argv)
+	}
+}
+
+func TestServersThatCannotBeAttached(t *testing.T) {
+	for _, server := range []agent.MCPServer{{Name: "both", URL: "http://x", Command: "srv"}, {Name: "neither"}, {URL: "http://x"}} {
+		if _, err := prepare(agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{server}}, endpoint{}); err == nil {
+			t.Errorf("accepted: %+v", server)
+		}
+	}
+}
+
+func TestWhatItCannotDoIsRefused(t *testing.T) {
+	unknown := func(string, session.TokenUsage, int64) (float64, bool) { return 0, false }
+	for missing, change := range map[string]func(*agent.Config){
+		"running on a subscription":   func(c *agent.Config) { c.Auth = agent.AuthSubscription },
+		"none is known for the model": func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, unknown },
+		"a budget needs a price":      func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"no conversation":             func(c *agent.Config) { c.Resume = "../../etc" },
+		"no working directory":        func(c *agent.Config) { c.Dir = "" },
+	} {
+		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x", Installation: &agent.Installation{Path: "pi"}}
+		change(&cfg)
+		if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("%s: %v", missing, err)
+		}
+	}
+}
+
+func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	p := place{sessions: t.TempDir()}
+	header, err := json.Marshal(map[string]string{"type": "session", "id": "abc-1", "cwd": dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"2026_abc-1.jsonl": string(header) + "\n{}\n", "2026_abc-2.jsonl": "garbage"} {
+		if err := os.WriteFile(filepath.Join(p.sessions, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ id, dir, want string }{
+		{"abc-1", dir, ""}, {"abc-1", other, "can go on only there"}, {"abc-2", dir, "is broken"}, {"abc-3", dir, "no conversation"}, {"*", dir, "no conversation"},
+	} {
+		err := p.canResume(test.id, test.dir)
+		if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s in %s: %v, want %q", test.id, test.dir, err, test.want)
+		}
+	}
+}
+
+func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
+	for version, ok := range map[string]bool{"0.73.1": true, "0.70.0": true, "1.0.0": true, "0.69.9": false, "0.5.48": false, "weird": true} {
+		if err := supported(version); (err == nil) != ok {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func TestTheVersionIsAskedOnce(t *testing.T) {
+	modules := t.TempDir()
+	program := filepath.Join(modules, "node_modules", "@somebody", "agent", "cli.js")
+	bin := filepath.Join(modules, "node_modules", ".bin")
+	for _, dir := range []string{filepath.Dir(program), bin} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho asked >> "+program+".log\necho 0.73.1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(bin, "pi")); err != nil {
+		t.Fatal(err)
+	}
+	host := agent.Host{Environ: []string{"PATH=" + bin + ":/usr/bin:/bin", "OPENAI_API_KEY=o"}, CacheDir: t.TempDir()}
+	for range 2 {
+		found, err := New().Probe(t.Context(), host)
+		if err != nil || found.Version != "0.73.1" || found.Login != agent.AuthAPIKey {
+			t.Errorf("%+v, %v", found, err)
+		}
+		if !slices.Contains(found.ReadPaths, filepath.Join(modules, "node_modules")) {
+			t.Errorf("the packages are not among %q", found.ReadPaths)
+		}
+	}
+	if log, err := os.ReadFile(program + ".log"); err != nil || strings.Count(string(log), "asked") != 1 {
+		t.Errorf("asked: %q, %v", log, err)
+	}
+}
