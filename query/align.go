@@ -201,8 +201,10 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 			target = string(compact(e.Tool.Args))
 		}
 		target = relativeTo(lane.fold.Identity().Cwd, target)
-		c.actions = append(c.actions, Action{Turn: e.TurnIndex, Line: e.RawLine, Kind: strings.Clone(e.Tool.Effective()),
-			Target: strings.Join(strings.Fields(target), " "), id: strings.Clone(e.Tool.CallID)})
+		c.actions = append(c.actions, Action{
+			Turn: e.TurnIndex, Line: e.RawLine, Kind: strings.Clone(e.Tool.Effective()),
+			Target: strings.Join(strings.Fields(target), " "), id: strings.Clone(e.Tool.CallID),
+		})
 	case session.KindToolResult:
 		c.failed(e.Result.CallID, e.Result.IsError)
 	}
@@ -235,8 +237,10 @@ func (c *actionCollector) turn(e *Entry) error {
 		} else if !ok {
 			target = string(compact(b.Input))
 		}
-		c.actions = append(c.actions, Action{Turn: turn.Index, Line: turn.Line, Kind: strings.ToLower(b.Name),
-			Target: strings.Join(strings.Fields(target), " "), id: textOf(b.ToolUseID)})
+		c.actions = append(c.actions, Action{
+			Turn: turn.Index, Line: turn.Line, Kind: strings.ToLower(b.Name),
+			Target: strings.Join(strings.Fields(target), " "), id: textOf(b.ToolUseID),
+		})
 	}
 	return nil
 }

@@ -178,8 +178,10 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 	var call *Call
 	for _, b := range turn.Content {
 		if b.Type == BlockToolUse && textOf(b.ToolUseID) == p.id {
-			call = &Call{TurnIndex: turn.Index, Name: b.Name, ToolUseID: p.id, Input: b.Input, Source: turn.Lane,
-				TimestampMs: turn.TimestampMs, Parent: turn.Parent, block: b}
+			call = &Call{
+				TurnIndex: turn.Index, Name: b.Name, ToolUseID: p.id, Input: b.Input, Source: turn.Lane,
+				TimestampMs: turn.TimestampMs, Parent: turn.Parent, block: b,
+			}
 		}
 	}
 	if call == nil || p.result == nil {

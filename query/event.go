@@ -390,27 +390,7 @@ func (s *lineScanner) part(p *part) bool {
 	return ok
 }
 
-// turns is the number of turns that an event makes.
-func (ev *event) turns() int {
-	switch ev.kind {
-	case kindSystem, kindAssistant:
-		return 1
-	case kindUser:
-		n := 0
-		for i := range ev.parts {
-			if ev.parts[i].typ == blockToolResult {
-				n++
-			}
-		}
-		if ev.hasUserText() {
-			n++
-		}
-		return n
-	default:
-		return 0
-	}
-}
-
+// hasUserText reports whether a user event holds something that a user said.
 func (ev *event) hasUserText() bool {
 	for i := range ev.parts {
 		if ev.parts[i].typ == blockText {

@@ -140,8 +140,10 @@ func (s *spanWriter) open(t *Trace, info *Info) {
 		end = max(end, lane.LastMs)
 	}
 	s.text(`{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"fit"}}]},"scopeSpans":[{"scope":{"name":"fit.trace"},"spans":[`)
-	s.write(otlpSpan{SpanID: s.root, Name: "session", Kind: spanInternal, Attributes: []attribute{textAttribute("fit.file", t.Name()), textAttribute("fit.result", info.Summary.Result)},
-		Status: status(info.Summary.IsError, "")}, s.start, end)
+	s.write(otlpSpan{
+		SpanID: s.root, Name: "session", Kind: spanInternal, Attributes: []attribute{textAttribute("fit.file", t.Name()), textAttribute("fit.result", info.Summary.Result)},
+		Status: status(info.Summary.IsError, ""),
+	}, s.start, end)
 	for _, lane := range info.Lanes {
 		id := spanID(s.traceID, "lane", lane.Lane)
 		s.lanes[lane.Lane] = id
@@ -180,8 +182,10 @@ func (s *spanWriter) call(c *Call) error {
 	if c.DurationMs != nil {
 		end += *c.DurationMs
 	}
-	sp := otlpSpan{SpanID: spanID(s.traceID, "call", c.ToolUseID), Parent: s.parent(laneName(c.Source), c.Parent), Name: "execute_tool " + c.Name, Kind: spanInternal,
-		Attributes: []attribute{textAttribute("gen_ai.operation.name", "execute_tool"), textAttribute("gen_ai.tool.name", c.Name), textAttribute("gen_ai.tool.call.id", c.ToolUseID)}}
+	sp := otlpSpan{
+		SpanID: spanID(s.traceID, "call", c.ToolUseID), Parent: s.parent(laneName(c.Source), c.Parent), Name: "execute_tool " + c.Name, Kind: spanInternal,
+		Attributes: []attribute{textAttribute("gen_ai.operation.name", "execute_tool"), textAttribute("gen_ai.tool.name", c.Name), textAttribute("gen_ai.tool.call.id", c.ToolUseID)},
+	}
 	if c.Result != nil {
 		sp.Status = status(c.Result.IsError, firstLineOf(textOf(c.Result.Content)))
 	}

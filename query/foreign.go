@@ -154,8 +154,10 @@ func (f *foreignLane) finish(in *Info) {
 		return
 	}
 	usage := tokensOf(s.Usage)
-	result := resultEvent{subtype: string(s.Outcome), durationMs: s.WallClockMs, turns: int64(s.Turns), usage: &usage,
-		isError: s.Outcome != "" && s.Outcome != session.OutcomeSuccess}
+	result := resultEvent{
+		subtype: string(s.Outcome), durationMs: s.WallClockMs, turns: int64(s.Turns), usage: &usage,
+		isError: s.Outcome != "" && s.Outcome != session.OutcomeSuccess,
+	}
 	if s.Outcome == "" {
 		result.subtype = "unknown"
 	}
@@ -192,8 +194,10 @@ func (r *results) models(s *session.EnrichedSession) {
 	for _, name := range sortedKeys(s.ModelUsage) {
 		u := s.ModelUsage[name]
 		entry := modelEntry{name: cmp.Or(name, "unknown"), members: []usageMember{
-			{key: "inputTokens", value: float64(u.InputTokens)}, {key: "outputTokens", value: float64(u.OutputTokens)},
-			{key: "cacheReadInputTokens", value: float64(u.CacheReadTokens)}, {key: "cacheCreationInputTokens", value: float64(u.CacheWriteTokens)},
+			{key: "inputTokens", value: float64(u.InputTokens)},
+			{key: "outputTokens", value: float64(u.OutputTokens)},
+			{key: "cacheReadInputTokens", value: float64(u.CacheReadTokens)},
+			{key: "cacheCreationInputTokens", value: float64(u.CacheWriteTokens)},
 		}}
 		if u.CostUSD != nil {
 			entry.members = append(entry.members, usageMember{key: "costUSD", value: *u.CostUSD})

@@ -265,7 +265,7 @@ func (x *index) walk(ctx context.Context, w *walker) error {
 	}
 	err = x.each(from, func(r *record) error {
 		if w.plan.to > 0 && int(r.first) >= w.plan.to {
-			return Stop
+			return ErrStop
 		}
 		if r.flags&flagForeign == 0 && !w.plan.want(r) {
 			return nil

@@ -40,8 +40,10 @@ func (t *Trace) newIndexMaker(limit int64) *indexMaker {
 	if err != nil {
 		return nil
 	}
-	return &indexMaker{trace: t, header: header, info: info, lanes: map[string]uint16{}, sets: map[string]uint16{"": 0},
-		tables: tables{ToolSets: [][]string{{}}}}
+	return &indexMaker{
+		trace: t, header: header, info: info, lanes: map[string]uint16{}, sets: map[string]uint16{"": 0},
+		tables: tables{ToolSets: [][]string{{}}},
+	}
 }
 
 // add notes one line.
@@ -54,8 +56,10 @@ func (m *indexMaker) add(ev *event, b *batch, line int64, first, turns int, in *
 	if ev.kind == kindOther && !foreign {
 		return
 	}
-	r := record{offset: b.offset + int64(ev.start), length: uint32(ev.end - ev.start), first: uint32(first), line: uint32(line),
-		turns: uint16(turns), lane: uint16(lane), kind: ev.kind}
+	r := record{
+		offset: b.offset + int64(ev.start), length: uint32(ev.end - ev.start), first: uint32(first), line: uint32(line),
+		turns: uint16(turns), lane: uint16(lane), kind: ev.kind,
+	}
 	if turns > math.MaxUint16 || first > math.MaxUint32/2 || line > math.MaxUint32/2 || len(m.lanes) >= math.MaxUint16 {
 		m.unusable = true
 		return

@@ -226,19 +226,19 @@ func (s *scanner) skip() bool {
 	if s.i >= len(s.b) {
 		return false
 	}
-	switch c := s.b[s.i]; {
-	case c == '"':
+	switch s.b[s.i] {
+	case '"':
 		_, _, ok := s.str()
 		return ok
-	case c == '{':
+	case '{':
 		return s.object(func(span, bool) bool { return s.skip() })
-	case c == '[':
+	case '[':
 		return s.array(s.skip)
-	case c == 't':
+	case 't':
 		return s.literal("true")
-	case c == 'f':
+	case 'f':
 		return s.literal("false")
-	case c == 'n':
+	case 'n':
 		return s.literal("null")
 	default:
 		return s.number()

@@ -87,8 +87,13 @@ func TestCriteriaMustAllHold(t *testing.T) {
 		criteria Criteria
 		want     int
 	}{
-		{Criteria{}, 7}, {Criteria{Role: RoleAssistant}, 3}, {Criteria{Tool: "Bash"}, 1}, {Criteria{Error: true}, 1},
-		{Criteria{Tool: "Bash", Error: true}, 0}, {Criteria{Role: RoleUser, Tool: "Bash"}, 0}, {Criteria{Role: "nobody"}, 0},
+		{Criteria{}, 7},
+		{Criteria{Role: RoleAssistant}, 3},
+		{Criteria{Tool: "Bash"}, 1},
+		{Criteria{Error: true}, 1},
+		{Criteria{Tool: "Bash", Error: true}, 0},
+		{Criteria{Role: RoleUser, Tool: "Bash"}, 0},
+		{Criteria{Role: "nobody"}, 0},
 	} {
 		n := 0
 		if _, err := trace.Filter(context.Background(), test.criteria, func(*Turn) error { n++; return nil }); err != nil || n != test.want {

@@ -7,7 +7,12 @@ import (
 
 // Count is the number of turns.
 func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
-	info, err := t.walk(ctx, plan{want: func(*record) bool { return false }})
+	if t.index != nil { // the tables know, without a look at a single line
+		info := newInfo(t.opts.wants)
+		t.index.complete(info)
+		return info.TurnCount, info, nil
+	}
+	info, err := t.walk(ctx, plan{})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -71,7 +76,7 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error
 		at := position
 		position++
 		if at >= to {
-			return Stop
+			return ErrStop
 		}
 		if at < from {
 			return nil
@@ -142,7 +147,7 @@ func (t *Trace) Turn(ctx context.Context, n int) (*Turn, error) {
 				return nil
 			}
 			found = e.Turn()
-			return Stop
+			return ErrStop
 		},
 		want: func(r *record) bool { return int(r.first) <= n && n < int(r.first)+int(r.turns) },
 	})

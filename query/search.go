@@ -106,7 +106,7 @@ func eachTurn(ev *event, data []byte, visit func(*Entry)) {
 
 func (s *searcher) look(e *Entry) error {
 	if s.query.Limit > 0 && s.found >= s.query.Limit && len(s.waiting) == 0 {
-		return Stop
+		return ErrStop
 	}
 	turn := e.Turn()
 	n := s.query.Context

@@ -263,8 +263,10 @@ func (u *ModelUsage) tokens() Tokens {
 	var sum Tokens
 	for i := range u.models {
 		e := &u.models[i]
-		sum = sum.Plus(Tokens{int64(e.count("inputTokens")), int64(e.count("outputTokens")),
-			int64(e.count("cacheReadInputTokens")), int64(e.count("cacheCreationInputTokens"))})
+		sum = sum.Plus(Tokens{
+			int64(e.count("inputTokens")), int64(e.count("outputTokens")),
+			int64(e.count("cacheReadInputTokens")), int64(e.count("cacheCreationInputTokens")),
+		})
 	}
 	return sum
 }

@@ -86,8 +86,10 @@ func TestEventsBecomeTurns(t *testing.T) {
 		},
 		{
 			"no turn comes of a message that is missing, of the orchestrator's notes, or of other types",
-			[]string{`{"type":"assistant"}`, `{"type":"assistant","message":null}`, `{"type":"user"}`, `{"type":"user","message":{}}`, `{"type":"rate_limit_event"}`,
-				enveloped("orchestrator", 1, `{"type":"summary","verdict":"success"}`), enveloped("orchestrator", 2, `{"type":"protocol_violation"}`), `{"source":"a","event":5}`},
+			[]string{
+				`{"type":"assistant"}`, `{"type":"assistant","message":null}`, `{"type":"user"}`, `{"type":"user","message":{}}`, `{"type":"rate_limit_event"}`,
+				enveloped("orchestrator", 1, `{"type":"summary","verdict":"success"}`), enveloped("orchestrator", 2, `{"type":"protocol_violation"}`), `{"source":"a","event":5}`,
+			},
 			nil,
 		},
 		{

@@ -11,13 +11,13 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Stop is returned by a visitor that has seen enough.
-var Stop = errors.New("seen enough")
+// ErrStop is returned by a visitor that has seen enough.
+var ErrStop = errors.New("seen enough")
 
 // Visitor is shown the turns of a trace in order.
 type Visitor func(*Entry) error
 
-// Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole. After Stop the Info is incomplete.
+// Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole. After ErrStop the Info is incomplete.
 func (t *Trace) Walk(ctx context.Context, visit Visitor) (*Info, error) {
 	return t.walk(ctx, plan{visit: visit})
 }
@@ -49,7 +49,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	default:
 		err = t.scan(ctx, w)
 	}
-	if errors.Is(err, Stop) {
+	if errors.Is(err, ErrStop) {
 		return w.info, nil
 	}
 	if err != nil {

@@ -87,8 +87,22 @@ func shape(t *testing.T, raw []byte) []string {
 
 func TestEveryDialectGivesTheSameShapes(t *testing.T) {
 	verbs := [][]string{
-		{"overview"}, {"tools"}, {"tool-calls"}, {"errors"}, {"reasoning"}, {"timeline"}, {"stats"}, {"stats", "--summary"}, {"stats", "--by-tool"}, {"commands"},
-		{"filter", "--role", "tool_result"}, {"filter", "--role", "assistant"}, {"cost"}, {"count"}, {"head"}, {"tail"},
+		{"overview"},
+		{"tools"},
+		{"tool-calls"},
+		{"errors"},
+		{"reasoning"},
+		{"timeline"},
+		{"stats"},
+		{"stats", "--summary"},
+		{"stats", "--by-tool"},
+		{"commands"},
+		{"filter", "--role", "tool_result"},
+		{"filter", "--role", "assistant"},
+		{"cost"},
+		{"count"},
+		{"head"},
+		{"tail"},
 	}
 	stream := wrapped(t, [2]string{"agent", "stream-b-tool-failure"})
 	optional := map[string]bool{"durationMs": true, "parentToolUseId": true, "isError": true, "unknown": true, "input": true}

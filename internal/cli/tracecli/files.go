@@ -30,18 +30,6 @@ func (a *app) fileVerb(use, short, example string, run func(ctx context.Context,
 	return command
 }
 
-// each asks a question of every file in turn.
-func each(run func(ctx context.Context, out *output, trace *query.Trace) error) func(context.Context, *output, []*query.Trace) error {
-	return func(ctx context.Context, out *output, traces []*query.Trace) error {
-		for _, trace := range traces {
-			if err := run(ctx, out, trace); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // openAll resolves names and patterns. All files must be readable before anything is printed.
 func (a *app) openAll(names []string) ([]*query.Trace, error) {
 	paths, err := a.resolve(names)

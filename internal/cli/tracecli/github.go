@@ -35,8 +35,10 @@ func (a *app) client(ctx context.Context, repo string) (*github.Client, error) {
 	if token == "" {
 		return nil, console.Exitf(console.ExitIncomplete, "no token for GitHub: set GH_TOKEN or GITHUB_TOKEN, or log in with gh auth login")
 	}
-	return &github.Client{Base: a.con.Getenv("GITHUB_API_URL"), Token: token, Repository: repository,
-		Note: func(text string) { fmt.Fprintln(a.con.Stderr, text) }}, nil
+	return &github.Client{
+		Base: a.con.Getenv("GITHUB_API_URL"), Token: token, Repository: repository,
+		Note: func(text string) { fmt.Fprintln(a.con.Stderr, text) },
+	}, nil
 }
 
 func (a *app) repository(ctx context.Context, flag string) (github.Repository, error) {

@@ -14,7 +14,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"fit-trace": func() { os.Exit(run(console.System("test"), os.Args[1:])) }})
+	testscript.Main(m, map[string]func(){
+		"fit-trace": func() { os.Exit(run(console.System("test"), os.Args[1:])) },
+		"fit":       func() { os.Exit(run(console.System("test"), os.Args[2:])) }, // fit trace …
+	})
 }
 
 // run is what the root of all commands does: an error is printed once and gives the exit code.

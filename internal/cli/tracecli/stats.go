@@ -58,7 +58,8 @@ func (a *app) statsOf(ctx context.Context, out *output, t *query.Trace, summary 
 				}
 				return nil
 			}},
-			{key: "modelUsage", value: s.ModelUsage}, {key: "divergence", value: s.Divergence},
+			{key: "modelUsage", value: s.ModelUsage},
+			{key: "divergence", value: s.Divergence},
 		})
 	}
 	return out.object(t.Name(), map[string]query.Totals{"totals": s.Totals}, func() { out.totals(s.Totals) })
