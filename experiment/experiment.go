@@ -21,20 +21,8 @@ type Executor interface {
 	Execute(ctx context.Context, cell Cell, attempt int) (ledger.Record, error)
 }
 
-// Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2" are the same question: two arms.
-type Arm struct {
-	Name         string            `json:"name" yaml:"name"`
-	Agent        string            `json:"agent,omitempty" yaml:"agent"`
-	Model        string            `json:"model,omitempty" yaml:"model"`
-	ModelURL     string            `json:"modelUrl,omitempty" yaml:"modelUrl"`
-	Profile      string            `json:"profile,omitempty" yaml:"profile"`
-	Skills       string            `json:"skills,omitempty" yaml:"skills"` // directory that contains .claude
-	Prompt       string            `json:"prompt,omitempty" yaml:"prompt"` // appended to the system prompt
-	AllowedTools []string          `json:"allowedTools,omitempty" yaml:"allowedTools"`
-	Env          map[string]string `json:"env,omitempty" yaml:"env"`
-	MaxTurns     int               `json:"maxTurns,omitempty" yaml:"maxTurns"`
-	Auth         string            `json:"auth,omitempty" yaml:"auth"`
-	Lead         string            `json:"lead,omitempty" yaml:"lead"` // agent of a supervising lead; empty: the agent gets the task word for word
-	LeadModel    string            `json:"leadModel,omitempty" yaml:"leadModel"`
-	Hash         string            `json:"hash" yaml:"-"` // of everything above and of the content of the skills directory
+// Recoverer is an Executor that can tell what an attempt cost whose process was killed.
+type Recoverer interface {
+	// Recover returns the record of an attempt that was under way when its process died. Verdict and error class are filled in by the caller.
+	Recover(ctx context.Context, cell Cell, attempt int) ledger.Record
 }

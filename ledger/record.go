@@ -125,6 +125,14 @@ type Tokens struct {
 	CacheWrite int64 `json:"cacheWrite"`
 }
 
+// Total is the sum of all tokens; nil has none.
+func (t *Tokens) Total() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Input + t.Output + t.CacheRead + t.CacheWrite
+}
+
 // Digests are the hashes of what a task was made of.
 type Digests struct {
 	Visible string `json:"visible"`

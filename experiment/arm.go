@@ -1,0 +1,236 @@
+package experiment
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2" are the same question: two arms.
+type Arm struct {
+	Name         string            `json:"name" yaml:"name" doc:"what the arm is called in reports" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" required:"true"`
+	Agent        string            `json:"agent,omitempty" yaml:"agent" doc:"registered agent; empty is the first that is installed"`
+	Model        string            `json:"model,omitempty" yaml:"model" doc:"model of the agent; empty is the agent's own"`
+	ModelURL     string            `json:"modelUrl,omitempty" yaml:"modelUrl" doc:"model endpoint, without /v1; {cell} and {seed} are filled in"`
+	Profile      string            `json:"profile,omitempty" yaml:"profile" doc:"profile of the agent: .claude/agents/NAME.md in its working directory"`
+	Skills       string            `json:"skills,omitempty" yaml:"skills" doc:"directory that contains .claude, in place of the family's"`
+	Prompt       string            `json:"prompt,omitempty" yaml:"prompt" doc:"text that is appended to the system prompt"`
+	AllowedTools []string          `json:"allowedTools,omitempty" yaml:"allowedTools" doc:"the only tools the agent may use"`
+	Env          map[string]string `json:"env,omitempty" yaml:"env" doc:"variables of the agent's environment"`
+	MaxTurns     int               `json:"maxTurns,omitempty" yaml:"maxTurns" doc:"turns of the model; 0 is unlimited" min:"0"`
+	Auth         string            `json:"auth,omitempty" yaml:"auth" doc:"how the agent is logged in, where there is a choice" enum:"subscription,apikey"`
+	Lead         string            `json:"lead,omitempty" yaml:"lead" doc:"agent of a supervising lead; empty: the agent gets the task word for word"`
+	LeadModel    string            `json:"leadModel,omitempty" yaml:"leadModel" doc:"model of the lead"`
+	Hash         string            `json:"hash" yaml:"-"` // of everything above and of the content of the skills directory
+}
+
+// ArmName is what an arm may be called: it stands in file names and reports.
+var ArmName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckArms finds mistakes that a schema cannot.
+func CheckArms(arms []Arm) error {
+	if len(arms) == 0 {
+		return errors.New("an experiment needs at least one arm")
+	}
+	var problems []error
+	seen := map[string]bool{}
+	for _, arm := range arms {
+		switch {
+		case !ArmName.MatchString(arm.Name):
+			problems = append(problems, fmt.Errorf("arm name %q: use letters, digits, dots, dashes and underscores, at most 64", arm.Name))
+		case seen[arm.Name]:
+			problems = append(problems, fmt.Errorf("two arms are called %q", arm.Name))
+		}
+		if arm.LeadModel != "" && arm.Lead == "" {
+			problems = append(problems, fmt.Errorf("arm %q has a leadModel but no lead", arm.Name))
+		}
+		seen[arm.Name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the skills lie, and on which port of this machine the model
+// listens, makes no difference to the agent and so none to the hash; neither does the arm's name.
+func (a *Arm) Seal() error {
+	same := *a
+	same.Name, same.Hash, same.ModelURL = "", "", withoutPort(a.ModelURL)
+	if a.Skills != "" {
+		skills, err := TreeDigest(filepath.Join(a.Skills, ".claude"))
+		if err != nil {
+			return fmt.Errorf("skills of arm %q: %w", a.Name, err)
+		}
+		same.Skills = skills
+	}
+	content, err := json.Marshal(same)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(content)
+	a.Hash = "sha256:" + hex.EncodeToString(sum[:])
+	return nil
+}
+
+func withoutPort(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(parsed.Hostname()); parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		parsed.Host = parsed.Hostname()
+	}
+	return parsed.String()
+}
+
+// withoutSecrets is the arm as the plan keeps it: values of variables are told apart by their hash and not shown.
+func (a Arm) withoutSecrets() Arm {
+	if len(a.Env) > 0 {
+		hidden := make(map[string]string, len(a.Env))
+		for name, value := range a.Env {
+			sum := sha256.Sum256([]byte(name + "\x00" + value))
+			hidden[name] = "sha256:" + hex.EncodeToString(sum[:6])
+		}
+		a.Env = hidden
+	}
+	return a
+}
+
+// TreeDigest hashes a directory: names, contents, links as they are, and whether files are executable.
+func TreeDigest(dir string) (string, error) {
+	hash := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		kind, sum, err := fileDigest(path, entry)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(hash, "%s\x00%s\x00%x\n", filepath.ToSlash(rel), kind, sum)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+func fileDigest(path string, entry fs.DirEntry) (kind string, sum [sha256.Size]byte, err error) {
+	if entry.Type()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(path)
+		return "link", sha256.Sum256([]byte(target)), err
+	}
+	info, err := entry.Info()
+	if err != nil {
+		return "", sum, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", sum, fmt.Errorf("%s is no regular file", path)
+	}
+	content, err := os.ReadFile(path)
+	kind = "file"
+	if info.Mode()&0o111 != 0 {
+		kind = "program"
+	}
+	return kind, sha256.Sum256(content), err
+}
+
+// ParseArm reads an arm from a flag: name=key:value,key:value. A value ends at a comma that is followed by a known key and a colon, so that it may itself hold
+// commas and colons. Values may be empty.
+func ParseArm(text string) (Arm, error) {
+	name, rest, _ := strings.Cut(text, "=")
+	arm := Arm{Name: strings.TrimSpace(name)}
+	if !ArmName.MatchString(arm.Name) {
+		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and underscores", text)
+	}
+	for rest != "" {
+		at := armKey.FindStringSubmatchIndex(rest)
+		if at == nil || at[0] != 0 {
+			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", arm.Name, rest, strings.Join(armKeys, ", "))
+		}
+		key, value := rest[at[2]:at[3]], rest[at[1]:]
+		rest = ""
+		if next := nextArmKey.FindStringIndex(value); next != nil {
+			value, rest = value[:next[0]], value[next[0]+1:]
+		}
+		if err := arm.set(key, value); err != nil {
+			return Arm{}, err
+		}
+	}
+	return arm, nil
+}
+
+var (
+	armKeys    = []string{"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns", "auth", "lead", "leadModel"}
+	armKey     = regexp.MustCompile(`^\s*(` + strings.Join(armKeys, "|") + `):`)
+	nextArmKey = regexp.MustCompile(`,\s*(` + strings.Join(armKeys, "|") + `):`)
+)
+
+func (a *Arm) set(key, value string) error {
+	fields := map[string]*string{
+		"agent": &a.Agent, "model": &a.Model, "modelUrl": &a.ModelURL, "profile": &a.Profile, "skills": &a.Skills, "prompt": &a.Prompt, "auth": &a.Auth,
+		"lead": &a.Lead, "leadModel": &a.LeadModel,
+	}
+	switch {
+	case fields[key] != nil:
+		*fields[key] = value
+	case key == "tools":
+		a.AllowedTools = strings.FieldsFunc(value, func(r rune) bool { return r == '+' || r == ' ' })
+	case key == "maxTurns":
+		turns, err := strconv.Atoi(value)
+		if err != nil || turns < 0 {
+			return fmt.Errorf("arm %q: maxTurns %q is no whole number from 0 on", a.Name, value)
+		}
+		a.MaxTurns = turns
+	case key == "env":
+		variable, content, ok := strings.Cut(value, "=")
+		if !ok || variable == "" {
+			return fmt.Errorf("arm %q: env %q; want env:NAME=value", a.Name, value)
+		}
+		if a.Env == nil {
+			a.Env = map[string]string{}
+		}
+		a.Env[variable] = content
+	}
+	return nil
+}
+
+// fillURL puts a cell into the placeholders of a model address, so that a scripted model can draw for each cell by itself.
+func (c Cell) fillURL(address string) string {
+	return strings.NewReplacer("{cell}", c.slug(), "{seed}", strconv.FormatUint(c.Seed, 10)).Replace(address)
+}
+
+// slug names the cell in addresses and file names.
+func (c Cell) slug() string {
+	return fmt.Sprintf("%s.%s.%d", fileName(c.TaskID), fileName(c.Arm), c.RunIndex)
+}
+
+// fileName makes a name safe as one part of a path.
+func fileName(name string) string {
+	var out bytes.Buffer
+	for i, b := range []byte(name) {
+		if b == '.' && i == 0 || !slices.Contains(safeBytes, b) {
+			fmt.Fprintf(&out, "~%02x", b)
+			continue
+		}
+		out.WriteByte(b)
+	}
+	return out.String()
+}
+
+var safeBytes = []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

@@ -1,0 +1,60 @@
+package experiment
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// ArmsFile is arms.yaml.
+type ArmsFile struct {
+	Arms []Arm `yaml:"arms" doc:"the agent configurations that are measured against each other; the first is the baseline" required:"true"`
+}
+
+// ArmsSchema is the JSON Schema of arms.yaml, made from the Go structs.
+func ArmsSchema() ([]byte, error) { return document.SchemaOf("arms.yaml", ArmsFile{}) }
+
+// LoadArms reads arms.yaml. Mistakes are told with file, line and column; relative skills directories are meant relative to the file.
+func LoadArms(path string) ([]Arm, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read arms: %w", err)
+	}
+	schemaSource, err := ArmsSchema()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := document.CompileSchema("arms", schemaSource)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := document.Parse(path, source)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(schema); err != nil {
+		return nil, err
+	}
+	var file ArmsFile
+	if err := doc.Decode(&file); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i := range file.Arms {
+		arm := &file.Arms[i]
+		if seen[arm.Name] {
+			return nil, doc.ErrorAt([]string{"arms", strconv.Itoa(i), "name"}, "two arms are called %q", arm.Name)
+		}
+		seen[arm.Name] = true
+		if arm.Skills != "" && !filepath.IsAbs(arm.Skills) {
+			arm.Skills = filepath.Join(filepath.Dir(path), arm.Skills)
+		}
+	}
+	if err := CheckArms(file.Arms); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return file.Arms, nil
+}

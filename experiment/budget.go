@@ -1,0 +1,246 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Budgets bound what an experiment spends. What a cell may spend is part of the plan, because it decides how far an agent gets; these two may be raised when an
+// experiment is continued.
+type Budgets struct {
+	// Arm bounds each arm: dollars, tokens, and the sum of the durations of its attempts.
+	Arm Budget
+	// Experiment bounds all of it: dollars, tokens, and the time this process has.
+	Experiment Budget
+}
+
+// spending adds up what was spent, by arm. Attempts that failed have cost money, too.
+type spending struct {
+	arms map[string]*armSpending
+}
+
+type armSpending struct {
+	usd      float64
+	tokens   int64
+	wall     time.Duration
+	unpriced int       // attempts that consumed tokens at an unknown price
+	costs    []float64 // of attempts that ended with a verdict, sorted
+	used     []float64 // tokens of those, sorted
+	inFlight int
+	reserved reservation
+}
+
+type reservation struct {
+	usd    float64
+	tokens float64
+}
+
+func newSpending() *spending { return &spending{arms: map[string]*armSpending{}} }
+
+func (s *spending) arm(name string) *armSpending {
+	a := s.arms[name]
+	if a == nil {
+		a = &armSpending{}
+		s.arms[name] = a
+	}
+	return a
+}
+
+func (s *spending) add(r *ledger.Record) {
+	a := s.arm(r.Arm)
+	a.wall += time.Duration(r.DurationMs) * time.Millisecond
+	tokens := r.Tokens.Total()
+	a.tokens += tokens
+	switch {
+	case r.CostUSD != nil:
+		a.usd += *r.CostUSD
+	case tokens > 0:
+		a.unpriced++
+	}
+	if r.Verdict == ledger.Error {
+		return
+	}
+	if r.CostUSD != nil {
+		a.costs = insertSorted(a.costs, *r.CostUSD)
+	}
+	if r.Tokens != nil {
+		a.used = insertSorted(a.used, float64(tokens))
+	}
+}
+
+func insertSorted(values []float64, value float64) []float64 {
+	at, _ := slices.BinarySearch(values, value)
+	return slices.Insert(values, at, value)
+}
+
+// total sums over the arms.
+func (s *spending) total() (usd float64, tokens int64, unpriced int) {
+	for _, a := range s.arms {
+		usd, tokens, unpriced = usd+a.usd, tokens+a.tokens, unpriced+a.unpriced
+	}
+	return usd, tokens, unpriced
+}
+
+// held is what the attempts under way may still need. Those that were started before anything was known are valued at what is known now.
+func (s *spending) held(cell Budget) reservation {
+	var sum reservation
+	for _, a := range s.arms {
+		held := s.heldBy(a, cell)
+		sum.usd, sum.tokens = sum.usd+held.usd, sum.tokens+held.tokens
+	}
+	return sum
+}
+
+func (s *spending) heldBy(a *armSpending, cell Budget) reservation {
+	expected, _, _ := s.expect(a, cell)
+	n := float64(a.inFlight)
+	return reservation{usd: max(a.reserved.usd, n*expected.usd), tokens: max(a.reserved.tokens, n*expected.tokens)}
+}
+
+// p90 is the value that nine of ten did not exceed.
+func p90(sorted []float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, len(sorted)*9/10)]
+}
+
+// expect is what the next cell of an arm may need: what nine of ten of the arm needed, else what a cell is allowed, else what cells of other arms needed, which
+// is a guess, and else unknown.
+func (s *spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
+	expected = reservation{usd: p90(a.costs), tokens: p90(a.used)}
+	usdKnown, tokensKnown = len(a.costs) > 0, len(a.used) > 0
+	for _, other := range s.arms {
+		if len(a.costs) == 0 {
+			expected.usd = max(expected.usd, p90(other.costs))
+		}
+		if len(a.used) == 0 {
+			expected.tokens = max(expected.tokens, p90(other.used))
+		}
+	}
+	if !usdKnown && cell.USD > 0 {
+		expected.usd, usdKnown = cell.USD, true
+	}
+	if !tokensKnown && cell.Tokens > 0 {
+		expected.tokens, tokensKnown = float64(cell.Tokens), true
+	}
+	return expected, usdKnown, tokensKnown
+}
+
+// launch is the answer to "may the next cell of this arm start".
+type launch int
+
+const (
+	launchYes     launch = iota
+	launchWait           // not before one that is under way has told what such a cell costs
+	launchNever          // the arm's budget is used up
+	launchStopped        // the experiment's is
+)
+
+// allow decides whether a cell may start and reserves what it will need. The text says why not.
+func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation, string) {
+	a := s.arm(arm)
+	expected, usdKnown, tokensKnown := s.expect(a, cell)
+	usd, tokens, unpriced := s.total()
+	held, mine := s.held(cell), s.heldBy(a, cell)
+	whole, own := budgets.Experiment, budgets.Arm
+	if (whole.USD > 0 || own.USD > 0) && unpriced > 0 {
+		return launchStopped, reservation{}, "the price of the model is unknown, so a budget in dollars cannot be kept; give the budget in tokens, or a price file"
+	}
+	if whole.Wall > 0 && elapsed >= whole.Wall {
+		return launchStopped, reservation{}, fmt.Sprintf("the experiment's time of %s is used up", whole.Wall)
+	}
+	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) && !tokensKnown && a.inFlight > 0 {
+		return launchWait, reservation{}, ""
+	}
+	for _, bound := range []struct {
+		limit, spent, held, next float64
+		verdict                  launch
+		text                     string
+	}{
+		{whole.USD, usd, held.usd, expected.usd, launchStopped, fmt.Sprintf("the experiment's budget of $%.2f: $%.2f are spent", whole.USD, usd)},
+		{own.USD, a.usd, mine.usd, expected.usd, launchNever, fmt.Sprintf("the budget of arm %s of $%.2f: $%.2f are spent", arm, own.USD, a.usd)},
+		{float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped, fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens)},
+		{float64(own.Tokens), float64(a.tokens), mine.tokens, expected.tokens, launchNever, fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, a.tokens)},
+		{own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever, fmt.Sprintf("the time of arm %s of %s is used up", arm, own.Wall)},
+	} {
+		switch {
+		case bound.limit <= 0 || bound.spent < bound.limit && bound.spent+bound.held+bound.next <= bound.limit:
+			continue
+		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
+			return launchWait, reservation{}, "" // what is under way may turn out cheaper than was reserved for it
+		default:
+			return bound.verdict, reservation{}, fmt.Sprintf("%s, and the next cell needs about %s", bound.text, needs(bound.next))
+		}
+	}
+	a.inFlight++
+	a.reserved.usd, a.reserved.tokens = a.reserved.usd+expected.usd, a.reserved.tokens+expected.tokens
+	return launchYes, expected, ""
+}
+
+func needs(next float64) string {
+	if next <= 0 {
+		return "an unknown amount"
+	}
+	return fmt.Sprintf("%.4g", next)
+}
+
+// settle replaces a reservation by what was really spent.
+func (s *spending) settle(held reservation, r *ledger.Record) {
+	a := s.arm(r.Arm)
+	a.inFlight--
+	a.reserved.usd, a.reserved.tokens = max(0, a.reserved.usd-held.usd), max(0, a.reserved.tokens-held.tokens)
+	if a.inFlight == 0 {
+		a.reserved = reservation{}
+	}
+	s.add(r)
+}
+
+// Estimate is what the rest of an experiment will need, as far as anything is known.
+type Estimate struct {
+	Cells int // still to be run
+	// USD and USDHigh are the expectation and what it would be if every cell cost what nine of ten do not exceed; Known is false where no cell has told yet.
+	USD     float64
+	USDHigh float64
+	Known   bool
+	// AtMost is the bound that budgets give; 0 is none.
+	AtMost float64
+	Tokens int64
+}
+
+// estimate forecasts the cells that are left, by arm.
+func (s *spending) estimate(left map[string]int, cell Budget, budgets Budgets) Estimate {
+	e := Estimate{Known: true}
+	for arm, cells := range left {
+		e.Cells += cells
+		a := s.arm(arm)
+		if len(a.costs) == 0 {
+			e.Known = false
+			continue
+		}
+		e.USD += float64(cells) * mean(a.costs)
+		e.USDHigh += float64(cells) * p90(a.costs)
+		e.Tokens += int64(float64(cells) * mean(a.used))
+	}
+	if cell.USD > 0 {
+		e.AtMost = float64(e.Cells) * cell.USD
+	}
+	if whole := budgets.Experiment.USD; whole > 0 && (e.AtMost == 0 || whole < e.AtMost) {
+		e.AtMost = whole
+	}
+	return e
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	if len(values) == 0 {
+		return 0
+	}
+	return sum / float64(len(values))
+}

@@ -1,0 +1,222 @@
+package experiment
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/redact"
+)
+
+// The files of a run directory.
+const (
+	PlanFile     = "plan.json"
+	LedgerFile   = "results.jsonl"
+	AttemptsFile = "attempts.jsonl" // what was started, so that attempts which were killed are known
+	RunsDir      = "runs"           // artefacts: runs/<task>/<arm>/<run>/<attempt>/
+	lockFile     = "lock"
+)
+
+// ErrBusy is returned when another process works in the run directory.
+var ErrBusy = errors.New("another process works in this directory; wait for it, or give another --output")
+
+// DifferentError reports a run directory that belongs to another experiment.
+type DifferentError struct {
+	Dir         string
+	Differences []string
+}
+
+func (e *DifferentError) Error() string {
+	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with. What differs:\n  %s",
+		e.Dir, strings.Join(e.Differences, "\n  "))
+}
+
+// Directory is a run directory that this process works in.
+type Directory struct {
+	Path string
+	Plan *Plan
+	// Resumed says that the directory was there before. Notes are what deserves a look but does not stop the run.
+	Resumed bool
+	Notes   []string
+
+	lock    *os.File
+	ledger  *ledger.Writer
+	journal *journal
+	cells   map[ledger.Cell]*cellState
+	spent   *spending
+}
+
+// cellState is what is known about the attempts at a cell.
+type cellState struct {
+	attempts    int  // the highest number that was started
+	failures    int  // infrastructure errors, interruptions left out
+	interrupted int  // attempts that a kill or a signal ended
+	done        bool // no attempt will follow
+	verdict     string
+	open        map[int]bool // started and not recorded
+}
+
+// OpenDirectory takes a run directory into possession for a plan: it writes the plan into a new directory, or finds the same one there. A directory that another
+// process works in, or that holds another experiment, is refused.
+func OpenDirectory(path string, wanted *Plan, redactor *redact.Redactor) (*Directory, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("make run directory: %w", err)
+	}
+	lock, err := lockDirectory(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Directory{Path: path, Plan: wanted, lock: lock, cells: map[ledger.Cell]*cellState{}, spent: newSpending()}
+	if err := d.open(wanted, redactor); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Directory) open(wanted *Plan, redactor *redact.Redactor) error {
+	stored, err := ReadPlan(d.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := d.fresh(); err != nil {
+			return err
+		}
+		if err := writePlan(d.Path, wanted, redactor); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		if diffs := stored.Differences(wanted); len(diffs) > 0 {
+			return &DifferentError{Dir: d.Path, Differences: diffs}
+		}
+		d.Resumed, d.Plan = true, stored
+		d.compareTools(wanted)
+	}
+	if d.journal, err = openJournal(filepath.Join(d.Path, AttemptsFile), d.started); err != nil {
+		return err
+	}
+	d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), ledger.Config{Experiment: d.Plan.ID, Redactor: redactor}, d.recorded)
+	return err
+}
+
+// fresh makes sure that a directory without a plan holds no results: nothing may be added to results of unknown origin.
+func (d *Directory) fresh() error {
+	for _, name := range []string{LedgerFile, RunsDir} {
+		if _, err := os.Lstat(filepath.Join(d.Path, name)); err == nil {
+			return fmt.Errorf("%s holds %s but no %s: its results are of unknown origin; give another --output", d.Path, name, PlanFile)
+		}
+	}
+	return nil
+}
+
+func (d *Directory) compareTools(wanted *Plan) {
+	for tool, before := range d.Plan.Tools {
+		if now := wanted.Tools[tool]; now != before {
+			d.Notes = append(d.Notes, fmt.Sprintf("the experiment was begun with %s %s and goes on with %s", tool, before, now))
+		}
+	}
+}
+
+// state returns what is known about a cell.
+func (d *Directory) state(cell ledger.Cell) *cellState {
+	s := d.cells[cell]
+	if s == nil {
+		s = &cellState{}
+		d.cells[cell] = s
+	}
+	return s
+}
+
+// started takes in an attempt that an earlier process began.
+func (d *Directory) started(s start) {
+	state := d.state(ledger.Cell{Arm: s.Arm, TaskID: s.TaskID, RunIndex: s.RunIndex})
+	state.attempts = max(state.attempts, s.Attempt)
+	if state.open == nil {
+		state.open = map[int]bool{}
+	}
+	state.open[s.Attempt] = true
+}
+
+// recorded takes in a record of the ledger.
+func (d *Directory) recorded(r *ledger.Record) error {
+	state := d.state(r.Cell())
+	state.attempts = max(state.attempts, r.Attempt)
+	delete(state.open, r.Attempt)
+	state.verdict = r.Verdict
+	state.done = r.Final
+	switch {
+	case r.ErrorClass == ledger.ErrorInterrupted:
+		state.interrupted++
+	case r.Verdict == ledger.Error:
+		state.failures++
+	}
+	d.spent.add(r)
+	return nil
+}
+
+// Close gives the directory up.
+func (d *Directory) Close() error {
+	var errs []error
+	if d.ledger != nil {
+		errs = append(errs, d.ledger.Close())
+	}
+	if d.journal != nil {
+		errs = append(errs, d.journal.close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	d.ledger, d.journal, d.lock = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// RunDir is where the artefacts of an attempt lie, relative to the run directory.
+func (c Cell) RunDir(attempt int) string {
+	return filepath.Join(RunsDir, fileName(c.TaskID), fileName(c.Arm), strconv.Itoa(c.RunIndex), strconv.Itoa(attempt))
+}
+
+// ReadPlan reads the plan of a run directory.
+func ReadPlan(dir string) (*Plan, error) {
+	content, err := os.ReadFile(filepath.Join(dir, PlanFile))
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	var plan Plan
+	if err := json.Unmarshal(content, &plan); err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", filepath.Join(dir, PlanFile), err)
+	}
+	if plan.Version > PlanVersion {
+		return nil, fmt.Errorf("plan %s is of version %d; this program knows up to %d", filepath.Join(dir, PlanFile), plan.Version, PlanVersion)
+	}
+	return &plan, nil
+}
+
+// writePlan writes the plan whole or not at all.
+func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
+	content, err := json.MarshalIndent(plan, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	if redactor != nil {
+		content = redactor.JSON(content)
+	}
+	path := filepath.Join(dir, PlanFile)
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	_, err = file.Write(append(content, '\n'))
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return nil
+}

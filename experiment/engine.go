@@ -1,0 +1,471 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// The states in which an experiment can end.
+const (
+	Complete    = "complete"    // every cell has its last word
+	Incomplete  = "incomplete"  // some cells ended in errors
+	OverBudget  = "budget"      // stopped by a budget; a larger one continues
+	Interrupted = "interrupted" // stopped by a signal; the same command continues
+	Broken      = "broken"      // stopped because all attempts failed alike
+)
+
+// The defaults of a Config.
+const (
+	DefaultAttempts   = 3
+	DefaultBreakAfter = 5
+)
+
+// Config says how an experiment is run.
+type Config struct {
+	Executor    Executor
+	Concurrency int // 0 is 1
+	// Attempts bounds the tries at a cell that end in infrastructure errors. Verdicts are never tried again, and interruptions do not count.
+	Attempts int
+	// BreakAfter is the number of equal infrastructure errors in a row that stops the experiment; negative is never.
+	BreakAfter int
+	Budgets    Budgets
+	// RetryErrors takes up cells again that ended in errors in an earlier process.
+	RetryErrors bool
+	// Drain is how long attempts may go on after the context has ended; then they are cancelled and recorded as interrupted.
+	Drain time.Duration
+	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a second to half a minute after failures of the model's service.
+	Backoff func(class string, failures int) time.Duration
+	// Progress, if set, is told after every attempt, never two at a time.
+	Progress func(Progress)
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+}
+
+// Outcome is how an experiment ended in this process.
+type Outcome struct {
+	Status string
+	// Reason says why it is not complete.
+	Reason   string
+	Progress Progress
+}
+
+// Run makes the attempts that are missing in a run directory. It returns when every cell has its last word, or when a budget, a signal or a broken world ends
+// it; all of them can be continued by running again. The error is for what cannot be recorded.
+func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
+	if cfg.Executor == nil {
+		return Outcome{}, errors.New("an experiment needs an executor")
+	}
+	e := newEngine(dir, cfg)
+	if err := e.takeUp(ctx); err != nil {
+		return Outcome{}, err
+	}
+	e.report(nil)
+	if err := e.loop(ctx); err != nil {
+		return Outcome{}, err
+	}
+	return e.outcome(ctx), nil
+}
+
+// Estimate forecasts what is left to do in a run directory.
+func (d *Directory) Estimate(budgets Budgets) Estimate {
+	left := map[string]int{}
+	for _, cell := range d.Plan.Cells() {
+		if s := d.cells[cell.key()]; s == nil || !s.done {
+			left[cell.Arm]++
+		}
+	}
+	return d.spent.estimate(left, d.Plan.Cell, budgets)
+}
+
+func (c Cell) key() ledger.Cell {
+	return ledger.Cell{Arm: c.Arm, TaskID: c.TaskID, RunIndex: c.RunIndex}
+}
+
+// engine is one call of Run. One goroutine, the caller's, owns it; attempts run in goroutines of their own and report through a channel.
+type engine struct {
+	dir      *Directory
+	cfg      Config
+	began    time.Time
+	queue    []waiting
+	tally    tally
+	breaker  breaker
+	inFlight int
+	results  chan finished
+	stopped  string // why no further attempt is started
+	status   string // that goes with it
+	spentArm map[string]string
+	arms     map[string]*PlannedArm
+	tasks    map[string]*PlannedTask
+}
+
+// waiting is a cell that wants an attempt, not before a time.
+type waiting struct {
+	cell      Cell
+	notBefore time.Time
+}
+
+type finished struct {
+	cell   Cell
+	record ledger.Record
+	held   reservation
+	err    error // the record could not be written
+}
+
+func newEngine(dir *Directory, cfg Config) *engine {
+	if cfg.Concurrency < 1 {
+		cfg.Concurrency = 1
+	}
+	if cfg.Attempts < 1 {
+		cfg.Attempts = DefaultAttempts
+	}
+	if cfg.BreakAfter == 0 {
+		cfg.BreakAfter = DefaultBreakAfter
+	}
+	if cfg.Backoff == nil {
+		cfg.Backoff = backoff
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	e := &engine{
+		dir: dir, cfg: cfg, began: cfg.Now(), tally: tally{outcomes: map[string][]float64{}}, breaker: breaker{after: cfg.BreakAfter},
+		results: make(chan finished), spentArm: map[string]string{}, arms: map[string]*PlannedArm{}, tasks: map[string]*PlannedTask{},
+	}
+	for i := range dir.Plan.Arms {
+		e.arms[dir.Plan.Arms[i].Name] = &dir.Plan.Arms[i]
+	}
+	for i := range dir.Plan.Tasks {
+		e.tasks[dir.Plan.Tasks[i].ID] = &dir.Plan.Tasks[i]
+	}
+	return e
+}
+
+func backoff(class string, failures int) time.Duration {
+	if class != ledger.ErrorProvider {
+		return 0
+	}
+	return min(time.Second<<min(failures-1, 10), 30*time.Second)
+}
+
+// takeUp finds out what is left to do, and records the attempts that died with an earlier process.
+func (e *engine) takeUp(ctx context.Context) error {
+	cells := e.dir.Plan.Cells()
+	e.tally.total = len(cells)
+	for _, cell := range cells {
+		state := e.dir.cells[cell.key()]
+		if state == nil {
+			e.queue = append(e.queue, waiting{cell: cell})
+			continue
+		}
+		if err := e.buryKilled(ctx, cell, state); err != nil {
+			return err
+		}
+		if state.done && (state.verdict != ledger.Error || !e.cfg.RetryErrors) {
+			e.tally.end(cell.TaskID, state.verdict)
+			continue
+		}
+		if state.done {
+			state.done, state.failures = false, 0
+		}
+		e.queue = append(e.queue, waiting{cell: cell})
+	}
+	return nil
+}
+
+// buryKilled records the attempts at a cell that were under way when their process was killed.
+func (e *engine) buryKilled(ctx context.Context, cell Cell, state *cellState) error {
+	var open []int
+	for attempt := range state.open {
+		open = append(open, attempt)
+	}
+	slices.Sort(open)
+	for _, attempt := range open {
+		record := ledger.Record{}
+		if recoverer, ok := e.cfg.Executor.(Recoverer); ok {
+			record = recoverer.Recover(ctx, cell, attempt)
+		}
+		done, verdict := state.done, state.verdict
+		e.identify(&record, cell, attempt)
+		record.Verdict, record.ErrorClass, record.Final = ledger.Error, ledger.ErrorInterrupted, false
+		record.ErrorMessage = "the process was killed while the attempt was under way"
+		if err := e.dir.ledger.Append(&record); err != nil {
+			return err
+		}
+		if err := e.dir.recorded(&record); err != nil {
+			return err
+		}
+		if done { // a verdict that is there already stays the last word
+			state.done, state.verdict = done, verdict
+		}
+	}
+	return nil
+}
+
+// identify fills in what makes a record the record of this attempt.
+func (e *engine) identify(r *ledger.Record, cell Cell, attempt int) {
+	r.TaskID, r.Arm, r.RunIndex, r.Seed, r.Attempt = cell.TaskID, cell.Arm, cell.RunIndex, cell.Seed, attempt
+	r.FamilyRevision = e.dir.Plan.Family.Revision
+	if r.RunDir == "" {
+		r.RunDir = cell.RunDir(attempt)
+	}
+	if e.dir.Plan.Shard.N > 0 {
+		r.Shard = e.dir.Plan.Shard.String()
+	}
+	if arm := e.arms[cell.Arm]; arm != nil {
+		r.ArmHash = arm.Hash
+		if r.Agent == "" {
+			r.Agent, r.AgentVersion = arm.Agent, arm.AgentVersion
+		}
+		if r.Model.Agent == "" {
+			r.Model.Agent = arm.Model
+		}
+	}
+	if t := e.tasks[cell.TaskID]; t != nil {
+		r.Cluster, r.Tags = t.Cluster, t.Tags
+		r.Digests.Visible, r.Digests.Hidden = t.Visible, t.Hidden
+	}
+}
+
+// loop starts attempts while there are free places and takes in what they come to.
+func (e *engine) loop(ctx context.Context) error {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	ended := ctx.Done()
+	var drained <-chan time.Time
+	for {
+		wake, err := e.start(work)
+		if err != nil {
+			e.stop(Broken, err.Error())
+			cancel(err)
+			e.drainAll()
+			return err
+		}
+		if e.inFlight == 0 && wake == nil {
+			return nil
+		}
+		select {
+		case done := <-e.results:
+			if err := e.finish(done); err != nil {
+				e.stop(Broken, err.Error())
+				cancel(err)
+				e.drainAll()
+				return err
+			}
+		case <-wake:
+		case <-ended:
+			ended = nil
+			e.stop(Interrupted, "interrupted; the same command goes on from here")
+			timer := time.NewTimer(e.cfg.Drain)
+			defer timer.Stop()
+			drained = timer.C
+		case <-drained:
+			drained = nil
+			cancel(context.Cause(ctx))
+		}
+	}
+}
+
+// drainAll waits for the attempts under way without caring for what they come to: whoever starts a goroutine waits for it.
+func (e *engine) drainAll() {
+	for e.inFlight > 0 {
+		<-e.results
+		e.inFlight--
+	}
+}
+
+func (e *engine) stop(status, reason string) {
+	if e.stopped == "" {
+		e.status, e.stopped = status, reason
+	}
+}
+
+// start fills the free places. It returns a channel that tells when a cell that has to wait may go on, if waiting is all that is left.
+func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
+	var earliest time.Time
+	for at := 0; at < len(e.queue) && e.inFlight < e.cfg.Concurrency && e.stopped == ""; {
+		next := e.queue[at]
+		if now := e.cfg.Now(); next.notBefore.After(now) {
+			if earliest.IsZero() || next.notBefore.Before(earliest) {
+				earliest = next.notBefore
+			}
+			at++
+			continue
+		}
+		if e.spentArm[next.cell.Arm] != "" {
+			at++
+			continue
+		}
+		verdict, held, reason := e.dir.spent.allow(next.cell.Arm, e.cfg.Budgets, e.dir.Plan.Cell, e.cfg.Now().Sub(e.began))
+		switch verdict {
+		case launchStopped:
+			e.stop(OverBudget, reason)
+			continue
+		case launchNever:
+			e.spentArm[next.cell.Arm] = reason
+			continue
+		case launchWait:
+			at++
+			continue
+		case launchYes:
+		}
+		if at == 0 { // the usual case, without moving the rest
+			e.queue = e.queue[1:]
+		} else {
+			e.queue = slices.Delete(e.queue, at, at+1)
+		}
+		if err := e.launch(ctx, next.cell, held); err != nil {
+			return nil, err
+		}
+	}
+	if !earliest.IsZero() && e.stopped == "" && e.inFlight < e.cfg.Concurrency {
+		return time.After(max(0, earliest.Sub(e.cfg.Now()))), nil
+	}
+	return nil, nil
+}
+
+// launch notes an attempt in the journal and begins it.
+func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error {
+	state := e.dir.state(cell.key())
+	state.attempts++
+	attempt, failures := state.attempts, state.failures
+	started := e.cfg.Now()
+	err := e.dir.journal.start(start{
+		Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex, Attempt: attempt, StartMs: started.UnixMilli(), PID: os.Getpid(),
+	})
+	if err != nil {
+		return err
+	}
+	e.inFlight++
+	go func() {
+		record := e.attempt(ctx, cell, attempt, failures, started)
+		e.results <- finished{cell: cell, record: record, held: held, err: e.dir.ledger.Append(&record)}
+	}()
+	return nil
+}
+
+// attempt makes one attempt and completes its record.
+func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, started time.Time) (record ledger.Record) {
+	record, err := e.execute(ctx, cell, attempt)
+	if err != nil {
+		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, err.Error()
+		record.Grade, record.Score = nil, nil
+	}
+	if ctx.Err() != nil && record.Verdict == ledger.Error {
+		record.ErrorClass = ledger.ErrorInterrupted
+	}
+	e.identify(&record, cell, attempt)
+	if record.StartMs == 0 {
+		record.StartMs = started.UnixMilli()
+	}
+	if record.EndMs == 0 {
+		record.EndMs = e.cfg.Now().UnixMilli()
+	}
+	if record.DurationMs == 0 {
+		record.DurationMs = max(0, record.EndMs-record.StartMs)
+	}
+	record.Final = isFinal(&record, failures, e.cfg.Attempts)
+	if err := record.Validate(); err != nil { // an executor that makes nonsense must not stop the experiment
+		record = ledger.Record{
+			Verdict: ledger.Error, ErrorClass: ledger.ErrorInternal, ErrorMessage: "the executor made an invalid record: " + err.Error(),
+			StartMs: record.StartMs, EndMs: record.EndMs, DurationMs: max(0, record.DurationMs), RunDir: record.RunDir,
+		}
+		e.identify(&record, cell, attempt)
+		record.Final = isFinal(&record, failures, e.cfg.Attempts)
+	}
+	return record
+}
+
+// execute calls the executor and turns a panic into an error: one broken cell must not take the others down.
+func (e *engine) execute(ctx context.Context, cell Cell, attempt int) (record ledger.Record, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			record, err = ledger.Record{}, fmt.Errorf("the executor panicked: %v", p)
+		}
+	}()
+	return e.cfg.Executor.Execute(ctx, cell, attempt)
+}
+
+// isFinal tells whether no attempt will follow: verdicts are never repeated, infrastructure errors a bounded number of times.
+func isFinal(r *ledger.Record, failures, attempts int) bool {
+	switch {
+	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail:
+		return true
+	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget || r.ErrorClass == ledger.ErrorAuth:
+		return false
+	default:
+		return failures+1 >= attempts
+	}
+}
+
+// finish takes in an attempt that is over.
+func (e *engine) finish(done finished) error {
+	e.inFlight--
+	if done.err != nil {
+		return done.err
+	}
+	record := &done.record
+	e.dir.spent.settle(done.held, record)
+	state := e.dir.state(done.cell.key())
+	state.verdict, state.done = record.Verdict, record.Final
+	e.breaker.see(record)
+	if e.breaker.open != "" {
+		e.stop(Broken, e.breaker.open)
+	}
+	switch {
+	case record.Final:
+		e.tally.end(done.cell.TaskID, record.Verdict)
+		e.tally.doneHere++
+	case record.ErrorClass == ledger.ErrorInterrupted:
+		state.interrupted++
+		e.queue = append(e.queue, waiting{cell: done.cell})
+	case record.ErrorClass == ledger.ErrorBudget:
+		e.stop(OverBudget, record.ErrorMessage)
+		e.queue = append(e.queue, waiting{cell: done.cell})
+	default:
+		state.failures++
+		e.tally.retries++
+		e.queue = append(e.queue, waiting{cell: done.cell, notBefore: e.cfg.Now().Add(e.cfg.Backoff(record.ErrorClass, state.failures))})
+	}
+	e.report(record)
+	return nil
+}
+
+func (e *engine) outcome(ctx context.Context) Outcome {
+	var last Progress
+	report := e.cfg.Progress
+	e.cfg.Progress = func(p Progress) {
+		last = p
+		if report != nil {
+			report(p)
+		}
+	}
+	e.report(nil)
+	o := Outcome{Status: e.status, Reason: e.stopped, Progress: last}
+	switch {
+	case len(e.queue) == 0 && e.tally.errors == 0:
+		o.Status, o.Reason = Complete, ""
+	case len(e.queue) == 0:
+		o.Status = Incomplete
+		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; --retry-errors takes them up again", e.tally.errors, e.tally.total)
+	case o.Status != "":
+	case len(e.spentArm) > 0:
+		o.Status = OverBudget
+		for _, arm := range e.dir.Plan.Arms {
+			if reason := e.spentArm[arm.Name]; reason != "" {
+				o.Reason = reason
+				break
+			}
+		}
+	case ctx.Err() != nil:
+		o.Status, o.Reason = Interrupted, "interrupted; the same command goes on from here"
+	default:
+		o.Status, o.Reason = Incomplete, "cells are left that could not be started"
+	}
+	return o
+}

@@ -1,0 +1,28 @@
+//go:build unix
+
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockDirectory takes the lock of a run directory. The kernel gives it back when the process ends, however it ends.
+func lockDirectory(dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock run directory: %w", err)
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrBusy
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), file.Close())
+	}
+	return file, nil
+}
