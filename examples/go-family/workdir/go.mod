@@ -1,0 +1,3 @@
+module example.test/exercise
+
+go 1.24

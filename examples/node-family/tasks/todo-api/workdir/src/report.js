@@ -1,0 +1,2 @@
+console.error("not written yet");
+process.exit(1);
