@@ -97,7 +97,7 @@ func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason 
 	l.hub.dismiss(m, fmt.Sprintf("has used up its budget of %g %s", limit, name))
 	for _, r := range l.runners {
 		if r.member == m {
-			l.members.Go(r.closeSession) // its agent is not needed any more
+			l.attending.Go(r.closeSession) // its agent is not needed any more
 		}
 	}
 	l.checkQuiet()

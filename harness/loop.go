@@ -24,8 +24,8 @@ type OrchestrationLoop struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// members are the goroutines of those who are in a turn.
-	members sync.WaitGroup
+	// attending are the goroutines of those who are in a turn.
+	attending sync.WaitGroup
 
 	// Guarded by the hub's lock.
 	reason  string
@@ -246,7 +246,7 @@ func (l *OrchestrationLoop) concluded(lastMessage int64) {
 func (l *OrchestrationLoop) awaitMembers() {
 	done := make(chan struct{})
 	go func() {
-		l.members.Wait()
+		l.attending.Wait()
 		var closing sync.WaitGroup
 		for _, r := range l.runners {
 			closing.Go(r.closeSession)

@@ -152,7 +152,7 @@ func TestBudgets(t *testing.T) {
 			Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
 				w := &worker{cfg: cfg, team: 1}
 				if cfg.Name == "facilitator" {
-					w.rounds = 1000
+					w.rounds, w.first, w.last = 1000, func() {}, func() {}
 				}
 				return spender{w}, nil
 			},

@@ -167,7 +167,7 @@ func stage(t *testing.T, d drama, home string) (string, harness.Result) {
 			t.Fatal(err)
 		}
 		result, _ = f.Run(t.Context(), "play") // an actor that cannot run is reported, which is fine
-		time.Sleep(time.Minute)                // the deaf ones come off the stage
+		time.Sleep(5 * time.Minute)            // the deaf ones come off the stage
 	})
 	return out.String(), result
 }

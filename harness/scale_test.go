@@ -23,6 +23,8 @@ type worker struct {
 	rounds int // of the facilitator
 	team   int
 	got    int
+	first  func() // called when everybody has started and answered once
+	last   func() // called when everybody has answered for the last time
 }
 
 func (w *worker) Info() agent.Info { return agent.Info{ID: "worker"} }
@@ -56,6 +58,12 @@ func (w *worker) Prompt(ctx context.Context, text string) (agent.Result, error) 
 		w.got += countLines(text)
 	}
 	switch {
+	case w.got == w.team && w.rounds > 1 && text != "work":
+		w.first()
+	case w.got == w.rounds*w.team:
+		w.last()
+	}
+	switch {
 	case w.got == w.rounds*w.team:
 		return workerDone, call("Conclude", workerEnd)
 	case w.got%w.team == 0:
@@ -75,7 +83,7 @@ func countLines(text string) int {
 	return n
 }
 
-// measure runs a session of about the given number of messages and returns the cost per message.
+// measure runs a session of about the given number of messages and returns the cost of each, once everybody has started.
 func measure(tb testing.TB, participants, messages int, traced bool) cost {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -84,11 +92,16 @@ func measure(tb testing.TB, participants, messages int, traced bool) cost {
 		tb.Fatal(err)
 	}
 	defer writer.Close()
-	rounds := max(1, messages/(2*participants))
+	rounds := max(2, messages/(2*participants))
+	var began time.Time
+	var cpuBefore time.Duration
+	var took cost
 	query := func(cfg harness.AgentConfig) (agent.Agent, error) {
 		w := &worker{cfg: cfg, team: participants}
 		if cfg.Name == "facilitator" {
 			w.rounds = rounds
+			w.first = func() { began, cpuBefore = time.Now(), cpuTime(tb) }
+			w.last = func() { took = cost{wall: time.Since(began), cpu: cpuTime(tb) - cpuBefore} }
 		}
 		return w, nil
 	}
@@ -106,9 +119,7 @@ func measure(tb testing.TB, participants, messages int, traced bool) cost {
 		f.Untrace()
 	}
 	runtime.GC()
-	began, cpuBefore := time.Now(), cpuTime(tb)
 	result, err := f.Run(tb.Context(), "work")
-	took := cost{wall: time.Since(began), cpu: cpuTime(tb) - cpuBefore}
 	if err != nil || !result.Success {
 		tb.Fatalf("%+v, %v", result, err)
 	}
@@ -117,7 +128,7 @@ func measure(tb testing.TB, participants, messages int, traced bool) cost {
 			tb.Fatalf("the trace is too small: %v, %v", info, err)
 		}
 	}
-	count := time.Duration(2 * participants * rounds)
+	count := time.Duration(2 * participants * (rounds - 1))
 	return cost{wall: took.wall / count, cpu: took.cpu / count}
 }
 

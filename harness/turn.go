@@ -182,7 +182,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 		r.loop.stopLocked(kind, fmt.Errorf("%s: %w", r.member.name, reason))
 	default:
 		h.dismiss(r.member, "failed: "+e.Error)
-		r.loop.members.Go(r.closeSession)
+		r.loop.attending.Go(r.closeSession)
 	}
 	return false
 }
