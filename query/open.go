@@ -47,10 +47,14 @@ type Trace struct {
 	// seekable says that lines can be read again by their offsets: a regular file that is not packed.
 	seekable bool
 	stdin    *bufio.Reader
+	problems Problems
 }
 
 // Name is how the trace is named in answers.
 func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
+
+// Problems tells what the last question could not read. A question that stopped early knows only about the part that it has read.
+func (t *Trace) Problems() Problems { return t.problems }
 
 // ErrEmptyPath is returned for a path that is empty.
 var ErrEmptyPath = errors.New("no file was named")

@@ -10,6 +10,7 @@ func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
 	if t.index != nil { // the tables know, without a look at a single line
 		info := newInfo(t.opts.wants)
 		t.index.complete(info)
+		t.problems = info.Problems
 		return info.TurnCount, info, nil
 	}
 	info, err := t.walk(ctx, plan{})

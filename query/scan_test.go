@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -104,6 +105,25 @@ func TestALineOfTheLongestAllowedSizeIsRead(t *testing.T) {
 	got := scanAll(t, io.MultiReader(strings.NewReader(`{"b":"`), repeated("x", pad), strings.NewReader("\"}\n")), -1)
 	if len(got) != 1 || len(got[0]) != trace.MaxLine {
 		t.Errorf("%d lines, the first of %d bytes", len(got), len(got[0]))
+	}
+}
+
+func TestMemoryStaysFlat(t *testing.T) {
+	line := `{"type":"user","message":{"content":"` + strings.Repeat("x", 1<<20-100) + `"}}` + "\n"
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	most := uint64(0)
+	err := parallelScan(context.Background(), newBlockReader(repeated(line, int64(len(line))*300), -1), nil, func(*batch) error {
+		runtime.ReadMemStats(&now)
+		most = max(most, now.HeapInuse)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grown := int64(most) - int64(before.HeapInuse); grown > 80<<20 {
+		t.Errorf("300 MB of lines of 1 MiB took %d MB of memory", grown>>20)
 	}
 }
 

@@ -49,6 +49,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	default:
 		err = t.scan(ctx, w)
 	}
+	t.problems = w.info.Problems
 	if errors.Is(err, ErrStop) {
 		return w.info, nil
 	}

@@ -47,6 +47,9 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 		err = flushed
 	}
 	closed := closeSink()
+	for _, t := range a.opened {
+		a.note(t)
+	}
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
 		return nil
 	}

@@ -25,11 +25,10 @@ func (a *app) overview() *cobra.Command {
   fit trace overview --file 'runs/*.ndjson' --format json`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				o, info, err := t.Overview(ctx)
+				o, _, err := t.Overview(ctx)
 				if err != nil {
 					return err
 				}
-				a.note(t.Name(), info)
 				if err := out.object(t.Name(), o, nil); err != nil {
 					return err
 				}
@@ -43,11 +42,10 @@ func (a *app) countVerb() *cobra.Command {
   fit trace count --lane agent team.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				n, info, err := t.Count(ctx)
+				n, _, err := t.Count(ctx)
 				if err != nil {
 					return err
 				}
-				a.note(t.Name(), info)
 				switch {
 				case out.multi && out.format == formatText:
 					out.linef("%s:%d", t.Name(), n)
@@ -179,11 +177,10 @@ func (a *app) filter() *cobra.Command {
   fit trace filter --error run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				info, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed}, out.turn(t))
+				_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed}, out.turn(t))
 				if err != nil {
 					return err
 				}
-				a.note(t.Name(), info)
 			}
 			return out.end()
 		})
@@ -198,11 +195,10 @@ func (a *app) errors() *cobra.Command {
 	return a.fileVerb("errors", "The tool results that failed", `  fit trace errors run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				info, err := t.Errors(ctx, out.turn(t))
+				_, err := t.Errors(ctx, out.turn(t))
 				if err != nil {
 					return err
 				}
-				a.note(t.Name(), info)
 			}
 			return out.end()
 		})
@@ -235,13 +231,12 @@ func (a *app) timeline() *cobra.Command {
 	return a.fileVerb("timeline", "One line for every turn of an agent: tools, tokens, words", `  fit trace timeline run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				info, err := t.Timeline(ctx, func(s query.Step) error {
+				_, err := t.Timeline(ctx, func(s query.Step) error {
 					return out.record(t.Name(), s, func() { out.step(s) })
 				})
 				if err != nil {
 					return err
 				}
-				a.note(t.Name(), info)
 			}
 			return out.end()
 		})

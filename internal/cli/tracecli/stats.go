@@ -42,11 +42,10 @@ func (a *app) stats() *cobra.Command {
 }
 
 func (a *app) statsOf(ctx context.Context, out *output, t *query.Trace, summary bool) error {
-	s, info, err := t.Stats(ctx)
+	s, _, err := t.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	a.note(t.Name(), info)
 	if !summary {
 		return out.fieldsOf(t.Name(), []field{
 			{key: "totals", value: s.Totals},
@@ -89,11 +88,10 @@ func optionalInt(n *int64) string {
 }
 
 func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) error {
-	s, info, err := t.ByTool(ctx)
+	s, _, err := t.ByTool(ctx)
 	if err != nil {
 		return err
 	}
-	a.note(t.Name(), info)
 	return out.object(t.Name(), s, func() {
 		out.line("Tool | Turns | In | Out | Share")
 		for _, row := range s.PerTool {
@@ -119,11 +117,10 @@ func (a *app) cost() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, info, err := t.Cost(ctx)
+			c, _, err := t.Cost(ctx)
 			if err != nil {
 				return err
 			}
-			a.note(t.Name(), info)
 			if markdown {
 				out.costTable(c)
 				return nil

@@ -28,11 +28,10 @@ func (a *app) tools() *cobra.Command {
 			var lists [][]query.ToolCount
 			users := map[string][]string{}
 			for _, t := range traces {
-				tools, info, err := t.Tools(ctx)
+				tools, _, err := t.Tools(ctx)
 				if err != nil {
 					return err
 				}
-				a.note(t.Name(), info)
 				lists = append(lists, tools)
 				for _, tool := range tools {
 					users[tool.Tool] = append(users[tool.Tool], t.Name())

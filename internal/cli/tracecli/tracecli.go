@@ -25,6 +25,7 @@ type app struct {
 	con      *console.Console
 	dialects session.Dialects
 	flags    globals
+	opened   []*query.Trace
 }
 
 // globals are the flags of every verb.
@@ -153,6 +154,7 @@ func (a *app) open(path string) (*query.Trace, error) {
 		return nil, classify(err)
 	}
 	trace.Label = path
+	a.opened = append(a.opened, trace)
 	return trace, nil
 }
 
@@ -169,11 +171,11 @@ func classify(err error) error {
 }
 
 // note tells on standard error what could not be read.
-func (a *app) note(label string, info *query.Info) {
-	if info == nil || info.Problems.Skipped == 0 {
+func (a *app) note(t *query.Trace) {
+	p := t.Problems()
+	if p.Skipped == 0 {
 		return
 	}
-	p := info.Problems
 	noun := "lines"
 	if p.Skipped == 1 {
 		noun = "line"
@@ -186,7 +188,7 @@ func (a *app) note(label string, info *query.Info) {
 	if p.Skipped > len(reasons) {
 		more = "; …"
 	}
-	fmt.Fprintf(a.con.Stderr, "%s: %d %s skipped (%s%s)\n", label, p.Skipped, noun, strings.Join(reasons, "; "), more)
+	fmt.Fprintf(a.con.Stderr, "%s: %d %s skipped (%s%s)\n", t.Name(), p.Skipped, noun, strings.Join(reasons, "; "), more)
 }
 
 // verb makes a command that asks one question.
