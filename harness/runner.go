@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +71,7 @@ func (r *runner) rouse() {
 		return
 	}
 	r.awake = true
-	r.loop.members.Go(r.attend)
+	r.loop.attending.Go(r.attend)
 }
 
 // attend takes turns until there is nothing queued any more.
@@ -240,38 +239,6 @@ func (r *runner) open(info agent.Started) {
 			}
 		}
 	})
-}
-
-// startAgent makes and starts the agent of a member, or of the advisor.
-func (l *OrchestrationLoop) startAgent(
-	ctx context.Context, config AgentConfig, resume string, events func([]byte), started func(agent.Started),
-) (agent.Session, session.AgentID, error) {
-	played, err := l.cfg.query(config)
-	if err != nil {
-		return nil, "", fmt.Errorf("agent of %s: %w", config.Name, err)
-	}
-	id := played.Info().ID
-	settings := l.cfg.options.Base
-	settings.Name, settings.Dir, settings.Model = config.Name, config.Cwd, or(config.Model, settings.Model)
-	settings.Home = or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
-	settings.MaxTurns = max(config.MaxTurns, 0)
-	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
-	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
-	settings.Resume, settings.Events, settings.Started = resume, events, started
-	settings.ExtraEnv = append(append([]string(nil), settings.ExtraEnv...), "LIBHARNESS_AGENT_PROFILE="+config.AgentProfile)
-	settings.MCPServers = append([]agent.MCPServer(nil), config.MCPServers...)
-	if l.connector != nil && l.hub.state.members[config.Name] != nil {
-		servers, err := l.connector.Servers(config.Name)
-		if err != nil {
-			return nil, id, fmt.Errorf("tools of %s: %w", config.Name, err)
-		}
-		settings.MCPServers = append(servers, settings.MCPServers...)
-	}
-	conversation, err := played.Start(ctx, settings)
-	if err != nil {
-		return nil, id, fmt.Errorf("start %s: %w", config.Name, err)
-	}
-	return conversation, id, nil
 }
 
 func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {

@@ -1,0 +1,36 @@
+package harness
+
+// Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
+func (f *Facilitator) Members() []AgentConfig { return f.loop.members() }
+
+// Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
+func (s *Supervisor) Members() []AgentConfig { return s.loop.members() }
+
+// Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
+func (d *Discusser) Members() []AgentConfig { return d.loop.members() }
+
+// Members returns the judge as it will work.
+func (j *Judge) Members() []AgentConfig { return j.loop.members() }
+
+func (l *OrchestrationLoop) members() []AgentConfig {
+	list := make([]AgentConfig, len(l.hub.state.order))
+	for i, m := range l.hub.state.order {
+		list[i] = m.config
+	}
+	return list
+}
+
+// Interrupted is what a trace says of a session that can be taken up again.
+type Interrupted struct {
+	Mode    Mode
+	Members []AgentConfig // the lead first
+}
+
+// Inspect reads the trace of a session that Resume could take up.
+func Inspect(tracePath string) (Interrupted, error) {
+	p, err := readPast(tracePath)
+	if err != nil {
+		return Interrupted{}, err
+	}
+	return Interrupted{Mode: p.start.Mode, Members: p.start.Members}, nil
+}
