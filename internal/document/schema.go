@@ -1,40 +1,31 @@
 package document
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
-// Schema is a compiled JSON Schema.
-type Schema struct{ compiled *jsonschema.Schema }
+// Schema is a JSON Schema that documents can be checked against.
+type Schema struct{ root *jsonschema.Schema }
 
-// CompileSchema reads a JSON Schema. It never fetches anything: references must stay inside the schema.
+// CompileSchema reads a JSON Schema. References are to the schema's own definitions ("#/$defs/name") and nowhere else.
 func CompileSchema(name string, source []byte) (*Schema, error) {
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
-	if err != nil {
+	var root jsonschema.Schema
+	if err := json.Unmarshal(source, &root); err != nil {
 		return nil, fmt.Errorf("schema %s: %w", name, err)
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{})
-	url := "mem:///" + name
-	if err := compiler.AddResource(url, parsed); err != nil {
+	if _, err := root.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("schema %s: %w", name, err)
 	}
-	compiled, err := compiler.Compile(url)
-	if err != nil {
-		return nil, fmt.Errorf("schema %s: %w", name, err)
-	}
-	return &Schema{compiled}, nil
+	return &Schema{&root}, nil
 }
 
 // Validate checks the document. All problems are reported, joined, each an *Error with its place, in the order they stand in the file.
@@ -43,31 +34,128 @@ func (d *Document) Validate(schema *Schema) error {
 	if err := d.Decode(&value); err != nil {
 		return err
 	}
-	err := schema.compiled.Validate(jsonValue(value))
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return err
-	}
-	printer := message.NewPrinter(language.English)
-	var all []*Error
-	for _, leaf := range leaves(invalid) {
-		if unknown, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
-			all = append(all, d.unknownKeys(leaf.InstanceLocation, unknown.Properties)...)
-			continue
-		}
-		all = append(all, d.ErrorAt(leaf.InstanceLocation, "%s", leaf.ErrorKind.LocalizedString(printer)))
-	}
-	slices.SortStableFunc(all, func(a, b *Error) int {
+	check := checker{document: d, definitions: schema.root.Defs}
+	check.value(schema.root, jsonValue(value), nil)
+	slices.SortStableFunc(check.found, func(a, b *Error) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Col - b.Col
 	})
-	joined := make([]error, len(all))
-	for i, e := range all {
+	joined := make([]error, len(check.found))
+	for i, e := range check.found {
 		joined[i] = e
 	}
 	return errors.Join(joined...)
+}
+
+// checker descends into a document along its schema. The library stops at the first problem and does not tell where it is; so the descent is done here, and
+// the library judges each value by itself.
+type checker struct {
+	document    *Document
+	definitions map[string]*jsonschema.Schema
+	found       []*Error
+}
+
+func (c *checker) value(schema *jsonschema.Schema, value any, path []string) {
+	if definition, ok := c.definitions[strings.TrimPrefix(schema.Ref, "#/$defs/")]; ok {
+		schema = definition
+	}
+	if err := alone(schema, value); err != nil {
+		c.found = append(c.found, c.document.ErrorAt(path, "%s", err))
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		c.object(schema, value, path)
+	case []any:
+		for i, item := range value {
+			if schema.Items != nil {
+				c.value(schema.Items, item, append(slices.Clone(path), strconv.Itoa(i)))
+			}
+		}
+	}
+}
+
+func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path []string) {
+	for _, name := range schema.Required {
+		if _, has := object[name]; !has {
+			c.found = append(c.found, c.document.ErrorAt(path, "missing property '%s'", name))
+		}
+	}
+	var unknown []string
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		property, known := schema.Properties[key]
+		switch {
+		case known:
+			c.value(property, object[key], append(slices.Clone(path), key))
+		case isFalse(schema.AdditionalProperties):
+			unknown = append(unknown, key)
+		case schema.AdditionalProperties != nil:
+			c.value(schema.AdditionalProperties, object[key], append(slices.Clone(path), key))
+		}
+	}
+	c.found = append(c.found, c.document.unknownKeys(path, unknown)...)
+}
+
+// isFalse reports whether a schema is the one that nothing fits: "additionalProperties": false.
+func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.Not != nil }
+
+// alone judges a value by what its schema says about the value itself, leaving out what it says about the values inside.
+func alone(schema *jsonschema.Schema, value any) error {
+	shallow := *schema
+	shallow.Properties, shallow.AdditionalProperties, shallow.Required, shallow.Items, shallow.Defs = nil, nil, nil, nil, nil
+	if shallow.Type != "" && !hasType(shallow.Type, value) {
+		return fmt.Errorf("got %s, want %s", typeOf(value), shallow.Type)
+	}
+	if len(shallow.Enum) > 0 && !slices.Contains(shallow.Enum, value) {
+		return fmt.Errorf("got %v, want one of %s", value, list(shallow.Enum))
+	}
+	resolved, err := shallow.Resolve(nil)
+	if err == nil {
+		err = resolved.Validate(value)
+	}
+	if err != nil {
+		_, message, found := strings.Cut(err.Error(), ": ") // the library says what it was validating first
+		if !found {
+			message = err.Error()
+		}
+		return errors.New(message)
+	}
+	return nil
+}
+
+func hasType(want string, value any) bool {
+	got := typeOf(value)
+	number, _ := value.(float64)
+	return got == want || want == "number" && got == "integer" || want == "integer" && got == "number" && number == float64(int64(number))
+}
+
+func typeOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case int, int64, uint64:
+		return "integer"
+	case float64:
+		return "number"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+func list(values []any) string {
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = fmt.Sprint(value)
+	}
+	return strings.Join(words, ", ")
 }
 
 // ErrorAt makes an error about the value at a path of keys and indices, or about the nearest one around it that exists.
@@ -90,18 +178,6 @@ func (d *Document) unknownKeys(path, keys []string) []*Error {
 			line, col = node.Line, node.Column
 		}
 		all = append(all, d.at(line, col, "%s: there is no such setting", strings.Join(append(slices.Clone(path), key), ".")))
-	}
-	return all
-}
-
-// leaves are the errors that say something: the inner ones only collect others.
-func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	if len(e.Causes) == 0 {
-		return []*jsonschema.ValidationError{e}
-	}
-	var all []*jsonschema.ValidationError
-	for _, cause := range e.Causes {
-		all = append(all, leaves(cause)...)
 	}
 	return all
 }
