@@ -36,7 +36,7 @@ func (l *callLog) set(id string, state callState) {
 	if len(l.recent) >= callLogSize {
 		l.older, l.recent = l.recent, map[string]callState{}
 	}
-	l.recent[id] = state
+	l.recent[strings.Clone(id)] = state
 }
 
 // call reports whether a call is new. An answer of the model that names an id whose result has come means a new call; an event about its execution does not.
@@ -62,7 +62,7 @@ var exitLine = regexp.MustCompile(`(?:^|\n)Command exited with code (\d{1,3})\s*
 
 // exitCode reads the exit code that a failed command's result ends with.
 func exitCode(content string, failed bool) *int {
-	if !failed {
+	if !failed || !strings.Contains(content[max(0, len(content)-64):], "Command exited") {
 		return nil
 	}
 	match := exitLine.FindStringSubmatch(content)

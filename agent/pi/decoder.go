@@ -35,19 +35,26 @@ func newDecoder() *decoder { return &decoder{told: newCallLog()} }
 
 // Decode implements session.Decoder.
 func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	if tellsNothing(event) || d.repeated(event) {
+		return
+	}
+	if d.last.stopReason != "" && complete(event, endPrefix) {
+		d.ended(nil, session.Origin{Stamp: at}, to)
+		return
+	}
 	v, err := d.parser.ParseBytes(event)
 	if err != nil || v.Type() != fastjson.TypeObject {
 		to.ParseError()
 		return
 	}
 	o := session.Origin{Stamp: at}
-	switch str(v, "type") {
+	switch view(v, "type") {
 	case "message_end":
 		d.message(v.Get("message"), o, to)
 	case "tool_execution_start":
-		d.call(str(v, "toolCallId"), str(v, "toolName"), v.Get("args"), false, o, to)
+		d.call(view(v, "toolCallId"), view(v, "toolName"), v.Get("args"), false, o, to)
 	case "tool_execution_end":
-		d.result(str(v, "toolCallId"), v.Get("result", "content"), v.GetBool("isError"), o, to)
+		d.result(view(v, "toolCallId"), v.Get("result", "content"), v.GetBool("isError"), o, to)
 	case "agent_end":
 		d.ended(v, o, to)
 	case "session":
@@ -66,10 +73,11 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.response(v, o, to)
 	case "extension_error":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(v, "error")})
-	case "turn_start", "turn_end", "message_start", "message_update", "tool_execution_update", "queue_update", "extension_ui_request",
-		"thinking_level_changed", "session_info_changed":
+	case "queue_update", "extension_ui_request", "thinking_level_changed", "session_info_changed":
 	default:
-		to.Unknown()
+		if !silent[view(v, "type")] {
+			to.Unknown()
+		}
 	}
 }
 
@@ -91,11 +99,11 @@ func (d *decoder) message(message *fastjson.Value, o session.Origin, to *session
 		return
 	}
 	o.NativeMs = message.GetInt64("timestamp")
-	switch str(message, "role") {
+	switch view(message, "role") {
 	case "assistant":
 		d.assistant(message, o, to)
 	case "toolResult":
-		d.result(str(message, "toolCallId"), message.Get("content"), message.GetBool("isError"), o, to)
+		d.result(view(message, "toolCallId"), message.Get("content"), message.GetBool("isError"), o, to)
 	case "user":
 		d.giveUp(to)
 		if o.Lane == "" { // in a trace the harness has told the prompt already
@@ -119,10 +127,10 @@ func (d *decoder) assistant(message *fastjson.Value, o session.Origin, to *sessi
 		return
 	}
 	d.giveUp(to)
-	model := str(message, "model")
+	model := view(message, "model")
 	to.Identify(session.Identity{Model: model})
 	if usage := message.Get("usage"); usage != nil {
-		d.usage(usage, model, str(message, "responseId")+"@"+strconv.FormatInt(o.NativeMs, 10), o, to)
+		d.usage(usage, model, view(message, "responseId")+"@"+strconv.FormatInt(o.NativeMs, 10), o, to)
 	}
 	d.last = answer{stopReason: str(message, "stopReason")}
 	if d.last.stopReason == "error" {
@@ -138,7 +146,7 @@ func (d *decoder) assistant(message *fastjson.Value, o session.Origin, to *sessi
 		to.Turn()
 	}
 	d.partial = false
-	o.MessageID = str(message, "responseId")
+	o.MessageID = view(message, "responseId")
 	d.content(content, o, to)
 }
 
@@ -148,13 +156,13 @@ func (d *decoder) content(content *fastjson.Value, o session.Origin, to *session
 		return
 	}
 	for _, block := range content.GetArray() {
-		switch str(block, "type") {
+		switch view(block, "type") {
 		case "text":
-			to.Message(o, "assistant", str(block, "text"), "")
+			to.Message(o, "assistant", view(block, "text"), "")
 		case "thinking":
-			to.Thinking(o, str(block, "thinking"))
+			to.Thinking(o, view(block, "thinking"))
 		case "toolCall":
-			d.call(str(block, "id"), str(block, "name"), block.Get("arguments"), true, o, to)
+			d.call(view(block, "id"), view(block, "name"), block.Get("arguments"), true, o, to)
 		default:
 			to.Unknown()
 		}
