@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 
 	"github.com/fit-eval/fit/model"
 )
@@ -18,7 +18,13 @@ import (
 // writing.
 type store struct{ dir string }
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+// validID accepts the ids that we make, and nothing that could be a path.
+func validID(id string) bool {
+	outside := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return id != "" && len(id) <= 128 && strings.IndexFunc(id, outside) < 0
+}
 
 // UnknownSessionError reports a conversation that cannot be resumed because it is not there.
 type UnknownSessionError struct{ ID string }
@@ -50,7 +56,7 @@ func (s store) append(id string, messages ...model.Message) error {
 // load returns the messages of a conversation. A torn last line is left out; so is a closing assistant message whose tool calls were never answered,
 // because no protocol accepts it.
 func (s store) load(id string) ([]model.Message, error) {
-	if !validID.MatchString(id) {
+	if !validID(id) {
 		return nil, &UnknownSessionError{ID: id}
 	}
 	file, err := os.Open(s.path(id))
