@@ -19,6 +19,9 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 Exit codes: 0 done and good · 1 the agent failed or ran out of turns or time · 2 usage error · 3 provider, credentials or another infrastructure failure ·
 4 stopped by a budget · 130 interrupted.`,
 	}
-	command.AddCommand(newRun(con, registry), newOutput(con, registry), newTee(con, registry))
+	command.AddCommand(
+		newRun(con, registry), newSupervise(con, registry), newFacilitate(con, registry),
+		newOutput(con, registry), newTee(con, registry), newMCPStdio(con),
+	)
 	return command
 }

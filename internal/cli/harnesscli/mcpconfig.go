@@ -58,6 +58,25 @@ func expand(con *console.Console, values map[string]string) map[string]string {
 	return expanded
 }
 
+// attachedServers are the tool servers of --mcp-config and --mcp-server.
+func attachedServers(con *console.Console, config, service string) ([]agent.MCPServer, error) {
+	var servers []agent.MCPServer
+	if config != "" {
+		var err error
+		if servers, err = loadServers(con, config); err != nil {
+			return nil, err
+		}
+	}
+	if service != "" {
+		server, err := serviceServer(con, service)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
 // serviceServer is the server that --mcp-server names: its address and token come from the environment, so that no secret stands on a command line.
 func serviceServer(con *console.Console, name string) (agent.MCPServer, error) {
 	url, token := con.Getenv("SERVICE_MCP_URL"), con.Getenv("MCP_TOKEN")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,29 +101,15 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 
 // session turns the flags into the agent's configuration.
 func (o *runOptions) session(con *console.Console) (agent.Config, error) {
-	dir, err := filepath.Abs(con.Path(o.cwd))
+	dir, err := directory(con, "--cwd", o.cwd)
 	if err != nil {
-		return agent.Config{}, fmt.Errorf("--cwd: %w", err)
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return agent.Config{}, console.Usagef("--cwd %s is no directory", o.cwd)
+		return agent.Config{}, err
 	}
 	cfg := agent.Config{
 		Dir: dir, Environ: con.Environ, MaxTurns: o.maxTurns.Value, MaxCostUSD: o.maxCost.Value, AllowedTools: console.List(o.allowedTools),
 	}
-	if o.mcpConfig != "" {
-		if cfg.MCPServers, err = loadServers(con, o.mcpConfig); err != nil {
-			return agent.Config{}, err
-		}
-	}
-	if o.mcpServer != "" {
-		server, err := serviceServer(con, o.mcpServer)
-		if err != nil {
-			return agent.Config{}, err
-		}
-		cfg.MCPServers = append(cfg.MCPServers, server)
-	}
-	return cfg, nil
+	cfg.MCPServers, err = attachedServers(con, o.mcpConfig, o.mcpServer)
+	return cfg, err
 }
 
 func announce(con *console.Console, chosen choice, started agent.Started) {

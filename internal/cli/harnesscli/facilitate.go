@@ -1,0 +1,118 @@
+package harnesscli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// facilitateOptions are the flags of fit-harness facilitate.
+type facilitateOptions struct {
+	teamOptions
+	profiles       string
+	facilitatorCwd string
+	agentCwd       string
+}
+
+// defaultFacilitateTurns bounds each call of everybody when nobody says.
+const defaultFacilitateTurns = 20
+
+func newFacilitate(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := facilitateOptions{teamOptions: teamOptions{maxTurns: console.Count{Value: defaultFacilitateTurns}}}
+	command := &cobra.Command{
+		Use:   "facilitate",
+		Short: "Let a facilitator lead several agents, of any vendor",
+		Long: `Let a facilitator lead several agents. Each participant is a profile, .claude/agents/NAME.md in the facilitator's directory; whoever plays it is said by
+--agent-profiles NAME=AGENT, by the profile's own front matter, or by --agent. They talk to each other through the tools Ask, Answer and Announce; the session ends
+when the facilitator calls Conclude, or by one of its limits.
+
+Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure ·
+4 stopped by a budget · 130 interrupted.`,
+		Example: `  fit-harness facilitate --agent-profiles security=codex,docs=claude-code --task-file review.md --output trace.ndjson
+  fit-harness facilitate --agent builtin --agent-profiles alice,bob --lead-profile coach --task-text "Plan the release" --session-timeout 30m`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runFacilitate(command.Context(), con, registry, &opts)
+		},
+	}
+	flags := command.Flags()
+	opts.register(flags, registry)
+	flags.StringVar(&opts.profiles, "agent-profiles", "", "the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
+	flags.StringVar(&opts.facilitatorCwd, "facilitator-cwd", ".", "directory of the facilitator, and of the profiles")
+	flags.StringVar(&opts.agentCwd, "agent-cwd", ".", "directory that the participants share")
+	return command
+}
+
+func runFacilitate(ctx context.Context, con *console.Console, registry *agent.Registry, opts *facilitateOptions) error {
+	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.callTurns())
+	if err != nil {
+		return err
+	}
+	if len(participants) == 0 {
+		return console.Usagef("a facilitated session needs participants: --agent-profiles NAME,NAME")
+	}
+	leadCwd, err := directory(con, "--facilitator-cwd", opts.facilitatorCwd)
+	if err != nil {
+		return err
+	}
+	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeFacilitate, build: func(parts teamParts) (team, error) {
+		return harness.NewFacilitator(harness.FacilitatorConfig{
+			FacilitatorCwd: leadCwd, FacilitatorProfile: opts.leadProfile, Facilitator: opts.lead(), AgentConfigs: participants, Query: parts.query,
+			Output: parts.output, Redactor: parts.redactor, Options: parts.options,
+		})
+	}}
+	_, err = held.hold(ctx)
+	return err
+}
+
+// parseParticipants reads --agent-profiles. A participant has the name of its profile unless the profile says another.
+func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd string, maxTurns int) ([]harness.AgentConfig, error) {
+	dir, err := directory(con, "--agent-cwd", cwd)
+	if err != nil {
+		return nil, err
+	}
+	var participants []harness.AgentConfig
+	for _, entry := range console.List(list) {
+		profile, played, _ := strings.Cut(entry, "=")
+		id, model, _ := strings.Cut(played, ":")
+		cfg := harness.AgentConfig{AgentProfile: strings.TrimSpace(profile), Agent: strings.TrimSpace(id), Model: strings.TrimSpace(model), Cwd: dir, MaxTurns: maxTurns}
+		if cfg.AgentProfile == "" {
+			return nil, console.Usagef("--agent-profiles: %q names no profile; write NAME, NAME=AGENT or NAME=AGENT:MODEL", entry)
+		}
+		if cfg.Agent != "" {
+			if _, err := registry.Get(cfg.Agent); err != nil {
+				return nil, console.Usagef("--agent-profiles: %w", err)
+			}
+		}
+		participants = append(participants, cfg)
+	}
+	return participants, nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// directory resolves a directory that was given by a flag.
+func directory(con *console.Console, flag, path string) (string, error) {
+	if path == "" {
+		path = "."
+	}
+	dir, err := filepath.Abs(con.Path(path))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	if !isDirectory(dir) {
+		return "", console.Usagef("%s %s is no directory", flag, path)
+	}
+	return dir, nil
+}

@@ -1,0 +1,142 @@
+package harnesscli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// teamOptions are the flags that the commands for teams share.
+type teamOptions struct {
+	task        taskOptions
+	agent       agentOptions
+	leadProfile string
+	leadModel   string
+	leadAgent   console.Choice
+	maxTurns    console.Count // of one call
+	output      string
+	home        string
+	transport   console.Choice
+	limits      limitOptions
+	advisor     advisorOptions
+	tracker     trackerOption
+	retries     console.Count
+	failFast    bool
+}
+
+func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
+	o.task.register(flags)
+	o.agent.register(flags, registry)
+	o.leadAgent.Choices = registry.IDs()
+	o.transport = console.Choice{Value: "http", Choices: []string{"http", "stdio"}}
+	o.retries = console.Count{Value: 1}
+	flags.StringVar(&o.leadProfile, "lead-profile", "", "profile of the lead: .claude/agents/NAME.md in its directory")
+	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead (default: its profile's or its agent's own)")
+	flags.Var(&o.leadAgent, "lead-agent", "agent that plays the lead (default: its profile's, or that of --agent)")
+	flags.Var(&o.maxTurns, "max-turns", "turns of the model in one call of any member; 0 is unlimited")
+	flags.StringVar(&o.output, "output", "", "write the trace to this file and readable text to standard output; such a session can be resumed after a crash")
+	flags.StringVar(&o.home, "session-home", "", "directory where the agents keep their conversations (default: a temporary one)")
+	flags.Var(&o.transport, "tool-transport", "how agents reach the session's tools: by their address, or through a program that they start")
+	flags.Var(&o.retries, "agent-retries", "how often an agent that failed in a turn gets the turn again")
+	flags.BoolVar(&o.failFast, "fail-fast", false, "end the session when a participant has failed for good, instead of going on without it")
+	o.limits.register(flags)
+	o.advisor.register(flags)
+	o.tracker.register(flags)
+}
+
+// callTurns is the limit of one call as the library wants it.
+func (o *teamOptions) callTurns() int {
+	if o.maxTurns.Value == 0 {
+		return -1
+	}
+	return o.maxTurns.Value
+}
+
+// lead is what the flags say of the lead.
+func (o *teamOptions) lead() harness.AgentConfig {
+	return harness.AgentConfig{Agent: o.leadAgent.Value, Model: strings.TrimSpace(o.leadModel), MaxTurns: o.callTurns()}
+}
+
+// limitOptions bound a session, and each participant of it.
+type limitOptions struct {
+	timeout, participantTimeout console.Span
+	turns, participantTurns     console.Count
+	tokens, participantTokens   console.Count
+	cost, participantCost       console.Dollars
+	leadTurns                   console.Count
+	askDeadline                 console.Span
+}
+
+func (o *limitOptions) register(flags *pflag.FlagSet) {
+	o.leadTurns.Min = 1
+	flags.Var(&o.timeout, "session-timeout", "end the session after this time, such as 45m")
+	flags.Var(&o.turns, "session-max-turns", "end the session after this many turns of everybody together")
+	flags.Var(&o.tokens, "session-max-tokens", "end the session when everybody together has used this many tokens")
+	flags.Var(&o.cost, "session-max-cost-usd", "end the session when it has cost this much")
+	flags.Var(&o.participantTimeout, "participant-timeout", "dismiss a participant that has worked this long")
+	flags.Var(&o.participantTurns, "participant-max-turns", "dismiss a participant that has had this many turns")
+	flags.Var(&o.participantTokens, "participant-max-tokens", "dismiss a participant that has used this many tokens")
+	flags.Var(&o.participantCost, "participant-max-cost-usd", "dismiss a participant that has cost this much")
+	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns (default 200)")
+	flags.Var(&o.askDeadline, "ask-deadline", "give up questions that were not answered in this time")
+}
+
+func (o *limitOptions) apply(to *harness.Options) {
+	to.Limits = harness.Limits{Timeout: o.timeout.Value, Turns: o.turns.Value, Tokens: int64(o.tokens.Value), CostUSD: o.cost.Value}
+	to.ParticipantLimits = harness.Limits{
+		Timeout: o.participantTimeout.Value, Turns: o.participantTurns.Value, Tokens: int64(o.participantTokens.Value), CostUSD: o.participantCost.Value,
+	}
+	to.MaxLeadTurns, to.AskDeadline = o.leadTurns.Value, o.askDeadline.Value
+}
+
+// advisorOptions give participants a stronger model to ask.
+type advisorOptions struct {
+	model   string
+	maxUses console.Count
+}
+
+func (o *advisorOptions) register(flags *pflag.FlagSet) {
+	o.maxUses.Min = 1
+	flags.StringVar(&o.model, "advisor-model", "", "give participants the tool Advisor, which asks this model")
+	flags.Var(&o.maxUses, "advisor-max-uses", "how often all of them together may use it (default 3)")
+}
+
+func (o *advisorOptions) config() (harness.AdvisorConfig, error) {
+	model := strings.TrimSpace(o.model)
+	if model == "" && o.maxUses.Given {
+		return harness.AdvisorConfig{}, console.Usagef("--advisor-max-uses means nothing without --advisor-model")
+	}
+	return harness.AdvisorConfig{Model: model, MaxUses: o.maxUses.Value}, nil
+}
+
+// trackers are the conventions that agents know for keeping track of work.
+var trackers = []string{"github", "filesystem"}
+
+// trackerOption says where agents find and keep their work items; it only selects a convention in their instructions.
+type trackerOption struct{ value string }
+
+func (o *trackerOption) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.value, "work-tracker", "", "where agents keep track of work: "+strings.Join(trackers, " or ")+" (also LIBHARNESS_WORK_TRACKER; default github)")
+}
+
+// environment is the variable that agents see: always the resolved value.
+func (o *trackerOption) environment(con *console.Console) (string, error) {
+	value, from := strings.TrimSpace(o.value), "--work-tracker"
+	for _, name := range []string{"LIBHARNESS_WORK_TRACKER", "LIBEVAL_WORK_TRACKER"} {
+		if value == "" {
+			value, from = strings.TrimSpace(con.Getenv(name)), name
+		}
+	}
+	if value == "" {
+		value = trackers[0]
+	}
+	if !slices.Contains(trackers, value) {
+		return "", console.Usagef("%s: there is no work tracker %q; use %s", from, value, strings.Join(trackers, " or "))
+	}
+	return "LIBHARNESS_WORK_TRACKER=" + value, nil
+}
