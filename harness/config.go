@@ -197,7 +197,12 @@ func or[T comparable](value, byDefault T) T {
 }
 
 // validName is what a participant may be called: it stands in file names, inbox lines and lanes.
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+func validName(name string) bool {
+	return len(name) <= 64 && nameForm.MatchString(name)
+}
+
+// nameForm leaves the length to validName: counted repetitions make an expression that is slow to compile, at every start.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not participants, and of tags.
 var reservedNames = []string{"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system", "shared", "human"}
@@ -208,7 +213,7 @@ func checkNames(participants []AgentConfig) error {
 		switch {
 		case p.Name == "":
 			return fmt.Errorf("participant %d has no name", i+1)
-		case !validName.MatchString(p.Name):
+		case !validName(p.Name):
 			return fmt.Errorf("participant name %q: use letters, digits, dots, dashes and underscores, at most 64", p.Name)
 		case slices.Contains(reservedNames, p.Name):
 			return fmt.Errorf("participant name %q is reserved", p.Name)

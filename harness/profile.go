@@ -70,7 +70,7 @@ const frontMatterSchema = `{
 
 // loadProfile reads a profile by name. A profile that ships with the binary is used where the directory has none of that name.
 func loadProfile(dir, name string) (profile, error) {
-	if !validName.MatchString(name) || strings.Contains(name, "..") {
+	if !validName(name) || strings.Contains(name, "..") {
 		return profile{}, fmt.Errorf("profile name %q: use the name of a file in %s, without its .md", name, dir)
 	}
 	file := filepath.Join(dir, name+".md")

@@ -316,6 +316,43 @@ func TestATornSessionFileIsResumed(t *testing.T) {
 	}
 }
 
+// TestAnInterruptedPromptIsContinued cuts the conversation's file at every byte, as a kill would, and takes the prompt up again.
+func TestAnInterruptedPromptIsContinued(t *testing.T) {
+	const script = `{"turns":[{"calls":[{"read":"a.txt"}]},{"calls":[{"bash":"echo ran >> ran.txt"}]},{"text":"done"}]}`
+	b := newBench(t, script)
+	b.write("a.txt", "hello")
+	first := b.prompt(t.Context(), New(), b.config(), "one")
+	path := store{dir: filepath.Join(b.home, "sessions")}.path(first.SessionID)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config()
+	cfg.Resume = first.SessionID
+	for cut := range len(content) + 1 {
+		if err := os.WriteFile(path, content[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		conversation, err := New().Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := conversation.(interface {
+			Continue(context.Context, string) (agent.Result, error)
+		}).Continue(t.Context(), "one")
+		if closeErr := conversation.Close(); err != nil || closeErr != nil || !result.Success || result.Text != "done" {
+			t.Fatalf("cut at %d: %+v, %v, %v", cut, result, err, closeErr)
+		}
+		kept, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked := strings.Count(string(kept), `{"type":"text","text":"one"}`); asked != 1 {
+			t.Fatalf("cut at %d: the prompt stands %d times in the conversation", cut, asked)
+		}
+	}
+}
+
 func TestAnInterruptEndsACommandAndIsTold(t *testing.T) {
 	b := newBench(t, `{"turns":[{"calls":[{"bash":"touch started; sleep 300"}]},{"text":"never"}]}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

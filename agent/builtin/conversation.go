@@ -74,6 +74,9 @@ func (c *conversation) load() error {
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
 	state := &turnState{begin: c.agent.now(), priced: true}
 	c.announce()
+	for len(c.messages) > 0 && wantsTools(c.messages[len(c.messages)-1]) {
+		c.messages = c.messages[:len(c.messages)-1] // calls that an earlier process did not answer, and nobody will
+	}
 	if err := c.say(model.UserText(text)); err != nil {
 		return agent.Result{}, err
 	}
@@ -123,7 +126,7 @@ func (c *conversation) work(ctx context.Context, state *turnState) {
 			c.unanswered(calls)
 			return
 		}
-		if state.err = c.callTools(ctx, calls); state.err != nil {
+		if state.err = c.callTools(ctx, calls, false); state.err != nil {
 			state.subtype = resultExecution
 			return
 		}
@@ -175,11 +178,12 @@ func (c *conversation) limitReached(state *turnState) string {
 	}
 }
 
-// callTools runs the calls of one reply in order and gives the model their results.
-func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall) error {
+// callTools runs the calls of one reply in order and gives the model their results. Calls that an earlier process may have run already are repeated only where
+// that does no harm.
+func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, again bool) error {
 	answer := model.Message{Role: model.User}
 	for _, call := range calls {
-		text, isError := c.call(ctx, call)
+		text, isError := c.call(ctx, call, again)
 		text = clip(strings.ToValidUTF8(text, "\uFFFD"), resultLimit)
 		result := &model.ToolResult{CallID: call.ID, Text: text, IsError: isError}
 		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
@@ -194,13 +198,16 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall) er
 	return ctx.Err()
 }
 
-func (c *conversation) call(ctx context.Context, call model.ToolCall) (text string, isError bool) {
+func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool) (text string, isError bool) {
 	if call.InvalidInput != "" {
 		return fmt.Sprintf("the input of %s is no JSON object: %s", call.Name, clip(call.InvalidInput, 200)), true
 	}
 	for _, t := range c.tools {
 		if t.name == call.Name {
-			text, err := t.run(ctx, call.Input)
+			if again && !t.repeatable {
+				return "interrupted: it is not known whether this ran; look before you run it again", true
+			}
+			text, err := t.run(ctx, call)
 			if err != nil {
 				return joinText(text, err.Error()), true
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/model"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -117,14 +118,16 @@ func (s *toolServer) toolOf(listed *mcp.Tool) tool {
 	}
 	return tool{
 		name: "mcp__" + s.name + "__" + listed.Name, description: listed.Description, schema: string(schema),
-		run: func(ctx context.Context, input json.RawMessage) (string, error) {
-			return s.call(ctx, listed.Name, input)
-		},
+		repeatable: true,
+		run:        func(ctx context.Context, call model.ToolCall) (string, error) { return s.call(ctx, listed.Name, call) },
 	}
 }
 
-func (s *toolServer) call(ctx context.Context, name string, input json.RawMessage) (string, error) {
-	result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: input})
+// callIDKey is where a server finds the id of the call, by which it can tell a repetition.
+const callIDKey = "fit/toolUseId"
+
+func (s *toolServer) call(ctx context.Context, name string, call model.ToolCall) (string, error) {
+	result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: call.Input, Meta: mcp.Meta{callIDKey: call.ID}})
 	if err != nil {
 		return "", err
 	}

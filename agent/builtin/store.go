@@ -53,8 +53,8 @@ func (s store) append(id string, messages ...model.Message) error {
 	return nil
 }
 
-// load returns the messages of a conversation. A torn last line is left out; so is a closing assistant message whose tool calls were never answered,
-// because no protocol accepts it.
+// load returns the messages of a conversation. A torn last line is left out, and so are replies whose tool calls were never answered, because no protocol
+// accepts them; only the very last message may be one, for Continue to take up.
 func (s store) load(id string) ([]model.Message, error) {
 	if !validID(id) {
 		return nil, &UnknownSessionError{ID: id}
@@ -69,21 +69,44 @@ func (s store) load(id string) ([]model.Message, error) {
 	defer file.Close()
 	var messages []model.Message
 	decoder := json.NewDecoder(bufio.NewReader(file))
+	whole := int64(0) // bytes of the file that are whole messages
 	for {
 		var m model.Message
 		err := decoder.Decode(&m)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			// What is torn must go, or the next message would be appended to half a line.
+			if err := os.Truncate(s.path(id), whole); err != nil {
+				return nil, fmt.Errorf("resume conversation %q: %w", id, err)
+			}
 			break
 		}
 		if err != nil {
 			return nil, fmt.Errorf("resume conversation %q: %w", id, err)
 		}
 		messages = append(messages, m)
+		whole = decoder.InputOffset()
 	}
-	for len(messages) > 0 && wantsTools(messages[len(messages)-1]) {
-		messages = messages[:len(messages)-1]
+	return withoutLooseEnds(messages), nil
+}
+
+// withoutLooseEnds leaves out every reply that calls tools and is not followed by their results, except at the end.
+func withoutLooseEnds(messages []model.Message) []model.Message {
+	var kept []model.Message
+	for i, m := range messages {
+		last := i == len(messages)-1
+		if wantsTools(m) && !last && !hasResults(messages[i+1]) {
+			continue
+		}
+		kept = append(kept, m)
 	}
-	return messages, nil
+	return kept
+}
+
+func hasResults(m model.Message) bool {
+	return len(m.Blocks) > 0 && m.Blocks[0].Result != nil
 }
 
 func wantsTools(m model.Message) bool {

@@ -17,7 +17,9 @@ type tool struct {
 	name        string
 	description string
 	schema      string
-	run         func(ctx context.Context, input json.RawMessage) (string, error)
+	// repeatable tools may be called again after a crash: they change nothing, or their server knows the call by its id.
+	repeatable bool
+	run        func(ctx context.Context, call model.ToolCall) (string, error)
 }
 
 func declare(tools []tool) []model.Tool {
@@ -39,7 +41,7 @@ func ownTools(c *conversation) []tool {
 			run: typed(c.bash),
 		},
 		{
-			name:        "Read",
+			name: "Read", repeatable: true,
 			description: "Read a text file. Lines come numbered.",
 			schema: `{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","description":"first line, counted from 1"},` +
 				`"limit":{"type":"integer","description":"how many lines"}},"required":["file_path"]}`,
@@ -59,13 +61,13 @@ func ownTools(c *conversation) []tool {
 			run: typed(c.edit),
 		},
 		{
-			name:        "Glob",
+			name: "Glob", repeatable: true,
 			description: "List the files whose path matches a pattern such as **/*.go, newest first.",
 			schema:      `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"directory to look in"}},"required":["pattern"]}`,
 			run:         typed(c.glob),
 		},
 		{
-			name:        "Grep",
+			name: "Grep", repeatable: true,
 			description: "Find the lines that match a regular expression (RE2 syntax), as file:line:text.",
 			schema: `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"file or directory to look in"},` +
 				`"glob":{"type":"string","description":"only files whose path matches"}},"required":["pattern"]}`,
@@ -75,10 +77,10 @@ func ownTools(c *conversation) []tool {
 }
 
 // typed turns a function of a struct into a tool's function of JSON.
-func typed[Input any](run func(context.Context, Input) (string, error)) func(context.Context, json.RawMessage) (string, error) {
-	return func(ctx context.Context, raw json.RawMessage) (string, error) {
+func typed[Input any](run func(context.Context, Input) (string, error)) func(context.Context, model.ToolCall) (string, error) {
+	return func(ctx context.Context, call model.ToolCall) (string, error) {
 		var input Input
-		if err := json.Unmarshal(raw, &input); err != nil {
+		if err := json.Unmarshal(call.Input, &input); err != nil {
 			return "", fmt.Errorf("the input does not fit the tool: %w", err)
 		}
 		return run(ctx, input)
