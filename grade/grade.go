@@ -207,9 +207,6 @@ func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy,
 	if err != nil {
 		return nil, &copyError{err}
 	}
-	if err := cutLinks(copied.Dir); err != nil {
-		return nil, &copyError{err}
-	}
 	if g.solved {
 		if err := overlay(copied.Dir, g.Task.Solution); err != nil {
 			return nil, fmt.Errorf("reference solution of %s: %w", g.Task.ID, err)

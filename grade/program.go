@@ -23,6 +23,7 @@ const (
 	defaultTimeout = 2 * time.Minute
 	// The status of a program that a bound of ours stopped, as the shell's timeout command has it.
 	stoppedStatus = 124
+	lastSignal    = 32
 )
 
 // program is one grader process to run.
@@ -105,6 +106,9 @@ func (e ended) death() string {
 		return "left processes behind that cannot be killed"
 	case e.Signal != "":
 		return "was killed by " + e.Signal
+	case e.ExitCode > 128 && e.ExitCode < 128+lastSignal:
+		// This is how shells and bubblewrap tell of a signal.
+		return fmt.Sprintf("was killed by signal %d", e.ExitCode-128)
 	}
 	return ""
 }

@@ -180,7 +180,7 @@ func stamp(row Row, source string) json.RawMessage {
 }
 
 // settle looks at all rows of a grader together. Rows that contradict each other, and those that a hook was not declared to produce or produces again,
-// become malformed: somebody else wrote one of them. It returns what was wrong, one sentence each, and the declared checks that are missing.
+// fail: somebody else wrote one of them. It returns what was wrong, one sentence each, and the declared checks that are missing.
 func settle(rows []Row, declared []string) (wrong, missing []string) {
 	passes, fails := map[string]int{}, map[string]int{}
 	for _, row := range rows {
@@ -223,7 +223,10 @@ func settle(rows []Row, declared []string) (wrong, missing []string) {
 		default:
 			continue
 		}
-		row.Role, row.Pass = Malformed, false
+		// A gate stays one, because as a malformed row it would cost less than by failing.
+		if row.Pass = false; row.Role != Gate {
+			row.Role = Malformed
+		}
 	}
 	return wrong, missing
 }

@@ -30,28 +30,45 @@ type goBinary struct {
 	unfit  string
 }
 
-// tryGo runs the tests of one file. All hidden files of its package are compiled together, or one by one if that fails, so that one that does not compile does
-// not take the others with it. The sources are gone before anything runs.
+// tryGo runs the tests of one file. Everything is compiled before anything runs, because code of the agent that runs could change the compiler's cache.
 func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error) {
-	dir := path.Dir(check.File)
-	binary, known := s.binaries[dir]
-	if !known {
-		var err error
-		if binary, err = s.buildGo(ctx, dir, s.checksIn(dir)); err != nil {
-			return evidence{}, err
-		}
-		s.binaries[dir] = binary
-	}
-	if binary.failed != "" && len(s.checksIn(dir)) > 1 {
-		var err error
-		if binary, err = s.buildGo(ctx, dir, []task.Check{check}); err != nil {
+	if s.binaries == nil {
+		if err := s.buildAll(ctx); err != nil {
 			return evidence{}, err
 		}
 	}
+	binary := s.binaries[check.Name]
 	if binary.unfit != "" || binary.failed != "" {
 		return evidence{unfit: binary.unfit, status: 1, note: binary.failed}, nil
 	}
-	return s.runGo(ctx, check, dir, binary)
+	return s.runGo(ctx, check, path.Dir(check.File), binary)
+}
+
+// buildAll compiles all hidden files of a package together, or one by one if that fails, so that one that does not compile does not take the others with it. The
+// sources are gone afterwards.
+func (s *suiteRun) buildAll(ctx context.Context) error {
+	s.binaries = map[string]goBinary{}
+	for _, check := range s.suite.Checks {
+		if _, done := s.binaries[check.Name]; done {
+			continue
+		}
+		dir := path.Dir(check.File)
+		group := s.checksIn(dir)
+		binary, err := s.buildGo(ctx, dir, group)
+		if err != nil {
+			return err
+		}
+		for _, member := range group {
+			s.binaries[member.Name] = binary
+			if binary.failed == "" || len(group) == 1 {
+				continue
+			}
+			if s.binaries[member.Name], err = s.buildGo(ctx, dir, []task.Check{member}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s *suiteRun) checksIn(dir string) []task.Check {

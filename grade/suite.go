@@ -30,7 +30,8 @@ type suiteRun struct {
 	root   *os.Root
 	place  workspace.Place
 	// private is a directory of this run that the tests can read but the agent never saw.
-	private  string
+	private string
+	// binaries are the compiled tests of each check, for Go; nil before they are built.
 	binaries map[string]goBinary
 }
 
@@ -50,7 +51,7 @@ func (g *grading) openSuite(ctx context.Context) (*suiteRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suiteRun{grading: g, suite: suite, copied: copied, binaries: map[string]goBinary{}}
+	s := &suiteRun{grading: g, suite: suite, copied: copied}
 	if s.root, err = os.OpenRoot(copied.Dir); err != nil {
 		return nil, errors.Join(err, copied.Remove())
 	}
