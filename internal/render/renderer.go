@@ -52,7 +52,7 @@ func New(cfg Config) *Renderer { return &Renderer{cfg: cfg, lanes: map[string]*l
 // Line shows one line of a trace.
 func (r *Renderer) Line(env trace.Envelope) {
 	if env.Source == trace.Orchestrator {
-		r.orchestrator(env.Event)
+		r.orchestrator(env)
 		return
 	}
 	l := r.lane(env.Source)
@@ -168,7 +168,7 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 }
 
 // orchestrator shows what the harness itself has to say; most of its events are for machines.
-func (r *Renderer) orchestrator(raw []byte) {
+func (r *Renderer) orchestrator(env trace.Envelope) {
 	var event struct {
 		Type     string `json:"type"`
 		Mode     string `json:"mode"`
@@ -180,7 +180,7 @@ func (r *Renderer) orchestrator(raw []byte) {
 		Caller   string `json:"caller"`
 		Torn     int64  `json:"tornBytes"`
 	}
-	if json.Unmarshal(raw, &event) != nil {
+	if json.Unmarshal(env.Event, &event) != nil {
 		return
 	}
 	switch event.Type {
@@ -188,7 +188,9 @@ func (r *Renderer) orchestrator(raw []byte) {
 		r.labelled = r.labelled || event.Mode != "run"
 	case trace.TypeAgentStart:
 		if dialect, ok := r.cfg.Dialects.Named(event.Protocol); ok {
-			r.lane(event.Agent).speaks(dialect)
+			l := r.lane(event.Agent)
+			l.speaks(dialect)
+			l.firstTs = env.Ts // its first words may come a second later
 		}
 	case trace.TypeSummary:
 		r.verdict = event.Verdict
