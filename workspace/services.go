@@ -174,6 +174,9 @@ func exitStatus(code int) PreflightResult {
 
 // preflightMessage is the end of what the hook said, or a sentence.
 func preflightMessage(stderr *os.File, r PreflightResult) string {
+	if r.Signal != "" {
+		return "preflight was killed by " + r.Signal
+	}
 	content := make([]byte, messageLimit)
 	size, err := stderr.Seek(0, io.SeekEnd)
 	if err == nil {
@@ -182,14 +185,10 @@ func preflightMessage(stderr *os.File, r PreflightResult) string {
 			return strings.ToValidUTF8(string(text), "?")
 		}
 	}
-	switch {
-	case r.TimedOut:
+	if r.TimedOut {
 		return "preflight did not end in time"
-	case r.Signal != "":
-		return "preflight was killed by " + r.Signal
-	default:
-		return fmt.Sprintf("preflight exited with code %d", r.ExitCode)
 	}
+	return fmt.Sprintf("preflight exited with code %d", r.ExitCode)
 }
 
 // StopServices kills everything that Preflight started, and returns as soon as it is gone.
