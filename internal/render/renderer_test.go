@@ -1,0 +1,115 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// replay shows a trace given as lines.
+func replay(t *testing.T, cfg Config, input string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cfg.Out = &out
+	cfg.Dialects = session.Dialects{session.StreamDialect("some-agent")}
+	renderer := New(cfg)
+	reader := trace.NewReader(strings.NewReader(input))
+	for {
+		line, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line.Problem == nil {
+			renderer.Line(line.Envelope)
+		}
+	}
+	if err := renderer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+const soloTrace = `{"source":"orchestrator","seq":0,"ts":1000,"event":{"type":"session_start","mode":"run"}}
+{"source":"orchestrator","seq":1,"ts":1000,"event":{"type":"agent_start","agent":"agent","protocol":"stream-json"}}
+{"source":"agent","seq":2,"ts":1100,"event":{"type":"system","subtype":"init","session_id":"s","model":"m","tools":[]}}
+{"source":"agent","seq":3,"ts":1200,"event":{"type":"assistant","message":{"id":"m1","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"I look.\nTwice."},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"go test ./..."}}]}}}
+{"source":"agent","seq":4,"ts":1300,"event":{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"\n  FAIL x\nmore","is_error":true}]}}}
+{"source":"agent","seq":5,"ts":1400,"event":{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"t2","name":"mcp__orc__Ask","input":{"question":"why?"}}]}}}
+{"source":"agent","seq":6,"ts":1500,"event":{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"fine"}]}}}
+{"source":"agent","seq":7,"ts":1600,"event":{"type":"result","subtype":"success","is_error":false,"result":"ok","num_turns":2,"duration_ms":61000,"total_cost_usd":0.01234,"usage":{"input_tokens":10,"output_tokens":5}}}
+{"source":"orchestrator","seq":8,"ts":1700,"event":{"type":"summary","success":false,"verdict":"failure","turns":2}}
+`
+
+func TestARunIsShownWithoutLabels(t *testing.T) {
+	want := `[init]
+I look.
+Twice.
+Bash: go test ./...
+Error: FAIL x
+Ask: {"question":"why?"}
+--- Result: failure | Turns: 2 | Cost: $0.0123 | Duration: 1m 1s ---
+`
+	if diff := cmp.Diff(want, replay(t, Config{}, soloTrace)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATeamIsShownWithLabelsAndItsTroubles(t *testing.T) {
+	team := strings.ReplaceAll(strings.Replace(soloTrace, `,"mode":"run"`, `,"mode":"facilitate"`, 1), `"agent"`, `"bob"`)
+	team = strings.ReplaceAll(team, `"bob":`, `"agent":`)
+	team += `{"source":"orchestrator","seq":9,"ts":1,"event":{"type":"protocol_violation","agent":"bob","askId":3,"mode":"facilitated"}}
+{"source":"orchestrator","seq":10,"ts":1,"event":{"type":"lead_turn_limit","limit":200}}
+`
+	got := replay(t, Config{}, team)
+	for _, want := range []string{"bob: I look.\n", "bob: Bash: go test ./...\n", "orchestrator: [protocol_violation] bob did not answer ask 3\n", "has used its 200 turns"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
+
+func TestColoursComeOnlyWhenAskedFor(t *testing.T) {
+	if strings.Contains(replay(t, Config{}, soloTrace), "\x1b") {
+		t.Error("there is colour without asking")
+	}
+	got := replay(t, Config{Colour: true}, soloTrace)
+	if !strings.Contains(got, "\x1b[38;2;129;199;132m[init]\x1b[0m\n") || !strings.Contains(got, "\x1b[38;2;241;76;76mError: FAIL x\x1b[0m\n") {
+		t.Errorf("colours: %q", got)
+	}
+}
+
+func TestAnAgentCannotPaintOnTheTerminal(t *testing.T) {
+	hostile := `{"source":"agent","seq":0,"event":{"type":"assistant","message":{"content":[{"type":"text","text":"\u001b[2J\u001b]0;owned\u0007 \u202egnitirw\u0000"}]}}}` + "\n"
+	got := replay(t, Config{}, hostile)
+	if strings.ContainsAny(got, "\x1b\x07\x00\u202e") {
+		t.Errorf("shown: %q", got)
+	}
+}
+
+func TestWithoutAnEndThereIsNoFooter(t *testing.T) {
+	cut := soloTrace[:strings.Index(soloTrace, `{"source":"agent","seq":7`)]
+	if got := replay(t, Config{}, cut); strings.Contains(got, "---") {
+		t.Errorf("shown: %q", got)
+	}
+	if got := replay(t, Config{}, ""); got != "" {
+		t.Errorf("nothing is shown as %q", got)
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for ms, want := range map[int64]string{0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s", 125_000: "2m 5s"} {
+		if got := Duration(ms); got != want {
+			t.Errorf("Duration(%d) = %q, want %q", ms, got, want)
+		}
+	}
+}
