@@ -1,0 +1,182 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+)
+
+// Client posts to one bridge.
+type Client struct {
+	// URL is the callback address. It holds a token, so it is never part of an error.
+	URL           string
+	CorrelationID string
+	// Redactor takes secrets out of everything that is posted.
+	Redactor *redact.Redactor
+	// HTTP sends the requests; nil is a client of its own.
+	HTTP *http.Client
+	// Timeout is that of one attempt; 0 is 15 seconds.
+	Timeout time.Duration
+	// Attempts is how often one post is tried; 0 is 8.
+	Attempts int
+	// Backoff is the pause after the first failed attempt; it doubles up to a minute. 0 is half a second.
+	Backoff time.Duration
+}
+
+const (
+	defaultTimeout  = 15 * time.Second
+	defaultAttempts = 8
+	defaultBackoff  = 500 * time.Millisecond
+	maxBackoff      = time.Minute
+	hurriedPause    = time.Second // when the session waits for the last replies
+)
+
+// StatusError is an answer of a bridge that is no success.
+type StatusError struct{ Status int }
+
+func (e *StatusError) Error() string {
+	switch e.Status {
+	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Sprintf("the bridge answered %d: it does not know the token of this callback, or its time is over", e.Status)
+	case http.StatusGone:
+		return "the bridge answered 410: the thread is gone"
+	default:
+		return fmt.Sprintf("the bridge answered %d %s", e.Status, http.StatusText(e.Status))
+	}
+}
+
+// PostTerminal tells the bridge how the session ended.
+func (c Client) PostTerminal(ctx context.Context, t Terminal) error {
+	return c.post(ctx, Callback{CorrelationID: c.CorrelationID, Kind: KindTerminal, Terminal: &t}, nil)
+}
+
+// post sends a callback, again if it is worth it. When hurry is closed, or nil, pauses between two attempts are short.
+func (c Client) post(ctx context.Context, callback Callback, hurry <-chan struct{}) error {
+	body, err := encode(callback)
+	if err != nil {
+		return fmt.Errorf("encode callback: %w", err)
+	}
+	if c.Redactor != nil {
+		body = c.Redactor.JSON(body)
+	}
+	pause := or(c.Backoff, defaultBackoff)
+	for attempt := 1; ; attempt++ {
+		wait, err := c.attempt(ctx, body)
+		if err == nil || attempt >= or(c.Attempts, defaultAttempts) || !worthRetrying(ctx, err) {
+			return err
+		}
+		if hurried(hurry) {
+			hurry, wait, pause = nil, 0, min(pause, hurriedPause)
+		}
+		if !sleep(ctx, max(wait, pause), hurry) {
+			return err
+		}
+		if pause = min(2*pause, maxBackoff); hurry == nil {
+			pause = min(pause, hurriedPause)
+		}
+	}
+}
+
+func hurried(hurry <-chan struct{}) bool {
+	select {
+	case <-hurry:
+		return true
+	default:
+		return false
+	}
+}
+
+// attempt posts once. The duration is how long the bridge wants us to wait.
+func (c Client) attempt(ctx context.Context, body []byte) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, or(c.Timeout, defaultTimeout))
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	if err != nil {
+		return 0, &permanentError{withoutURL(err)}
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := httpClient(c.HTTP).Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("the bridge cannot be reached: %w", withoutURL(err))
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // so that the connection can be used again
+	if response.StatusCode/100 == 2 {
+		return 0, nil
+	}
+	return retryAfter(response.Header), &StatusError{response.StatusCode}
+}
+
+// permanentError is one that another attempt would not cure.
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+func worthRetrying(ctx context.Context, err error) bool {
+	var status *StatusError
+	var permanent *permanentError
+	switch {
+	case ctx.Err() != nil, errors.As(err, &permanent):
+		return false
+	case errors.As(err, &status):
+		return transient(status.Status)
+	default:
+		return true
+	}
+}
+
+// withoutURL takes the address, which holds a token, out of an error.
+func withoutURL(err error) error {
+	var with *url.Error
+	if errors.As(err, &with) {
+		return with.Err
+	}
+	return err
+}
+
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxBackoff)
+}
+
+// sleep returns false if the context ended first.
+func sleep(ctx context.Context, d time.Duration, hurry <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-hurry:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func httpClient(given *http.Client) *http.Client {
+	if given != nil {
+		return given
+	}
+	return http.DefaultClient
+}
+
+// or returns value, or its default where it is zero.
+func or[T comparable](value, byDefault T) T {
+	var zero T
+	if value == zero {
+		return byDefault
+	}
+	return value
+}
