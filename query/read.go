@@ -113,16 +113,16 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error 
 		}
 		return t.Range(ctx, max(0, total-n), total, visit)
 	}
-	// The last turns are decoded in a ring: a file of any length leaves only n turns in memory.
-	ring := make([]*Turn, 0, min(n, 1024))
+	// The places of the last turns go round in a ring: a file of any length leaves only n of them in memory, and only those are decoded.
+	ring := make([]place, 0, min(n, 1024))
 	at := 0
 	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
 		if len(ring) < n {
-			ring = append(ring, e.Turn())
+			ring = append(ring, t.place(e))
 			return nil
 		}
 		if n > 0 {
-			ring[at] = e.Turn()
+			ring[at] = t.place(e)
 			at = (at + 1) % n
 		}
 		return nil
@@ -130,8 +130,17 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error 
 	if err != nil {
 		return err
 	}
+	reader, err := t.placeReader()
+	if err != nil {
+		return err
+	}
+	defer reader.close()
 	for i := range ring {
-		if err := visit(ring[(at+i)%len(ring)]); err != nil {
+		turn, err := reader.turn(&ring[(at+i)%len(ring)])
+		if err != nil {
+			return err
+		}
+		if err := visit(turn); err != nil {
 			return err
 		}
 	}

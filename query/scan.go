@@ -94,7 +94,8 @@ func (f *feeder) one(ctx context.Context, pool *batchPool, scanner *lineScanner,
 		f.mu.Unlock()
 		return false
 	}
-	f.done = b.err != nil
+	failed := b.err != nil
+	f.done = failed
 	reply := make(chan *batch, 1)
 	select {
 	case f.queue <- reply:
@@ -103,11 +104,11 @@ func (f *feeder) one(ctx context.Context, pool *batchPool, scanner *lineScanner,
 		return false
 	}
 	f.mu.Unlock()
-	if b.err == nil {
+	if !failed {
 		b.scan(scanner, keep)
 	}
-	reply <- b
-	return b.err == nil
+	reply <- b // from here on the batch belongs to the consumer
+	return !failed
 }
 
 type batchPool struct{ free chan *batch }

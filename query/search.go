@@ -52,9 +52,10 @@ func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) er
 	}
 	s := &searcher{query: q, expr: expr, visit: visit}
 	p := plan{visit: s.look}
-	if q.Context == 0 { // the neighbours of a hit must be seen too
-		if p.keep = newLiteralFilter(q.Pattern); p.keep == nil {
-			p.keep = s.matchesEvent
+	if q.Context == 0 { // else the neighbours of a hit must be seen too
+		literal := newLiteralFilter(q.Pattern)
+		p.keep = func(ev *event, data []byte) bool {
+			return (literal == nil || literal(ev, data)) && s.matchesEvent(ev, data)
 		}
 	}
 	if _, err := t.walk(ctx, p); err != nil {
@@ -73,7 +74,7 @@ type searcher struct {
 	waiting []*Hit
 }
 
-// matchesEvent decodes an event on whichever core scans it, so that a pattern without a literal is looked for by all of them.
+// matchesEvent decodes an event on whichever core scans it, so that the expression, which is slow, is matched by all of them.
 func (s *searcher) matchesEvent(ev *event, data []byte) bool {
 	found := false
 	eachTurn(ev, data, func(e *Entry) { found = found || len(s.matches(e.decode())) > 0 })
