@@ -101,7 +101,7 @@ func TestCheatingGoAgents(t *testing.T) {
 		"kills itself": {
 			files{"sum/sum.go": "package sum\n\nimport \"syscall\"\n\nfunc Add(a, b int) int { syscall.Kill(syscall.Getpid(), 9); select {} }\n"}, "was killed by",
 		},
-		"hang": {files{"sum/sum.go": "package sum\n\nfunc Add(a, b int) int { select {} }\n"}, ""},
+		"hang":                       {files{"sum/sum.go": "package sum\n\nfunc Add(a, b int) int { select {} }\n"}, ""},
 		"code that does not compile": {files{"sum/sum.go": "package sum\n"}, "do not compile"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,26 +99,39 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 		return evidence{}, err
 	}
 	shown := s.evidenceOf(check.Name, done)
-	shown.note = s.goNote(&done.stdout, shown.note)
 	shown.report = watch.report
+	output := s.last(&done.stdout, keptHead+keptTail)
 	shown.report.Complete = true // the exit status and the secrets say it all
 	for _, name := range names {
 		if !slices.ContainsFunc(shown.report.Tests, func(t TestResult) bool { return t.Name == name }) {
-			shown.report.add(name, Failed, "it did not pass")
+			message := goMessage(output, name)
+			if message == "" {
+				message = "it did not pass"
+			}
+			shown.report.add(name, Failed, message)
 		}
 	}
 	return shown, nil
 }
 
-// goNote finds the line that tells most in the output of a test binary.
-func (s *suiteRun) goNote(stdout *excerpt, otherwise string) string {
-	lines := strings.Split(s.last(stdout, keptTail), "\n")
+// goMessage finds what a test said in the output of its binary: the lines before it is called failed, or those of a panic.
+func goMessage(output, name string) string {
+	lines := strings.Split(output, "\n")
 	for i, line := range lines {
-		if strings.Contains(line, "--- FAIL:") || strings.HasPrefix(line, "panic:") {
-			return clip(strings.Join(strings.Fields(strings.Join(lines[max(0, i-2):min(len(lines), i+3)], " ")), " "), maxMessage)
+		failed := strings.HasPrefix(strings.TrimSpace(line), "--- FAIL: "+name+" ")
+		if !failed && !strings.HasPrefix(line, "panic:") {
+			continue
 		}
+		if !failed {
+			return clip(line, maxMessage)
+		}
+		from := i
+		for from > 0 && i-from < 4 && !strings.HasPrefix(lines[from-1], "===") && !strings.HasPrefix(lines[from-1], "---") {
+			from--
+		}
+		return clip(strings.Join(strings.Fields(strings.Join(lines[from:i], " ")), " "), maxMessage)
 	}
-	return otherwise
+	return ""
 }
 
 // goEnvironment overrides everything through which the go command takes instructions from elsewhere than its arguments.
