@@ -19,6 +19,7 @@ func (e startedEvent) apply(s *state) {
 			s.ends[i] = askCancelled
 		}
 		s.replies = slices.Clone(r.Replies)
+		s.inherited = len(s.replies)
 		for name, id := range r.Sessions {
 			if m := s.members[name]; m != nil {
 				m.sessionID = id
@@ -234,6 +235,10 @@ func (e conclusionEvent) apply(s *state) {
 		return
 	}
 	s.conclusion = &e
+	for _, id := range s.openAsks() {
+		a := s.asks[id]
+		s.unsettled = append(s.unsettled, PendingAsk{From: a.asker.name, To: a.addressee.name, Question: a.message.Text})
+	}
 	if m := s.members[e.By]; m != nil {
 		if r := m.record(e.Call); r != nil {
 			r.tool = e.Tool

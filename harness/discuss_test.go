@@ -227,7 +227,7 @@ func TestRecessAndResume(t *testing.T) {
 	if err != nil || !result.Success || len(result.Replies) != 2 {
 		t.Fatalf("%+v, %v\n%s", result, err, th.trace)
 	}
-	if !strings.Contains(heard, "Discuss.\n[human] Eve: take the second") || !strings.Contains(heard, "[answer#2] alice: done") {
+	if !strings.Contains(heard, "The reason for the recess was: people must decide\n[human] Eve: take the second") || !strings.Contains(heard, "[answer#2] alice: done") {
 		t.Errorf("the resumed lead heard %q", heard)
 	}
 	slices.Sort(resumedIDs)

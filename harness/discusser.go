@@ -140,8 +140,19 @@ type ResumeContext struct {
 	Replies      []Reply        `json:"replies,omitempty"`
 	AskIDCounter int64          `json:"askIdCounter,omitempty"`
 	RFCCounter   int64          `json:"rfcCounter,omitempty"`
+	// Reason and Trigger are what the lead said when it suspended the discussion, and Pending the questions that were open then.
+	Reason  string       `json:"reason,omitempty"`
+	Trigger *Trigger     `json:"trigger,omitempty"`
+	Pending []PendingAsk `json:"pending,omitempty"`
 	// Sessions are the ids of the agents' conversations by member. They are kept below Options.HomeDir, which must be the same in both sessions.
 	Sessions map[string]string `json:"sessions,omitempty"`
+}
+
+// PendingAsk is a question that was cancelled because the session ended.
+type PendingAsk struct {
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Question string `json:"question"`
 }
 
 // HistoryEntry is one message of the thread.
@@ -175,7 +186,11 @@ func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 		return nil
 	}
 	c := *r
-	c.HistorySince, c.Replies = nil, nil
+	c.HistorySince, c.Replies, c.Pending = nil, nil, nil
+	c.Reason = clean(r.Reason)
+	for _, p := range r.Pending {
+		c.Pending = append(c.Pending, PendingAsk{From: authorName(clean(p.From)), To: authorName(clean(p.To)), Question: clean(p.Question)})
+	}
 	for _, entry := range r.HistorySince {
 		entry.Text, entry.Author = clean(entry.Text), clean(entry.Author)
 		c.HistorySince = append(c.HistorySince, entry)
@@ -188,10 +203,13 @@ func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 	return &c
 }
 
-// injectHistory tells the lead what was said while the discussion was in recess. The lock must be held.
+// injectHistory tells the lead where the discussion stands and what was said while it was in recess. The lock must be held.
 func (h *hub) injectHistory(r *ResumeContext) {
 	if r == nil {
 		return
+	}
+	if text := r.standing(r.Sessions[h.state.lead.name] != ""); text != "" {
+		h.post(&Message{Kind: KindSynthetic, From: OrchestratorName, To: h.state.lead.name, Text: text})
 	}
 	for _, entry := range r.HistorySince {
 		if entry.Text != "" {
@@ -202,7 +220,10 @@ func (h *hub) injectHistory(r *ResumeContext) {
 
 // resumeContext is what the next session of this discussion needs to know.
 func (s *state) resumeContext() *ResumeContext {
-	r := &ResumeContext{Replies: s.replies, AskIDCounter: s.lastAsk, RFCCounter: s.lastRFC, Sessions: map[string]string{}}
+	r := &ResumeContext{Pending: s.unsettled, Replies: s.replies, AskIDCounter: s.lastAsk, RFCCounter: s.lastRFC, Sessions: map[string]string{}}
+	if c := s.conclusion; c != nil && c.Verdict == VerdictRecessed {
+		r.Reason, r.Trigger = c.Summary, c.Trigger
+	}
 	for _, m := range s.order {
 		if m != s.lead {
 			r.Participants = append(r.Participants, m.name)

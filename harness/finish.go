@@ -132,7 +132,7 @@ func (s spending) cost() *float64 {
 func (e summaryEvent) result() Result {
 	r := Result{
 		Success: e.Success, Turns: e.Turns, Verdict: e.Verdict, Summary: e.Summary, Reason: e.Reason, Outcome: e.Outcome, CostUSD: e.CostUSD, Tokens: e.Tokens,
-		Participants: e.Participants, Replies: e.Replies, RFCs: e.RFCs, Trigger: e.Trigger, LastActedSeq: -1, Resume: e.Resume,
+		Participants: e.Participants, Replies: e.Replies, RFCs: e.RFCs, Trigger: e.Trigger, LastActedSeq: -1, Resume: e.Resume, Unsent: e.Unsent,
 	}
 	if e.LastActedSeq != nil {
 		r.LastActedSeq = *e.LastActedSeq

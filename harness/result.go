@@ -43,6 +43,8 @@ type Result struct {
 	RFCs    []RFC
 	// Trigger is what a recessed discussion waits for.
 	Trigger *Trigger
+	// Unsent are the seqs of the replies that could not be posted.
+	Unsent []int64
 	// LastActedSeq is the last message of the bridge's inbox that the lead has dealt with; -1 is none.
 	LastActedSeq int64
 	// Resume is what a later session needs to take a recessed discussion up again.

@@ -102,7 +102,7 @@ func (l *OrchestrationLoop) takeOver() {
 	for _, id := range h.state.openAsks() {
 		h.arm(h.state.asks[id])
 	}
-	for _, r := range h.state.replies {
+	for _, r := range h.state.replies[h.state.inherited:] {
 		h.outbox.put(r)
 	}
 }

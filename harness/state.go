@@ -22,6 +22,8 @@ type state struct {
 
 	discussionID string
 	replies      []Reply
+	inherited    int          // of the replies: how many are of earlier sessions
+	unsettled    []PendingAsk // open when the session was concluded
 	rfcs         []RFC
 	advisorUsed  int
 
