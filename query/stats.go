@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 )
 
 // Stats is the token accounting of a trace.
@@ -76,21 +77,25 @@ type UsageRow struct {
 }
 
 // MarshalJSON writes the row in the shape of its population.
-func (r UsageRow) MarshalJSON() ([]byte, error) {
+func (r UsageRow) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+
+// AppendJSON appends what MarshalJSON writes, on one line and in the form that this package prints.
+func (r UsageRow) AppendJSON(dst []byte) []byte {
 	if r.Population == PopulationTurn {
-		return json.Marshal(struct {
-			Index int `json:"index"`
-			Tokens
-			Population string `json:"population"`
-		}{r.Index, r.Tokens, r.Population})
+		dst = strconv.AppendInt(append(dst, `{"index":`...), int64(r.Index), 10)
+		dst = r.appendCounters(append(dst, ','))
+		return append(appendField(dst, "population", r.Population), '}')
 	}
-	return json.Marshal(struct {
-		MessageID *string `json:"messageId"`
-		Tokens
-		Snapshot   bool    `json:"outputIsStreamingSnapshot"`
-		Population string  `json:"population"`
-		Source     *string `json:"source"`
-	}{r.MessageID, r.Tokens, true, r.Population, r.Source})
+	dst = append(dst, `{"messageId":`...)
+	if r.MessageID == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendString(dst, *r.MessageID)
+	}
+	dst = r.appendCounters(append(dst, ','))
+	dst = append(dst, `,"outputIsStreamingSnapshot":true`...)
+	dst = appendField(dst, "population", r.Population)
+	return append(appendOptional(dst, "source", r.Source), '}')
 }
 
 // Divergence tells that messages and results disagree. Output is never compared: what a stream says about it is a snapshot.

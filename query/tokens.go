@@ -1,5 +1,7 @@
 package query
 
+import "strconv"
+
 // Tokens are the four counters of a usage report, in the spelling that this tool prints.
 type Tokens struct {
 	Input         int64 `json:"inputTokens"`
@@ -20,3 +22,11 @@ func (t Tokens) Max(u Tokens) Tokens {
 
 // Total is the sum of the four counters.
 func (t Tokens) Total() int64 { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
+
+// appendCounters writes the four counters as members of an object.
+func (t Tokens) appendCounters(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `"inputTokens":`...), t.Input, 10)
+	dst = strconv.AppendInt(append(dst, `,"outputTokens":`...), t.Output, 10)
+	dst = strconv.AppendInt(append(dst, `,"cacheReadInputTokens":`...), t.CacheRead, 10)
+	return strconv.AppendInt(append(dst, `,"cacheCreationInputTokens":`...), t.CacheCreation, 10)
+}

@@ -187,20 +187,7 @@ func appendUsage(dst []byte, usage *Tokens) []byte {
 	if usage == nil {
 		return append(dst, "null"...)
 	}
-	for i, counter := range []struct {
-		key   string
-		value int64
-	}{
-		{"inputTokens", usage.Input},
-		{"outputTokens", usage.Output},
-		{"cacheReadInputTokens", usage.CacheRead},
-		{"cacheCreationInputTokens", usage.CacheCreation},
-	} {
-		dst = append(dst, "{,,,"[i], '"')
-		dst = append(dst, counter.key...)
-		dst = append(dst, '"', ':')
-		dst = strconv.AppendInt(dst, counter.value, 10)
-	}
+	dst = usage.appendCounters(append(dst, '{'))
 	return append(dst, '}')
 }
 

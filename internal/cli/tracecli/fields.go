@@ -84,7 +84,7 @@ func (o *output) fieldValue(f field, style query.Style, margin string) error {
 	style.Level++
 	o.print("[")
 	err := f.rows(func(row any) error {
-		raw, err := json.Marshal(row)
+		raw, err := o.marshal(row)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,11 @@ func (o *output) fieldValue(f field, style query.Style, margin string) error {
 		if margin != "" {
 			o.print(margin + "  ")
 		}
-		o.write(style.AppendJSON(nil, raw))
+		if _, done := row.(appender); done && style.Indent == 0 {
+			o.write(raw)
+		} else {
+			o.write(style.AppendJSON(nil, raw))
+		}
 		return o.failed()
 	})
 	if count > 0 {

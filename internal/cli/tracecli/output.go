@@ -33,7 +33,7 @@ type output struct {
 	opened bool // the bracket of a JSON array
 	count  int
 	header string
-	// scratch is reused from turn to turn.
+	// scratch is reused from record to record.
 	scratch []byte
 }
 
@@ -83,14 +83,17 @@ func (o *output) record(file string, value any, text func()) error {
 	return o.failed()
 }
 
-// marshal is json.Marshal with a shorter way for turns, of which there may be many.
+// marshal is json.Marshal with a shorter way for what can append itself.
 func (o *output) marshal(value any) ([]byte, error) {
-	if turn, ok := value.(*query.Turn); ok {
-		o.scratch = turn.AppendJSON(o.scratch[:0])
+	if record, ok := value.(appender); ok {
+		o.scratch = record.AppendJSON(o.scratch[:0])
 		return o.scratch, nil
 	}
 	return json.Marshal(value)
 }
+
+// appender is what records of which there may be many can do.
+type appender interface{ AppendJSON(dst []byte) []byte }
 
 // failed tells early that nobody reads any more, so that a pass over a large file ends.
 func (o *output) failed() error {

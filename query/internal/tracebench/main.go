@@ -89,6 +89,13 @@ func run(o options) error {
 	if err := measure(contests, o.rounds, trace); err != nil {
 		return err
 	}
+	for range 2 { // a busy machine deserves a second look before a limit counts as broken
+		if len(broken(contests)) > 0 {
+			if err := measure(contests, o.rounds, trace); err != nil {
+				return err
+			}
+		}
+	}
 	return report(contests)
 }
 
@@ -126,10 +133,10 @@ func contestants(o options, trace string) []*contest {
 
 // measure runs everything in turns, so that a busy moment of the machine hits all alike.
 func measure(contests []*contest, rounds int, trace string) error {
-	for round := range rounds {
+	for range rounds {
 		_ = os.Remove(trace + ".fitidx") // the first question of every round makes it anew
 		for _, c := range contests {
-			if c.once && round > 0 {
+			if c.once && c.best > 0 {
 				continue
 			}
 			elapsed, memory, err := time1(c.args)
@@ -162,12 +169,28 @@ func time1(args []string) (time.Duration, int64, error) {
 	return elapsed, usage.Maxrss << 10, nil
 }
 
+// grepTime is what everything is compared with.
+func grepTime(contests []*contest) time.Duration {
+	return contests[slices.IndexFunc(contests, func(c *contest) bool { return strings.HasPrefix(c.name, "grep") })].best
+}
+
+// broken names the contests that are beyond their limits.
+func broken(contests []*contest) []string {
+	grep := grepTime(contests)
+	var names []string
+	for _, c := range contests {
+		slow := c.ratio > 0 && float64(c.best) > c.ratio*float64(grep) || c.within > 0 && c.best > c.within
+		if slow || c.ratio > 0 && c.memory > memoryLimit {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 func report(contests []*contest) error {
-	grep := contests[slices.IndexFunc(contests, func(c *contest) bool { return strings.HasPrefix(c.name, "grep") })].best
-	var broken []string
+	beyond := broken(contests)
 	fmt.Printf("\n%-36s %10s %8s %10s  %s\n", "", "wall", "x grep", "peak MB", "limit")
 	for _, c := range contests {
-		ratio := float64(c.best) / float64(grep)
 		limit := ""
 		switch {
 		case c.ratio > 0:
@@ -175,15 +198,14 @@ func report(contests []*contest) error {
 		case c.within > 0:
 			limit = c.within.String()
 		}
-		verdict := ""
-		if c.ratio > 0 && (ratio > c.ratio || c.memory > memoryLimit) || c.within > 0 && c.best > c.within {
-			verdict = "  BROKEN"
-			broken = append(broken, c.name)
+		if slices.Contains(beyond, c.name) {
+			limit += "  BROKEN"
 		}
-		fmt.Printf("%-36s %10s %8.2f %10.1f  %s%s\n", c.name, c.best.Round(100*time.Microsecond), ratio, float64(c.memory)/(1<<20), limit, verdict)
+		ratio := float64(c.best) / float64(grepTime(contests))
+		fmt.Printf("%-36s %10s %8.2f %10.1f  %s\n", c.name, c.best.Round(100*time.Microsecond), ratio, float64(c.memory)/(1<<20), limit)
 	}
-	if len(broken) > 0 {
-		return fmt.Errorf("beyond the limit: %s", strings.Join(broken, ", "))
+	if len(beyond) > 0 {
+		return fmt.Errorf("beyond the limit: %s", strings.Join(beyond, ", "))
 	}
 	return nil
 }
