@@ -1,0 +1,274 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// submissionLimit bounds what the ledger keeps of the agent's last words; the trace has all of them.
+const submissionLimit = 16 << 10
+
+// work lets the agent work. How it ends decides only whether there is something to grade: an agent that failed, ran out of turns or crashed is graded like
+// any other; trouble of the model's service is missing data.
+func (a *attempt) work(ctx context.Context) bool {
+	if a.arm.Lead != "" {
+		return a.supervise(ctx)
+	}
+	chosen, err := a.cfg.Registry.Get(a.arm.Agent)
+	if err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	settings, injections, err := a.agentConfig(chosen)
+	if err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	writer, err := a.openTrace(AgentTrace)
+	if err != nil {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	a.record.AgentTracePath = a.artefact(AgentTrace)
+	result, err := harness.Run(ctx, harness.RunConfig{
+		Agent: chosen, Session: settings, Task: a.task.Prompt, Injections: injections, Timeout: a.agentTimeout(), Trace: writer, Started: a.started,
+	})
+	if closeErr := writer.Close(); err == nil {
+		err = closeErr
+	}
+	a.spend(result.Usage)
+	a.record.Turns, a.record.Submission, a.record.Outcome = result.Turns, cut(result.Text, submissionLimit), string(result.Reason)
+	return a.agentEnded(ctx, result.Reason, result.Err, result.Aborted, err)
+}
+
+func (a *attempt) started(info agent.Started) {
+	a.record.KeyVisible = info.KeyVisible
+	if info.Version != "" {
+		a.record.AgentVersion = info.Version
+	}
+	if info.Model != "" {
+		a.record.Model.Agent = info.Model
+	}
+}
+
+// agentEnded tells missing data from an agent that did badly.
+func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentErr error, aborted bool, err error) bool {
+	var noModel *builtin.AuthError
+	message := string(reason)
+	if agentErr != nil {
+		message = agentErr.Error()
+	}
+	switch {
+	case ctx.Err() != nil:
+		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
+	case errors.As(err, &noModel):
+		a.fail(ctx, ledger.ErrorAuth, err)
+	case err != nil:
+		a.fail(ctx, ledger.ErrorSetup, err)
+	case reason == session.OutcomeAuth:
+		a.fail(ctx, ledger.ErrorAuth, errors.New(message))
+	case reason == session.OutcomeProvider:
+		a.fail(ctx, ledger.ErrorProvider, errors.New(message))
+	default:
+		if reason != session.OutcomeSuccess {
+			a.record.AgentError = &ledger.AgentError{Message: cut(message, 4<<10), Aborted: aborted}
+		}
+		return true
+	}
+	return false
+}
+
+// agentConfig is what the agent is told: the place it works in, and what the arm says.
+func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.SystemPromptInjection, error) {
+	place := a.space.Agent()
+	cfg := a.placeConfig(place, a.arm.Agent)
+	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.cell.fillURL(a.arm.ModelURL), a.arm.Auth
+	cfg.MaxTurns, cfg.MaxCostUSD, cfg.AllowedTools = a.arm.MaxTurns, a.cfg.CellBudget.USD, a.arm.AllowedTools
+	var injections []session.SystemPromptInjection
+	if a.arm.Profile != "" {
+		text, err := readProfile(place.Dir, a.arm.Profile)
+		if err != nil {
+			return cfg, nil, err
+		}
+		injections = append(injections, session.SystemPromptInjection{Source: "profile", Label: a.arm.Profile, Content: text})
+	}
+	if a.arm.Prompt != "" {
+		injections = append(injections, session.SystemPromptInjection{Source: "append", Label: a.arm.Name, Content: a.arm.Prompt})
+	}
+	for i, injection := range injections {
+		if i > 0 {
+			cfg.SystemPrompt += "\n\n"
+		}
+		cfg.SystemPrompt += injection.Content
+	}
+	a.record.AgentNetwork = cfg.Isolation.Network || cfg.Isolation.Kind == sandbox.IsolationNone
+	return cfg, injections, agent.Require(chosen.Info(), cfg)
+}
+
+// placeConfig puts an agent into a place. An agent in a process of its own needs the network to reach its model, until a gateway stands between them.
+func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
+	installation, known := a.cfg.Installations[id]
+	cfg := agent.Config{
+		Dir: place.Dir, Home: place.Home, Environ: environOf(a.cfg.Environ, place.Env), ExtraEnv: extraEnv(place.Env), Prices: a.cfg.Prices, Spawner: a.cfg.Spawner,
+		Isolation: place.Isolation,
+	}
+	if known {
+		cfg.Installation = &installation
+	}
+	if installation.Path != "" {
+		cfg.Isolation.Network = true
+	}
+	return cfg
+}
+
+// environOf is the environment that an agent takes its credentials from, with the search path of the place.
+func environOf(environ []string, place sandbox.Environment) []string {
+	own := slices.Clone(environ)
+	if path := place["PATH"]; path != "" {
+		own = append(own, "PATH="+path)
+	}
+	return own
+}
+
+// extraEnv is what a place adds to the common variables: the task's and the arm's own, the port, the mark of the run. Home and temporary directory are the
+// agent's business, which keeps its own files apart from what it works on.
+func extraEnv(place sandbox.Environment) []string {
+	common := sandbox.CommonNames()
+	var extra []string
+	for _, pair := range place.List() {
+		name, _, _ := strings.Cut(pair, "=")
+		if name == sandbox.RunMarker || !slices.Contains(common, name) {
+			extra = append(extra, pair)
+		}
+	}
+	return extra
+}
+
+// readProfile reads a profile of the working directory as its author left it: the agent has not been there yet. No link is followed out of the directory.
+func readProfile(dir, name string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("profile %q: %w", name, err)
+	}
+	defer root.Close()
+	content, err := root.ReadFile(path.Join(".claude", "agents", name+".md"))
+	if err != nil {
+		return "", fmt.Errorf("profile %q: %w", name, err)
+	}
+	return withoutFrontMatter(string(content)), nil
+}
+
+func withoutFrontMatter(text string) string {
+	rest, ok := strings.CutPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "---\n")
+	if !ok {
+		return strings.TrimSpace(text)
+	}
+	_, body, found := strings.Cut(rest, "\n---")
+	if !found {
+		return strings.TrimSpace(text)
+	}
+	_, body, _ = strings.Cut(body, "\n")
+	return strings.TrimSpace(body)
+}
+
+func (a *attempt) openTrace(name string) (*trace.Writer, error) {
+	return trace.Open(filepath.Join(a.dir, name), trace.Config{Redactor: a.redact})
+}
+
+// artefact is the path of an artefact as the record tells it: relative to the run directory.
+func (a *attempt) artefact(name string) string { return path.Join(a.record.RunDir, name) }
+
+// spend records what the agent has consumed.
+func (a *attempt) spend(u session.TokenUsage) {
+	a.record.Tokens = &ledger.Tokens{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens}
+	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
+	if u.TotalTokens == 0 && u.CostUSD == nil { // nothing was consumed, and that costs nothing
+		nothing := 0.0
+		a.record.CostUSD, a.record.CostSource = &nothing, session.CostReported
+	}
+}
+
+// cut shortens a text without breaking a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost, and removes what it left.
+func (l *Local) Recover(_ context.Context, cell Cell, number int) ledger.Record {
+	record := l.blank(cell, number)
+	file := filepath.Join(l.cfg.Dir, cell.RunDir(number), AgentTrace)
+	sessions, err := session.ReadFile(file, l.cfg.Registry.Dialects(), session.Options{Prices: l.cfg.Prices, Flat: true})
+	if err != nil {
+		return record
+	}
+	record.AgentTracePath = path.Join(record.RunDir, AgentTrace)
+	a := attempt{Local: l, record: record}
+	var sum session.TokenUsage
+	for _, s := range sessions {
+		sum = addUsage(sum, s.Usage)
+		a.record.Turns += s.Turns
+	}
+	a.spend(sum)
+	return a.record
+}
+
+func addUsage(a, b session.TokenUsage) session.TokenUsage {
+	known := a.TotalTokens == 0 || a.CostUSD != nil
+	a.InputTokens, a.OutputTokens = a.InputTokens+b.InputTokens, a.OutputTokens+b.OutputTokens
+	a.CacheReadTokens, a.CacheWriteTokens = a.CacheReadTokens+b.CacheReadTokens, a.CacheWriteTokens+b.CacheWriteTokens
+	a.TotalTokens += b.TotalTokens
+	switch {
+	case b.TotalTokens == 0 && b.CostUSD == nil:
+	case !known || b.CostUSD == nil:
+		a.CostUSD, a.CostSource = nil, session.CostUnknown
+	default:
+		cost := *b.CostUSD
+		if a.CostUSD != nil {
+			cost += *a.CostUSD
+		}
+		a.CostUSD, a.CostSource = &cost, b.CostSource
+	}
+	return a
+}
+
+// agentTimeout is the task's, or the experiment's, or what a cell may take at all, whichever is the shortest.
+func (a *attempt) agentTimeout() time.Duration {
+	limit := a.task.Settings.Timeouts.Agent
+	if limit <= 0 {
+		limit = a.cfg.AgentTimeout
+	}
+	if wall := a.cfg.CellBudget.Wall; wall > 0 {
+		limit = min(limit, wall)
+	}
+	return limit
+}
+
+// sensitive tells whether a variable's name says that its value is a secret.
+func sensitive(name string) bool {
+	name = strings.ToUpper(name)
+	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}

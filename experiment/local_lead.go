@@ -1,0 +1,136 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/mcpserve"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
+)
+
+// agentLane is the lane of the agent in a supervised session.
+const agentLane = "agent"
+
+// supervise lets a lead hand the task to the agent. Both work in the same directory: what is measured is the pair of them.
+func (a *attempt) supervise(ctx context.Context) bool {
+	place := a.space.Agent()
+	keys := mcpserve.NewKeyring(2)
+	a.learn(keys.Secrets())
+	writer, err := a.openTrace(AgentTrace)
+	if err != nil {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(AgentTrace), a.artefact(AgentTrace)
+	base := a.placeConfig(place, a.arm.Agent)
+	base.Installation = nil // lead and agent may be different programs
+	base.Auth = a.arm.Auth
+	base.ModelURL = a.cell.fillURL(a.arm.ModelURL)
+	base.Isolation.Network = true
+	a.record.AgentNetwork = true
+	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
+		SupervisorCwd: place.Dir, AgentCwd: place.Dir, AgentProfile: a.arm.Profile,
+		Supervisor: harness.AgentConfig{Agent: a.arm.Lead, Model: a.arm.LeadModel},
+		Agent:      harness.AgentConfig{Agent: a.arm.Agent, Model: a.arm.Model, Tools: a.arm.AllowedTools, MaxTurns: a.arm.MaxTurns, Amend: a.arm.Prompt},
+		Query:      a.query, Redactor: a.redact,
+		Options: harness.Options{
+			Trace: writer, HomeDir: place.Home, Base: base, Connect: keys.Connect(mcpserve.Config{}), TaskAmend: a.task.SupervisorPrompt,
+			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.cfg.CellBudget.USD, Tokens: a.cfg.CellBudget.Tokens},
+		},
+	})
+	var result harness.Result
+	if err == nil {
+		result, err = supervisor.Run(ctx, a.task.Prompt)
+	}
+	if closeErr := writer.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	a.settleSession(result)
+	return a.agentEnded(ctx, outcomeOf(result), sessionError(result), false, nil)
+}
+
+// learn makes secrets known that were made for this session.
+func (a *attempt) learn(secrets map[string]string) {
+	if a.redact != nil {
+		a.redact = a.redact.With(secrets)
+	}
+}
+
+func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
+	return a.cfg.Registry.Get(cfg.Agent)
+}
+
+// settleSession reads from the trace what the agent said last and what everybody consumed, and from the result who has spent it.
+func (a *attempt) settleSession(result harness.Result) {
+	a.record.Outcome = string(outcomeOf(result))
+	sessions, err := session.ReadFile(filepath.Join(a.dir, AgentTrace), a.cfg.Registry.Dialects(), session.Options{
+		Prices: a.cfg.Prices, Flat: true,
+		OnEvent: func(e *session.EnrichedEvent) {
+			if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
+				a.record.Submission = strings.Clone(cut(e.Text, submissionLimit))
+			}
+		},
+	})
+	if err != nil {
+		return // the trace tells nothing, so the cost stays unknown
+	}
+	var sum session.TokenUsage
+	for _, s := range sessions {
+		sum = addUsage(sum, s.Usage)
+	}
+	a.spend(sum)
+	breakdown := ledger.CostBreakdown{}
+	for _, member := range result.Participants {
+		cost := 0.0
+		if member.CostUSD != nil {
+			cost = *member.CostUSD
+		}
+		if member.Name == agentLane {
+			breakdown.Agent, a.record.Turns = cost, member.Turns
+		} else {
+			breakdown.Supervisor += cost
+		}
+	}
+	if sum.CostUSD != nil {
+		a.record.CostBreakdown = &breakdown
+	}
+}
+
+func outcomeOf(result harness.Result) session.Outcome {
+	switch result.Reason {
+	case harness.ReasonConcluded:
+		return session.OutcomeSuccess // what the lead thinks of it is not the grade
+	case harness.ReasonAuth:
+		return session.OutcomeAuth
+	case harness.ReasonTimeout:
+		return session.OutcomeTimeout
+	case harness.ReasonBudget:
+		return session.OutcomeBudget
+	case harness.ReasonMaxTurns:
+		return session.OutcomeMaxTurns
+	case harness.ReasonInterrupted:
+		return session.OutcomeCancelled
+	default:
+		return session.OutcomeError
+	}
+}
+
+func sessionError(result harness.Result) error {
+	if result.Reason == harness.ReasonConcluded {
+		return nil
+	}
+	text := result.Summary
+	if text == "" {
+		text = "the session ended without a conclusion: " + result.Reason
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/task"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	os.Exit(m.Run())
+}
+
+// invariantsHook passes when answer.txt holds 42.
+const invariantsHook = `#!/bin/sh
+if [ "$(cat "$AGENT_CWD/answer.txt" 2>/dev/null)" = 42 ]; then pass=true; else pass=false; fi
+echo "{\"test\":\"answer\",\"pass\":$pass}" >&3
+`
+
+// writeFiles makes files below a directory; scripts are executable.
+func writeFiles(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mode := os.FileMode(0o644)
+		if strings.HasSuffix(name, ".sh") {
+			mode = 0o755
+		}
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func answerFamily(t testing.TB, tasks int) *task.Family {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range tasks {
+		writeFiles(t, dir, map[string]string{
+			fmt.Sprintf("tasks/task-%03d/agent.task.md", i):       "Write the answer into answer.txt.\n",
+			fmt.Sprintf("tasks/task-%03d/hooks/invariants.sh", i): invariantsHook,
+			fmt.Sprintf("tasks/task-%03d/workdir/README.md", i):   "The answer goes into answer.txt.\n",
+			fmt.Sprintf("tasks/task-%03d/solution/answer.txt", i): "42\n",
+		})
+	}
+	family, err := task.Load(t.Context(), dir, task.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return family
+}
+
+func serveScript(t testing.TB, script string) string {
+	t.Helper()
+	parsed, err := scripted.Parse([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+const solves = `{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"The answer is written."}]}`
+
+// prepared is an experiment with the built-in agent on a scripted model.
+func prepared(t testing.TB, family *task.Family, setup Setup) *Prepared {
+	t.Helper()
+	setup.Family, setup.Registry = family, agent.NewRegistry(builtin.New())
+	setup.Host = agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH")}, Spawner: sandbox.NewSpawner()}
+	if setup.Runs == 0 {
+		setup.Runs = 1
+	}
+	p, err := Prepare(t.Context(), setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// execute runs a prepared experiment to its end in a fresh directory and returns its records.
+func execute(t testing.TB, p *Prepared, concurrency int) (string, Outcome, []ledger.Record) {
+	t.Helper()
+	path := t.TempDir()
+	dir, err := OpenDirectory(path, p.Plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := p.Local(path, redact.New(redact.Config{}), session.ListPrices(price.Default()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := Run(t.Context(), dir, Config{Executor: local, Concurrency: concurrency, BreakAfter: -1, Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := local.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, outcome, recordsOf(t, path)
+}
+
+func TestTheBuiltInAgentSolvesATask(t *testing.T) {
+	url := serveScript(t, solves)
+	p := prepared(t, answerFamily(t, 2), Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}, Runs: 2})
+	if err := p.Probe(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	path, outcome, records := execute(t, p, 2)
+	if outcome.Status != Complete || outcome.Progress.Passed != 4 {
+		t.Fatalf("%+v %+v", outcome, records)
+	}
+	for _, r := range records {
+		switch {
+		case r.Verdict != ledger.Pass || r.Grade.Verdict != ledger.Pass:
+			t.Errorf("%s: %s %s", r.Key(), r.Verdict, r.ErrorMessage)
+		case r.Submission != "The answer is written." || r.Turns != 2 || r.CostUSD == nil || *r.CostUSD <= 0:
+			t.Errorf("%+v", r)
+		case filepath.IsAbs(r.AgentTracePath) || filepath.IsAbs(r.DiffPath):
+			t.Errorf("absolute paths: %s %s", r.AgentTracePath, r.DiffPath)
+		}
+		diff, err := os.ReadFile(filepath.Join(path, r.DiffPath))
+		if err != nil || !strings.Contains(string(diff), "+42") {
+			t.Errorf("diff %q, %v", diff, err)
+		}
+		if content, err := os.ReadFile(filepath.Join(path, r.RunDir, FinalDir, "answer.txt")); err != nil || string(content) != "42\n" {
+			t.Errorf("final directory: %q %v", content, err)
+		}
+	}
+	work, err := WorkDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(work); !os.IsNotExist(err) {
+		t.Errorf("%s is left over", work)
+	}
+}
