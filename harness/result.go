@@ -73,7 +73,7 @@ const (
 type Reply struct {
 	Body  string `json:"body"`
 	Agent string `json:"agent"`
-	Kind  string `json:"kind"`
+	Kind  string `json:"kind,omitempty"`
 	// Seq is that of the reply's own line in the trace; together with the correlation id it makes a post unique.
 	Seq      int64  `json:"seq"`
 	ThreadID string `json:"thread_id,omitempty"`

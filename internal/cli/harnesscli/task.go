@@ -14,32 +14,46 @@ import (
 type taskOptions struct {
 	file  string
 	text  string
+	event string
 	amend string
 }
 
 func (o *taskOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.file, "task-file", "", "file with the task")
 	flags.StringVar(&o.text, "task-text", "", "the task itself")
+	flags.StringVar(&o.event, "task-event", "", "file with an event of GitHub to make the task of; GITHUB_EVENT_NAME says its kind")
 	flags.StringVar(&o.amend, "task-amend", "", "text added to the task after a blank line")
 }
 
 // load returns the whole task. Blank flags count as not given.
 func (o *taskOptions) load(con *console.Console) (string, error) {
-	file, text, amend := strings.TrimSpace(o.file), o.text, o.amend
-	hasText := strings.TrimSpace(text) != ""
+	file, event := strings.TrimSpace(o.file), strings.TrimSpace(o.event)
+	given := 0
+	for _, way := range []string{file, event, strings.TrimSpace(o.text)} {
+		if way != "" {
+			given++
+		}
+	}
 	switch {
-	case file != "" && hasText:
-		return "", console.Usagef("give the task once: --task-file or --task-text, not both")
-	case file == "" && !hasText:
-		return "", console.Usagef("there is no task: give --task-file or --task-text")
+	case given > 1:
+		return "", console.Usagef("give the task once: --task-file, --task-text or --task-event")
+	case given == 0:
+		return "", console.Usagef("there is no task: give --task-file, --task-text or --task-event")
 	case file != "":
 		content, err := os.ReadFile(con.Path(file))
 		if err != nil {
 			return "", console.Exit(console.ExitUsage, fmt.Errorf("read task: %w", err))
 		}
-		text = string(content)
+		return combine(string(content), o.amend), nil
+	case event != "":
+		task, amend, err := eventTask(con, event)
+		if strings.TrimSpace(o.amend) != "" {
+			amend = o.amend
+		}
+		return combine(task, amend), err
+	default:
+		return combine(o.text, o.amend), nil
 	}
-	return combine(text, amend), nil
 }
 
 // combine adds an amendment to a task.

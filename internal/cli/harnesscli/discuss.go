@@ -1,0 +1,138 @@
+package harnesscli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/bridge"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// discussOptions are the flags of fit-harness discuss.
+type discussOptions struct {
+	teamOptions
+	profiles     string
+	leadCwd      string
+	agentCwd     string
+	discussionID string
+	resume       string
+}
+
+// defaultDiscussTurns bounds each call of everybody when nobody says.
+const defaultDiscussTurns = 40
+
+func newDiscuss(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := discussOptions{teamOptions: teamOptions{maxTurns: console.Count{Value: defaultDiscussTurns}}}
+	command := &cobra.Command{
+		Use:   "discuss",
+		Short: "Let a lead drive a discussion that people follow in a thread",
+		Long: `Let a lead drive a discussion that people follow in a thread. Answers to the lead are posted to CALLBACK_URL as they come, what people write is fetched from
+INBOX_URL, and CORRELATION_ID names the run; without them the discussion takes place here only. The lead ends it with Adjourn, or suspends it with Recess: a
+later run with --resume-context goes on with the history, the replies and, on the same machine, the agents' own conversations.
+
+Exit codes: 0 adjourned or recessed · 1 failed or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure · 4 stopped by a
+budget · 130 interrupted.`,
+		Example: `  fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --task-text "Shall we drop Python 3.9?" --output trace.ndjson
+  fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --resume-context "$RESUME" --task-text "Go on." --output trace2.ndjson`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runDiscuss(command.Context(), con, registry, &opts)
+		},
+	}
+	flags := command.Flags()
+	opts.register(flags, registry)
+	flags.StringVar(&opts.profiles, "agent-profiles", "", "the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
+	flags.StringVar(&opts.leadCwd, "lead-cwd", ".", "directory of the lead, and of the profiles")
+	flags.StringVar(&opts.agentCwd, "agent-cwd", ".", "directory that the participants share")
+	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread that the discussion belongs to")
+	flags.StringVar(&opts.resume, "resume-context", "", "JSON that an earlier run of the discussion has left, with what was said since")
+	return command
+}
+
+func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Registry, opts *discussOptions) error {
+	resume, err := harness.ParseResumeContext(opts.resume)
+	if err != nil {
+		return console.Usagef("--resume-context: %w", err)
+	}
+	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.callTurns())
+	if err != nil {
+		return err
+	}
+	leadCwd, err := directory(con, "--lead-cwd", opts.leadCwd)
+	if err != nil {
+		return err
+	}
+	room, err := openRoom(con, opts.home, opts.discussionID)
+	if err != nil {
+		return err
+	}
+	opts.home = room.dir
+	if resume != nil {
+		resume = room.complete(con, resume)
+	}
+	channel := openChannel(con)
+	defer channel.close()
+	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeDiscuss, secrets: channel.secrets()}
+	held.build = func(parts teamParts) (team, error) {
+		cfg := harness.DiscusserConfig{
+			LeadCwd: leadCwd, LeadProfile: opts.leadProfile, Lead: opts.lead(), AgentConfigs: participants, Query: parts.query, Output: parts.output,
+			Redactor: parts.redactor, Options: parts.options, DiscussionID: opts.discussionID, Resume: resume,
+		}
+		if parts.options.Trace != nil { // this is no rehearsal
+			cfg.Replies, cfg.Inbox = channel.connect(parts)
+		}
+		return harness.NewDiscusser(cfg)
+	}
+	result, err := held.hold(ctx)
+	channel.report(con, result)
+	if roomErr := room.leave(result); err == nil && roomErr != nil {
+		fmt.Fprintf(con.Stderr, "what the next run of the discussion needs could not be kept: %v\n", roomErr)
+	}
+	return err
+}
+
+// channel is the way to the thread and back.
+type channel struct {
+	callback, inbox, correlation string
+	sender                       *bridge.Sender
+}
+
+func openChannel(con *console.Console) *channel {
+	return &channel{callback: con.Getenv("CALLBACK_URL"), inbox: con.Getenv("INBOX_URL"), correlation: con.Getenv("CORRELATION_ID")}
+}
+
+// secrets are the addresses: whoever has one can post to the thread.
+func (c *channel) secrets() map[string]string {
+	return map[string]string{"CALLBACK_URL": c.callback, "INBOX_URL": c.inbox}
+}
+
+// connect starts the sender and the poller, where there are addresses.
+func (c *channel) connect(parts teamParts) (harness.ReplySender, harness.Inbox) {
+	var replies harness.ReplySender
+	var inbox harness.Inbox
+	if c.callback != "" {
+		c.sender = bridge.NewSender(bridge.Client{URL: c.callback, CorrelationID: c.correlation, Redactor: parts.redactor})
+		replies = c.sender
+	}
+	if c.inbox != "" {
+		inbox = &bridge.Poller{URL: c.inbox}
+	}
+	return replies, inbox
+}
+
+// report says what did not reach the thread.
+func (c *channel) report(con *console.Console, result harness.Result) {
+	if n := len(result.Unsent); n > 0 && c.sender != nil {
+		fmt.Fprintf(con.Stderr, "%d of %d replies could not be posted to the thread: %v; they are in the trace, and fit-harness callback hands them in\n", n, len(result.Replies), c.sender.Err())
+	}
+}
+
+func (c *channel) close() {
+	if c.sender != nil {
+		c.sender.Close()
+	}
+}
