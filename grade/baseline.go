@@ -53,9 +53,28 @@ func (b *Baseline) hook(ctx context.Context, g *grading) (hookBehaviour, error) 
 
 // test runs a hidden check on the reference solution, or on the base where there is none.
 func (b *Baseline) test(ctx context.Context, g *grading, check task.Check) (evidence, error) {
-	value, err := b.once(ctx, "test "+taskKey(g.Task)+" "+check.Name, func() (any, error) {
-		onBase := g.without(g.Task.Solution != "")
-		return onBase.observe(ctx, check)
+	return b.evidence(ctx, g, "test "+check.Name, func(s *suiteRun) (evidence, error) {
+		return s.try(ctx, check, expectation{names: check.Tests})
+	})
+}
+
+// command runs a command to verify on the reference solution, or on the base where there is none.
+func (b *Baseline) command(ctx context.Context, g *grading, command Command) (evidence, error) {
+	return b.evidence(ctx, g, "command "+command.Name, func(s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) })
+}
+
+// evidence runs something on a copy of its own and only tells what happened.
+func (b *Baseline) evidence(ctx context.Context, g *grading, what string, try func(*suiteRun) (evidence, error)) (evidence, error) {
+	value, err := b.once(ctx, what+" "+taskKey(g.Task), func() (any, error) {
+		s, err := g.without(g.Task.Solution != "").openSuite(ctx)
+		if ctx.Err() != nil {
+			return evidence{}, ctx.Err()
+		}
+		if err != nil {
+			return evidence{unfit: err.Error()}, nil
+		}
+		defer s.close()
+		return try(s)
 	})
 	found, _ := value.(evidence)
 	return found, err

@@ -75,7 +75,19 @@ func TestVerifyCommand(t *testing.T) {
 	}
 	b.agent(files{"answer": "42"}).want(grade.VerdictPass, "")
 	b.config.Verify[0].Argv = []string{"no-such-program"}
-	b.want(grade.VerdictError, "could not be started")
+	if broken := b.want(grade.VerdictError, "could not be started"); broken.Score != nil {
+		t.Errorf("nothing was measured, and the score is %v", *broken.Score)
+	}
+}
+
+func TestAnAgentThatRemovesWhatIsToBeRunIsNotExcused(t *testing.T) {
+	b := newBench(t, files{"workdir/program": "#!/bin/bash\necho \"$1\"\n", "hooks/invariants.sh": "#!/bin/bash\necho '{\"pass\":true}' >&3\n"})
+	b.config.Verify = []grade.Command{{Name: "verify", Argv: []string{"./program", "{nonce}"}, Parser: "exit-nonce"}}
+	b.want(grade.VerdictPass, "")
+	if err := os.Remove(filepath.Join(b.ws.Dir, "program")); err != nil {
+		t.Fatal(err)
+	}
+	b.want(grade.VerdictFail, "")
 }
 
 // editor is a source whose working directory is changed by a daemon as soon as a copy was made.

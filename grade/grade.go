@@ -48,7 +48,7 @@ type Result struct {
 	Grade       Grade        `json:"grade"`
 	Invariants  Invariants   `json:"invariants"`
 	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
-	// Score is the effective score as far as a judge has not spoken.
+	// Score is the effective score as far as a judge has not spoken; nil for a task without a score, and where nothing was measured.
 	Score *float64 `json:"score,omitempty"`
 	// Rows are all rows in order, stamped with their source.
 	Rows []json.RawMessage `json:"rows"`
@@ -159,10 +159,8 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	}
 	rows := append(append([]Row(nil), hook.rows...), tests.rows...)
 	h := hook.health
-	if h.ok() || !h.ours && tests.health.ours {
-		if !tests.health.ok() {
-			h = tests.health
-		}
+	if h.ok() || tests.health.ours && !h.ours {
+		h = tests.health
 	}
 	result := Result{
 		Grade:      decide(Count(rows), h, append(hook.reasons, tests.reasons...)),
@@ -178,7 +176,9 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	for _, row := range tests.rows {
 		result.Rows = append(result.Rows, stamp(row, sourceTests))
 	}
-	result.Score = Effective(result.Grade.Score, result.Grade.Healthy, result.Grade.GatesPass, true)
+	if result.Grade.Verdict != VerdictError {
+		result.Score = Effective(result.Grade.Score, result.Grade.Healthy, result.Grade.GatesPass, true)
+	}
 	return result, nil
 }
 

@@ -81,6 +81,18 @@ type evidence struct {
 	unfit string
 }
 
+// broke tells whether the run was not brought to an end of its own.
+func (e evidence) broke() bool { return e.death != "" || e.unfit != "" }
+
+// excuse is asked of the evidence of a run without the agent, when the one with the agent broke: if it broke too, nothing was measured. Otherwise the agent is to
+// blame, and the failed row says so.
+func (e evidence) excuse(what, reason string) health {
+	if !e.broke() {
+		return health{}
+	}
+	return health{broken: fmt.Sprintf("%s %s, and without the agent's work too", what, reason), ours: true}
+}
+
 // expectation is what a check must report.
 type expectation struct {
 	// names are all tests, each as often as it must be reported.

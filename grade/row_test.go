@@ -142,7 +142,8 @@ func TestVerdicts(t *testing.T) {
 			nil, health{}, Grade{Verdict: VerdictError, GatesPass: true, Healthy: true, Reason: "the graders made no check: nothing was measured"},
 		},
 		"only a diagnostic row": {
-			[]string{`{"weight":0}`}, health{},
+			[]string{`{"weight":0}`},
+			health{},
 			Grade{Verdict: VerdictError, GatesPass: true, Healthy: true, Reason: "the graders made no check: nothing was measured"},
 		},
 		"gates only": {[]string{`{"gate":true,"pass":true}`}, health{}, Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true}},

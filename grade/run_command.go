@@ -28,22 +28,30 @@ type Command struct {
 
 // verify runs a command and makes its row.
 func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) error {
-	shown, err := s.tryReport(ctx, reportRun{
-		name: command.Name, argv: command.Argv, parser: command.Parser, report: command.Report, timeout: command.Timeout,
-		words: map[string]string{"{dir}": "."},
-	})
+	shown, err := s.tryVerify(ctx, command)
 	if err != nil {
 		return err
 	}
 	reason := shown.convict(expectation{names: command.Tests})
 	if shown.unfit != "" {
 		reason = shown.unfit
-		if found.health.ok() {
-			found.health = health{broken: "the command " + command.Name + " " + shown.unfit, ours: true}
-		}
 	}
-	found.rows = append(found.rows, testRow(command.Name, command.Gate, command.Weight, reason == "", reason))
+	if shown.broke() && found.health.ok() {
+		base, err := s.Baseline.command(ctx, s.grading, command)
+		if err != nil {
+			return err
+		}
+		found.health = base.excuse("the command "+command.Name, reason)
+	}
+	found.rows = append(found.rows, testRow(command.Name, command.Gate, command.Weight, reason == "", s.Redactor.String(reason)))
 	return nil
+}
+
+func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, error) {
+	return s.tryReport(ctx, reportRun{
+		name: command.Name, argv: command.Argv, parser: command.Parser, report: command.Report, timeout: command.Timeout,
+		words: map[string]string{"{dir}": "."},
+	})
 }
 
 // tryCommand runs a check by the family's own command.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
@@ -103,8 +104,7 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 	case ctx.Err() != nil:
 		return found, ctx.Err()
 	case err != nil:
-		found.health = health{broken: err.Error(), ours: true}
-		return found, nil
+		return g.unstaged(ctx, checks, err)
 	}
 	defer s.close()
 	for _, check := range checks {
@@ -116,6 +116,22 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 		if err := s.verify(ctx, command, &found); err != nil {
 			return found, err
 		}
+	}
+	return found, nil
+}
+
+// unstaged is the grade of a suite that could not be put into the copy: the agent's doing, if it can be put into the base.
+func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason error) (graded, error) {
+	found := graded{reasons: []string{reason.Error()}}
+	for _, check := range checks {
+		base, err := g.Baseline.test(ctx, g, check)
+		if err != nil {
+			return found, err
+		}
+		if base.unfit != "" {
+			found.health = health{broken: reason.Error(), ours: true}
+		}
+		found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, false, reason.Error()))
 	}
 	return found, nil
 }
@@ -134,38 +150,15 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 	if shown.unfit != "" {
 		reason = shown.unfit
 	}
-	if (shown.death != "" || shown.unfit != "") && found.health.ok() {
-		if err := s.excuse(ctx, check, reason, found); err != nil {
+	if shown.broke() && found.health.ok() {
+		base, err := s.Baseline.test(ctx, s.grading, check)
+		if err != nil {
 			return err
 		}
+		found.health = base.excuse("the hidden test "+check.Name, reason)
 	}
-	found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, reason == "", reason))
+	found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, reason == "", s.Redactor.String(reason)))
 	return nil
-}
-
-// excuse finds out whether a check that was not even run to its end dies without the agent too. Then it has measured nothing.
-func (s *suiteRun) excuse(ctx context.Context, check task.Check, reason string, found *graded) error {
-	base, err := s.Baseline.test(ctx, s.grading, check)
-	if err != nil {
-		return err
-	}
-	if base.death != "" || base.unfit != "" {
-		found.health = health{broken: fmt.Sprintf("the hidden test %s %s, and without the agent's work too", check.Name, reason), ours: true}
-	}
-	return nil
-}
-
-// observe runs one check on a copy of its own and only tells what happened.
-func (g *grading) observe(ctx context.Context, check task.Check) (evidence, error) {
-	s, err := g.openSuite(ctx)
-	if ctx.Err() != nil {
-		return evidence{}, ctx.Err()
-	}
-	if err != nil {
-		return evidence{unfit: err.Error()}, nil
-	}
-	defer s.close()
-	return s.try(ctx, check, expectation{names: check.Tests})
 }
 
 // try runs one check, in the way of its language where the family has none of its own.
@@ -213,7 +206,7 @@ func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 func fileName(name string) string {
 	safe := []rune(clip(name, 100))
 	for i, r := range safe {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", r) {
 			safe[i] = '_'
 		}
 	}
