@@ -4,8 +4,8 @@
 //
 //  1. Open names a file. It may be NDJSON (enveloped or bare), gzip or zstd of that, standard input, or a structured document that an earlier version wrote.
 //  2. The file is read in blocks of about a mebibyte that end at newlines. Every core takes blocks and scans their lines with a validating scanner that
-//     allocates nothing: it checks that the line is JSON and notes where the parts lie that any question may need (type, lane, message id, usage, content
-//     blocks). Nothing is decoded yet.
+//     allocates nothing: it checks that the line is JSON (escapes inside long strings are left for later) and notes where the parts lie that any question may
+//     need: type, lane, message id, usage, content blocks. Nothing is decoded yet.
 //  3. One consumer receives the scanned blocks in the order of the file, numbers the turns and hands each to the question as an Entry, which decodes only
 //     what is asked of it. Memory stays flat however long the file is.
 //  4. Lanes that speak another dialect than the stream of system, assistant, user and result objects are decoded by the session.Dialects that Open was

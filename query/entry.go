@@ -178,7 +178,14 @@ func optional(raw []byte) *string {
 	return &text
 }
 
-func cloneRaw(raw []byte) json.RawMessage { return append(json.RawMessage(nil), raw...) }
+// cloneRaw copies a value. The scanner is lenient about escapes inside long strings, so that a value may turn out to be no JSON after all; it is kept as a
+// string then, because nothing that is printed may be broken by what an agent wrote.
+func cloneRaw(raw []byte) json.RawMessage {
+	if !validJSON(raw) {
+		return appendString(nil, string(raw))
+	}
+	return append(json.RawMessage(nil), raw...)
+}
 
 // withoutMember copies an object without one of its members.
 func withoutMember(object []byte, name string) json.RawMessage {
@@ -196,7 +203,10 @@ func withoutMember(object []byte, name string) json.RawMessage {
 		}
 		return ok
 	})
-	return append(out, '}')
+	if out = append(out, '}'); !validJSON(out) {
+		return appendString(nil, string(object))
+	}
+	return out
 }
 
 // memberText is the text of an object's string member, empty if there is none.

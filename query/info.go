@@ -3,7 +3,6 @@ package query
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -213,7 +212,7 @@ func metadataOf(init []byte, ts int64) Metadata {
 		Tools: json.RawMessage("[]"),
 	}
 	if tools := memberOf(init, "tools"); len(tools) > 0 && tools[0] == '[' {
-		m.Tools = slices.Clone(tools)
+		m.Tools = cloneRaw(tools)
 	}
 	if m.Timestamp == nil && ts != 0 {
 		at := time.UnixMilli(ts).UTC().Format("2006-01-02T15:04:05.000Z")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/fit-eval/fit/query/internal/gentrace"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -207,13 +209,44 @@ func TestACancelledQuestionEnds(t *testing.T) {
 	}
 }
 
-// FuzzTrace asks every question of whatever there is. Nothing may crash, and the questions must agree on the number of turns.
+// printable fails for what cannot be printed as JSON.
+func printable(value any) error {
+	raw, err := json.Marshal(value)
+	if err == nil && !validJSON(raw) {
+		err = fmt.Errorf("not JSON: %s", raw)
+	}
+	return err
+}
+
+func TestGeneratedTracesAreGoodAndRepeatable(t *testing.T) {
+	var first, second bytes.Buffer
+	for _, out := range []*bytes.Buffer{&first, &second} {
+		if err := gentrace.Write(out, gentrace.Config{Bytes: 1 << 20, Seed: 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("the same seed gave two traces")
+	}
+	report, err := open(t, write(t, first.String()), Options{}).Validate(context.Background(), func(f Finding) error { t.Errorf("finding %+v", f); return nil })
+	if err != nil || report.Lines < 100 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+}
+
+// FuzzTrace asks every question of whatever there is. Nothing may crash, and the questions must agree on the number of turns. Which lines of code run differs a
+// little from time to time, because the scan is parallel: fuzz with -fuzzminimizetime 1x, or all time goes into minimising.
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte(strings.Join(sample, "\n")))
 	f.Add([]byte("null\n\xef\xbb\xbf{}\r\n" + prompt + "\n{\"source\":\"a\",\"seq\":1,\"event\":" + askRead + "}\n{\"torn"))
 	f.Add([]byte(`{"version":"1.2.0","turns":[{"index":0,"role":"assistant","content":[null,{"type":"tool_use"}]},null]}`))
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","input":"\ud800"},null]}}` + "\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":{}}]}}`))
 	f.Add([]byte(`{"type":"result","modelUsage":{"a":{"inputTokens":"x"}},"usage":{"input_tokens":1e99},"total_cost_usd":-1}`))
+	long := strings.Repeat("x", 2*shortString)
+	f.Add([]byte(`{"type":"system","subtype":"init","tools":["` + long + `\q"],"x":"` + long + `\u12"}` + "\n" +
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{"command":"` + long + `\x"}},{"type":"thinking","thinking":"` + long + `\q"},{"type":"odd","y":"` + long + `\q"}]}}` + "\n" +
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":[{"text":"` + long + `\q"}]}]}}` + "\n" +
+		`{"type":"result","modelUsage":{"m":{"note":"` + long + `\q"}}}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		ctx := context.Background()
 		path := write(t, string(content))
@@ -226,13 +259,16 @@ func FuzzTrace(f *testing.F) {
 		for _, trace := range []*Trace{open(t, path, Options{IndexFrom: -1}), open(t, path, Options{IndexFrom: 1})} {
 			shown = 0
 			for _, ask := range []func() error{
-				func() error { return trace.Range(ctx, 0, 1<<30, func(*Turn) error { shown++; return nil }) },
-				func() error { return trace.Tail(ctx, 3, func(*Turn) error { return nil }) },
-				func() error { _, _, err := trace.Overview(ctx); return err },
-				func() error { _, _, err := trace.Stats(ctx); return err },
+				func() error {
+					return trace.Range(ctx, 0, 1<<30, func(turn *Turn) error { shown++; return printable(turn) })
+				},
+				func() error { return trace.Tail(ctx, 3, func(turn *Turn) error { return printable(turn) }) },
+				func() error { o, _, err := trace.Overview(ctx); return errors.Join(err, printable(o)) },
+				func() error { i, err := trace.Init(ctx); return errors.Join(err, printable(i.InitEvent)) },
+				func() error { s, _, err := trace.Stats(ctx); return errors.Join(err, printable(s)) },
 				func() error { _, _, err := trace.ByTool(ctx); return err },
-				func() error { _, _, err := trace.Cost(ctx); return err },
-				func() error { return trace.Calls(ctx, func(*Call) error { return nil }) },
+				func() error { c, _, err := trace.Cost(ctx); return errors.Join(err, printable(c)) },
+				func() error { return trace.Calls(ctx, func(c *Call) error { return printable(c) }) },
 				func() error { return trace.Commands(ctx, nil, func(Command) error { return nil }) },
 				func() error { _, err := trace.Paths(ctx, ""); return err },
 				func() error {
