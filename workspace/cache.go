@@ -28,8 +28,8 @@ const (
 const warmTimeout = 10 * time.Minute
 
 // Caches keeps warmed build caches outside all workspaces. They are filled from the author's files only, and only with packages that the tests depend on: neither
-// code of an agent nor hidden tests ever get into them. In a sandbox they are mounted read-only, and every home gets a cache of its own that begins with links
-// into them, so that one agent cannot leave anything for a grader or for another agent. A nil *Caches has none.
+// code of an agent nor hidden tests ever get into them. In a sandbox they are mounted read-only, and what is built in a cell goes to a directory of the cell's
+// home, so that one agent cannot leave anything for a grader or for another agent. A nil *Caches has none.
 type Caches struct {
 	dir string
 	mu  sync.Mutex // one warming at a time
@@ -40,8 +40,9 @@ func NewCaches(dir string) *Caches { return &Caches{dir: dir} }
 
 // Cache is one warmed cache.
 type Cache struct {
-	kind string
-	dir  string
+	kind   string
+	dir    string
+	server string // our own binary, which serves the Go cache
 }
 
 // Warm fills the caches that a task names, once. It must be called before Prepare for such a task, with the same Config; Root is used for scratch.
@@ -105,6 +106,13 @@ func (c *Caches) named(cfg Config) ([]*Cache, error) {
 		if _, err := os.Stat(cache.mark(cfg)); err != nil {
 			return nil, fmt.Errorf("the %s cache is cold: %w", kind, err)
 		}
+		if kind == CacheGo {
+			server, err := os.Executable()
+			if err != nil || strings.ContainsAny(server+cache.dir+cfg.Root, " \t'\"") {
+				return nil, errors.Join(fmt.Errorf("the go cache needs paths without blanks and quotes: %s, %s, %s", server, cache.dir, cfg.Root), err)
+			}
+			cache.server = server
+		}
 		caches = append(caches, cache)
 	}
 	return caches, nil
@@ -113,18 +121,30 @@ func (c *Caches) named(cfg Config) ([]*Cache, error) {
 // environment is what tells the tools of a language where the cache is.
 func (c *Cache) environment(home string) map[string]string {
 	if c.kind == CacheGo {
+		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
 		return map[string]string{
-			"GOCACHE": filepath.Join(home, ".cache", "go-build"), "GOMODCACHE": filepath.Join(c.dir, "mod"),
+			"GOCACHE": build, "GOCACHEPROG": strings.Join([]string{c.server, goCacheCommand, build, own}, " "), "GOMODCACHE": filepath.Join(c.dir, "mod"),
 			"GOPROXY": "off", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOENV": "off",
 		}
 	}
-	return map[string]string{"npm_config_cache": filepath.Join(home, ".npm"), "npm_config_prefer_offline": "true", "npm_config_update_notifier": "false"}
+	return map[string]string{
+		"npm_config_cache": filepath.Join(home, ".npm"), "npm_config_logs_dir": filepath.Join(home, ".npm-logs"),
+		"npm_config_prefer_offline": "true", "npm_config_update_notifier": "false",
+	}
 }
 
-// prepare gives a home a cache of its own: directories to write to, and links to what is warm.
+// readable are the paths that processes must see to use the cache.
+func (c *Cache) readable() []string {
+	if c.server == "" {
+		return []string{c.dir}
+	}
+	return []string{c.dir, c.server}
+}
+
+// prepare gives a home its own side of a cache. That of npm has few files, so directories to write to with links to what is warm are cheap.
 func (c *Cache) prepare(home string) error {
 	if c.kind == CacheGo {
-		return linkFarm(filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "go-build"))
+		return nil
 	}
 	return linkFarm(filepath.Join(c.dir, "cache"), filepath.Join(home, ".npm"))
 }
@@ -155,6 +175,9 @@ func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
 			return err
 		}
 	}
+	if version, err := w.tool(ctx, cache, map[string]string{"GOTOOLCHAIN": "local"}, "go", "env", "GOVERSION"); err != nil || !servesCache(version) {
+		return errors.Join(fmt.Errorf("the go cache needs Go 1.24 or later, not %s", strings.TrimSpace(version)), err)
+	}
 	extra := map[string]string{"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off", "GOFLAGS": "-modcacherw"}
 	suite, solution := w.cfg.Task.Suite, w.cfg.Task.Solution
 	if suite != nil {
@@ -178,6 +201,15 @@ func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
 	}
 	_, err = w.tool(ctx, cache, extra, append([]string{"go", "build"}, packages...)...)
 	return err
+}
+
+// servesCache tells whether a version of Go asks another program for its cache.
+func servesCache(version string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(strings.TrimSpace(version), "go%d.%d", &major, &minor); n < 2 {
+		return true // a development version
+	}
+	return major > 1 || minor >= 24
 }
 
 // warmNPM fetches the packages of the lock file.

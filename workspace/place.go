@@ -128,7 +128,7 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	isolation.Kind = w.Isolation
 	isolation.ReadOnly = append(isolation.ReadOnly, w.cfg.ReadOnly...)
 	for _, cache := range w.caches {
-		isolation.ReadOnly = append(isolation.ReadOnly, cache.dir)
+		isolation.ReadOnly = append(isolation.ReadOnly, cache.readable()...)
 	}
 	slices.Sort(isolation.ReadOnly)
 	isolation.ReadOnly = slices.Compact(isolation.ReadOnly)
