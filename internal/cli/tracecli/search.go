@@ -19,7 +19,7 @@ func (a *app) search() *cobra.Command {
 	command := a.verb("search FILE PATTERN", "Find text in what was said, thought, called, returned or noted by the system",
 		`  fit trace search run.ndjson 'permission denied'
   fit trace search --context 2 run.ndjson 'exit status [1-9]'
-  fit trace search --limit 0 --full --format ndjson run.ndjson TODO`,
+  fit trace search --limit 0 --full --format ndjson run.ndjson deprecated`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
 			if args[1] == "" {
 				return console.Usagef("the pattern is empty")
