@@ -153,8 +153,11 @@ func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
 // resolveRepo finds the repository that a task starts from.
 func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
 	s, base := &t.Settings, t.Dir
+	if own.Repo == "" && own.Workspace == "" {
+		where = l.where
+	}
 	if own.Repo == "" {
-		where, base = l.where, l.real
+		base = l.real
 	}
 	if s.Repo == "" {
 		if s.Workspace == "worktree" {

@@ -59,10 +59,12 @@ func readSettings(name, path, schemaName string, into any) (settingsFile, error)
 	if err != nil || doc.Empty() {
 		return settingsFile{}, err
 	}
-	if err := doc.Validate(schemas[schemaName]); err != nil {
-		return settingsFile{}, err
+	invalid := doc.Validate(schemas[schemaName])
+	err = doc.Decode(into)
+	if invalid != nil { // what could be read all the same keeps one mistake from looking like several
+		err = invalid
 	}
-	return settingsFile{doc}, doc.Decode(into)
+	return settingsFile{doc}, err
 }
 
 // wrong makes an error about a setting; of a file that does not exist it is about the other file.

@@ -122,6 +122,9 @@ func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFi
 		language = found[0]
 	}
 	byBase := namings[language]
+	if byBase == nil {
+		return language, nil // the schema has said so
+	}
 	return language, func(rel string) (string, bool, bool) { return byBase(path.Base(rel)) }
 }
 
@@ -155,10 +158,10 @@ func (l *loader) globs(sources []string, where settingsFile, at []string, otherw
 	var patterns []glob.Pattern
 	ok := true
 	for i, source := range sources {
-		if !strings.Contains(source, "/") {
-			source = "**/" + source
-		}
 		pattern, err := glob.Compile(source)
+		if err == nil && !strings.Contains(source, "/") {
+			pattern, err = glob.Compile("**/" + source)
+		}
 		if err != nil {
 			l.add(where.wrong(otherwise, append(slices.Clone(at), fmt.Sprint(i)), "%v", err))
 			ok = false

@@ -201,10 +201,10 @@ func (cp *copier) escapes(link string, outside []string) bool {
 func compileGlobs(sources []string) ([]glob.Pattern, error) {
 	var patterns []glob.Pattern
 	for _, source := range sources {
-		if !strings.Contains(source, "/") {
-			source = "**/" + source
-		}
 		pattern, err := glob.Compile(source)
+		if err == nil && !strings.Contains(source, "/") {
+			pattern, err = glob.Compile("**/" + source)
+		}
 		if err != nil {
 			return nil, err
 		}
