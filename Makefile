@@ -48,7 +48,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn
+bench: bench-start bench-run bench-redact bench-spawn bench-trace
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -75,3 +75,7 @@ bench-stats:
 
 bench-run: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run "^TestRunOverhead$$" -count=1 -v
+
+# Our verbs beside grep, wc and jq on one generated gigabyte.
+bench-trace:
+	$(GO) run ./query/internal/tracebench

@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"model":      {"price"},
 	"session":    {"trace", "price"},
 	"agent":      {"session", "sandbox", "trace", "model", "price", "redact"},
-	"query":      {"session", "trace", "price"},
+	"query":      {"session", "trace"},
 	"harness":    {"agent", "session", "sandbox", "trace", "price", "redact"},
 	"workspace":  {"task", "sandbox"},
 	"grade":      {"task", "workspace", "sandbox", "redact"},
