@@ -131,6 +131,8 @@ type Options struct {
 	// resumed session has the same.
 	DefaultAgent string
 	DefaultModel string
+	// DefaultCwd is the directory of participants whose config and profile name none; empty is the lead's.
+	DefaultCwd string
 	// Connect is called once per session; nil is for agents in this process, which use AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 

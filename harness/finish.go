@@ -38,10 +38,14 @@ func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
 	if err := l.hub.flush(); flushErr == nil {
 		flushErr = err
 	}
+	l.removeTempHome()
+	return result, errors.Join(l.err, flushErr, closeErr)
+}
+
+func (l *OrchestrationLoop) removeTempHome() {
 	if l.hub.state.settings.TempHome {
 		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory is no reason to fail
 	}
-	return result, errors.Join(l.err, flushErr, closeErr)
 }
 
 // closeOpenEnds ends every ask, turn and queue.

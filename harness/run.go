@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -29,6 +30,11 @@ type RunConfig struct {
 	// Timeout ends the run; 0 means never.
 	Timeout time.Duration
 	Trace   *trace.Writer
+	// Advisor gives the agent a stronger model to ask; it needs Query, to make the advisor's agent, and Connect. Redactor is for what the advisor is told.
+	Advisor  AdvisorConfig
+	Query    Query
+	Connect  func(*Dispatcher) (Connector, error)
+	Redactor *redact.Redactor
 	// Started, if set, is told what runs, once it runs.
 	Started func(agent.Started)
 }
@@ -63,9 +69,10 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 
 // runRecorder keeps the order of the trace: the line that opens the lane comes before the lane's first event.
 type runRecorder struct {
-	cfg    RunConfig
-	opened bool
-	err    error
+	cfg     RunConfig
+	advisor *runAdvisor // nil without
+	opened  bool
+	err     error
 }
 
 func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
@@ -76,9 +83,18 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 	}
 	settings := r.cfg.Session
 	settings.Name, settings.OneShot = RunLane, true
+	if r.cfg.Advisor.Model != "" {
+		var err error
+		if r.advisor, err = openRunAdvisor(r.cfg); err != nil {
+			return RunResult{Reason: session.OutcomeError}, err
+		}
+		defer r.advisor.close()
+		settings.MCPServers = append(r.advisor.servers, settings.MCPServers...)
+	}
 	settings.Started = r.started
 	settings.Events = func(event []byte) {
 		r.started(agent.Started{})
+		r.advisor.line(event)
 		if _, err := r.cfg.Trace.Emit(RunLane, event); err != nil && r.err == nil {
 			r.err = err
 		}

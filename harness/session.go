@@ -124,9 +124,10 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 	if !lead {
 		c.Model = or(c.Model, cfg.options.DefaultModel)
 	}
-	if c.Cwd == "" {
-		c.Cwd = cfg.lead.Cwd
+	if c.Cwd == "" && !lead {
+		c.Cwd = cfg.options.DefaultCwd
 	}
+	c.Cwd = or(c.Cwd, cfg.lead.Cwd)
 	c.applyRole(cfg.mode, lead)
 	amend := joinBlocks(skillsText(c.Skills), c.Amend)
 	if !lead && cfg.options.Advisor.Model != "" {

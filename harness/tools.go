@@ -126,8 +126,13 @@ func schema(properties string, required ...string) json.RawMessage {
 
 // surface lists the tools of a member in the order they are offered.
 func surface(mode Mode, lead, advisor bool) []string {
-	if mode == ModeJudge {
+	switch {
+	case mode == ModeJudge:
 		return []string{toolConclude}
+	case mode == ModeRun && advisor:
+		return []string{toolAdvisor}
+	case mode == ModeRun:
+		return nil
 	}
 	names := []string{toolAsk, toolAnswer, toolAnnounce, toolRollCall}
 	switch {
@@ -185,8 +190,13 @@ func (d *Dispatcher) Participants() []string {
 	return names
 }
 
-// ServerName is the name under which the tools are offered.
-func (d *Dispatcher) ServerName() string { return ServerName }
+// ServerName is the name under which the tools are offered. In a run there is no orchestration, only an advisor.
+func (d *Dispatcher) ServerName() string {
+	if d.hub.state.mode == ModeRun {
+		return advisorName
+	}
+	return ServerName
+}
 
 // Tools lists what a participant can call, in order.
 func (d *Dispatcher) Tools(participant string) []Tool {

@@ -28,6 +28,7 @@ const (
 // server is the one tool server of a session.
 type server struct {
 	cfg      Config
+	name     string
 	url      string
 	web      *http.Server
 	tokens   map[string]string           // by participant
@@ -52,7 +53,7 @@ func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Co
 		cfg.Progress = defaultProgress
 	}
 	s := &server{
-		cfg: cfg, url: "http://" + listener.Addr().String() + "/mcp", tokens: map[string]string{}, desks: map[[sha256.Size]byte]*desk{},
+		cfg: cfg, name: d.ServerName(), url: "http://" + listener.Addr().String() + "/mcp", tokens: map[string]string{}, desks: map[[sha256.Size]byte]*desk{},
 	}
 	for i, name := range participants {
 		s.tokens[name] = tokens[i]
@@ -99,10 +100,10 @@ func (s *server) Servers(participant string) ([]agent.MCPServer, error) {
 	}
 	if len(s.cfg.Stdio) > 0 {
 		return []agent.MCPServer{{
-			Name: harness.ServerName, Command: s.cfg.Stdio[0], Args: s.cfg.Stdio[1:], Env: map[string]string{EnvURL: s.url, EnvToken: token},
+			Name: s.name, Command: s.cfg.Stdio[0], Args: s.cfg.Stdio[1:], Env: map[string]string{EnvURL: s.url, EnvToken: token},
 		}}, nil
 	}
-	return []agent.MCPServer{{Name: harness.ServerName, URL: s.url, Headers: map[string]string{"Authorization": "Bearer " + token}}}, nil
+	return []agent.MCPServer{{Name: s.name, URL: s.url, Headers: map[string]string{"Authorization": "Bearer " + token}}}, nil
 }
 
 // Close implements harness.Connector: it ends every connection and waits for what is still being served.

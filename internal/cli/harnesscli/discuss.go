@@ -47,7 +47,7 @@ budget · 130 interrupted.`,
 	opts.register(flags, registry)
 	flags.StringVar(&opts.profiles, "agent-profiles", "", "the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
 	flags.StringVar(&opts.leadCwd, "lead-cwd", ".", "directory of the lead, and of the profiles")
-	flags.StringVar(&opts.agentCwd, "agent-cwd", ".", "directory that the participants share")
+	flags.StringVar(&opts.agentCwd, "agent-cwd", "", "directory that the participants share (default: that of the profile, or this one)")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread that the discussion belongs to")
 	flags.StringVar(&opts.resume, "resume-context", "", "JSON that an earlier run of the discussion has left, with what was said since")
 	return command

@@ -47,7 +47,7 @@ Exit codes: 0 concluded with success · 1 concluded with failure, or not conclud
 	opts.register(flags, registry)
 	flags.StringVar(&opts.profiles, "agent-profiles", "", "the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
 	flags.StringVar(&opts.facilitatorCwd, "facilitator-cwd", ".", "directory of the facilitator, and of the profiles")
-	flags.StringVar(&opts.agentCwd, "agent-cwd", ".", "directory that the participants share")
+	flags.StringVar(&opts.agentCwd, "agent-cwd", "", "directory that the participants share (default: that of the profile, or this one)")
 	return command
 }
 
@@ -75,9 +75,12 @@ func runFacilitate(ctx context.Context, con *console.Console, registry *agent.Re
 
 // parseParticipants reads --agent-profiles. A participant has the name of its profile unless the profile says another.
 func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd string, maxTurns int) ([]harness.AgentConfig, error) {
-	dir, err := directory(con, "--agent-cwd", cwd)
-	if err != nil {
-		return nil, err
+	dir := "" // that of the profile, or the one we are in
+	if cwd != "" {
+		var err error
+		if dir, err = directory(con, "--agent-cwd", cwd); err != nil {
+			return nil, err
+		}
 	}
 	var participants []harness.AgentConfig
 	for _, entry := range console.List(list) {

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -30,6 +31,8 @@ type runOptions struct {
 	output       string
 	mcpConfig    string
 	mcpServer    string
+	advisor      advisorOptions
+	tracker      trackerOption
 }
 
 // defaultRunTurns bounds a run when nobody says.
@@ -57,6 +60,8 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file and readable text to standard output")
 	flags.StringVar(&opts.mcpConfig, "mcp-config", "", `file of tool servers to attach: {"mcpServers":{…}}`)
 	flags.StringVar(&opts.mcpServer, "mcp-server", "", "attach the tool server of SERVICE_MCP_URL under this name")
+	opts.advisor.register(flags)
+	opts.tracker.register(flags)
 	return command
 }
 
@@ -66,6 +71,10 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	settings, err := opts.session(con)
+	if err != nil {
+		return err
+	}
+	profile, advisor, err := opts.applyProfile(con, &settings)
 	if err != nil {
 		return err
 	}
@@ -84,19 +93,70 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err := agent.Require(chosen.agent.Info(), settings); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
+	keys := mcpserve.NewKeyring(1)
+	redactor := newRedactor(con, registry, keys.Secrets())
 	out, err := openSink(con, registry, opts.output, redactor)
 	if err != nil {
 		return err
 	}
 	result, err := harness.Run(ctx, harness.RunConfig{
-		Agent: chosen.agent, Session: settings, Task: task, Timeout: opts.timeout.Value, Trace: out.Writer,
+		Agent: chosen.agent, Session: settings, Task: task, Timeout: opts.timeout.Value, Trace: out.Writer, Injections: profile.Injections,
+		Advisor: advisor, Query: queryOf(registry), Connect: keys.Connect(mcpserve.Config{}), Redactor: redactor,
 		Started: func(started agent.Started) { announce(con, chosen, started) },
 	})
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
 	return runError(result, err)
+}
+
+// applyProfile lets the profile fill in what no flag says, and puts its text and what agents must know of an advisor into the system prompt.
+func (o *runOptions) applyProfile(con *console.Console, settings *agent.Config) (harness.RunProfile, harness.AdvisorConfig, error) {
+	advisor, err := o.advisor.config()
+	if err != nil {
+		return harness.RunProfile{}, advisor, err
+	}
+	tracker, err := o.tracker.environment(con)
+	if err != nil {
+		return harness.RunProfile{}, advisor, err
+	}
+	settings.ExtraEnv = []string{tracker}
+	name := strings.TrimSpace(o.profile)
+	profile, err := harness.LoadRunProfile(filepath.Join(settings.Dir, ".claude", "agents"), name, advisor)
+	if err != nil {
+		return profile, advisor, console.Exit(console.ExitUsage, err)
+	}
+	settings.SystemPrompt = profile.SystemPrompt
+	if name != "" {
+		settings.ExtraEnv = append(settings.ExtraEnv, "LIBHARNESS_AGENT_PROFILE="+name)
+	}
+	if len(settings.AllowedTools) == 0 {
+		settings.AllowedTools = profile.Tools
+	}
+	if profile.MaxTurns > 0 && !o.maxTurns.Given {
+		settings.MaxTurns = profile.MaxTurns
+	}
+	if profile.Cwd != "" {
+		if settings.Dir, err = directory(con, "the profile's cwd", absolute(settings.Dir, profile.Cwd)); err != nil {
+			return profile, advisor, err
+		}
+	}
+	if o.agent.agent.Value == "" && profile.Agent != "" {
+		if err := o.agent.agent.Set(profile.Agent); err != nil {
+			return profile, advisor, console.Usagef("profile %q: agent %q: %w", name, profile.Agent, err)
+		}
+	}
+	if o.agent.model == "" {
+		o.agent.model = profile.Model
+	}
+	return profile, advisor, nil
+}
+
+func absolute(base, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(base, path)
 }
 
 // session turns the flags into the agent's configuration.

@@ -96,8 +96,12 @@ func (s *teamSession) parts(ctx context.Context) (teamParts, error) {
 	if err != nil {
 		return teamParts{}, err
 	}
+	here, err := directory(s.con, "the current directory", ".")
+	if err != nil {
+		return teamParts{}, err
+	}
 	parts := teamParts{query: queryOf(s.registry), options: harness.Options{
-		DefaultAgent: string(chosen.agent.Info().ID), DefaultModel: chosen.model, Advisor: advisor, Base: baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
+		DefaultAgent: string(chosen.agent.Info().ID), DefaultModel: chosen.model, DefaultCwd: here, Advisor: advisor, Base: baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
 		Errors: harness.ErrorPolicy{Retries: s.opts.retries.Value, FailSession: s.opts.failFast},
 	}}
 	if s.opts.retries.Value == 0 {

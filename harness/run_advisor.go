@@ -1,0 +1,64 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fit-eval/fit/agent"
+)
+
+// runAdvisor is the advisor of a run: the same desk as in a session, without a team around it.
+type runAdvisor struct {
+	loop    *OrchestrationLoop // never started; it holds the desk together
+	servers []agent.MCPServer
+}
+
+func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
+	if cfg.Query == nil || cfg.Connect == nil {
+		return nil, errors.New("a run with an advisor needs Query and Connect")
+	}
+	member := AgentConfig{
+		Name: RunLane, Role: RunLane, Agent: string(cfg.Agent.Info().ID), Cwd: cfg.Session.Dir,
+		System: SystemPrompt{Text: cfg.Session.SystemPrompt, Replace: cfg.Session.ReplaceSystemPrompt},
+	}
+	s, err := newState(ModeRun, []AgentConfig{member}, "")
+	if err != nil {
+		return nil, err
+	}
+	base := cfg.Session
+	base.MCPServers, base.Events, base.Started, base.MaxCostUSD, base.Resume, base.Model = nil, nil, nil, 0, "", ""
+	options := Options{Advisor: cfg.Advisor, Base: base, Connect: cfg.Connect}
+	s.settings = options.settings()
+	loop := wireLoop(sessionConfig{mode: ModeRun, query: cfg.Query, options: options, redactor: redactorOr(cfg.Redactor, options)}, s, cfg.Trace)
+	if err := loop.prepare(); err != nil {
+		return nil, err
+	}
+	a := &runAdvisor{loop: loop}
+	if a.servers, err = loop.connector.Servers(RunLane); err != nil {
+		a.close()
+		return nil, fmt.Errorf("tools of the run: %w", err)
+	}
+	loop.runners[0].record.prompt(cfg.Task)
+	return a, nil
+}
+
+func (a *runAdvisor) line(event []byte) {
+	if a != nil {
+		a.loop.runners[0].record.line(event)
+	}
+}
+
+// close ends consultations that are going on. Nothing is written after it.
+func (a *runAdvisor) close() {
+	l := a.loop
+	l.hub.advisor.stop(l.hub.state.settings.StopGrace)
+	_ = l.connector.Close() // whoever was connected has ended
+	l.cancel()
+	l.hub.lanes.Lock()
+	l.hub.closed = true
+	l.hub.lanes.Unlock()
+	l.hub.mu.Lock()
+	l.hub.ended = true
+	l.hub.mu.Unlock()
+	l.removeTempHome()
+}
