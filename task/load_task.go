@@ -207,8 +207,10 @@ func (l *loader) overlays(t *Task) {
 	visible, all := newDigester(), merged{}
 	visible.add("agent.task.md", "prompt", []byte(t.Prompt))
 	for _, overlay := range []Overlay{
-		{filepath.Join(l.real, "workdir"), ""}, {filepath.Join(l.real, "specs"), "specs"},
-		{filepath.Join(t.Dir, "workdir"), ""}, {filepath.Join(t.Dir, "specs"), "specs"},
+		{filepath.Join(l.real, "workdir"), ""},
+		{filepath.Join(l.real, "specs"), "specs"},
+		{filepath.Join(t.Dir, "workdir"), ""},
+		{filepath.Join(t.Dir, "specs"), "specs"},
 	} {
 		if !isDir(overlay.From) {
 			continue
@@ -231,7 +233,9 @@ func (l *loader) overlays(t *Task) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if e := all[name]; e.mode&fs.ModeSymlink != 0 {
-			if err := all.follow(name); err != nil && !(errors.Is(err, errDangling) && t.Settings.Repo != "") {
+			err := all.follow(name)
+			mayComeFromRepo := errors.Is(err, errDangling) && t.Settings.Repo != ""
+			if err != nil && !mayComeFromRepo {
 				l.wrong(l.rel(e.source), "the link to %s %v", e.target, err)
 			}
 		}

@@ -180,7 +180,6 @@ func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
 	if again := mustLoad(t, dir); again.Revision != first.Revision {
 		t.Error("generated files change the revision")
 	}
-	visible, hidden := first.Tasks[0].Digest.Visible, first.Tasks[0].Digest.Hidden
 	for name, change := range map[string]struct {
 		do              func() error
 		visible, hidden bool
@@ -190,7 +189,7 @@ func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
 		"a mode":                {func() error { return os.Chmod(filepath.Join(dir, "tasks/one/workdir/run"), 0o644) }, true, false},
 	} {
 		before := mustLoad(t, dir)
-		visible, hidden = before.Tasks[0].Digest.Visible, before.Tasks[0].Digest.Hidden
+		visible, hidden := before.Tasks[0].Digest.Visible, before.Tasks[0].Digest.Hidden
 		if err := change.do(); err != nil {
 			t.Fatal(err)
 		}
@@ -214,27 +213,32 @@ func TestHiddenSuites(t *testing.T) {
 		"node": {
 			map[string]string{"tests/b.test.js": "", "tests/sub/a.gate.test.js": "", "tests/c.test.mjs": "", "tests/sub/helper.js": "", "tests/d.test.ts": "", "tests/link.test.js": "-> ../../../workdir/x.js"},
 			[]Check{{Name: "b", File: "b.test.js", Weight: 1}, {Name: "c", File: "c.test.mjs", Weight: 1}, {Name: "link", File: "link.test.js", Weight: 1}, {Name: "a", File: "sub/a.gate.test.js", Gate: true, Weight: 1}},
-			[]string{"d.test.ts", "sub/helper.js"}, Runner{Language: LanguageNode, Parser: ParserNodeTest},
+			[]string{"d.test.ts", "sub/helper.js"},
+			Runner{Language: LanguageNode, Parser: ParserNodeTest},
 		},
 		"go": {
 			map[string]string{"tests/p/x_test.go": "package p\nfunc TestA(t *T) {}\nfunc TestMain(m *M) {}\nfunc Testing() {}\nfunc Test(t *T) {}\n", "tests/p/y_gate_test.go": "package p\nfunc TestÄ(t *T) {}\n", "tests/p/h.go": "package p\n"},
 			[]Check{{Name: "x", File: "p/x_test.go", Weight: 1, Tests: []string{"TestA", "Test"}}, {Name: "y", File: "p/y_gate_test.go", Gate: true, Weight: 1, Tests: []string{"TestÄ"}}},
-			[]string{"p/h.go"}, Runner{Language: LanguageGo, Parser: ParserGoTest},
+			[]string{"p/h.go"},
+			Runner{Language: LanguageGo, Parser: ParserGoTest},
 		},
 		"pytest": {
 			map[string]string{"tests/test_a.py": "def test_x(): pass\n", "tests/b_gate_test.py": "", "tests/conftest.py": ""},
 			[]Check{{Name: "b", File: "b_gate_test.py", Gate: true, Weight: 1}, {Name: "a", File: "test_a.py", Weight: 1}},
-			[]string{"conftest.py"}, Runner{Language: LanguagePython, Parser: ParserPytest, Report: reportFile},
+			[]string{"conftest.py"},
+			Runner{Language: LanguagePython, Parser: ParserPytest, Report: reportFile},
 		},
 		"unittest": {
 			map[string]string{"tests/test_a.py": "import unittest\nclass T(unittest.TestCase):\n    def test_x(self): pass\n", "task.yaml": "tests: {weights: {a: 2.5}, names: {a: [test_x]}}"},
 			[]Check{{Name: "a", File: "test_a.py", Weight: 2.5, Tests: []string{"test_x"}}},
-			nil, Runner{Language: LanguagePython, Parser: ParserJUnit, Report: reportFile},
+			nil,
+			Runner{Language: LanguagePython, Parser: ParserJUnit, Report: reportFile},
 		},
 		"other": {
 			map[string]string{"tests/t/a.t": "", "tests/b.gate.t": "", "tests/lib.sh": "", "task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}"},
 			[]Check{{Name: "b", File: "b.gate.t", Gate: true, Weight: 1}, {Name: "a", File: "t/a.t", Weight: 1}},
-			[]string{"lib.sh"}, Runner{Language: LanguageOther, Parser: ParserTAP},
+			[]string{"lib.sh"},
+			Runner{Language: LanguageOther, Parser: ParserTAP},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

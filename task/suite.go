@@ -185,7 +185,8 @@ func (l *loader) checkRunner(suite *Suite, tests testsFile, where settingsFile, 
 	has := func(placeholder string) bool {
 		return slices.ContainsFunc(r.Command, func(arg string) bool { return strings.Contains(arg, placeholder) })
 	}
-	if !has("{file}") && !(has("{tests}") && has("{dir}")) {
+	namesTests := has("{tests}") && has("{dir}")
+	if !has("{file}") && !namesTests {
 		l.add(where.wrong(l.rel(dir), []string{"tests", "command"}, "the command does not say which file to run: use {file}, or {dir} with {tests}"))
 	}
 	if r.Parser == ParserExitNonce && !has("{nonce}") {

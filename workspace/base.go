@@ -194,7 +194,7 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 	name := path.Join(below, n.Path)
 	before, err := to.Lstat(name)
 	there := err == nil
-	if there && !(before.IsDir() && n.Mode.IsDir()) {
+	if replaced := there && (!before.IsDir() || !n.Mode.IsDir()); replaced {
 		if before.IsDir() {
 			return fmt.Errorf("%s is a directory in an earlier overlay", printable(name))
 		}

@@ -78,7 +78,6 @@ type copier struct {
 	to    *os.Root
 	out   *Copy
 	nodes map[string]node // directories and links, to find out where links lead
-	dirs  []node          // whose modes are set at the end
 	limit int64
 }
 

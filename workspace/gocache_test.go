@@ -52,8 +52,12 @@ func TestTheServedGoCacheReadsBothAndWritesToItsOwn(t *testing.T) {
 	want := []goCacheResponse{
 		{KnownCommands: []string{"get", "put", "close"}},
 		{ID: 1, OutputID: []byte{0xcc, 0xdd}, Size: 4, DiskPath: filepath.Join(c.warm, "cc", "ccdd-d")},
-		{ID: 2, Miss: true}, {ID: 3, Miss: true}, {ID: 4, DiskPath: own}, {ID: 5, OutputID: []byte{0x22}, Size: 3, DiskPath: own},
-		{ID: 6, Err: `unknown command "what"`}, {ID: 7},
+		{ID: 2, Miss: true},
+		{ID: 3, Miss: true},
+		{ID: 4, DiskPath: own},
+		{ID: 5, OutputID: []byte{0x22}, Size: 3, DiskPath: own},
+		{ID: 6, Err: `unknown command "what"`},
+		{ID: 7},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

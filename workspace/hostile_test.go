@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -139,7 +140,7 @@ func TestLockedFilesAndOddNamesAreReadAndRemoved(t *testing.T) {
 	if err != nil || len(d.Files) != 3 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if strings.ContainsAny(string(d.Patch), "\x1b\xff") {
+	if bytes.ContainsRune(d.Patch, 0x1b) || bytes.Contains(d.Patch, []byte{0xff}) {
 		t.Errorf("control characters in %q", d.Patch)
 	}
 	if err := os.Chmod(filepath.Join(w.Dir, "locked"), 0); err != nil {

@@ -113,7 +113,7 @@ func diffLines(a, b [][]byte) []edit {
 	for endA > start && endB > start && bytes.Equal(a[endA-1], b[endB-1]) {
 		endA, endB = endA-1, endB-1
 	}
-	if start == endA && start == endB {
+	if endA == start && endB == start { // the texts are the same
 		return nil
 	}
 	edits := myers(a[start:endA], b[start:endB])
