@@ -76,6 +76,11 @@ create table messages (file text, line integer, ts integer, kind text, sender te
 create table lanes (file text, lane text, dialect text, agent text, model text, turns integer, cost_usd real, first_ms integer, last_ms integer);
 `
 
+// SQLSchema tells the tables that SQL has, and their columns, for people who write queries.
+func SQLSchema() string {
+	return strings.NewReplacer("create table ", "  ", " text text", " text", "\n\t", " ", ";", "", " text", "", " integer", "", " real", "").Replace(schema)
+}
+
 // SQL answers a query over tables that are built on the fly from the traces. The tables can be read and nothing else: not changed, and no file attached.
 func SQL(ctx context.Context, traces []*Trace, statement string) (*Rows, error) {
 	if err := readsOnly(statement); err != nil {

@@ -114,7 +114,7 @@ func (o *output) action(action *query.Action) string {
 }
 
 func (a *app) sql() *cobra.Command {
-	return a.verb("sql FILE... QUERY", "Ask in SQL: tables turns, tool_calls, usage, messages, lanes",
+	command := a.verb("sql FILE... QUERY", "Ask in SQL: tables turns, tool_calls, usage, messages, lanes",
 		`  fit trace sql run.ndjson 'select name, count(*) n, sum(is_error) failed from tool_calls group by 1 order by 2 desc'
   fit trace sql a.ndjson b.ndjson 'select file, sum(output_tokens) from usage group by 1'`,
 		cobra.MinimumNArgs(2), func(ctx context.Context, out *output, args []string) error {
@@ -128,6 +128,8 @@ func (a *app) sql() *cobra.Command {
 			}
 			return out.table(result)
 		})
+	command.Long = "Ask in SQL (SQLite's). The tables are built on the fly and can only be read:\n" + query.SQLSchema()
+	return command
 }
 
 // table prints the rows of a query.

@@ -54,7 +54,7 @@ syntax.`,
   fit trace timeline run.ndjson                        turn by turn
   fit trace search run.ndjson 'permission denied'      every hit, with its surroundings
   fit trace errors --file 'runs/**/*.ndjson'           failed tool calls of many runs
-  fit trace sql run.ndjson 'select tool, count(*) from tool_calls group by 1'`,
+  fit trace sql run.ndjson 'select name, count(*) from tool_calls group by 1'`,
 		Args:               cobra.ArbitraryArgs,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // so that a verb spelled as a flag gets an answer that helps
 		RunE:               a.noVerb,
