@@ -108,3 +108,89 @@ func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
 		t.Errorf("the shared cache has changed: %v", err)
 	}
 }
+
+// grade runs all hidden tests and the invariants hook of a task on a copy, and returns how many of each fail.
+func grade(t *testing.T, w *Workspace, one *task.Task, withSolution bool) (failedTests, failedRows int) {
+	t.Helper()
+	c, err := w.Copy(t.Context(), CopyConfig{Restore: one.Settings.Protected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if withSolution {
+		if err := layOver(t.Context(), task.Overlay{From: one.Solution}, c.Dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one.Hooks.Invariants != "" {
+		failedRows = invariants(t, w.Hook(c.Dir), one)
+	}
+	if err := layOver(t.Context(), task.Overlay{From: one.Suite.Dir}, c.Dir); err != nil {
+		t.Fatal(err)
+	}
+	place := w.Grader(c)
+	script := filepath.Join(c.Home, "runner")
+	if err := os.WriteFile(script, []byte(one.Suite.Runner.Script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range one.Suite.Checks {
+		var argv []string
+		for _, arg := range one.Suite.Runner.Command {
+			argv = append(argv, strings.NewReplacer("{file}", check.File, "{dir}", filepath.Dir(check.File), "{runner}", script,
+				"{report}", one.Suite.Runner.Report, "{tests}", "^("+strings.Join(check.Tests, "|")+")$").Replace(arg))
+		}
+		result, out := run(t, place, argv...)
+		if result.ExitCode != 0 {
+			failedTests++
+			t.Logf("%s: %s", check.Name, out[:min(len(out), 300)])
+		}
+	}
+	return failedTests, failedRows
+}
+
+func invariants(t *testing.T, place Place, one *task.Task) (failed int) {
+	t.Helper()
+	rows, err := os.CreateTemp(t.TempDir(), "rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	place.Env["RESULTS_FD"] = "3"
+	spec := sandbox.SpawnSpec{Argv: []string{one.Hooks.Invariants}, Dir: place.Dir, Env: place.Env.List(), Isolation: place.Isolation, ExtraFiles: []*os.File{rows}}
+	if result, err := sandbox.NewSpawner().Spawn(t.Context(), spec, nil, nil); err != nil || result.ExitCode != 0 {
+		t.Fatalf("invariants: %+v, %v", result, err)
+	}
+	content, err := os.ReadFile(rows.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range one.Settings.Checks {
+		if !strings.Contains(string(content), `"test":"`+name+`"`) {
+			t.Errorf("no row %s in %s", name, content)
+		}
+	}
+	return strings.Count(string(content), `"pass":false`)
+}
+
+func TestTheExamplesTellTheSolutionFromTheUntouchedFiles(t *testing.T) {
+	needBwrap(t)
+	for _, name := range []string{"node-family/slugify", "node-family/todo-api", "python-family/word-count", "python-family/interval-merge"} {
+		t.Run(name, func(t *testing.T) {
+			fam, id, _ := strings.Cut(name, "/")
+			testenv.NeedTool(t, map[string]string{"node-family": "node", "python-family": "python3"}[fam])
+			family, one := example(t, fam, id)
+			w := prepare(t, Config{Family: family, Task: one, Ports: &Ports{}})
+			if result, err := w.Preflight(t.Context(), ""); err != nil || !result.OK() {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			if tests, _ := grade(t, w, one, false); tests == 0 {
+				t.Error("all hidden tests pass on the untouched files")
+			}
+			if tests, rows := grade(t, w, one, true); tests+rows > 0 {
+				t.Errorf("%d tests and %d rows fail on the solution", tests, rows)
+			}
+			if down := w.StopServices(t.Context()); !down.PortFree || down.Descendants > 0 {
+				t.Errorf("%+v", down)
+			}
+		})
+	}
+}
