@@ -42,7 +42,7 @@
 // # What remains
 //
 // Unit tests run code of the agent in their own process, and nothing inside of one process is safe from native code. An agent that knows this package can read
-// /proc/self/mem, or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's variables, and find secrets there. In
+// /proc/self/mem or its own executable, or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's variables, and find secrets there. In
 // Python, functions that hidden tests call through modules other than unittest can be replaced. Code can recognise that it is being tested and answer from a table.
 // A family's own command is only as good as its report: agent code that runs in its process can print one. exit-nonce is the weakest, because
 // the nonce is in the command line. Without isolation (none) graders have the network and see the machine. Families that need more should test through

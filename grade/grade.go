@@ -167,6 +167,9 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Rows:       []json.RawMessage{},
 	}
+	if scored := g.Task.Settings.Scored; scored != nil && !*scored {
+		result.Grade.Score = nil
+	}
 	if g.Task.Suite != nil || len(g.Verify) > 0 {
 		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
 	}

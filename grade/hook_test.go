@@ -41,6 +41,13 @@ func TestHookGivesHalfCreditAndFullMarks(t *testing.T) {
 	}
 }
 
+func TestATaskThatIsDeclaredBinaryHasNoScore(t *testing.T) {
+	result := hookBench(t, answerHook, files{"task.yaml": "scored: false\n"}).want(grade.VerdictFail, "")
+	if result.Score != nil || result.Grade.Score != nil {
+		t.Errorf("there is a score: %s", describe(result))
+	}
+}
+
 func TestHookGetsTheVariablesOfTheSpecificationAndNoOthers(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "not-for-hooks")
 	b := hookBench(t, `#!/bin/bash
