@@ -10,7 +10,7 @@ import (
 )
 
 // callIDKeys are where clients put the id that the model gave a call. A call that is repeated under the same id is carried out once.
-var callIDKeys = []string{"fit/toolUseId", "claudecode/toolUseId", "callId"}
+var callIDKeys = []string{"fit/toolUseId", "claudecode/toolUseId", "pi/toolCallId", "callId"}
 
 func callID(meta mcp.Meta) string {
 	for _, key := range callIDKeys {

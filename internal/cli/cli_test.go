@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			"sigterm": cmdSigterm,
 			"within":  cmdWithin,
 			"exitsas": cmdExitsAs,
+			"bridge":  cmdBridge,
 		},
 	})
 }
