@@ -33,21 +33,37 @@ const demoModel = "claude-sonnet-4-5"
 
 // New returns the command.
 func New(con *console.Console) *cobra.Command {
-	return &cobra.Command{
+	opts := experimentOptions{runs: 3, seed: 1}
+	solo := false
+	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job in seconds, offline",
-		Long: `Show the main job in seconds, offline: a small repository and task are made in a temporary directory, the built-in agent works on it, and the trace of
-everything it did is kept. The model behind it is scripted and says so: no key and no network are used.`,
+		Long: `Show the main job in seconds, offline: an agent is measured before and after a change to its instructions, on twelve small tasks with hidden tests, and
+fit says whether the change made it better. The model behind the agent is scripted and says so: no key and no network are used.`,
+		Example: `  fit demo            did the change help?
+  fit demo --same     nothing was changed: fit must not claim anything
+  fit demo --solo     one agent and one task, live`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return runOne(command.Context(), con) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if solo {
+				return runOne(command.Context(), con)
+			}
+			return runComparison(command.Context(), con, opts)
+		},
 	}
+	flags := command.Flags()
+	flags.BoolVar(&solo, "solo", false, "one agent at work on one task, live")
+	flags.BoolVar(&opts.same, "same", false, "give both arms the same instructions")
+	flags.IntVar(&opts.runs, "runs", opts.runs, "runs of every task and arm")
+	flags.Uint64Var(&opts.seed, "seed", opts.seed, "what the dice of the scripted model are rolled from")
+	return command
 }
 
 // runOne gives one agent one task and shows what happens.
 func runOne(ctx context.Context, con *console.Console) error {
-	dir, err := os.MkdirTemp("", "fit-demo-")
+	dir, err := privateDir()
 	if err != nil {
-		return fmt.Errorf("make a directory for the demo: %w", err)
+		return err
 	}
 	repo := filepath.Join(dir, "greeting")
 	if err := unpack("assets/greeting", repo); err != nil {

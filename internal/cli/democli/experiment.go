@@ -12,8 +12,10 @@ import (
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/task"
@@ -89,6 +91,76 @@ func prepare(ctx context.Context, con *console.Console, opts experimentOptions) 
 		return nil, nil, err
 	}
 	return prepared, stop, nil
+}
+
+// compareArms reads the ledger and asks whether the change helped.
+func compareArms(out string) (*report.Comparison, error) {
+	contents, err := ledger.ReadFile(filepath.Join(out, experiment.LedgerFile))
+	if err != nil {
+		return nil, err
+	}
+	built, err := report.Build(report.Input{Records: contents.Records, K: []int{1}})
+	if err != nil {
+		return nil, err
+	}
+	groups := map[string]*report.Group{}
+	for i := range built.Groups {
+		groups[built.Groups[i].Provenance.Arm] = &built.Groups[i]
+	}
+	return report.Compare(groups["before"], groups["after"], report.CompareConfig{})
+}
+
+// runComparison is the demo proper: did one more sentence in the instructions make the agent better?
+func runComparison(ctx context.Context, con *console.Console, opts experimentOptions) error {
+	var err error
+	if opts.dir, err = privateDir(); err != nil {
+		return err
+	}
+	fmt.Fprintf(con.Stdout, `Did a change make the agent better?
+
+tasks    twelve small shell scripts with one bug each, graded by hidden tests
+agent    fit's own; its model is scripted, with chance, so this needs no key and no network
+before   no instructions
+after    %q
+
+`, skill)
+	out, err := runExperiment(ctx, con, opts, newTicker(con).show)
+	if err != nil {
+		return err
+	}
+	comparison, err := compareArms(out)
+	if err != nil {
+		return err
+	}
+	if err := comparison.Text(con.Stdout); err != nil {
+		return err
+	}
+	page := filepath.Join(opts.dir, "report.md")
+	file, err := os.Create(page)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(comparison.Markdown(file), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(con.Stdout, `
+report   %s
+ledger   %s
+one run  fit-trace timeline %s
+again    fit demo --seed 2     another roll of the dice
+         fit demo --solo       one agent at work, live
+`, page, filepath.Join(out, experiment.LedgerFile), someTrace(out))
+	return nil
+}
+
+// someTrace names one trace of the experiment, to look at.
+func someTrace(out string) string {
+	contents, err := ledger.ReadFile(filepath.Join(out, experiment.LedgerFile))
+	if err != nil || len(contents.Records) == 0 {
+		return out
+	}
+	last := contents.Records[len(contents.Records)-1]
+	return filepath.Join(out, last.AgentTracePath)
 }
 
 // privateDir makes the directory of a demo.

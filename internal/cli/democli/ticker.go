@@ -1,0 +1,35 @@
+package democli
+
+import (
+	"fmt"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// ticker shows how far an experiment is: one line that is written over on a terminal, a line now and then elsewhere.
+type ticker struct {
+	con      *console.Console
+	terminal bool
+	quarter  int
+}
+
+func newTicker(con *console.Console) *ticker {
+	return &ticker{con: con, terminal: con.StderrIsTerminal()}
+}
+
+func (t *ticker) show(p experiment.Progress) {
+	line := fmt.Sprintf("%d of %d runs, %d passed, $%.2f", p.Done, p.Total, p.Passed, p.CostUSD)
+	if t.terminal {
+		end := ""
+		if p.Done == p.Total {
+			end = "\n\n"
+		}
+		fmt.Fprintf(t.con.Stderr, "\r\x1b[K%s%s", line, end)
+		return
+	}
+	if quarter := 4 * p.Done / max(p.Total, 1); quarter > t.quarter {
+		t.quarter = quarter
+		fmt.Fprintln(t.con.Stderr, line)
+	}
+}
