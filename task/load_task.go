@@ -147,6 +147,9 @@ func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
 	if len(t.Settings.Checks) > 0 && t.Hooks.Invariants == "" {
 		l.add(where.wrong(rel, []string{"checks"}, "rows are named but there is no hooks/invariants.sh to produce them"))
 	}
+	if t.Settings.Port && t.Hooks.Preflight != "" && !t.Settings.AgentNetwork {
+		l.family.Warnings = append(l.family.Warnings, rel+": the agent has no network, so it cannot reach what preflight starts")
+	}
 	l.resolveRepo(t, own, where)
 }
 

@@ -1,8 +1,16 @@
-"""Runs one file of unittest tests and writes a JUnit report: unittest_junit.py REPORT FILE"""
+"""Runs one file of unittest tests and writes a JUnit report: unittest_junit.py REPORT FILE
+
+The tests run in a child process together with the code under test. That process never learns where the report goes; this one writes it, and only believes rows
+that come with a secret which the child was given before the code under test was loaded. A child that ends early has no rows.
+"""
 
 import importlib.util
+import json
 import os
+import secrets
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from xml.etree import ElementTree
@@ -59,8 +67,8 @@ def printable(text):
     return "".join(c if c in "\t\n" or c.isprintable() else "?" for c in text)
 
 
-def report(recorder, path):
-    kinds = [row[2] for row in recorder.rows]
+def report(rows, path):
+    kinds = [row[2] for row in rows]
     suite = ElementTree.Element(
         "testsuite",
         name="unittest",
@@ -69,7 +77,7 @@ def report(recorder, path):
         errors=str(kinds.count("error")),
         skipped=str(kinds.count("skipped")),
     )
-    for name, seconds, kind, text in recorder.rows:
+    for name, seconds, kind, text in rows:
         group, _, short = name.rpartition(".")
         case = ElementTree.SubElement(suite, "testcase", classname=group, name=short, time="%.3f" % seconds)
         if kind:
@@ -78,8 +86,7 @@ def report(recorder, path):
     ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def main():
-    path, file = sys.argv[1], sys.argv[2]
+def load(file):
     sys.path.insert(0, os.getcwd())
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     name = os.path.splitext(os.path.basename(file))[0]
@@ -87,11 +94,36 @@ def main():
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
+    return unittest.defaultTestLoader.loadTestsFromModule(module)
+
+
+def child():
+    order = json.loads(sys.stdin.readline())
+    out = order["out"]
+    os.set_inheritable(out, False)
+    sys.argv = [order["file"]]
     recorder = Recorder()
-    unittest.defaultTestLoader.loadTestsFromModule(module).run(recorder)
-    report(recorder, path)
-    return 0 if recorder.testsRun and recorder.wasSuccessful() else 1
+    load(order["file"]).run(recorder)
+    os.write(out, json.dumps({"secret": order["secret"], "rows": recorder.rows}).encode())
+
+
+def parent(path, file):
+    secret = secrets.token_hex(16)
+    with tempfile.TemporaryFile() as answer:
+        out = answer.fileno()
+        order = json.dumps({"file": file, "out": out, "secret": secret}) + "\n"
+        done = subprocess.run([sys.executable, "-B", os.path.abspath(__file__)], input=order.encode(), pass_fds=[out], check=False)
+        answer.seek(0)
+        try:
+            said = json.loads(answer.read())
+            rows = said["rows"] if said["secret"] == secret else None
+        except (ValueError, KeyError, TypeError):
+            rows = None
+    if rows is None or done.returncode != 0:
+        rows = [("unittest.run", 0, "error", "the tests did not run to their end (exit status %d)" % done.returncode)]
+    report(rows, path)
+    return 0 if rows and all(row[2] is None for row in rows) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(child() if len(sys.argv) == 1 else parent(sys.argv[1], sys.argv[2]))

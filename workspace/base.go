@@ -73,7 +73,8 @@ func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 		}
 		var dir string
 		if dir, entry.err = os.MkdirTemp(b.dir, "base-"); entry.err == nil {
-			entry.base, entry.err = buildBase(ctx, cfg, dir)
+			// Others wait for it: whoever came first must not take it from them by giving up.
+			entry.base, entry.err = buildBase(context.WithoutCancel(ctx), cfg, dir)
 		}
 	})
 	if entry.err != nil { // the next attempt may be luckier: it may have been cancelled
@@ -151,10 +152,21 @@ func (cfg Config) overlays() []task.Overlay {
 	if skills := cfg.skills(); skills != "" {
 		all = append(all, task.Overlay{From: filepath.Join(skills, ".claude"), To: ".claude"})
 	}
+	if cfg.Skills == "" && cfg.Family != nil { // the package manager of skills leaves the agents of a pack where it unpacked them
+		packs, _ := filepath.Glob(filepath.Join(globEscape(cfg.Family.Dir), "apm_modules", "*", "*", "agents"))
+		for _, agents := range packs { // sorted; a bad pattern, which this is not, would be the only error
+			all = append(all, task.Overlay{From: agents, To: ".claude/agents"})
+		}
+	}
 	if cfg.NodeModules != "" {
 		all = append(all, task.Overlay{From: cfg.NodeModules, To: "node_modules"})
 	}
 	return all
+}
+
+// globEscape takes the meaning from the special characters of a path.
+func globEscape(name string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
 func (cfg Config) skills() string {

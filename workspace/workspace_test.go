@@ -112,6 +112,7 @@ func prepare(t *testing.T, cfg Config) *Workspace {
 func TestOverlaysAreLaidInOrder(t *testing.T) {
 	fam, one := family(t, map[string]string{
 		"workdir/README.md": "family", "workdir/base.txt": "base", "workdir/link": "-> base.txt", "workdir/.claude/settings.json": "from workdir",
+		"apm_modules/owner/pack/agents/helper.md": "agent of a pack",
 		"specs/a.md": "family spec", "specs/b.md": "family spec", ".claude/settings.json": "from skills", ".claude/skills/s/SKILL.md": "skill",
 		"tasks/one/workdir/README.md": "task", "tasks/one/workdir/run.sh": "#!/bin/sh\n", "tasks/one/specs/b.md": "task spec",
 		"tasks/one/judge.task.md": "judge {{TASK_ID}}", "judge.md": "profile", "tasks/one/supervisor.task.md": "lead", "tasks/one/solution/answer": "42",
@@ -123,7 +124,7 @@ func TestOverlaysAreLaidInOrder(t *testing.T) {
 	want := map[string]string{
 		"README.md": "task", "base.txt": "base", "link": "-> base.txt", "run.sh": "#!/bin/sh\n",
 		"specs/a.md": "family spec", "specs/b.md": "task spec", ".claude/settings.json": "from skills", ".claude/skills/s/SKILL.md": "skill",
-		"node_modules/pkg/index.js": "module", "node_modules/.bin/pkg": "-> ../pkg/index.js",
+		".claude/agents/helper.md": "agent of a pack", "node_modules/pkg/index.js": "module", "node_modules/.bin/pkg": "-> ../pkg/index.js",
 		".env": "KEY=value\nFROM_CI=ci\n", ".env.local": "LOCAL=x y\n",
 	}
 	if diff := cmp.Diff(want, list(t, w.Dir)); diff != "" {
