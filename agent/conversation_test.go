@@ -297,6 +297,35 @@ func TestAnInterruptIsAskedForFirst(t *testing.T) {
 	}
 }
 
+// An agent that is told to end may see its command die, take that for a result, and finish its work within the grace period. The run was aborted all the same.
+func TestASuccessAfterTheAbortIsNone(t *testing.T) {
+	for name, cause := range map[string]struct {
+		err     error
+		outcome session.Outcome
+	}{
+		"interrupted": {context.Canceled, session.OutcomeCancelled},
+		"timed out":   {context.DeadlineExceeded, session.OutcomeTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			c, _ := converse(program(func(running context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult, error) {
+				fmt.Fprintln(stdout, initEvent)
+				cancel(cause.err)
+				<-running.Done()
+				fmt.Fprintln(stdout, closing("success", false, worked))
+				return sandbox.SpawnResult{}, nil
+			}), nil)
+			result, err := c.RunOnce(ctx, agent.Command{Argv: []string{"x"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Success || !result.Aborted || result.Outcome != cause.outcome || result.Err != nil {
+				t.Errorf("success %v, aborted %v, outcome %q, error %v", result.Success, result.Aborted, result.Outcome, result.Err)
+			}
+		})
+	}
+}
+
 func TestAnAgentThatDoesNotStopIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := converse(chatty(func(map[string]any, func(...string)) {}), nil)

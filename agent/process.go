@@ -164,10 +164,15 @@ func (c *Conversation) follow(ctx context.Context, proc *process, before mark, i
 // await waits for the final event, the end of the process, the context, or a limit.
 func (c *Conversation) await(ctx context.Context, proc *process, before mark, limits bool) reason {
 	var settled <-chan time.Time
+	var final *session.Final
 	for {
 		changed := c.watch()
-		final, over := c.progress(before)
+		earlier, aborted := final, ctx.Err() != nil // asked before looking, so that what the agent says after the abort is not taken for what came first
+		var over reason
+		final, over = c.progress(before)
 		switch {
+		case aborted && earlier == nil:
+			return reasonContext
 		case over != reasonExit && limits:
 			return over
 		case final != nil:
@@ -187,14 +192,17 @@ func (c *Conversation) await(ctx context.Context, proc *process, before mark, li
 		case <-settled:
 			return reasonFinal
 		case <-proc.done:
+			if final == nil && ctx.Err() != nil {
+				return reasonContext // and that is why it ended
+			}
 			if final, _ := c.progress(before); final != nil {
 				return reasonFinal
 			}
-			if ctx.Err() != nil {
-				return reasonContext
-			}
 			return reasonExit
 		case <-ctx.Done():
+			if final != nil && final.Outcome == session.OutcomeSuccess {
+				return reasonFinal // it was there first
+			}
 			return reasonContext
 		}
 	}

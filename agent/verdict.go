@@ -34,12 +34,11 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	switch why {
 	case reasonContext:
+		// What the agent still reports on its way out counts no longer: its commands were killed under it, and it may call that a success.
 		result.Aborted = true
-		if !result.Success {
-			result.Outcome, result.Err = session.OutcomeCancelled, nil
-			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-				result.Outcome, result.Output.TimedOut = session.OutcomeTimeout, true
-			}
+		result.Success, result.Outcome, result.Err = false, session.OutcomeCancelled, nil
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			result.Outcome, result.Output.TimedOut = session.OutcomeTimeout, true
 		}
 	case reasonTurns:
 		result.Success, result.Outcome, result.Err = false, session.OutcomeMaxTurns, nil
