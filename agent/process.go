@@ -46,6 +46,9 @@ func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, 
 		if proc.input != nil {
 			proc.input.close()
 		}
+		if unread, ok := stdin.(io.Closer); ok { // whoever still writes to a program that never ran must notice
+			_ = unread.Close()
+		}
 	}()
 	return proc
 }

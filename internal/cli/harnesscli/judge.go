@@ -107,7 +107,11 @@ func isolateJudge(ctx context.Context, con *console.Console, registry *agent.Reg
 		return console.Exit(console.ExitIncomplete, err)
 	}
 	parts.options.Base.Installation = &installation
-	parts.options.Base.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, ReadOnly: []string{room, exhibit}, Network: true}
+	visible := []string{exhibit}
+	if installation.Path == "" { // an agent that is part of this program isolates only the commands that it runs, and those need no place to write
+		visible = append(visible, room)
+	}
+	parts.options.Base.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, ReadOnly: visible, Network: true}
 	return nil
 }
 

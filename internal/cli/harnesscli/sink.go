@@ -3,6 +3,9 @@ package harnesscli
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -21,6 +24,8 @@ type sink struct {
 
 // openSink opens the trace before any agent starts, so that a path that cannot be written costs nothing.
 func openSink(con *console.Console, registry *agent.Registry, path string, redactor *redact.Redactor) (*sink, error) {
+	// A reader of standard output that goes away must not kill the session under its agents: the write fails instead.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if path == "" {
 		return &sink{Writer: trace.NewWriter(con.Stdout, trace.Config{Redactor: redactor})}, nil
 	}
@@ -44,7 +49,9 @@ func openSink(con *console.Console, registry *agent.Registry, path string, redac
 func (s *sink) Close() error {
 	err := s.Writer.Close()
 	if s.text != nil {
-		err = errors.Join(err, s.text.Close())
+		if closeErr := s.text.Close(); !errors.Is(closeErr, syscall.EPIPE) { // the trace has everything, whoever stopped reading the text
+			err = errors.Join(err, closeErr)
+		}
 	}
 	return err
 }
