@@ -91,12 +91,27 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	}
 	settings := map[string]any{"servers": servers}
 	if len(cfg.AllowedTools) > 0 {
-		settings["allow"] = cfg.AllowedTools
+		settings["allow"] = toolNames(cfg.AllowedTools)
 	}
 	if len(cfg.DisallowedTools) > 0 {
-		settings["deny"] = cfg.DisallowedTools
+		settings["deny"] = toolNames(cfg.DisallowedTools)
 	}
 	return settings, nil
+}
+
+// ownNames is what the program calls the tools that lists of tools usually name as Claude Code does.
+var ownNames = map[string]string{"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep", "Glob": "find"}
+
+// toolNames gives tools the names that the program knows. Others stay as they are: they may be tools of an extension.
+func toolNames(list []string) []string {
+	names := make([]string, len(list))
+	for i, name := range list {
+		names[i] = name
+		if own, ok := ownNames[name]; ok {
+			names[i] = own
+		}
+	}
+	return names
 }
 
 // defaultRetries rides out a quarter of a minute of trouble.
