@@ -1,0 +1,64 @@
+// Package benchmarkcli is the command fit-benchmark: tasks, arms, repetitions, hidden tests, and an answer.
+package benchmarkcli
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// New returns the command tree.
+func New(con *console.Console, registry *agent.Registry) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "benchmark",
+		Short: "Measure agents on tasks with hidden tests, and tell whether a change made one better",
+		Long: `Measure agents on tasks with hidden tests, and tell whether a change made one better.
+
+A family is a directory of tasks. An arm is a complete agent configuration. run makes every task by every arm a number of times, grades each result with checks
+that the agent cannot touch, and records it; report and compare turn the records into answers. The same run command again goes on where the last one stopped.
+
+Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was asked for is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
+4 stopped by a budget · 130 interrupted.`,
+		Example: `  fit-benchmark init my-family
+  fit-benchmark lint --family my-family
+  fit-benchmark run --family my-family --arm before=agent:builtin --arm after=agent:builtin,skills:new-skills
+  fit-benchmark compare benchmark-runs:before benchmark-runs:after --fail-on regressed`,
+	}
+	command.AddCommand(
+		newRun(con, registry), newGrade(con, registry), newReport(con), newCompare(con), newPlan(con), newLint(con), newInit(con), newList(con), newMerge(con), newClean(con),
+	)
+	return command
+}
+
+// hostOf is this machine as agents see it.
+func hostOf(con *console.Console) agent.Host {
+	return agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner(), CacheDir: cacheDir()}
+}
+
+func cacheDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "fit")
+}
+
+func redactorOf(con *console.Console, registry *agent.Registry) *redact.Redactor {
+	return redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
+}
+
+// toolVersions are recorded with every experiment.
+func toolVersions(con *console.Console) map[string]string {
+	versions := map[string]string{"fit": con.Version}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		versions["go"] = info.GoVersion
+	}
+	return versions
+}

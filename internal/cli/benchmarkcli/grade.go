@@ -1,0 +1,247 @@
+package benchmarkcli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
+)
+
+type gradeOptions struct {
+	family, task, runDir, input, output string
+	isolation                           console.Choice
+}
+
+// gradeRecord is what grade prints about a stored run.
+type gradeRecord struct {
+	TaskID      string              `json:"taskId"`
+	Grade       ledger.Grade        `json:"grade"`
+	Score       *float64            `json:"score,omitempty"`
+	Invariants  ledger.Invariants   `json:"invariants"`
+	HiddenTests *ledger.HiddenTests `json:"hiddenTests,omitempty"`
+	ExitCode    int                 `json:"exitCode"`
+	// Arm, RunIndex and Attempt are there when a whole run directory is graded, Before is the verdict that it has recorded.
+	Arm      string `json:"arm,omitempty"`
+	RunIndex *int   `json:"runIndex,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`
+	Before   string `json:"before,omitempty"`
+}
+
+func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := gradeOptions{isolation: console.Choice{Choices: []string{"none", "bwrap"}}}
+	command := &cobra.Command{
+		Use:   "grade",
+		Short: "Grade stored runs again, services included",
+		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as cwd), or every verdict of a run directory (--input). Services that
+the preflight hook starts are started again on a copy. Nothing that is stored is changed; the judge is not asked again.
+
+Exit code 0 if the run passes, or if all verdicts of a run directory are confirmed; otherwise 1.`,
+		Example: `  fit-benchmark grade --family my-family --task fix-add --run-dir benchmark-runs/runs/fix-add/default/0/1
+  fit-benchmark grade --family my-family --input benchmark-runs`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runGrade(command.Context(), con, &opts, redactorOf(con, registry))
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
+	flags.StringVar(&opts.task, "task", "", "task of the attempt")
+	flags.StringVar(&opts.runDir, "run-dir", "", "directory of the attempt")
+	flags.StringVar(&opts.input, "input", "", "run directory whose verdicts are all graded again")
+	flags.StringVar(&opts.output, "output", "", "file to write instead of standard output")
+	flags.Var(&opts.isolation, "isolation", "how graders are isolated")
+	return command
+}
+
+func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, redactor *redact.Redactor) error {
+	switch {
+	case opts.family == "":
+		return console.Usagef("--family is required")
+	case (opts.input == "") == (opts.runDir == ""):
+		return console.Usagef("give what to grade: --task and --run-dir for one attempt, or --input for a run directory")
+	case opts.runDir != "" && opts.task == "":
+		return console.Usagef("--task is required with --run-dir")
+	}
+	family, err := loadFamily(ctx, con, opts.family)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "fit-grade-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = experiment.RemoveAll(work) }()
+	g := &grader{con: con, opts: opts, family: family, work: work, ports: &workspace.Ports{}, baseline: grade.NewBaseline(), redactor: redactor}
+	if cache := cacheDir(); cache != "" {
+		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
+	}
+	if opts.input != "" {
+		return g.all(ctx)
+	}
+	return g.one(ctx)
+}
+
+type grader struct {
+	con      *console.Console
+	opts     *gradeOptions
+	family   *task.Family
+	work     string
+	ports    *workspace.Ports
+	caches   *workspace.Caches
+	baseline *grade.Baseline
+	redactor *redact.Redactor
+	spaces   int
+}
+
+// one grades one attempt.
+func (g *grader) one(ctx context.Context) error {
+	t, err := g.find(g.opts.task)
+	if err != nil {
+		return err
+	}
+	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), experiment.FinalDir))
+	if err != nil {
+		return err
+	}
+	if err := g.print([]gradeRecord{record}); err != nil {
+		return err
+	}
+	switch record.Grade.Verdict {
+	case ledger.Pass:
+		return nil
+	case ledger.Fail:
+		return console.Exit(console.ExitNegative, nil)
+	default:
+		return console.Exitf(console.ExitIncomplete, "the grader came to no verdict: %s", record.Grade.Reason)
+	}
+}
+
+// all grades every verdict of a run directory again and tells where the answer is another one.
+func (g *grader) all(ctx context.Context) error {
+	found, err := loadResults(g.con, []string{g.opts.input}, false)
+	if err != nil {
+		return err
+	}
+	var records []gradeRecord
+	different := 0
+	for _, r := range ledger.Last(found.records) {
+		if r.Grade == nil || r.Verdict == ledger.Error {
+			continue
+		}
+		t, err := g.find(r.TaskID)
+		if err != nil {
+			return err
+		}
+		record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir), experiment.FinalDir))
+		if err != nil {
+			return err
+		}
+		run := r.RunIndex
+		record.Arm, record.RunIndex, record.Attempt, record.Before = r.Arm, &run, r.Attempt, r.Grade.Verdict
+		if record.Before != record.Grade.Verdict {
+			different++
+			fmt.Fprintf(g.con.Stderr, "%s: was %s, is %s now: %s\n", r.Key(), record.Before, record.Grade.Verdict, record.Grade.Reason)
+		}
+		records = append(records, record)
+	}
+	if err := g.print(records); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.con.Stderr, "%d runs graded again, %d differ\n", len(records), different)
+	if different > 0 {
+		return console.Exit(console.ExitNegative, nil)
+	}
+	return nil
+}
+
+func (g *grader) find(id string) (*task.Task, error) {
+	known := make([]string, 0, len(g.family.Tasks))
+	for i := range g.family.Tasks {
+		if g.family.Tasks[i].ID == id {
+			return &g.family.Tasks[i], nil
+		}
+		known = append(known, g.family.Tasks[i].ID)
+	}
+	return nil, console.Exit(console.ExitUsage, &experiment.UnknownTaskError{ID: id, Known: known})
+}
+
+// grade looks at a stored final directory once more.
+func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRecord, error) {
+	g.spaces++
+	cfg := workspace.Config{
+		Root: g.work, Name: fmt.Sprintf("w%d", g.spaces), Family: g.family, Task: t, Environ: g.con.Environ, Isolation: g.opts.isolation.Value, Ports: g.ports,
+		Caches: g.caches,
+	}
+	if info, err := os.Lstat(final); err != nil || !info.IsDir() {
+		return gradeRecord{}, console.Usagef("%s is no directory: the run has no stored final directory, or clean has removed it", final)
+	}
+	if len(t.Settings.Cache) > 0 && g.caches != nil {
+		warm := cfg
+		warm.Name = fmt.Sprintf("warm%d", g.spaces)
+		if err := g.caches.Warm(ctx, warm); err != nil {
+			return gradeRecord{}, err
+		}
+	}
+	space, err := workspace.Adopt(ctx, cfg, final)
+	if err != nil {
+		return gradeRecord{}, err
+	}
+	defer func() { _ = space.Remove(context.WithoutCancel(ctx)) }()
+	if t.Hooks.Preflight != "" {
+		services, err := space.Copy(ctx, workspace.CopyConfig{})
+		if err != nil {
+			return gradeRecord{}, err
+		}
+		if result, err := space.Preflight(ctx, services.Dir); err != nil || !result.OK() {
+			return gradeRecord{}, errors.Join(err, console.Exitf(console.ExitIncomplete, "task %s: preflight: %s", t.ID, result.Message))
+		}
+	}
+	result, err := grade.Run(ctx, grade.Config{Task: t, Source: space, Baseline: g.baseline, Redactor: g.redactor})
+	if err != nil {
+		return gradeRecord{}, err
+	}
+	record := gradeRecord{
+		TaskID: t.ID, Grade: ledger.Grade(result.Grade), Score: result.Score, Invariants: ledger.Invariants(result.Invariants), ExitCode: result.Invariants.ExitCode,
+	}
+	if result.HiddenTests != nil {
+		tests := ledger.HiddenTests(*result.HiddenTests)
+		record.HiddenTests = &tests
+	}
+	return record, nil
+}
+
+// print writes one line of JSON per graded run.
+func (g *grader) print(records []gradeRecord) error {
+	out := g.con.Stdout
+	if g.opts.output != "" {
+		file, err := os.Create(g.con.Path(g.opts.output))
+		if err != nil {
+			return console.Exit(console.ExitUsage, fmt.Errorf("--output: %w", err))
+		}
+		defer file.Close()
+		out = file
+	}
+	for _, record := range records {
+		line, err := json.Marshal(record)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s\n", g.redactor.JSON(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package benchmarkcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
+)
+
+func newList(con *console.Console) *cobra.Command {
+	var family string
+	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	command := &cobra.Command{
+		Use:   "list [DIR]",
+		Short: "List the tasks of a family, or the cells of a run directory",
+		Example: `  fit-benchmark list --family my-family
+  fit-benchmark list benchmark-runs`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			switch {
+			case family != "" && len(args) == 0:
+				return listFamily(command.Context(), con, family, format.Value)
+			case family == "" && len(args) == 1:
+				return listRuns(con, args[0], format.Value)
+			default:
+				return console.Usagef("give what to list: --family FAMILY, or a run directory")
+			}
+		},
+	}
+	command.Flags().StringVar(&family, "family", "", "directory of the task family, or url//subdir@ref")
+	command.Flags().Var(&format, "format", "how to print it")
+	return command
+}
+
+// listedTask is a task as list tells it.
+type listedTask struct {
+	ID       string   `json:"id"`
+	Checks   []string `json:"checks"`
+	Hooks    []string `json:"hooks,omitempty"`
+	Judge    bool     `json:"judge"`
+	Solution bool     `json:"solution"`
+	Tags     []string `json:"tags,omitempty"`
+	Cluster  string   `json:"cluster,omitempty"`
+	Visible  string   `json:"visible"`
+	Hidden   string   `json:"hidden"`
+}
+
+func listFamily(ctx context.Context, con *console.Console, origin, format string) error {
+	family, err := loadFamily(ctx, con, origin)
+	if err != nil {
+		return err
+	}
+	var tasks []listedTask
+	for i := range family.Tasks {
+		t := &family.Tasks[i]
+		one := listedTask{
+			ID: t.ID, Checks: t.Settings.Checks, Judge: t.JudgeTemplate != "", Solution: t.Solution != "", Tags: t.Settings.Tags, Cluster: t.Settings.Cluster,
+			Visible: t.Digest.Visible, Hidden: t.Digest.Hidden,
+		}
+		if t.Hooks.Preflight != "" {
+			one.Hooks = append(one.Hooks, "preflight")
+		}
+		if t.Hooks.Invariants != "" {
+			one.Hooks = append(one.Hooks, "invariants")
+		}
+		if t.Suite != nil {
+			for _, check := range t.Suite.Checks {
+				one.Checks = append(one.Checks, check.Name)
+			}
+		}
+		tasks = append(tasks, one)
+	}
+	if format == "json" {
+		return printJSON(con.Stdout, map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
+	}
+	fmt.Fprintf(con.Stdout, "%s, %s\n", family.Name, family.Revision)
+	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "task\thooks\tchecks\tjudge\tsolution\ttags")
+	for _, t := range tasks {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%t\t%s\n", t.ID, strings.Join(t.Hooks, ","), strings.Join(t.Checks, ","), t.Judge, t.Solution, strings.Join(t.Tags, ","))
+	}
+	return table.Flush()
+}
+
+func listRuns(con *console.Console, dir, format string) error {
+	found, err := loadResults(con, []string{dir}, false)
+	if err != nil {
+		return err
+	}
+	last := ledger.Last(found.records)
+	if format == "json" {
+		if last == nil {
+			last = []ledger.Record{}
+		}
+		return printJSON(con.Stdout, last)
+	}
+	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "task\tarm\trun\tattempt\tverdict\tturns\tdirectory")
+	for _, r := range last {
+		verdict := r.Verdict
+		if r.ErrorClass != "" {
+			verdict += " (" + r.ErrorClass + ")"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", r.TaskID, r.Arm, r.RunIndex, r.Attempt, verdict, r.Turns, r.RunDir)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, plan := range found.plans {
+		fmt.Fprintf(con.Stdout, "experiment %s: %d of %d cells recorded\n", plan.ID, len(last), len(plan.Cells()))
+	}
+	return nil
+}
+
+func newClean(con *console.Console) *cobra.Command {
+	var dryRun bool
+	command := &cobra.Command{
+		Use:   "clean [DIR]",
+		Short: "Remove the kept final directories of runs, and workspaces that a killed process left",
+		Long: `Remove the kept final directories of runs, and workspaces that a killed process left. Records, traces and diffs stay; runs whose final directory is gone cannot be graded
+again.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := defaultOutput
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return runClean(con, dir, dryRun)
+		},
+	}
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be removed")
+	return command
+}
+
+func runClean(con *console.Console, dir string, dryRun bool) error {
+	path, err := absolute(con, dir)
+	if err != nil {
+		return err
+	}
+	plan, err := experiment.ReadPlan(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return console.Usagef("%s is no run directory: it has no %s", dir, experiment.PlanFile)
+		}
+		return err
+	}
+	opened, err := experiment.OpenDirectory(path, plan, nil) // nobody may be at work in it
+	if err != nil {
+		return directoryError(err)
+	}
+	defer opened.Close()
+	// runs/<task>/<arm>/<run>/<attempt>/cwd; nothing deeper is looked at, because agents wrote it.
+	kept, err := filepath.Glob(filepath.Join(path, experiment.RunsDir, "*", "*", "*", "*", experiment.FinalDir))
+	if err != nil {
+		return err
+	}
+	work, err := experiment.WorkDir(path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(work); err == nil {
+		kept = append(kept, work)
+	}
+	for _, one := range kept {
+		fmt.Fprintln(con.Stdout, one)
+		if dryRun {
+			continue
+		}
+		if err := experiment.RemoveAll(one); err != nil {
+			return fmt.Errorf("clean: %w", err)
+		}
+	}
+	fmt.Fprintf(con.Stderr, "%d directories %s\n", len(kept), map[bool]string{true: "would be removed", false: "removed"}[dryRun])
+	return nil
+}

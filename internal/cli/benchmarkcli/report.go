@@ -1,0 +1,119 @@
+package benchmarkcli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report"
+)
+
+type reportOptions struct {
+	inputs  []string
+	k       string
+	format  console.Choice
+	detail  console.Choice
+	summary bool
+	damaged bool
+}
+
+func newReport(con *console.Console) *cobra.Command {
+	opts := reportOptions{format: console.Choice{Value: "json", Choices: []string{"json", "text", "markdown", "junit"}}, detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
+	command := &cobra.Command{
+		Use:   "report",
+		Short: "Tell what a run directory says: pass@k per task and over tasks, with intervals",
+		Example: `  fit-benchmark report --input benchmark-runs --k 1,3,5 --format text
+  fit-benchmark report --input shards --format markdown --summary`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runReport(con, &opts) },
+	}
+	flags := command.Flags()
+	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput}, "run directory, or a directory of shards; may be repeated")
+	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
+	flags.Var(&opts.format, "format", "how to print it")
+	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
+	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	flags.BoolVar(&opts.damaged, "damaged", false, "report what is left of a ledger that does not verify")
+	return command
+}
+
+func runReport(con *console.Console, opts *reportOptions) error {
+	ks, err := parseK(opts.k)
+	if err != nil {
+		return err
+	}
+	found, err := loadResults(con, opts.inputs, opts.damaged)
+	if err != nil {
+		return err
+	}
+	full := opts.detail.Value == report.Full
+	built, err := report.Build(report.Input{Records: found.records, Planned: found.planned, Skipped: found.skipped, K: ks, Detail: full})
+	if err != nil {
+		return err
+	}
+	if opts.summary {
+		if err := appendSummary(con, func(w io.Writer) error { return built.Markdown(w, ks, opts.detail.Value) }); err != nil {
+			return err
+		}
+	}
+	switch opts.format.Value {
+	case "text":
+		return built.Text(con.Stdout, ks)
+	case "markdown":
+		return built.Markdown(con.Stdout, ks, opts.detail.Value)
+	case "junit":
+		return built.JUnit(con.Stdout)
+	default:
+		return printJSON(con.Stdout, built)
+	}
+}
+
+func printJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+func newMerge(con *console.Console) *cobra.Command {
+	var inputs []string
+	var output string
+	command := &cobra.Command{
+		Use:     "merge",
+		Short:   "Unite the ledgers of shards into one",
+		Example: `  fit-benchmark merge --input shards --output results.jsonl`,
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return runMerge(con, inputs, output) },
+	}
+	command.Flags().StringSliceVar(&inputs, "input", nil, "run directories of the shards, or a directory of them")
+	command.Flags().StringVar(&output, "output", "", "file to write; it must not exist (default: standard output)")
+	return command
+}
+
+func runMerge(con *console.Console, inputs []string, output string) error {
+	if len(inputs) == 0 {
+		return console.Usagef("--input is required: the run directories of the shards")
+	}
+	found, err := loadResults(con, inputs, false)
+	if err != nil {
+		return err
+	}
+	merged, err := ledger.Merge(found.records)
+	if err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	if output == "" {
+		return ledger.Write(con.Stdout, merged)
+	}
+	file, err := os.OpenFile(con.Path(output), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return console.Exit(console.ExitUsage, fmt.Errorf("merge: %w", err))
+	}
+	return errors.Join(ledger.Write(file, merged), file.Close())
+}

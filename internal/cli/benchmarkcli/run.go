@@ -1,0 +1,346 @@
+package benchmarkcli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/task"
+)
+
+func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := runOptions{runs: console.Count{Value: defaultRuns, Min: 1}, attempts: console.Count{Min: 1}, breakAfter: console.Count{Min: 1}, drain: console.Span{Value: 10 * time.Second}}
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "Make every task by every arm a number of times; the same command again goes on",
+		Example: `  fit-benchmark run --family benchmarks/todo --runs 10 --agent claude-code --agent-model claude-sonnet-4-5
+  fit-benchmark run --family benchmarks/todo --arms arms.yaml --max-cost-usd 20 --output runs/skill-v2
+  fit-benchmark run --family https://example.com/benchmarks.git//todo@v1.2 --shard 1/4`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runRun(command.Context(), con, registry, &opts, command.Flags())
+		},
+	}
+	opts.register(command.Flags(), registry)
+	return command
+}
+
+func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions, flags *pflag.FlagSet) error {
+	prepared, err := opts.prepare(ctx, con, registry, flags)
+	if err != nil {
+		return err
+	}
+	ks, err := parseK(opts.k)
+	if err != nil {
+		return err
+	}
+	workers, err := opts.workers(con)
+	if err != nil {
+		return err
+	}
+	output, err := absolute(con, opts.output)
+	if err != nil {
+		return err
+	}
+	redactor := redactorOf(con, registry)
+	dir, err := experiment.OpenDirectory(output, prepared.Plan, redactor)
+	if err != nil {
+		return directoryError(err)
+	}
+	run := &running{con: con, opts: opts, prepared: prepared, dir: dir, output: output, redactor: redactor, workers: workers}
+	outcome, err := run.run(ctx)
+	if closeErr := dir.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return run.conclude(outcome, ks)
+}
+
+func directoryError(err error) error {
+	var different *experiment.DifferentError
+	var damage *ledger.Damage
+	switch {
+	case errors.As(err, &different):
+		return console.Exit(console.ExitUsage, err)
+	case errors.As(err, &damage), errors.Is(err, experiment.ErrBusy), errors.Is(err, ledger.ErrLocked):
+		return console.Exit(console.ExitIncomplete, err)
+	default:
+		return err
+	}
+}
+
+// prepare checks everything before a cent is spent.
+func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry *agent.Registry, flags *pflag.FlagSet) (*experiment.Prepared, error) {
+	if o.family == "" {
+		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
+	}
+	shard, err := experiment.ParseShard(o.shard)
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	arms, err := o.chooseArms(con, flags)
+	if err != nil {
+		return nil, err
+	}
+	family, err := loadFamily(ctx, con, o.family)
+	if err != nil {
+		return nil, err
+	}
+	if o.judgeProfile != "" && (o.judgeProfile != "judge" || family.JudgeProfile == "") {
+		return nil, console.Usagef("--judge-profile %s: the profile of a judge is the family's judge.md, called judge; this family has %s", o.judgeProfile, map[bool]string{true: "none", false: "it"}[family.JudgeProfile == ""])
+	}
+	host := hostOf(con)
+	skills, err := stageSkills(ctx, con, family, o.skillsFrom, host.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	judgeURL := o.judgeURL
+	if judgeURL == "" {
+		judgeURL = o.modelURL
+	}
+	prepared, err := experiment.Prepare(ctx, experiment.Setup{
+		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
+		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL}, Skills: skills,
+		Registry: registry, Host: host, Tools: toolVersions(con),
+	})
+	var notFound *agent.NotFoundError
+	var unknown *experiment.UnknownTaskError
+	switch {
+	case errors.As(err, &notFound):
+		return nil, console.Exit(console.ExitIncomplete, err)
+	case errors.As(err, &unknown):
+		return nil, console.Exit(console.ExitUsage, err)
+	case err != nil:
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return prepared, nil
+}
+
+func nonEmpty(list []string) []string {
+	var kept []string
+	for _, item := range list {
+		if item != "" {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// loadFamily reads a family; everything that is wrong with it is told at once.
+func loadFamily(ctx context.Context, con *console.Console, origin string) (*task.Family, error) {
+	if parsed, err := task.ParseOrigin(origin); err == nil && parsed.Path != "" {
+		origin = con.Path(parsed.Path)
+	}
+	family, err := task.Load(ctx, origin, task.Options{Environ: con.Environ})
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	for _, warning := range family.Warnings {
+		fmt.Fprintf(con.Stderr, "note: %s\n", warning)
+	}
+	return family, nil
+}
+
+// running is one call of run.
+type running struct {
+	con      *console.Console
+	opts     *runOptions
+	prepared *experiment.Prepared
+	dir      *experiment.Directory
+	output   string
+	redactor *redact.Redactor
+	workers  int
+}
+
+func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
+	for _, note := range r.dir.Notes {
+		fmt.Fprintf(r.con.Stderr, "note: %s\n", note)
+	}
+	estimate := r.dir.Estimate(r.opts.budget.budgets())
+	r.announce(estimate)
+	if estimate.Cells > 0 && !r.opts.noProbe {
+		if err := r.prepared.Probe(ctx); err != nil {
+			if ctx.Err() != nil {
+				return experiment.Outcome{}, ctx.Err()
+			}
+			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check credentials, model and address, or skip this check with --no-probe", err)
+		}
+	}
+	local, err := r.prepared.Local(r.output, r.redactor, session.ListPrices(price.Default()))
+	if err != nil {
+		return experiment.Outcome{}, err
+	}
+	if estimate.Cells > 0 {
+		if err := local.Warm(ctx); err != nil {
+			return experiment.Outcome{}, errors.Join(err, local.Close())
+		}
+	}
+	show := newShow(r.con, r.printer())
+	outcome, err := experiment.Run(ctx, r.dir, experiment.Config{
+		Executor: local, Concurrency: r.workers, Attempts: r.opts.attempts.Value, BreakAfter: r.opts.breakAfter.Value, Budgets: r.opts.budget.budgets(),
+		RetryErrors: r.opts.retryErrors, Drain: r.opts.drain.Value, Progress: show.progress,
+	})
+	show.end()
+	return outcome, errors.Join(err, local.Close())
+}
+
+// printer writes records to standard output as they are made, without secrets; nil where the report is printed instead.
+func (r *running) printer() func(*ledger.Record) {
+	if r.textWanted() {
+		return nil
+	}
+	return func(record *ledger.Record) {
+		line, err := json.Marshal(record)
+		if err == nil {
+			fmt.Fprintf(r.con.Stdout, "%s\n", r.redactor.JSON(line))
+		}
+	}
+}
+
+func (r *running) textWanted() bool {
+	return r.opts.format.Value == "text" || r.opts.format.Value == "" && r.con.StdoutIsTerminal()
+}
+
+// announce tells what will be run and what it may cost.
+func (r *running) announce(e experiment.Estimate) {
+	plan := r.dir.Plan
+	total := len(plan.Cells())
+	fmt.Fprintf(r.con.Stderr, "experiment %s: %d tasks × %d arms × %d runs", plan.ID, len(plan.Tasks), len(plan.Arms), plan.Runs)
+	if plan.Shard.N > 0 {
+		fmt.Fprintf(r.con.Stderr, ", shard %s", plan.Shard)
+	}
+	fmt.Fprintf(r.con.Stderr, " = %d cells, %d to do, %d at a time, in %s\n", total, e.Cells, r.workers, r.output)
+	switch {
+	case e.Cells == 0:
+	case e.Known:
+		fmt.Fprintf(r.con.Stderr, "estimate: $%.2f, $%.2f if all are dear", e.USD, e.USDHigh)
+	default:
+		fmt.Fprint(r.con.Stderr, "estimate: unknown until every arm has finished a cell")
+	}
+	if e.Cells > 0 {
+		if e.AtMost > 0 {
+			fmt.Fprintf(r.con.Stderr, "; at most $%.2f by the budgets", e.AtMost)
+		}
+		fmt.Fprintln(r.con.Stderr)
+	}
+}
+
+// conclude prints the report, writes the summary, and turns the outcome into an exit code.
+func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
+	if outcome.Progress.Total == 0 {
+		fmt.Fprintf(r.con.Stderr, "note: shard %s selects no cells\n", r.dir.Plan.Shard)
+		return nil
+	}
+	built, err := r.report(ks)
+	if err != nil {
+		return err
+	}
+	switch outcome.Status {
+	case experiment.Complete:
+		return r.opts.gate(built)
+	case experiment.OverBudget:
+		return console.Exitf(console.ExitBudget, "stopped by budget: %s; the same command with a larger budget goes on", outcome.Reason)
+	case experiment.Interrupted:
+		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)
+	default:
+		return console.Exitf(console.ExitIncomplete, "%s", outcome.Reason)
+	}
+}
+
+func (r *running) report(ks []int) (*report.Report, error) {
+	found, err := loadResults(r.con, []string{r.output}, false)
+	if err != nil {
+		return nil, err
+	}
+	built, err := report.Build(report.Input{Records: found.records, Planned: found.planned, K: ks, Detail: true})
+	if err != nil {
+		return nil, err
+	}
+	var comparison *report.Comparison
+	if len(built.Groups) == 2 {
+		if comparison, err = report.Compare(&built.Groups[0], &built.Groups[1], report.CompareConfig{Seed: r.opts.seed}); err != nil {
+			fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
+			comparison = nil
+		}
+	}
+	if r.textWanted() {
+		if err := printReport(r.con.Stdout, built, comparison, ks); err != nil {
+			return nil, err
+		}
+	}
+	if r.opts.summary {
+		return built, appendSummary(r.con, func(w io.Writer) error {
+			if comparison != nil {
+				if err := comparison.Markdown(w); err != nil {
+					return err
+				}
+				fmt.Fprintln(w)
+			}
+			return built.Markdown(w, ks, report.Full)
+		})
+	}
+	return built, nil
+}
+
+func printReport(w io.Writer, built *report.Report, comparison *report.Comparison, ks []int) error {
+	if err := built.Text(w, ks); err != nil {
+		return err
+	}
+	if comparison == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return comparison.Text(w)
+}
+
+// gate checks what the user asked to be checked.
+func (o *runOptions) gate(built *report.Report) error {
+	for i := range built.Groups {
+		g := &built.Groups[i]
+		if o.allPass && (g.Totals.Passed != g.Totals.Runs || g.Totals.Missing > 0) {
+			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed", g.Totals.Passed, g.Totals.Runs, g.Name)
+		}
+		if o.minPassRate > 0 && (g.PassRate == nil || g.PassRate.Lo < o.minPassRate) {
+			low := 0.0
+			if g.PassRate != nil {
+				low = g.PassRate.Lo
+			}
+			return console.Exitf(console.ExitNegative, "gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f", o.minPassRate, g.Name, low)
+		}
+	}
+	return nil
+}
+
+// appendSummary adds to the page that GitHub shows for a step.
+func appendSummary(con *console.Console, write func(io.Writer) error) error {
+	path := con.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return console.Usagef("--summary writes to the file that GITHUB_STEP_SUMMARY names, which is not set")
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the step summary: %w", err)
+	}
+	err = write(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write the step summary: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package benchmarkcli
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// runOptions are the flags of fit-benchmark run.
+type runOptions struct {
+	family, output, skillsFrom, armsFile string
+	tasks                                []string
+	arms                                 []string
+	runs                                 console.Count
+	seed                                 uint64
+	agent, lead, judgeAgent              console.Choice
+	agentModel, leadModel, judgeModel    string
+	agentProfile, judgeProfile           string
+	modelURL, judgeURL                   string
+	auth, isolation, workTracker, format console.Choice
+	prompt                               string
+	maxTurns                             string
+	allowedTools                         string
+	concurrency                          string
+	shard                                string
+	timeout, drain                       console.Span
+	budget                               budgetOptions
+	attempts, breakAfter                 console.Count
+	retryErrors, noProbe, summary        bool
+	minPassRate                          float64
+	allPass                              bool
+	k                                    string
+}
+
+// budgetOptions are the bounds of a cell, an arm and the experiment.
+type budgetOptions struct {
+	cost, armCost, cellCost       console.Dollars
+	tokens, armTokens, cellTokens console.Count
+	time, armTime, cellTime       console.Span
+}
+
+func (b *budgetOptions) register(flags *pflag.FlagSet) {
+	flags.Var(&b.cost, "max-cost-usd", "stop before the experiment costs more than this")
+	flags.Var(&b.armCost, "arm-max-cost-usd", "stop an arm before it costs more than this")
+	flags.Var(&b.cellCost, "cell-max-cost-usd", "end an agent that has cost this much")
+	flags.Var(&b.tokens, "max-tokens", "stop before the experiment uses more tokens than this")
+	flags.Var(&b.armTokens, "arm-max-tokens", "stop an arm before it uses more tokens than this")
+	flags.Var(&b.cellTokens, "cell-max-tokens", "end an agent that has used this many tokens")
+	flags.Var(&b.time, "max-time", "start no attempt after this time, such as 2h")
+	flags.Var(&b.armTime, "arm-max-time", "start no attempt of an arm whose attempts took this long together")
+	flags.Var(&b.cellTime, "cell-max-time", "end an agent after this time")
+}
+
+func (b *budgetOptions) cell() experiment.Budget {
+	return experiment.Budget{USD: b.cellCost.Value, Tokens: int64(b.cellTokens.Value), Wall: b.cellTime.Value}
+}
+
+func (b *budgetOptions) budgets() experiment.Budgets {
+	return experiment.Budgets{
+		Arm:        experiment.Budget{USD: b.armCost.Value, Tokens: int64(b.armTokens.Value), Wall: b.armTime.Value},
+		Experiment: experiment.Budget{USD: b.cost.Value, Tokens: int64(b.tokens.Value), Wall: b.time.Value},
+	}
+}
+
+const (
+	defaultRuns   = 5
+	defaultTurns  = 50
+	defaultOutput = "benchmark-runs"
+)
+
+func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
+	o.agent.Choices, o.lead.Choices, o.judgeAgent.Choices = registry.IDs(), registry.IDs(), registry.IDs()
+	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
+	o.isolation.Choices = []string{"none", "bwrap"}
+	o.workTracker.Choices = []string{"github", "filesystem"}
+	o.format.Choices = []string{"text", "json"}
+	flags.StringVar(&o.family, "family", "", "directory of the task family, or url//subdir@ref")
+	flags.StringSliceVar(&o.tasks, "task", nil, "only this task; may be repeated")
+	flags.StringVar(&o.output, "output", defaultOutput, "run directory; the same command again goes on in it")
+	flags.Var(&o.runs, "runs", "runs of every task by every arm")
+	flags.StringArrayVar(&o.arms, "arm", nil, "arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env (NAME=value), maxTurns, auth, lead, leadModel; repeat it for more arms, the first is the baseline")
+	flags.StringVar(&o.armsFile, "arms", "", "file of arms (YAML)")
+	flags.Var(&o.agent, "agent", "agent to measure (default: the first that is installed)")
+	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's own)")
+	flags.StringVar(&o.modelURL, "model-url", "", "model endpoint, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
+	flags.StringVar(&o.agentProfile, "agent-profile", "", "profile of the agent: .claude/agents/NAME.md in its working directory")
+	flags.StringVar(&o.prompt, "prompt", "", "text appended to the agent's system prompt")
+	flags.StringVar(&o.allowedTools, "allowed-tools", "", "the only tools the agent may use, separated by commas (default: the agent's own)")
+	flags.StringVar(&o.maxTurns, "max-turns", strconv.Itoa(defaultTurns), "turns of the model; 0 is unlimited")
+	flags.StringVar(&o.skillsFrom, "skills-from", "", "directory that contains .claude, in place of the family's skills")
+	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
+	flags.Var(&o.lead, "lead", "let this agent lead the one that is measured; without it the agent gets the task word for word")
+	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead")
+	flags.Var(&o.judgeAgent, "judge-agent", "agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
+	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
+	flags.StringVar(&o.judgeURL, "judge-url", "", "model endpoint of the judge (default: --model-url)")
+	flags.StringVar(&o.judgeProfile, "judge-profile", "", "profile of the judge: \"judge\" is the family's judge.md, which is used anyway where it exists")
+	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
+	flags.Var(&o.isolation, "isolation", "how attempts are isolated (default: what the task says, else the best that works here)")
+	flags.StringVar(&o.concurrency, "concurrency", "", "attempts at a time (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
+	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
+	flags.Var(&o.timeout, "timeout", "end an agent after this time where the task does not say (default 20m)")
+	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
+	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
+	flags.Var(&o.breakAfter, "break-after", "equal infrastructure errors in a row that stop the experiment (default 5)")
+	flags.BoolVar(&o.retryErrors, "retry-errors", false, "take up cells again that ended in errors")
+	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
+	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
+	flags.Float64Var(&o.minPassRate, "min-pass-rate", 0, "gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
+	flags.BoolVar(&o.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
+	flags.StringVar(&o.k, "k", "1,3,5", "the k of pass@k in the report at the end")
+	flags.Var(&o.format, "format", "what is printed: text is the report at the end, json the records as they are made (default: text on a terminal, else json)")
+	o.budget.register(flags)
+}
+
+// plainFlags are those that describe the arm called default; beside --arm or --arms they would say nothing.
+var plainFlags = []string{"agent", "agent-model", "agent-profile", "prompt", "allowed-tools", "lead", "lead-model", "auth"}
+
+// chooseArms reads the arms from flags or file.
+func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]experiment.Arm, error) {
+	turns, err := o.turns()
+	if err != nil {
+		return nil, err
+	}
+	var arms []experiment.Arm
+	switch {
+	case o.armsFile != "" && len(o.arms) > 0:
+		return nil, console.Usagef("give the arms once: --arm or --arms, not both")
+	case o.armsFile != "":
+		if arms, err = experiment.LoadArms(con.Path(o.armsFile)); err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+	case len(o.arms) > 0:
+		for _, text := range o.arms {
+			arm, err := experiment.ParseArm(text)
+			if err != nil {
+				return nil, console.Exit(console.ExitUsage, err)
+			}
+			arm.Skills = con.Path(arm.Skills)
+			arms = append(arms, arm)
+		}
+	default:
+		arms = []experiment.Arm{{
+			Name: "default", Agent: o.agent.Value, Model: o.agentModel, Profile: o.agentProfile, Prompt: o.prompt, AllowedTools: console.List(o.allowedTools),
+			Auth: o.auth.Value, Lead: o.lead.Value, LeadModel: o.leadModel, MaxTurns: turns,
+		}}
+		return o.completeArms(con, arms, turns)
+	}
+	for _, name := range plainFlags {
+		if flags.Changed(name) {
+			return nil, console.Usagef("--%s describes the one arm that there is without --arm and --arms; say it in the arms instead", name)
+		}
+	}
+	if err := experiment.CheckArms(arms); err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return o.completeArms(con, arms, turns)
+}
+
+// completeArms adds what holds for all arms.
+func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int) ([]experiment.Arm, error) {
+	url := o.modelURL
+	if url == "" {
+		url = con.Getenv("FIT_MODEL_URL")
+	}
+	tracker := o.workTracker.Value
+	if tracker == "" {
+		tracker = con.Getenv("LIBHARNESS_WORK_TRACKER")
+	}
+	for i := range arms {
+		arm := &arms[i]
+		if arm.ModelURL == "" {
+			arm.ModelURL = url
+		}
+		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") && !strings.HasPrefix(arm.ModelURL, "https://") {
+			return nil, console.Usagef("arm %s: model address %q does not begin with http:// or https://", arm.Name, arm.ModelURL)
+		}
+		if arm.MaxTurns == 0 && turns != 0 {
+			arm.MaxTurns = turns
+		}
+		if tracker != "" {
+			if arm.Env == nil {
+				arm.Env = map[string]string{}
+			}
+			if _, own := arm.Env["LIBHARNESS_WORK_TRACKER"]; !own {
+				arm.Env["LIBHARNESS_WORK_TRACKER"] = tracker
+			}
+		}
+	}
+	return arms, nil
+}
+
+func (o *runOptions) turns() (int, error) {
+	text := strings.TrimSpace(o.maxTurns)
+	if text == "" {
+		return defaultTurns, nil
+	}
+	turns, err := strconv.Atoi(text)
+	if err != nil || turns < 0 {
+		return 0, console.Usagef("--max-turns %q: want a whole number from 0 on", o.maxTurns)
+	}
+	return turns, nil
+}
+
+// workers is the number of attempts at a time.
+func (o *runOptions) workers(con *console.Console) (int, error) {
+	text, name := strings.TrimSpace(o.concurrency), "--concurrency"
+	if text == "" {
+		text, name = con.Getenv("LIBHARNESS_BENCHMARK_CONCURRENCY"), "LIBHARNESS_BENCHMARK_CONCURRENCY"
+	}
+	if text == "" {
+		return min(4, max(2, runtime.NumCPU()/2)), nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, console.Usagef("%s %q: want a whole number from 1 on", name, text)
+	}
+	return n, nil
+}
+
+// parseK reads the list of k.
+func parseK(text string) ([]int, error) {
+	var ks []int
+	for _, item := range console.List(text) {
+		k, err := strconv.Atoi(item)
+		if err != nil || k < 1 {
+			return nil, console.Usagef("--k %q: want whole numbers from 1 on, separated by commas", text)
+		}
+		ks = append(ks, k)
+	}
+	if len(ks) == 0 {
+		return nil, console.Usagef("--k is empty: want whole numbers from 1 on, such as 1,3,5")
+	}
+	return ks, nil
+}
+
+// absolute resolves a path against the console's directory.
+func absolute(con *console.Console, path string) (string, error) {
+	abs, err := filepath.Abs(con.Path(path))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return abs, nil
+}

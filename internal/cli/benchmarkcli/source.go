@@ -1,0 +1,205 @@
+package benchmarkcli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report"
+)
+
+// results are the records of one or several run directories, and what was planned there.
+type results struct {
+	records []ledger.Record
+	planned *report.Planned
+	plans   []*experiment.Plan
+	skipped int
+}
+
+// loadResults reads run directories. Each is a directory with a ledger, or a directory whose sub-directories have one: the shards of an experiment. Nothing is looked
+// for in places that agents can write to. A ledger that does not verify is refused, unless the caller takes what is left of it.
+func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results, error) {
+	all := &results{}
+	var parts [][]ledger.Record
+	for _, dir := range dirs {
+		found, err := findLedgers(con.Path(dir))
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range found {
+			records, err := all.load(con, at, damagedToo)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, records)
+		}
+	}
+	all.addPlans()
+	var err error
+	if all.records, err = mergeByExperiment(parts); err != nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	return all, nil
+}
+
+// findLedgers returns the directories with ledgers.
+func findLedgers(dir string) ([]string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("no results: %w", err))
+	}
+	if isFile(filepath.Join(dir, experiment.LedgerFile)) {
+		return []string{dir}, nil
+	}
+	var found []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	for _, entry := range entries {
+		below := filepath.Join(dir, entry.Name())
+		if entry.IsDir() && entry.Name() != experiment.RunsDir && !strings.HasPrefix(entry.Name(), ".") && isFile(filepath.Join(below, experiment.LedgerFile)) {
+			found = append(found, below)
+		}
+	}
+	return found, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]ledger.Record, error) {
+	path := filepath.Join(dir, experiment.LedgerFile)
+	contents, err := ledger.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := contents.Damage(path); err != nil {
+		if !damagedToo {
+			return nil, console.Exitf(console.ExitIncomplete, "%w\nlines that were altered are evidence of nothing; --damaged reports what is left without them", err)
+		}
+		for _, problem := range contents.Problems {
+			fmt.Fprintf(con.Stderr, "%s: %s\n", path, problem)
+		}
+		all.skipped += len(contents.Problems)
+	}
+	plan, err := experiment.ReadPlan(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a ledger that was downloaded alone
+	case err != nil:
+		return nil, err
+	default:
+		for i := range contents.Records {
+			if contents.Records[i].Experiment != plan.ID {
+				return nil, console.Exitf(console.ExitIncomplete, "%s belongs to experiment %s, but the plan beside it is that of %s", path, contents.Records[i].Experiment, plan.ID)
+			}
+		}
+		all.plans = append(all.plans, plan)
+	}
+	return contents.Records, nil
+}
+
+// addPlans adds up what was planned: shards of one experiment plan parts of it.
+func (all *results) addPlans() {
+	for _, plan := range all.plans {
+		if all.planned == nil {
+			all.planned = &report.Planned{Runs: map[string]int{}}
+			for _, arm := range plan.Arms {
+				all.planned.Arms = append(all.planned.Arms, arm.Name)
+			}
+		} else if plan.ID != all.plans[0].ID {
+			all.planned = nil // different experiments have no plan in common
+			return
+		}
+		for _, slot := range plan.Shard.Of(plan.Slots()) {
+			all.planned.Runs[slot.TaskID]++
+		}
+	}
+}
+
+// mergeByExperiment unites the ledgers of each experiment and keeps experiments apart.
+func mergeByExperiment(parts [][]ledger.Record) ([]ledger.Record, error) {
+	byExperiment := map[string][][]ledger.Record{}
+	var order []string
+	for _, records := range parts {
+		if len(records) == 0 {
+			continue
+		}
+		id := records[0].Experiment
+		if byExperiment[id] == nil {
+			order = append(order, id)
+		}
+		byExperiment[id] = append(byExperiment[id], records)
+	}
+	var all []ledger.Record
+	for _, id := range order {
+		merged, err := ledger.Merge(byExperiment[id]...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, merged...)
+	}
+	return all, nil
+}
+
+// side is one side of a comparison: a run directory, or DIR:ARM.
+type side struct {
+	dir, arm string
+}
+
+func parseSide(con *console.Console, text string) side {
+	if _, err := os.Stat(con.Path(text)); err == nil {
+		return side{dir: text}
+	}
+	if at := strings.LastIndex(text, ":"); at > 0 {
+		return side{dir: text[:at], arm: text[at+1:]}
+	}
+	return side{dir: text}
+}
+
+// group reads the side's results and picks its arm.
+func (s side) group(con *console.Console, damagedToo bool) (*report.Group, error) {
+	found, err := loadResults(con, []string{s.dir}, damagedToo)
+	if err != nil {
+		return nil, err
+	}
+	r, err := report.Build(report.Input{Records: found.records, Planned: found.planned, Skipped: found.skipped, K: []int{1}})
+	if err != nil {
+		return nil, err
+	}
+	return pickArm(r, s)
+}
+
+func pickArm(r *report.Report, s side) (*report.Group, error) {
+	var names []string
+	var matching []*report.Group
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		if !slices.Contains(names, g.Provenance.Arm) {
+			names = append(names, g.Provenance.Arm)
+		}
+		if s.arm == "" || g.Provenance.Arm == s.arm {
+			matching = append(matching, g)
+		}
+	}
+	switch {
+	case len(r.Groups) == 0:
+		return nil, console.Exitf(console.ExitIncomplete, "%s has no results yet", s.dir)
+	case len(matching) == 1:
+		return matching[0], nil
+	case len(matching) == 0:
+		return nil, console.Usagef("%s has no arm %q; it has %s", s.dir, s.arm, strings.Join(names, ", "))
+	case s.arm == "":
+		return nil, console.Usagef("%s has the arms %s; say which: %s:%s", s.dir, strings.Join(names, ", "), s.dir, names[0])
+	default:
+		return nil, console.Usagef("arm %s of %s was measured under different conditions (see report); they cannot be compared as one", s.arm, s.dir)
+	}
+}

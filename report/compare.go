@@ -1,0 +1,274 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// The measures that can decide a comparison.
+const (
+	MeasurePass  = "pass"
+	MeasureScore = "score"
+)
+
+// CompareConfig says how two groups are compared.
+type CompareConfig struct {
+	// Measure is MeasurePass (default) or MeasureScore.
+	Measure string
+	Alpha   float64
+	// Margin is the largest difference that does not matter; 0 makes no claim of equivalence.
+	Margin float64
+	Seed   uint64
+}
+
+// Comparison is the answer to "did it get better": B against A.
+type Comparison struct {
+	Version  int             `json:"version"`
+	A        Provenance      `json:"a"`
+	B        Provenance      `json:"b"`
+	Measure  string          `json:"measure"`
+	RateA    *stats.Interval `json:"rateA,omitempty"`
+	RateB    *stats.Interval `json:"rateB,omitempty"`
+	Decision stats.Decision  `json:"decision"`
+	// Design is the estimate of the variances, for planning a larger experiment.
+	Design *stats.Design `json:"design,omitempty"`
+	Tasks  []TaskDelta   `json:"tasks"`
+	// Cost, Time and Turns are ratios, B over A; they are told with their intervals and claim nothing.
+	Cost  *Ratio `json:"cost,omitempty"`
+	Time  *Ratio `json:"time,omitempty"`
+	Turns *Ratio `json:"turns,omitempty"`
+	// CostA and CostB are what the two groups cost altogether.
+	CostA    *float64 `json:"costA"`
+	CostB    *float64 `json:"costB"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// TaskDelta is the difference on one task.
+type TaskDelta struct {
+	TaskID string  `json:"taskId"`
+	NA     int     `json:"nA"`
+	NB     int     `json:"nB"`
+	MeanA  float64 `json:"meanA"`
+	MeanB  float64 `json:"meanB"`
+	Delta  float64 `json:"delta"`
+	// P is Fisher's exact test on the runs of this task, PAdj the same after Holm's correction over all tasks; nil without runs of both.
+	P    *float64 `json:"p,omitempty"`
+	PAdj *float64 `json:"pAdj,omitempty"`
+}
+
+// Ratio compares a positive quantity over all tasks, and over the passing runs of tasks that both solved: an arm that gives up early looks cheap otherwise.
+type Ratio struct {
+	All            *stats.Interval `json:"all,omitempty"`
+	CommonlySolved *stats.Interval `json:"commonlySolved,omitempty"`
+	NTasks         int             `json:"nTasks"`
+	NCommon        int             `json:"nCommon"`
+}
+
+// Compare measures B against A. The two must have worked on the same tasks; tasks that only one of them has are left out and counted.
+func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
+	if cfg.Measure == "" {
+		cfg.Measure = MeasurePass
+	}
+	if cfg.Alpha == 0 {
+		cfg.Alpha = stats.DefaultAlpha
+	}
+	c := &Comparison{Version: Version, A: a.Provenance, B: b.Provenance, Measure: cfg.Measure, RateA: a.PassRate, RateB: b.PassRate, CostA: a.Totals.CostUSD, CostB: b.Totals.CostUSD}
+	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
+	comparison, err := stats.Compare(pairs, stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed})
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+	}
+	measure := stats.Measure{Candidate: b.Name, Baseline: a.Name}
+	if cfg.Measure == MeasureScore {
+		measure.Name, measure.Kind = "score", stats.Score
+	}
+	c.Decision, err = stats.Decide(comparison, stats.DecideConfig{
+		Alpha: cfg.Alpha, Measure: measure, Margin: cfg.Margin,
+		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned}, Baseline: stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+	}
+	if design, _, err := stats.VarianceComponents(pairs); err == nil {
+		c.Design = &design
+	}
+	if err := c.deltas(pairs, cfg.Measure); err != nil {
+		return nil, err
+	}
+	c.ratios(a, b, cfg)
+	c.warn(a, b)
+	return c, nil
+}
+
+func outcomeOf(r *ledger.Record, measure string) (float64, bool) {
+	switch {
+	case r.Verdict == ledger.Error:
+		return 0, false
+	case measure == MeasureScore && r.Score != nil:
+		return *r.Score, true
+	case r.Verdict == ledger.Pass:
+		return 1, true
+	default:
+		return 0, true
+	}
+}
+
+// pairUp collects a quantity of both groups task by task.
+func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pair {
+	byTask := map[string]*stats.Pair{}
+	collect := func(g *Group, into func(*stats.Pair) *[]float64) {
+		for i := range g.records {
+			r := &g.records[i]
+			v, ok := value(r)
+			if !ok {
+				continue
+			}
+			pair := byTask[r.TaskID]
+			if pair == nil {
+				pair = &stats.Pair{Task: r.TaskID, Cluster: r.Cluster}
+				byTask[r.TaskID] = pair
+			}
+			list := into(pair)
+			*list = append(*list, v)
+		}
+	}
+	collect(a, func(p *stats.Pair) *[]float64 { return &p.Baseline })
+	collect(b, func(p *stats.Pair) *[]float64 { return &p.Candidate })
+	var pairs []stats.Pair
+	for _, id := range slices.Sorted(maps.Keys(byTask)) {
+		pairs = append(pairs, *byTask[id])
+	}
+	return pairs
+}
+
+// deltas tells the difference on every task, with a test of its own that is corrected for how many there are.
+func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
+	var tested []int
+	var ps []float64
+	for _, pair := range pairs {
+		d := TaskDelta{TaskID: pair.Task, NA: len(pair.Baseline), NB: len(pair.Candidate)}
+		if d.NA > 0 && d.NB > 0 {
+			d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
+			d.Delta = d.MeanB - d.MeanA
+			if measure == MeasurePass {
+				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
+				if err != nil {
+					return fmt.Errorf("task %s: %w", pair.Task, err)
+				}
+				d.P = &p
+				tested, ps = append(tested, len(c.Tasks)), append(ps, p)
+			}
+		}
+		c.Tasks = append(c.Tasks, d)
+	}
+	if len(ps) == 0 {
+		return nil
+	}
+	adjusted, err := stats.Holm(ps)
+	if err != nil {
+		return err
+	}
+	for i, at := range tested {
+		c.Tasks[at].PAdj = &adjusted[i]
+	}
+	return nil
+}
+
+func passes(outcomes []float64) int {
+	n := 0
+	for _, o := range outcomes {
+		if o == 1 {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Comparison) ratios(a, b *Group, cfg CompareConfig) {
+	outcome := func(r *ledger.Record) (float64, bool) { return outcomeOf(r, MeasurePass) }
+	for _, quantity := range []struct {
+		into  **Ratio
+		value func(*ledger.Record) (float64, bool)
+	}{
+		{&c.Cost, func(r *ledger.Record) (float64, bool) {
+			if r.Verdict == ledger.Error || r.CostUSD == nil {
+				return 0, false
+			}
+			return *r.CostUSD, *r.CostUSD > 0
+		}},
+		{&c.Time, func(r *ledger.Record) (float64, bool) {
+			return float64(agentMs(r)), r.Verdict != ledger.Error && agentMs(r) > 0
+		}},
+		{&c.Turns, func(r *ledger.Record) (float64, bool) {
+			return float64(r.Turns), r.Verdict != ledger.Error && r.Turns > 0
+		}},
+	} {
+		both := func(r *ledger.Record) (float64, bool) { // outcomes of the runs that have the quantity
+			if _, ok := quantity.value(r); !ok {
+				return 0, false
+			}
+			return outcome(r)
+		}
+		pairs := pairUp(a, b, quantity.value)
+		ratio := &Ratio{}
+		ratio.All, ratio.NTasks = ratioOf(pairs, cfg)
+		if common, err := stats.CommonlySolved(pairUp(a, b, both), pairs); err == nil {
+			ratio.CommonlySolved, ratio.NCommon = ratioOf(common, cfg)
+		}
+		if ratio.All != nil {
+			*quantity.into = ratio
+		}
+	}
+}
+
+// agentMs is the time that the agent took; graders and set-up are ours.
+func agentMs(r *ledger.Record) int64 {
+	if ms := r.PhaseMs["agent"]; ms > 0 {
+		return ms
+	}
+	return r.DurationMs
+}
+
+func ratioOf(pairs []stats.Pair, cfg CompareConfig) (*stats.Interval, int) {
+	comparison, err := stats.CompareRatio(pairs, stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed})
+	if err != nil {
+		return nil, 0
+	}
+	if interval, ok := comparison.RatioInterval(); ok {
+		return &interval, comparison.Tasks
+	}
+	return nil, comparison.Tasks
+}
+
+func (c *Comparison) warn(a, b *Group) {
+	if a.Provenance.FamilyRevision != b.Provenance.FamilyRevision {
+		c.Warnings = append(c.Warnings, "the two were measured on different revisions of the family; tasks that changed are compared as if they had not")
+	}
+	if a.Provenance.Experiment != b.Provenance.Experiment {
+		c.Warnings = append(c.Warnings, "the two are different experiments: they did not run side by side, so what changed in the world meanwhile is part of the difference")
+	}
+	if a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != "" {
+		c.Warnings = append(c.Warnings, "the two arms are the same configuration: any difference is chance")
+	}
+	for _, g := range []*Group{a, b} {
+		for _, warning := range g.Warnings {
+			c.Warnings = append(c.Warnings, g.Name+": "+warning)
+		}
+	}
+	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
+}
+
+// NonInferior tells whether B is surely no more than a margin worse than A: the lower limit of the difference lies above minus the margin. Without an interval
+// nothing is sure.
+func (c *Comparison) NonInferior(margin float64) bool {
+	return c.Decision.Lo != nil && *c.Decision.Lo > -margin
+}
+
+// Pairs are the verdicts of two groups task by task, as a pilot for planning; A is the baseline.
+func Pairs(a, b *Group) []stats.Pair {
+	return pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, MeasurePass) })
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/fit-eval/fit/stats"
+)
+
+// Text writes the comparison for a terminal: the sentence first.
+func (c *Comparison) Text(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n\n", c.Decision.Sentence)
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", harmless(c.A.Arm), harmless(c.B.Arm))
+	for _, t := range c.Tasks {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", harmless(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
+	}
+	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", percent(c.RateA), percent(c.RateB), effectText(&c.Decision))
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, line := range c.facts() {
+		fmt.Fprintln(w, line)
+	}
+	for _, warning := range c.Warnings {
+		fmt.Fprintf(w, "note: %s\n", harmless(warning))
+	}
+	return nil
+}
+
+// Markdown writes the comparison as Markdown.
+func (c *Comparison) Markdown(w io.Writer) error {
+	m := &markdown{}
+	m.line("## %s against %s\n", cell(c.B.Arm), cell(c.A.Arm))
+	m.line("**%s**\n", cell(c.Decision.Sentence))
+	m.header("taskId", cell(c.A.Arm), cell(c.B.Arm), "difference", "p (Holm)")
+	for _, t := range c.Tasks {
+		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
+	}
+	m.row("**all tasks**", percent(c.RateA), percent(c.RateB), effectText(&c.Decision), "")
+	m.line("")
+	for _, line := range c.facts() {
+		m.line("- %s", cell(line))
+	}
+	m.line("")
+	for _, warning := range c.Warnings {
+		m.line("> ⚠️ %s\n", cell(warning))
+	}
+	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
+	return err
+}
+
+// facts are the lines under the table.
+func (c *Comparison) facts() []string {
+	d := &c.Decision
+	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks, d.NRuns)}
+	facts = append(facts, fmt.Sprintf("an experiment of this size finds a difference of %.1f points in 8 of 10 cases", 100*d.MDE))
+	for _, obstacle := range d.Obstacles {
+		facts = append(facts, "no claim because: "+obstacle)
+	}
+	for _, ratio := range []struct {
+		name string
+		r    *Ratio
+	}{{"cost", c.Cost}, {"time of the agent", c.Time}, {"turns", c.Turns}} {
+		if ratio.r == nil {
+			continue
+		}
+		line := fmt.Sprintf("%s: ×%.2f [%.2f, %.2f]", ratio.name, ratio.r.All.Est, ratio.r.All.Lo, ratio.r.All.Hi)
+		if common := ratio.r.CommonlySolved; common != nil {
+			line += fmt.Sprintf(", on the %d tasks that both solved ×%.2f [%.2f, %.2f]", ratio.r.NCommon, common.Est, common.Lo, common.Hi)
+		}
+		facts = append(facts, line)
+	}
+	return append(facts, fmt.Sprintf("spent: %s and %s", money(c.CostA), money(c.CostB)))
+}
+
+func meanText(mean float64, n int) string {
+	if n == 0 {
+		return dash
+	}
+	return fmt.Sprintf("%.0f %% of %d", 100*mean, n)
+}
+
+func deltaText(t TaskDelta) string {
+	if t.NA == 0 || t.NB == 0 {
+		return dash
+	}
+	return fmt.Sprintf("%+.0f", 100*t.Delta)
+}
+
+func pText(p *float64) string {
+	if p == nil {
+		return dash
+	}
+	return fmt.Sprintf("%.3f", *p)
+}
+
+func effectText(d *stats.Decision) string {
+	if d.Lo == nil || d.Hi == nil {
+		return fmt.Sprintf("%+.1f", 100*d.Effect)
+	}
+	return fmt.Sprintf("%+.1f [%+.1f, %+.1f]", 100*d.Effect, 100**d.Lo, 100**d.Hi)
+}

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+const dash = "—"
+
+func icon(ok bool) string {
+	if ok {
+		return "✅"
+	}
+	return "❌"
+}
+
+// verdictIcon shows a verdict; missing data has a sign of its own.
+func verdictIcon(verdict string) string {
+	switch verdict {
+	case ledger.Pass:
+		return "✅"
+	case ledger.Fail:
+		return "❌"
+	case "":
+		return dash
+	default:
+		return "⚠️"
+	}
+}
+
+func (v Value) text() string {
+	if v.Err != "" {
+		return v.Err
+	}
+	return fmt.Sprintf("%.4f", v.Est)
+}
+
+func atKText(at stats.AtK) string {
+	if !at.Defined() {
+		return stats.ErrKExceedsN.Error()
+	}
+	return intervalText(&at.Interval)
+}
+
+// intervalText shows an estimate with its limits.
+func intervalText(i *stats.Interval) string {
+	if i == nil {
+		return dash
+	}
+	return fmt.Sprintf("%.4f [%.4f, %.4f]", i.Est, i.Lo, i.Hi)
+}
+
+// percent shows a rate with its limits the way people say it.
+func percent(i *stats.Interval) string {
+	if i == nil {
+		return dash
+	}
+	return fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
+}
+
+func money(usd *float64) string {
+	if usd == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("$%.2f", *usd)
+}
+
+// spent is what is known about a group's cost, with a sign where it is not all.
+func (t *Totals) spent() string {
+	if t.CostUSD == nil && t.KnownCostUSD > 0 {
+		return fmt.Sprintf("over $%.2f", t.KnownCostUSD)
+	}
+	return money(t.CostUSD)
+}
+
+// duration rounds to seconds: 40s, 2m 5s, 3m, 0s.
+func duration(ms int64) string {
+	seconds := int64(math.Round(float64(ms) / 1000))
+	switch minutes := seconds / 60; {
+	case minutes == 0:
+		return fmt.Sprintf("%ds", seconds)
+	case seconds%60 == 0:
+		return fmt.Sprintf("%dm", minutes)
+	default:
+		return fmt.Sprintf("%dm %ds", minutes, seconds%60)
+	}
+}
+
+// Duration shows a time for people.
+func Duration(d time.Duration) string { return duration(d.Milliseconds()) }
+
+// harmless takes out of a foreign text what would do something to a terminal or to a table.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.TrimSpace(text))
+}
+
+// cell makes a text safe for one cell of a Markdown table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(harmless(text))
+}

@@ -1,0 +1,212 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// addUp fills in the totals. Costs are those of all attempts: money that bought nothing was spent, too.
+func (g *Group) addUp(attempts []ledger.Record) {
+	t := &g.Totals
+	t.Tasks, t.Attempts = len(g.Tasks), len(attempts)
+	for i := range g.Tasks {
+		task := &g.Tasks[i]
+		t.Runs, t.Passed, t.Planned, t.Missing = t.Runs+task.N, t.Passed+task.C, t.Planned+task.planned, t.Missing+task.Missing
+		if task.N > 0 && task.C == task.N && task.Missing == 0 {
+			t.TasksPassing++
+		}
+	}
+	known := true
+	for i := range attempts {
+		r := &attempts[i]
+		switch {
+		case r.CostUSD != nil:
+			t.KnownCostUSD += *r.CostUSD
+		case r.Tokens.Total() > 0 || r.Verdict != ledger.Error:
+			known = false
+		}
+		if r.Tokens != nil {
+			t.Tokens.Input, t.Tokens.Output = t.Tokens.Input+r.Tokens.Input, t.Tokens.Output+r.Tokens.Output
+			t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+r.Tokens.CacheRead, t.Tokens.CacheWrite+r.Tokens.CacheWrite
+		}
+		if r.Verdict == ledger.Error {
+			if g.Errors == nil {
+				g.Errors = map[string]int{}
+			}
+			g.Errors[r.ErrorClass]++
+		}
+	}
+	if known {
+		cost := t.KnownCostUSD
+		t.CostUSD = &cost
+	}
+	var durations, turns []int64
+	for i := range g.records {
+		if r := &g.records[i]; r.Verdict != ledger.Error {
+			durations, turns = append(durations, r.DurationMs), append(turns, int64(r.Turns))
+		}
+	}
+	t.MedianDurationMs, t.MedianTurns = median(durations), int(median(turns))
+}
+
+// estimate fills in the numbers over all tasks. The task is the unit: its runs are averaged first.
+func (g *Group) estimate(in Input) error {
+	var rates, means, worst, best []float64
+	var tallies []stats.Tally
+	var scores [][]float64
+	for i := range g.Tasks {
+		t := &g.Tasks[i]
+		worst = append(worst, ratio(t.C, t.planned))
+		best = append(best, ratio(t.C+t.Missing, t.planned))
+		if t.N == 0 {
+			continue
+		}
+		rates = append(rates, ratio(t.C, t.N))
+		tallies = append(tallies, stats.Tally{N: t.N, C: t.C})
+		if t.scores != nil {
+			means, scores = append(means, *t.MeanScore), append(scores, t.scores)
+		}
+	}
+	if len(rates) == 0 {
+		return nil
+	}
+	rate, err := stats.TaskMean(rates, in.Level)
+	if err != nil {
+		return fmt.Errorf("pass rate: %w", err)
+	}
+	g.PassRate = &rate
+	if g.Totals.Missing > 0 {
+		g.Bounds = &Bounds{Worst: average(worst), Best: average(best)}
+	}
+	for _, k := range in.K {
+		at, err := stats.OverTasks(tallies, k, in.Level, stats.PassAtK)
+		if err != nil {
+			return fmt.Errorf("pass@%d: %w", k, err)
+		}
+		g.PassAtK[strconv.Itoa(k)] = at
+	}
+	if err := g.estimateScores(means, scores, in); err != nil {
+		return err
+	}
+	g.costPerPass(in.Level)
+	return nil
+}
+
+func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) error {
+	if len(means) == 0 {
+		return nil
+	}
+	mean, err := stats.TaskMean(means, in.Level)
+	if err != nil {
+		return fmt.Errorf("mean score: %w", err)
+	}
+	g.MeanScore, g.ScoreAtK = &mean, map[string]stats.AtK{}
+	for _, k := range in.K {
+		at, err := stats.ScoreAtKOverTasks(scores, k, in.Level)
+		if err != nil {
+			return fmt.Errorf("score@%d: %w", k, err)
+		}
+		g.ScoreAtK[strconv.Itoa(k)] = at
+	}
+	return nil
+}
+
+// costPerPass is what a solved run costs, all runs paid; its interval needs enough tasks for a bootstrap.
+func (g *Group) costPerPass(level float64) {
+	if g.Totals.CostUSD == nil || g.Totals.Passed == 0 {
+		return
+	}
+	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
+	g.Totals.CostPerPass = &stats.Interval{Est: est, Lo: est, Hi: est, Level: level, Method: stats.MethodNone}
+	if len(g.Tasks) < stats.MinBootstrapTasks {
+		return
+	}
+	costs, passes := map[string]float64{}, map[string]float64{}
+	for i := range g.records {
+		r := &g.records[i]
+		if r.CostUSD != nil {
+			costs[r.TaskID] += *r.CostUSD
+		}
+		if r.Verdict == ledger.Pass {
+			passes[r.TaskID]++
+		}
+	}
+	interval, err := stats.Bootstrap(len(g.Tasks), func(units []int) float64 {
+		cost, passed := 0.0, 0.0
+		for _, u := range units {
+			cost, passed = cost+costs[g.Tasks[u].TaskID], passed+passes[g.Tasks[u].TaskID]
+		}
+		return cost / max(passed, 1)
+	}, stats.BootstrapConfig{Level: level, Replicates: 2000, Method: stats.MethodPercentile})
+	if err == nil {
+		interval.Est = est
+		g.Totals.CostPerPass = &interval
+	}
+}
+
+// warn says what a reader must know before trusting the numbers.
+func (g *Group) warn(in Input, attempts []ledger.Record) {
+	if g.Totals.Missing > 0 {
+		g.Warnings = append(g.Warnings, fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, not failures", g.Totals.Runs, g.Totals.Planned))
+	}
+	for _, k := range in.K {
+		half := false
+		for i := range g.Tasks {
+			half = half || g.Tasks[i].N > 0 && k <= g.Tasks[i].N && 2*k > g.Tasks[i].N
+		}
+		if half && k > 1 {
+			g.Warnings = append(g.Warnings, fmt.Sprintf("pass@%d takes only a few values when k is more than half the runs; make more runs, or report a smaller k", k))
+		}
+	}
+	interrupted := map[ledger.Cell]int{}
+	clusters := map[string]map[string]bool{}
+	isolations := map[string]bool{}
+	for i := range attempts {
+		r := &attempts[i]
+		if r.ErrorClass == ledger.ErrorInterrupted {
+			interrupted[r.Cell()]++
+		}
+		if r.Cluster != "" {
+			if clusters[r.Cluster] == nil {
+				clusters[r.Cluster] = map[string]bool{}
+			}
+			clusters[r.Cluster][r.TaskID] = true
+		}
+		if r.Verdict != ledger.Error {
+			isolations[r.Isolation] = true
+		}
+	}
+	if len(interrupted) > 0 {
+		g.Warnings = append(g.Warnings, fmt.Sprintf("%d runs were interrupted and made again", len(interrupted)))
+	}
+	if isolations["none"] {
+		g.Warnings = append(g.Warnings, "runs were not isolated: agents could see hidden material and each other")
+	}
+	if len(isolations) > 1 {
+		g.Warnings = append(g.Warnings, "runs were isolated in different ways")
+	}
+	for _, tasks := range clusters {
+		if len(tasks) > 1 {
+			g.Warnings = append(g.Warnings, "some tasks share a cluster; the interval of the pass rate takes tasks as independent (compare does not)")
+			break
+		}
+	}
+}
+
+func ratio(c, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return float64(c) / float64(n)
+}
+
+func average(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(1, len(values)))
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Time    string        `xml:"time,attr"`
+	Failure *junitMessage `xml:"failure,omitempty"`
+	Error   *junitMessage `xml:"error,omitempty"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit writes the report in the XML that build servers read: an arm is a suite, a run is a test.
+func (r *Report) JUnit(w io.Writer) error {
+	var all junitSuites
+	for i := range r.Groups {
+		all.Suites = append(all.Suites, r.Groups[i].junit())
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	encoder := xml.NewEncoder(w)
+	encoder.Indent("", "  ")
+	if err := encoder.Encode(all); err != nil {
+		return fmt.Errorf("write JUnit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func (g *Group) junit() junitSuite {
+	suite := junitSuite{Name: printable(g.Name), Tests: len(g.records)}
+	total := int64(0)
+	for i := range g.records {
+		record := &g.records[i]
+		one := junitCase{
+			Class: printable(g.Name + "." + record.TaskID), Name: printable(fmt.Sprintf("%s run %d", record.TaskID, record.RunIndex)), Time: seconds(record.DurationMs),
+		}
+		total += record.DurationMs
+		notes := printable(strings.Join(append(failingChecks(record), notesOf(record)...), "\n"))
+		switch record.Verdict {
+		case ledger.Fail:
+			suite.Failures++
+			one.Failure = &junitMessage{Message: "the run did not pass", Text: notes}
+		case ledger.Error:
+			suite.Errors++
+			one.Error = &junitMessage{Message: printable(record.ErrorClass), Text: notes}
+		}
+		suite.Cases = append(suite.Cases, one)
+	}
+	suite.Time = seconds(total)
+	return suite
+}
+
+func failingChecks(r *ledger.Record) []string {
+	var failing []string
+	for _, row := range rowsOf(r) {
+		if row.Pass != nil && !*row.Pass {
+			failing = append(failing, fmt.Sprintf("%s %s: %s", row.Source, row.Check, row.Message))
+		}
+	}
+	return failing
+}
+
+func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
+
+// printable takes out what XML cannot hold and what terminals would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) && r != 0xfffe && r != 0xffff {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, " "))
+}

@@ -1,0 +1,292 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The amounts of detail of a Markdown report.
+const (
+	Full    = "full"
+	Compact = "compact"
+)
+
+// Markdown writes the report as Markdown, for step summaries and comments. Full detail needs a report that was built with the single runs.
+func (r *Report) Markdown(w io.Writer, k []int, detail string) error {
+	m := &markdown{k: k}
+	full := detail != Compact && len(r.Groups) > 0
+	if full {
+		m.line("# Benchmark report\n")
+	}
+	if len(r.Groups) == 0 {
+		m.line("⚠️ **no results** | 0 runs%s\n", skippedText(r.Totals.Skipped))
+	}
+	for i := range r.Groups {
+		m.group(&r.Groups[i], full, len(r.Groups) > 1)
+	}
+	for _, warning := range r.Warnings {
+		m.line("> ⚠️ %s\n", cell(warning))
+	}
+	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
+	return err
+}
+
+type markdown struct {
+	out strings.Builder
+	k   []int
+}
+
+func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.out, format+"\n", args...) }
+
+func (m *markdown) row(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) }
+
+func (m *markdown) header(cells ...string) {
+	m.row(cells...)
+	m.line("|%s", strings.Repeat(" --- |", len(cells)))
+}
+
+func skippedText(skipped int) string {
+	if skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" | %d skipped", skipped)
+}
+
+func (m *markdown) group(g *Group, full, named bool) {
+	if named {
+		m.line("## Arm %s\n", cell(g.Name))
+	}
+	t := &g.Totals
+	sign := icon(t.TasksPassing == t.Tasks && t.Tasks > 0)
+	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t), skippedText(t.Skipped))
+	if g.PassRate != nil {
+		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f %% interval, %s)", percent(g.PassRate), 100*g.PassRate.Level, g.PassRate.Method)
+		if g.Bounds != nil {
+			text += fmt.Sprintf("; between %.1f %% and %.1f %% whatever the missing runs would have been", 100*g.Bounds.Worst, 100*g.Bounds.Best)
+		}
+		m.line("%s\n", text)
+	}
+	if full {
+		m.header("Cost", "Cost per pass", "Median Duration", "Median Turns")
+		perPass := dash
+		if t.CostPerPass != nil {
+			perPass = money(&t.CostPerPass.Est)
+			if t.CostPerPass.Hi > t.CostPerPass.Lo {
+				perPass += fmt.Sprintf(" [%s, %s]", money(&t.CostPerPass.Lo), money(&t.CostPerPass.Hi))
+			}
+		}
+		m.row(t.spent(), perPass, duration(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
+		m.line("")
+		m.meta(g.Provenance)
+		m.line("## Pass@k\n")
+	}
+	m.passTable(g)
+	m.line("\n%d tasks, %d runs%s\n", t.Tasks, t.Runs, skippedText(t.Skipped))
+	for _, warning := range g.Warnings {
+		m.line("> ⚠️ %s\n", cell(warning))
+	}
+	if full {
+		m.line("## Task Details\n")
+		for i := range g.Tasks {
+			m.task(&g.Tasks[i], g.MeanScore != nil)
+		}
+	}
+}
+
+func missingText(t *Totals) string {
+	if t.Missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" | %d of %d missing", t.Missing, t.Planned)
+}
+
+func (m *markdown) meta(p Provenance) {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, fmt.Sprintf("%s: `%s`", name, strings.ReplaceAll(harmless(value), "`", "'")))
+		}
+	}
+	add("Agent", strings.TrimSpace(p.Agent+" "+p.AgentVersion))
+	add("Model", p.Model)
+	add("Supervisor", p.Supervisor)
+	add("Judge", p.Judge)
+	add("Skill set", short(p.SkillSetHash))
+	add("Family", short(p.FamilyRevision))
+	add("Isolation", p.Isolation)
+	if len(parts) > 0 {
+		m.line("%s\n", strings.Join(parts, " | "))
+	}
+}
+
+// passTable is the table of the reference, with a last line over all tasks and its intervals.
+func (m *markdown) passTable(g *Group) {
+	scored := g.MeanScore != nil
+	head := []string{"taskId", "n", "c"}
+	for _, k := range m.k {
+		head = append(head, fmt.Sprintf("pass@%d", k))
+	}
+	if scored {
+		head = append(head, "score")
+		for _, k := range m.k {
+			head = append(head, fmt.Sprintf("score@%d", k))
+		}
+	}
+	m.header(head...)
+	for i := range g.Tasks {
+		t := &g.Tasks[i]
+		cells := []string{cell(t.TaskID), strconv.Itoa(t.N), strconv.Itoa(t.C)}
+		for _, k := range m.k {
+			cells = append(cells, t.PassAtK[strconv.Itoa(k)].text())
+		}
+		if scored {
+			cells = append(cells, scoreCells(t, m.k)...)
+		}
+		m.row(cells...)
+	}
+	if g.PassRate == nil {
+		return
+	}
+	cells := []string{"**all tasks**", strconv.Itoa(g.Totals.Runs), strconv.Itoa(g.Totals.Passed)}
+	for _, k := range m.k {
+		cells = append(cells, atKText(g.PassAtK[strconv.Itoa(k)]))
+	}
+	if scored {
+		cells = append(cells, intervalText(g.MeanScore))
+		for _, k := range m.k {
+			cells = append(cells, atKText(g.ScoreAtK[strconv.Itoa(k)]))
+		}
+	}
+	m.row(cells...)
+}
+
+func scoreCells(t *Task, ks []int) []string {
+	if t.MeanScore == nil {
+		cells := []string{dash}
+		for range ks {
+			cells = append(cells, dash)
+		}
+		return cells
+	}
+	cells := []string{fmt.Sprintf("%.4f", *t.MeanScore)}
+	for _, k := range ks {
+		cells = append(cells, t.ScoreAtK[strconv.Itoa(k)].text())
+	}
+	return cells
+}
+
+func (m *markdown) task(t *Task, scored bool) {
+	m.line("### %s\n", cell(t.TaskID))
+	status := fmt.Sprintf("%s **%d/%d runs passed**", icon(t.N > 0 && t.C == t.N), t.C, t.N)
+	if t.Rate != nil {
+		status += fmt.Sprintf(" (%s)", percent(t.Rate))
+	}
+	if t.Missing > 0 {
+		status += fmt.Sprintf(", %d missing", t.Missing)
+	}
+	m.line("%s\n", status)
+	if len(t.Runs) == 0 {
+		return
+	}
+	m.runs(t.Runs, scored)
+	m.checks(t.Runs)
+	m.commentary(t.Runs)
+	m.errors(t.Runs)
+}
+
+func (m *markdown) runs(runs []Run, scored bool) {
+	head := []string{"Run", "Verdict", "Checks", "Judge"}
+	if scored {
+		head = append(head, "Score")
+	}
+	m.header(append(head, "Cost", "Turns", "Duration")...)
+	for _, run := range runs {
+		cells := []string{strconv.Itoa(run.RunIndex), verdictIcon(run.Verdict), verdictIcon(run.Grade), verdictIcon(run.Judge)}
+		if scored {
+			score := dash
+			if run.Score != nil {
+				score = fmt.Sprintf("%.4f", *run.Score)
+			}
+			cells = append(cells, score)
+		}
+		m.row(append(cells, money(run.CostUSD), strconv.Itoa(run.Turns), duration(run.DurationMs))...)
+	}
+	m.line("")
+}
+
+func (m *markdown) checks(runs []Run) {
+	total, tests := 0, false
+	for _, run := range runs {
+		total += len(run.Rows)
+		for _, row := range run.Rows {
+			tests = tests || row.Source == "tests"
+		}
+	}
+	if total == 0 {
+		return
+	}
+	m.line("#### Checks\n")
+	var head []string
+	if len(runs) > 1 {
+		head = append(head, "Run")
+	}
+	head = append(head, "Check")
+	if tests {
+		head = append(head, "Source")
+	}
+	m.header(append(head, "Result", "Message")...)
+	for _, run := range runs {
+		for _, row := range run.Rows {
+			var cells []string
+			if len(runs) > 1 {
+				cells = append(cells, strconv.Itoa(run.RunIndex))
+			}
+			cells = append(cells, cell(row.Check))
+			if tests {
+				cells = append(cells, row.Source)
+			}
+			result := dash // a diagnostic row decides nothing
+			if row.Pass != nil {
+				result = icon(*row.Pass)
+			}
+			m.row(append(cells, result, cell(row.Message))...)
+		}
+	}
+	m.line("")
+}
+
+func (m *markdown) commentary(runs []Run) {
+	first := true
+	for _, run := range runs {
+		if run.Summary == "" {
+			continue
+		}
+		if first {
+			m.line("#### Judge Commentary\n")
+			first = false
+		}
+		prefix := ""
+		if len(runs) > 1 {
+			prefix = fmt.Sprintf("Run %d: ", run.RunIndex)
+		}
+		m.line("> %s%s\n", prefix, cell(run.Summary))
+	}
+}
+
+func (m *markdown) errors(runs []Run) {
+	first := true
+	for _, run := range runs {
+		for _, note := range run.Notes {
+			if first {
+				m.line("#### Errors\n")
+				first = false
+			}
+			m.line("- Run %d: %s", run.RunIndex, cell(note))
+		}
+	}
+	if !first {
+		m.line("")
+	}
+}

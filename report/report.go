@@ -1,0 +1,295 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Version is the version of the report's JSON. Fields may be added; none is renamed or removed.
+const Version = 1
+
+// Input is what a report is made from.
+type Input struct {
+	Records []ledger.Record
+	// Planned says how much there should be; nil where nobody knows.
+	Planned *Planned
+	// Skipped counts lines of the ledger that could not be believed and were left out.
+	Skipped int
+	// K are the k of pass@k; empty is 1, 3 and 5.
+	K []int
+	// Level is the confidence level; 0 is 0.95.
+	Level float64
+	// Detail adds the single runs to every task.
+	Detail bool
+}
+
+// Planned is the size of an experiment.
+type Planned struct {
+	Arms []string
+	// Runs are the runs of each task, for each arm; for a part of an experiment those of the part.
+	Runs map[string]int
+}
+
+// Report is what ledgers say.
+type Report struct {
+	Version int     `json:"version"`
+	Groups  []Group `json:"groups"`
+	// Tasks and Totals repeat those of the group where there is only one.
+	Tasks    []Task   `json:"tasks"`
+	Totals   Totals   `json:"totals"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Provenance is under which conditions a group was measured.
+type Provenance struct {
+	Experiment     string `json:"experiment"`
+	Arm            string `json:"arm"`
+	ArmHash        string `json:"armHash"`
+	FamilyRevision string `json:"familyRevision"`
+	Agent          string `json:"agent"`
+	AgentVersion   string `json:"agentVersion,omitempty"`
+	Model          string `json:"model,omitempty"`
+	Supervisor     string `json:"supervisor,omitempty"`
+	Judge          string `json:"judge,omitempty"`
+	SkillSetHash   string `json:"skillSetHash,omitempty"`
+	Isolation      string `json:"isolation,omitempty"`
+}
+
+// Group is everything measured under the same conditions: one arm of one experiment.
+type Group struct {
+	Name       string     `json:"name"`
+	Provenance Provenance `json:"provenance"`
+	Tasks      []Task     `json:"tasks"`
+	Totals     Totals     `json:"totals"`
+	// PassRate is the mean over tasks of their pass rates; nil without any verdict.
+	PassRate *stats.Interval `json:"passRate,omitempty"`
+	// Bounds are what the pass rate would be if every missing run had failed or passed.
+	Bounds    *Bounds              `json:"bounds,omitempty"`
+	PassAtK   map[string]stats.AtK `json:"passAtK"`
+	MeanScore *stats.Interval      `json:"meanScore,omitempty"`
+	ScoreAtK  map[string]stats.AtK `json:"scoreAtK,omitempty"`
+	// Errors counts attempts that ended in errors, by class, those that were repeated included.
+	Errors   map[string]int `json:"errors,omitempty"`
+	Warnings []string       `json:"warnings,omitempty"`
+
+	records []ledger.Record // that count, sorted
+}
+
+// Bounds enclose a rate whatever the missing runs would have been.
+type Bounds struct {
+	Worst float64 `json:"worst"`
+	Best  float64 `json:"best"`
+}
+
+// Totals add a group up.
+type Totals struct {
+	Tasks   int `json:"tasks"`
+	Runs    int `json:"runs"` // with a verdict
+	Skipped int `json:"skipped"`
+	Planned int `json:"planned"`
+	Missing int `json:"missing"` // planned runs without a verdict, errors included
+	Passed  int `json:"passed"`
+	// TasksPassing counts the tasks all of whose runs passed.
+	TasksPassing int `json:"tasksPassing"`
+	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those that are known, errors and repetitions included.
+	CostUSD          *float64        `json:"costUsd"`
+	KnownCostUSD     float64         `json:"knownCostUsd"`
+	CostPerPass      *stats.Interval `json:"costPerPass,omitempty"`
+	Tokens           ledger.Tokens   `json:"tokens"`
+	MedianDurationMs int64           `json:"medianDurationMs"`
+	MedianTurns      int             `json:"medianTurns"`
+	Attempts         int             `json:"attempts"`
+}
+
+// Build makes a report.
+func Build(in Input) (*Report, error) {
+	if len(in.K) == 0 {
+		in.K = []int{1, 3, 5}
+	}
+	if in.Level == 0 {
+		in.Level = stats.DefaultLevel
+	}
+	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
+	for _, records := range grouped(in.Records) {
+		group, err := buildGroup(records, in)
+		if err != nil {
+			return nil, err
+		}
+		r.Groups = append(r.Groups, group)
+	}
+	r.nameGroups(in.Planned)
+	r.Totals.Skipped = in.Skipped
+	if len(r.Groups) == 1 {
+		r.Groups[0].Totals.Skipped = in.Skipped
+		r.Tasks, r.Totals = r.Groups[0].Tasks, r.Groups[0].Totals
+	} else {
+		nothing := 0.0
+		r.Totals.CostUSD = &nothing
+		for _, group := range r.Groups {
+			r.Totals.add(group.Totals)
+		}
+	}
+	if in.Skipped > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d lines of the ledger could not be believed and were left out", in.Skipped))
+	}
+	return r, nil
+}
+
+// grouped splits records by the conditions they were made under. Attempts that ended before an agent ran do not know all of them; they go with the group of
+// their arm.
+func grouped(records []ledger.Record) [][]ledger.Record {
+	type conditions struct{ experiment, arm, armHash, revision, version, model, skills string }
+	full := func(r *ledger.Record) conditions {
+		return conditions{r.Experiment, r.Arm, r.ArmHash, r.FamilyRevision, r.AgentVersion, r.Model.Agent, r.SkillSetHash}
+	}
+	groups := map[conditions][]ledger.Record{}
+	var order []conditions
+	add := func(c conditions, r ledger.Record) {
+		if groups[c] == nil {
+			order = append(order, c)
+		}
+		groups[c] = append(groups[c], r)
+	}
+	var unknown []ledger.Record
+	for _, r := range records {
+		if r.Verdict == ledger.Error {
+			unknown = append(unknown, r)
+			continue
+		}
+		add(full(&r), r)
+	}
+	for _, r := range unknown {
+		c := full(&r)
+		at := slices.IndexFunc(order, func(o conditions) bool {
+			return o.experiment == c.experiment && o.arm == c.arm && o.armHash == c.armHash && o.revision == c.revision
+		})
+		if at >= 0 {
+			c = order[at]
+		}
+		add(c, r)
+	}
+	slices.SortStableFunc(order, func(a, b conditions) int {
+		return cmp.Or(strings.Compare(a.experiment, b.experiment), strings.Compare(a.arm, b.arm))
+	})
+	var out [][]ledger.Record
+	for _, c := range order {
+		out = append(out, groups[c])
+	}
+	return out
+}
+
+func buildGroup(records []ledger.Record, in Input) (Group, error) {
+	counting := ledger.Last(records)
+	g := Group{Provenance: provenanceOf(counting), PassAtK: map[string]stats.AtK{}, records: counting}
+	g.Name = g.Provenance.Arm
+	byTask := map[string][]ledger.Record{}
+	for _, r := range counting {
+		byTask[r.TaskID] = append(byTask[r.TaskID], r)
+	}
+	planned := map[string]int{}
+	if in.Planned != nil && slices.Contains(in.Planned.Arms, g.Provenance.Arm) {
+		planned = in.Planned.Runs
+		for id := range planned {
+			byTask[id] = append(byTask[id], []ledger.Record{}...)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(byTask)) {
+		one, err := buildTask(id, byTask[id], planned[id], in)
+		if err != nil {
+			return Group{}, fmt.Errorf("task %s: %w", id, err)
+		}
+		g.Tasks = append(g.Tasks, one)
+	}
+	g.addUp(records)
+	if err := g.estimate(in); err != nil {
+		return Group{}, err
+	}
+	g.warn(in, records)
+	return g, nil
+}
+
+func provenanceOf(records []ledger.Record) Provenance {
+	best := records[0]
+	for _, r := range records {
+		if r.Verdict != ledger.Error { // it knows most
+			best = r
+			break
+		}
+	}
+	return Provenance{
+		Experiment: best.Experiment, Arm: best.Arm, ArmHash: best.ArmHash, FamilyRevision: best.FamilyRevision, Agent: best.Agent, AgentVersion: best.AgentVersion,
+		Model: best.Model.Agent, Supervisor: best.Model.Supervisor, Judge: best.Model.Judge, SkillSetHash: best.SkillSetHash, Isolation: best.Isolation,
+	}
+}
+
+// nameGroups tells groups apart that share the name of their arm, and puts them into the order of the plan.
+func (r *Report) nameGroups(planned *Planned) {
+	count := map[string]int{}
+	for _, g := range r.Groups {
+		count[g.Name]++
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		if count[g.Provenance.Arm] > 1 {
+			g.Name = fmt.Sprintf("%s (%s)", g.Provenance.Arm, distinguishing(r.Groups, i))
+			g.Warnings = append(g.Warnings, fmt.Sprintf("arm %s was measured under different conditions; its results are not mixed", g.Provenance.Arm))
+		}
+	}
+	if planned != nil {
+		slices.SortStableFunc(r.Groups, func(a, b Group) int {
+			return slices.Index(planned.Arms, a.Provenance.Arm) - slices.Index(planned.Arms, b.Provenance.Arm)
+		})
+	}
+}
+
+// distinguishing names the first condition in which a group differs from another group of the same arm.
+func distinguishing(groups []Group, at int) string {
+	own := groups[at].Provenance
+	fields := func(p Provenance) []string {
+		return []string{p.Experiment, p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision, p.ArmHash}
+	}
+	mine := fields(own)
+	for i, g := range groups {
+		if i == at || g.Provenance.Arm != own.Arm {
+			continue
+		}
+		for f, value := range fields(g.Provenance) {
+			if value != mine[f] {
+				return short(mine[f])
+			}
+		}
+	}
+	return fmt.Sprint(at + 1)
+}
+
+// short cuts hashes to what people can tell apart.
+func short(text string) string {
+	if rest, ok := strings.CutPrefix(text, "sha256:"); ok && len(rest) > 12 {
+		return "sha256:" + rest[:12]
+	}
+	if rest, ok := strings.CutPrefix(text, "git:"); ok && len(rest) > 12 {
+		return "git:" + rest[:12]
+	}
+	return text
+}
+
+func (t *Totals) add(o Totals) {
+	t.Tasks = max(t.Tasks, o.Tasks)
+	t.Runs, t.Planned, t.Missing, t.Passed, t.Attempts = t.Runs+o.Runs, t.Planned+o.Planned, t.Missing+o.Missing, t.Passed+o.Passed, t.Attempts+o.Attempts
+	t.TasksPassing += o.TasksPassing
+	if t.CostUSD != nil && o.CostUSD != nil {
+		sum := *t.CostUSD + *o.CostUSD
+		t.CostUSD = &sum
+	} else {
+		t.CostUSD = nil
+	}
+	t.KnownCostUSD += o.KnownCostUSD
+	t.Tokens.Input, t.Tokens.Output = t.Tokens.Input+o.Tokens.Input, t.Tokens.Output+o.Tokens.Output
+	t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+o.Tokens.CacheRead, t.Tokens.CacheWrite+o.Tokens.CacheWrite
+}
