@@ -1,0 +1,195 @@
+// Package teams lets agents of different vendors work together for real, against the scripted model on loopback: no key, no network.
+package teams
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/trace"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	os.Exit(m.Run())
+}
+
+// meeting is a project with profiles, a scripted model, and the agents that are needed.
+type meeting struct {
+	dir string
+	con *console.Console
+	out bytes.Buffer
+	err bytes.Buffer
+}
+
+// gather prepares a session. A program that is not installed is missing.
+func gather(t *testing.T, script string, agents ...string) *meeting {
+	t.Helper()
+	bin, err := filepath.Abs("../agents/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
+	for _, id := range agents {
+		a, err := catalog.Default().Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var notFound *agent.NotFoundError
+		if _, err := a.Probe(t.Context(), agent.Host{Environ: environ}); errors.As(err, &notFound) {
+			testenv.Missing(t, "%v (make test installs it in test/agents)", err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	parsed, err := scripted.Parse([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	m := &meeting{dir: t.TempDir()}
+	m.con = &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: append(environ, "FIT_MODEL_URL="+server.URL), Dir: m.dir, Version: "test",
+	}
+	return m
+}
+
+func (m *meeting) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hold runs the command, which must succeed within a minute.
+func (m *meeting) hold(t *testing.T, args ...string) {
+	t.Helper()
+	began := time.Now()
+	code := cli.Run(t.Context(), append([]string{"fit-harness"}, args...), m.con)
+	took := time.Since(began)
+	t.Logf("took %s", took.Round(time.Millisecond))
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s\n%s", code, m.err.String(), m.out.String(), m.tail())
+	}
+	if took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func (m *meeting) tail() string {
+	data, _ := os.ReadFile(filepath.Join(m.dir, "trace.ndjson"))
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	lines = lines[max(0, len(lines)-40):]
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), 500)]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// line is what the tests want to know of a line of the trace.
+type line struct {
+	source string
+	Type   string `json:"type"`
+	Kind   string `json:"kind"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Text   string `json:"text"`
+	Agent  string `json:"agent"`
+	// Runtime is who plays the agent.
+	Runtime      string `json:"runtime"`
+	Verdict      string `json:"verdict"`
+	Participants []struct {
+		Name   string `json:"name"`
+		Turns  int    `json:"turns"`
+		Tokens int64  `json:"tokens"`
+		Gone   string `json:"gone"`
+	} `json:"participants"`
+}
+
+// trace reads what was recorded; seq must count without gaps.
+func (m *meeting) trace(t *testing.T) []line {
+	t.Helper()
+	file, err := os.Open(filepath.Join(m.dir, "trace.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var all []line
+	reader := trace.NewReader(file)
+	for {
+		read, err := reader.Next()
+		if err != nil {
+			break
+		}
+		if read.Problem != nil || read.Seq != int64(len(all)) {
+			t.Errorf("line %d: seq %d, %v", len(all), read.Seq, read.Problem)
+		}
+		l := line{source: read.Source}
+		if read.Source == trace.Orchestrator {
+			if err := json.Unmarshal(read.Event, &l); err != nil {
+				t.Errorf("line %d: %v", len(all), err)
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// check looks for what every session must show: who was played by whom, what was answered, and a good end.
+func (m *meeting) check(t *testing.T, players, answers map[string]string) {
+	t.Helper()
+	lines := m.trace(t)
+	runtimes, said := map[string]string{}, map[string]string{}
+	for _, l := range lines {
+		switch {
+		case l.Type == trace.TypeAgentStart:
+			runtimes[l.Agent] = l.Runtime
+		case l.Type == trace.TypeMessage && l.Kind == "answer":
+			said[l.From] += l.Text
+		case l.Type == trace.TypeProtocolViolation:
+			t.Errorf("%s did not answer", l.Agent)
+		}
+	}
+	for name, id := range players {
+		if runtimes[name] != id {
+			t.Errorf("%s was played by %q, not %s", name, runtimes[name], id)
+		}
+	}
+	for name, text := range answers {
+		if said[name] != text {
+			t.Errorf("%s answered %q, not %q", name, said[name], text)
+		}
+	}
+	last := lines[len(lines)-1]
+	if last.Type != trace.TypeSummary || last.Verdict != "success" {
+		t.Errorf("the last line is %+v", last)
+	}
+	for _, p := range last.Participants {
+		if p.Turns == 0 || p.Tokens == 0 || p.Gone != "" {
+			t.Errorf("%s: %d turns, %d tokens, gone %q", p.Name, p.Turns, p.Tokens, p.Gone)
+		}
+	}
+	if t.Failed() {
+		t.Log(m.err.String(), m.out.String(), m.tail())
+	}
+}

@@ -1,0 +1,103 @@
+package teams
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// panel is a facilitator that asks everybody at once and concludes when all three have answered. Each participant looks at a file in its own way first.
+const panel = `{"scenarios":[
+  {"name":"facilitator","when":{"tool":"orchestration/Conclude"},"turns":[
+    {"calls":[{"mcp":"orchestration/RollCall","input":{}}]},
+    {"text":"I ask everybody.","calls":[
+      {"mcp":"orchestration/Ask","input":{"question":"Is it safe?","to":"security"}},
+      {"mcp":"orchestration/Ask","input":{"question":"Is it tested?","to":"tests"}},
+      {"mcp":"orchestration/Ask","input":{"question":"Is it documented?","to":"docs"}}]},
+    {"text":"Waiting."},
+    {"label":"collect","calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"Safe, tested and documented."}}]},
+    {"cases":[{"when":{"last_result":"was refused"},"text":"I wait for the others."}],"text":"Over."},
+    {"goto":"collect"}]},
+  {"name":"security","when":{"system":"You are the security engineer"},"turns":[
+    {"calls":[{"bash":"cat notes.txt"}]},
+    {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Safe, says claude-code."}}]},{"text":"Done."}]},
+  {"name":"tests","when":{"system":"You are the tester"},"turns":[
+    {"calls":[{"bash":"cat notes.txt"}]},
+    {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Tested, says codex."}}]},{"text":"Done."}]},
+  {"name":"docs","when":{"system":"You are the writer"},"turns":[
+    {"calls":[{"bash":"cat notes.txt"}]},
+    {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Documented, says pi."}}]},{"text":"Done."}]}
+]}`
+
+func panelOf(t *testing.T, agents ...string) *meeting {
+	t.Helper()
+	m := gather(t, panel, agents...)
+	m.write(t, "notes.txt", "all is well\n")
+	m.write(t, ".claude/agents/security.md", "---\nagent: claude-code\n---\nYou are the security engineer.\n")
+	m.write(t, ".claude/agents/tests.md", "You are the tester.\n")
+	m.write(t, ".claude/agents/docs.md", "You are the writer.\n")
+	return m
+}
+
+// TestThreeVendorsUnderOneFacilitator lets Claude Code, Codex and pi take part in one session. Who plays whom is said by a profile, and by the command line.
+func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
+	t.Parallel()
+	m := panelOf(t, "claude-code", "codex", "pi-agent")
+	m.hold(t, "facilitate", "--agent", "builtin", "--agent-profiles", "security,tests=codex:gpt-5.5,docs=pi-agent:scripted-model", "--task-text", "Review the release.",
+		"--output", "trace.ndjson", "--session-timeout", "55s")
+	m.check(t, map[string]string{"facilitator": "builtin", "security": "claude-code", "tests": "codex", "docs": "pi-agent"},
+		map[string]string{"security": "Safe, says claude-code.", "tests": "Tested, says codex.", "docs": "Documented, says pi."})
+	if strings.Contains(m.tail(), "Bearer ") {
+		t.Error("a token is in the trace")
+	}
+}
+
+// TestEveryVendorCanLead lets each vendor chair a session of the other two.
+func TestEveryVendorCanLead(t *testing.T) {
+	for lead, model := range map[string]string{"claude-code": "scripted-model", "codex": "scripted-model", "pi-agent": "scripted-model"} {
+		t.Run(lead, func(t *testing.T) {
+			t.Parallel()
+			m := panelOf(t, lead)
+			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", model, "--agent-profiles", "security=builtin,tests,docs",
+				"--task-text", "Review the release.", "--output", "trace.ndjson", "--session-timeout", "55s")
+			m.check(t, map[string]string{"facilitator": lead, "security": "builtin"}, nil)
+		})
+	}
+}
+
+// pair is a supervisor that has a file written, finds fault with it, and is content the second time.
+const pair = `{"scenarios":[
+  {"name":"supervisor","when":{"system":"You lead one agent"},"turns":[
+    {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Write a greeting to hello.txt."}}]},
+    {"text":"Waiting."},
+    {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Greet the world, not nobody."}}]},
+    {"text":"Waiting."},
+    {"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"It greets the world."}}]},
+    {"text":"Over."}]}],
+ "turns":[
+    {"calls":[{"bash":"echo hello nobody > hello.txt"}]},
+    {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Written."}}]},
+    {"text":"Done."},
+    {"calls":[{"bash":"echo hello world > hello.txt"}]},
+    {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Corrected."}}]},
+    {"text":"Done."}]}`
+
+// TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's.
+func TestASupervisedPairOfTwoVendors(t *testing.T) {
+	for _, vendors := range [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"}} {
+		lead, worker := vendors[0], vendors[1]
+		t.Run(lead+" leads "+worker, func(t *testing.T) {
+			t.Parallel()
+			m := gather(t, pair, lead, worker)
+			m.write(t, "work/README.md", "Nothing here yet.\n")
+			m.hold(t, "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", lead, "--lead-model", "gpt-5.5", "--agent-cwd", "work",
+				"--task-text", "Have hello.txt greet the world.", "--output", "trace.ndjson", "--session-timeout", "55s")
+			m.check(t, map[string]string{"supervisor": lead, "agent": worker}, map[string]string{"agent": "Written.Corrected."})
+			greeting, err := os.ReadFile(filepath.Join(m.dir, "work", "hello.txt"))
+			if err != nil || string(greeting) != "hello world\n" {
+				t.Errorf("hello.txt: %q, %v", greeting, err)
+			}
+		})
+	}
+}
