@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/task"
@@ -174,21 +173,10 @@ func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) 
 	return s.tryCommand(ctx, check)
 }
 
-// ownCommands are the beginnings of the commands that the task package gives to suites that name none. They are not run as they stand: the runners here do the
-// same with evidence that cannot be printed by anybody. A command of the family's own is run as it is.
-var ownCommands = map[string][][]string{
-	task.LanguageNode:   {{"node", "--test", "--test-reporter=tap", "{file}"}},
-	task.LanguageGo:     {{"go", "test", "-json", "-count=1", "-vet=off", "-run", "{tests}", "./{dir}"}},
-	task.LanguagePython: {{"python3", "-B", "{runner}", "{report}", "{file}"}, {"python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}", "{file}"}},
-}
-
+// ownWay tells whether a suite is run by our runner for a language. The command that the task package gives to suites that name none is not run as it stands: the
+// runners here do the same with evidence that cannot be printed by anybody. A command of the family's own is run as it is.
 func ownWay(runner task.Runner, language string) bool {
-	if runner.Language != language {
-		return false
-	}
-	return len(runner.Command) == 0 || slices.ContainsFunc(ownCommands[language], func(command []string) bool {
-		return slices.Equal(command, runner.Command)
-	})
+	return runner.Own && runner.Language == language
 }
 
 // evidenceOf starts the evidence of a run.

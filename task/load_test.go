@@ -214,25 +214,31 @@ func TestHiddenSuites(t *testing.T) {
 			map[string]string{"tests/b.test.js": "", "tests/sub/a.gate.test.js": "", "tests/c.test.mjs": "", "tests/sub/helper.js": "", "tests/d.test.ts": "", "tests/link.test.js": "-> ../../../workdir/x.js"},
 			[]Check{{Name: "b", File: "b.test.js", Weight: 1}, {Name: "c", File: "c.test.mjs", Weight: 1}, {Name: "link", File: "link.test.js", Weight: 1}, {Name: "a", File: "sub/a.gate.test.js", Gate: true, Weight: 1}},
 			[]string{"d.test.ts", "sub/helper.js"},
-			Runner{Language: LanguageNode, Parser: ParserNodeTest},
+			Runner{Language: LanguageNode, Parser: ParserNodeTest, Own: true},
 		},
 		"go": {
 			map[string]string{"tests/p/x_test.go": "package p\nfunc TestA(t *T) {}\nfunc TestMain(m *M) {}\nfunc Testing() {}\nfunc Test(t *T) {}\n", "tests/p/y_gate_test.go": "package p\nfunc TestÄ(t *T) {}\n", "tests/p/h.go": "package p\n"},
 			[]Check{{Name: "x", File: "p/x_test.go", Weight: 1, Tests: []string{"TestA", "Test"}}, {Name: "y", File: "p/y_gate_test.go", Gate: true, Weight: 1, Tests: []string{"TestÄ"}}},
 			[]string{"p/h.go"},
-			Runner{Language: LanguageGo, Parser: ParserGoTest},
+			Runner{Language: LanguageGo, Parser: ParserGoTest, Own: true},
 		},
 		"pytest": {
 			map[string]string{"tests/test_a.py": "def test_x(): pass\n", "tests/b_gate_test.py": "", "tests/conftest.py": ""},
 			[]Check{{Name: "b", File: "b_gate_test.py", Gate: true, Weight: 1}, {Name: "a", File: "test_a.py", Weight: 1}},
 			[]string{"conftest.py"},
-			Runner{Language: LanguagePython, Parser: ParserPytest, Report: reportFile},
+			Runner{Language: LanguagePython, Parser: ParserPytest, Report: reportFile, Own: true},
 		},
 		"unittest": {
 			map[string]string{"tests/test_a.py": "import unittest\nclass T(unittest.TestCase):\n    def test_x(self): pass\n", "task.yaml": "tests: {weights: {a: 2.5}, names: {a: [test_x]}}"},
 			[]Check{{Name: "a", File: "test_a.py", Weight: 2.5, Tests: []string{"test_x"}}},
 			nil,
-			Runner{Language: LanguagePython, Parser: ParserJUnit, Report: reportFile},
+			Runner{Language: LanguagePython, Parser: ParserJUnit, Report: reportFile, Own: true},
+		},
+		"a command of the family": {
+			map[string]string{"tests/a.test.js": "", "task.yaml": "tests: {command: [node, --test, '{file}'], parser: tap}"},
+			[]Check{{Name: "a", File: "a.test.js", Weight: 1}},
+			nil,
+			Runner{Language: LanguageNode, Parser: ParserTAP},
 		},
 		"other": {
 			map[string]string{"tests/t/a.t": "", "tests/b.gate.t": "", "tests/lib.sh": "", "task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}"},
@@ -253,7 +259,7 @@ func TestHiddenSuites(t *testing.T) {
 			if diff := cmp.Diff(test.support, suite.Support); diff != "" {
 				t.Error(diff)
 			}
-			got := Runner{Language: suite.Runner.Language, Parser: suite.Runner.Parser, Report: suite.Runner.Report}
+			got := Runner{Language: suite.Runner.Language, Parser: suite.Runner.Parser, Report: suite.Runner.Report, Own: suite.Runner.Own}
 			if diff := cmp.Diff(test.runner, got); diff != "" || len(suite.Runner.Command) == 0 {
 				t.Error(diff)
 			}

@@ -108,8 +108,9 @@ func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 			r.Parser, r.Report = ParserPytest, reportFile
 		}
 	}
+	r.Own = len(r.Command) > 0
 	if len(tests.Command) > 0 {
-		r.Command, r.Report, r.Script = tests.Command, "", ""
+		r.Own, r.Command, r.Report, r.Script = false, tests.Command, "", ""
 	}
 	if tests.Parser != "" {
 		r.Parser = tests.Parser

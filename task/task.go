@@ -86,6 +86,8 @@ type Check struct {
 // Runner says how tests are run and how their report is read.
 type Runner struct {
 	Language string // node, go, python, other
+	// Own says that Command is our choice and not the family's. Graders then run the language's tests in their own, better guarded way.
+	Own bool
 	// Command is what runs one test file. {file} stands for the test file, {dir} for its directory, {tests} for a regular expression that matches exactly the
 	// check's Tests (or everything, where they are not known), {report} for Report, {runner} for a file that holds Script, {nonce} for a secret of this run.
 	Command []string
