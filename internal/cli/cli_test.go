@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ func TestScripts(t *testing.T) {
 			"noproc":  cmdNoProcess,
 			"waitfor": cmdWaitFor,
 			"sigterm": cmdSigterm,
+			"sighup":  cmdSighup,
 			"within":  cmdWithin,
 			"exitsas": cmdExitsAs,
 			"bridge":  cmdBridge,
@@ -80,15 +82,26 @@ func cmdNoProcess(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // cmdSigterm sends SIGTERM to the processes whose command line holds a text.
-func cmdSigterm(ts *testscript.TestScript, _ bool, args []string) {
+func cmdSigterm(ts *testscript.TestScript, _ bool, args []string) { send(ts, syscall.SIGTERM, args) }
+
+// cmdSighup sends SIGHUP likewise, as a closing terminal does. Under nohup, where nobody would listen, it sends SIGTERM.
+func cmdSighup(ts *testscript.TestScript, _ bool, args []string) {
+	if signal.Ignored(syscall.SIGHUP) {
+		send(ts, syscall.SIGTERM, args)
+		return
+	}
+	send(ts, syscall.SIGHUP, args)
+}
+
+func send(ts *testscript.TestScript, sig syscall.Signal, args []string) {
 	if len(args) != 1 {
-		ts.Fatalf("usage: sigterm text")
+		ts.Fatalf("usage: sigterm text, sighup text")
 	}
 	for _, process := range processesWith(args[0]) {
 		pid, _, _ := strings.Cut(process, " ")
 		number, err := strconv.Atoi(pid)
 		ts.Check(err)
-		ts.Check(syscall.Kill(number, syscall.SIGTERM))
+		ts.Check(syscall.Kill(number, sig))
 	}
 }
 

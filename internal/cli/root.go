@@ -31,7 +31,11 @@ var personalities = map[string][]string{
 
 // Main runs the command the process was started as and returns its exit code.
 func Main() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	endings := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // a closed terminal ends a run like Ctrl-C does, except under nohup
+		endings = append(endings, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	return Run(ctx, os.Args, console.System(version()))
 }
@@ -94,6 +98,10 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 	}
 	root.SetVersionTemplate("fit {{.Version}}\n")
 	root.AddCommand(commands(con)...)
+	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
+		command.Version = con.Version
+		command.SetVersionTemplate(root.VersionTemplate())
+	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	makeMistakesUsageErrors(root)
 	return root
