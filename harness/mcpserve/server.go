@@ -36,6 +36,9 @@ type server struct {
 	serving  sync.WaitGroup
 	closing  sync.Once
 	closeErr error
+
+	mu     sync.Mutex
+	unused map[net.Conn]bool // connections that have not brought a request yet
 }
 
 // desk is the part of the server that one participant can see.
@@ -54,12 +57,13 @@ func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Co
 	}
 	s := &server{
 		cfg: cfg, name: d.ServerName(), url: "http://" + listener.Addr().String() + "/mcp", tokens: map[string]string{}, desks: map[[sha256.Size]byte]*desk{},
+		unused: map[net.Conn]bool{},
 	}
 	for i, name := range participants {
 		s.tokens[name] = tokens[i]
 		s.desks[sha256.Sum256([]byte(tokens[i]))] = newDesk(d, name, cfg)
 	}
-	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.noteConn}
 	s.serving.Go(func() { _ = s.web.Serve(listener) }) // it ends by Close, and says so
 	return s, nil
 }
@@ -114,6 +118,7 @@ func (s *server) Close() error {
 				_ = session.Close() // its agent has ended or is about to
 			}
 		}
+		s.closeUnused()
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 		defer cancel()
 		if err := s.web.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
@@ -124,4 +129,23 @@ func (s *server) Close() error {
 		s.serving.Wait()
 	})
 	return s.closeErr
+}
+
+// noteConn knows the connections that were never used: clients open some in reserve, and a server that shuts down would wait for their first request.
+func (s *server) noteConn(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state == http.StateNew {
+		s.unused[conn] = true
+	} else {
+		delete(s.unused, conn)
+	}
+}
+
+func (s *server) closeUnused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.unused {
+		_ = conn.Close() // nobody was using it
+	}
 }
