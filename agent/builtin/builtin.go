@@ -94,6 +94,9 @@ func (c *conversation) open(ctx context.Context) error {
 	c.store = store{dir: filepath.Join(c.cfg.Home, "sessions")}
 	if c.id == "" {
 		c.id = c.agent.newID()
+		if err := c.store.append(c.id); err != nil { // from now on it can be resumed, even if nothing is said in it
+			return err
+		}
 	} else if err := c.load(); err != nil {
 		return err
 	}
