@@ -114,7 +114,7 @@ func (s *state) recordCall(m *Message) {
 	switch m.Kind {
 	case KindAsk:
 		record.tool = toolAsk
-		record.askIDs = append(record.askIDs, m.AskID)
+		record.askIDs, record.asked = append(record.askIDs, m.AskID), append(record.asked, m.To)
 	case KindAnswer:
 		record.tool = toolAnswer
 	default:
@@ -250,6 +250,7 @@ func (e *replyEvent) apply(s *state) {
 	body := e.Body
 	if a := s.lastAnswer; a != nil && a.ID == e.Message {
 		body = a.Text
+		s.lastAnswer = nil
 	}
 	s.replies = append(s.replies, Reply{Body: body, Agent: e.Agent, Kind: e.Kind, Seq: e.seq, ThreadID: s.discussionID})
 	if m := s.members[e.Agent]; m != nil && e.Kind == ReplyAck {

@@ -145,20 +145,25 @@ func (c *call) closed(s *state) string {
 	}
 }
 
+// before is what was recorded of the call when it was made the first time, or nil.
+func (c *call) before() *callRecord {
+	if c.id == "" || c.member.turn == nil {
+		return nil
+	}
+	return c.member.turn.calls[c.id]
+}
+
 // repeated answers a call that was carried out before.
 func (c *call) repeated() (bool, ToolResult) {
-	if c.id == "" || c.member.turn == nil {
-		return false, ToolResult{}
-	}
-	r := c.member.turn.calls[c.id]
+	r := c.before()
 	if r == nil || r.tool == "" {
 		return false, ToolResult{}
 	}
 	switch {
 	case r.refusal != nil:
 		return true, c.refuse(c.hub.state, *r.refusal)
-	case r.tool == toolAsk:
-		return true, asked(r.askIDs, nil)
+	case r.tool == toolAsk: // ask itself sees to what is missing
+		return c.closed(c.hub.state) != "", asked(r.askIDs, nil)
 	case r.tool == toolAnswer:
 		return true, answered(r.message)
 	case r.tool == toolRequestForComment:

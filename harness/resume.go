@@ -99,11 +99,20 @@ func (l *OrchestrationLoop) takeOver() {
 	}
 	h.commit(e)
 	h.refused = h.state.refusal
+	h.replyAgain()
 	for _, id := range h.state.openAsks() {
 		h.arm(h.state.asks[id])
 	}
 	for _, r := range h.state.replies[h.state.inherited:] {
 		h.outbox.put(r)
+	}
+}
+
+// replyAgain writes the reply line of an answer that was the last thing to reach the trace: every answer to the lead of a discussion has one, right after it.
+func (h *hub) replyAgain() {
+	a := h.state.lastAnswer
+	if h.state.mode == ModeDiscuss && a != nil && a.To == h.state.lead.name && a.From != OrchestratorName {
+		h.commit(&replyEvent{Type: typeReply, Kind: ReplyReply, Agent: a.From, Message: a.ID})
 	}
 }
 

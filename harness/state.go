@@ -69,6 +69,7 @@ type turn struct {
 type callRecord struct {
 	tool    string
 	askIDs  []int64
+	asked   []string // whom the asks went to
 	message *Message
 	id      string
 	refusal *refusalEvent

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +30,20 @@ func (c *call) ask() ToolResult {
 		}
 	}
 	return c.locked(func(s *state) ToolResult {
+		before := c.before()
+		if before != nil && (args.To != "" || c.member != s.lead) {
+			return asked(before.askIDs, nil)
+		}
 		addressees, absent, err := c.addressees(s, strings.TrimSpace(args.To))
 		if err != nil {
 			return failed("Ask: %v", err)
 		}
-		return asked(c.openAll(addressees, question, deadline), absent)
+		if before == nil {
+			return asked(c.openAll(addressees, question, deadline), absent)
+		}
+		// A crash may have come between the lines of an ask that goes to everybody: those it did not reach are asked now.
+		done, missing := before.askIDs, slices.DeleteFunc(addressees, func(m *member) bool { return slices.Contains(before.asked, m.name) })
+		return asked(append(slices.Clone(done), c.openAll(missing, question, deadline)...), absent)
 	})
 }
 
