@@ -41,7 +41,7 @@ type LocalConfig struct {
 	Isolation string
 	// ReadOnly are more paths that processes in the sandbox may read, such as toolchains outside the system's directories.
 	ReadOnly []string
-	// AgentTimeout bounds the agent where the task does not say; 0 is DefaultAgentTimeout.
+	// AgentTimeout bounds the agent beside what the task says; 0 does not.
 	AgentTimeout time.Duration
 	CellBudget   Budget
 	Prices       session.Prices
@@ -53,7 +53,7 @@ type LocalConfig struct {
 	Now       func() time.Time
 }
 
-// DefaultAgentTimeout is how long an agent may work where nobody says.
+// DefaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
 const DefaultAgentTimeout = 20 * time.Minute
 
 // The names of the artefacts of an attempt.
@@ -83,9 +83,6 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	}
 	if cfg.Spawner == nil {
 		cfg.Spawner = sandbox.NewSpawner()
-	}
-	if cfg.AgentTimeout <= 0 {
-		cfg.AgentTimeout = DefaultAgentTimeout
 	}
 	if err := RemoveAll(cfg.Work); err != nil {
 		return nil, fmt.Errorf("empty the directory for workspaces: %w", err)
@@ -322,8 +319,15 @@ func (a *attempt) seal(ctx context.Context) bool {
 
 // grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader itself is broken.
 func (a *attempt) grade(ctx context.Context) bool {
+	scratch, err := os.MkdirTemp(a.cfg.Work, "grading-")
+	if err != nil {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	defer func() { _ = RemoveAll(scratch) }() // what stays is removed with the directory of all workspaces
 	result, err := grade.Run(ctx, grade.Config{
-		Task: a.task, Source: a.space, Artifacts: filepath.Join(a.dir, gradingDir), Baseline: a.baseline, Spawner: a.cfg.Spawner, Redactor: a.redact,
+		Task: a.task, Source: a.space, Artifacts: filepath.Join(a.dir, gradingDir), Scratch: scratch, Baseline: a.baseline, Spawner: a.cfg.Spawner,
+		Redactor: a.redact,
 	})
 	if err != nil {
 		a.fail(ctx, ledger.ErrorGrader, err)

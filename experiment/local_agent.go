@@ -250,14 +250,16 @@ func addUsage(a, b session.TokenUsage) session.TokenUsage {
 	return a
 }
 
-// agentTimeout is the task's, or the experiment's, or what a cell may take at all, whichever is the shortest.
+// agentTimeout is the shortest of what the task, the experiment and the budget of a cell allow.
 func (a *attempt) agentTimeout() time.Duration {
 	limit := a.task.Settings.Timeouts.Agent
 	if limit <= 0 {
-		limit = a.cfg.AgentTimeout
+		limit = DefaultAgentTimeout
 	}
-	if wall := a.cfg.CellBudget.Wall; wall > 0 {
-		limit = min(limit, wall)
+	for _, bound := range []time.Duration{a.cfg.AgentTimeout, a.cfg.CellBudget.Wall} {
+		if bound > 0 {
+			limit = min(limit, bound)
+		}
 	}
 	return limit
 }

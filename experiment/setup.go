@@ -49,6 +49,8 @@ type Prepared struct {
 	Plan          *Plan
 	Installations map[string]agent.Installation
 	SkillHashes   map[string]string
+	// Scratch is where the probe works; empty is the system's directory for temporary files.
+	Scratch string
 }
 
 // UnknownTaskError names a task that the family does not have, and those it has.
@@ -279,7 +281,12 @@ func (p *Prepared) Probe(ctx context.Context) error {
 }
 
 func (p *Prepared) probe(ctx context.Context, arm *Arm) error {
-	room, err := os.MkdirTemp("", "fit-probe-")
+	if p.Scratch != "" {
+		if err := os.MkdirAll(p.Scratch, 0o700); err != nil {
+			return err
+		}
+	}
+	room, err := os.MkdirTemp(p.Scratch, "fit-probe-")
 	if err != nil {
 		return err
 	}

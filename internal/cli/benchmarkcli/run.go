@@ -175,6 +175,10 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 	}
 	estimate := r.dir.Estimate(r.opts.budget.budgets())
 	r.announce(estimate)
+	var err error
+	if r.prepared.Scratch, err = experiment.WorkDir(r.output); err != nil { // what a killed probe leaves is found there
+		return experiment.Outcome{}, err
+	}
 	if estimate.Cells > 0 && !r.opts.noProbe {
 		if err := r.prepared.Probe(ctx); err != nil {
 			if ctx.Err() != nil {

@@ -108,7 +108,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.concurrency, "concurrency", "", "attempts at a time (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
-	flags.Var(&o.timeout, "timeout", "end an agent after this time where the task does not say (default 20m)")
+	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
 	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
 	flags.Var(&o.breakAfter, "break-after", "equal infrastructure errors in a row that stop the experiment (default 5)")

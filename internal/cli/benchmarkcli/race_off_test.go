@@ -1,0 +1,5 @@
+//go:build !race
+
+package benchmarkcli
+
+const raceEnabled = false
