@@ -18,7 +18,8 @@ func DiscordantEValue(wins, losses int) (float64, error) {
 		return 0, fmt.Errorf("wins and losses are %d and %d, want at least 0", wins, losses)
 	}
 	w, l := float64(wins), float64(losses)
-	return math.Exp((w+l)*math.Ln2 + mathext.Lbeta(0.5+w, 0.5+l) - mathext.Lbeta(0.5, 0.5)), nil
+	evidence := math.Exp((w+l)*math.Ln2 + mathext.Lbeta(0.5+w, 0.5+l) - mathext.Lbeta(0.5, 0.5))
+	return math.Min(evidence, math.MaxFloat64), nil // about a thousand wins in a row exceed what a float64 holds
 }
 
 // DiscordantProcess accumulates the evidence of single-run binary tasks, one task at a time. The zero value has seen nothing.
@@ -74,7 +75,7 @@ func (b *bettor) bet(difference float64) {
 	b.squares += difference * difference
 }
 
-func (b *bettor) wealth() float64 { return math.Exp(b.logWealth) }
+func (b *bettor) wealth() float64 { return math.Min(math.Exp(b.logWealth), math.MaxFloat64/2) } // two of them can be added
 
 // Add records the difference of one task, candidate minus baseline. Tasks must come in an order fixed beforehand, each once.
 func (p *BoundedProcess) Add(difference float64) error {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -59,10 +60,10 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	code := exitCode(ctx, err)
 	if message := err.Error(); message != "" {
 		message = redact.New(redact.Config{Environ: con.Environ}).String(strings.TrimRight(message, "\n"))
+		if code == console.ExitUsage && command != nil && !isSafeguard(command) && !strings.Contains(message, "--help") {
+			message += fmt.Sprintf(" (see: %s --help)", command.CommandPath())
+		}
 		fmt.Fprintf(con.Stderr, "%s: %s\n", name, message)
-	}
-	if code == console.ExitUsage && command != nil && !isSafeguard(command) {
-		fmt.Fprintf(con.Stderr, "see: %s --help\n", command.CommandPath())
 	}
 	return code
 }
@@ -109,7 +110,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 
 // makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in every command of the tree.
 func makeMistakesUsageErrors(command *cobra.Command) {
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, err) })
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, plain(err)) })
 	if check := command.Args; check != nil {
 		command.Args = func(command *cobra.Command, args []string) error {
 			if err := check(command, args); err != nil {
@@ -129,6 +130,25 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	}
 	for _, child := range command.Commands() {
 		makeMistakesUsageErrors(child)
+	}
+}
+
+// plain says in words what the standard library says in the names of its functions.
+func plain(err error) error {
+	var number *strconv.NumError
+	about, _, found := strings.Cut(err.Error(), ": strconv.")
+	if !found || !errors.As(err, &number) {
+		return err
+	}
+	switch {
+	case errors.Is(number, strconv.ErrRange):
+		return fmt.Errorf("%s: the number is too large", about)
+	case number.Func == "ParseFloat":
+		return fmt.Errorf("%s: want a number", about)
+	case number.Func == "ParseBool":
+		return fmt.Errorf("%s: want true or false", about)
+	default:
+		return fmt.Errorf("%s: want a whole number", about)
 	}
 }
 
