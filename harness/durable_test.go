@@ -49,11 +49,13 @@ type durableSession struct {
 	*durable
 	path   string
 	events func([]byte)
+	lastID string // of the prompts in the journal
 }
 
 // journalEntry is one step: a prompt, the result of a call, or the end of a turn.
 type journalEntry struct {
 	Prompt *string             `json:"prompt,omitempty"`
+	ID     string              `json:"id,omitempty"` // of the prompt
 	Call   string              `json:"call,omitempty"`
 	Result *harness.ToolResult `json:"result,omitempty"`
 	End    bool                `json:"end,omitempty"`
@@ -63,20 +65,24 @@ func (s *durableSession) ID() string   { return "conversation-of-" + s.cfg.Name 
 func (s *durableSession) Close() error { return nil }
 
 func (s *durableSession) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	if err := s.write(journalEntry{Prompt: &text}); err != nil {
+	return s.prompt(ctx, "", text)
+}
+
+func (s *durableSession) prompt(ctx context.Context, id, text string) (agent.Result, error) {
+	if err := s.write(journalEntry{Prompt: &text, ID: id}); err != nil {
 		return agent.Result{}, err
 	}
 	return s.work(ctx)
 }
 
-// Continue takes the turn up where the journal ends.
-func (s *durableSession) Continue(ctx context.Context, text string) (agent.Result, error) {
-	told, _, ended, err := s.read()
+// PromptOnce takes the turn up where the journal ends.
+func (s *durableSession) PromptOnce(ctx context.Context, id, text string) (agent.Result, error) {
+	_, _, ended, err := s.read()
 	switch {
 	case err != nil:
 		return agent.Result{}, err
-	case len(told) == 0 || told[len(told)-1] != text:
-		return s.Prompt(ctx, text)
+	case s.lastID != id:
+		return s.prompt(ctx, id, text)
 	case ended:
 		return agent.Result{Success: true, Outcome: session.OutcomeSuccess}, nil
 	default:
@@ -146,6 +152,7 @@ func (s *durableSession) read() (told []string, results map[string]harness.ToolR
 		switch {
 		case e.Prompt != nil:
 			told, ended = append(told, *e.Prompt), false
+			s.lastID = e.ID
 		case e.Result != nil:
 			results[e.Call] = *e.Result
 		case e.End:

@@ -13,11 +13,11 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Continuer is a session that can take up a turn in the middle: an agent whose conversation survives a crash of this process as it was at that moment. The prompt is
-// the one of the interrupted turn; if the conversation has it already, it goes on from there. Tool calls that the agent then repeats must carry the ids they had
+// Continuer is a session that can take up a turn in the middle: an agent whose conversation survives a crash of this process as it was at that moment. Every prompt has an
+// id; if the conversation has the prompt of that id already, it goes on from there. Tool calls that the agent then repeats must carry the ids they had
 // (Dispatcher.CallOnce). Other agents get the messages of the interrupted turn once more, marked as such.
 type Continuer interface {
-	Continue(ctx context.Context, prompt string) (agent.Result, error)
+	PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error)
 }
 
 // runner runs the turns of one member.
@@ -32,6 +32,7 @@ type runner struct {
 	awake     bool                    // it has a goroutine
 	grace     *time.Timer
 	limit     *time.Timer // interrupts the turn when the member's time is up
+	turnID    int64       // of the turn; the goroutine that is in it may read it without the lock
 	began     time.Time   // the turn
 	busy      bool        // in a turn, or between two attempts at one
 	window    *time.Timer // of the lead: runs while it waits for more to read
@@ -85,7 +86,7 @@ func (r *runner) attend() {
 		if ctx == nil {
 			return
 		}
-		r.turn(ctx, prompt, false)
+		r.turn(ctx, prompt)
 	}
 }
 
@@ -99,10 +100,9 @@ func reserveStack(i int) byte {
 }
 
 // turn prompts the agent, again if need be, until the turn is over.
-func (r *runner) turn(ctx context.Context, prompt string, resumed bool) {
+func (r *runner) turn(ctx context.Context, prompt string) {
 	for attempt := 1; ; attempt++ {
-		out := r.prompt(ctx, prompt, resumed)
-		resumed = false
+		out := r.prompt(ctx, prompt)
 		if !r.end(out, attempt) {
 			return
 		}
@@ -114,7 +114,7 @@ func (r *runner) turn(ctx context.Context, prompt string, resumed bool) {
 }
 
 // prompt hands the agent what is in its inbox.
-func (r *runner) prompt(ctx context.Context, prompt string, resumed bool) outcome {
+func (r *runner) prompt(ctx context.Context, prompt string) outcome {
 	if err := r.loop.hub.flush(); err != nil {
 		return outcome{err: err, kind: turnFailed}
 	}
@@ -127,8 +127,8 @@ func (r *runner) prompt(ctx context.Context, prompt string, resumed bool) outcom
 	}
 	r.prompted.Store(true)
 	var result agent.Result
-	if continuer, ok := conversation.(Continuer); ok && resumed {
-		result, err = continuer.Continue(ctx, prompt)
+	if continuer, ok := conversation.(Continuer); ok {
+		result, err = continuer.PromptOnce(ctx, r.loop.hub.state.promptID(r.turnID), prompt)
 	} else {
 		result, err = conversation.Prompt(ctx, prompt)
 	}

@@ -1,5 +1,7 @@
 package harness
 
+import "strconv"
+
 // state is what a session knows. It changes only by applying events, and is guarded by the lock of its hub.
 type state struct {
 	mode    Mode
@@ -166,6 +168,11 @@ func newState(mode Mode, members []AgentConfig, lead string) (*state, error) {
 	}
 	s.lead = s.members[lead]
 	return s, nil
+}
+
+// promptID names the prompt of a turn, among all that a conversation may ever get: it can go on in another session.
+func (s *state) promptID(turn int64) string {
+	return strconv.FormatInt(s.startedMs, 10) + "-" + strconv.FormatInt(turn, 10)
 }
 
 // endOf tells how an ask ended, or that it is open or never was.

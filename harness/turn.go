@@ -74,6 +74,7 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	// The context has no parent: whatever ends the session interrupts every turn by itself.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
+	r.turnID = turn
 	r.prompted.Store(false)
 	r.began = time.Now()
 	if limit := r.loop.limitsOf(r.member).Timeout; limit > 0 {
@@ -241,15 +242,16 @@ func (r *runner) takeUp() {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
+	r.turnID = interrupted.id
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)
 	if err != nil {
-		r.turn(ctx, inboxText(interrupted.batch), true) // it fails the same way, and is dealt with there
+		r.turn(ctx, inboxText(interrupted.batch)) // it fails the same way, and is dealt with there
 		return
 	}
 	if _, can := conversation.(Continuer); can {
-		r.turn(ctx, inboxText(interrupted.batch), true)
+		r.turn(ctx, inboxText(interrupted.batch))
 		return
 	}
 	h.mu.Lock()
@@ -258,6 +260,6 @@ func (r *runner) takeUp() {
 	ctx, prompt := r.again("The session was interrupted during your last turn. Its messages are repeated here; do not redo what is done.")
 	h.mu.Unlock()
 	if ctx != nil {
-		r.turn(ctx, prompt, false)
+		r.turn(ctx, prompt)
 	}
 }

@@ -321,7 +321,7 @@ func TestAnInterruptedPromptIsContinued(t *testing.T) {
 	const script = `{"turns":[{"calls":[{"read":"a.txt"}]},{"calls":[{"bash":"echo ran >> ran.txt"}]},{"text":"done"}]}`
 	b := newBench(t, script)
 	b.write("a.txt", "hello")
-	first := b.prompt(t.Context(), New(), b.config(), "one")
+	first := promptOnce(t, b.config(), "turn 1", "one")
 	path := store{dir: filepath.Join(b.home, "sessions")}.path(first.SessionID)
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -333,15 +333,8 @@ func TestAnInterruptedPromptIsContinued(t *testing.T) {
 		if err := os.WriteFile(path, content[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		conversation, err := New().Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := conversation.(interface {
-			Continue(context.Context, string) (agent.Result, error)
-		}).Continue(t.Context(), "one")
-		if closeErr := conversation.Close(); err != nil || closeErr != nil || !result.Success || result.Text != "done" {
-			t.Fatalf("cut at %d: %+v, %v, %v", cut, result, err, closeErr)
+		if result := promptOnce(t, cfg, "turn 1", "one"); !result.Success || result.Text != "done" {
+			t.Fatalf("cut at %d: %+v", cut, result)
 		}
 		kept, err := os.ReadFile(path)
 		if err != nil {
@@ -350,6 +343,34 @@ func TestAnInterruptedPromptIsContinued(t *testing.T) {
 		if asked := strings.Count(string(kept), `{"type":"text","text":"one"}`); asked != 1 {
 			t.Fatalf("cut at %d: the prompt stands %d times in the conversation", cut, asked)
 		}
+	}
+}
+
+// promptOnce starts a conversation, or takes it up, and gives it one prompt under an id.
+func promptOnce(t *testing.T, cfg agent.Config, id, prompt string) agent.Result {
+	t.Helper()
+	started, err := New().Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer started.Close()
+	result, err := started.(*conversation).PromptOnce(t.Context(), id, prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestTheSamePromptUnderAnotherIDIsANewOne(t *testing.T) {
+	b := newBench(t, `{"turns":[{"text":"first"},{"text":"second"}]}`)
+	first := promptOnce(t, b.config(), "turn 1", "go on")
+	cfg := b.config()
+	cfg.Resume = first.SessionID
+	if again := promptOnce(t, cfg, "turn 1", "go on"); again.Text != "first" {
+		t.Errorf("the same prompt again is answered with %q", again.Text)
+	}
+	if second := promptOnce(t, cfg, "turn 2", "go on"); second.Text != "second" {
+		t.Errorf("the next prompt is answered with %q", second.Text)
 	}
 }
 

@@ -31,6 +31,7 @@ type conversation struct {
 
 	id       string
 	messages []model.Message
+	promptID string // of the last prompt, where it was given under an id
 	spentUSD float64
 	started  bool
 	closing  sync.Once
@@ -65,19 +66,24 @@ func (c *conversation) Close() error {
 }
 
 func (c *conversation) load() error {
-	messages, err := c.store.load(c.id)
-	c.messages = messages
+	var err error
+	c.messages, c.promptID, err = c.store.load(c.id)
 	return err
 }
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	return c.prompt(ctx, "", text)
+}
+
+func (c *conversation) prompt(ctx context.Context, id, text string) (agent.Result, error) {
 	state := &turnState{begin: c.agent.now(), priced: true}
 	c.announce()
 	for len(c.messages) > 0 && wantsTools(c.messages[len(c.messages)-1]) {
 		c.messages = c.messages[:len(c.messages)-1] // calls that an earlier process did not answer, and nobody will
 	}
-	if err := c.say(model.UserText(text)); err != nil {
+	c.promptID = id
+	if err := c.keep(storedMessage{Message: model.UserText(text), PromptID: id}); err != nil {
 		return agent.Result{}, err
 	}
 	c.work(ctx, state)
@@ -235,8 +241,10 @@ func (c *conversation) unanswered(calls []model.ToolCall) {
 }
 
 // say adds a message to the conversation and to its file.
-func (c *conversation) say(m model.Message) error {
-	c.messages = append(c.messages, m)
+func (c *conversation) say(m model.Message) error { return c.keep(storedMessage{Message: m}) }
+
+func (c *conversation) keep(m storedMessage) error {
+	c.messages = append(c.messages, m.Message)
 	return c.store.append(c.id, m)
 }
 

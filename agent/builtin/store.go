@@ -18,6 +18,12 @@ import (
 // writing.
 type store struct{ dir string }
 
+// storedMessage is one line of a conversation's file.
+type storedMessage struct {
+	model.Message
+	PromptID string `json:"prompt_id,omitempty"` // of a prompt that was given under an id
+}
+
 // validID accepts the ids that we make, and nothing that could be a path.
 func validID(id string) bool {
 	outside := func(r rune) bool {
@@ -35,7 +41,7 @@ func (e *UnknownSessionError) Error() string {
 
 func (s store) path(id string) string { return filepath.Join(s.dir, id+".jsonl") }
 
-func (s store) append(id string, messages ...model.Message) error {
+func (s store) append(id string, messages ...storedMessage) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("keep conversation: %w", err)
 	}
@@ -54,24 +60,23 @@ func (s store) append(id string, messages ...model.Message) error {
 }
 
 // load returns the messages of a conversation. A torn last line is left out, and so are replies whose tool calls were never answered, because no protocol
-// accepts them; only the very last message may be one, for Continue to take up.
-func (s store) load(id string) ([]model.Message, error) {
+// accepts them; only the very last message may be one, for PromptOnce to take up. It also returns the id of the last prompt.
+func (s store) load(id string) (messages []model.Message, promptID string, err error) {
 	if !validID(id) {
-		return nil, &UnknownSessionError{ID: id}
+		return nil, "", &UnknownSessionError{ID: id}
 	}
 	file, err := os.Open(s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &UnknownSessionError{ID: id}
+		return nil, "", &UnknownSessionError{ID: id}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("resume conversation: %w", err)
+		return nil, "", fmt.Errorf("resume conversation: %w", err)
 	}
 	defer file.Close()
-	var messages []model.Message
 	decoder := json.NewDecoder(bufio.NewReader(file))
 	whole := int64(0) // bytes of the file that are whole messages
 	for {
-		var m model.Message
+		var m storedMessage
 		err := decoder.Decode(&m)
 		if errors.Is(err, io.EOF) {
 			break
@@ -79,17 +84,20 @@ func (s store) load(id string) ([]model.Message, error) {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			// What is torn must go, or the next message would be appended to half a line.
 			if err := os.Truncate(s.path(id), whole); err != nil {
-				return nil, fmt.Errorf("resume conversation %q: %w", id, err)
+				return nil, "", fmt.Errorf("resume conversation %q: %w", id, err)
 			}
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("resume conversation %q: %w", id, err)
+			return nil, "", fmt.Errorf("resume conversation %q: %w", id, err)
 		}
-		messages = append(messages, m)
+		messages = append(messages, m.Message)
+		if m.Role == model.User && !hasResults(m.Message) {
+			promptID = m.PromptID
+		}
 		whole = decoder.InputOffset()
 	}
-	return withoutLooseEnds(messages), nil
+	return withoutLooseEnds(messages), promptID, nil
 }
 
 // withoutLooseEnds leaves out every reply that calls tools and is not followed by their results, except at the end.
