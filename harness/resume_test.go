@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/inprocess"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -213,5 +214,33 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 	defer live.Close()
 	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err, trace.ErrLocked) {
 		t.Errorf("a live trace: %v", err)
+	}
+}
+
+func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
+	players := cast{"alice": answerAll("so far"), "lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		switch {
+		case strings.Contains(turn.Prompt, "[answer#1]"):
+			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
+		case strings.Contains(turn.Prompt, "repeated here"): // it has asked
+			return "", nil
+		default:
+			return say(ctx, turn, "Ask", map[string]any{"question": "state?"})
+		}
+	}}
+	th := &thread{trace: &buffer{}, arrived: make(chan struct{})}
+	if _, err := discuss(t, players, th, harness.DiscusserConfig{Options: harness.Options{HomeDir: t.TempDir()}}); err != nil {
+		t.Fatal(err)
+	}
+	whole := th.trace.String()
+	answer := strings.Index(whole, `"kind":"answer","from":"alice"`)
+	path := filepath.Join(t.TempDir(), "trace.ndjson")
+	if err := os.WriteFile(path, []byte(whole[:answer+strings.Index(whole[answer:], "\n")+1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	th.posted = nil
+	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: players.query, Replies: th, Inbox: th})
+	if err != nil || !result.Success || len(result.Replies) != 1 || len(th.posted) != 1 || th.posted[0].Body != "so far" {
+		t.Errorf("%+v, %v; posted: %+v", result, err, th.posted)
 	}
 }
