@@ -34,7 +34,7 @@ const demoModel = "claude-sonnet-4-5"
 // New returns the command.
 func New(con *console.Console) *cobra.Command {
 	opts := experimentOptions{runs: 3, seed: 1}
-	solo := false
+	solo, team := false, false
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job in seconds, offline",
@@ -42,17 +42,22 @@ func New(con *console.Console) *cobra.Command {
 fit says whether the change made it better. The model behind the agent is scripted and says so: no key and no network are used.`,
 		Example: `  fit demo            did the change help?
   fit demo --same     nothing was changed: fit must not claim anything
-  fit demo --solo     one agent and one task, live`,
+  fit demo --solo     one agent and one task, live
+  fit demo --team     a facilitator and three participants, live`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if solo {
+			switch {
+			case solo:
 				return runOne(command.Context(), con)
+			case team:
+				return runTeam(command.Context(), con)
 			}
 			return runComparison(command.Context(), con, opts)
 		},
 	}
 	flags := command.Flags()
 	flags.BoolVar(&solo, "solo", false, "one agent at work on one task, live")
+	flags.BoolVar(&team, "team", false, "a facilitator and three participants at work together, live")
 	flags.BoolVar(&opts.same, "same", false, "give both arms the same instructions")
 	flags.IntVar(&opts.runs, "runs", opts.runs, "runs of every task and arm")
 	flags.Uint64Var(&opts.seed, "seed", opts.seed, "what the dice of the scripted model are rolled from")
