@@ -65,6 +65,10 @@ type cellState struct {
 // OpenDirectory takes a run directory into possession for a plan: it writes the plan into a new directory, or finds the same one there. A directory that another
 // process works in, or that holds another experiment, is refused.
 func OpenDirectory(path string, wanted *Plan, redactor *redact.Redactor) (*Directory, error) {
+	return openDirectory(path, wanted, ledger.Config{Redactor: redactor})
+}
+
+func openDirectory(path string, wanted *Plan, cfg ledger.Config) (*Directory, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("make run directory: %w", err)
 	}
@@ -73,20 +77,20 @@ func OpenDirectory(path string, wanted *Plan, redactor *redact.Redactor) (*Direc
 		return nil, err
 	}
 	d := &Directory{Path: path, Plan: wanted, lock: lock, cells: map[ledger.Cell]*cellState{}, spent: newSpending()}
-	if err := d.open(wanted, redactor); err != nil {
+	if err := d.open(wanted, cfg); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-func (d *Directory) open(wanted *Plan, redactor *redact.Redactor) error {
+func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	stored, err := ReadPlan(d.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := d.fresh(); err != nil {
 			return err
 		}
-		if err := writePlan(d.Path, wanted, redactor); err != nil {
+		if err := writePlan(d.Path, wanted, cfg.Redactor); err != nil {
 			return err
 		}
 	case err != nil:
@@ -101,7 +105,8 @@ func (d *Directory) open(wanted *Plan, redactor *redact.Redactor) error {
 	if d.journal, err = openJournal(filepath.Join(d.Path, AttemptsFile), d.started); err != nil {
 		return err
 	}
-	d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), ledger.Config{Experiment: d.Plan.ID, Redactor: redactor}, d.recorded)
+	cfg.Experiment = d.Plan.ID
+	d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), cfg, d.recorded)
 	return err
 }
 

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -152,7 +153,23 @@ func (l *Local) Execute(ctx context.Context, cell Cell, attempt int) (ledger.Rec
 	}
 	a.phases(ctx)
 	a.end(context.WithoutCancel(ctx))
-	return a.record, nil
+	return a.withoutSecrets()
+}
+
+// withoutSecrets is the record as others may see it: the secrets of the task, of the arm and of the session are known here and nowhere else.
+func (a *attempt) withoutSecrets() (ledger.Record, error) {
+	if a.redact == nil {
+		return a.record, nil
+	}
+	content, err := json.Marshal(a.record)
+	if err != nil {
+		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.slug(), err)
+	}
+	var clean ledger.Record
+	if err := json.Unmarshal(a.redact.JSON(content), &clean); err != nil {
+		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.slug(), err)
+	}
+	return clean, nil
 }
 
 // attempt is one call of Execute.

@@ -115,7 +115,7 @@ func TestTenThousandCells(t *testing.T) {
 		r.CostUSD, r.Tokens, r.Submission = &cost, &ledger.Tokens{Input: 1000}, "done"
 		return r, nil
 	})
-	dir, err := OpenDirectory(path, plan, nil)
+	dir, err := openDirectory(path, plan, ledger.Config{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,4 +158,3 @@ func heap() uint64 {
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
-
