@@ -2,9 +2,9 @@ package harnesscli
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -65,11 +65,14 @@ func (o *agentOptions) choose(ctx context.Context, con *console.Console, registr
 	return chosen, nil
 }
 
-func checkURL(url string) error {
-	if url == "" || strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") {
+func checkURL(address string) error {
+	if address == "" {
 		return nil
 	}
-	return console.Usagef("--model-url %q is no address; it begins with http:// or https://", url)
+	if parsed, err := url.Parse(address); err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Host != "" {
+		return nil
+	}
+	return console.Usagef("--model-url %q is no address; it begins with http:// or https:// and names a host", address)
 }
 
 // hostOf is this machine as agents see it when they are looked for.

@@ -91,6 +91,7 @@ func (f *finder) Write(p []byte) (int, error) {
 			f.found[label] = true
 		}
 	}
-	f.tail = append([]byte(nil), text[max(0, len(text)-longest+1):]...)
+	keep := min(len(text), max(0, longest-1))
+	f.tail = append([]byte(nil), text[len(text)-keep:]...)
 	return len(p), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -167,6 +168,7 @@ func (o *runOptions) session(con *console.Console) (agent.Config, error) {
 	}
 	cfg := agent.Config{
 		Dir: dir, Environ: con.Environ, MaxTurns: o.maxTurns.Value, MaxCostUSD: o.maxCost.Value, AllowedTools: console.List(o.allowedTools),
+		Prices: session.ListPrices(price.Default()),
 	}
 	cfg.MCPServers, err = attachedServers(con, o.mcpConfig, o.mcpServer)
 	return cfg, err
@@ -180,7 +182,7 @@ func announce(con *console.Console, chosen choice, started agent.Started) {
 	if started.Auth != "" {
 		line += ", logged in by " + started.Auth
 	}
-	fmt.Fprintln(con.Stderr, line)
+	fmt.Fprintln(con.Stderr, strings.TrimSpace(line))
 }
 
 // runError gives the end of a run its exit code and, unless all is well, one line that says what happened.
