@@ -119,8 +119,8 @@ func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
+	before := c.mark() // before the start: a quick program may be done before we look
 	proc := c.start(ctx, cmd, strings.NewReader(cmd.Stdin), nil)
-	before := c.mark()
 	reason := c.follow(ctx, proc, before, nil)
 	if reason == reasonFinal {
 		c.awaitExit(ctx, proc)

@@ -24,9 +24,11 @@ func (f *floodAgent) Info() agent.Info { return agent.Info{ID: "flood"} }
 func (f *floodAgent) Probe(context.Context, agent.Host) (agent.Installation, error) {
 	return agent.Installation{}, nil
 }
+
 func (f *floodAgent) Dialects() []session.Dialect {
 	return []session.Dialect{session.StreamDialect("flood")}
 }
+
 func (f *floodAgent) Start(_ context.Context, cfg agent.Config) (agent.Session, error) {
 	return &floodSession{f, cfg}, nil
 }

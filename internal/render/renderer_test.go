@@ -97,7 +97,7 @@ func TestAnAgentCannotPaintOnTheTerminal(t *testing.T) {
 }
 
 func TestWithoutAnEndThereIsNoFooter(t *testing.T) {
-	cut := soloTrace[:strings.Index(soloTrace, `{"source":"agent","seq":7`)]
+	cut, _, _ := strings.Cut(soloTrace, `{"source":"agent","seq":7`)
 	if got := replay(t, Config{}, cut); strings.Contains(got, "---") {
 		t.Errorf("shown: %q", got)
 	}

@@ -45,7 +45,9 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 
 It exits with 0 when at least one agent can be run, and with 3 otherwise. "fit demo" always works: it needs neither a key nor an agent.`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return run(command.Context(), con, registry, format.Value) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return run(command.Context(), con, registry, format.Value)
+		},
 	}
 	command.Flags().Var(&format, "format", "how to print the findings")
 	return command

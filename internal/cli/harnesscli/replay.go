@@ -20,7 +20,7 @@ func newTee(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Example: `  some-agent | fit-harness tee trace.ndjson`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			var copyTo io.Writer = io.Discard
+			copyTo := io.Discard
 			if len(args) == 1 {
 				file, err := os.Create(con.Path(args[0]))
 				if err != nil {
