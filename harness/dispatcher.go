@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	quick "github.com/go-json-experiment/json"
+
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
@@ -173,13 +175,19 @@ func (c *call) repeated() (bool, ToolResult) {
 	}
 }
 
+// lenient makes the quick decoder accept field names as models write them.
+var lenient = quick.MatchCaseInsensitiveNames(true)
+
 // decode reads the arguments, leniently towards fields it does not know and strictly towards the types of those it does.
 func (c *call) decode(into any) error {
 	args := c.args
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	err := json.Unmarshal(args, into)
+	if quick.Unmarshal(args, into, lenient) == nil {
+		return nil
+	}
+	err := json.Unmarshal(args, into) // it is slower, and better at saying what is wrong
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType) && wrongType.Field != "":

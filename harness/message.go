@@ -123,19 +123,16 @@ func lineBreak(text string) int {
 }
 
 // inboxText is what a batch of messages looks like to the participant.
-func inboxText(batch []*Message) string {
-	size := 0
-	for _, m := range batch {
-		size += len(m.Text) + len(m.From) + 24
-	}
-	b := make([]byte, 0, size)
+func inboxText(batch []*Message) string { return string(appendInbox(nil, batch)) }
+
+func appendInbox(b []byte, batch []*Message) []byte {
 	for i, m := range batch {
 		if i > 0 {
 			b = append(b, '\n')
 		}
 		b = appendInboxLine(b, m)
 	}
-	return string(b)
+	return b
 }
 
 // maxAuthor is how much of a person's name is shown.

@@ -72,11 +72,13 @@ func (r *runner) rouse() {
 		return
 	}
 	r.awake = true
-	r.loop.attending.Go(r.attend)
+	r.loop.attending.Add(1)
+	go r.attend() // not by attending.Go, which costs two closures a turn
 }
 
 // attend takes turns until there is nothing queued any more.
 func (r *runner) attend() {
+	defer r.loop.attending.Done()
 	reserveStack(0)
 	if r.interrupted {
 		r.takeUp()

@@ -20,7 +20,9 @@ func (r *runner) next() (ctx context.Context, prompt string) {
 	batch := h.state.bus.take(r.member.box)
 	h.running++
 	r.busy = true
-	return r.begin(batch, false), inboxText(batch)
+	ctx = r.begin(batch, false)
+	h.scratch = appendInbox(h.scratch[:0], batch)
+	return ctx, string(h.scratch)
 }
 
 // ready reports whether the member can take a turn now. The lock must be held.
