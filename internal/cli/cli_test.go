@@ -30,7 +30,12 @@ func TestMain(m *testing.M) {
 // TestScripts runs whole commands as a user would; the files in testdata/script are their specification.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, scripts())
+}
+
+// scripts is how test scripts are run.
+func scripts() testscript.Params {
+	return testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
@@ -48,7 +53,7 @@ func TestScripts(t *testing.T) {
 			"exitsas": cmdExitsAs,
 			"bridge":  cmdBridge,
 		},
-	})
+	}
 }
 
 // cmdModel serves a scripted model while the script runs: model script.json sets $MODEL_URL.
