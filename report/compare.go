@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/fit-eval/fit/ledger"
@@ -62,10 +63,16 @@ type TaskDelta struct {
 
 // Ratio compares a positive quantity over all tasks, and over the passing runs of tasks that both solved: an arm that gives up early looks cheap otherwise.
 type Ratio struct {
-	All            *stats.Interval `json:"all,omitempty"`
-	CommonlySolved *stats.Interval `json:"commonlySolved,omitempty"`
-	NTasks         int             `json:"nTasks"`
-	NCommon        int             `json:"nCommon"`
+	All            *Factor `json:"all,omitempty"`
+	CommonlySolved *Factor `json:"commonlySolved,omitempty"`
+}
+
+// Factor is how many times as much B needs as A. Lo and Hi are nil where the data allow no interval.
+type Factor struct {
+	Est    float64  `json:"est"`
+	Lo     *float64 `json:"lo"`
+	Hi     *float64 `json:"hi"`
+	NTasks int      `json:"nTasks"`
 }
 
 // Compare measures B against A. The two must have worked on the same tasks; tasks that only one of them has are left out and counted.
@@ -151,8 +158,8 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 	var ps []float64
 	for _, pair := range pairs {
 		d := TaskDelta{TaskID: pair.Task, NA: len(pair.Baseline), NB: len(pair.Candidate)}
+		d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
 		if d.NA > 0 && d.NB > 0 {
-			d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
 			d.Delta = d.MeanB - d.MeanA
 			if measure == MeasurePass {
 				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
@@ -214,10 +221,9 @@ func (c *Comparison) ratios(a, b *Group, cfg CompareConfig) {
 			return outcome(r)
 		}
 		pairs := pairUp(a, b, quantity.value)
-		ratio := &Ratio{}
-		ratio.All, ratio.NTasks = ratioOf(pairs, cfg)
+		ratio := &Ratio{All: factorOf(pairs, cfg)}
 		if common, err := stats.CommonlySolved(pairUp(a, b, both), pairs); err == nil {
-			ratio.CommonlySolved, ratio.NCommon = ratioOf(common, cfg)
+			ratio.CommonlySolved = factorOf(common, cfg)
 		}
 		if ratio.All != nil {
 			*quantity.into = ratio
@@ -233,15 +239,16 @@ func agentMs(r *ledger.Record) int64 {
 	return r.DurationMs
 }
 
-func ratioOf(pairs []stats.Pair, cfg CompareConfig) (*stats.Interval, int) {
+func factorOf(pairs []stats.Pair, cfg CompareConfig) *Factor {
 	comparison, err := stats.CompareRatio(pairs, stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed})
 	if err != nil {
-		return nil, 0
+		return nil
 	}
+	factor := &Factor{Est: math.Exp(comparison.Est), NTasks: comparison.Tasks}
 	if interval, ok := comparison.RatioInterval(); ok {
-		return &interval, comparison.Tasks
+		factor.Lo, factor.Hi = &interval.Lo, &interval.Hi
 	}
-	return nil, comparison.Tasks
+	return factor
 }
 
 func (c *Comparison) warn(a, b *Group) {

@@ -68,13 +68,20 @@ func (c *Comparison) facts() []string {
 		if ratio.r == nil {
 			continue
 		}
-		line := fmt.Sprintf("%s: ×%.2f [%.2f, %.2f]", ratio.name, ratio.r.All.Est, ratio.r.All.Lo, ratio.r.All.Hi)
+		line := ratio.name + ": " + ratio.r.All.text()
 		if common := ratio.r.CommonlySolved; common != nil {
-			line += fmt.Sprintf(", on the %d tasks that both solved ×%.2f [%.2f, %.2f]", ratio.r.NCommon, common.Est, common.Lo, common.Hi)
+			line += fmt.Sprintf(", on the %d tasks that both solved %s", common.NTasks, common.text())
 		}
 		facts = append(facts, line)
 	}
 	return append(facts, fmt.Sprintf("spent: %s and %s", money(c.CostA), money(c.CostB)))
+}
+
+func (f *Factor) text() string {
+	if f.Lo == nil || f.Hi == nil {
+		return fmt.Sprintf("×%.2f", f.Est)
+	}
+	return fmt.Sprintf("×%.2f [%.2f, %.2f]", f.Est, *f.Lo, *f.Hi)
 }
 
 func meanText(mean float64, n int) string {
