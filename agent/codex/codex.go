@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -111,7 +112,7 @@ func priced(cfg agent.Config, model string) error {
 	if model == "" {
 		return nil
 	}
-	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, 0); !known {
+	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, time.Now().UnixMilli()); !known {
 		return fmt.Errorf("the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
 	}
 	return nil

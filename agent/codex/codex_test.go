@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -345,5 +346,16 @@ func TestAProgramThatIsNotInstalled(t *testing.T) {
 	var notFound *agent.NotFoundError
 	if !errors.As(err, &notFound) || notFound.Hint != installHint {
 		t.Errorf("error: %v", err)
+	}
+}
+
+// Prices have dates; what counts is whether there is one today.
+func TestABudgetIsAcceptedForAModelOnThePriceList(t *testing.T) {
+	cfg := agent.Config{MaxCostUSD: 1, Prices: session.ListPrices(price.Default())}
+	if err := priced(cfg, "gpt-5.1-codex"); err != nil {
+		t.Error(err)
+	}
+	if err := priced(cfg, "no-such-model"); err == nil {
+		t.Error("a budget for a model without a price was accepted")
 	}
 }
