@@ -84,6 +84,8 @@ type AgentConfig struct {
 	Home            string            `json:"home,omitempty"`  // the agent's own directory; empty is one below Options.HomeDir
 	System          SystemPrompt      `json:"-"`               // composed from the profile
 	Dispatcher      *Dispatcher       `json:"-"`               // set when Query is called, for agents that live in this process
+
+	consultedBy string // of an advisor
 }
 
 // Query makes the agent that plays a member. It is called when the member gets its first message.

@@ -19,6 +19,7 @@ type OrchestrationLoop struct {
 	dispatcher *Dispatcher
 	runners    []*runner
 	connector  Connector
+	skills     skillNotes
 
 	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped in order.
 	ctx    context.Context

@@ -44,6 +44,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 
 func (a *runAdvisor) line(event []byte) {
 	if a != nil {
+		a.loop.skills.watch(RunLane, event)
 		a.loop.runners[0].record.line(event)
 	}
 }

@@ -220,6 +220,7 @@ func (r *runner) line(event []byte) {
 	if r.record != nil {
 		r.record.line(event)
 	}
+	r.loop.skills.watch(r.member.name, event)
 	r.loop.hub.emitLane(r.member.name, event)
 }
 

@@ -62,6 +62,9 @@ func (l *OrchestrationLoop) agentSettings(config AgentConfig) agent.Config {
 	if config.AgentProfile != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, profileVariable+config.AgentProfile)
 	}
+	if skill := l.skills.of(or(config.consultedBy, config.Name)); skill != "" {
+		settings.ExtraEnv = append(settings.ExtraEnv, skillVariable+skill)
+	}
 	return settings
 }
 

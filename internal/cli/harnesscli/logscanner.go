@@ -83,7 +83,7 @@ type finder struct {
 }
 
 func (f *finder) Write(p []byte) (int, error) {
-	text := append(f.tail, p...)
+	text := slices.Concat(f.tail, p)
 	longest := 0
 	for word, label := range f.words {
 		longest = max(longest, len(word))
