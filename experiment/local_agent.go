@@ -40,17 +40,23 @@ func (a *attempt) work(ctx context.Context) bool {
 		a.fail(ctx, ledger.ErrorSetup, err)
 		return false
 	}
-	writer, err := a.openTrace(AgentTrace)
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	meter := newMeter(a.cfg.CellBudget.Tokens, a.cfg.Registry.Dialects(), stop)
+	writer, err := a.openTrace(AgentTrace, meter.line)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
 	}
 	a.record.AgentTracePath = a.artefact(AgentTrace)
-	result, err := harness.Run(ctx, harness.RunConfig{
+	result, err := harness.Run(working, harness.RunConfig{
 		Agent: chosen, Session: settings, Task: a.task.Prompt, Injections: injections, Timeout: a.agentTimeout(), Trace: writer, Started: a.started,
 	})
 	if closeErr := writer.Close(); err == nil {
 		err = closeErr
+	}
+	if errors.Is(context.Cause(working), errTokenBudget) {
+		result.Reason, result.Err = session.OutcomeBudget, errTokenBudget
 	}
 	a.spend(result.Usage)
 	a.record.Turns, a.record.Submission, a.record.Outcome = result.Turns, cut(result.Text, submissionLimit), string(result.Reason)
@@ -187,8 +193,8 @@ func withoutFrontMatter(text string) string {
 	return strings.TrimSpace(body)
 }
 
-func (a *attempt) openTrace(name string) (*trace.Writer, error) {
-	return trace.Open(filepath.Join(a.dir, name), trace.Config{Redactor: a.redact})
+func (a *attempt) openTrace(name string, onLine func(trace.Envelope)) (*trace.Writer, error) {
+	return trace.Open(filepath.Join(a.dir, name), trace.Config{Redactor: a.redact, OnLine: onLine})
 }
 
 // artefact is the path of an artefact as the record tells it: relative to the run directory.

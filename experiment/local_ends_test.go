@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
@@ -71,6 +72,22 @@ func TestAnAgentThatDoesBadlyIsGradedLikeAnyOther(t *testing.T) {
 				t.Errorf("verdict %s, outcome %s, agent error %v, %s", r.Verdict, r.Outcome, r.AgentError, r.ErrorMessage)
 			}
 		})
+	}
+}
+
+func TestACellsBudgetEndsTheAgentAndNotTheGrade(t *testing.T) {
+	script := `{"usage":{"input":1000,"output":100},"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"label":"x","calls":[{"bash":"true"}]},{"goto":"x"},{"goto":"x"},{"goto":"x"},{"goto":"x"}]}`
+	for name, budget := range map[string]Budget{"tokens": {Tokens: 2500}, "dollars": {USD: 0.008}} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := attemptOf(t, oneTask(t, nil), script, Setup{CellBudget: budget})
+			if r.Verdict != ledger.Pass || r.Outcome != "budget" || r.AgentError == nil || r.Turns > 4 {
+				t.Errorf("%s, %s after %d turns: %+v", r.Verdict, r.Outcome, r.Turns, r.AgentError)
+			}
+		})
+	}
+	r, _ := attemptOf(t, oneTask(t, nil), `{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"bash":"sleep 30"}]},{"text":"x"}]}`, Setup{CellBudget: Budget{Wall: 700 * time.Millisecond}})
+	if r.Verdict != ledger.Pass || r.Outcome != "timeout" || r.PhaseMs["agent"] > 10_000 {
+		t.Errorf("time: %s, %s after %d ms", r.Verdict, r.Outcome, r.PhaseMs["agent"])
 	}
 }
 

@@ -99,7 +99,7 @@ func (a *attempt) runJudge(ctx context.Context) (harness.Result, error) {
 	}
 	keys := mcpserve.NewKeyring(1)
 	a.learn(keys.Secrets())
-	writer, err := a.openTrace(JudgeTrace)
+	writer, err := a.openTrace(JudgeTrace, nil)
 	if err != nil {
 		return harness.Result{}, err
 	}
