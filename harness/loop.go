@@ -29,6 +29,7 @@ type OrchestrationLoop struct {
 	attending sync.WaitGroup
 
 	// Guarded by the hub's lock.
+	crew    crew
 	reason  string
 	err     error
 	final   map[*runner]bool // who may take one more turn after a conclusion

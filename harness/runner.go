@@ -29,7 +29,7 @@ type runner struct {
 
 	// Guarded by the hub's lock.
 	interrupt context.CancelCauseFunc // ends the turn that is running
-	awake     bool                    // it has a goroutine
+	awake     bool                    // it has a goroutine, or is about to get one
 	grace     *time.Timer
 	limit     *time.Timer // interrupts the turn when the member's time is up
 	turnID    int64       // of the turn; the goroutine that is in it may read it without the lock
@@ -66,20 +66,8 @@ type outcome struct {
 	kind   string
 }
 
-// rouse makes a member look at its queue. A member has a goroutine only while it has something to do: a thousand that are idle cost nothing. The lock must be held.
-func (r *runner) rouse() {
-	if r.awake || r.loop.hub.stopped {
-		return
-	}
-	r.awake = true
-	r.loop.attending.Add(1)
-	go r.attend() // not by attending.Go, which costs two closures a turn
-}
-
 // attend takes turns until there is nothing queued any more.
 func (r *runner) attend() {
-	defer r.loop.attending.Done()
-	reserveStack(0)
 	if r.interrupted {
 		r.takeUp()
 	}
@@ -90,15 +78,6 @@ func (r *runner) attend() {
 		}
 		r.turn(ctx, prompt)
 	}
-}
-
-// reserveStack makes the goroutine's stack as large as a turn needs while there is nothing on it to be copied: growing it in the middle of a turn, several times, cost a
-// quarter of everything.
-//
-//go:noinline
-func reserveStack(i int) byte {
-	var room [6 << 10]byte
-	return room[i]
 }
 
 // turn prompts the agent, again if need be, until the turn is over.
