@@ -89,3 +89,27 @@ func serviceServer(con *console.Console, name string) (agent.MCPServer, error) {
 	}
 	return server, nil
 }
+
+// serverSecrets are the credentials of attached servers, under names for the reader of a trace. A value counts by the name it stands under, because most
+// settings of a server, such as a port, are no secrets and would tear holes into the trace.
+func serverSecrets(servers []agent.MCPServer) map[string]string {
+	secrets := map[string]string{}
+	for _, server := range servers {
+		for _, values := range []map[string]string{server.Headers, server.Env} {
+			for name, value := range values {
+				if secretName(name) {
+					if scheme, token, found := strings.Cut(value, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
+						value = token
+					}
+					secrets["MCP_"+server.Name+"_"+name] = value
+				}
+			}
+		}
+	}
+	return secrets
+}
+
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password", "cookie"}, func(part string) bool { return strings.Contains(name, part) })
+}

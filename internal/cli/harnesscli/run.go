@@ -95,7 +95,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return console.Exit(console.ExitUsage, err)
 	}
 	keys := mcpserve.NewKeyring(1)
-	redactor := newRedactor(con, registry, keys.Secrets())
+	redactor := newRedactor(con, registry, keys.Secrets(), serverSecrets(settings.MCPServers))
 	out, err := openSink(con, registry, opts.output, redactor)
 	if err != nil {
 		return err
