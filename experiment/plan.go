@@ -80,7 +80,7 @@ func (p *Plan) Seal() error {
 	arms := make([]Arm, len(p.Arms))
 	for i := range p.Arms {
 		arms[i] = p.Arms[i].Arm
-		p.Arms[i].Arm = p.Arms[i].Arm.withoutSecrets()
+		p.Arms[i].Arm = p.Arms[i].withoutSecrets()
 	}
 	switch err := CheckArms(arms); {
 	case err != nil:

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -47,6 +49,7 @@ func (c *command) run(args ...string) int {
 	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: c.env, Dir: c.dir, Version: "test"}
 	root := New(con, agent.NewRegistry(builtin.New()))
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, err) }) // as the root of all commands does
 	root.SetArgs(args)
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
@@ -104,8 +107,10 @@ func TestFromScaffoldToComparison(t *testing.T) {
 	c.contains(c.stdout, "greeting")
 
 	good, idle := c.model(solvesGreeting), c.model(idles)
-	run := []string{"run", "--family", "family", "--runs", "2", "--output", "out", "--format", "text",
-		"--arm", "before=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + idle, "--arm", "after=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + good}
+	run := []string{
+		"run", "--family", "family", "--runs", "2", "--output", "out", "--format", "text",
+		"--arm", "before=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + idle, "--arm", "after=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + good,
+	}
 	c.want(0, run...)
 	c.contains(c.stderr, "1 tasks × 2 arms × 2 runs", "4 cells, 4 to do")
 	c.contains(c.stdout, "before", "after", "0 of 2 runs passed", "2 of 2 runs passed")

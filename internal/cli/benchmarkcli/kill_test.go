@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,7 +29,9 @@ func beBenchmark() {
 	root := New(con, agent.NewRegistry(builtin.New()))
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(os.Args[1:])
-	err := root.ExecuteContext(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err := root.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -103,7 +106,7 @@ func startChild(t testing.TB, c *command, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	process := exec.Command(self, args...)
-	process.Env = append(c.env, childVariable+"=1", "TMPDIR="+filepath.Join(c.dir, "tmp"), "FIT_KILL_MARK="+c.dir)
+	process.Env = append([]string{childVariable + "=1", "TMPDIR=" + filepath.Join(c.dir, "tmp")}, c.env...)
 	if err := os.MkdirAll(filepath.Join(c.dir, "tmp"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
+	if opts.summary && con.Getenv(summaryVariable) == "" {
+		return errNoSummary
+	}
 	workers, err := opts.workers(con)
 	if err != nil {
 		return err
@@ -332,11 +335,16 @@ func (o *runOptions) gate(built *report.Report) error {
 	return nil
 }
 
+// summaryVariable names the file that GitHub shows as the summary of a step.
+const summaryVariable = "GITHUB_STEP_SUMMARY"
+
+var errNoSummary = console.Usagef("--summary writes to the file that %s names, which is not set", summaryVariable)
+
 // appendSummary adds to the page that GitHub shows for a step.
 func appendSummary(con *console.Console, write func(io.Writer) error) error {
-	path := con.Getenv("GITHUB_STEP_SUMMARY")
+	path := con.Getenv(summaryVariable)
 	if path == "" {
-		return console.Usagef("--summary writes to the file that GITHUB_STEP_SUMMARY names, which is not set")
+		return errNoSummary
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
