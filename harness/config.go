@@ -135,6 +135,8 @@ type Options struct {
 	DefaultModel string
 	// DefaultCwd is the directory of participants whose config and profile name none; empty is the lead's.
 	DefaultCwd string
+	// DefaultMaxTurns is the limit of one call of members whose config and profile name none; 0 is that of their role, -1 no limit.
+	DefaultMaxTurns int
 	// Connect is called once per session; nil is for agents in this process, which use AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 

@@ -128,6 +128,7 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 		c.Cwd = cfg.options.DefaultCwd
 	}
 	c.Cwd = or(c.Cwd, cfg.lead.Cwd)
+	c.MaxTurns = or(c.MaxTurns, cfg.options.DefaultMaxTurns)
 	c.applyRole(cfg.mode, lead)
 	amend := joinBlocks(skillsText(c.Skills), c.Amend)
 	if !lead && cfg.options.Advisor.Model != "" {

@@ -53,6 +53,9 @@ Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the j
 	return command
 }
 
+// exhibitName is the copy of the work in the judge's neutral directory.
+const exhibitName = "work"
+
 func hide(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		_ = flags.MarkHidden(name) // they exist
@@ -69,7 +72,7 @@ func runJudge(ctx context.Context, con *console.Console, registry *agent.Registr
 		return fmt.Errorf("make a neutral directory for the judge: %w", err)
 	}
 	defer os.RemoveAll(room)
-	exhibit := filepath.Join(room, "work")
+	exhibit := filepath.Join(room, exhibitName)
 	if err := copyWork(work, exhibit); err != nil {
 		return console.Exit(console.ExitIncomplete, fmt.Errorf("copy the work: %w", err))
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -64,7 +68,31 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err := checkMembers(ctx, con, registry, chosen.spawner, past.Members); err != nil {
 		return err
 	}
-	return takeUp(ctx, con, registry, past, path, baseConfig(con, chosen, opts.agent.auth.Value, tracker))
+	base := baseConfig(con, chosen, opts.agent.auth.Value, tracker)
+	if past.Mode == harness.ModeJudge {
+		room, err := reopenRoom(ctx, con, registry, past.Members[0], &base)
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(room)
+	}
+	return takeUp(ctx, con, registry, past, path, base)
+}
+
+// reopenRoom gives a judge that is taken up the sandbox that it had. It returns the judge's neutral directory.
+func reopenRoom(ctx context.Context, con *console.Console, registry *agent.Registry, judge harness.AgentConfig, base *agent.Config) (string, error) {
+	if slices.Contains(judge.DisallowedTools, "Bash") {
+		return judge.Cwd, nil
+	}
+	if !sandbox.Detect(ctx).Bwrap.OK {
+		return "", console.Exitf(console.ExitIncomplete, "the judge could run commands in a read-only sandbox, and there is none any more; judge anew")
+	}
+	parts := teamParts{options: harness.Options{Base: *base}}
+	if err := isolateJudge(ctx, con, registry, &parts, judge.Agent, judge.Cwd, filepath.Join(judge.Cwd, exhibitName)); err != nil {
+		return "", err
+	}
+	*base = parts.options.Base
+	return judge.Cwd, nil
 }
 
 func takeUp(ctx context.Context, con *console.Console, registry *agent.Registry, past harness.Interrupted, path string, base agent.Config) error {
@@ -77,8 +105,9 @@ func takeUp(ctx context.Context, con *console.Console, registry *agent.Registry,
 		cfg.Replies, cfg.Inbox = channel.connect(parts)
 	}
 	text := newRenderer(con, registry)
+	text.Line(trace.Envelope{Source: trace.Orchestrator, Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
 	cfg.OnLine = text.Line
-	introduce(con, past.Members)
+	introduce(con, registry, past.Members)
 	result, err := harness.Resume(ctx, path, cfg)
 	if closeErr := text.Close(); err == nil {
 		err = closeErr

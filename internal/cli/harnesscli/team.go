@@ -74,7 +74,7 @@ func (s *teamSession) hold(ctx context.Context) (harness.Result, error) {
 		_ = out.Close() // the first error is the one to tell
 		return harness.Result{}, console.Exit(console.ExitUsage, err)
 	}
-	introduce(s.con, members)
+	introduce(s.con, s.registry, members)
 	result, err := held.Run(ctx, task)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
@@ -101,7 +101,7 @@ func (s *teamSession) parts(ctx context.Context) (teamParts, error) {
 		return teamParts{}, err
 	}
 	parts := teamParts{query: queryOf(s.registry), options: harness.Options{
-		DefaultAgent: string(chosen.agent.Info().ID), DefaultModel: chosen.model, DefaultCwd: here, Advisor: advisor, Base: baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
+		DefaultAgent: string(chosen.agent.Info().ID), DefaultModel: chosen.model, DefaultCwd: here, DefaultMaxTurns: limitOf(s.opts.maxTurns.Value), Advisor: advisor, Base: baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
 		Errors: harness.ErrorPolicy{Retries: s.opts.retries.Value, FailSession: s.opts.failFast},
 	}}
 	if s.opts.retries.Value == 0 {
@@ -202,7 +202,7 @@ func checkMembers(ctx context.Context, con *console.Console, registry *agent.Reg
 }
 
 // introduce says who takes part.
-func introduce(con *console.Console, members []harness.AgentConfig) {
+func introduce(con *console.Console, registry *agent.Registry, members []harness.AgentConfig) {
 	for _, m := range members {
 		line := fmt.Sprintf("%s: %s", m.Name, m.Agent)
 		if m.Model != "" {
@@ -210,6 +210,9 @@ func introduce(con *console.Console, members []harness.AgentConfig) {
 		}
 		if m.AgentProfile != "" {
 			line += ", profile " + m.AgentProfile
+		}
+		if played, err := registry.Get(m.Agent); err == nil && len(m.DisallowedTools) > 0 && played.Info().Capabilities.DisallowedTools == agent.Unsupported {
+			line += " (it cannot be denied single tools)"
 		}
 		fmt.Fprintln(con.Stderr, line)
 	}

@@ -49,12 +49,20 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.tracker.register(flags)
 }
 
-// callTurns is the limit of one call as the library wants it.
+// callTurns is the limit of one call as the library wants it: one that was asked for wins over profiles, the default does not.
 func (o *teamOptions) callTurns() int {
-	if o.maxTurns.Value == 0 {
+	if !o.maxTurns.Given {
+		return 0
+	}
+	return limitOf(o.maxTurns.Value)
+}
+
+// limitOf is a limit as the library wants it; 0 on the command line is no limit.
+func limitOf(turns int) int {
+	if turns == 0 {
 		return -1
 	}
-	return o.maxTurns.Value
+	return turns
 }
 
 // lead is what the flags say of the lead.
