@@ -21,8 +21,14 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
+// asProgram makes the test binary the program itself, for tests that kill it.
+const asProgram = "FIT_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Main())
+	}
 	os.Exit(m.Run())
 }
 
@@ -54,6 +60,15 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 			t.Fatal(err)
 		}
 	}
+	m := &meeting{dir: t.TempDir()}
+	m.con = &console.Console{Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: environ, Dir: m.dir, Version: "test"}
+	m.model(t, script)
+	return m
+}
+
+// model serves a script from now on.
+func (m *meeting) model(t *testing.T, script string) {
+	t.Helper()
 	parsed, err := scripted.Parse([]byte(script))
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +78,7 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	m := &meeting{dir: t.TempDir()}
-	m.con = &console.Console{
-		Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: append(environ, "FIT_MODEL_URL="+server.URL), Dir: m.dir, Version: "test",
-	}
-	return m
+	m.con.Environ = append(m.con.Environ, "FIT_MODEL_URL="+server.URL)
 }
 
 func (m *meeting) write(t *testing.T, name, content string) {
@@ -118,6 +129,7 @@ type line struct {
 	// Runtime is who plays the agent.
 	Runtime      string `json:"runtime"`
 	Verdict      string `json:"verdict"`
+	Redelivery   bool   `json:"redelivery"`
 	Participants []struct {
 		Name   string `json:"name"`
 		Turns  int    `json:"turns"`

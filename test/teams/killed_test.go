@@ -1,0 +1,81 @@
+package teams
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// interruptedPair is a supervisor with one ask, whose agent runs a command first.
+func interruptedPair(command string) string {
+	return `{"scenarios":[
+  {"name":"supervisor","when":{"system":"You lead one agent"},"turns":[
+    {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Is it ready?"}}]},
+    {"text":"Waiting."},
+    {"label":"wait","cases":[{"when":{"prompt":"re:answer#1"},"goto":"end"}],"text":"Waiting."},
+    {"goto":"wait"},
+    {"label":"end","calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"It is."}}]},
+    {"text":"Over."}]}],
+ "turns":[
+    {"calls":[{"bash":"` + command + `"}]},
+    {"cases":[{"when":{"last_result":"re:."},"calls":[{"mcp":"orchestration/Answer","input":{"message":"It is ready."}}]}],"calls":[{"mcp":"orchestration/Answer","input":{"message":"It is ready."}}]},
+    {"text":"Done."}]}`
+}
+
+// TestASessionOfVendorsSurvivesAKill kills the program in the middle of an agent's turn. The turn's messages are delivered a second time, marked as such, and answered once.
+func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
+	for _, worker := range []string{"claude-code", "codex", "pi-agent"} {
+		t.Run(worker, func(t *testing.T) {
+			t.Parallel()
+			m := gather(t, interruptedPair("sleep 86127"), worker)
+			m.write(t, "work/README.md", "Nothing here yet.\n")
+			victim := exec.CommandContext(t.Context(), os.Args[0])
+			victim.Args = []string{
+				"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", "builtin", "--agent-cwd", "work", "--task-text", "Find out.",
+				"--output", "trace.ndjson", "--session-timeout", "55s",
+			}
+			victim.Dir, victim.Env = m.dir, append(m.con.Environ, asProgram+"=1")
+			if err := victim.Start(); err != nil {
+				t.Fatal(err)
+			}
+			m.await(t, "sleep 86127")
+			if err := victim.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = victim.Wait() // it was killed
+
+			m.model(t, interruptedPair("true"))
+			m.hold(t, "resume", "trace.ndjson")
+			m.check(t, map[string]string{"agent": worker}, map[string]string{"agent": "It is ready."})
+			again := map[string]int{}
+			for _, l := range m.trace(t) {
+				if l.Type == trace.TypeDelivery && l.Redelivery {
+					again[l.To]++
+				}
+			}
+			if again["agent"] != 1 || again["supervisor"] != 0 {
+				t.Errorf("deliveries that were repeated: %v\n%s", again, m.tail())
+			}
+		})
+	}
+}
+
+// await waits until the trace holds a text.
+func (m *meeting) await(t *testing.T, text string) {
+	t.Helper()
+	path := filepath.Join(m.dir, "trace.ndjson")
+	for deadline := time.Now().Add(50 * time.Second); ; {
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(text)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the trace never held %q\n%s", text, m.tail())
+		}
+		time.Sleep(10 * time.Millisecond) // another process writes it; there is nothing to wait on
+	}
+}
