@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/democli"
 	"github.com/fit-eval/fit/internal/cli/doctorcli"
@@ -21,6 +22,7 @@ func commands(con *console.Console) []*cobra.Command {
 	return []*cobra.Command{
 		harnesscli.New(con, registry),
 		tracecli.New(con, registry.Dialects()),
+		benchmarkcli.New(con, registry),
 		sessioncli.New(con, registry.Dialects()),
 		statscli.New(con),
 		modelcli.New(con),
