@@ -19,7 +19,9 @@ import (
 // sink is where a session's trace goes: with a path to the file, and as text to standard output; without one to standard output as it is.
 type sink struct {
 	*trace.Writer
-	text *render.Renderer
+	text   *render.Renderer
+	path   string
+	opened os.FileInfo
 }
 
 // openSink opens the trace before any agent starts, so that a path that cannot be written costs nothing.
@@ -42,12 +44,16 @@ func openSink(con *console.Console, registry *agent.Registry, path string, redac
 	if writer.NextSeq() > 0 {
 		fmt.Fprintf(con.Stderr, "%s holds an earlier session; this one is added after it\n", path)
 	}
-	return &sink{Writer: writer, text: text}, nil
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open trace: %w", err), writer.Close())
+	}
+	return &sink{Writer: writer, text: text, path: path, opened: opened}, nil
 }
 
 // Close ends the trace and prints the footer.
 func (s *sink) Close() error {
-	err := s.Writer.Close()
+	err := errors.Join(s.Writer.Close(), s.checkPlace())
 	if s.text != nil {
 		if closeErr := s.text.Close(); !errors.Is(closeErr, syscall.EPIPE) { // the trace has everything, whoever stopped reading the text
 			err = errors.Join(err, closeErr)
@@ -60,4 +66,15 @@ func newRenderer(con *console.Console, registry *agent.Registry) *render.Rendere
 	return render.New(render.Config{
 		Out: con.Stdout, Colour: con.Colour(), Dialects: registry.Dialects(), Prices: session.ListPrices(price.Default()),
 	})
+}
+
+// checkPlace finds out whether the trace is still where it was put: an agent may remove or replace what lies in its reach.
+func (s *sink) checkPlace() error {
+	if s.opened == nil || !s.opened.Mode().IsRegular() {
+		return nil
+	}
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.opened, now) {
+		return fmt.Errorf("the trace %s was removed or replaced during the session; keep it where the agent cannot reach it", s.path)
+	}
+	return nil
 }
