@@ -16,7 +16,7 @@ build:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/fit ./cmd/fit
 	@for pair in $(NAMES); do \
-	  if bin/fit $${pair#*:} --help >/dev/null 2>&1; then ln -sf fit bin/$${pair%%:*}; else rm -f bin/$${pair%%:*}; fi; \
+	  if bin/fit $${pair#*:} --help 2>/dev/null | grep -q "^  fit $${pair#*:}"; then ln -sf fit bin/$${pair%%:*}; else rm -f bin/$${pair%%:*}; fi; \
 	done
 
 demo: build
