@@ -259,7 +259,11 @@ func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
 }
 
 func (r *run) outputPipe(p *pipes, w io.Writer, count *int64) (*os.File, error) {
-	ours, theirs, err := os.Pipe()
+	open := os.Pipe
+	if r.spec.PrivateOutput {
+		open = outputSockets
+	}
+	ours, theirs, err := open()
 	if err != nil {
 		p.closeChildEnds()
 		r.meter.abandon()

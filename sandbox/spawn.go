@@ -52,6 +52,10 @@ type SpawnSpec struct {
 	// DefaultMaxOutput, a negative value means no bound. The program is killed when it
 	// prints more; everything up to the bound is delivered.
 	MaxOutput int64
+	// PrivateOutput makes sockets of stdout and stderr. Unlike pipes they cannot be
+	// opened again through /proc, so of the programs that this one starts only those
+	// can write to them that are given them. Opening /dev/stdout fails then.
+	PrivateOutput bool
 	// Isolation decides what the program sees of the machine.
 	Isolation Isolation
 	// Limits are resource limits of each process; zero values are inherited.

@@ -286,3 +286,14 @@ func TestLargeEnvironmentAndArgumentsGetThrough(t *testing.T) {
 		}
 	})
 }
+
+func TestPrivateOutputIsOnlyForThoseWhoAreGivenIt(t *testing.T) {
+	everyContainment(t, func(t *testing.T, l sandbox.Local) {
+		spec := shell(`sh -c 'echo forged >/proc/$PPID/fd/1; echo forged >/proc/$PPID/fd/2' >/dev/null 2>&1; sh -c 'echo child'; echo own; echo err >&2; head -c 300000 /dev/zero`)
+		spec.PrivateOutput = true
+		result, out, errs := run(t, l, spec)
+		if head, zeros, _ := strings.Cut(out, "\x00"); head != "child\nown\n" || len(zeros) != 299999 || errs != "err\n" || result.ExitCode != 0 {
+			t.Errorf("%+v: %q with %d more bytes, and %q", result, head, len(zeros), errs)
+		}
+	})
+}
