@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/modelcli"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -27,6 +30,10 @@ const childVariable = "FIT_TEST_BE_BENCHMARK"
 func beBenchmark() {
 	con := console.System("test")
 	root := New(con, agent.NewRegistry(builtin.New()))
+	if os.Getenv(childVariable) == "fit" {
+		root = &cobra.Command{Use: "fit"}
+		root.AddCommand(modelcli.New(con))
+	}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
