@@ -24,6 +24,8 @@ func (l *OrchestrationLoop) members() []AgentConfig {
 type Interrupted struct {
 	Mode    Mode
 	Members []AgentConfig // the lead first
+	// HomeDir is where the members keep their conversations; empty if it is a temporary directory that ends with the session.
+	HomeDir string
 }
 
 // Inspect reads the trace of a session that Resume could take up.
@@ -32,5 +34,9 @@ func Inspect(tracePath string) (Interrupted, error) {
 	if err != nil {
 		return Interrupted{}, err
 	}
-	return Interrupted{Mode: p.start.Mode, Members: p.start.Members}, nil
+	past := Interrupted{Mode: p.start.Mode, Members: p.start.Members}
+	if !p.start.Settings.TempHome {
+		past.HomeDir = p.start.Settings.HomeDir
+	}
+	return past, nil
 }

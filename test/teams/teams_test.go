@@ -92,7 +92,7 @@ func (m *meeting) write(t *testing.T, name, content string) {
 	}
 }
 
-// hold runs the command, which must succeed within a minute.
+// hold runs the command, which must succeed. On a machine of its own each takes seconds.
 func (m *meeting) hold(t *testing.T, args ...string) {
 	t.Helper()
 	began := time.Now()
@@ -102,7 +102,7 @@ func (m *meeting) hold(t *testing.T, args ...string) {
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s\n%s\n%s", code, m.err.String(), m.out.String(), m.tail())
 	}
-	if took > time.Minute {
+	if took > 2*time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

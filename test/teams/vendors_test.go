@@ -45,7 +45,7 @@ func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 	t.Parallel()
 	m := panelOf(t, "claude-code", "codex", "pi-agent")
 	m.hold(t, "facilitate", "--agent", "builtin", "--agent-profiles", "security,tests=codex:gpt-5.5,docs=pi-agent:scripted-model", "--task-text", "Review the release.",
-		"--output", "trace.ndjson", "--session-timeout", "55s")
+		"--output", "trace.ndjson", "--session-timeout", "110s")
 	m.check(t, map[string]string{"facilitator": "builtin", "security": "claude-code", "tests": "codex", "docs": "pi-agent"},
 		map[string]string{"security": "Safe, says claude-code.", "tests": "Tested, says codex.", "docs": "Documented, says pi."})
 	if strings.Contains(m.tail(), "Bearer ") {
@@ -60,7 +60,7 @@ func TestEveryVendorCanLead(t *testing.T) {
 			t.Parallel()
 			m := panelOf(t, lead)
 			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", model, "--agent-profiles", "security=builtin,tests,docs",
-				"--task-text", "Review the release.", "--output", "trace.ndjson", "--session-timeout", "55s")
+				"--task-text", "Review the release.", "--output", "trace.ndjson", "--session-timeout", "110s")
 			m.check(t, map[string]string{"facilitator": lead, "security": "builtin"}, nil)
 		})
 	}
@@ -92,7 +92,7 @@ func TestASupervisedPairOfTwoVendors(t *testing.T) {
 			m := gather(t, pair, lead, worker)
 			m.write(t, "work/README.md", "Nothing here yet.\n")
 			m.hold(t, "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", lead, "--lead-model", "gpt-5.5", "--agent-cwd", "work",
-				"--task-text", "Have hello.txt greet the world.", "--output", "trace.ndjson", "--session-timeout", "55s")
+				"--task-text", "Have hello.txt greet the world.", "--output", "trace.ndjson", "--session-timeout", "110s")
 			m.check(t, map[string]string{"supervisor": lead, "agent": worker}, map[string]string{"agent": "Written.Corrected."})
 			greeting, err := os.ReadFile(filepath.Join(m.dir, "work", "hello.txt"))
 			if err != nil || string(greeting) != "hello world\n" {

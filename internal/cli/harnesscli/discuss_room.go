@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -22,6 +23,14 @@ type room struct {
 
 // resumeFile is what a run leaves in the room for the next one.
 const resumeFile = "resume.json"
+
+// roomsDir is where rooms are that nobody asked for, below the user's state directory.
+var roomsDir = filepath.Join("fit", "discussions")
+
+// reopenedRoom is the room of a discussion that was killed and is taken up.
+func reopenedRoom(dir string) room {
+	return room{dir: dir, own: strings.HasSuffix(filepath.Dir(dir), roomsDir)}
+}
 
 // openRoom finds the room of a discussion: the directory that was asked for, or one under the user's state directory.
 func openRoom(con *console.Console, asked, discussionID string) (room, error) {
@@ -41,7 +50,7 @@ func openRoom(con *console.Console, asked, discussionID string) (room, error) {
 		state = filepath.Join(home, ".local", "state")
 	}
 	sum := sha256.Sum256([]byte(discussionID))
-	r := room{dir: filepath.Join(state, "fit", "discussions", hex.EncodeToString(sum[:8])), own: true}
+	r := room{dir: filepath.Join(state, roomsDir, hex.EncodeToString(sum[:8])), own: true}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return room{}, fmt.Errorf("directory for the discussion's conversations: %w", err)
 	}

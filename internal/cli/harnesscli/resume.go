@@ -119,8 +119,10 @@ func takeUp(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return console.Exit(console.ExitUsage, err)
 	}
 	channel.report(con, result)
-	if result.Reason == harness.ReasonConcluded && past.Mode == harness.ModeDiscuss && result.Verdict == harness.VerdictRecessed {
-		fmt.Fprintln(con.Stderr, "the discussion is in recess; fit-harness callback hands its context to the bridge")
+	if past.Mode == harness.ModeDiscuss {
+		if err := reopenedRoom(past.HomeDir).leave(result); err != nil {
+			fmt.Fprintf(con.Stderr, "what the next run of the discussion needs could not be kept: %v\n", err)
+		}
 	}
 	return teamError(past.Mode, result, err)
 }
