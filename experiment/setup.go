@@ -35,6 +35,10 @@ type Setup struct {
 	AgentTimeout time.Duration
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig
+	// DefaultMaxTurns bounds the turns of arms that do not say, where their agent can be bounded; 0 does not.
+	DefaultMaxTurns int
+	// NodeModules is a directory that becomes node_modules in every working directory; empty: none.
+	NodeModules string
 	// Skills is a directory that contains .claude, for arms that name none; empty: the family's.
 	Skills   string
 	Registry *agent.Registry
@@ -136,6 +140,9 @@ func (p *Prepared) chooseAgents(ctx context.Context) error {
 				return fmt.Errorf("arm %s: %w", arm.Name, err)
 			}
 		}
+		if err := p.checkAbilities(arm); err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
 	}
 	if !p.judged() {
 		p.Judge = JudgeConfig{}
@@ -148,6 +155,50 @@ func (p *Prepared) chooseAgents(ctx context.Context) error {
 		}
 	}
 	return p.find(ctx, p.Judge.Agent)
+}
+
+// checkAbilities makes sure that the agent of an arm can do what the arm asks of it, before a grid of cells finds out.
+func (p *Prepared) checkAbilities(arm *Arm) error {
+	chosen, err := p.Registry.Get(arm.Agent)
+	if err != nil {
+		return err
+	}
+	info := chosen.Info()
+	if arm.MaxTurns == 0 && info.Capabilities.MaxTurns != agent.Unsupported {
+		arm.MaxTurns = p.DefaultMaxTurns
+	}
+	asked := agent.Config{
+		Dir: ".", Home: ".", MaxTurns: arm.MaxTurns, MaxCostUSD: p.CellBudget.USD, AllowedTools: arm.AllowedTools, SystemPrompt: arm.Prompt + arm.Profile, Auth: arm.Auth,
+	}
+	if arm.Lead != "" {
+		asked.MCPServers = make([]agent.MCPServer, 1)
+	}
+	return agent.Require(info, asked)
+}
+
+// checkProfile looks for an arm's profile in the skills that are staged and in the files of the tasks.
+func (p *Prepared) checkProfile(arm *Arm) error {
+	if arm.Profile == "" {
+		return nil
+	}
+	name := filepath.Join(".claude", "agents", arm.Profile+".md")
+	if arm.Skills != "" {
+		if _, err := os.Stat(filepath.Join(arm.Skills, name)); err == nil {
+			return nil
+		}
+	}
+	for i := range p.Family.Tasks {
+		found := false
+		for _, overlay := range p.Family.Tasks[i].Overlays {
+			if _, err := os.Stat(filepath.Join(overlay.From, name)); err == nil && (overlay.To == "" || overlay.To == ".") {
+				found = true
+			}
+		}
+		if !found {
+			return fmt.Errorf("arm %s: there is no profile %s: %s is neither in its skills nor in the files of task %s", arm.Name, arm.Profile, name, p.Family.Tasks[i].ID)
+		}
+	}
+	return nil
 }
 
 func (p *Prepared) judged() bool {
@@ -198,6 +249,9 @@ func (p *Prepared) sealArms() error {
 			}
 			p.SkillHashes[arm.Name] = digest
 		}
+		if err := p.checkProfile(arm); err != nil {
+			return err
+		}
 		if err := arm.Seal(); err != nil {
 			return err
 		}
@@ -229,7 +283,7 @@ func (p *Prepared) Local(dir string, redactor *redact.Redactor, prices session.P
 	cfg := LocalConfig{
 		Dir: dir, Work: work, Family: p.Family, Arms: p.Arms, Registry: p.Registry, Installations: p.Installations, SkillHashes: p.SkillHashes,
 		Environ: p.Host.Environ, Redactor: redactor, Spawner: p.Host.Spawner, Isolation: p.Isolation, AgentTimeout: p.AgentTimeout, CellBudget: p.CellBudget,
-		Prices: prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, Now: p.Now,
+		Prices: prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, NodeModules: p.NodeModules, Now: p.Now,
 	}
 	if p.Host.CacheDir != "" {
 		cfg.CacheDir = filepath.Join(p.Host.CacheDir, "build")

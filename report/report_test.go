@@ -392,3 +392,40 @@ func TestSameConfigurationIsSaidSo(t *testing.T) {
 	}
 	wantIn(t, strings.Join(compared(t, CompareConfig{}, a, b).Warnings, "\n"), "the same configuration")
 }
+
+func TestMetricsAreOneRowPerArm(t *testing.T) {
+	late, early := run("a", 0, ledger.Pass), run("a", 1, ledger.Fail)
+	late.StartMs, early.StartMs = 2000, 1000
+	rows := build(t, Input{Records: []ledger.Record{late, early}, K: []int{1}}).Metrics()
+	if len(rows) != 1 || rows[0].StartMs != 1000 || *rows[0].PassRate != .5 || *rows[0].CostUSD != .5 || rows[0].Runs != 2 {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// Rows come from graders that run an agent's code: whatever they hold, a report is made of it.
+func FuzzRows(f *testing.F) {
+	f.Add([]byte(`{"test":"x","pass":true}`))
+	f.Add([]byte(`{"test":["x"],"pass":"yes","gate":1,"message":{"a":1}}`))
+	f.Add([]byte(`{"raw":"\u001b[2J","parseError":true}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return
+		}
+		r := run("a", 0, ledger.Fail)
+		r.Invariants.Details = []json.RawMessage{raw, raw}
+		built, err := Build(Input{Records: []ledger.Record{r}, K: []int{1}, Detail: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := built.Markdown(&out, []int{1}, Full); err != nil {
+			t.Fatal(err)
+		}
+		if err := built.JUnit(&out); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.ContainsAny(out.Bytes(), "\x1b\x07") {
+			t.Errorf("escape sequences get through: %q", out.Bytes())
+		}
+	})
+}

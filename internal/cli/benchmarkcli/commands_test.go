@@ -385,3 +385,39 @@ func TestASignalDrains(t *testing.T) {
 	}
 	c.want(0, args...)
 }
+
+func TestPackagesAreInstalledIntoACache(t *testing.T) {
+	c, run := tiny(t, 1)
+	run = with(run, "--runs", "1")
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(c.dir, "cache"))
+	c.write(map[string]string{
+		"family/package.json": `{"dependencies":{"x":"1"}}`,
+		"bin/bun":             "#!/bin/sh\necho \"$@\" >> " + filepath.Join(c.dir, "calls") + "\nmkdir -p node_modules/x && echo 1 > node_modules/x/index.js\n",
+	})
+	c.env[0] = "PATH=" + filepath.Join(c.dir, "bin") + ":/usr/bin:/bin"
+	c.want(0, run...)
+	c.want(0, run...)
+	if calls, err := os.ReadFile(filepath.Join(c.dir, "calls")); err != nil || string(calls) != "install --ignore-scripts\n" {
+		t.Errorf("%q %v", calls, err)
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "out/runs/t000/default/0/1/cwd/node_modules/x/index.js")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "family/node_modules")); err == nil {
+		t.Error("the family was changed")
+	}
+}
+
+func TestWhatAnAgentCannotDoIsToldBeforeTheGrid(t *testing.T) {
+	c, run := tiny(t, 1)
+	c.want(2, with(run, "--agent-profile", "nobody")...)
+	c.contains(c.stderr, "there is no profile nobody")
+	c.want(2, with(run, "--auth", "subscription")...)
+	c.contains(c.stderr, "does not support running on a subscription")
+	c.write(map[string]string{"family/tasks/t000/workdir/.claude/agents/careful.md": "---\nname: careful\n---\nBe careful.\n"})
+	c.want(0, with(run, "--agent-profile", "careful", "--runs", "1")...)
+	trace, err := os.ReadFile(filepath.Join(c.dir, "out/runs/t000/default/0/1/agent.ndjson"))
+	if err != nil || !strings.Contains(string(trace), `"content":"Be careful."`) {
+		t.Errorf("%v: %s", err, trace)
+	}
+}

@@ -24,7 +24,7 @@ type reportOptions struct {
 }
 
 func newReport(con *console.Console) *cobra.Command {
-	opts := reportOptions{format: console.Choice{Value: "json", Choices: []string{"json", "text", "markdown", "junit"}}, detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
+	opts := reportOptions{format: console.Choice{Value: "json", Choices: []string{"json", "text", "markdown", "junit", "metrics"}}, detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Tell what a run directory says: pass@k per task and over tasks, with intervals",
@@ -36,7 +36,7 @@ func newReport(con *console.Console) *cobra.Command {
 	flags := command.Flags()
 	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput}, "run directory, or a directory of shards; may be repeated")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
-	flags.Var(&opts.format, "format", "how to print it")
+	flags.Var(&opts.format, "format", "how to print it; metrics is one line of JSON per arm, for charts over time")
 	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.BoolVar(&opts.damaged, "damaged", false, "report what is left of a ledger that does not verify")
@@ -69,6 +69,8 @@ func runReport(con *console.Console, opts *reportOptions) error {
 		return built.Markdown(con.Stdout, ks, opts.detail.Value)
 	case "junit":
 		return built.JUnit(con.Stdout)
+	case "metrics":
+		return built.WriteMetrics(con.Stdout)
 	default:
 		return printJSON(con.Stdout, built)
 	}

@@ -114,6 +114,14 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	if err != nil {
 		return nil, err
 	}
+	modules, err := stageModules(ctx, con, family, host.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	defaultTurns, err := o.turns()
+	if err != nil {
+		return nil, err
+	}
 	judgeURL := o.judgeURL
 	if judgeURL == "" {
 		judgeURL = o.modelURL
@@ -121,7 +129,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
 		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL}, Skills: skills,
-		Registry: registry, Host: host, Tools: toolVersions(con),
+		NodeModules: modules, DefaultMaxTurns: defaultTurns, Registry: registry, Host: host, Tools: toolVersions(con),
 	})
 	var notFound *agent.NotFoundError
 	var unknown *experiment.UnknownTaskError
@@ -190,7 +198,7 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check credentials, model and address, or skip this check with --no-probe", err)
 		}
 	}
-	local, err := r.prepared.Local(r.output, r.redactor, session.ListPrices(price.Default()))
+	local, err := r.prepared.Local(r.output, r.redactor, con.Prices())
 	if err != nil {
 		return experiment.Outcome{}, err
 	}

@@ -151,9 +151,9 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	default:
 		arms = []experiment.Arm{{
 			Name: "default", Agent: o.agent.Value, Model: o.agentModel, Profile: o.agentProfile, Prompt: o.prompt, AllowedTools: console.List(o.allowedTools),
-			Auth: o.auth.Value, Lead: o.lead.Value, LeadModel: o.leadModel, MaxTurns: turns,
+			Auth: o.auth.Value, Lead: o.lead.Value, LeadModel: o.leadModel,
 		}}
-		return o.completeArms(con, arms, turns)
+		return o.completeArms(con, arms, turns, flags.Changed("max-turns"))
 	}
 	for _, name := range plainFlags {
 		if flags.Changed(name) {
@@ -163,11 +163,11 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	if err := experiment.CheckArms(arms); err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
 	}
-	return o.completeArms(con, arms, turns)
+	return o.completeArms(con, arms, turns, flags.Changed("max-turns"))
 }
 
-// completeArms adds what holds for all arms.
-func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int) ([]experiment.Arm, error) {
+// completeArms adds what holds for all arms. A number of turns that was asked for must be kept; the default is for agents that can keep it.
+func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int, explicit bool) ([]experiment.Arm, error) {
 	url := o.modelURL
 	if url == "" {
 		url = con.Getenv("FIT_MODEL_URL")
@@ -184,7 +184,7 @@ func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, t
 		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") && !strings.HasPrefix(arm.ModelURL, "https://") {
 			return nil, console.Usagef("arm %s: model address %q does not begin with http:// or https://", arm.Name, arm.ModelURL)
 		}
-		if arm.MaxTurns == 0 && turns != 0 {
+		if arm.MaxTurns == 0 && explicit {
 			arm.MaxTurns = turns
 		}
 		if tracker != "" {
