@@ -18,16 +18,9 @@ var shippedProfiles embed.FS
 
 // profile is who a member is, as a file in .claude/agents says it.
 type profile struct {
-	Name        string   `yaml:"name"`
-	Description string   `yaml:"description"`
-	Agent       string   `yaml:"agent"`
-	Model       string   `yaml:"model"`
-	Tools       wordList `yaml:"tools"`
-	MaxTurns    int      `yaml:"maxTurns"`
-	Cwd         string   `yaml:"cwd"`
-	Skills      wordList `yaml:"skills"`
-	persona     string   // the body without its session protocol
-	protocol    string   // the section of that name
+	FrontMatter
+	persona  string // the body without its session protocol
+	protocol string // the section of that name
 }
 
 // wordList is a list that people write as a YAML list or as one string with commas.
@@ -52,21 +45,29 @@ func (l *wordList) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
-// frontMatterSchema says what the fields that we honour look like. Other fields belong to other tools and are left alone.
-const frontMatterSchema = `{
-	"type": "object",
-	"properties": {
-		"name": {"type": "string", "minLength": 1},
-		"description": {"type": "string"},
-		"agent": {"type": "string", "minLength": 1},
-		"model": {"type": "string", "minLength": 1},
-		"tools": {"$ref": "#/$defs/words"},
-		"skills": {"$ref": "#/$defs/words"},
-		"maxTurns": {"type": "integer", "minimum": 0},
-		"cwd": {"type": "string", "minLength": 1}
-	},
-	"$defs": {"words": {"type": ["array", "string"], "items": {"type": "string"}}}
-}`
+// JSONSchema implements document.Describer.
+func (wordList) JSONSchema() map[string]any {
+	return map[string]any{"type": []string{"array", "string"}, "items": map[string]any{"type": "string"}}
+}
+
+// FrontMatter is what a profile says about itself between the two lines of dashes.
+type FrontMatter struct {
+	Name        string   `yaml:"name" doc:"Name of the participant; default: the name of the file." pattern:"."`
+	Description string   `yaml:"description" doc:"What the participant is for; others see it as its role."`
+	Agent       string   `yaml:"agent" doc:"Agent that plays the part." pattern:"."`
+	Model       string   `yaml:"model" doc:"Model of the agent; inherit means that the caller decides." pattern:"."`
+	Tools       wordList `yaml:"tools" doc:"The only tools it may use, as a list or separated by commas."`
+	Skills      wordList `yaml:"skills" doc:"Skills that are staged for it."`
+	MaxTurns    int      `yaml:"maxTurns" doc:"Turns of the model for each prompt; 0 is unlimited." min:"0"`
+	Cwd         string   `yaml:"cwd" doc:"Directory it works in, relative to the lead's." pattern:"."`
+	// Other fields belong to other tools and are left alone.
+	Other map[string]any `yaml:",inline"`
+}
+
+// FrontMatterSchema returns the JSON Schema of the front matter of profiles.
+func FrontMatterSchema() ([]byte, error) {
+	return document.SchemaOf("profile front matter", FrontMatter{})
+}
 
 // loadProfile reads a profile by name. A profile that ships with the binary is used where the directory has none of that name.
 func loadProfile(dir, name string) (profile, error) {
@@ -141,14 +142,18 @@ func (p *profile) readFrontMatter(file string, matter []byte) error {
 	if doc.Empty() {
 		return nil
 	}
-	schema, err := document.CompileSchema("front-matter", []byte(frontMatterSchema))
+	source, err := FrontMatterSchema()
+	if err != nil {
+		return err
+	}
+	schema, err := document.CompileSchema("front-matter", source)
 	if err != nil {
 		return err
 	}
 	if err := doc.Validate(schema); err != nil {
 		return err
 	}
-	return doc.Decode(p)
+	return doc.Decode(&p.FrontMatter)
 }
 
 // fill completes a member's config with what its profile says. What the config says wins.

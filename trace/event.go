@@ -78,7 +78,7 @@ type Summary struct {
 	Success bool   `json:"success"`
 	Verdict string `json:"verdict,omitempty"`
 	Turns   int    `json:"turns"`
-	Summary string `json:"summary,omitempty"`
+	Summary string `json:"summary"`
 	// Reason tells apart the ways a run can end: success, error, max_turns, budget, timeout, interrupted, no_result, output_limit, auth.
 	Reason  string   `json:"reason,omitempty"`
 	CostUSD *float64 `json:"costUsd,omitempty"`

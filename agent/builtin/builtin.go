@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
@@ -20,10 +21,8 @@ import (
 // ID is the agent's name in the registry.
 const ID session.AgentID = "builtin"
 
-// Agent is the built-in agent. The zero value works with the shipped price table and the system's clock.
+// Agent is the built-in agent. The zero value works, with the system's clock.
 type Agent struct {
-	// Prices overrides the shipped price table.
-	Prices *price.Table
 	// Now returns the time; nil is the system's clock.
 	Now func() time.Time
 	// NewID returns a fresh unique id; nil makes random ones.
@@ -71,8 +70,11 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	if cfg.MaxCostUSD > 0 && !a.prices().Priced(endpoint.model, a.now().UnixMilli()) {
-		return nil, fmt.Errorf("a dollar budget needs a price, and model %q has none; name it in a price file or drop the budget", endpoint.model)
+	if cfg.Prices == nil {
+		cfg.Prices = session.ListPrices(price.Default())
+	}
+	if _, priced := cfg.Prices(endpoint.model, session.TokenUsage{}, a.now().UnixMilli()); cfg.MaxCostUSD > 0 && !priced {
+		return nil, fmt.Errorf("a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or drop the budget", endpoint.model)
 	}
 	root, err := os.OpenRoot(cfg.Dir)
 	if err != nil {
@@ -141,13 +143,6 @@ func (c *conversation) offeredTools() []tool {
 	return slices.DeleteFunc(offered, func(t tool) bool { return slices.Contains(c.cfg.DisallowedTools, t.name) })
 }
 
-func (a *Agent) prices() price.Table {
-	if a.Prices != nil {
-		return *a.Prices
-	}
-	return price.Default()
-}
-
 func (a *Agent) now() time.Time {
 	if a.Now != nil {
 		return a.Now()
@@ -164,7 +159,7 @@ func (a *Agent) newID() string {
 
 func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+		return strings.Trim(info.Main.Version, "()")
 	}
 	return "devel"
 }

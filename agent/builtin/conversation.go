@@ -164,13 +164,13 @@ func (c *conversation) account(state *turnState, reply model.Response) {
 	}
 	state.turns++
 	state.usage = state.usage.Add(reply.Usage)
-	cost := c.agent.prices().Cost(c.endpoint.model, c.agent.now().UnixMilli(), reply.Usage.Tokens())
-	if cost == nil {
+	cost, known := c.cfg.Prices(c.endpoint.model, tokensOf(reply.Usage), c.agent.now().UnixMilli())
+	if !known {
 		state.priced = false
 		return
 	}
-	state.cost += *cost
-	c.spentUSD += *cost
+	state.cost += cost
+	c.spentUSD += cost
 }
 
 func (c *conversation) limitReached(state *turnState) string {

@@ -92,11 +92,8 @@ func outcomeOf(kind model.Kind) session.Outcome {
 }
 
 func (c *conversation) tokenUsage(state *turnState, cost *float64) session.TokenUsage {
-	u := state.usage
-	usage := session.TokenUsage{
-		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
-		TotalTokens: u.Input + u.Output + u.CacheRead + u.CacheWrite, CostUSD: cost, CostSource: session.CostComputed,
-	}
+	usage := tokensOf(state.usage)
+	usage.CostUSD, usage.CostSource = cost, session.CostComputed
 	if cost == nil {
 		usage.CostSource = session.CostUnknown
 	}
@@ -107,5 +104,12 @@ func (c *conversation) output(state *turnState) agent.RawAgentOutput {
 	return agent.RawAgentOutput{
 		Agent: ID, StartMs: state.begin.UnixMilli(), EndMs: c.agent.now().UnixMilli(), Argv: []string{}, Version: buildVersion(),
 		DiskJSONLPath: c.store.path(c.id),
+	}
+}
+
+func tokensOf(u model.Usage) session.TokenUsage {
+	return session.TokenUsage{
+		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+		TotalTokens: u.Input + u.Output + u.CacheRead + u.CacheWrite,
 	}
 }

@@ -49,11 +49,18 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		name = "fit"
 	}
 	root := newRoot(con)
-	root.SetArgs(append(append([]string{}, prefix...), args[1:]...))
+	given := args[1:]
+	if name == "subq" && len(given) > 0 && given[0] == "eval" {
+		given = append([]string{"versus"}, given[1:]...)
+	}
+	root.SetArgs(append(append([]string{}, prefix...), given...))
 	root.SetIn(con.Stdin)
 	root.SetOut(con.Stdout)
 	root.SetErr(con.Stderr)
-	command, err := root.ExecuteContextC(ctx)
+	command, err := root, con.LoadPrices()
+	if err == nil {
+		command, err = root.ExecuteContextC(ctx)
+	}
 	if err == nil {
 		return console.ExitGood
 	}

@@ -18,7 +18,7 @@ type Describer interface {
 //
 //	doc:"what it means"  enum:"a,b"  pattern:"^[a-z]+$"  min:"1"  max:"10"  required:"true"
 //
-// An enum or a pattern of a list is about its elements.
+// An enum or a pattern of a list is about its elements. An inlined map, map[string]any with the tag yaml:",inline", allows any other keys.
 func SchemaOf(title string, value any) ([]byte, error) {
 	schema, err := describe(reflect.TypeOf(value))
 	if err != nil {
@@ -72,9 +72,14 @@ func describe(t reflect.Type) (map[string]any, error) {
 func describeStruct(t reflect.Type) (map[string]any, error) {
 	properties := map[string]any{}
 	var required []string
+	open := false
 	for field := range fields(t) {
 		name, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if !field.IsExported() || name == "-" {
+			continue
+		}
+		if strings.Contains(options, "inline") && field.Type.Kind() == reflect.Map {
+			open = true
 			continue
 		}
 		if strings.Contains(options, "inline") {
@@ -102,7 +107,10 @@ func describeStruct(t reflect.Type) (map[string]any, error) {
 			required = append(required, name)
 		}
 	}
-	schema := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	schema := map[string]any{"type": "object", "properties": properties}
+	if !open {
+		schema["additionalProperties"] = false
+	}
 	if len(required) > 0 {
 		schema["required"] = required
 	}

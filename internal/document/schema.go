@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
@@ -26,6 +27,15 @@ func CompileSchema(name string, source []byte) (*Schema, error) {
 		return nil, fmt.Errorf("schema %s: %w", name, err)
 	}
 	return &Schema{&root}, nil
+}
+
+// JSON returns the document as JSON. A date that was not put in quotes is the text that was written.
+func (d *Document) JSON() ([]byte, error) {
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(jsonValue(value))
 }
 
 // Validate checks the document. All problems are reported, joined, each an *Error with its place, in the order they stand in the file.
@@ -105,8 +115,13 @@ func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.No
 func alone(schema *jsonschema.Schema, value any) error {
 	shallow := *schema
 	shallow.Properties, shallow.AdditionalProperties, shallow.Required, shallow.Items, shallow.Defs = nil, nil, nil, nil, nil
-	if shallow.Type != "" && !hasType(shallow.Type, value) {
-		return fmt.Errorf("got %s, want %s", typeOf(value), shallow.Type)
+	types := shallow.Types
+	if shallow.Type != "" {
+		types = []string{shallow.Type}
+	}
+	fits := func(t string) bool { return hasType(t, value) }
+	if len(types) > 0 && !slices.ContainsFunc(types, fits) {
+		return fmt.Errorf("got %s, want %s", typeOf(value), strings.Join(types, " or "))
 	}
 	if len(shallow.Enum) > 0 && !slices.Contains(shallow.Enum, value) {
 		return fmt.Errorf("got %v, want one of %s", value, list(shallow.Enum))
@@ -256,7 +271,12 @@ func jsonValue(value any) any {
 		return v
 	case int, int64, uint64, float64, string, bool, nil:
 		return v
+	case time.Time: // a date that was not put in quotes is still what was written
+		if v.Equal(v.Truncate(24 * time.Hour)) {
+			return v.Format(time.DateOnly)
+		}
+		return v.Format(time.RFC3339)
 	default:
-		return fmt.Sprint(v) // timestamps and the like
+		return fmt.Sprint(v)
 	}
 }

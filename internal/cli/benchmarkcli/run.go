@@ -16,10 +16,8 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -198,7 +196,7 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check credentials, model and address, or skip this check with --no-probe", err)
 		}
 	}
-	local, err := r.prepared.Local(r.output, r.redactor, con.Prices())
+	local, err := r.prepared.Local(r.output, r.redactor, r.con.Prices())
 	if err != nil {
 		return experiment.Outcome{}, err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/fit-eval/fit/price"
 )
 
 // Console is the world a command may touch besides files.
@@ -22,6 +24,8 @@ type Console struct {
 	Dir string
 	// Version is what --version prints.
 	Version string
+
+	prices *price.Table // of a price file; nil is the built-in table
 }
 
 // System returns the console of the running process.

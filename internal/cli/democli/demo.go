@@ -18,10 +18,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -100,7 +98,7 @@ func runOne(ctx context.Context, con *console.Console) error {
 func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, tracePath string) (harness.RunResult, error) {
 	worker := builtin.New()
 	text := render.New(render.Config{
-		Out: con.Stdout, Colour: con.Colour(), Dialects: worker.Dialects(), Prices: session.ListPrices(price.Default()),
+		Out: con.Stdout, Colour: con.Colour(), Dialects: worker.Dialects(), Prices: con.Prices(),
 	})
 	writer, err := trace.Open(tracePath, trace.Config{Redactor: redact.New(redact.Config{Environ: con.Environ}), OnLine: text.Line})
 	if err != nil {

@@ -13,11 +13,9 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -46,7 +44,7 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 	if err != nil {
 		return "", err
 	}
-	local, err := prepared.Local(out, redactor, session.ListPrices(price.Default()))
+	local, err := prepared.Local(out, redactor, con.Prices())
 	if err != nil {
 		return "", errors.Join(err, directory.Close())
 	}
@@ -119,7 +117,7 @@ func runComparison(ctx context.Context, con *console.Console, opts experimentOpt
 	fmt.Fprintf(con.Stdout, `Did a change make the agent better?
 
 tasks    twelve small shell scripts with one bug each, graded by hidden tests
-agent    fit's own; its model is scripted, with chance, so this needs no key and no network
+agent    fit's own; its model is scripted, with chance, so this needs no key and no network (dollars are what its tokens would cost at list price)
 before   no instructions
 after    %q
 

@@ -13,10 +13,8 @@ import (
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -65,7 +63,7 @@ func runTeam(ctx context.Context, con *console.Console) error {
 
 func holdMeeting(ctx context.Context, con *console.Console, project, task, modelURL, tracePath string) (harness.Result, error) {
 	worker := builtin.New()
-	prices := session.ListPrices(price.Default())
+	prices := con.Prices()
 	text := render.New(render.Config{Out: con.Stdout, Colour: con.Colour(), Dialects: worker.Dialects(), Prices: prices})
 	keys := mcpserve.NewKeyring(1 + len(teamMembers))
 	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: keys.Secrets()})

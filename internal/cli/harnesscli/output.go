@@ -9,9 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/query"
-	"github.com/fit-eval/fit/session"
 )
 
 func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -46,7 +44,7 @@ type document struct {
 
 func writeDocument(ctx context.Context, con *console.Console, registry *agent.Registry) error {
 	source, err := query.Open("-", query.Options{
-		Dialects: registry.Dialects(), Prices: session.ListPrices(price.Default()), Stdin: con.Stdin, IndexFrom: -1,
+		Dialects: registry.Dialects(), Prices: con.Prices(), Stdin: con.Stdin, IndexFrom: -1,
 	})
 	if err != nil {
 		return err

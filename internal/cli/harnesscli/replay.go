@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -34,9 +36,10 @@ func newTee(con *console.Console, registry *agent.Registry) *cobra.Command {
 	}
 }
 
-// replay renders a trace from standard input and copies every line, broken ones included, as it came.
+// replay renders a trace from standard input and copies every line, broken ones included, as it came but for secrets.
 func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) error {
 	text := newRenderer(con, registry)
+	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
 	reader := trace.NewReader(con.Stdin)
 	for {
 		line, err := reader.Next()
@@ -46,11 +49,12 @@ func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) er
 		if err != nil {
 			return fmt.Errorf("read trace: %w", err)
 		}
-		if _, err := copyTo.Write(append(append([]byte(nil), line.Raw...), '\n')); err != nil {
+		clean := redactor.JSON(line.Raw)
+		if _, err := copyTo.Write(append(slices.Clone(clean), '\n')); err != nil {
 			return fmt.Errorf("copy trace: %w", err)
 		}
-		if line.Problem == nil {
-			text.Line(line.Envelope)
+		if env, err := trace.ParseLine(clean); line.Problem == nil && err == nil {
+			text.Line(env)
 		}
 	}
 	if reader.Skipped > 0 {

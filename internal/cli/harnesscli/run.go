@@ -14,7 +14,6 @@ import (
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -168,7 +167,7 @@ func (o *runOptions) session(con *console.Console) (agent.Config, error) {
 	}
 	cfg := agent.Config{
 		Dir: dir, Environ: con.Environ, MaxTurns: o.maxTurns.Value, MaxCostUSD: o.maxCost.Value, AllowedTools: console.List(o.allowedTools),
-		Prices: session.ListPrices(price.Default()),
+		Prices: con.Prices(),
 	}
 	cfg.MCPServers, err = attachedServers(con, o.mcpConfig, o.mcpServer)
 	return cfg, err

@@ -10,9 +10,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -64,7 +62,7 @@ func (s *sink) Close() error {
 
 func newRenderer(con *console.Console, registry *agent.Registry) *render.Renderer {
 	return render.New(render.Config{
-		Out: con.Stdout, Colour: con.Colour(), Dialects: registry.Dialects(), Prices: session.ListPrices(price.Default()),
+		Out: con.Stdout, Colour: con.Colour(), Dialects: registry.Dialects(), Prices: con.Prices(),
 	})
 }
 

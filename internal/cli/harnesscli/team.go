@@ -11,10 +11,8 @@ import (
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 )
 
 // team is a session that can be held, of whatever mode.
@@ -142,7 +140,7 @@ func queryOf(registry *agent.Registry) harness.Query {
 // baseConfig is what all agents of a session have in common.
 func baseConfig(con *console.Console, chosen choice, auth, tracker string) agent.Config {
 	return agent.Config{
-		Environ: con.Environ, ExtraEnv: []string{tracker}, ModelURL: chosen.modelURL, Auth: auth, Spawner: chosen.spawner, Prices: session.ListPrices(price.Default()),
+		Environ: con.Environ, ExtraEnv: []string{tracker}, ModelURL: chosen.modelURL, Auth: auth, Spawner: chosen.spawner, Prices: con.Prices(),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -174,7 +173,7 @@ func load(con *console.Console, dialects session.Dialects, path string) ([]*sess
 	if path == "-" {
 		return loadStdin(con, dialects)
 	}
-	sessions, err := session.Load(con.Path(path), dialects, session.Options{Prices: session.ListPrices(price.Default())})
+	sessions, err := session.Load(con.Path(path), dialects, session.Options{Prices: con.Prices()})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, console.Usagef("there is no file %s", path)
@@ -202,7 +201,7 @@ func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.Enri
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, console.Exitf(console.ExitIncomplete, "read standard input: %w", err)
 	}
-	sessions, err := session.Load(path, dialects, session.Options{Prices: session.ListPrices(price.Default())})
+	sessions, err := session.Load(path, dialects, session.Options{Prices: con.Prices()})
 	if errors.Is(err, session.ErrUnrecognised) {
 		return nil, console.Usagef("standard input holds no events of an agent that fit knows")
 	}

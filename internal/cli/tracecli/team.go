@@ -12,9 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/query"
-	"github.com/fit-eval/fit/session"
 )
 
 func (a *app) teamVerbs() []*cobra.Command {
@@ -205,7 +203,7 @@ func (a *app) runFollow(ctx context.Context, path string, interval time.Duration
 			return err
 		}
 	}
-	show := render.New(render.Config{Out: a.con.Stdout, Colour: a.con.Colour(), Dialects: a.dialects, Prices: session.ListPrices(price.Default())})
+	show := render.New(render.Config{Out: a.con.Stdout, Colour: a.con.Colour(), Dialects: a.dialects, Prices: a.con.Prices()})
 	follower := query.Follower{In: file, Interval: interval, Lanes: a.flags.lanes, FromMiddle: !fromStart}
 	if err := follower.Run(ctx, show.Line); err != nil && ctx.Err() == nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/session"
 )
@@ -123,7 +122,7 @@ func (a *app) helpAsJSON(root *cobra.Command) {
 
 // options are how traces are opened.
 func (a *app) options() query.Options {
-	opts := query.Options{Dialects: a.dialects, Prices: session.ListPrices(price.Default()), Lanes: a.flags.lanes, CacheDir: a.cacheDir(), Stdin: a.con.Stdin}
+	opts := query.Options{Dialects: a.dialects, Prices: a.con.Prices(), Lanes: a.flags.lanes, CacheDir: a.cacheDir(), Stdin: a.con.Stdin}
 	if a.flags.noIndex {
 		opts.IndexFrom = -1
 	}
