@@ -268,3 +268,35 @@ func TestAStoredRunCanBeAdopted(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestAnAgentThatRemovesItsDirectoryHasLeftAnEmptyOne(t *testing.T) {
+	outside := t.TempDir()
+	write(t, outside, map[string]string{"secret": "hidden"})
+	for name, instead := range map[string]func(dir string) error{
+		"nothing":   func(string) error { return nil },
+		"a file":    func(dir string) error { return os.WriteFile(dir, []byte("x"), 0o600) },
+		"a link":    func(dir string) error { return os.Symlink(outside, dir) },
+		"a pipe":    func(dir string) error { return unix.Mkfifo(dir, 0o600) },
+		"locked up": func(dir string) error { return os.Mkdir(dir, 0o000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := plain(t)
+			if err := errors.Join(os.RemoveAll(w.Dir), instead(w.Dir)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Seal(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			diff, err := w.Diff(t.Context())
+			if err != nil || len(diff.Files) != 3 {
+				t.Errorf("%d files differ, %v", len(diff.Files), err)
+			}
+			if c, err := w.Copy(t.Context(), CopyConfig{}); err != nil || c.Files != 0 {
+				t.Errorf("%+v, %v", c, err)
+			}
+			if left := list(t, outside); left["secret"] != "hidden" {
+				t.Errorf("outside: %v", left)
+			}
+		})
+	}
+}

@@ -50,7 +50,7 @@ func (w *Workspace) Agent() Place {
 }
 
 // Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the hook variables are in its environment, and hidden
-// material is readable. Its home is not the agent's, who could have left settings there.
+// material is readable, but for the reference solution: a program of the agent that the hook starts could give its answers. Its home is not the agent's, who could have left settings there.
 func (w *Workspace) Hook(dir string) Place {
 	home, tmp := filepath.Join(w.Root, "hooks", "home"), filepath.Join(w.Root, "hooks", "tmp")
 	env := w.environment(home, tmp, w.hookRunID())
@@ -147,6 +147,9 @@ func (w *Workspace) hidden(isolation sandbox.Isolation) []string {
 	candidates := []string{w.cfg.Root, w.cfg.Task.Dir}
 	if w.cfg.Family != nil {
 		candidates = append(candidates, w.cfg.Family.Dir)
+	}
+	if w.cfg.Task.Solution != "" {
+		candidates = append(candidates, w.cfg.Task.Solution)
 	}
 	if w.base != nil {
 		candidates = append(candidates, filepath.Dir(w.base.Dir))

@@ -2,7 +2,10 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 )
@@ -26,7 +29,7 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		found := attemptProcesses(w.RunID, dirs, spared)
 		if len(found) == 0 {
-			return Sealed{Killed: len(killed)}, nil
+			return Sealed{Killed: len(killed)}, w.settleDir()
 		}
 		for _, pid := range found {
 			killed[pid] = true
@@ -42,4 +45,28 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// settleDir makes sure that the working directory can be looked at. An agent that has removed it, or put something else in its place, has left an empty one: that is
+// nothing to try again for.
+func (w *Workspace) settleDir() error {
+	if w.adopted {
+		return nil
+	}
+	info, err := os.Lstat(w.Dir)
+	switch {
+	case err == nil && info.IsDir():
+		if info.Mode().Perm()&0o700 == 0o700 {
+			return nil
+		}
+		err = os.Chmod(w.Dir, info.Mode().Perm()|0o700)
+	case err == nil:
+		err = errors.Join(os.Remove(w.Dir), os.Mkdir(w.Dir, 0o755))
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.MkdirAll(w.Dir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("workspace %s: the working directory: %w", w.cfg.Name, err)
+	}
+	return nil
 }
