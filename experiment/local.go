@@ -330,6 +330,9 @@ func (a *attempt) seal(ctx context.Context) bool {
 			a.fail(ctx, ledger.ErrorInternal, err)
 			return false
 		}
+		if digest, err := TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil { // a copy that was given up half way has none
+			a.record.Digests.Final = digest
+		}
 	}
 	return true
 }

@@ -136,6 +136,8 @@ func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 			t.Errorf("%s: %s %s", r.Key(), r.Verdict, r.ErrorMessage)
 		case r.Submission != "The answer is written." || r.Turns != 2 || r.CostUSD == nil || *r.CostUSD <= 0:
 			t.Errorf("%+v", r)
+		case r.Digests.Base == "" || r.Digests.Final == "" || r.Digests.Visible == "" || r.Digests.Hidden == "" || r.Isolation == "":
+			t.Errorf("digests %+v, isolation %q", r.Digests, r.Isolation)
 		case filepath.IsAbs(r.AgentTracePath) || filepath.IsAbs(r.DiffPath):
 			t.Errorf("absolute paths: %s %s", r.AgentTracePath, r.DiffPath)
 		}
