@@ -57,7 +57,7 @@ func TestAPriceFileAddsToTheTable(t *testing.T) {
 	write("prices:\n  - {model: ours, from: soon, input: 1, output: 2, source: contract}\n  - {modell: x}\n")
 	err := con.LoadPrices()
 	var coded *Error
-	if !errors.As(err, &coded) || coded.Code != ExitUsage || !strings.Contains(err.Error(), "prices.yaml:2:24:") || !strings.Contains(err.Error(), "modell: there is no such setting") {
+	if !errors.As(err, &coded) || coded.Code != ExitUsage || !strings.Contains(err.Error(), "prices.yaml:2:25:") || !strings.Contains(err.Error(), "modell: there is no such setting") {
 		t.Errorf("mistakes are told as %v", err)
 	}
 }
