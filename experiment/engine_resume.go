@@ -1,0 +1,87 @@
+package experiment
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// takeUp finds out what is left to do, and records the attempts that died with an earlier process.
+func (e *engine) takeUp(ctx context.Context) error {
+	cells := e.dir.Plan.Cells()
+	e.tally.total = len(cells)
+	for _, cell := range cells {
+		state := e.dir.cells[cell.key()]
+		if state == nil {
+			e.queue = append(e.queue, waiting{cell: cell})
+			continue
+		}
+		if err := e.buryKilled(ctx, cell, state); err != nil {
+			return err
+		}
+		if state.done && (state.verdict != ledger.Error || !e.cfg.RetryErrors) {
+			e.tally.end(cell.TaskID, state.verdict)
+			continue
+		}
+		if state.done {
+			state.done, state.failures = false, 0
+		}
+		e.queue = append(e.queue, waiting{cell: cell})
+	}
+	return nil
+}
+
+// buryKilled records the attempts at a cell that were under way when their process was killed.
+func (e *engine) buryKilled(ctx context.Context, cell Cell, state *cellState) error {
+	var open []int
+	for attempt := range state.open {
+		open = append(open, attempt)
+	}
+	slices.Sort(open)
+	for _, attempt := range open {
+		record := ledger.Record{}
+		if recoverer, ok := e.cfg.Executor.(Recoverer); ok {
+			record = recoverer.Recover(ctx, cell, attempt)
+		}
+		done, verdict := state.done, state.verdict
+		e.identify(&record, cell, attempt)
+		record.Verdict, record.ErrorClass, record.Final = ledger.Error, ledger.ErrorInterrupted, false
+		record.ErrorMessage = "the process was killed while the attempt was under way"
+		if err := e.dir.ledger.Append(&record); err != nil {
+			return err
+		}
+		if err := e.dir.recorded(&record); err != nil {
+			return err
+		}
+		if done { // a verdict that is there already stays the last word
+			state.done, state.verdict = done, verdict
+		}
+	}
+	return nil
+}
+
+// identify fills in what makes a record the record of this attempt.
+func (e *engine) identify(r *ledger.Record, cell Cell, attempt int) {
+	r.TaskID, r.Arm, r.RunIndex, r.Seed, r.Attempt = cell.TaskID, cell.Arm, cell.RunIndex, cell.Seed, attempt
+	r.FamilyRevision = e.dir.Plan.Family.Revision
+	if r.RunDir == "" {
+		r.RunDir = cell.RunDir(attempt)
+	}
+	if e.dir.Plan.Shard.N > 0 {
+		r.Shard = e.dir.Plan.Shard.String()
+	}
+	if arm := e.arms[cell.Arm]; arm != nil {
+		r.ArmHash = arm.Hash
+		if r.Agent == "" {
+			r.Agent, r.AgentVersion = arm.Agent, arm.AgentVersion
+		}
+		if r.Model.Agent == "" {
+			r.Model.Agent = arm.Model
+		}
+	}
+	if t := e.tasks[cell.TaskID]; t != nil {
+		r.Cluster, r.Tags = t.Cluster, t.Tags
+		r.Digests.Visible, r.Digests.Hidden = t.Visible, t.Hidden
+	}
+}

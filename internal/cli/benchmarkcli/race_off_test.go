@@ -1,5 +1,0 @@
-//go:build !race
-
-package benchmarkcli
-
-const raceEnabled = false
