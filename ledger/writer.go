@@ -147,8 +147,9 @@ func lastSealed(buf []byte) int {
 
 // recover ends the torn bytes with a line break and vouches for them. A record that only lacks its line break is whole and needs no more than that.
 func (w *Writer) recover(torn []byte) error {
-	if _, intact, err := unseal(torn); err == nil && intact && !bytes.Contains(torn, []byte("\n")) {
-		found, _, _ := unseal(torn)
+	// The last line may also be the whole recovery of the bytes before it.
+	last := torn[bytes.LastIndexByte(torn, '\n')+1:]
+	if found, intact, err := unseal(last); err == nil && intact {
 		w.head = found.hash
 		return w.write([]byte("\n"))
 	}
