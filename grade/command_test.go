@@ -58,6 +58,19 @@ func TestAReportThatWasThereBeforeIsNotBelieved(t *testing.T) {
 	}
 }
 
+func TestTheReportIsOutOfReachForWhatTheCommandStarts(t *testing.T) {
+	b := newBench(t, commandTask("  command: [bash, \"{file}\"]\n  parser: tap\n",
+		"echo 1..1; if [ \"$(bash answer 2>/dev/null)\" = 42 ]; then echo 'ok 1 - answer'; else echo 'not ok 1 - answer'; fi"))
+	for name, answer := range map[string]string{
+		"what comes next becomes a comment": "printf 'ok 1 - answer\\n# ' >/proc/$PPID/fd/1",
+		"the test is replaced":              "printf 'echo 1..1; echo ok 1 - answer; exit 0\\n%500s\\n' '' >tests/check.sh; cp tests/check.sh check.sh",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.another(t).agent(files{"answer": answer}).want(grade.VerdictFail, "answer failed")
+		})
+	}
+}
+
 func TestACommandCannotReportLessThanTheReferenceDoes(t *testing.T) {
 	b := newBench(t, commandTask("  command: [bash, \"{file}\"]\n  parser: tap\n",
 		"if [ -e hide ]; then echo 'ok 1 - there'; echo 1..1; else echo 'ok 1 - there'; echo 'ok 2 - more'; echo 1..2; fi"))

@@ -35,15 +35,21 @@
 //     module can reach, and makes node:assert, node:test, the module loader and the streams that carry events unchangeable; heap snapshots,
 //     the inspector and internal bindings are refused.
 //   - Python: our runner starts in isolated mode, searches the standard library before the working directory, ignores compiled files of the agent, puts conftest.py and
-//     sitecustomize.py back as they were, reads no settings of pytest, and fails when unittest was changed while tests ran.
+//     sitecustomize.py back as they were, reads no settings of pytest, and fails when unittest or a built-in function was changed while tests ran.
 //   - A family's own command is run as it is and believed by its report (TAP, JUnit XML, go test -json, or the nonce of the run as the last line), which must
-//     name the tests that it names for the reference solution. A report file is deleted before the run.
+//     name the tests that it names for the reference solution. A report file is deleted before the run. A report that is printed goes through a socket that programs
+//     which the command starts cannot open, and in a sandbox they cannot write to the test file.
+//
+// Every check has a fresh copy, so that nothing that the agent's code does during one reaches the next; Go's tests share one, because they are compiled before.
 //
 // # What remains
 //
 // Unit tests run code of the agent in their own process, and nothing inside of one process is safe from native code. An agent that knows this package can read
 // /proc/self/mem or its own executable, or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's variables, and find secrets there. In
-// Python, functions that hidden tests call through modules other than unittest can be replaced. Code can recognise that it is being tested and answer from a table.
+// Python, functions that hidden tests call through modules other than unittest can be replaced, and objects can claim to equal everything: compare plain values.
+// Code can recognise that it is being tested and answer from a table, and except in Go it can read the hidden test that is about to run, which lies in its directory.
+// Programs that a hook starts can read the hook's environment and the hidden suite. Graders of tasks with a service have the host's network, because they must reach
+// that service.
 // A family's own command is only as good as its report: agent code that runs in its process can print one. exit-nonce is the weakest, because
 // the nonce is in the command line. Without isolation (none) graders have the network and see the machine. Families that need more should test through
 // a process boundary: start the agent's program from the hidden test and look at what it answers.

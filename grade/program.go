@@ -39,6 +39,8 @@ type program struct {
 	readable, writable []string
 	// watch, if set, sees all of standard output.
 	watch io.Writer
+	// private is set where what is printed is the report itself: programs that this one starts cannot reach its output unless they are given it.
+	private bool
 }
 
 // ended is how it went.
@@ -66,7 +68,7 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	isolation.Writable = withPaths(isolation.Writable, p.writable)
 	spec := sandbox.SpawnSpec{
 		Argv: p.argv, Dir: p.dir, Env: env.List(), ExtraFiles: p.files, Timeout: p.timeout, Grace: killGrace,
-		MaxOutput: maxPrinted, Isolation: isolation, Limits: p.place.Limits,
+		MaxOutput: maxPrinted, PrivateOutput: p.private, Isolation: isolation, Limits: p.place.Limits,
 	}
 	if p.stdin != nil {
 		spec.Stdin = bytes.NewReader(p.stdin)

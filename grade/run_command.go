@@ -73,6 +73,8 @@ func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, 
 	}
 	return s.tryReport(ctx, reportRun{
 		name: check.Name, argv: runner.Command, parser: runner.Parser, report: runner.Report, words: words, timeout: s.Task.Settings.Timeouts.Test,
+		// Some shells read a script while they run it, so the program under test must not be able to write to it.
+		readable: []string{filepath.Join(s.copied.Dir, filepath.FromSlash(check.File))},
 	})
 }
 
@@ -83,6 +85,7 @@ type reportRun struct {
 	parser, report string
 	words          map[string]string
 	timeout        time.Duration
+	readable       []string
 }
 
 func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error) {
@@ -97,7 +100,8 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	r.words["{nonce}"] = nonce
 	var all capture
 	done, err := s.run(ctx, program{
-		argv: substitute(r.argv, r.words), dir: s.copied.Dir, place: s.place, timeout: r.timeout, readable: []string{s.private}, watch: &all,
+		argv: substitute(r.argv, r.words), dir: s.copied.Dir, place: s.place, timeout: r.timeout, readable: append([]string{s.private}, r.readable...),
+		watch: &all, private: r.report == "",
 	})
 	if err != nil {
 		return evidence{}, err

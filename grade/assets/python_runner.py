@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import traceback
+import types
 import unittest
 
 given = json.loads(sys.stdin.buffer.read())
@@ -55,10 +56,24 @@ def admit_workdir():
     sys.path.insert(place, os.getcwd())
 
 
+LIBRARY = [module for name, module in sys.modules.items() if name.split(".")[0] in ("unittest", "builtins", "contextlib")]
+
+
 def fingerprint():
     """What decides about tests; if it changes while they run, somebody has replaced it."""
-    kinds = (unittest.TestCase, unittest.TestResult, unittest.TestSuite, Recorder)
-    return [(kind, key, value) for kind in kinds for key, value in vars(kind).items() if callable(value)]
+    found = {}
+    for owner in LIBRARY + [Recorder]:
+        for key, value in list(vars(owner).items()):
+            if callable(value):
+                found[id(owner), key] = value
+            if isinstance(value, type) and value.__module__.split(".")[0] == "unittest":
+                found.update(((id(value), name), part) for name, part in list(vars(value).items()) if callable(part))
+    return found
+
+
+def unchanged(before):
+    after = fingerprint()
+    return all(after.get(key) is value for key, value in before.items())
 
 
 class Recorder(unittest.TestResult):
@@ -110,7 +125,7 @@ def run_unittest(path):
     suite = unittest.TestLoader().loadTestsFromModule(module)
     result = Recorder()
     suite.run(result)
-    if fingerprint() != before:
+    if not unchanged(before):
         say("fail", "test library", "it was changed while the tests ran")
         return 1
     return 0 if result.wasSuccessful() else 1
@@ -150,11 +165,14 @@ def run_pytest(path):
         ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", os.getcwd(), "--", path],
         plugins=[Plugin()],
     )
-    if fingerprint() != before:
+    if not unchanged(before):
         say("fail", "test library", "it was changed while the tests ran")
         return 1
     return int(status)
 
+
+# The tests need not find us so easily.
+sys.modules["__main__"] = types.ModuleType("__main__")
 
 try:
     status = run_pytest(sys.argv[2]) if sys.argv[1] == "pytest" else run_unittest(sys.argv[2])
