@@ -54,7 +54,7 @@ done 2>/dev/null; ls -A`))
 
 // emptyTests puts files without tests where hidden ones will be, and makes them hard to replace.
 func emptyTests(at target) cheat {
-	var calls = []string{"set +e"}
+	calls := []string{"set +e"}
 	for _, test := range at.tests {
 		calls = append(calls, fmt.Sprintf("mkdir -p %q; cat >%q <<'END'\n%s\nEND\nchmod 444 %q", filepath.Dir(test), test, at.emptyTest, test))
 	}
