@@ -32,7 +32,8 @@ lint: $(GOLANGCI)
 
 unit: build
 	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
-	$(GO) test $(TESTFLAGS) ./redact ./stats # at full size, which the race detector would make too slow
+	$(GO) test $(TESTFLAGS) ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
+	$(GO) test $(TESTFLAGS) -run '^TestCostPerMessage$$' ./harness
 
 setup: $(GOLANGCI)
 	scripts/setup
@@ -48,7 +49,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-benchmark
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -58,7 +59,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-benchmark
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -79,3 +80,6 @@ bench-run: build
 # Our verbs beside grep, wc and jq on one generated gigabyte.
 bench-trace:
 	$(GO) run ./query/internal/tracebench
+
+bench-benchmark:
+	FIT_BENCH=1 $(GO) test ./experiment -run "^TestOverhead$$" -count=1 -v
