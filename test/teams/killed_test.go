@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"slices"
 	"path/filepath"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
 				"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", "builtin", "--agent-cwd", "work", "--task-text", "Find out.",
 				"--output", "trace.ndjson", "--session-timeout", "110s",
 			}
-			victim.Dir, victim.Env = m.dir, append(m.con.Environ, asProgram+"=1")
+			victim.Dir, victim.Env = m.dir, append(slices.Clone(m.con.Environ), asProgram+"=1")
 			if err := victim.Start(); err != nil {
 				t.Fatal(err)
 			}
