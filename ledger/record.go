@@ -77,6 +77,7 @@ type Record struct {
 	KeyVisible          bool              `json:"keyVisible"`
 	Isolation           string            `json:"isolation"`
 	AgentNetwork        bool              `json:"agentNetwork"`
+	GraderNetwork       bool              `json:"graderNetwork"` // graders that must reach a service have the host's network
 	Digests             Digests           `json:"digests"`
 	Tools               map[string]string `json:"tools,omitempty"` // versions: fit, git, …
 	Host                string            `json:"host,omitempty"`

@@ -71,20 +71,26 @@ func (w *Workspace) Hook(dir string) Place {
 	if familyDir != "" {
 		readable = append(readable, familyDir)
 	}
-	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.graderNetwork(), Writable: []string{dir, home, tmp}, ReadOnly: readable})
+	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.opensNetwork(), Writable: []string{dir, home, tmp}, ReadOnly: readable})
 }
 
 // Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden paths, no network unless the task allows it.
 func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
-	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{Network: w.graderNetwork(), Writable: []string{c.Dir, c.Home, c.TmpDir}})
+	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{Network: w.opensNetwork(), Writable: []string{c.Dir, c.Home, c.TmpDir}})
 }
 
-// graderNetwork is true where the task allows it, and where graders talk to a service that preflight started: they share its loopback then.
-func (w *Workspace) graderNetwork() bool {
+// opensNetwork is true where the task allows it, and where graders talk to a service that preflight started: they share its loopback then, and with it the
+// network of the host.
+func (w *Workspace) opensNetwork() bool {
 	s := w.cfg.Task.Settings
 	return s.GraderNetwork || s.Port && w.cfg.Task.Hooks.Preflight != ""
+}
+
+// GraderNetwork tells whether graders, and the agent's code under them, have the host's network.
+func (w *Workspace) GraderNetwork() bool {
+	return w.Isolation != sandbox.IsolationBwrap || w.opensNetwork()
 }
 
 // hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.
