@@ -36,8 +36,11 @@ type Arm struct {
 	Hash         string            `json:"hash" yaml:"-"` // of everything above and of the content of the skills directory
 }
 
-// ArmName is what an arm may be called: it stands in file names and reports.
-var ArmName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// armNameForm is what an arm may be called, as it stands in file names and reports; the length is checked beside it, because counted repetitions are slow to
+// compile, at every start.
+var armNameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func validArmName(name string) bool { return len(name) <= 64 && armNameForm.MatchString(name) }
 
 // CheckArms finds mistakes that a schema cannot.
 func CheckArms(arms []Arm) error {
@@ -48,7 +51,7 @@ func CheckArms(arms []Arm) error {
 	seen := map[string]bool{}
 	for _, arm := range arms {
 		switch {
-		case !ArmName.MatchString(arm.Name):
+		case !validArmName(arm.Name):
 			problems = append(problems, fmt.Errorf("arm name %q: use letters, digits, dots, dashes and underscores, at most 64", arm.Name))
 		case seen[arm.Name]:
 			problems = append(problems, fmt.Errorf("two arms are called %q", arm.Name))
@@ -155,7 +158,7 @@ func fileDigest(path string, entry fs.DirEntry) (kind string, sum [sha256.Size]b
 func ParseArm(text string) (Arm, error) {
 	name, rest, _ := strings.Cut(text, "=")
 	arm := Arm{Name: strings.TrimSpace(name)}
-	if !ArmName.MatchString(arm.Name) {
+	if !validArmName(arm.Name) {
 		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and underscores", text)
 	}
 	for rest != "" {
