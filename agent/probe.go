@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,4 +154,19 @@ func remember(dir, key, version string) {
 	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
 		_ = os.WriteFile(file, data, 0o600)
 	}
+}
+
+// AtLeast refuses a version of an agent that is older than the first one whose flags and protocol we know; hint is the command that updates it. A version that
+// cannot be read as numbers is an unusual build, and may try.
+func AtLeast(id session.AgentID, version string, oldest [2]int, hint string) error {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 3 {
+		return nil
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	if errMajor != nil || errMinor != nil || major > oldest[0] || (major == oldest[0] && minor >= oldest[1]) {
+		return nil
+	}
+	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", id, version, oldest[0], oldest[1], hint)
 }

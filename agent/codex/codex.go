@@ -13,8 +13,6 @@ package codex
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
@@ -61,18 +59,7 @@ func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, e
 // oldest is the first version whose flags and protocol are the ones we use.
 var oldest = [2]int{0, 150}
 
-func supported(version string) error {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 3 {
-		return nil // an unusual build: let it try
-	}
-	major, errMajor := strconv.Atoi(parts[0])
-	minor, errMinor := strconv.Atoi(parts[1])
-	if errMajor != nil || errMinor != nil || major > oldest[0] || (major == oldest[0] && minor >= oldest[1]) {
-		return nil
-	}
-	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", ID, version, oldest[0], oldest[1], installHint)
-}
+func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
 
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
