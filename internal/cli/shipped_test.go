@@ -13,6 +13,20 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
+// TestNewFamiliesPassLint: what init makes can be run as it is.
+func TestNewFamiliesPassLint(t *testing.T) {
+	for language, tool := range map[string]string{"shell": "sh", "go": "go"} {
+		testenv.NeedTool(t, tool)
+		var output bytes.Buffer
+		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(), Dir: t.TempDir()}
+		for _, args := range [][]string{{"init", "--language", language, "family"}, {"lint", "--family", "family"}} {
+			if code := cli.Run(context.Background(), append([]string{"fit-benchmark"}, args...), con); code != 0 {
+				t.Errorf("%s %v: exit %d\n%s", language, args, code, output.String())
+			}
+		}
+	}
+}
+
 // TestShippedFamiliesPassLint: the graders of what we ship fail on the untouched scaffold and pass on the reference solution.
 func TestShippedFamiliesPassLint(t *testing.T) {
 	for _, family := range []struct{ dir, tool string }{
