@@ -24,13 +24,13 @@ type Envelope struct {
 var errNotObject = errors.New("not a JSON object")
 
 // appendEnvelope writes one line, newline included. The event must be a JSON object on a single line.
-func appendEnvelope(line []byte, source string, seq, ts int64, event []byte) []byte {
+func appendEnvelope(line []byte, source string, seq int64, ts, event []byte) []byte {
 	line = append(line, `{"source":`...)
 	line = AppendString(line, source)
 	line = append(line, `,"seq":`...)
 	line = strconv.AppendInt(line, seq, 10)
 	line = append(line, `,"ts":`...)
-	line = strconv.AppendInt(line, ts, 10)
+	line = append(line, ts...)
 	line = append(line, `,"event":`...)
 	line = append(line, event...)
 	return append(line, '}', '\n')

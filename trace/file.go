@@ -43,7 +43,8 @@ func (w *Writer) takeOver(file *os.File, size int64) error {
 	if err != nil {
 		return err
 	}
-	w.seq = tail.nextSeq
+	w.next.Store(tail.nextSeq)
+	w.written.Store(tail.nextSeq)
 	w.written.Store(tail.nextSeq)
 	if tail.terminated {
 		return nil

@@ -2,7 +2,7 @@ package trace
 
 import (
 	"fmt"
-	"runtime"
+	"strconv"
 )
 
 // keptBuffer is how much memory a Writer holds on to between lines; one huge event does not stay for ever.
@@ -34,33 +34,43 @@ func (w *Writer) stage(source string, event []byte, clean bool) (int64, error) {
 		event = w.lane(source).Line(event)
 		source = w.cfg.Redactor.String(source)
 	}
-	seq, ts := w.seq, w.cfg.Now()
-	w.pending = appendEnvelope(w.pending, source, seq, ts, event)
+	seq, ts := w.next.Load(), w.cfg.Now()
+	w.pending = appendEnvelope(w.pending, source, seq, w.digits(ts), event)
 	if w.cfg.OnLine != nil {
 		end := len(w.pending) - len("}\n")
 		w.staged = append(w.staged, stagedLine{source: source, seq: seq, ts: ts, start: end - len(event), end: end})
 	}
-	w.seq++
+	w.next.Store(seq + 1)
 	return seq, nil
 }
 
+// digits writes a time, which is most often that of the line before.
+func (w *Writer) digits(ts int64) []byte {
+	if ts != w.digitsOf || len(w.tsDigits) == 0 {
+		w.digitsOf, w.tsDigits = ts, strconv.AppendInt(w.tsDigits[:0], ts, 10)
+	}
+	return w.tsDigits
+}
+
 // Flush writes what is staged. When it returns without error, everything that was staged before the call is in the file. Callers that flush at the same time share
-// one write: each lets the others stage their lines first, and then finds its own written, or writes them all.
-func (w *Writer) Flush() error {
-	upTo := w.NextSeq()
-	if w.written.Load() >= upTo {
+// writes: what is staged while one of them writes, the next one writes for all.
+func (w *Writer) Flush() error { return w.FlushTo(w.NextSeq()) }
+
+// FlushTo is Flush for whoever only needs the lines before a seq to be in the file.
+func (w *Writer) FlushTo(seq int64) error {
+	if w.written.Load() >= seq {
 		return w.Err()
 	}
-	runtime.Gosched()
-	if w.written.Load() >= upTo {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.written.Load() >= seq { // another caller has done it
 		return w.Err()
 	}
 	return w.writePending()
 }
 
+// writePending writes what is staged. The lock for writing must be held.
 func (w *Writer) writePending() error {
-	w.writing.Lock()
-	defer w.writing.Unlock()
 	lines, staged, next, err := w.takePending()
 	if err != nil || len(lines) == 0 {
 		return err
@@ -87,7 +97,7 @@ func (w *Writer) takePending() (lines []byte, staged []stagedLine, next int64, e
 	lines, staged = w.pending, w.staged
 	w.pending, w.staged = w.spare, w.spareStaged
 	w.spare, w.spareStaged = nil, nil
-	return lines, staged, w.seq, nil
+	return lines, staged, w.next.Load(), nil
 }
 
 func (w *Writer) fail(err error) error {
@@ -95,6 +105,7 @@ func (w *Writer) fail(err error) error {
 	defer w.mu.Unlock()
 	if w.err == nil {
 		w.err = err
+		w.failed.Store(true)
 	}
 	return w.err
 }

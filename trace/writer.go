@@ -36,17 +36,21 @@ type Writer struct {
 	out         io.Writer
 	spare       []byte
 	spareStaged []stagedLine
-	// written is the seq up to which lines are in the file.
+	// written is the seq up to which lines are in the file, and next that of the next line; failed says that err is set. They are what a flush looks at without a lock.
 	written atomic.Int64
+	next    atomic.Int64
+	failed  atomic.Bool
 
 	mu      sync.Mutex
 	close   func() error
-	seq     int64
 	pending []byte       // lines that are staged and not written yet
 	staged  []stagedLine // where they are in pending; kept for OnLine only
 	lanes   map[string]*redact.Lane
-	err     error
-	closed  bool
+	// tsDigits is the last time as it is written, and digitsOf that time.
+	tsDigits []byte
+	digitsOf int64
+	err      error
+	closed   bool
 }
 
 // NewWriter returns a Writer on a stream, counting from 0. Close does not close the stream.
@@ -106,17 +110,16 @@ func (w *Writer) lane(source string) *redact.Lane {
 
 // Err returns the first error of the underlying file, if there was one.
 func (w *Writer) Err() error {
+	if !w.failed.Load() {
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
 // NextSeq returns the seq of the next event.
-func (w *Writer) NextSeq() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seq
-}
+func (w *Writer) NextSeq() int64 { return w.next.Load() }
 
 // Close writes what is staged, ends the trace and returns the first error there was. Further calls do nothing.
 func (w *Writer) Close() error {
@@ -135,6 +138,7 @@ func (w *Writer) Close() error {
 			w.err = fmt.Errorf("close trace: %w", err)
 		}
 	}
+	w.failed.Store(w.err != nil)
 	return w.err
 }
 
