@@ -73,6 +73,25 @@ func (h *hub) flushTrace() error {
 	return h.trace.Flush()
 }
 
+// staged returns the seq of the next line.
+func (h *hub) staged() int64 {
+	if h.trace == nil {
+		return 0
+	}
+	return h.trace.NextSeq()
+}
+
+// flushTo is flush for whoever needs only the lines before a seq.
+func (h *hub) flushTo(seq int64) error {
+	if h.outbox.sender != nil {
+		return h.flush()
+	}
+	if h.trace == nil {
+		return nil
+	}
+	return h.trace.FlushTo(seq)
+}
+
 // lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process with them.
 const lazyFlush = 5 * time.Millisecond
 

@@ -38,7 +38,7 @@ type OrchestrationLoop struct {
 }
 
 func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationLoop {
-	l := &OrchestrationLoop{cfg: cfg, stopped: make(chan struct{}), final: map[*runner]bool{}}
+	l := &OrchestrationLoop{cfg: cfg, stopped: make(chan struct{}), final: map[*runner]bool{}, crew: crew{wake: make(chan struct{}, maxIdle)}}
 	l.hub = &hub{state: s, redactor: cfg.redactor, trace: writer}
 	l.hub.onConclude = l.concluded
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -218,6 +218,7 @@ func (l *OrchestrationLoop) stopLocked(reason string, err error) {
 		}
 	}
 	l.hub.state.bus.Close()
+	l.crew.dismiss()
 	close(l.stopped)
 }
 

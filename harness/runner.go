@@ -32,6 +32,7 @@ type runner struct {
 	awake     bool                    // it has a goroutine, or is about to get one
 	grace     *time.Timer
 	limit     *time.Timer // interrupts the turn when the member's time is up
+	upTo      int64       // the seq behind the lines that begin the turn
 	turnID    int64       // of the turn; the goroutine that is in it may read it without the lock
 	began     time.Time   // the turn
 	busy      bool        // in a turn, or between two attempts at one
@@ -66,17 +67,15 @@ type outcome struct {
 	kind   string
 }
 
-// attend takes turns until there is nothing queued any more.
-func (r *runner) attend() {
-	if r.interrupted {
+// attend takes a turn that has begun, or the one that a crash interrupted, and more until there is nothing queued any more.
+func (r *runner) attend(ctx context.Context, prompt string) {
+	if ctx == nil {
 		r.takeUp()
+		ctx, prompt = r.next()
 	}
-	for {
-		ctx, prompt := r.next()
-		if ctx == nil {
-			return
-		}
+	for ctx != nil {
 		r.turn(ctx, prompt)
+		ctx, prompt = r.next()
 	}
 }
 
@@ -96,7 +95,7 @@ func (r *runner) turn(ctx context.Context, prompt string) {
 
 // prompt hands the agent what is in its inbox.
 func (r *runner) prompt(ctx context.Context, prompt string) outcome {
-	if err := r.loop.hub.flush(); err != nil {
+	if err := r.loop.hub.flushTo(r.upTo); err != nil {
 		return outcome{err: err, kind: turnFailed}
 	}
 	conversation, err := r.conversation(ctx)

@@ -10,9 +10,14 @@ import (
 
 // next begins a turn with what is queued. The context is nil if there is nothing, or if there will be no more turns; the member then sleeps until it is roused.
 func (r *runner) next() (ctx context.Context, prompt string) {
+	r.loop.hub.mu.Lock()
+	defer r.loop.hub.mu.Unlock()
+	return r.nextLocked()
+}
+
+// nextLocked is next where the lock is held already.
+func (r *runner) nextLocked() (ctx context.Context, prompt string) {
 	h := r.loop.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if !r.ready() {
 		r.awake = false
 		return nil, ""
@@ -77,6 +82,7 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	r.turnID = turn
+	r.upTo = h.staged()
 	r.prompted.Store(false)
 	r.began = time.Now()
 	if limit := r.loop.limitsOf(r.member).Timeout; limit > 0 {
@@ -245,6 +251,7 @@ func (r *runner) takeUp() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	r.turnID = interrupted.id
+	r.upTo = h.staged()
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)
