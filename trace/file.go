@@ -45,7 +45,6 @@ func (w *Writer) takeOver(file *os.File, size int64) error {
 	}
 	w.next.Store(tail.nextSeq)
 	w.written.Store(tail.nextSeq)
-	w.written.Store(tail.nextSeq)
 	if tail.terminated {
 		return nil
 	}
