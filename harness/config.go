@@ -88,7 +88,7 @@ type AgentConfig struct {
 	consultedBy string // of an advisor
 }
 
-// Query makes the agent that plays a member. It is called when the member gets its first message.
+// Query makes the agent that plays a member. It is called when the member gets its first message, and never twice at once.
 type Query func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit.

@@ -27,6 +27,8 @@ type OrchestrationLoop struct {
 
 	// attending are the goroutines of those who are in a turn.
 	attending sync.WaitGroup
+	// querying keeps the promise that the caller's Query is never called twice at once.
+	querying sync.Mutex
 
 	// Guarded by the hub's lock.
 	crew    crew

@@ -25,7 +25,9 @@ func (e *StartError) Unwrap() error { return e.Err }
 func (l *OrchestrationLoop) startAgent(
 	ctx context.Context, config AgentConfig, resume string, events func([]byte), started func(agent.Started),
 ) (agent.Session, session.AgentID, error) {
+	l.querying.Lock()
 	played, err := l.cfg.query(config)
+	l.querying.Unlock()
 	if err != nil {
 		return nil, "", fmt.Errorf("agent of %s: %w", config.Name, err)
 	}
