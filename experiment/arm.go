@@ -12,10 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2" are the same question: two arms.
@@ -38,7 +39,7 @@ type Arm struct {
 
 // armNameForm is what an arm may be called, as it stands in file names and reports; the length is checked beside it, because counted repetitions are slow to
 // compile, at every start.
-var armNameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var armNameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func validArmName(name string) bool { return len(name) <= 64 && armNameForm.MatchString(name) }
 
@@ -162,13 +163,13 @@ func ParseArm(text string) (Arm, error) {
 		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and underscores", text)
 	}
 	for rest != "" {
-		at := armKey.FindStringSubmatchIndex(rest)
+		at := armKey.Get().FindStringSubmatchIndex(rest)
 		if at == nil || at[0] != 0 {
 			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", arm.Name, rest, strings.Join(armKeys, ", "))
 		}
 		key, value := rest[at[2]:at[3]], rest[at[1]:]
 		rest = ""
-		if next := nextArmKey.FindStringIndex(value); next != nil {
+		if next := nextArmKey.Get().FindStringIndex(value); next != nil {
 			value, rest = value[:next[0]], value[next[0]+1:]
 		}
 		if err := arm.set(key, value); err != nil {
@@ -180,8 +181,8 @@ func ParseArm(text string) (Arm, error) {
 
 var (
 	armKeys    = []string{"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns", "auth", "lead", "leadModel"}
-	armKey     = regexp.MustCompile(`^\s*(` + strings.Join(armKeys, "|") + `):`)
-	nextArmKey = regexp.MustCompile(`,\s*(` + strings.Join(armKeys, "|") + `):`)
+	armKey     = lazyregexp.New(`^\s*(` + strings.Join(armKeys, "|") + `):`)
+	nextArmKey = lazyregexp.New(`,\s*(` + strings.Join(armKeys, "|") + `):`)
 )
 
 func (a *Arm) set(key, value string) error {

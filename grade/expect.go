@@ -2,10 +2,10 @@ package grade
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -31,9 +31,9 @@ func (s *suiteRun) expect(ctx context.Context, check task.Check) (expectation, e
 }
 
 var (
-	nodeTestName   = regexp.MustCompile("(?m)^\\s*(?:await\\s+)?(?:test|it)\\(\\s*(?:'([^'\\\\\\n]+)'|\"([^\"\\\\\\n]+)\"|`([^`\\\\$\\n]+)`)\\s*,")
-	pythonTestName = regexp.MustCompile(`(?m)^\s*(?:async\s+)?def\s+(test\w*)\s*\(`)
-	blockComment   = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	nodeTestName   = lazyregexp.New("(?m)^\\s*(?:await\\s+)?(?:test|it)\\(\\s*(?:'([^'\\\\\\n]+)'|\"([^\"\\\\\\n]+)\"|`([^`\\\\$\\n]+)`)\\s*,")
+	pythonTestName = lazyregexp.New(`(?m)^\s*(?:async\s+)?def\s+(test\w*)\s*\(`)
+	blockComment   = lazyregexp.New(`(?s)/\*.*?\*/`)
 )
 
 // namesInSource finds names of tests that stand in a source as plain text at the beginning of a line.
@@ -41,7 +41,7 @@ func namesInSource(language, source string) []string {
 	var names []string
 	switch language {
 	case task.LanguageNode:
-		for _, match := range nodeTestName.FindAllStringSubmatch(blockComment.ReplaceAllString(source, ""), -1) {
+		for _, match := range nodeTestName.FindAllStringSubmatch(blockComment.Get().ReplaceAllString(source, ""), -1) {
 			names = append(names, strings.Join(match[1:], ""))
 		}
 	case task.LanguagePython:

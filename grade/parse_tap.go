@@ -3,15 +3,16 @@ package grade
 import (
 	"bufio"
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 var (
-	tapPoint = regexp.MustCompile(`^(not )?ok\b(?:\s+(\d+))?(?:\s+-)?\s*(.*)$`)
-	tapPlan  = regexp.MustCompile(`^1\.\.(\d+)(?:\s*#\s*(.*))?$`)
-	tapWord  = regexp.MustCompile(`(?i)\s*(?:^|[^\\])#\s*(skip\S*|todo)\b(.*)$`)
+	tapPoint = lazyregexp.New(`^(not )?ok\b(?:\s+(\d+))?(?:\s+-)?\s*(.*)$`)
+	tapPlan  = lazyregexp.New(`^1\.\.(\d+)(?:\s*#\s*(.*))?$`)
+	tapWord  = lazyregexp.New(`(?i)\s*(?:^|[^\\])#\s*(skip\S*|todo)\b(.*)$`)
 )
 
 // ParseTAP reads the Test Anything Protocol, versions 12 to 14. Subtests are the indented lines before their parent; only tests without subtests are
@@ -131,7 +132,7 @@ func (p *tapParser) point(level int, match []string) {
 		status = Failed
 	}
 	message := ""
-	if word := tapWord.FindStringSubmatchIndex(name); word != nil {
+	if word := tapWord.Get().FindStringSubmatchIndex(name); word != nil {
 		message = strings.TrimSpace(name[word[4]:word[5]])
 		if strings.EqualFold(name[word[2]:word[3]], "todo") {
 			status = Todo

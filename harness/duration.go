@@ -3,12 +3,13 @@ package harness
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
+var isoDuration = lazyregexp.New(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
 
 // parseDuration reads an ISO-8601 duration of whole days, hours, minutes and seconds. Years and months are refused, because their length depends on the date.
 func parseDuration(text string) (time.Duration, error) {

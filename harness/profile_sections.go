@@ -1,14 +1,15 @@
 package harness
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 var (
-	protocolHeading = regexp.MustCompile(`(?i)^##[ \t]+session protocol[ \t]*$`)
-	sectionHeading  = regexp.MustCompile(`^#{1,2}([ \t]|$)`)
-	fenceLine       = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})(.*)$")
+	protocolHeading = lazyregexp.New(`(?i)^##[ \t]+session protocol[ \t]*$`)
+	sectionHeading  = lazyregexp.New(`^#{1,2}([ \t]|$)`)
+	fenceLine       = lazyregexp.New("^ {0,3}(`{3,}|~{3,})(.*)$")
 )
 
 // hoistProtocol takes the first "Session Protocol" section out of a profile's body: it moves from the persona to the session protocol. The section ends at the next

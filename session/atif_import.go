@@ -6,21 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // ErrNotATIF is returned for a document that is no trajectory.
 var ErrNotATIF = errors.New("not an ATIF document")
 
 // atifVersion is what tells a trajectory, or a list of them, from anything else.
-var atifVersion = regexp.MustCompile(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
+var atifVersion = lazyregexp.New(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
 
 // IsATIF reports whether a document looks like a trajectory, or a list of them, from its beginning.
 func IsATIF(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	return atifVersion.Match(head[:min(len(head), 64<<10)])
+	return atifVersion.Get().Match(head[:min(len(head), 64<<10)])
 }
 
 // ImportATIF reads a trajectory. A document that ExportATIF has written gives the very session it was written from. Any other is decoded, and where it says

@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // maxDocument bounds documents that have to be read whole.
 const maxDocument = 512 << 20
 
 // ownDocument is how the JSON of an EnrichedSession, or of several, begins.
-var ownDocument = regexp.MustCompile(`^\[?\s*\{\s*"version":\s*\d+,\s*"sessionId":`)
+var ownDocument = lazyregexp.New(`^\[?\s*\{\s*"version":\s*\d+,\s*"sessionId":`)
 
 // Load reads the sessions in a file of any kind, told by its content: a trace, an agent's stream, a file that an agent has left on disk, an ATIF document, or
 // sessions stored as JSON.
@@ -34,7 +35,7 @@ func Load(path string, dialects Dialects, opts Options) ([]*EnrichedSession, err
 	}
 	head = bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n")
 	isATIF := IsATIF(head)
-	if !isATIF && !ownDocument.Match(head) {
+	if !isATIF && !ownDocument.Get().Match(head) {
 		sessions, err := ReadFile(path, dialects, opts)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)

@@ -2,8 +2,9 @@ package session
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // refined is what a shell command turned out to be.
@@ -14,8 +15,8 @@ type refined struct {
 }
 
 var (
-	testCommand  = regexp.MustCompile(`(?:^|[;&|\s(])(go test|npm (?:run )?test|npx (?:jest|vitest)|pnpm (?:run )?test|yarn test|bun test|pytest|python3? -m (?:pytest|unittest)|cargo test|mvn test|gradle test|make (?:test|check)|ctest|rspec)\b`)
-	buildCommand = regexp.MustCompile(`(?:^|[;&|\s(])(go (?:build|vet|install)|tsc|npx tsc|cargo (?:build|check)|npm run build|pnpm (?:run )?build|yarn build|mvn (?:compile|package)|gradle (?:build|assemble)|make(?: all| build)?$|cmake --build)(?:\s|$|[;&|)])`)
+	testCommand  = lazyregexp.New(`(?:^|[;&|\s(])(go test|npm (?:run )?test|npx (?:jest|vitest)|pnpm (?:run )?test|yarn test|bun test|pytest|python3? -m (?:pytest|unittest)|cargo test|mvn test|gradle test|make (?:test|check)|ctest|rspec)\b`)
+	buildCommand = lazyregexp.New(`(?:^|[;&|\s(])(go (?:build|vet|install)|tsc|npx tsc|cargo (?:build|check)|npm run build|pnpm (?:run )?build|yarn build|mvn (?:compile|package)|gradle (?:build|assemble)|make(?: all| build)?$|cmake --build)(?:\s|$|[;&|)])`)
 )
 
 // maxShell bounds the work on one command; what matters stands at its beginning.

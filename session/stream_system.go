@@ -1,12 +1,13 @@
 package session
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unsafe"
 
 	"github.com/valyala/fastjson"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // quietSubtypes are known and say nothing that a session keeps.
@@ -85,9 +86,9 @@ func agentVersion(v *fastjson.Value) string {
 }
 
 var (
-	statusInText = regexp.MustCompile(`(?:API Error: |status |\()([45]\d\d)\b`)
-	overflowText = regexp.MustCompile(`(?i)prompt is too long|context (?:window|length)|maximum context|too many tokens|input is too long`)
-	refusalText  = regexp.MustCompile(`(?i)usage policy|refus|declin|safeguards`)
+	statusInText = lazyregexp.New(`(?:API Error: |status |\()([45]\d\d)\b`)
+	overflowText = lazyregexp.New(`(?i)prompt is too long|context (?:window|length)|maximum context|too many tokens|input is too long`)
+	refusalText  = lazyregexp.New(`(?i)usage policy|refus|declin|safeguards`)
 )
 
 // classifyFailure tells apart the ways in which a model's service can fail, from whatever the stream gives: its own word for it, the HTTP status, the message.

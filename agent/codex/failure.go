@@ -1,23 +1,23 @@
 package codex
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/valyala/fastjson"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
 
 var (
-	statusWords    = regexp.MustCompile(`\bstatus:? (\d{3})\b`)
-	retryWords     = regexp.MustCompile(`^Reconnecting\.\.\. (\d+)/\d+(?: \((.*)\))?`)
-	authWords      = regexp.MustCompile(`(?i)missing environment variable|not logged in|log in again|sign in again|refresh token|invalid api key|incorrect api key`)
-	overloadWords  = regexp.MustCompile(`(?i)high demand|overloaded|at capacity`)
-	rateLimitWords = regexp.MustCompile(`(?i)usage limit|rate limit|quota exceeded|too many requests`)
-	overflowWords  = regexp.MustCompile(`(?i)context_length_exceeded|context window`)
-	lostWords      = regexp.MustCompile(`(?i)^(?:connection failed|stream disconnected|error sending request|timeout)`)
+	statusWords    = lazyregexp.New(`\bstatus:? (\d{3})\b`)
+	retryWords     = lazyregexp.New(`^Reconnecting\.\.\. (\d+)/\d+(?: \((.*)\))?`)
+	authWords      = lazyregexp.New(`(?i)missing environment variable|not logged in|log in again|sign in again|refresh token|invalid api key|incorrect api key`)
+	overloadWords  = lazyregexp.New(`(?i)high demand|overloaded|at capacity`)
+	rateLimitWords = lazyregexp.New(`(?i)usage limit|rate limit|quota exceeded|too many requests`)
+	overflowWords  = lazyregexp.New(`(?i)context_length_exceeded|context window`)
+	lostWords      = lazyregexp.New(`(?i)^(?:connection failed|stream disconnected|error sending request|timeout)`)
 )
 
 // failureKinds maps the program's own names of failures, without case and underscores, to ours.

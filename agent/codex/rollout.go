@@ -1,12 +1,12 @@
 package codex
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/valyala/fastjson"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -161,7 +161,7 @@ func customCall(id string, item *fastjson.Value) session.Call {
 	return call
 }
 
-var patchHeader = regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: (.+)$`)
+var patchHeader = lazyregexp.New(`(?m)^\*\*\* (Add|Update|Delete) File: (.+)$`)
 
 func patchedFiles(patch string) (paths, kinds []string) {
 	for _, match := range patchHeader.FindAllStringSubmatch(patch, -1) {
@@ -172,8 +172,8 @@ func patchedFiles(patch string) (paths, kinds []string) {
 }
 
 var (
-	exitWords   = regexp.MustCompile(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
-	rejectWords = regexp.MustCompile(`^(?:apply_patch verification failed|failed to parse function arguments|unsupported call|unsupported custom tool call|` +
+	exitWords   = lazyregexp.New(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
+	rejectWords = lazyregexp.New(`^(?:apply_patch verification failed|failed to parse function arguments|unsupported call|unsupported custom tool call|` +
 		`exec_command failed|execution error|aborted|user rejected|tool call error|patch rejected)`)
 )
 
