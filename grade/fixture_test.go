@@ -171,13 +171,11 @@ func nodeBench(t *testing.T, content files) *bench {
 
 func pythonBench(t *testing.T, content files) *bench {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not in PATH")
-	}
+	testenv.NeedTool(t, "python3")
 	b := newBench(t, content)
 	if b.ws.Isolation == "bwrap" {
 		if _, err := os.Stat("/usr/bin/python3"); err != nil {
-			t.Skip("python3 is not among the system's programs, and the sandbox shows no others")
+			testenv.Missing(t, "python3 is not among the system's programs, and the sandbox shows no others")
 		}
 	}
 	return b
