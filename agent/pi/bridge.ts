@@ -1,8 +1,8 @@
 // An extension of pi, which has no MCP of its own. It attaches the tool servers that are named in bridge.json beside it and offers their tools to the model
-// as mcp__server__tool, and it decides which tools are offered at all.
+// as mcp__server__tool, it decides which tools are offered at all, and it holds the limit of turns.
 //
 //   {"servers": {"name": {"url": "...", "headers": {}} or {"command": "...", "args": [], "env": {}}},
-//    "allow": ["read", ...] (all if missing), "deny": ["bash", ...]}
+//    "allow": ["read", ...] (all if missing), "deny": ["bash", ...], "maxTurns": 10 (no limit if missing)}
 //
 // A server that cannot be reached is an error, which ends the program before the model is asked: a participant without its tools is worse than none.
 // Requests have no timer. A call may block for hours, because it waits for other participants.
@@ -194,6 +194,23 @@ function block(content: any) {
 
 const identifier = (name: string) => name.replace(/[^A-Za-z0-9_-]/g, "_");
 
+// holdAfter keeps the model from being asked once more when a prompt has had its turns. Whoever drives the program sees the same events, says so and aborts; but
+// by then the next turn may have been under way, tools and all. A failed attempt is not a turn: asking again after the same tool result is the same turn.
+function holdAfter(pi: any, maxTurns: number) {
+  const answered = new Set<string>();
+  pi.on("before_agent_start", async () => answered.clear());
+  pi.on("context", async (event: any, ctx: any) => {
+    const last = event.messages[event.messages.length - 1];
+    if (last?.role !== "toolResult") return;
+    answered.add(`${last.timestamp} ${last.toolCallId}`);
+    if (answered.size < maxTurns || !ctx.signal) return;
+    await new Promise<void>((resolve) => {
+      if (ctx.signal.aborted) resolve();
+      else ctx.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  });
+}
+
 export default async function (pi: any) {
   const config = JSON.parse(readFileSync(new URL("./bridge.json", import.meta.url), "utf8"));
   const servers: Server[] = [];
@@ -219,6 +236,7 @@ export default async function (pi: any) {
       });
     }
   }
+  if (config.maxTurns) holdAfter(pi, config.maxTurns);
   pi.on("session_start", async () => {
     // Tools of attached servers are there because their server was attached; a list of allowed tools restricts the others.
     const active: string[] = config.allow ? [...config.allow, ...bridged] : [...pi.getActiveTools(), ...bridged];

@@ -53,7 +53,7 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 
 // extend installs our extension where something is asked for that the program does not have itself.
 func (p *place) extend(cfg agent.Config) error {
-	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 {
+	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 && cfg.MaxTurns == 0 {
 		return nil
 	}
 	settings, err := bridgeSettings(cfg)
@@ -95,6 +95,9 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	}
 	if len(cfg.DisallowedTools) > 0 {
 		settings["deny"] = toolNames(cfg.DisallowedTools)
+	}
+	if cfg.MaxTurns > 0 {
+		settings["maxTurns"] = cfg.MaxTurns
 	}
 	return settings, nil
 }

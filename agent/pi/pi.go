@@ -6,7 +6,7 @@
 // the program cannot be kept from reading is .pi/settings.json.
 //
 // The program has no MCP and no list of forbidden tools. It gets both from an extension that is part of this package (bridge.ts). It has no limits either: turns
-// and budget are counted here. And its exit code says nothing; what counts is the last answer of the model, after all attempts.
+// and budget are counted here, and the extension holds the program when its turns are used up. And its exit code says nothing; what counts is the last answer of the model, after all attempts.
 package pi
 
 import (

@@ -205,8 +205,11 @@ func TestLimitsHoldAfterARetry(t *testing.T) {
 		t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 	}
 	data, err := os.ReadFile(filepath.Join(s.config.Dir, "steps"))
-	if err != nil || strings.Count(string(data), "x") > 2 {
+	if err != nil || string(data) != "x\nx\n" {
 		t.Errorf("steps %q, %v", data, err)
+	}
+	if asked := strings.Count(strings.TrimSpace(s.requested()), "\n") + 1; asked != 3 {
+		t.Errorf("the model was asked %d times, want 3: a failure and two turns", asked)
 	}
 }
 
