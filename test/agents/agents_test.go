@@ -217,7 +217,8 @@ func TestMaxTurns(t *testing.T) {
 		}
 		var turns []turn
 		for _, name := range []string{"one", "two", "three", "four", "five"} {
-			turns = append(turns, turn{"calls": []turn{call("bash", "echo "+name+" >> steps")}})
+			// No model answers at once. One that did could be a turn ahead of a limit that is held from outside.
+			turns = append(turns, turn{"calls": []turn{call("bash", "echo "+name+" >> steps")}, "delay_ms": 500})
 		}
 		r := newRig(t, a, scriptOf(t, turns...))
 		r.config.MaxTurns = 2
