@@ -304,7 +304,7 @@ func (c *Conversation) flushDropped() {
 	}
 }
 
-// announceStart tells of the start the start once, before the first event.
+// announceStart tells of the start once, before the first event.
 func (c *Conversation) announceStart() {
 	c.announce.Do(func() {
 		if c.cfg.Config.Started != nil {
