@@ -49,6 +49,7 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		name = "fit"
 	}
 	root := newRoot(con)
+	misspelt := refuseHelpOnNothing(root)
 	given := args[1:]
 	if name == "subq" && len(given) > 0 && given[0] == "eval" {
 		given = append([]string{"versus"}, given[1:]...)
@@ -60,6 +61,9 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	command, err := root, con.LoadPrices()
 	if err == nil {
 		command, err = root.ExecuteContextC(ctx)
+	}
+	if err == nil {
+		err = *misspelt
 	}
 	if err == nil {
 		return console.ExitGood
@@ -99,7 +103,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return console.Usagef("unknown command %q%s", args[0], suggestion(command, args[0]))
+				return console.UnknownCommand(command, args[0])
 			}
 			return command.Help()
 		},
@@ -111,8 +115,46 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 		command.SetVersionTemplate(root.VersionTemplate())
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(newHelp(root))
 	makeMistakesUsageErrors(root)
 	return root
+}
+
+// newHelp is "fit help COMMAND", which unlike cobra's own knows what it does not know.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about a command",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			command, rest, err := root.Find(args)
+			switch {
+			case err != nil:
+				return console.Exit(console.ExitUsage, err)
+			case len(rest) > 0 && command.HasSubCommands():
+				return console.UnknownCommand(command, rest[0])
+			}
+			command.InitDefaultHelpFlag() // so that it is listed, as it is by --help
+			return command.Help()
+		},
+	}
+}
+
+// refuseHelpOnNothing keeps --help after an unknown command from showing the help of the group above and calling that success. What was refused is found
+// under the pointer after the run, because cobra's help functions return nothing.
+func refuseHelpOnNothing(root *cobra.Command) *error {
+	var refused error
+	for _, command := range append(root.Commands(), root) { // the root last, because the others fall back on its help
+		help := command.HelpFunc()
+		command.SetHelpFunc(func(asked *cobra.Command, args []string) {
+			if given := asked.Flags().Args(); asked.HasSubCommands() && len(given) > 0 {
+				refused = console.UnknownCommand(asked, given[0])
+				return
+			}
+			help(asked, args)
+		})
+	}
+	return &refused
 }
 
 // makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in every command of the tree.
@@ -129,9 +171,9 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	if command.HasSubCommands() && command.RunE == nil && command.Run == nil {
 		command.RunE = func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return console.Usagef("%s needs a command: %s", command.CommandPath(), strings.Join(names(command), ", "))
+				return console.NeedsCommand(command)
 			}
-			return console.Usagef("%s has no command %q%s", command.CommandPath(), args[0], suggestion(command, args[0]))
+			return console.UnknownCommand(command, args[0])
 		}
 		command.Args = cobra.ArbitraryArgs
 	}
@@ -157,24 +199,6 @@ func plain(err error) error {
 	default:
 		return fmt.Errorf("%s: want a whole number", about)
 	}
-}
-
-func names(command *cobra.Command) []string {
-	var all []string
-	for _, child := range command.Commands() {
-		if !child.Hidden {
-			all = append(all, child.Name())
-		}
-	}
-	return all
-}
-
-func suggestion(command *cobra.Command, typed string) string {
-	command.SuggestionsMinimumDistance = 2
-	if close := command.SuggestionsFor(typed); len(close) > 0 {
-		return fmt.Sprintf("; did you mean %q?", close[0])
-	}
-	return ""
 }
 
 // version is what the build recorded about itself.

@@ -65,7 +65,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.HasSubCommands() {
-		return console.Usagef("unknown command %q for %s (see %s --help)", args[0], cmd.CommandPath(), cmd.CommandPath())
+		return console.UnknownCommand(cmd, args[0])
 	}
 	return console.Usagef("%s takes no arguments but got %q; numbers go into flags, see %s --help", cmd.Name(), args[0], cmd.CommandPath())
 }

@@ -187,7 +187,7 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"unknown flag", "proportion --z 1"},
 		{"unknown format \"xml\"", "proportion --k 1 --n 3 --format xml"},
 		{"takes no arguments", "proportion 1 3"},
-		{"unknown command \"magic\"", "magic"},
+		{"no command \"magic\"", "magic"},
 		{"k > n", "passk --n 3 --c 1 --k 5"},
 		{"c is 4", "passk --n 3 --c 4 --k 1"},
 		{"k is 0", "passk --n 3 --c 1 --k 0"},

@@ -85,14 +85,9 @@ func (a *app) noVerb(command *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) == 0 {
-		return console.Usagef("%s needs a command; %s --help lists them", command.CommandPath(), command.CommandPath())
+		return console.NeedsCommand(command)
 	}
-	command.SuggestionsMinimumDistance = 2
-	hint := ""
-	if near := command.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("; did you mean %q?", near[0])
-	}
-	return console.Usagef("%s has no command %q%s", command.CommandPath(), args[0], hint)
+	return console.UnknownCommand(command, args[0])
 }
 
 // helpAsJSON lets programs read the help.
