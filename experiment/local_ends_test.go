@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,5 +204,89 @@ func TestTemplatesAreFilledOnceAndEvidenceIsFenced(t *testing.T) {
 	}
 	if unknown := UnknownPlaceholders("{{TASK_ID}} {{WHAT}} {{WHAT}}"); len(unknown) != 1 || unknown[0] != "WHAT" {
 		t.Errorf("%v", unknown)
+	}
+}
+
+// judgeDraws is a script whose judge says yes with a probability, drawn for every vote by itself.
+func judgeDraws(p float64) string {
+	conclude := func(verdict string, weight float64) string {
+		return fmt.Sprintf(`{"weight":%g,"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":%q,"summary":"I say %s."}}]}`, weight, verdict, verdict)
+	}
+	return fmt.Sprintf(`{"scenarios":[{"name":"judge","when":{"tool":"orchestration/Conclude"},"turns":[{"choices":[%s,%s]},{"text":"Over."}]}],%s`,
+		conclude("success", p), conclude("failure", 1-p), solves[1:])
+}
+
+func TestTheMajorityOfTheJudgesVotesDecides(t *testing.T) {
+	family := oneTask(t, map[string]string{"tasks/answer/judge.task.md": "Is the answer in {{TASK_DIR}} good?", "family.yaml": "judge:\n  votes: 3\n"})
+	url := serveScript(t, judgeDraws(0.5)) + "/c/{cell}/seed/{seed}"
+	arms := []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, MaxTurns: 10}}
+	path, _, records := execute(t, prepared(t, family, Setup{Arms: arms, Runs: 8}), 2)
+	split := 0
+	for _, r := range records {
+		if len(r.JudgeVotes) != 3 || r.JudgeVerdict == nil || r.Digests.Judge == "" {
+			t.Fatalf("%d votes, verdict %v: %s", len(r.JudgeVotes), r.JudgeVerdict, r.ErrorMessage)
+		}
+		passes, cost := 0, 0.0
+		for _, vote := range r.JudgeVotes {
+			if vote.Verdict == ledger.Pass {
+				passes++
+			}
+			if vote.CostUSD == nil || *vote.CostUSD <= 0 || vote.Summary == "" {
+				t.Errorf("vote %+v", vote)
+				continue
+			}
+			cost += *vote.CostUSD
+			if _, err := os.Stat(filepath.Join(path, vote.TracePath)); err != nil {
+				t.Error(err)
+			}
+		}
+		want := ledger.Fail
+		if passes >= 2 {
+			want = ledger.Pass
+		}
+		if passes == 1 || passes == 2 {
+			split++
+		}
+		if r.JudgeVerdict.Verdict != want || r.Verdict != want || r.Grade.Verdict != ledger.Pass {
+			t.Errorf("%d of 3 votes: judge %s, verdict %s, grade %s", passes, r.JudgeVerdict.Verdict, r.Verdict, r.Grade.Verdict)
+		}
+		if r.CostBreakdown == nil || math.Abs(r.CostBreakdown.Judge-cost) > 1e-9 {
+			t.Errorf("the votes cost %v, the breakdown says %+v", cost, r.CostBreakdown)
+		}
+	}
+	if split == 0 {
+		t.Error("the votes are never split: they are not drawn one by one")
+	}
+}
+
+func TestVotesThatComeToNothingAreOnNeitherSide(t *testing.T) {
+	votes := func(verdicts string) (list []ledger.JudgeVote) {
+		for _, v := range verdicts {
+			list = append(list, ledger.JudgeVote{Verdict: map[rune]string{'p': ledger.Pass, 'f': ledger.Fail, 'e': ledger.Error}[v], Summary: string(v), Error: "no word"})
+		}
+		return list
+	}
+	for verdicts, want := range map[string]string{
+		"p": ledger.Pass, "f": ledger.Fail, "e": "", "ppf": ledger.Pass, "fpf": ledger.Fail, "ppe": ledger.Pass, "fef": ledger.Fail, "pfe": "", "pee": "", "eee": "", "ppfee": "", "pppee": ledger.Pass,
+	} {
+		verdict, _, err := Majority(votes(verdicts))
+		if verdict != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q %v, want %q", verdicts, verdict, err, want)
+		}
+	}
+}
+
+func TestAnEvenNumberOfVotesIsRefused(t *testing.T) {
+	family := oneTask(t, nil)
+	_, err := Prepare(t.Context(), Setup{
+		Family: family, Registry: agent.NewRegistry(builtin.New()), Runs: 1, Arms: []Arm{{Name: "default", Agent: "builtin"}}, Judge: JudgeConfig{Votes: 2},
+	})
+	if err == nil || !strings.Contains(err.Error(), "odd") {
+		t.Errorf("%v", err)
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"tasks/a/agent.task.md": "x", "tasks/a/hooks/invariants.sh": invariantsHook, "tasks/a/task.yaml": "judge:\n  votes: 4\n"})
+	if _, err := task.Load(t.Context(), dir, task.Options{}); err == nil || !strings.Contains(err.Error(), "tasks/a/task.yaml:2") {
+		t.Errorf("%v", err)
 	}
 }

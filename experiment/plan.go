@@ -66,6 +66,7 @@ type PlannedJudge struct {
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Profile string `json:"profile,omitempty"` // digest of its text
+	Votes   int    `json:"votes,omitempty"`   // that decide; 0 is what each task says
 }
 
 // Budget bounds what is spent. Zero fields do not bound.

@@ -144,6 +144,9 @@ func (p *Prepared) chooseAgents(ctx context.Context) error {
 			return fmt.Errorf("arm %s: %w", arm.Name, err)
 		}
 	}
+	if p.Judge.Votes < 0 || p.Judge.Votes > 0 && p.Judge.Votes%2 == 0 {
+		return fmt.Errorf("%d votes of the judge can be split evenly: give an odd number", p.Judge.Votes)
+	}
 	if !p.judged() {
 		p.Judge = JudgeConfig{}
 		return nil
@@ -269,7 +272,7 @@ func (p *Prepared) planTasks() {
 	}
 	if p.judged() {
 		sum := sha256.Sum256([]byte(p.Family.JudgeProfile))
-		p.Plan.Judge = PlannedJudge{Agent: p.Judge.Agent, Model: p.Judge.Model, Profile: hex.EncodeToString(sum[:8])}
+		p.Plan.Judge = PlannedJudge{Agent: p.Judge.Agent, Model: p.Judge.Model, Profile: hex.EncodeToString(sum[:8]), Votes: p.Judge.Votes}
 	}
 }
 

@@ -55,6 +55,7 @@ type Record struct {
 	HiddenTests         *HiddenTests      `json:"hiddenTests,omitempty"`
 	Submission          string            `json:"submission,omitempty"`
 	JudgeVerdict        *JudgeVerdict     `json:"judgeVerdict,omitempty"`
+	JudgeVotes          []JudgeVote       `json:"judgeVotes,omitempty"` // what the verdict of the judge was made from, those that came to nothing included
 	AgentError          *AgentError       `json:"agentError,omitempty"`
 	PreflightError      *PreflightError   `json:"preflightError,omitempty"`
 	Version             int               `json:"version"`
@@ -140,6 +141,7 @@ type Digests struct {
 	Hidden  string `json:"hidden"`
 	Base    string `json:"base,omitempty"`  // the working directory before the agent
 	Final   string `json:"final,omitempty"` // and after it
+	Judge   string `json:"judge,omitempty"` // the judge: its agent, model, profile, template and number of votes
 }
 
 // Invariants is what the invariants hook said.
@@ -169,6 +171,17 @@ type Grade struct {
 type JudgeVerdict struct {
 	Verdict string `json:"verdict"`
 	Summary string `json:"summary"`
+}
+
+// JudgeVote is one of the votes that the judge's verdict is made from.
+type JudgeVote struct {
+	Verdict    string   `json:"verdict"` // Error: it did not conclude
+	Summary    string   `json:"summary,omitempty"`
+	Error      string   `json:"error,omitempty"`
+	CostUSD    *float64 `json:"costUsd"` // nil is unknown
+	Tokens     *Tokens  `json:"tokens,omitempty"`
+	DurationMs int64    `json:"durationMs"`
+	TracePath  string   `json:"tracePath,omitempty"` // relative to the run directory
 }
 
 // AgentError is what went wrong inside the agent's session.

@@ -127,6 +127,7 @@ func (l *loader) load() {
 	if profile, ok := l.text("judge.md"); ok {
 		l.family.JudgeProfile = withoutFrontMatter(profile)
 	}
+	l.calibration()
 	if isDir(filepath.Join(l.real, ".claude")) {
 		l.family.Skills = l.real
 	}
@@ -143,6 +144,20 @@ func (l *loader) load() {
 			l.fail(err)
 		}
 	}
+}
+
+// calibration finds the file of human verdicts that family.yaml names; it must lie in the family.
+func (l *loader) calibration() {
+	name := l.file.Calibration
+	if name == "" {
+		return
+	}
+	file := filepath.Join(l.real, filepath.FromSlash(name))
+	if info, err := os.Stat(file); !filepath.IsLocal(filepath.FromSlash(name)) || err != nil || !info.Mode().IsRegular() {
+		l.add(l.where.wrong("family.yaml", []string{"calibration"}, "%s is no file of this directory", name))
+		return
+	}
+	l.family.Calibration = file
 }
 
 // taskIDs lists the directories below tasks.

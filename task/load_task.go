@@ -147,6 +147,13 @@ func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
 	if len(t.Settings.Checks) > 0 && t.Hooks.Invariants == "" {
 		l.add(where.wrong(rel, []string{"checks"}, "rows are named but there is no hooks/invariants.sh to produce them"))
 	}
+	if t.Settings.JudgeVotes > 0 && t.Settings.JudgeVotes%2 == 0 {
+		at := where
+		if own.Judge.Votes == 0 {
+			at = l.where
+		}
+		l.add(at.wrong(rel, []string{"judge", "votes"}, "%d votes can be split evenly: give an odd number", t.Settings.JudgeVotes))
+	}
 	if t.Settings.Port && t.Hooks.Preflight != "" && !t.Settings.AgentNetwork {
 		l.family.Warnings = append(l.family.Warnings, rel+": the agent has no network, so it cannot reach what preflight starts")
 	}

@@ -11,6 +11,8 @@ type FamilyFile struct {
 	Secrets []string `yaml:"secrets" doc:"Variables of the environment files whose values are redacted from everything that is written." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
 	Public  []string `yaml:"public" doc:"Variables that are no secrets although their names look like it." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
 
+	Calibration string `yaml:"calibration" doc:"File of this directory with human verdicts on work that the judge has judged; reports correct the judge's pass rate by it."`
+
 	TaskFile `yaml:",inline"`
 }
 
@@ -31,6 +33,11 @@ type TaskFile struct {
 	Protected []string     `yaml:"protected" doc:"Globs of files that are put back as they were before grading."`
 	Limits    limitsFile   `yaml:"limits" doc:"What the processes of an attempt may use."`
 	Tests     testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
+	Judge     judgeFile    `yaml:"judge" doc:"How the judge decides, where there is a judge.task.md."`
+}
+
+type judgeFile struct {
+	Votes int `yaml:"votes" doc:"Independent votes of the judge, of which the majority decides; odd, default 1." min:"1"`
 }
 
 type timeoutsFile struct {
@@ -110,6 +117,7 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 			Processes: first(own.Limits.Processes, family.Limits.Processes),
 			FileMB:    first(own.Limits.FileMB, family.Limits.FileMB),
 		},
+		JudgeVotes: first(own.Judge.Votes, family.Judge.Votes),
 	}
 }
 

@@ -17,6 +17,8 @@ type Family struct {
 	Skills string
 	// JudgeProfile is the text of judge.md without its front matter; empty if there is none.
 	JudgeProfile string
+	// Calibration is the file with human verdicts on the judge's work; empty if there is none.
+	Calibration string
 	// Warnings are what deserves a look but does not stop a run.
 	Warnings []string
 }
@@ -121,6 +123,8 @@ type Settings struct {
 	// Protected are globs of files that are restored from the base before grading.
 	Protected []string
 	Limits    Limits
+	// JudgeVotes is how many votes of the judge decide; 0 is one.
+	JudgeVotes int `json:",omitempty"` // a task that does not say keeps the digest that it has always had
 }
 
 // Timeouts bound the phases of an attempt.

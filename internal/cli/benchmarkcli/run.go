@@ -22,7 +22,7 @@ import (
 )
 
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := runOptions{runs: console.Count{Value: defaultRuns, Min: 1}, attempts: console.Count{Min: 1}, breakAfter: console.Count{Min: 1}, drain: console.Span{Value: 10 * time.Second}}
+	opts := runOptions{runs: console.Count{Value: defaultRuns, Min: 1}, attempts: console.Count{Min: 1}, breakAfter: console.Count{Min: 1}, judgeVotes: console.Count{Min: 1}, drain: console.Span{Value: 10 * time.Second}}
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Make every task by every arm a number of times; the same command again goes on",
@@ -126,7 +126,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	}
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
-		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL}, Skills: skills,
+		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL, Votes: o.judgeVotes.Value}, Skills: skills,
 		NodeModules: modules, DefaultMaxTurns: defaultTurns, Registry: registry, Host: host, Tools: toolVersions(con),
 	})
 	var notFound *agent.NotFoundError

@@ -33,7 +33,7 @@ type runOptions struct {
 	shard                                string
 	timeout, drain                       console.Span
 	budget                               budgetOptions
-	attempts, breakAfter                 console.Count
+	attempts, breakAfter, judgeVotes     console.Count
 	retryErrors, noProbe, summary        bool
 	minPassRate                          float64
 	allPass                              bool
@@ -103,6 +103,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
 	flags.StringVar(&o.judgeURL, "judge-url", "", "model endpoint of the judge (default: --model-url)")
 	flags.StringVar(&o.judgeProfile, "judge-profile", "", "profile of the judge: \"judge\" is the family's judge.md, which is used anyway where it exists")
+	flags.Var(&o.judgeVotes, "judge-votes", "independent votes of the judge on every attempt, of which the majority decides; an odd number (default: what the task says, else 1)")
 	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
 	flags.Var(&o.isolation, "isolation", "how attempts are isolated (default: what the task says, else the best that works here)")
 	flags.StringVar(&o.concurrency, "concurrency", "", "attempts at a time (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
