@@ -75,10 +75,14 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 	}
 	var best Plan
 	for runs := 1; runs <= maxPlannedRuns; runs++ {
-		tasks := int(math.Min(budget/prices.cost(1, runs), math.MaxInt32))
+		affordable := budget / prices.cost(1, runs)
 		if maxTasks > 0 {
-			tasks = min(tasks, maxTasks)
+			affordable = math.Min(affordable, float64(maxTasks))
 		}
+		if affordable > math.MaxInt32 {
+			return Plan{}, fmt.Errorf("a budget of %g buys more tasks than there are (%.3g): give the largest number of tasks", budget, affordable)
+		}
+		tasks := int(affordable)
 		if tasks < 1 {
 			break
 		}

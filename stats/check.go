@@ -57,11 +57,16 @@ func checkNotNegative(name string, value float64) error {
 	return nil
 }
 
+// maxCount is the largest number up to which every whole number is a float64.
+const maxCount = 1 << 53
+
 // checkCount accepts k successes out of n trials, n at least 1.
 func checkCount(kName string, k int, nName string, n int) error {
 	switch {
 	case n < 1:
 		return fmt.Errorf("%s is %d, want at least 1", nName, n)
+	case n > maxCount:
+		return fmt.Errorf("%s is %d, want at most %d", nName, n, maxCount)
 	case k < 0:
 		return fmt.Errorf("%s is %d, want at least 0", kName, k)
 	case k > n:

@@ -14,8 +14,8 @@ import (
 // Use it to look after every task, and stop when E ≥ 1/α.
 // Do not use it with several runs per task ([BoundedProcess]), nor multiply in a second look at the same task.
 func DiscordantEValue(wins, losses int) (float64, error) {
-	if wins < 0 || losses < 0 {
-		return 0, fmt.Errorf("wins and losses are %d and %d, want at least 0", wins, losses)
+	if err := checkDiscordantCounts(wins, losses); err != nil {
+		return 0, err
 	}
 	w, l := float64(wins), float64(losses)
 	evidence := math.Exp((w+l)*math.Ln2 + mathext.Lbeta(0.5+w, 0.5+l) - mathext.Lbeta(0.5, 0.5))

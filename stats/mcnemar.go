@@ -22,8 +22,8 @@ type McNemarResult struct {
 // Use P for claims: it never exceeds its level. Use PMid for reading: it is closer to the nominal level and may exceed it a little.
 // Do not use it with several runs per task ([SignFlip]), nor after every task ([DiscordantProcess]).
 func McNemar(b, c int) (McNemarResult, error) {
-	if b < 0 || c < 0 {
-		return McNemarResult{}, fmt.Errorf("discordant counts are %d and %d, want at least 0", b, c)
+	if err := checkDiscordantCounts(b, c); err != nil {
+		return McNemarResult{}, err
 	}
 	result := McNemarResult{B: b, C: c, P: 1, PMid: 1}
 	if b == c {
@@ -110,10 +110,19 @@ func newcombePhi(a, b, c, d, n float64) float64 {
 	return numerator / math.Sqrt(product)
 }
 
+// checkDiscordantCounts also keeps the counts in the region where the e-value, a difference of large logarithms, is still exact to six digits.
+func checkDiscordantCounts(b, c int) error {
+	if min(b, c) < 0 || max(b, c) > math.MaxInt32 {
+		return fmt.Errorf("discordant counts are %d and %d, want numbers from 0 to %d", b, c, math.MaxInt32)
+	}
+	return nil
+}
+
 func checkDiscordant(b, c, n int, level float64) error {
+	if err := checkDiscordantCounts(b, c); err != nil {
+		return err
+	}
 	switch {
-	case b < 0 || c < 0:
-		return fmt.Errorf("discordant counts are %d and %d, want at least 0", b, c)
 	case n < 1:
 		return fmt.Errorf("n is %d, want at least 1", n)
 	case b+c > n:

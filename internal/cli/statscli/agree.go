@@ -3,6 +3,7 @@ package statscli
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,13 +132,28 @@ func newRatings(rows []line, flags agreeOptions) (ratings, error) {
 	if flags.Counts {
 		return countedRatings(rows, names)
 	}
+	if err := checkRatings(rows); err != nil {
+		return ratings{}, err
+	}
 	return listedRatings(rows), nil
+}
+
+// checkRatings refuses what a program writes when it had no rating to write: as a category of its own it would count as agreement.
+func checkRatings(rows []line) error {
+	for _, row := range rows {
+		for _, cell := range row.cells {
+			if value, err := strconv.ParseFloat(cell, 64); err == nil && (math.IsNaN(value) || math.IsInf(value, 0)) {
+				return fmt.Errorf("line %d: %s is no rating; leave the cell empty if there is none", row.number, cell)
+			}
+		}
+	}
+	return nil
 }
 
 // ratingsHeader: a first row none of whose cells is a number, a word for pass or fail, or a rating below it. Counts are numbers, so words are a header.
 func ratingsHeader(rows []line, counts bool) bool {
 	if len(rows) < 2 {
-		return false
+		return headsNames(rows[0].cells[0])
 	}
 	if counts {
 		_, err := strconv.Atoi(rows[0].cells[len(rows[0].cells)-1])
@@ -159,7 +175,7 @@ func ratingsHeader(rows []line, counts bool) bool {
 
 // itemNames: a first column that is headed like one, or whose values are all different and occur nowhere else. For counts, one that holds no numbers.
 func itemNames(rows []line, names []string, counts bool) bool {
-	if names != nil && slices.Contains([]string{"item", "items", "task", "name", "id"}, strings.ToLower(names[0])) {
+	if names != nil && headsNames(names[0]) {
 		return true
 	}
 	if counts {
@@ -184,6 +200,10 @@ func itemNames(rows []line, names []string, counts bool) bool {
 		}
 	}
 	return true
+}
+
+func headsNames(cell string) bool {
+	return slices.Contains([]string{"item", "items", "task", "name", "id"}, strings.ToLower(cell))
 }
 
 func countedRatings(rows []line, names []string) (ratings, error) {

@@ -3,6 +3,7 @@ package statscli
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -97,7 +98,7 @@ alpha and an interval that excludes no difference.`,
 		},
 	}
 	cmd.Flags().StringVar(&flags.Baseline, "baseline", "", "which column is the baseline: first or second (default second, or by its header)")
-	cmd.Flags().StringVar(&flags.Kind, "kind", string(stats.Rate), "rate (told in points), score (as it is) or ratio (cost, time; told in per cent)")
+	cmd.Flags().StringVar(&flags.Kind, "kind", "", "rate (told in points), score (as it is) or ratio (cost, time; told in per cent); by default a rate if all values lie between 0 and 1")
 	cmd.Flags().BoolVar(&flags.LowerIsBetter, "lower-is-better", false, "a smaller value is an improvement")
 	cmd.Flags().BoolVar(&flags.Sequential, "sequential", false, "e-process: valid although you look after every task (rows in planned order)")
 	cmd.Flags().StringVar(&flags.Interval, "interval", "", "force the interval: t, bootstrap-bca or bootstrap-percentile")
@@ -108,7 +109,7 @@ alpha and an interval that excludes no difference.`,
 }
 
 func comparePaired(con *console.Console, path string, flags pairedOptions, level float64) (pairedResult, error) {
-	if err := flags.check(level); err != nil {
+	if err := flags.check(); err != nil {
 		return pairedResult{}, err
 	}
 	rows, err := readTable(con, path)
@@ -120,6 +121,9 @@ func comparePaired(con *console.Console, path string, flags pairedOptions, level
 		return pairedResult{}, console.Usagef("%s: %w", path, err)
 	}
 	pairs, candidate, baseline := table.arms(flags.Baseline)
+	if flags.Kind, err = kindOf(flags.Kind, pairs); err != nil {
+		return pairedResult{}, console.Usagef("%s: %w", path, err)
+	}
 	config := stats.CompareConfig{Level: level, Seed: flags.Seed, Interval: flags.Interval}
 	compare := stats.Compare
 	switch {
@@ -142,11 +146,11 @@ func comparePaired(con *console.Console, path string, flags pairedOptions, level
 	return newPairedResult(comparison, decision, candidate, baseline), nil
 }
 
-func (o pairedOptions) check(level float64) error {
+func (o pairedOptions) check() error {
 	switch {
 	case o.Baseline != "" && o.Baseline != "first" && o.Baseline != "second":
 		return console.Usagef("paired: --baseline is %q, want first or second", o.Baseline)
-	case !slices.Contains([]string{"rate", "score", "ratio"}, o.Kind):
+	case o.Kind != "" && !slices.Contains([]string{"rate", "score", "ratio"}, o.Kind):
 		return console.Usagef("paired: --kind is %q, want rate, score or ratio", o.Kind)
 	case o.Interval != "" && !slices.Contains([]string{stats.MethodT, stats.MethodBCa, stats.MethodPercentile}, o.Interval):
 		return console.Usagef("paired: --interval is %q, want %s, %s or %s", o.Interval, stats.MethodT, stats.MethodBCa, stats.MethodPercentile)
@@ -154,10 +158,27 @@ func (o pairedOptions) check(level float64) error {
 		return console.Usagef("paired: --sequential needs outcomes between 0 and 1, not ratios")
 	case !(o.Alpha > 0 && o.Alpha < 1):
 		return console.Usagef("paired: alpha is %v, want a number between 0 and 1, both excluded", o.Alpha)
-	case !(level > 0 && level < 1):
-		return console.Usagef("paired: level is %v, want a number between 0 and 1, both excluded", level)
 	}
 	return nil
+}
+
+// kindOf takes values for pass rates where they can be, and for scores where not.
+func kindOf(wanted string, pairs []stats.Pair) (string, error) {
+	if wanted != "" && wanted != string(stats.Rate) {
+		return wanted, nil
+	}
+	for i, pair := range pairs {
+		for _, value := range append(slices.Clone(pair.Candidate), pair.Baseline...) {
+			if value >= 0 && value <= 1 || math.IsNaN(value) || math.IsInf(value, 0) { // what is no number is refused by whoever computes with it
+				continue
+			}
+			if wanted == "" {
+				return string(stats.Score), nil
+			}
+			return "", fmt.Errorf("%s: value is %v, want a number between 0 and 1 for --kind rate", taskName(pair.Task, i), value)
+		}
+	}
+	return string(stats.Rate), nil
 }
 
 func newPairedResult(comparison stats.Comparison, decision stats.Decision, candidate, baseline string) pairedResult {
@@ -329,6 +350,13 @@ func outcomes(cell string) ([]float64, error) {
 		values = append(values, value)
 	}
 	return values, nil
+}
+
+func taskName(name string, i int) string {
+	if name == "" {
+		return fmt.Sprintf("task %d", i+1)
+	}
+	return fmt.Sprintf("task %q", name)
 }
 
 // arms assigns the columns: the second is the baseline unless the flag or the header of the first says so.

@@ -80,15 +80,48 @@ sharpest experiment that money buys.`,
 	return cmd
 }
 
-func plan(flags powerOptions, changed func(string) bool) (powerResult, error) {
-	if flags.Runs < 1 {
-		return powerResult{}, fmt.Errorf("runs is %d, want at least 1", flags.Runs)
-	}
-	for name, value := range map[string]float64{"alpha": flags.Alpha, "power": flags.Power} {
-		// The library takes 0 for "default"; a person who writes 0 has made a mistake.
-		if !(value > 0 && value < 1) {
-			return powerResult{}, fmt.Errorf("%s is %v, want a number between 0 and 1, both excluded", name, value)
+// check refuses what the outcomes of runs, which lie between 0 and 1, cannot be; the library also plans for other scales.
+func (o powerOptions) check(changed func(string) bool) error {
+	if changed("effect") && !(o.Effect > 0 && o.Effect <= 1) {
+		if o.Effect == 0 {
+			return fmt.Errorf("effect is 0: no experiment can find a difference that is not there")
 		}
+		return fmt.Errorf("effect is %v, want a number above 0 and at most 1 (0.10 is ten points, in either direction)", o.Effect)
+	}
+	if changed("tasks") && (o.Tasks < 1 || o.Tasks > math.MaxInt32) {
+		return fmt.Errorf("tasks is %d, want a number from 1 to %d", o.Tasks, math.MaxInt32)
+	}
+	if o.Runs < 1 || o.Runs > math.MaxInt32 {
+		return fmt.Errorf("runs is %d, want a number from 1 to %d", o.Runs, math.MaxInt32)
+	}
+	for _, row := range []struct {
+		name       string
+		value, top float64
+	}{{"omega2", o.Between, 1}, {"sigma2", o.Within, 0.25}} {
+		if !(row.value >= 0 && row.value <= row.top) {
+			return fmt.Errorf("%s is %v, want a number from 0 to %v: outcomes between 0 and 1 vary no more", row.name, row.value, row.top)
+		}
+	}
+	for _, row := range []struct {
+		name  string
+		value float64
+	}{{"alpha", o.Alpha}, {"power", o.Power}} {
+		// The library takes 0 for "default"; a person who writes 0 has made a mistake.
+		if !(row.value > 0 && row.value < 1) {
+			return fmt.Errorf("%s is %v, want a number between 0 and 1, both excluded", row.name, row.value)
+		}
+	}
+	for _, name := range []string{"budget", "cost-per-task", "max-tasks"} {
+		if changed(name) && !changed("cost-per-run") {
+			return fmt.Errorf("--%s needs --cost-per-run", name)
+		}
+	}
+	return nil
+}
+
+func plan(flags powerOptions, changed func(string) bool) (powerResult, error) {
+	if err := flags.check(changed); err != nil {
+		return powerResult{}, err
 	}
 	design := stats.Design{
 		Between: flags.Between, WithinCandidate: flags.Within, WithinBaseline: flags.Within,
@@ -141,9 +174,6 @@ func (r *powerResult) addEffect(flags powerOptions, design stats.Design) error {
 
 func (r *powerResult) addMoney(flags powerOptions, design stats.Design, changed func(string) bool) error {
 	if !changed("cost-per-run") {
-		if changed("budget") {
-			return fmt.Errorf("--budget needs --cost-per-run")
-		}
 		return nil
 	}
 	if r.Effect != nil {
@@ -169,20 +199,31 @@ func roundedUp(x float64) *int {
 	return &n
 }
 
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func writePower(w io.Writer, result powerResult) {
 	fmt.Fprintf(w, "per task: variance %g between and %g within, %d run(s) per arm; alpha %g, power %g\n", result.Omega2, result.Sigma2, result.Runs, result.Alpha, result.Target)
-	if result.MDE != nil {
-		fmt.Fprintf(w, "%d tasks show a difference of %.1f points or more\n", *result.Tasks, 100**result.MDE)
+	switch {
+	case result.MDE == nil:
+	case *result.MDE > 1:
+		fmt.Fprintf(w, "%s no difference at all: not even all against none\n", counted(*result.Tasks, "task shows", "tasks show"))
+	default:
+		fmt.Fprintf(w, "%s a difference of %.1f points or more\n", counted(*result.Tasks, "task shows", "tasks show"), 100**result.MDE)
 	}
 	if result.Effect != nil {
-		fmt.Fprintf(w, "a difference of %.1f points needs %d tasks\n", 100**result.Effect, *result.TasksNeeded)
+		fmt.Fprintf(w, "a difference of %.1f points needs %s\n", 100**result.Effect, counted(*result.TasksNeeded, "task", "tasks"))
 	}
 	if result.Power != nil {
-		fmt.Fprintf(w, "%d tasks find it with probability %.2f\n", *result.Tasks, *result.Power)
+		fmt.Fprintf(w, "%s it with probability %.2f\n", counted(*result.Tasks, "task finds", "tasks find"), *result.Power)
 		if result.RunsNeeded == nil {
-			fmt.Fprintf(w, "no number of runs makes %d tasks enough: the tasks themselves differ too much\n", *result.Tasks)
+			fmt.Fprintf(w, "no number of runs makes %s enough: the tasks themselves differ too much\n", counted(*result.Tasks, "task", "tasks"))
 		} else {
-			fmt.Fprintf(w, "%d tasks are enough with %d run(s) per arm and task\n", *result.Tasks, *result.RunsNeeded)
+			fmt.Fprintf(w, "%s enough with %d run(s) per arm and task\n", counted(*result.Tasks, "task is", "tasks are"), *result.RunsNeeded)
 		}
 	}
 	if result.Cheapest != nil {

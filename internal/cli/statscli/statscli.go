@@ -54,6 +54,9 @@ Each command names the method it used. Nothing here reads or changes an experime
 			if options.Format != "text" && options.Format != "json" {
 				return console.Usagef("unknown format %q, want text or json", options.Format)
 			}
+			if !(options.Level > 0 && options.Level < 1) {
+				return console.Usagef("%s: level is %v, want a number between 0 and 1, both excluded", cmd.Name(), options.Level)
+			}
 			return run(cmd, args)
 		}
 	}

@@ -193,6 +193,9 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"k is 0", "passk --n 3 --c 1 --k 0"},
 		{"discordant counts", "mcnemar --b=-1 --c 2"},
 		{"more than n = 5", "mcnemar --b 3 --c 3 --n 5"},
+		{"level is 2", "mcnemar --b 3 --c 3 --level 2"},
+		{"discordant counts", "mcnemar --b 9223372036854775807 --c 9223372036854775807"},
+		{"n is 9223372036854775807", "proportion --k 1 --n 9223372036854775807"},
 		{"no such file", "paired missing.csv"},
 		{"takes one file", "paired"},
 		{"line 3: \"maybe\" is no number", "paired word.csv"},
@@ -204,6 +207,7 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"a header but no rows", "paired header.csv"},
 		{"value is 0, want a finite number above 0", "paired zero.csv --kind ratio"},
 		{"needs outcomes between 0 and 1", "paired zero.csv --sequential"},
+		{"task 2: value is 2, want a number between 0 and 1 for --kind rate", "paired zero.csv --kind rate"},
 		{"line 2", "paired quote.csv"},
 		{"no task has runs of both arms", "paired lonely.csv"},
 		{"--baseline is \"third\"", "paired two.csv --baseline third"},
@@ -213,11 +217,27 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"margin is -1", "paired two.csv --margin=-1"},
 		{"effect is NaN", "power --effect NaN"},
 		{"effect is 0", "power --effect 0"},
+		{"effect is 2, want a number above 0 and at most 1", "power --effect 2"},
+		{"effect is -0.1, want a number above 0 and at most 1", "power --effect=-0.1"},
+		{"effect is +Inf", "power --effect Inf"},
+		{"too small to plan for", "power --effect 1e-9"},
+		{"omega2 is 5, want a number from 0 to 1", "power --tasks 10 --omega2 5"},
+		{"sigma2 is 0.3, want a number from 0 to 0.25", "power --tasks 10 --sigma2 0.3"},
+		{"sigma2 is NaN", "power --tasks 10 --sigma2 NaN"},
+		{"power is 0.01, want more than alpha", "power --tasks 10 --power 0.01 --alpha 0.9"},
+		{"tasks is 99999999999", "power --tasks 99999999999"},
+		{"runs is 99999999999", "power --tasks 10 --runs 99999999999"},
+		{"--cost-per-task needs --cost-per-run", "power --effect 0.1 --cost-per-task 3"},
+		{"--max-tasks needs --cost-per-run", "power --effect 0.1 --max-tasks 3"},
+		{"the largest number of tasks is -5", "power --effect 0.1 --cost-per-run 1 --max-tasks=-5"},
+		{"budget is NaN", "power --budget NaN --cost-per-run 1"},
+		{"buys more tasks than", "power --budget 1e300 --cost-per-run 1e-300"},
+		{"price per run is -1", "power --effect 0.1 --cost-per-run=-1"},
 		{"tasks is 0", "power --tasks 0"},
 		{"runs is 0", "power --tasks 5 --runs 0"},
 		{"alpha is 0", "power --tasks 5 --alpha 0"},
 		{"power is 1", "power --tasks 5 --power 1"},
-		{"variance between tasks is -1", "power --tasks 5 --omega2=-1"},
+		{"omega2 is -1", "power --tasks 5 --omega2=-1"},
 		{"needs --effect, --tasks or --budget", "power"},
 		{"--budget needs --cost-per-run", "power --budget 5"},
 		{"20 tasks cannot show an effect of 0.01", "power --effect 0.01 --cost-per-run 1 --max-tasks 20"},
@@ -226,6 +246,10 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"needs --tp, --m1, --tn, --m0", "judge --k 3 --n 2"},
 		{"is no number of raters", "agree count.csv --counts"},
 		{"column(s) of ratings", "agree single.txt"},
+		{"a header but no rows", "agree header.csv"},
+		{"line 1: NaN is no rating", "agree nan.csv"},
+		{"line 1: Inf is no rating", "agree inf.csv"},
+		{"level is 0", "agree count.csv --level 0"},
 		{"--header is \"maybe\"", "agree count.csv --header maybe"},
 		{"p-value 2 is 2", "adjust --p 0.1,2"},
 		{"p-value 1 is NaN", "adjust --p NaN"},
@@ -238,6 +262,25 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		if out != "" || strings.Contains(err.Error(), "\n") {
 			t.Errorf("fit stats %s: printed %q and an error of several lines: %v", row.arguments, out, err)
 		}
+	}
+}
+
+// Values that no pass rate has are scores, unless somebody insists.
+func TestValuesBeyondOneAreScores(t *testing.T) {
+	s := newSession(t, nil)
+	s.stdin = "12.5 11\n14 15\n3 2.5\n"
+	got := s.json("paired", "-")
+	if sentence := got["sentence"].(string); strings.Contains(sentence, "points") || !strings.Contains(sentence, "score") {
+		t.Errorf("%q speaks of pass rates", sentence)
+	}
+}
+
+// An experiment that could not even tell always from never shows nothing, whatever the formula says.
+func TestPowerKnowsThatNoDifferenceExceedsOne(t *testing.T) {
+	s := newSession(t, nil)
+	out, _, _ := s.run("power", "--tasks", "1")
+	if !strings.Contains(out, "1 task shows no difference at all") || strings.Contains(out, "163.4 points or more") {
+		t.Errorf("%s", out)
 	}
 }
 
