@@ -44,8 +44,10 @@ type offeredTool struct {
 	kind string
 	// namespace is set for tools inside a namespace.
 	namespace string
-	// properties are the names of the input's fields, where the client says so.
-	properties map[string]bool
+	// input are the fields of the input, where the client says so.
+	input fields
+	// runner is set for a tool that is called by code, which is the input of another one.
+	runner *offeredTool
 }
 
 // flatName is the tool's name in protocols without namespaces.
@@ -153,20 +155,6 @@ func (c *conversation) reply(text, callID string) {
 	c.steps = append(c.steps, step{kind: stepReply, text: text, callID: callID})
 }
 
-func schemaProperties(schema json.RawMessage) map[string]bool {
-	var object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if json.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
-		return nil
-	}
-	names := map[string]bool{}
-	for name := range object.Properties {
-		names[name] = true
-	}
-	return names
-}
-
 // readAnthropic reads a Messages request.
 func readAnthropic(body []byte) (conversation, error) {
 	var req wire.AnthropicRequest
@@ -175,7 +163,7 @@ func readAnthropic(body []byte) (conversation, error) {
 	}
 	c := conversation{model: req.Model, stream: req.Stream, system: anthropicText(req.System)}
 	for _, t := range req.Tools {
-		c.tools = append(c.tools, offeredTool{name: t.Name, kind: "function", properties: schemaProperties(t.InputSchema)})
+		c.tools = append(c.tools, offeredTool{name: t.Name, kind: "function", input: schemaFields(t.InputSchema)})
 	}
 	for _, m := range req.Messages {
 		if m.Role == "assistant" {
@@ -262,7 +250,11 @@ func (c *conversation) offerDepth(namespace string, tools []wire.ResponsesTool, 
 		case t.Name == "":
 			c.tools = append(c.tools, offeredTool{name: t.Type, kind: t.Type, namespace: namespace})
 		default:
-			c.tools = append(c.tools, offeredTool{name: t.Name, kind: t.Type, namespace: namespace, properties: schemaProperties(t.Parameters)})
+			offered := offeredTool{name: t.Name, kind: t.Type, namespace: namespace, input: schemaFields(t.Parameters)}
+			c.tools = append(c.tools, offered)
+			if t.Type == "custom" {
+				c.tools = append(c.tools, offered.declared(t.Description)...)
+			}
 		}
 	}
 }
@@ -283,7 +275,7 @@ func readChat(body []byte) (conversation, error) {
 	}
 	c := conversation{model: req.Model, stream: req.Stream, wantsUsage: req.StreamOptions != nil && req.StreamOptions.IncludeUsage}
 	for _, t := range req.Tools {
-		c.tools = append(c.tools, offeredTool{name: t.Function.Name, kind: "function", properties: schemaProperties(t.Function.Parameters)})
+		c.tools = append(c.tools, offeredTool{name: t.Function.Name, kind: "function", input: schemaFields(t.Function.Parameters)})
 	}
 	for _, m := range req.Messages {
 		switch m.Role {

@@ -34,10 +34,11 @@
 //	{"tool": "apply_patch", "raw": "*** Begin Patch…"}      exactly this tool and this input, valid or not
 //	{"first_of": [{"tool": "A"}, {"tool": "B"}]}            the first whose tool is offered
 //
-// Paths are relative to the agent's working directory, which is read out of its prompt where a tool wants absolute ones. A verb becomes the tool the request
-// offers: Bash, Read, Write, Edit, Glob and Grep (Claude Code, builtin); bash, read, write and edit (pi); exec_command, shell and apply_patch, or JavaScript
-// for exec in "code mode" (Codex). Where a client has no tool for a verb, the shell does it. Claude Code edits and overwrites only files that it has read
-// before, so a script for all agents reads first.
+// Paths are relative to the agent's working directory, which is read out of its prompt where a tool wants absolute ones. A verb becomes the tool that the
+// request offers for it: one whose name is among those such tools go by (Bash, exec_command, shell, …) and whose schema has the fields that the verb needs, under
+// whatever name (command or cmd, file_path or path, two texts or a list of edits). Its input is what the schema asks for, so that an agent that nobody here has
+// heard of is driven as well as the known ones. Tools that are declared as functions for a freeform tool are called by a line of JavaScript. Where a client has no
+// tool for a verb, a patch or the shell does it. Some clients edit and overwrite only files that were read before, so a script for all agents reads first.
 //
 // Other fields of a turn: "stop" (a stop reason in Anthropic's words: "max_tokens", "refusal", …), "delay_ms" before the first byte, "chunk_delay_ms" between
 // the pieces of a stream, "usage", "goto" (another turn's "label"), "cases" (the first whose "when" holds), "choices" (drawn by "weight"), and "fault":

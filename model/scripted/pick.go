@@ -222,7 +222,7 @@ func parseCallID(id string) (index, visit int, ok bool) {
 	return index, visit, errIndex == nil && errVisit == nil
 }
 
-// preamble is what Codex puts before the output of a tool.
+// preamble is what clients put before the output of a tool, about how it was run.
 var preamble = regexp.MustCompile(`(?s)\A(?:Chunk ID: |Wall time|Script completed|Exit code: ).*?\nOutput:\n+`)
 
 // withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see all there is.

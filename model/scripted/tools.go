@@ -20,9 +20,6 @@ func (t toolCall) flatName() string {
 	return offeredTool{name: t.name, namespace: t.namespace}.flatName()
 }
 
-// args is the input of a tool under construction.
-type args map[string]any
-
 // resolve turns a neutral call into one of the tools that the request offers.
 func (c conversation) resolve(call Call) toolCall {
 	switch call.verbs()[0] {
@@ -47,15 +44,42 @@ func (c conversation) resolve(call Call) toolCall {
 	}
 }
 
-// use makes a call of an offered tool, with those of the arguments that its schema knows.
-func (t offeredTool) use(arguments args) toolCall {
-	kept := args{}
-	for name, value := range arguments {
-		if t.properties == nil || t.properties[name] {
-			kept[name] = value
+// job is something that the tools of an agent do. Its names are those that tools for it go by, without case and underscores, in order of preference; a tool
+// must have a field for all that the job needs.
+type job struct {
+	names []string
+	needs []role
+}
+
+var (
+	jobShell = job{[]string{"bash", "execcommand", "shellcommand", "shell", "runcommand", "runshellcommand", "executecommand", "terminal"}, []role{roleCommand}}
+	jobRead  = job{[]string{"read", "readfile", "viewfile"}, []role{rolePath}}
+	jobWrite = job{[]string{"write", "writefile", "createfile"}, []role{rolePath, roleContent}}
+	jobEdit  = job{[]string{"edit", "editfile", "replace", "strreplace"}, []role{rolePath}}
+	jobPatch = job{names: []string{"applypatch"}}
+	jobGlob  = job{[]string{"glob", "find", "findfiles"}, []role{rolePattern}}
+	jobGrep  = job{[]string{"grep", "searchfiles"}, []role{rolePattern}}
+)
+
+// toolFor finds the tool that does a job.
+func (c conversation) toolFor(j job) (offeredTool, bool) {
+	for _, name := range j.names {
+		for _, t := range c.tools {
+			plain := strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(t.name))
+			if plain == name && (t.input == nil || t.input.have(j.needs...)) {
+				return t, true
+			}
 		}
 	}
-	return toolCall{name: t.name, namespace: t.namespace, arguments: string(marshal(kept))}
+	return offeredTool{}, false
+}
+
+// use makes a call of an offered tool.
+func (t offeredTool) use(arguments args) toolCall {
+	if t.runner != nil {
+		return t.runner.javascript(t.name, string(marshal(arguments)))
+	}
+	return toolCall{name: t.name, namespace: t.namespace, arguments: string(marshal(arguments))}
 }
 
 // marshal encodes maps of strings and numbers, which always works. It leaves <, > and & as they are: a model writes commands the way people do.
@@ -77,78 +101,51 @@ func (c conversation) absolute(p string) string {
 	return path.Join(c.cwd(), p)
 }
 
-// codexYieldMs makes Codex wait as long as it can for a command instead of answering with a session id.
-const codexYieldMs = 30000
-
-// shell runs a command with whatever the client has for it.
-func (c conversation) shell(command string, timeoutMs int) toolCall {
-	if t, ok := c.find("Bash"); ok {
-		arguments := args{"command": command, "description": "Run a command"}
-		if timeoutMs > 0 {
-			arguments["timeout"] = timeoutMs
-		}
-		return t.use(arguments)
+// file is a path for a tool that does something to a file.
+func (c conversation) file(t offeredTool, p string) args {
+	arguments := args{}
+	if name, ok := t.input.find(rolePath); !ok || !t.input[name].takesRelative() {
+		p = c.absolute(p)
 	}
-	if t, ok := c.find("bash"); ok {
-		arguments := args{"command": command}
-		if timeoutMs > 0 {
-			arguments["timeout"] = (timeoutMs + 999) / 1000 // pi counts in seconds
-		}
-		return t.use(arguments)
-	}
-	if t, ok := c.find("exec_command"); ok {
-		return t.use(args{"cmd": command, "yield_time_ms": codexYieldMs})
-	}
-	if t, ok := c.codeMode(); ok {
-		input := string(marshal(args{"cmd": command, "yield_time_ms": codexYieldMs}))
-		return t.javascript("const r = await tools.exec_command(" + input + ");\ntext(r.output);\ntext(\"exit code: \" + r.exit_code);\n")
-	}
-	if t, ok := c.find("shell_command"); ok {
-		return t.use(withTimeout(args{"command": command}, timeoutMs))
-	}
-	if t, ok := c.find("shell"); ok {
-		return t.use(withTimeout(args{"command": []string{"bash", "-c", command}}, timeoutMs))
-	}
-	return toolCall{name: "Bash", arguments: string(marshal(args{"command": command}))}
-}
-
-func withTimeout(arguments args, timeoutMs int) args {
-	if timeoutMs > 0 {
-		arguments["timeout_ms"] = timeoutMs
-	}
+	t.set(arguments, rolePath, p)
 	return arguments
 }
 
-// codeMode finds Codex's exec, a freeform tool whose input is JavaScript that calls the other tools.
-func (c conversation) codeMode() (offeredTool, bool) {
-	for _, t := range c.tools {
-		if t.kind == "custom" && t.name == "exec" {
-			return t, true
-		}
-	}
-	return offeredTool{}, false
-}
+// patienceMs is as long as clients wait for a command before they answer that it is still running.
+const patienceMs = 30000
 
-func (t offeredTool) javascript(code string) toolCall {
-	return toolCall{name: t.name, namespace: t.namespace, custom: true, arguments: code}
+// shell runs a command with whatever the client has for it.
+func (c conversation) shell(command string, timeoutMs int) toolCall {
+	t, ok := c.toolFor(jobShell)
+	if !ok {
+		t = offeredTool{name: "Bash", kind: "function"}
+	}
+	arguments := args{}
+	var line any = command
+	if name, ok := t.input.find(roleCommand); ok && t.input[name].kind == "array" {
+		line = []string{"bash", "-c", command}
+	}
+	t.set(arguments, roleCommand, line)
+	if name, ok := t.input.find(roleTimeout); ok && timeoutMs > 0 {
+		arguments[name] = t.input[name].inItsUnit(name, timeoutMs)
+	}
+	t.add(arguments, rolePatience, patienceMs)
+	t.add(arguments, roleReason, "Run a command")
+	return t.use(arguments)
 }
 
 func (c conversation) read(call Call) toolCall {
-	if t, ok := c.find("Read"); ok {
-		return t.use(args{"file_path": c.absolute(call.Read)})
-	}
-	if t, ok := c.find("read"); ok {
-		return t.use(args{"path": call.Read})
+	if t, ok := c.toolFor(jobRead); ok {
+		return t.use(c.file(t, call.Read))
 	}
 	return c.shell("cat -- "+quote(call.Read), 0)
 }
 
 func (c conversation) write(call Call) toolCall {
-	if t, ok := c.find("Write"); ok {
-		return t.use(args{"file_path": c.absolute(call.Write), "content": call.Content})
-	}
-	if t, ok := c.find("write"); ok {
-		return t.use(args{"path": call.Write, "content": call.Content})
+	if t, ok := c.toolFor(jobWrite); ok {
+		arguments := c.file(t, call.Write)
+		t.set(arguments, roleContent, call.Content)
+		return t.use(arguments)
 	}
 	// A patch always ends its lines, so only whole lines can be written by one.
 	if strings.HasSuffix(call.Content, "\n") {
@@ -160,11 +157,10 @@ func (c conversation) write(call Call) toolCall {
 }
 
 func (c conversation) edit(call Call) toolCall {
-	if t, ok := c.find("Edit"); ok {
-		return t.use(args{"file_path": c.absolute(call.Edit), "old_string": call.Old, "new_string": call.New})
-	}
-	if t, ok := c.find("edit"); ok {
-		return t.use(args{"path": call.Edit, "edits": []args{{"oldText": call.Old, "newText": call.New}}})
+	if t, ok := c.toolFor(jobEdit); ok {
+		if arguments, ok := t.replacement(c.file(t, call.Edit), call); ok {
+			return t.use(arguments)
+		}
 	}
 	if before, after, ok := wholeLines(c.results(), call.Old, call.New); ok {
 		if patched, ok := c.patch(updateFilePatch(call.Edit, before, after)); ok {
@@ -174,41 +170,61 @@ func (c conversation) edit(call Call) toolCall {
 	return c.shell(editCommand(call.Edit, call.Old, call.New), 0)
 }
 
-// patch applies a patch with Codex's tool for it, which is freeform, a function, or reached by JavaScript.
+// replacement adds the old and the new text to the input of a tool that edits: as two fields, or as the only one of a list of edits.
+func (t offeredTool) replacement(arguments args, call Call) (args, bool) {
+	if t.input == nil || t.input.have(roleBefore, roleAfter) {
+		t.set(arguments, roleBefore, call.Old)
+		t.set(arguments, roleAfter, call.New)
+		return arguments, true
+	}
+	name, items, ok := t.input.list(roleBefore, roleAfter)
+	if !ok {
+		return nil, false
+	}
+	one, edit := offeredTool{input: items}, args{}
+	one.set(edit, roleBefore, call.Old)
+	one.set(edit, roleAfter, call.New)
+	arguments[name] = []args{edit}
+	return arguments, true
+}
+
+// patch applies a patch with a tool for it, which is freeform, a function, or reached by code.
 func (c conversation) patch(text string) (toolCall, bool) {
-	if t, ok := c.find("apply_patch"); ok {
-		if t.kind == "custom" {
-			return toolCall{name: t.name, namespace: t.namespace, custom: true, arguments: text}, true
-		}
-		return t.use(args{"input": text}), true
+	t, ok := c.toolFor(jobPatch)
+	switch {
+	case !ok:
+		return toolCall{}, false
+	case t.kind == "custom" && t.runner != nil:
+		return t.runner.javascript(t.name, string(marshal(text))), true
+	case t.kind == "custom":
+		return toolCall{name: t.name, namespace: t.namespace, custom: true, arguments: text}, true
 	}
-	if t, ok := c.codeMode(); ok {
-		return t.javascript("text(await tools.apply_patch(" + string(marshal(text)) + "));\n"), true
-	}
-	return toolCall{}, false
+	arguments := args{}
+	t.set(arguments, rolePatch, text)
+	return t.use(arguments), true
 }
 
 func (c conversation) glob(call Call) toolCall {
-	for _, name := range []string{"Glob", "find"} {
-		if t, ok := c.find(name); ok {
-			return t.use(c.withPlace(args{"pattern": call.Glob}, call.In))
-		}
+	if t, ok := c.toolFor(jobGlob); ok {
+		return t.use(c.search(t, call.Glob, call.In))
 	}
 	return c.shell(globCommand(call.Glob, call.In), 0)
 }
 
 func (c conversation) grep(call Call) toolCall {
-	for _, name := range []string{"Grep", "grep"} {
-		if t, ok := c.find(name); ok {
-			return t.use(c.withPlace(args{"pattern": call.Grep, "output_mode": "content"}, call.In))
-		}
+	if t, ok := c.toolFor(jobGrep); ok {
+		return t.use(c.search(t, call.Grep, call.In))
 	}
 	return c.shell(grepCommand(call.Grep, call.In), 0)
 }
 
-func (c conversation) withPlace(arguments args, in string) args {
+// search is the input of a tool that looks for a pattern, everywhere or in one place.
+func (c conversation) search(t offeredTool, pattern, in string) args {
+	arguments := args{}
+	t.set(arguments, rolePattern, pattern)
+	t.add(arguments, roleDetail, "content")
 	if in != "" {
-		arguments["path"] = c.absolute(in)
+		t.set(arguments, rolePlace, c.absolute(in))
 	}
 	return arguments
 }
@@ -231,29 +247,17 @@ func (c conversation) findMCP(server, tool string) (offeredTool, bool) {
 func (c conversation) mcp(call Call) toolCall {
 	server, tool, _ := strings.Cut(call.MCP, "/")
 	input := objectText(call.Input)
-	if t, ok := c.findMCP(server, tool); ok {
+	if t, ok := c.findMCP(server, tool); ok && t.runner == nil {
 		return toolCall{name: t.name, namespace: t.namespace, arguments: input}
 	}
-	if t, ok := c.codeMode(); ok {
-		name := "mcp__" + identifier(server) + "__" + identifier(tool)
-		return t.javascript("const r = await tools." + name + "(" + input + ");\n" +
-			"text((r.content || []).map((part) => part.text || \"\").join(\"\\n\"));\n")
+	if t, ok := c.runner(); ok { // whether it is declared or not
+		return t.javascript("mcp__"+identifier(server)+"__"+identifier(tool), input)
 	}
-	// Clients that keep definitions back until they are searched for take the call all the same. Codex wants it in a namespace.
+	// Clients that keep definitions back until they are searched for take the call all the same, in a namespace.
 	if _, ok := c.find("tool_search"); ok {
 		return toolCall{name: tool, namespace: "mcp__" + server, arguments: input}
 	}
 	return toolCall{name: "mcp__" + server + "__" + tool, arguments: input}
-}
-
-// identifier writes a name the way Codex makes it one of JavaScript.
-func identifier(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 func objectText(input json.RawMessage) string {
@@ -272,6 +276,9 @@ func (c conversation) exact(call Call) toolCall {
 	made := toolCall{name: t.name, namespace: t.namespace, custom: t.kind == "custom", arguments: objectText(call.Input)}
 	if call.Raw != "" {
 		made.arguments = call.Raw
+	}
+	if t.runner != nil {
+		return t.runner.javascript(t.name, made.arguments)
 	}
 	return made
 }
