@@ -46,6 +46,8 @@ type Info struct {
 	LoginHint string
 	// Credentials are the environment variables that hold keys and tokens of the agent; their values are redacted from everything that is written.
 	Credentials []string
+	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that the model gave the call; empty: it sends none.
+	CallIDKey string
 }
 
 // Support says how a limit or feature is had.

@@ -112,8 +112,8 @@ type ErrorPolicy struct {
 
 // Connector gives agents in processes of their own a way to the dispatcher.
 type Connector interface {
-	// Servers returns the tool servers of one member.
-	Servers(participant string) ([]agent.MCPServer, error)
+	// Servers returns the tool servers of one member, for the agent that is about to play it.
+	Servers(participant string, played agent.Info) ([]agent.MCPServer, error)
 	// Close ends the connections after the last agent has ended.
 	Close() error
 }

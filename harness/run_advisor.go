@@ -34,7 +34,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 		return nil, err
 	}
 	a := &runAdvisor{loop: loop}
-	if a.servers, err = loop.connector.Servers(RunLane); err != nil {
+	if a.servers, err = loop.connector.Servers(RunLane, cfg.Agent.Info()); err != nil {
 		a.close()
 		return nil, fmt.Errorf("tools of the run: %w", err)
 	}

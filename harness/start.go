@@ -38,7 +38,7 @@ func (l *OrchestrationLoop) startAgent(
 		return nil, info.ID, &StartError{config.Name, err}
 	}
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
-		servers, err := l.connector.Servers(config.Name)
+		servers, err := l.connector.Servers(config.Name, info)
 		if err != nil {
 			return nil, info.ID, &StartError{config.Name, err}
 		}

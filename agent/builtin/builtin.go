@@ -44,6 +44,7 @@ func (a *Agent) Info() agent.Info {
 		InstallHint:  "nothing: it is part of fit",
 		LoginHint:    "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a server with OPENAI_BASE_URL or --model-url",
 		Credentials:  []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"},
+		CallIDKey:    callIDKey,
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Enforced,
 			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,

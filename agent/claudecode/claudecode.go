@@ -28,7 +28,7 @@ func New() *Agent { return &Agent{} }
 func (*Agent) Info() agent.Info {
 	return agent.Info{
 		ID: ID, Title: "Claude Code", InstallHint: installHint, LoginHint: "set ANTHROPIC_API_KEY, or run claude and log in", Protocols: []string{"anthropic"},
-		Credentials: []string{keyVariable, tokenVariable, oauthVariable},
+		Credentials: []string{keyVariable, tokenVariable, oauthVariable}, CallIDKey: "claudecode/toolUseId",
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Native,
 			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,

@@ -35,7 +35,7 @@ func New() *Agent { return &Agent{} }
 func (*Agent) Info() agent.Info {
 	return agent.Info{
 		ID: ID, Title: "Codex", InstallHint: installHint, LoginHint: "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login", Protocols: []string{"responses"},
-		Credentials: []string{keyVariable, vendorVariable},
+		Credentials: []string{keyVariable, vendorVariable}, CallIDKey: "callId",
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
 			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, Subscription: agent.Native,

@@ -39,7 +39,7 @@ func New() *Agent { return &Agent{} }
 func (*Agent) Info() agent.Info {
 	return agent.Info{
 		ID: ID, Title: "pi", InstallHint: installHint, LoginHint: loginHint, Protocols: []string{protocolChat, protocolResponses, protocolAnthropic},
-		Credentials: credentials(),
+		Credentials: credentials(), CallIDKey: "pi/toolCallId", // as the bridge sends it
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
 			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,

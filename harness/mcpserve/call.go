@@ -9,25 +9,23 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// callIDKeys are where clients put the id that the model gave a call. A call that is repeated under the same id is carried out once.
-var callIDKeys = []string{"fit/toolUseId", "claudecode/toolUseId", "pi/toolCallId", "callId"}
-
-func callID(meta mcp.Meta) string {
-	for _, key := range callIDKeys {
-		if id, ok := meta[key].(string); ok && id != "" {
-			return id
-		}
+// callID is the id that the model gave a call; empty if the agent does not tell it. A call that is repeated under the same id is carried out once.
+func (d *desk) callID(meta mcp.Meta) string {
+	key := d.callIDKey.Load()
+	if key == nil {
+		return ""
 	}
-	return ""
+	id, _ := meta[*key].(string)
+	return id
 }
 
 // handle passes a call on to the dispatcher.
-func handle(d *harness.Dispatcher, participant string, tool harness.Tool, interval time.Duration) mcp.ToolHandler {
+func (d *desk) handle(to *harness.Dispatcher, participant string, tool harness.Tool, interval time.Duration) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if tool.Slow {
 			defer reportProgress(ctx, request, interval)()
 		}
-		result, err := d.CallOnce(ctx, callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
+		result, err := to.CallOnce(ctx, d.callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
 		if err != nil {
 			return nil, err
 		}

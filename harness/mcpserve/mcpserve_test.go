@@ -45,10 +45,13 @@ func serve(t *testing.T, cfg harness.DispatcherConfig, serving mcpserve.Config) 
 	return connector
 }
 
+// callIDKey is where the agents of these tests put the ids of calls.
+const callIDKey = "some-agent/theCall"
+
 // dial connects as a participant.
 func dial(t *testing.T, connector harness.Connector, participant string, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	servers, err := connector.Servers(participant)
+	servers, err := connector.Servers(participant, agent.Info{CallIDKey: callIDKey})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,7 @@ func TestCallsGoToTheDispatcherAsWhoeverHasTheToken(t *testing.T) {
 }
 
 func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
-	for _, key := range []string{"fit/toolUseId", "claudecode/toolUseId", "pi/toolCallId", "callId"} {
+	for key, repeated := range map[string]string{callIDKey: `{"askIds":[1]}`, "what/theAgentDidNotDeclare": `{"askIds":[2]}`} {
 		var first, second string
 		var connector harness.Connector
 		query := func(cfg harness.AgentConfig) (agent.Agent, error) {
@@ -184,8 +187,8 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 			}), nil
 		}
 		hold(t, &connector, query, harness.Options{}, mcpserve.Config{})
-		if first != `{"askIds":[1]}` || second != first {
-			t.Errorf("%s: first %s, then %s", key, first, second)
+		if first != `{"askIds":[1]}` || second != repeated {
+			t.Errorf("%s: first %s, then %s, want %s", key, first, second, repeated)
 		}
 	}
 }
@@ -255,7 +258,7 @@ func TestACallThatTakesLongReportsProgress(t *testing.T) {
 
 func TestNobodyGetsInWithoutAToken(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{})
-	servers, err := connector.Servers("alice")
+	servers, err := connector.Servers("alice", agent.Info{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +271,7 @@ func TestNobodyGetsInWithoutAToken(t *testing.T) {
 	if !strings.HasPrefix(servers[0].URL, "http://127.0.0.1:") {
 		t.Errorf("the server can be reached from outside: %s", servers[0].URL)
 	}
-	if _, err := connector.Servers("mallory"); err == nil {
+	if _, err := connector.Servers("mallory", agent.Info{}); err == nil {
 		t.Error("a stranger was given a server")
 	}
 }
@@ -277,7 +280,7 @@ func TestNobodyGetsInWithoutAToken(t *testing.T) {
 func TestAConnectionCannotBeTakenOver(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{})
 	lead := dial(t, connector, "facilitator", nil)
-	servers, err := connector.Servers("bob")
+	servers, err := connector.Servers("bob", agent.Info{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +319,7 @@ func TestTokensAreKnownBeforehand(t *testing.T) {
 	defer connector.Close()
 	seen := map[string]bool{}
 	for _, name := range d.Participants() {
-		servers, _ := connector.Servers(name)
+		servers, _ := connector.Servers(name, agent.Info{})
 		token := strings.TrimPrefix(servers[0].Headers["Authorization"], "Bearer ")
 		known := false
 		for _, secret := range secrets {
@@ -334,7 +337,7 @@ func TestTokensAreKnownBeforehand(t *testing.T) {
 
 func TestBridgePassesMessagesOverStandardStreams(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{Stdio: []string{"fit", "harness", "mcp-stdio"}})
-	servers, err := connector.Servers("facilitator")
+	servers, err := connector.Servers("facilitator", agent.Info{})
 	if err != nil {
 		t.Fatal(err)
 	}

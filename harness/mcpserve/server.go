@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,6 +46,8 @@ type server struct {
 type desk struct {
 	mcp     *mcp.Server
 	handler http.Handler
+	// callIDKey is where the agent that sits here puts the id of a call; it is known when the agent is about to start.
+	callIDKey atomic.Pointer[string]
 }
 
 func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Config) (*server, error) {
@@ -70,19 +73,19 @@ func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Co
 
 // newDesk offers a participant its tools. Every participant has a handler of its own, so that nobody can take over the connection of another.
 func newDesk(d *harness.Dispatcher, participant string, cfg Config) *desk {
-	own := mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
+	own := &desk{mcp: mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-	})
+	})}
 	for _, tool := range d.Tools(participant) {
-		own.AddTool(
+		own.mcp.AddTool(
 			&mcp.Tool{
 				Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: tool.ReadOnlyHint},
 			},
-			handle(d, participant, tool, cfg.Progress),
+			own.handle(d, participant, tool, cfg.Progress),
 		)
 	}
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own }, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})
-	return &desk{mcp: own, handler: handler}
+	own.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own.mcp }, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})
+	return own
 }
 
 // ServeHTTP lets in whoever has a token.
@@ -97,11 +100,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Servers implements harness.Connector.
-func (s *server) Servers(participant string) ([]agent.MCPServer, error) {
+func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServer, error) {
 	token, ok := s.tokens[participant]
 	if !ok {
 		return nil, fmt.Errorf("no participant is called %q", participant)
 	}
+	s.desks[sha256.Sum256([]byte(token))].callIDKey.Store(&played.CallIDKey)
 	if len(s.cfg.Stdio) > 0 {
 		return []agent.MCPServer{{
 			Name: s.name, Command: s.cfg.Stdio[0], Args: s.cfg.Stdio[1:], Env: map[string]string{EnvURL: s.url, EnvToken: token},
