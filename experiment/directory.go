@@ -20,6 +20,7 @@ const (
 	LedgerFile   = "results.jsonl"
 	AttemptsFile = "attempts.jsonl" // what was started, so that attempts which were killed are known
 	RunsDir      = "runs"           // artefacts: runs/<task>/<arm>/<run>/<attempt>/
+	LabelsFile   = "labels.yaml"    // the family's human verdicts on the judge's work, for reports
 	lockFile     = "lock"
 )
 

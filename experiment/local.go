@@ -339,7 +339,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 
 // grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader itself is broken.
 func (a *attempt) grade(ctx context.Context) bool {
-	a.record.GraderNetwork = a.space.GraderNetwork()
+	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	scratch, err := os.MkdirTemp(a.cfg.Work, "grading-")
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)

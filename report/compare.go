@@ -43,9 +43,12 @@ type Comparison struct {
 	Time  *Ratio `json:"time,omitempty"`
 	Turns *Ratio `json:"turns,omitempty"`
 	// CostA and CostB are what the two groups cost altogether.
-	CostA    *float64 `json:"costA"`
-	CostB    *float64 `json:"costB"`
-	Warnings []string `json:"warnings,omitempty"`
+	CostA *float64 `json:"costA"`
+	CostB *float64 `json:"costB"`
+	// JudgeA and JudgeB tell about the judge; the comparison itself is one of its verdicts as they are.
+	JudgeA   *JudgeReport `json:"judgeA,omitempty"`
+	JudgeB   *JudgeReport `json:"judgeB,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"`
 }
 
 // TaskDelta is the difference on one task.
@@ -83,7 +86,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if cfg.Alpha == 0 {
 		cfg.Alpha = stats.DefaultAlpha
 	}
-	c := &Comparison{Version: Version, A: a.Provenance, B: b.Provenance, Measure: cfg.Measure, RateA: a.PassRate, RateB: b.PassRate, CostA: a.Totals.CostUSD, CostB: b.Totals.CostUSD}
+	c := &Comparison{Version: Version, A: a.Provenance, B: b.Provenance, Measure: cfg.Measure, RateA: a.PassRate, RateB: b.PassRate, CostA: a.Totals.CostUSD, CostB: b.Totals.CostUSD, JudgeA: a.Judge, JudgeB: b.Judge}
 	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
 	comparison, err := stats.Compare(pairs, stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed})
 	if err != nil {
@@ -260,6 +263,9 @@ func (c *Comparison) warn(a, b *Group) {
 	}
 	if a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != "" {
 		c.Warnings = append(c.Warnings, "the two arms are the same configuration: any difference is chance")
+	}
+	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil && a.Judge.Corrected.Caveat != "" {
+		c.Warnings = append(c.Warnings, "the judge on both arms: "+a.Judge.Corrected.Caveat)
 	}
 	for _, g := range []*Group{a, b} {
 		for _, warning := range g.Warnings {

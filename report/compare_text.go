@@ -74,6 +74,14 @@ func (c *Comparison) facts() []string {
 		}
 		facts = append(facts, line)
 	}
+	for _, side := range []struct {
+		name  string
+		judge *JudgeReport
+	}{{c.A.Arm, c.JudgeA}, {c.B.Arm, c.JudgeB}} {
+		for _, line := range side.judge.lines() {
+			facts = append(facts, side.name+": "+line)
+		}
+	}
 	return append(facts, fmt.Sprintf("spent: %s and %s", money(c.CostA), money(c.CostB)))
 }
 

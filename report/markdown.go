@@ -68,6 +68,12 @@ func (m *markdown) group(g *Group, full, named bool) {
 		}
 		m.line("%s\n", text)
 	}
+	for _, line := range g.Judge.lines() {
+		m.line("- %s", cell(line))
+	}
+	if g.Judge != nil {
+		m.line("")
+	}
 	if full {
 		m.header("Cost", "Cost per pass", "Median Duration", "Median Turns")
 		perPass := dash
@@ -187,6 +193,9 @@ func (m *markdown) task(t *Task, scored bool) {
 		status += fmt.Sprintf(", %d missing", t.Missing)
 	}
 	m.line("%s\n", status)
+	if t.Agreement != nil {
+		m.line("Judge: %s\n", cell(t.Agreement.text()))
+	}
 	if len(t.Runs) == 0 {
 		return
 	}

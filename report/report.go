@@ -27,6 +27,10 @@ type Input struct {
 	Level float64
 	// Detail adds the single runs to every task.
 	Detail bool
+	// Labels are what people say about judged runs; nil corrects nothing.
+	Labels *Labels
+
+	resolved *resolved
 }
 
 // Planned is the size of an experiment.
@@ -74,6 +78,8 @@ type Group struct {
 	PassAtK   map[string]stats.AtK `json:"passAtK"`
 	MeanScore *stats.Interval      `json:"meanScore,omitempty"`
 	ScoreAtK  map[string]stats.AtK `json:"scoreAtK,omitempty"`
+	// Judge is what is known about the judge; nil where it was not asked.
+	Judge *JudgeReport `json:"judge,omitempty"`
 	// Errors counts attempts that ended in errors, by class, those that were repeated included.
 	Errors   map[string]int `json:"errors,omitempty"`
 	Warnings []string       `json:"warnings,omitempty"`
@@ -116,6 +122,13 @@ func Build(in Input) (*Report, error) {
 		in.Level = stats.DefaultLevel
 	}
 	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
+	var err error
+	if in.resolved, err = in.Labels.resolve(ledger.Last(in.Records)); err != nil {
+		return nil, err
+	}
+	if in.resolved != nil && in.resolved.unmatched > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d labels are about runs that are not here or were not judged; they were left out", in.resolved.unmatched))
+	}
 	for _, records := range grouped(in.Records) {
 		group, err := buildGroup(records, in)
 		if err != nil {
@@ -208,6 +221,9 @@ func buildGroup(records []ledger.Record, in Input) (Group, error) {
 	}
 	g.addUp(records)
 	if err := g.estimate(in); err != nil {
+		return Group{}, err
+	}
+	if err := g.judge(in); err != nil {
 		return Group{}, err
 	}
 	g.warn(in, records)

@@ -28,7 +28,9 @@ type Task struct {
 	MeanScore *float64         `json:"meanScore,omitempty"`
 	ScoreAtK  map[string]Value `json:"scoreAtK,omitempty"`
 	Checks    []CheckRate      `json:"checks,omitempty"`
-	Runs      []Run            `json:"runs,omitempty"`
+	// Agreement is how far the judge's votes agree, where there are several on a run.
+	Agreement *Agreement `json:"agreement,omitempty"`
+	Runs      []Run      `json:"runs,omitempty"`
 
 	outcomes []float64
 	scores   []float64
@@ -97,7 +99,7 @@ func buildTask(id string, records []ledger.Record, planned int, in Input) (Task,
 	if !scored {
 		t.scores = nil
 	}
-	t.Checks = checkRates(records)
+	t.Checks, t.Agreement = checkRates(records), agreementOf(records)
 	if in.Detail {
 		for i := range records {
 			t.Runs = append(t.Runs, runOf(&records[i]))

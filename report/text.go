@@ -43,6 +43,9 @@ func (g *Group) text(w io.Writer, ks []int) error {
 	if g.Bounds != nil {
 		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst, 100*g.Bounds.Best)
 	}
+	for _, line := range g.Judge.lines() {
+		fmt.Fprintln(w, line)
+	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprint(table, "task\tn\tc\tpass rate")

@@ -22,6 +22,7 @@ type compareOptions struct {
 	seed        uint64
 	summary     bool
 	damaged     bool
+	labels      string
 }
 
 // claims are what --fail-on takes.
@@ -50,6 +51,7 @@ difference costs, and the smallest difference that an experiment of this size wo
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "compare what is left of ledgers that do not verify")
 	return command
 }
@@ -64,7 +66,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	if opts.nonInferior < 0 || opts.nonInferior >= 1 || opts.margin < 0 || opts.margin >= 1 || !(opts.alpha > 0 && opts.alpha < 1) {
 		return console.Usagef("--non-inferior and --margin are shares from 0 to 1, --alpha lies between them")
 	}
-	a, b, err := sides(con, args, opts.damaged)
+	a, b, err := sides(con, args, opts)
 	if err != nil {
 		return err
 	}
@@ -82,19 +84,22 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 }
 
 // sides reads A and B; a single directory with two arms is both.
-func sides(con *console.Console, args []string, damaged bool) (a, b *report.Group, err error) {
+func sides(con *console.Console, args []string, opts *compareOptions) (a, b *report.Group, err error) {
 	if len(args) == 2 {
-		if a, err = parseSide(con, args[0]).group(con, damaged); err != nil {
+		if a, err = parseSide(con, args[0]).group(con, opts.labels, opts.damaged); err != nil {
 			return nil, nil, err
 		}
-		b, err = parseSide(con, args[1]).group(con, damaged)
+		b, err = parseSide(con, args[1]).group(con, opts.labels, opts.damaged)
 		return a, b, err
 	}
-	found, err := loadResults(con, args, damaged)
+	found, err := loadResults(con, args, opts.damaged)
+	if err == nil {
+		err = found.withLabels(con, opts.labels)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	built, err := report.Build(report.Input{Records: found.records, Planned: found.planned, Skipped: found.skipped, K: []int{1}})
+	built, err := found.build([]int{1}, false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -99,7 +99,7 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 
 // usePilot takes variances and prices from earlier results.
 func (p *planned) usePilot(con *console.Console, args []string) error {
-	a, b, err := sides(con, args, false)
+	a, b, err := sides(con, args, &compareOptions{})
 	if err != nil {
 		return err
 	}

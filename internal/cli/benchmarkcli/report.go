@@ -21,7 +21,10 @@ type reportOptions struct {
 	detail  console.Choice
 	summary bool
 	damaged bool
+	labels  string
 }
+
+const labelsUsage = "file of human verdicts on judged runs (YAML), by which the judge's pass rate is corrected (default: the family's calibration)"
 
 func newReport(con *console.Console) *cobra.Command {
 	opts := reportOptions{format: console.Choice{Value: "json", Choices: []string{"json", "text", "markdown", "junit", "metrics"}}, detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
@@ -39,6 +42,7 @@ func newReport(con *console.Console) *cobra.Command {
 	flags.Var(&opts.format, "format", "how to print it; metrics is one line of JSON per arm, for charts over time")
 	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "report what is left of a ledger that does not verify")
 	return command
 }
@@ -49,11 +53,13 @@ func runReport(con *console.Console, opts *reportOptions) error {
 		return err
 	}
 	found, err := loadResults(con, opts.inputs, opts.damaged)
+	if err == nil {
+		err = found.withLabels(con, opts.labels)
+	}
 	if err != nil {
 		return err
 	}
-	full := opts.detail.Value == report.Full
-	built, err := report.Build(report.Input{Records: found.records, Planned: found.planned, Skipped: found.skipped, K: ks, Detail: full})
+	built, err := found.build(ks, opts.detail.Value == report.Full)
 	if err != nil {
 		return err
 	}

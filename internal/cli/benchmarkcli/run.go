@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return directoryError(err)
 	}
+	if err := keepLabels(prepared.Family, output); err != nil {
+		return errors.Join(err, dir.Close())
+	}
 	run := &running{con: con, opts: opts, prepared: prepared, dir: dir, output: output, redactor: redactor, workers: workers}
 	outcome, err := run.run(ctx)
 	if closeErr := dir.Close(); err == nil {
@@ -72,6 +76,21 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	return run.conclude(outcome, ks)
+}
+
+// keepLabels puts the family's human verdicts on the judge's work beside the results, where reports find them.
+func keepLabels(family *task.Family, output string) error {
+	if family.Calibration == "" {
+		return nil
+	}
+	content, err := os.ReadFile(family.Calibration)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(output, experiment.LabelsFile), content, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the family's labels: %w", err)
+	}
+	return nil
 }
 
 func directoryError(err error) error {
@@ -160,6 +179,11 @@ func loadFamily(ctx context.Context, con *console.Console, origin string) (*task
 	family, err := task.Load(ctx, origin, task.Options{Environ: con.Environ})
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
+	}
+	if family.Calibration != "" {
+		if _, err := report.LoadLabels(family.Calibration); err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
 	}
 	for _, warning := range family.Warnings {
 		fmt.Fprintf(con.Stderr, "note: %s\n", warning)
@@ -282,7 +306,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	built, err := report.Build(report.Input{Records: found.records, Planned: found.planned, K: ks, Detail: true})
+	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err
 	}

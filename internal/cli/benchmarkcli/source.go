@@ -21,6 +21,7 @@ type results struct {
 	planned *report.Planned
 	plans   []*experiment.Plan
 	skipped int
+	labels  *report.Labels // those of the family, if it has any
 }
 
 // loadResults reads run directories. Each is a directory with a ledger, or a directory whose sub-directories have one: the shards of an experiment. Nothing is looked
@@ -34,6 +35,11 @@ func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results
 			return nil, err
 		}
 		for _, at := range found {
+			if file := filepath.Join(at, experiment.LabelsFile); all.labels == nil && isFile(file) {
+				if all.labels, err = report.LoadLabels(file); err != nil {
+					return nil, console.Exit(console.ExitUsage, err)
+				}
+			}
 			records, err := all.load(con, at, damagedToo)
 			if err != nil {
 				return nil, err
@@ -47,6 +53,27 @@ func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
 	return all, nil
+}
+
+// withLabels takes the labels that the user names in place of the family's.
+func (all *results) withLabels(con *console.Console, path string) error {
+	if path == "" {
+		return nil
+	}
+	var err error
+	if all.labels, err = report.LoadLabels(con.Path(path)); err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	return nil
+}
+
+// build makes the report of results.
+func (all *results) build(ks []int, detail bool) (*report.Report, error) {
+	built, err := report.Build(report.Input{Records: all.records, Planned: all.planned, Skipped: all.skipped, K: ks, Detail: detail, Labels: all.labels})
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return built, nil
 }
 
 // findLedgers returns the directories with ledgers.
@@ -166,12 +193,15 @@ func parseSide(con *console.Console, text string) side {
 }
 
 // group reads the side's results and picks its arm.
-func (s side) group(con *console.Console, damagedToo bool) (*report.Group, error) {
+func (s side) group(con *console.Console, labels string, damagedToo bool) (*report.Group, error) {
 	found, err := loadResults(con, []string{s.dir}, damagedToo)
+	if err == nil {
+		err = found.withLabels(con, labels)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r, err := report.Build(report.Input{Records: found.records, Planned: found.planned, Skipped: found.skipped, K: []int{1}})
+	r, err := found.build([]int{1}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,182 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// The ways in which labelled runs can have been chosen.
+const (
+	DesignBalanced = "balanced" // about as many good as bad ones; the judge's error rates carry over, its pass rate does not
+	DesignRandom   = "random"   // a random sample of the judged runs
+)
+
+// Labels is labels.yaml: what people say about work that the judge has judged.
+type Labels struct {
+	Design string        `yaml:"design" doc:"How the labelled runs were chosen: balanced (as many good as bad ones) or random (a random sample of the judged runs); default balanced." enum:"balanced,random"`
+	Judge  LabelledJudge `yaml:"judge" doc:"The judge whose verdicts the labels carry, where they do."`
+	Labels []RunLabel    `yaml:"labels" doc:"The verdicts of people, run by run." required:"true"`
+}
+
+// LabelledJudge tells which judge a set of labels is about.
+type LabelledJudge struct {
+	Digests []string `yaml:"digests" doc:"Digests of the judge as records and reports tell them (digests.judge). Labels on another judge correct nothing."`
+}
+
+// RunLabel is what a person says about one run. Without the judge's verdict it is about a run of the experiment that is reported.
+type RunLabel struct {
+	Task  string `yaml:"task" doc:"Task of the run." required:"true"`
+	Arm   string `yaml:"arm" doc:"Arm of the run; needed where there are several."`
+	Run   int    `yaml:"run" doc:"Which repetition it is, counted from 0." min:"0"`
+	Human string `yaml:"human" doc:"What a person says about the work." enum:"pass,fail" required:"true"`
+	Judge string `yaml:"judge" doc:"What the judge said; default: its verdict in the ledger." enum:"pass,fail"`
+}
+
+// LabelsSchema is the JSON Schema of labels.yaml, made from the Go structs.
+func LabelsSchema() ([]byte, error) { return document.SchemaOf("labels.yaml", Labels{}) }
+
+// LoadLabels reads labels.yaml. Mistakes are told with file, line and column.
+func LoadLabels(path string) (*Labels, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read labels: %w", err)
+	}
+	schemaSource, err := LabelsSchema()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := document.CompileSchema("labels", schemaSource)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := document.Parse(path, source)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(schema); err != nil {
+		return nil, err
+	}
+	var labels Labels
+	if err := doc.Decode(&labels); err != nil {
+		return nil, err
+	}
+	seen := map[RunLabel]bool{}
+	for i, label := range labels.Labels {
+		key := RunLabel{Task: label.Task, Arm: label.Arm, Run: label.Run}
+		if seen[key] {
+			return nil, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "task %s, run %d is labelled twice", label.Task, label.Run)
+		}
+		seen[key] = true
+	}
+	return &labels, nil
+}
+
+// labelled is a label with the verdict of the judge that it is about.
+type labelled struct {
+	arm          string
+	human, judge bool
+	record       *ledger.Record // nil: the label brought the judge's verdict along
+}
+
+// resolved are labels beside what they are about.
+type resolved struct {
+	rows      []labelled
+	unmatched int
+	design    string
+	digests   []string
+	// homogeneity says whether the judge errs alike on all arms; nil where labels of two arms are missing.
+	homogeneity *stats.HomogeneityResult
+}
+
+// resolve finds the judge's verdict for every label.
+func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
+	if l == nil {
+		return nil, nil
+	}
+	out := &resolved{design: l.Design, digests: l.Judge.Digests}
+	if out.design == "" {
+		out.design = DesignBalanced
+	}
+	byRun := map[ledger.Cell]*ledger.Record{}
+	arms := map[string]bool{}
+	for i, r := range records {
+		arms[r.Arm] = true
+		if r.JudgeVerdict != nil {
+			byRun[r.Cell()] = &records[i]
+		}
+	}
+	for _, label := range l.Labels {
+		row := labelled{arm: label.Arm, human: label.Human == ledger.Pass, judge: label.Judge == ledger.Pass}
+		if label.Arm == "" && len(arms) == 1 {
+			for only := range arms {
+				row.arm = only
+			}
+		}
+		record := byRun[ledger.Cell{Arm: row.arm, TaskID: label.Task, RunIndex: label.Run}]
+		switch {
+		case label.Judge != "":
+		case row.arm == "":
+			return nil, fmt.Errorf("the label of task %s, run %d does not say which arm it is about, and there are %d", label.Task, label.Run, len(arms))
+		case record == nil:
+			out.unmatched++
+			continue
+		default:
+			row.judge, row.record = record.JudgeVerdict.Verdict == ledger.Pass, record
+		}
+		out.rows = append(out.rows, row)
+	}
+	return out, out.testHomogeneity()
+}
+
+// testHomogeneity asks whether the judge errs alike on all arms that have labels of both kinds.
+func (r *resolved) testHomogeneity() error {
+	var arms []string
+	for _, row := range r.rows {
+		if row.arm != "" && !slices.Contains(arms, row.arm) {
+			arms = append(arms, row.arm)
+		}
+	}
+	slices.Sort(arms)
+	var calibrations []stats.Calibration
+	for _, arm := range arms {
+		if c := r.calibration(arm); c.M1 > 0 && c.M0 > 0 {
+			calibrations = append(calibrations, c)
+		}
+	}
+	if len(calibrations) < 2 {
+		return nil
+	}
+	result, err := stats.Homogeneity(calibrations)
+	if err != nil {
+		return fmt.Errorf("labels: %w", err)
+	}
+	r.homogeneity = &result
+	return nil
+}
+
+// calibration counts how often the judge recognises good and bad work of an arm; of all arms where it is empty.
+func (r *resolved) calibration(arm string) stats.Calibration {
+	c := stats.Calibration{Agent: arm}
+	for _, row := range r.rows {
+		switch {
+		case arm != "" && row.arm != arm:
+		case row.human:
+			c.M1++
+			if row.judge {
+				c.TP++
+			}
+		default:
+			c.M0++
+			if !row.judge {
+				c.TN++
+			}
+		}
+	}
+	return c
+}
