@@ -135,16 +135,9 @@ func endsColour(text []byte) bool {
 }
 
 const (
-	jwtPartLimit  = 16 << 10
-	jwtPartMin    = 5
-	jwtSignature  = 8
-	keyBegin      = "-----BEGIN "
-	keyEnd        = "-----END "
-	keyName       = "PRIVATE KEY"
-	keyNameLimit  = 48
-	keyBlockLimit = 32 << 10
-	keyRunMin     = 16
-	keyRunWithin  = 256
+	jwtPartLimit = 16 << 10
+	jwtPartMin   = 5
+	jwtSignature = 8
 )
 
 // matchJWT finds header.payload.signature from the ".eyJ" that begins the payload.
@@ -170,128 +163,4 @@ func matchJWT(text []byte, at int) (start, end int, ok bool) {
 func jwtIsOpen(text []byte) bool {
 	const limit = 3 * jwtPartLimit
 	return len(text) <= limit && nameChar.run(text, 0, endless) == len(text) && bytes.Count(text, []byte(".")) <= 2
-}
-
-// matchPrivateKey finds a PEM block from the "-BEG" of its first line: to its
-// last line, or as far as key material goes if that line is missing. A first
-// line alone, as programs that handle keys contain it, is none.
-func matchPrivateKey(text []byte, at int) (start, end int, ok bool) {
-	start = at - 4
-	body, ok := keyHeader(text, start)
-	if !ok {
-		return 0, 0, false
-	}
-	block := text[body:min(len(text), body+keyBlockLimit)]
-	material, footer := keyFooter(block)
-	run := keyRun(material)
-	switch {
-	case run < 0:
-		return 0, 0, false
-	case footer > 0:
-		return start, body + footer, true
-	}
-	return start, body + keyMaterial(block, run), true
-}
-
-// keyFooter divides a block at its last line. footer is the end of that line,
-// or 0 if there is none.
-func keyFooter(block []byte) (material []byte, footer int) {
-	last := bytes.Index(block, []byte(keyEnd))
-	if last < 0 {
-		return block, 0
-	}
-	name := block[last+len(keyEnd):]
-	dashes := bytes.Index(name[:min(len(name), keyNameLimit)], []byte("-----"))
-	if dashes < 0 {
-		return block[:last], 0
-	}
-	return block[:last], last + len(keyEnd) + dashes + len("-----")
-}
-
-// keyHeader checks the first line of a block and returns where it ends.
-func keyHeader(text []byte, start int) (end int, ok bool) {
-	if start < 0 || !bytes.HasPrefix(text[start:], []byte(keyBegin)) {
-		return 0, false
-	}
-	name := text[start+len(keyBegin):]
-	name = name[:min(len(name), keyNameLimit)]
-	dashes := bytes.Index(name, []byte("-----"))
-	if dashes < 0 || !bytes.Contains(name[:dashes], []byte(keyName)) {
-		return 0, false
-	}
-	return start + len(keyBegin) + dashes + len("-----"), true
-}
-
-// keyRun returns where the first line of key material begins, or -1.
-func keyRun(block []byte) int {
-	for i := 0; i < min(len(block), keyRunWithin); {
-		// A backslash escapes the next character, which is then no key material.
-		if block[i] == '\\' {
-			i += 2
-			continue
-		}
-		end := base64Char.run(block, i, keyRunMin)
-		if end-i >= keyRunMin {
-			return i
-		}
-		i = max(end, i+1)
-	}
-	return -1
-}
-
-// keyMaterial returns the end of the lines of base64 that begin at i.
-func keyMaterial(block []byte, i int) int {
-	end, indented := i, false
-	for i < len(block) {
-		c := block[i]
-		switch {
-		case base64Char[c] || c == '=':
-			i++
-			end, indented = i, false
-		case c == '\n' || c == '\r' || indented && (c == ' ' || c == '\t'):
-			i++
-			indented = true
-		case c == '\\':
-			for i < len(block) && block[i] == '\\' {
-				i++
-			}
-			size := escapedBreak(block[i:])
-			if size == 0 {
-				return end
-			}
-			i += size
-			indented = true
-		default:
-			return end
-		}
-	}
-	return end
-}
-
-// escapedBreak returns the length of the rest of an escaped line break, whose
-// backslashes ended before the text.
-func escapedBreak(text []byte) int {
-	switch {
-	case len(text) >= 1 && (text[0] == 'n' || text[0] == 'r'):
-		return 1
-	case len(text) >= 5 && string(text[:4]) == "u000" && (text[4]|0x20 == 'a' || text[4]|0x20 == 'd'):
-		return 5
-	}
-	return 0
-}
-
-// privateKeyIsOpen tells whether a block that began may still find its end.
-func privateKeyIsOpen(text []byte) bool {
-	if len(text) < len(keyBegin)+keyNameLimit {
-		dashes := bytes.Index(text[min(len(text), len(keyBegin)):], []byte("-----"))
-		if dashes < 0 {
-			return true
-		}
-	}
-	body, ok := keyHeader(text, 0)
-	if !ok || len(text)-body >= keyBlockLimit {
-		return false
-	}
-	material, footer := keyFooter(text[body:])
-	return footer == 0 && (keyRun(material) >= 0 || len(material) < keyRunWithin+keyRunMin)
 }

@@ -40,6 +40,12 @@ func TestShapes(t *testing.T) {
 			"-----BEGIN ENCRYPTED PRIVATE KEY-----\n" + alnums(64) + "\n" + alnums(30),
 			"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + alnums(64) + "\n-----END PGP PRIVATE KEY BLOCK-----",
 			"-----BEGIN RSA PRIVATE KEY-----\n     2\t" + alnums(64) + "\n     3\t-----END RSA PRIVATE KEY-----",
+			"-----BEGIN PRIVATE KEY-----\n" + alnums(12) + "\n-----END PRIVATE KEY-----",
+			"-----BEGIN PRIVATE KEY-----\n" + alnums(6) + "==\n-----END PRIVATE KEY-----",
+			"-----BEGIN EC PRIVATE KEY-----\\n" + alnums(12) + "\\n-----END EC PRIVATE KEY-----",
+			"-----BEGIN EC PRIVATE KEY-----\r\n  " + alnums(8) + "\r\n  " + alnums(8) + "\r\n  -----END EC PRIVATE KEY-----",
+			"-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(alnums(8)+"\n", 100) + "-----END PRIVATE KEY-----",
+			"-----BEGIN PRIVATE KEY-----" + alnums(12) + "-----END PRIVATE KEY-----",
 		},
 	} {
 		want := "[REDACTED:pattern:" + kind + "]"
@@ -90,6 +96,9 @@ func TestInnocentTextIsLeftAlone(t *testing.T) {
 		"export PATH=$PATH:/usr/local/bin && echo 'done' | sed -e 's/a/b/'",
 		"SGVsbG8sIHRoaXMgaXMganVzdCBhIGJlbmlnbiB0ZXh0IGluIGJhc2U2NA==",
 		`if strings.HasPrefix(pem, "-----BEGIN RSA PRIVATE KEY-----") { return "-----END RSA PRIVATE KEY-----" }`,
+		"between -----BEGIN RSA PRIVATE KEY----- and -----END RSA PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\\n\\n-----END PRIVATE KEY-----",
 		"-----BEGIN PUBLIC KEY-----\n" + alnums(64) + "\n-----END PUBLIC KEY-----",
 		"eyJhbGciOiJIUzI1NiJ9 and eyJhbGciOiJIUzI1NiJ9.", "YWJjZDEyMzQ=", "6162636431323334",
 	} {
@@ -113,5 +122,22 @@ func TestLongRunsOfOneShapeTakeLinearTime(t *testing.T) {
 		text := []byte(strings.Repeat(piece, 1<<20/everyNth/len(piece)))
 		r.Bytes(text)
 		r.JSON(text)
+	}
+}
+
+// A private key is found however little of it there is, and wherever the text is cut.
+func TestShortKeysAreFoundInPieces(t *testing.T) {
+	r := New(Config{})
+	for _, key := range []string{
+		"-----BEGIN PRIVATE KEY-----\n" + alnums(12) + "\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\\n" + alnums(12) + "\\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(alnums(10)+"\n", 40) + "-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\\n" + strings.Repeat(alnums(10)+"\\n", 40) + "-----END PRIVATE KEY-----",
+	} {
+		text, want := "The key is "+key+", use it.", "The key is [REDACTED:pattern:private-key], use it."
+		for cut := range len(text) {
+			checkCut(t, r, text, want, cut)
+		}
+		checkBytewise(t, r, text, want)
 	}
 }
