@@ -48,8 +48,8 @@
 // /proc/self/mem or its own executable, or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's variables, and find secrets there. In
 // Python, functions that hidden tests call through modules other than unittest can be replaced, and objects can claim to equal everything: compare plain values.
 // Code can recognise that it is being tested and answer from a table, and except in Go it can read the hidden test that is about to run, which lies in its directory.
-// Programs that a hook starts can read the hook's environment and the hidden suite. Graders of tasks with a service have the host's network, because they must reach
-// that service.
+// Programs that a hook starts can read the hook's environment and the hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
+// unless the machine cannot make one: the record says so then.
 // A family's own command is only as good as its report: agent code that runs in its process can print one. exit-nonce is the weakest, because
 // the nonce is in the command line. Without isolation (none) graders have the network and see the machine. Families that need more should test through
 // a process boundary: start the agent's program from the hidden test and look at what it answers.

@@ -78,7 +78,8 @@ type Record struct {
 	KeyVisible          bool              `json:"keyVisible"`
 	Isolation           string            `json:"isolation"`
 	AgentNetwork        bool              `json:"agentNetwork"`
-	GraderNetwork       bool              `json:"graderNetwork"` // graders that must reach a service have the host's network
+	GraderNetwork       bool              `json:"graderNetwork"`            // graders have the host's network
+	ServiceNetwork      string            `json:"serviceNetwork,omitempty"` // where preflight's services are: private, with the graders, or host
 	Digests             Digests           `json:"digests"`
 	Tools               map[string]string `json:"tools,omitempty"` // versions: fit, git, …
 	Host                string            `json:"host,omitempty"`

@@ -63,7 +63,7 @@ func (i Isolation) bwrapArgv(program string, argv []string, dir string, statusFD
 		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--json-status-fd", strconv.Itoa(statusFD),
 	}
-	if !i.Network {
+	if !i.Network && i.Join == nil {
 		args = append(args, "--unshare-net")
 	}
 	args = append(args, v.arguments()...)

@@ -12,14 +12,14 @@ var namespaceWorks = sync.OnceValue(probeNamespace)
 
 // probeNamespace returns nil, or why there is no PID namespace to be had.
 func probeNamespace() error {
-	t, decoder, err := startReaper(order{Probe: true, PIDNamespace: true}, nil)
+	t, decoder, err := startReaper(order{Probe: true, PIDNamespace: true}, nil, nil)
 	if err != nil {
 		return err
 	}
 	defer t.line.Close()
 	var answer news
 	err = decoder.Decode(&answer)
-	waitErr := t.cmd.Wait()
+	waitErr := t.process.wait()
 	switch {
 	case answer.Ready:
 		return nil
@@ -34,6 +34,9 @@ func probeNamespace() error {
 func (l Local) containment(job launch) (Containment, error) {
 	switch l.Containment {
 	case ProcessGroup, SubReaper:
+		if l.Containment == ProcessGroup && job.network != nil {
+			return "", errors.New("a private network needs a supervisor, which a process group has not")
+		}
 		return l.Containment, nil
 	case "", PIDNamespace:
 	default:

@@ -25,8 +25,10 @@ type Capabilities struct {
 	Containment Containment `json:"containment"`
 	// Bwrap is whether programs can be isolated; BwrapNetwork whether they can also be
 	// cut off from the network.
-	Bwrap          Capability `json:"bwrap"`
-	BwrapNetwork   Capability `json:"bwrapNetwork"`
+	Bwrap        Capability `json:"bwrap"`
+	BwrapNetwork Capability `json:"bwrapNetwork"`
+	// PrivateNetwork is whether isolated programs can share a network of their own.
+	PrivateNetwork Capability `json:"privateNetwork"`
 	PIDNamespace   Capability `json:"pidNamespace"`
 	UserNamespaces Capability `json:"userNamespaces"`
 	SubReaper      Capability `json:"subReaper"`
@@ -35,7 +37,7 @@ type Capabilities struct {
 
 // List returns the capabilities in the order in which they are shown.
 func (c Capabilities) List() []Capability {
-	return []Capability{c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.Cgroup}
+	return []Capability{c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.PrivateNetwork, c.Cgroup}
 }
 
 // Detect finds out what works on this machine by trying it.
@@ -45,6 +47,7 @@ func Detect(ctx context.Context) Capabilities {
 	c := Capabilities{
 		Bwrap:          Capability{Name: "bubblewrap"},
 		BwrapNetwork:   Capability{Name: "bubblewrap without network"},
+		PrivateNetwork: Capability{Name: "private network"},
 		PIDNamespace:   Capability{Name: "PID namespace"},
 		UserNamespaces: Capability{Name: "user namespaces"},
 		SubReaper:      Capability{Name: "sub-reaper"},
@@ -58,10 +61,13 @@ func Detect(ctx context.Context) Capabilities {
 	if _, err := findBwrap(); err != nil {
 		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), installCommand("bubblewrap")
 		c.BwrapNetwork.Detail, c.BwrapNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
+		c.PrivateNetwork.Detail, c.PrivateNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
 		return c
 	}
 	c.Bwrap.try(ctx, Isolation{Kind: IsolationBwrap, Network: true}, c.UserNamespaces.Fix)
-	c.BwrapNetwork.try(ctx, Isolation{Kind: IsolationBwrap}, "run where network namespaces may be made, for example outside of a container")
+	const fix = "run where network namespaces may be made, for example outside of a container"
+	c.BwrapNetwork.try(ctx, Isolation{Kind: IsolationBwrap}, fix)
+	c.PrivateNetwork.tryPrivateNetwork(ctx, fix)
 	return c
 }
 

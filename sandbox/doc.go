@@ -9,7 +9,8 @@
 //     a SpawnResult that tells exit, signal, timeout, cancellation and output limit
 //     apart. A program that fails is a result, not an error.
 //  3. Isolation decides what the program sees of the machine: everything ("none"),
-//     or only the listed paths, with or without network ("bwrap").
+//     or only the listed paths, with or without network ("bwrap"). Programs that must
+//     reach each other and nothing else share a PrivateNetwork.
 //
 // # How the killing is made certain
 //

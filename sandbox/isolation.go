@@ -26,6 +26,9 @@ type Isolation struct {
 	// Network lets the program use the network, loopback included. Without it the
 	// program has a loopback of its own and nothing else.
 	Network bool
+	// Join is the network that a program without Network is in, in place of one of its
+	// own.
+	Join *PrivateNetwork
 }
 
 func (i Isolation) active() bool { return i.Kind == IsolationBwrap }
@@ -33,6 +36,9 @@ func (i Isolation) active() bool { return i.Kind == IsolationBwrap }
 func (i Isolation) check() error {
 	switch i.Kind {
 	case "", IsolationNone, IsolationBwrap:
+		if i.Join != nil && !i.active() {
+			return fmt.Errorf("a private network needs isolation %s", IsolationBwrap)
+		}
 		return nil
 	}
 	return fmt.Errorf("unknown isolation %q: use %s or %s", i.Kind, IsolationNone, IsolationBwrap)

@@ -38,7 +38,8 @@ type launch struct {
 	env     []string
 	limits  Limits
 	files   []*os.File // descriptors 0, 1, 2 and on
-	bwrap   bool       // argv runs bubblewrap, which reports on descriptor len(files)
+	network *PrivateNetwork
+	bwrap   bool // argv runs bubblewrap, which reports on descriptor len(files)
 }
 
 // tree is a started program with everything it starts.
@@ -110,6 +111,9 @@ func prepare(spec SpawnSpec) (launch, error) {
 		return launch{}, err
 	}
 	job.program, job.bwrap = job.argv[0], true
+	if !spec.Isolation.Network {
+		job.network = spec.Isolation.Join
+	}
 	return job, nil
 }
 

@@ -29,7 +29,11 @@ func TestMain(m *testing.M) {
 
 // play is a harness in a process of its own: it spawns the script it is given.
 func play(role string, args []string) int {
-	if role != "harness" {
+	switch role {
+	case "network":
+		return playNetwork(args[0])
+	case "harness":
+	default:
 		return 99
 	}
 	result, err := sandbox.Local{Containment: sandbox.Containment(args[0])}.Spawn(

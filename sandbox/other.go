@@ -22,7 +22,7 @@ func MaybeReaper() bool { return false }
 // detectKernel says that nothing of this exists here.
 func detectKernel(c *Capabilities) {
 	for _, capability := range []*Capability{
-		&c.Bwrap, &c.BwrapNetwork, &c.PIDNamespace, &c.UserNamespaces, &c.SubReaper, &c.Cgroup,
+		&c.Bwrap, &c.BwrapNetwork, &c.PrivateNetwork, &c.PIDNamespace, &c.UserNamespaces, &c.SubReaper, &c.Cgroup,
 	} {
 		capability.Detail = "needs Linux; here programs are held by their process group only"
 		capability.Fix = "run on Linux, for example in a container or a virtual machine"

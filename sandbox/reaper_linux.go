@@ -44,6 +44,8 @@ func MaybeReaper() bool {
 	switch os.Args[0] {
 	case reaperName:
 		os.Exit(reap())
+	case networkName:
+		os.Exit(holdNetwork())
 	case limiterName:
 		fmt.Fprintln(os.Stderr, "fit:", limitAndExec())
 		os.Exit(127)

@@ -45,7 +45,7 @@ const (
 
 // supervisedTree is a program under a supervisor process.
 type supervisedTree struct {
-	cmd     *exec.Cmd
+	process supervisor
 	line    *os.File
 	program int // its process id, or 0 if it is in a namespace
 	env     []string
@@ -54,6 +54,21 @@ type supervisedTree struct {
 	result  outcome
 }
 
+// supervisor is the process of a supervisor, whoever has started it.
+type supervisor interface {
+	pid() int
+	// wait returns when it has ended, with an error if not by itself.
+	wait() error
+	kill()
+}
+
+// ownProcess is a supervisor that we have started ourselves.
+type ownProcess struct{ cmd *exec.Cmd }
+
+func (p ownProcess) pid() int    { return p.cmd.Process.Pid }
+func (p ownProcess) wait() error { return p.cmd.Wait() }
+func (p ownProcess) kill()       { _ = p.cmd.Process.Kill() }
+
 // startSupervised starts a supervisor that runs the job.
 func startSupervised(mode Containment, job launch) (tree, int, error) {
 	ord := order{
@@ -61,20 +76,20 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		Program:      job.program, Argv: job.argv, Dir: job.dir, Env: job.env,
 		Limits: job.limits, ExtraFiles: len(job.files) - 3, Bwrap: job.bwrap,
 	}
-	t, decoder, err := startReaper(ord, job.files)
+	t, decoder, err := startReaper(ord, job.files, job.network)
 	if err != nil {
 		return nil, 0, err
 	}
 	t.env = job.env
 	if err := t.awaitStart(decoder); err != nil {
 		t.line.Close()
-		return nil, 0, errors.Join(err, ignoreExit(t.cmd.Wait()))
+		return nil, 0, errors.Join(err, ignoreExit(t.process.wait()))
 	}
 	if ord.PIDNamespace {
 		t.program = 0 // a number that means nothing out here
 	}
 	go t.listen(decoder)
-	return t, t.cmd.Process.Pid, nil
+	return t, t.process.pid(), nil
 }
 
 // awaitStart returns when the program runs, or why it does not. A supervisor that
@@ -103,7 +118,8 @@ func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 // ignoreExit drops the exit status of a supervisor that has said why it ended.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	var killed *killedSupervisor
+	if errors.As(err, &exit) || errors.As(err, &killed) {
 		return nil
 	}
 	return err
@@ -126,13 +142,37 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.errno }
 
-// startReaper starts our own binary as a supervisor and hands it its order.
-func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, error) {
+// startReaper starts our own binary as a supervisor, in a network if one is given, and
+// hands it its order.
+func startReaper(ord order, files []*os.File, network *PrivateNetwork) (*supervisedTree, *json.Decoder, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
+	process, err := startSupervisor(theirs, files, network, reaperAttributes(ord.PIDNamespace))
+	if err != nil {
+		ours.Close()
+		return nil, nil, fmt.Errorf("start its supervisor: %w", err)
+	}
+	t := &supervisedTree{process: process, line: ours, done: make(chan struct{})}
+	if err := t.send(ord); err != nil {
+		ours.Close()
+		return nil, nil, fmt.Errorf("its supervisor took no order: %w", errors.Join(err, process.wait()))
+	}
+	return t, json.NewDecoder(ours), nil
+}
+
+func startSupervisor(line *os.File, files []*os.File, network *PrivateNetwork, attributes *syscall.SysProcAttr) (supervisor, error) {
+	if network != nil {
+		return network.start(append([]*os.File{line}, files...))
+	}
+	cmd := reaperCommand(line, files, attributes)
+	return ownProcess{cmd}, cmd.Start()
+}
+
+// reaperCommand is our own binary as a supervisor, with the descriptors of the program.
+func reaperCommand(line *os.File, files []*os.File, attributes *syscall.SysProcAttr) *exec.Cmd {
 	cmd := &exec.Cmd{
 		// Not os.Executable: this one also works when the file has been replaced.
 		Path: "/proc/self/exe",
@@ -141,23 +181,14 @@ func startReaper(ord order, files []*os.File) (*supervisedTree, *json.Decoder, e
 		// would change how it behaves. A binary built with the race detector would
 		// sleep for a second at its end.
 		Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
-		SysProcAttr: reaperAttributes(ord.PIDNamespace),
-		ExtraFiles:  []*os.File{theirs},
+		SysProcAttr: attributes,
+		ExtraFiles:  []*os.File{line},
 	}
 	if len(files) >= 3 {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
 		cmd.ExtraFiles = append(cmd.ExtraFiles, files[3:]...)
 	}
-	if err := cmd.Start(); err != nil {
-		ours.Close()
-		return nil, nil, fmt.Errorf("start its supervisor: %w", err)
-	}
-	t := &supervisedTree{cmd: cmd, line: ours, done: make(chan struct{})}
-	if err := t.send(ord); err != nil {
-		ours.Close()
-		return nil, nil, fmt.Errorf("its supervisor took no order: %w", errors.Join(err, cmd.Wait()))
-	}
-	return t, json.NewDecoder(ours), nil
+	return cmd
 }
 
 // reaperAttributes puts the supervisor in a process group of its own, so that Ctrl-C
@@ -216,10 +247,10 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 	if len(end.Survivors) > 0 {
 		// The kernel may hold back the end of a namespace in which something hangs.
 		t.finish(end)
-		_ = t.cmd.Wait()
+		_ = t.process.wait()
 		return
 	}
-	waitErr := t.cmd.Wait()
+	waitErr := t.process.wait()
 	if !said {
 		// Somebody killed the supervisor. In a PID namespace that killed the tree;
 		// otherwise we look for what is left of it ourselves.
@@ -240,6 +271,10 @@ func (t *supervisedTree) finish(end outcome) {
 
 // signalOf names the signal in the error of a process that was killed.
 func signalOf(err error) string {
+	var killed *killedSupervisor
+	if errors.As(err, &killed) {
+		return killed.signal
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -256,10 +291,10 @@ func (t *supervisedTree) kill()      { _, _ = t.line.Write([]byte{commandKill}) 
 func (t *supervisedTree) gone() <-chan struct{} { return t.done }
 
 func (t *supervisedTree) abandon() {
-	_ = t.cmd.Process.Kill()
+	t.process.kill()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Survivors: []int{t.cmd.Process.Pid}}
+	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Survivors: []int{t.process.pid()}}
 }
 
 func (t *supervisedTree) outcome() outcome {

@@ -154,9 +154,6 @@ func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
 		}
 		l.add(at.wrong(rel, []string{"judge", "votes"}, "%d votes can be split evenly: give an odd number", t.Settings.JudgeVotes))
 	}
-	if t.Settings.Port && t.Hooks.Preflight != "" && !t.Settings.AgentNetwork {
-		l.family.Warnings = append(l.family.Warnings, rel+": the agent has no network, so it cannot reach what preflight starts")
-	}
 	l.resolveRepo(t, own, where)
 }
 

@@ -49,8 +49,9 @@ type timeoutsFile struct {
 }
 
 type networkFile struct {
-	Agent  *bool `yaml:"agent" doc:"Default: true."`
-	Grader *bool `yaml:"grader" doc:"Default: false."`
+	Agent     *bool `yaml:"agent" doc:"Default: true."`
+	Grader    *bool `yaml:"grader" doc:"Default: false; graders and the services that preflight starts share a loopback of their own."`
+	Preflight *bool `yaml:"preflight" doc:"Preflight and the services that it starts; default: false where graders reach them on a port, else true."`
 }
 
 type limitsFile struct {
@@ -108,10 +109,12 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 		Repo:      first(own.Repo, family.Repo), Ref: first(own.Ref, family.Ref),
 		AgentNetwork:  said(true, own.Network.Agent, family.Network.Agent),
 		GraderNetwork: said(false, own.Network.Grader, family.Network.Grader),
-		Port:          said(hasPreflight, own.Port, family.Port),
-		Checks:        firstList(own.Checks, family.Checks),
-		Cache:         firstList(own.Cache, family.Cache),
-		Protected:     append(append([]string(nil), family.Protected...), own.Protected...),
+		// The service of a task is a part of its grading.
+		PreflightNetwork: said(false, own.Network.Preflight, family.Network.Preflight),
+		Port:             said(hasPreflight, own.Port, family.Port),
+		Checks:           firstList(own.Checks, family.Checks),
+		Cache:            firstList(own.Cache, family.Cache),
+		Protected:        append(append([]string(nil), family.Protected...), own.Protected...),
 		Limits: Limits{
 			MemoryMB:  first(own.Limits.MemoryMB, family.Limits.MemoryMB),
 			Processes: first(own.Limits.Processes, family.Limits.Processes),

@@ -114,6 +114,8 @@ type Settings struct {
 	// AgentNetwork and GraderNetwork allow the network.
 	AgentNetwork  bool
 	GraderNetwork bool
+	// PreflightNetwork lets preflight and its services use the host's network although graders reach them on a port. Without a port they always may.
+	PreflightNetwork bool
 	// Port asks for a port of the task's own.
 	Port bool
 	// Checks are the names of the rows that the hooks must produce, where the family declares them.

@@ -46,7 +46,7 @@ func (w *Workspace) Agent() Place {
 	if w.worktree != nil {
 		writable = append(writable, w.worktree.common)
 	}
-	return w.place(w.Dir, w.Home, w.TmpDir, env, sandbox.Isolation{Network: w.cfg.Task.Settings.AgentNetwork, Writable: writable})
+	return w.place(w.Dir, w.Home, w.TmpDir, env, sandbox.Isolation{Network: w.cfg.Task.Settings.AgentNetwork, Join: w.private, Writable: writable})
 }
 
 // Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the hook variables are in its environment, and hidden
@@ -71,26 +71,14 @@ func (w *Workspace) Hook(dir string) Place {
 	if familyDir != "" {
 		readable = append(readable, familyDir)
 	}
-	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.opensNetwork(), Writable: []string{dir, home, tmp}, ReadOnly: readable})
+	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{dir, home, tmp}, ReadOnly: readable})
 }
 
 // Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden paths, no network unless the task allows it.
 func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
-	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{Network: w.opensNetwork(), Writable: []string{c.Dir, c.Home, c.TmpDir}})
-}
-
-// opensNetwork is true where the task allows it, and where graders talk to a service that preflight started: they share its loopback then, and with it the
-// network of the host.
-func (w *Workspace) opensNetwork() bool {
-	s := w.cfg.Task.Settings
-	return s.GraderNetwork || s.Port && w.cfg.Task.Hooks.Preflight != ""
-}
-
-// GraderNetwork tells whether graders, and the agent's code under them, have the host's network.
-func (w *Workspace) GraderNetwork() bool {
-	return w.Isolation != sandbox.IsolationBwrap || w.opensNetwork()
+	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{c.Dir, c.Home, c.TmpDir}})
 }
 
 // hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.

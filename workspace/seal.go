@@ -13,9 +13,11 @@ import (
 // sealDeadline is how long killed processes may take to disappear. Only one that hangs in the kernel takes longer.
 const sealDeadline = 5 * time.Second
 
-// Seal kills every process of the attempt but the services, and makes sure that they are gone. From then on nobody writes to Dir. A process belongs to the
+// Seal kills every process of the attempt but the services, and makes sure that they are gone. From then on nobody writes to Dir, and
+// services are reached by graders only. A process belongs to the
 // attempt if its environment carries the RunID or if it works in the attempt's directories, and so do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
+	w.closeOutward()
 	spared := 0
 	if w.services != nil {
 		spared = w.services.pid

@@ -39,8 +39,8 @@ read -r line || :`
 // messageLimit bounds what is kept of a hook's stderr.
 const messageLimit = 2000
 
-// Preflight runs the task's preflight hook in dir (empty: Dir) and leaves the services that it started alive until StopServices. A hook that fails has
-// nothing left running.
+// Preflight runs the task's preflight hook in dir and leaves the services that it started alive until StopServices. A hook that fails has nothing left running.
+// An empty dir means Dir, and that an agent will work there: until Seal it reaches the services at its port, wherever they are.
 func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult, error) {
 	hook := w.cfg.Task.Hooks.Preflight
 	if hook == "" {
@@ -49,7 +49,8 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 	if w.services != nil {
 		return PreflightResult{}, errors.New("preflight: the services of an earlier one are still running")
 	}
-	if dir == "" {
+	forAgent := dir == ""
+	if forAgent {
 		dir = w.Dir
 	}
 	began := time.Now()
@@ -58,6 +59,9 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
 	}
 	defer closeQuietly(logs...)
+	if err := w.openPrivate(ctx); err != nil {
+		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
+	}
 	status, err := w.startServices(ctx, hook, dir, logs)
 	if err != nil {
 		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
@@ -71,6 +75,13 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 	if !result.OK() {
 		w.StopServices(context.WithoutCancel(ctx))
 		result.Message = preflightMessage(logs[1], result)
+		return result, nil
+	}
+	if forAgent {
+		if err := w.openOutward(ctx); err != nil {
+			w.StopServices(context.WithoutCancel(ctx))
+			return result, fmt.Errorf("preflight: port %d: %w", w.Port, err)
+		}
 	}
 	return result, nil
 }
@@ -101,7 +112,9 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 		return nil, err
 	}
 	place := w.Hook(dir)
-	place.Isolation.Network = true // it may have to fetch things, and what it starts must be reachable
+	if w.private == nil || w.cfg.Task.Settings.PreflightNetwork {
+		place.Isolation.Network = true // it may have to fetch things, and what it starts must be reachable
+	}
 	// The services outlive this call; StopServices ends them and waits.
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &services{cancel: cancel, keep: keep, done: make(chan struct{})}
@@ -191,8 +204,10 @@ func preflightMessage(stderr *os.File, r PreflightResult) string {
 	return fmt.Sprintf("preflight exited with code %d", r.ExitCode)
 }
 
-// StopServices kills everything that Preflight started, and returns as soon as it is gone.
-func (w *Workspace) StopServices(context.Context) Teardown {
+// StopServices kills everything that Preflight started, and returns as soon as it is gone. Graders cannot be run any more.
+func (w *Workspace) StopServices(ctx context.Context) Teardown {
+	defer w.closePrivate()
+	w.closeOutward()
 	s := w.services
 	if s == nil {
 		return Teardown{PortFree: w.Port == 0 || bindable(w.Port)}
@@ -201,15 +216,21 @@ func (w *Workspace) StopServices(context.Context) Teardown {
 	s.cancel()
 	closeQuietly(s.keep)
 	<-s.done // bounded: the spawner gives up on a tree that does not die
-	return Teardown{PortFree: w.portFree(), Descendants: len(s.result.Survivors)}
+	return Teardown{PortFree: w.portFree(ctx), Descendants: len(s.result.Survivors)}
 }
 
-// portFree tells whether nobody answers on the port.
-func (w *Workspace) portFree() bool {
+// portFree tells whether nobody answers on the port, on the host or where the services are.
+func (w *Workspace) portFree(ctx context.Context) bool {
 	if w.Port == 0 {
 		return true
 	}
-	connection, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(w.Port)), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "tcp", loopback(w.Port))
+	if err != nil && w.private != nil && w.inward == nil {
+		connection, err = w.private.Dial(ctx, w.Port)
+	}
 	if err != nil {
 		return true
 	}

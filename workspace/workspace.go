@@ -58,6 +58,9 @@ type Workspace struct {
 	base     *Base
 	caches   []*Cache
 	services *services
+	private  *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
+	outward  *door                   // from the host to the services in it
+	inward   *door                   // from it to services on the host
 	worktree *worktree
 	adopted  bool // Dir is somebody else's
 	copies   atomic.Int64

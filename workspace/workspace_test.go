@@ -374,10 +374,10 @@ func TestPreflightServicesLiveUntilTheyAreStopped(t *testing.T) {
 			if err != nil || !result.OK() || !result.Ran {
 				t.Fatalf("%+v, %v", result, err)
 			}
-			if w.portFree() {
+			if w.portFree(t.Context()) {
 				t.Error("the service does not answer")
 			}
-			if sealed, err := w.Seal(t.Context()); err != nil || sealed.Killed != 0 || w.portFree() {
+			if sealed, err := w.Seal(t.Context()); err != nil || sealed.Killed != 0 || w.portFree(t.Context()) {
 				t.Errorf("sealing touched the service: %+v, %v", sealed, err)
 			}
 			if down := w.StopServices(t.Context()); !down.PortFree || down.Descendants != 0 {

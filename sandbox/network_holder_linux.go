@@ -1,0 +1,235 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// networkName is the name under which our binary holds a network; it appears in ps.
+const networkName = "fit-sandbox-network"
+
+// networkDialDelay bounds a connection on a loopback, where only a full queue waits.
+const networkDialDelay = 5 * time.Second
+
+// holder is the process that was born in a private network.
+type holder struct {
+	line *net.UnixConn
+	mu   sync.Mutex // one message after the other
+}
+
+// holdNetwork is the life of the holder: it ends with the line to whoever started it.
+func holdNetwork() int {
+	// Privileges belong to threads: what starts programs must be the one that gives
+	// them up.
+	runtime.LockOSThread()
+	closeAllOnExec()
+	line, err := asUnixConn(os.NewFile(lineFD, "harness"))
+	if err != nil {
+		return 1
+	}
+	h := &holder{line: line}
+	if err := h.prepare(); err != nil {
+		h.fail(0, err)
+		return 1
+	}
+	h.say(networkNews{}, -1)
+	for {
+		body, files, err := receivePacket(line)
+		if err != nil {
+			return 0
+		}
+		var request networkRequest
+		if err := json.Unmarshal(body, &request); err != nil {
+			closeFiles(files)
+			h.fail(0, err)
+			continue
+		}
+		h.serve(request, files)
+	}
+}
+
+// prepare brings the loopback up and gives up the privilege to change anything about
+// the network.
+func (h *holder) prepare() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("bring the loopback up: %w", err)
+	}
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}
+
+func (h *holder) serve(request networkRequest, files []*os.File) {
+	switch request.Do {
+	case networkStart:
+		h.start(request.ID, files)
+	case networkDial:
+		closeFiles(files)
+		go h.dial(request)
+	case networkListen:
+		closeFiles(files)
+		h.listen(request)
+	default:
+		closeFiles(files)
+		h.fail(request.ID, errors.New("unknown request "+request.Do))
+	}
+}
+
+// start runs a supervisor with the descriptors it was sent: the first is its line, then
+// come the program's.
+func (h *holder) start(id int, files []*os.File) {
+	defer closeFiles(files)
+	if len(files) < 4 {
+		h.fail(id, errors.New("too few descriptors for a supervisor"))
+		return
+	}
+	cmd := reaperCommand(files[0], files[1:], reaperAttributes(false))
+	if err := cmd.Start(); err != nil {
+		h.fail(id, fmt.Errorf("start its supervisor: %w", err))
+		return
+	}
+	h.say(networkNews{ID: id, PID: cmd.Process.Pid}, -1)
+	go h.awaitEnd(id, cmd)
+}
+
+func (h *holder) awaitEnd(id int, cmd *exec.Cmd) {
+	h.say(networkNews{ID: id, Ended: true, Signal: signalOf(cmd.Wait())}, -1)
+}
+
+func (h *holder) dial(request networkRequest) {
+	conn, err := net.DialTimeout("tcp", loopback(request.Port), networkDialDelay)
+	if err != nil {
+		h.fail(request.ID, err)
+		return
+	}
+	defer conn.Close()
+	h.handOver(request.ID, conn)
+}
+
+func (h *holder) listen(request networkRequest) {
+	listener, err := net.Listen("tcp", loopback(request.Port))
+	if err != nil {
+		h.fail(request.ID, err)
+		return
+	}
+	defer listener.Close()
+	h.handOver(request.ID, listener)
+}
+
+// handOver sends a socket without changing it.
+func (h *holder) handOver(id int, socket any) {
+	carrier, ok := socket.(syscall.Conn)
+	if !ok {
+		h.fail(id, errors.New("a socket without a descriptor"))
+		return
+	}
+	raw, err := carrier.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { h.say(networkNews{ID: id}, int(fd)) }) //nolint:gosec // descriptors are small numbers
+	}
+	if err != nil {
+		h.fail(id, err)
+	}
+}
+
+func (h *holder) fail(id int, err error) {
+	report := networkNews{ID: id, Failed: err.Error()}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		report.Errno = int(errno)
+	}
+	h.say(report, -1)
+}
+
+// say sends one message. Who does not listen any more is gone, and the reading ends us.
+func (h *holder) say(report networkNews, fd int) {
+	body, err := json.Marshal(report)
+	if err != nil {
+		return
+	}
+	var rights []byte
+	if fd >= 0 {
+		rights = unix.UnixRights(fd)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, _, _ = h.line.WriteMsgUnix(body, rights, nil)
+}
+
+// receivePacket reads one message with its descriptors, which are closed on exec.
+func receivePacket(line *net.UnixConn) ([]byte, []*os.File, error) {
+	body, rights := make([]byte, maxNetworkMessage), make([]byte, unix.CmsgSpace(4*maxNetworkFiles))
+	n, rightsSize, flags, _, err := line.ReadMsgUnix(body, rights)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n == 0 && rightsSize == 0 {
+		return nil, nil, io.EOF
+	}
+	files, err := filesOf(rights[:rightsSize])
+	if err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		err = errors.New("a message between a network and its harness was cut off")
+	}
+	if err != nil {
+		closeFiles(files)
+		return nil, nil, err
+	}
+	return body[:n], files, nil
+}
+
+func filesOf(rights []byte) ([]*os.File, error) {
+	if len(rights) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			closeFiles(files)
+			return nil, err
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "handed over"))
+		}
+	}
+	return files, nil
+}
+
+func closeFiles(files []*os.File) {
+	for _, file := range files {
+		_ = file.Close()
+	}
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,342 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// PrivateNetwork is a network of its own that several isolated programs share, one
+// after the other or at once: a loopback, and nothing else. Programs join it by
+// Isolation.Join. It lives until Close, or until we die, and what runs in it is not
+// ended by its end.
+//
+// Bubblewrap can make a network but not enter one, and a process of many threads, as
+// ours is, cannot enter a user namespace. So a process of ours is born in the network,
+// and whoever is to be in there is started by it; sockets are opened by it too, and
+// handed out.
+type PrivateNetwork struct {
+	holder *exec.Cmd
+	line   *net.UnixConn
+	ended  chan struct{} // closed when the holder says nothing any more
+
+	mu      sync.Mutex
+	last    int                        // number of the last request
+	answers map[int]chan networkAnswer // who waits, by request
+	exits   map[int]*joinedProcess     // supervisors that run, by request
+}
+
+// networkRequest is what we ask of the holder. Descriptors come with it.
+type networkRequest struct {
+	ID   int    `json:"id"`
+	Do   string `json:"do"` // start, dial or listen
+	Port int    `json:"port,omitempty"`
+}
+
+// What a holder is asked for.
+const (
+	networkStart  = "start"
+	networkDial   = "dial"
+	networkListen = "listen"
+)
+
+// networkNews is what the holder tells us: an answer, or that a process has ended. A
+// socket that was asked for comes with it.
+type networkNews struct {
+	ID     int    `json:"id"`
+	PID    int    `json:"pid,omitempty"`
+	Failed string `json:"failed,omitempty"`
+	Errno  int    `json:"errno,omitempty"`
+	Ended  bool   `json:"ended,omitempty"`
+	Signal string `json:"signal,omitempty"` // that ended the process
+}
+
+type networkAnswer struct {
+	networkNews
+	file *os.File
+}
+
+// maxNetworkMessage and maxNetworkFiles bound one message between us and the holder.
+const (
+	maxNetworkMessage = 4 << 10
+	maxNetworkFiles   = 64
+)
+
+var errNetworkGone = errors.New("the holder of the network is gone")
+
+// NewPrivateNetwork makes a network that nobody is in yet.
+func NewPrivateNetwork() (*PrivateNetwork, error) {
+	ours, theirs, err := packetPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	line, err := asUnixConn(ours)
+	if err != nil {
+		return nil, err
+	}
+	n := &PrivateNetwork{
+		line: line, ended: make(chan struct{}), answers: map[int]chan networkAnswer{}, exits: map[int]*joinedProcess{},
+		holder: &exec.Cmd{
+			Path: "/proc/self/exe", Args: []string{networkName}, Dir: "/",
+			Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
+			SysProcAttr: networkAttributes(), ExtraFiles: []*os.File{theirs},
+		},
+	}
+	if err := n.holder.Start(); err != nil {
+		line.Close()
+		return nil, fmt.Errorf("%w: %w", ErrNoPrivateNetwork, err)
+	}
+	// The first message says whether the network is up.
+	answer, err := n.receive()
+	if err == nil && answer.Failed != "" {
+		err = answer.asError()
+	}
+	if err != nil {
+		line.Close()
+		return nil, fmt.Errorf("%w: %w", ErrNoPrivateNetwork, errors.Join(err, ignoreExit(n.holder.Wait())))
+	}
+	go n.follow()
+	return n, nil
+}
+
+// networkAttributes has a process born in a new network, and where we lack the
+// privilege for that, in a user namespace that has it.
+func networkAttributes() *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNET}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		attributes.Cloneflags |= unix.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		// Executing a file drops the privileges that the namespace came with; this one
+		// is kept until the loopback is up.
+		attributes.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+	}
+	return attributes
+}
+
+// packetPair is a connection that keeps messages apart.
+func packetPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a socket to the holder of a network: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "network"), os.NewFile(uintptr(fds[1]), "harness"), nil
+}
+
+func asUnixConn(file *os.File) (*net.UnixConn, error) {
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(errors.New("the line to a network is no socket of its kind"), conn.Close())
+	}
+	return unixConn, nil
+}
+
+// Dial connects us to a port of the network's loopback.
+func (n *PrivateNetwork) Dial(ctx context.Context, port int) (net.Conn, error) {
+	file, err := n.socket(ctx, networkDial, port)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return net.FileConn(file)
+}
+
+// Listen lets us answer on a port of the network's loopback.
+func (n *PrivateNetwork) Listen(ctx context.Context, port int) (net.Listener, error) {
+	file, err := n.socket(ctx, networkListen, port)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return net.FileListener(file)
+}
+
+func (n *PrivateNetwork) socket(ctx context.Context, do string, port int) (*os.File, error) {
+	answer, err := n.ask(ctx, networkRequest{Do: do, Port: port}, nil, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.file == nil:
+		return nil, errors.New("the holder of the network sent no socket")
+	}
+	return answer.file, nil
+}
+
+// Close gives the network up.
+func (n *PrivateNetwork) Close() {
+	_ = n.line.Close() // the holder ends when it reads the end
+	<-n.ended
+	_ = n.holder.Wait()
+}
+
+// joinedProcess is a supervisor that the holder has started.
+type joinedProcess struct {
+	id     int
+	done   chan struct{}
+	signal string
+}
+
+// start runs a supervisor with these descriptors in the network.
+func (n *PrivateNetwork) start(files []*os.File) (*joinedProcess, error) {
+	p := &joinedProcess{done: make(chan struct{})}
+	answer, err := n.ask(context.Background(), networkRequest{Do: networkStart}, files, p)
+	if err != nil {
+		return nil, err
+	}
+	p.id = answer.PID
+	return p, nil
+}
+
+func (p *joinedProcess) pid() int { return p.id }
+
+func (p *joinedProcess) wait() error {
+	<-p.done
+	if p.signal != "" {
+		return &killedSupervisor{signal: p.signal}
+	}
+	return nil
+}
+
+func (p *joinedProcess) kill() {
+	select {
+	case <-p.done: // its number may be another's by now
+	default:
+		_ = unix.Kill(p.id, unix.SIGKILL)
+	}
+}
+
+// killedSupervisor says how a supervisor ended that is not our own child.
+type killedSupervisor struct{ signal string }
+
+func (k *killedSupervisor) Error() string { return "signal: " + k.signal }
+
+// ask sends a request and waits for the answer. A process that it starts is told of by
+// its end too.
+func (n *PrivateNetwork) ask(ctx context.Context, request networkRequest, files []*os.File, started *joinedProcess) (networkAnswer, error) {
+	answers := make(chan networkAnswer, 1)
+	n.mu.Lock()
+	if n.exits == nil {
+		n.mu.Unlock()
+		return networkAnswer{}, errNetworkGone
+	}
+	n.last++
+	request.ID = n.last
+	n.answers[request.ID] = answers
+	if started != nil {
+		n.exits[request.ID] = started
+	}
+	n.mu.Unlock()
+	if err := n.send(request, files); err != nil {
+		n.forget(request.ID)
+		return networkAnswer{}, fmt.Errorf("ask the holder of the network: %w", err)
+	}
+	select {
+	case answer := <-answers:
+		if answer.Failed != "" {
+			n.forget(request.ID)
+			return networkAnswer{}, answer.asError()
+		}
+		return answer, nil
+	case <-ctx.Done():
+		n.forget(request.ID)
+		return networkAnswer{}, ctx.Err()
+	case <-n.ended:
+		return networkAnswer{}, errNetworkGone
+	}
+}
+
+func (n *PrivateNetwork) send(request networkRequest, files []*os.File) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	if len(files) > maxNetworkFiles {
+		return fmt.Errorf("%d descriptors are too many", len(files))
+	}
+	var rights []byte
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, file := range files {
+			fds[i] = int(file.Fd()) //nolint:gosec // descriptors are small numbers
+		}
+		rights = unix.UnixRights(fds...)
+	}
+	_, _, err = n.line.WriteMsgUnix(body, rights, nil)
+	return err
+}
+
+func (n *PrivateNetwork) forget(id int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.answers, id)
+	delete(n.exits, id)
+}
+
+// follow hands on what the holder says, until it says nothing any more.
+func (n *PrivateNetwork) follow() {
+	for {
+		answer, err := n.receive()
+		if err != nil {
+			break
+		}
+		n.deliver(answer)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.exits { // nobody will tell of their end
+		close(p.done)
+	}
+	n.exits = nil
+	close(n.ended)
+}
+
+func (n *PrivateNetwork) deliver(answer networkAnswer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if answer.Ended {
+		if p := n.exits[answer.ID]; p != nil {
+			p.signal = answer.Signal
+			close(p.done)
+			delete(n.exits, answer.ID)
+		}
+		return
+	}
+	if waiting := n.answers[answer.ID]; waiting != nil {
+		waiting <- answer
+		delete(n.answers, answer.ID)
+	} else if answer.file != nil {
+		answer.file.Close() // whoever asked has given up
+	}
+}
+
+func (n *PrivateNetwork) receive() (networkAnswer, error) {
+	var answer networkAnswer
+	body, files, err := receivePacket(n.line)
+	if err != nil {
+		return answer, err
+	}
+	for i, file := range files {
+		if i == 0 {
+			answer.file = file
+			continue
+		}
+		file.Close()
+	}
+	return answer, json.Unmarshal(body, &answer.networkNews)
+}
+
+func (n networkNews) asError() error { return news{Failed: n.Failed, Errno: n.Errno}.asError() }

@@ -1,0 +1,179 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Where the services of an attempt are, as records tell it.
+const (
+	ServicesPrivate = "private" // they share a loopback with the graders, and nothing else
+	ServicesHost    = "host"
+)
+
+// privateNetworkWorks tries once per process whether services and graders can share a private network here. The answer is a fact of the machine.
+var privateNetworkWorks = sync.OnceValue(func() error { return sandbox.PrivateNetworkWorks(context.Background()) })
+
+// hasService tells whether graders talk to something that preflight starts.
+func (w *Workspace) hasService() bool {
+	return w.cfg.Task.Settings.Port && w.cfg.Task.Hooks.Preflight != ""
+}
+
+// wantsNetwork tells whether the services and the graders are to share a private network.
+func (w *Workspace) wantsNetwork() bool {
+	return w.hasService() && w.Isolation == sandbox.IsolationBwrap && !w.cfg.Task.Settings.GraderNetwork && privateNetworkWorks() == nil
+}
+
+// opensNetwork is true where the task allows it, and where graders talk to a service but this machine has no private network to give: they share the service's
+// loopback then, and with it the network of the host.
+func (w *Workspace) opensNetwork() bool {
+	return w.cfg.Task.Settings.GraderNetwork || w.hasService() && !w.wantsNetwork()
+}
+
+// GraderNetwork tells whether graders, and the agent's code under them, have the host's network.
+func (w *Workspace) GraderNetwork() bool {
+	return w.Isolation != sandbox.IsolationBwrap || w.opensNetwork()
+}
+
+// ServiceNetwork tells where the services that graders talk to are: ServicesPrivate or ServicesHost; empty for a task without them.
+func (w *Workspace) ServiceNetwork() string {
+	switch {
+	case !w.hasService():
+		return ""
+	case w.wantsNetwork() && !w.cfg.Task.Settings.PreflightNetwork:
+		return ServicesPrivate
+	}
+	return ServicesHost
+}
+
+// openPrivate makes the private network before the first service starts. Where preflight may use the host's network, its services are there, and graders reach
+// nothing of it but the port of the attempt.
+func (w *Workspace) openPrivate(ctx context.Context) error {
+	if !w.wantsNetwork() || w.private != nil {
+		return nil
+	}
+	private, err := sandbox.NewPrivateNetwork()
+	if err != nil {
+		return err
+	}
+	w.private = private
+	if w.Port == 0 || !w.cfg.Task.Settings.PreflightNetwork {
+		return nil
+	}
+	listener, err := private.Listen(ctx, w.Port)
+	if err != nil {
+		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
+	}
+	var dialer net.Dialer
+	w.inward = openDoor(listener, func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(w.Port)) })
+	return nil
+}
+
+// openOutward lets an agent, who has the host's network, reach the service at the port of the attempt.
+func (w *Workspace) openOutward(ctx context.Context) error {
+	if w.private == nil || w.Port == 0 || w.inward != nil || w.outward != nil {
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", loopback(w.Port))
+	if err != nil {
+		return err
+	}
+	private, port := w.private, w.Port
+	w.outward = openDoor(listener, func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) })
+	return nil
+}
+
+// closeOutward ends every connection between the host and the private network.
+func (w *Workspace) closeOutward() {
+	if w.outward != nil {
+		w.outward.close()
+		w.outward = nil
+	}
+}
+
+// closePrivate gives the private network up.
+func (w *Workspace) closePrivate() {
+	w.closeOutward()
+	if w.inward != nil {
+		w.inward.close()
+		w.inward = nil
+	}
+	if w.private != nil {
+		w.private.Close()
+		w.private = nil
+	}
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// door passes connections on from one network to another.
+type door struct {
+	listener net.Listener
+	dial     func(context.Context) (net.Conn, error)
+	cancel   context.CancelFunc
+	ctx      context.Context //nolint:containedctx // the life of the door, which close ends
+	passing  sync.WaitGroup
+}
+
+func openDoor(listener net.Listener, dial func(context.Context) (net.Conn, error)) *door {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &door{listener: listener, dial: dial, cancel: cancel, ctx: ctx}
+	d.passing.Go(d.accept)
+	return d
+}
+
+func (d *door) accept() {
+	for {
+		from, err := d.listener.Accept()
+		if err != nil {
+			return
+		}
+		d.passing.Go(func() { d.pass(from) })
+	}
+}
+
+// pass carries one connection until both sides have ended it, or the door is closed.
+func (d *door) pass(from net.Conn) {
+	to, err := d.dial(d.ctx)
+	if err != nil {
+		// As near as we can come to a port on which nobody listens.
+		if tcp, ok := from.(*net.TCPConn); ok {
+			bestEffort(tcp.SetLinger(0))
+		}
+		closeConnection(from)
+		return
+	}
+	stop := context.AfterFunc(d.ctx, func() {
+		closeConnection(from)
+		closeConnection(to)
+	})
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { carry(to, from) })
+	both.Go(func() { carry(from, to) })
+	both.Wait()
+	closeConnection(from)
+	closeConnection(to)
+}
+
+// carry copies one direction and tells its end.
+func carry(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	bestEffort(err)
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		bestEffort(half.CloseWrite())
+	}
+}
+
+func (d *door) close() {
+	d.cancel()
+	closeConnection(d.listener)
+	d.passing.Wait()
+}
