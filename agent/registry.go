@@ -27,6 +27,18 @@ func (r *Registry) IDs() []string {
 	return ids
 }
 
+// Examples returns a number of ids for the examples in help: the first agents in order, over again where there are fewer.
+func (r *Registry) Examples(n int) []any {
+	ids := make([]any, n)
+	for i := range ids {
+		ids[i] = "AGENT"
+		if len(r.agents) > 0 {
+			ids[i] = r.agents[i%len(r.agents)].Info().ID
+		}
+	}
+	return ids
+}
+
 // Get returns the agent of an id.
 func (r *Registry) Get(id string) (Agent, error) {
 	for _, a := range r.agents {

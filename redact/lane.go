@@ -21,10 +21,11 @@ import (
 // its placeholder.
 //
 // A piece is the string value of a key "delta", or a string inside its object:
-// the shapes of Anthropic's content_block_delta, OpenAI's responses and chat
-// completions, pi's assistantMessageEvent and codex's item/…/delta. Other
-// strings of such an event, which may be the message so far, lose an end that
-// is half a secret or eight characters of it.
+// the shapes of Anthropic's content_block_delta, of OpenAI's responses and chat
+// completions, and of the agents' own protocols, whose events are called
+// assistantMessageEvent or item/…/delta. Other strings of such an event, which
+// may be the message so far, lose an end that is half a secret or eight
+// characters of it.
 //
 // A Lane is for one goroutine.
 type Lane struct {

@@ -28,27 +28,27 @@ func foldName(name string) string {
 // checkProtectedName refuses the names that no rule can open: settings, hooks, and what belongs to git.
 func checkProtectedName(rel string) error {
 	parts := strings.Split(foldName(rel), "/")
-	inClaude := false
+	inSettings := false
 	for i, part := range parts {
 		last := i == len(parts)-1
 		switch {
 		case part == ".git":
 			return notAllowed("'%s' belongs to git, and no rule can make it writable", printable(rel))
-		case part == ".husky", inClaude && part == "hooks":
+		case part == ".husky", inSettings && part == "hooks":
 			return notAllowed("'%s' is a hook, and no rule can make hooks writable", printable(rel))
 		case last && isSettingsName(part, i > 0 && parts[i-1] == ".claude"):
 			return notAllowed("'%s' is a settings file, and no rule can make settings writable", printable(rel))
 		}
-		inClaude = inClaude || part == ".claude"
+		inSettings = inSettings || part == ".claude"
 	}
 	return nil
 }
 
-func isSettingsName(name string, inClaude bool) bool {
+func isSettingsName(name string, inSettings bool) bool {
 	if name == ".claude.json" || name == "managed-settings.json" || name == ".claude" {
 		return true
 	}
-	return inClaude && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json")
+	return inSettings && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json")
 }
 
 // checkHookScript refuses a target that a settings file runs as a hook or other helper.

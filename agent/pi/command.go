@@ -102,7 +102,7 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	return settings, nil
 }
 
-// ownNames is what the program calls the tools that lists of tools usually name as Claude Code does.
+// ownNames is what the program calls the tools of which lists usually have these names.
 var ownNames = map[string]string{"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep", "Glob": "find"}
 
 // toolNames gives tools the names that the program knows. Others stay as they are: they may be tools of an extension.

@@ -27,9 +27,9 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Make every task by every arm a number of times; the same command again goes on",
-		Example: `  fit-benchmark run --family benchmarks/todo --runs 10 --agent claude-code --agent-model claude-sonnet-4-5
+		Example: fmt.Sprintf(`  fit-benchmark run --family benchmarks/todo --runs 10 --agent %s
   fit-benchmark run --family benchmarks/todo --arms arms.yaml --max-cost-usd 20 --output runs/skill-v2
-  fit-benchmark run --family https://example.com/benchmarks.git//todo@v1.2 --shard 1/4`,
+  fit-benchmark run --family https://example.com/benchmarks.git//todo@v1.2 --shard 1/4`, registry.Examples(1)...),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runRun(command.Context(), con, registry, &opts, command.Flags())

@@ -36,8 +36,9 @@ when the facilitator calls Conclude, or by one of its limits.
 
 Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure ·
 4 stopped by a budget · 130 interrupted.`,
-		Example: `  fit-harness facilitate --agent-profiles security=codex,docs=claude-code --task-file review.md --output trace.ndjson
+		Example: fmt.Sprintf(`  fit-harness facilitate --agent-profiles security=%s,docs=%s --task-file review.md --output trace.ndjson
   fit-harness facilitate --agent builtin --agent-profiles alice,bob --lead-profile coach --task-text "Plan the release" --session-timeout 30m`,
+			registry.Examples(2)...),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runFacilitate(command.Context(), con, registry, &opts)

@@ -39,7 +39,7 @@ fit-harness supervise --lead-profile judge.
 
 Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the judge did not conclude, or another infrastructure failure · 4 stopped by a budget ·
 130 interrupted.`,
-		Example: `  fit-harness judge --cwd ./result --task-file criteria.md --agent claude-code --output verdict.ndjson`,
+		Example: fmt.Sprintf(`  fit-harness judge --cwd ./result --task-file criteria.md --agent %s --output verdict.ndjson`, registry.Examples(1)...),
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runJudge(command.Context(), con, registry, &opts)

@@ -37,8 +37,8 @@ vendors. With --lead-profile judge the supervisor is a judge; a profile of that 
 
 Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure ·
 4 stopped by a budget · 130 interrupted.`,
-		Example: `  fit-harness supervise --agent codex --lead-agent claude-code --task-file task.md --agent-cwd ./repo --output trace.ndjson
-  fit-harness supervise --lead-profile judge --task-file criteria.md --agent-cwd ./repo`,
+		Example: fmt.Sprintf(`  fit-harness supervise --lead-agent %s --agent %s --task-file task.md --agent-cwd ./repo --output trace.ndjson
+  fit-harness supervise --lead-profile judge --task-file criteria.md --agent-cwd ./repo`, registry.Examples(2)...),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runSupervise(command.Context(), con, registry, &opts)

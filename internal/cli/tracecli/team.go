@@ -55,7 +55,7 @@ func (o *output) message(m query.Message) {
 
 func (a *app) align() *cobra.Command {
 	return a.verb("align FILE-A FILE-B", "Two agents' actions, aligned: where they part, what was repeated in vain", `  fit trace align before.ndjson after.ndjson
-  fit trace align --lane agent claude.ndjson codex.ndjson --format json`,
+  fit trace align --lane agent before.ndjson after.ndjson --format json`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
 			x, err := a.open(args[0])
 			if err != nil {
