@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,7 @@ type globals struct {
 
 // New returns the command tree fit trace.
 func New(con *console.Console, dialects session.Dialects) *cobra.Command {
+	dialects = append(slices.Clone(dialects), auditDialect())
 	a := &app{con: con, dialects: dialects, flags: globals{format: console.Choice{Value: formatText, Choices: []string{formatText, formatJSON, formatNDJSON}}}}
 	root := &cobra.Command{
 		Use:   "trace",

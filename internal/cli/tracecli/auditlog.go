@@ -1,0 +1,60 @@
+package tracecli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// auditDialect reads the audit log of fit-selfedit as what it is a log of: a program that says what it writes, writes it, and is told what became of it.
+// It stands here because selfedit, which decides over writes, knows nothing of sessions.
+func auditDialect() session.Dialect {
+	return session.Dialect{
+		Name:      "selfedit-log",
+		Agent:     "selfedit",
+		Recognise: func(event []byte) bool { return bytes.Contains(event, []byte(`"selfedit"`)) && parseAudit(event) != nil },
+		New:       func() session.Decoder { return &auditDecoder{} },
+	}
+}
+
+// auditEntry is what a reader is told of one line of the log; the rest stands in the arguments of the call.
+type auditEntry struct {
+	Type    string `json:"type"`
+	Outcome string `json:"outcome"`
+	Path    string `json:"path"`
+	Bytes   int64  `json:"bytes"`
+	Rule    string `json:"rule"`
+	Branch  string `json:"branch"`
+	Reason  string `json:"reason"`
+}
+
+func parseAudit(event []byte) *auditEntry {
+	var entry auditEntry
+	if json.Unmarshal(event, &entry) != nil || entry.Type != "selfedit" || entry.Path == "" {
+		return nil
+	}
+	return &entry
+}
+
+type auditDecoder struct{ writes int }
+
+// Decode implements session.Decoder.
+func (d *auditDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	entry := parseAudit(event)
+	if entry == nil {
+		to.ParseError()
+		return
+	}
+	d.writes++
+	id, origin := "selfedit-"+strconv.Itoa(d.writes), session.Origin{Stamp: at}
+	to.Message(origin, "assistant", fmt.Sprintf("%s on %s by %s, %d bytes", entry.Path, entry.Branch, entry.Rule, entry.Bytes), "")
+	to.ToolCall(origin, session.Call{ID: id, Name: "selfedit", Canonical: session.ToolWrite, Args: event, Paths: []string{entry.Path}})
+	content := entry.Outcome
+	if entry.Reason != "" {
+		content += ": " + entry.Reason
+	}
+	to.ToolResult(origin, session.Returned{CallID: id, IsError: entry.Outcome != "written", Content: content})
+}
