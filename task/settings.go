@@ -99,6 +99,7 @@ const (
 
 // settings merges what the task says, what the family says, and the defaults, in this order.
 func settings(own, family TaskFile, hasPreflight bool) Settings {
+	port := said(hasPreflight, own.Port, family.Port)
 	return Settings{
 		Tags:      append(append([]string(nil), family.Tags...), own.Tags...),
 		Cluster:   first(own.Cluster, family.Cluster),
@@ -109,9 +110,9 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 		Repo:      first(own.Repo, family.Repo), Ref: first(own.Ref, family.Ref),
 		AgentNetwork:  said(true, own.Network.Agent, family.Network.Agent),
 		GraderNetwork: said(false, own.Network.Grader, family.Network.Grader),
-		// The service of a task is a part of its grading.
-		PreflightNetwork: said(false, own.Network.Preflight, family.Network.Preflight),
-		Port:             said(hasPreflight, own.Port, family.Port),
+		// A service that graders talk to is a part of the grading; other hooks may have to fetch things.
+		PreflightNetwork: said(!port, own.Network.Preflight, family.Network.Preflight),
+		Port:             port,
 		Checks:           firstList(own.Checks, family.Checks),
 		Cache:            firstList(own.Cache, family.Cache),
 		Protected:        append(append([]string(nil), family.Protected...), own.Protected...),

@@ -114,7 +114,7 @@ type Settings struct {
 	// AgentNetwork and GraderNetwork allow the network.
 	AgentNetwork  bool
 	GraderNetwork bool
-	// PreflightNetwork lets preflight and its services use the host's network although graders reach them on a port. Without a port they always may.
+	// PreflightNetwork lets preflight and what it starts use the host's network.
 	PreflightNetwork bool
 	// Port asks for a port of the task's own.
 	Port bool

@@ -112,8 +112,8 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 		return nil, err
 	}
 	place := w.Hook(dir)
-	if w.private == nil || w.cfg.Task.Settings.PreflightNetwork {
-		place.Isolation.Network = true // it may have to fetch things, and what it starts must be reachable
+	if w.cfg.Task.Settings.PreflightNetwork {
+		place.Isolation.Network = true
 	}
 	// The services outlive this call; StopServices ends them and waits.
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
