@@ -132,7 +132,7 @@ func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice 
 func (d *advisorDesk) config(caller string) AgentConfig {
 	of := d.configs[caller]
 	return AgentConfig{
-		consultedBy: caller, Name: advisorName, Role: advisorName, Agent: or(d.cfg.Agent, of.Agent), Model: d.cfg.Model, Cwd: of.Cwd, Tools: advisorTools,
+		consultedBy: caller, Name: advisorName, Role: advisorName, Agent: or(d.cfg.Agent, of.Agent), Model: d.cfg.Model, Cwd: of.Cwd, Tools: advisorTools, ToolsByRole: true,
 		DisallowedTools: advisorDisallowedTools, MaxTurns: or(d.cfg.MaxTurns, defaultAdvisorTurns),
 		System: composePrompt(profile{}, promptText("advisor"), ""),
 	}

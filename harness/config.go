@@ -75,7 +75,8 @@ type AgentConfig struct {
 	Model           string            `json:"model,omitempty"`
 	Tools           []string          `json:"tools,omitempty"` // empty is the default of the member's role
 	DisallowedTools []string          `json:"disallowedTools,omitempty"`
-	MaxTurns        int               `json:"maxTurns,omitempty"` // model turns in one call; 0 is the default of the role, -1 no limit
+	ToolsByRole     bool              `json:"toolsByRole,omitempty"` // nobody asked for Tools; set where the default of the role is
+	MaxTurns        int               `json:"maxTurns,omitempty"`    // model turns in one call; 0 is the default of the role, -1 no limit
 	Cwd             string            `json:"cwd,omitempty"`
 	Skills          []string          `json:"skills,omitempty"`
 	Amend           string            `json:"amend,omitempty"` // added at the end of the system prompt

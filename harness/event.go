@@ -12,7 +12,7 @@ import (
 // meet in apply, so that what is rebuilt from a trace is what was there.
 type event interface {
 	apply(s *state)
-	appendJSON(b []byte) []byte
+	trace.Appender
 }
 
 // The types of events beyond those that package trace names.
@@ -46,7 +46,7 @@ func encode(b []byte, value any) []byte {
 // messageEvent puts a message on the bus. It also opens and closes asks: an ask exists from the line of its message on, and ends with the line of its answer.
 type messageEvent struct{ *Message }
 
-func (e messageEvent) appendJSON(b []byte) []byte {
+func (e messageEvent) AppendJSON(b []byte) []byte {
 	b = append(b, `{"type":"message","id":`...)
 	b = strconv.AppendInt(b, e.ID, 10)
 	b = append(b, `,"kind":"`...)
@@ -93,7 +93,7 @@ type turnStartEvent struct {
 	Turn  int64  `json:"turn"`
 }
 
-func (e turnStartEvent) appendJSON(b []byte) []byte {
+func (e turnStartEvent) AppendJSON(b []byte) []byte {
 	b = trace.AppendString(append(b, `{"type":"turn_start","agent":`...), e.Agent)
 	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
 	return append(b, '}')
@@ -110,7 +110,7 @@ type deliveryEvent struct {
 	batch []*Message // of a live delivery, already taken from the bus
 }
 
-func (e deliveryEvent) appendJSON(b []byte) []byte {
+func (e deliveryEvent) AppendJSON(b []byte) []byte {
 	b = trace.AppendString(append(b, `{"type":"delivery","to":`...), e.To)
 	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
 	b = appendIDs(append(b, `,"ids":`...), e.IDs)
@@ -133,7 +133,7 @@ type turnEndEvent struct {
 	Error     string   `json:"error,omitempty"`
 }
 
-func (e turnEndEvent) appendJSON(b []byte) []byte {
+func (e turnEndEvent) AppendJSON(b []byte) []byte {
 	b = trace.AppendString(append(b, `{"type":"turn_end","agent":`...), e.Agent)
 	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
 	b = trace.AppendString(append(b, `,"outcome":`...), e.Outcome)
@@ -170,7 +170,7 @@ const (
 	cancelStopped   = "stopped"   // the session was ended by something else
 )
 
-func (e cancelEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e cancelEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e cancelEvent) apply(*state)               {}
 
 // reminderEvent says that a participant was reminded of asks; the text is the message of the given id.
@@ -181,7 +181,7 @@ type reminderEvent struct {
 	AskIDs []int64 `json:"askIds"`
 }
 
-func (e reminderEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e reminderEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e reminderEvent) apply(*state)               {}
 
 // violationEvent says that a participant left an ask unanswered after the reminder.
@@ -192,7 +192,7 @@ type violationEvent struct {
 	Mode  string `json:"mode"`
 }
 
-func (e violationEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e violationEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e violationEvent) apply(*state)               {}
 
 // undeliveredEvent lists messages that will never reach a queue's owner, so that none is lost without a word.
@@ -203,5 +203,5 @@ type undeliveredEvent struct {
 	Reason string  `json:"reason"`
 }
 
-func (e undeliveredEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e undeliveredEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e undeliveredEvent) apply(*state)               {}

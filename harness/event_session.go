@@ -16,7 +16,7 @@ type startedEvent struct {
 	Resumed *ResumeContext `json:"resumed,omitempty"`
 }
 
-func (e startedEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e startedEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // metaEvent names the discussion a trace belongs to; it is the trace's first line.
 type metaEvent struct {
@@ -24,7 +24,7 @@ type metaEvent struct {
 	DiscussionID string `json:"discussion_id"`
 }
 
-func (e metaEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e metaEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // conversationEvent tells the id under which a member's conversation can be taken up again.
 type conversationEvent struct {
@@ -33,7 +33,7 @@ type conversationEvent struct {
 	SessionID string `json:"sessionId"`
 }
 
-func (e conversationEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e conversationEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // goneEvent says that a participant is out of the session: it failed for good or used up its budget.
 type goneEvent struct {
@@ -42,7 +42,7 @@ type goneEvent struct {
 	Reason string `json:"reason"`
 }
 
-func (e goneEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e goneEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // refusalEvent says that a terminal call was refused because of what is still open.
 type refusalEvent struct {
@@ -54,7 +54,7 @@ type refusalEvent struct {
 	Call   string  `json:"call,omitempty"`
 }
 
-func (e refusalEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e refusalEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // conclusionEvent is an accepted terminal call.
 type conclusionEvent struct {
@@ -68,7 +68,7 @@ type conclusionEvent struct {
 	Call    string   `json:"call,omitempty"`
 }
 
-func (e conclusionEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e conclusionEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // replyEvent is something for the discussion thread. The text of a reply is that of the message it refers to; an acknowledgement has its own.
 type replyEvent struct {
@@ -82,7 +82,7 @@ type replyEvent struct {
 	seq int64 // of its own line
 }
 
-func (e *replyEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e *replyEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // rfcEvent is a request for comment, kept apart from replies.
 type rfcEvent struct {
@@ -95,7 +95,7 @@ type rfcEvent struct {
 	Call          string   `json:"call,omitempty"`
 }
 
-func (e rfcEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e rfcEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // advisorStartEvent takes one use from the advisor's budget before the advisor is asked, so that a crash cannot give it back.
 type advisorStartEvent struct {
@@ -104,7 +104,7 @@ type advisorStartEvent struct {
 	Used   int    `json:"used"`
 }
 
-func (e advisorStartEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e advisorStartEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // advisorConsultEvent says what became of a consultation.
 type advisorConsultEvent struct {
@@ -118,7 +118,7 @@ type advisorConsultEvent struct {
 	Reason     string `json:"reason,omitempty"` // why there was no advice
 }
 
-func (e advisorConsultEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e advisorConsultEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e advisorConsultEvent) apply(*state)               {}
 
 // runnerErrorEvent is a turn that went wrong, and what is done about it.
@@ -131,7 +131,7 @@ type runnerErrorEvent struct {
 	Error   string `json:"error"`
 }
 
-func (e runnerErrorEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e runnerErrorEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e runnerErrorEvent) apply(*state)               {}
 
 // limitEvent is a limit that was reached, of the session or of one participant. The old lead_turn_limit is one of them.
@@ -142,7 +142,7 @@ type limitEvent struct {
 	Limit float64 `json:"limit"`
 }
 
-func (e limitEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e limitEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e limitEvent) apply(*state)               {}
 
 // quiescenceEvent says that nobody runs and nothing is queued. Message is the nudge that the lead gets; without it the session ends.
@@ -151,7 +151,7 @@ type quiescenceEvent struct {
 	Message int64  `json:"message,omitempty"`
 }
 
-func (e quiescenceEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e quiescenceEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // resumedEvent says that a process took over the session of another that was killed.
 type resumedEvent struct {
@@ -160,7 +160,7 @@ type resumedEvent struct {
 	OpenAsks    int      `json:"openAsks"`
 }
 
-func (e resumedEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e resumedEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e resumedEvent) apply(*state)               {}
 
 // noteEvent is a problem that does not end the session.
@@ -170,5 +170,5 @@ type noteEvent struct {
 	Text  string `json:"text"`
 }
 
-func (e noteEvent) appendJSON(b []byte) []byte { return encode(b, e) }
+func (e noteEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e noteEvent) apply(*state)               {}

@@ -13,11 +13,11 @@ import (
 
 // hub is the heart of a session: the state, the lock that guards it, and the trace that every change goes through. It starts no goroutines; the loop does.
 type hub struct {
-	mu       sync.Mutex
+	mu       sessionLock
 	state    *state
 	redactor *redact.Redactor
 	trace    *trace.Writer // nil records nothing
-	scratch  []byte        // for encoding, under mu
+	scratch  []byte        // for prompts, under mu
 
 	// refused is the terminal call whose refusal has reached the lead.
 	refused *refusalEvent
@@ -38,24 +38,44 @@ type hub struct {
 	advisor *advisorDesk
 }
 
+// sessionLock is the lock of a session. Whatever happens while it is held once happens at one time, so that the clock is not looked at for every line.
+type sessionLock struct {
+	sync.Mutex
+	now time.Time
+}
+
+func (l *sessionLock) Lock() {
+	l.Mutex.Lock()
+	l.now = time.Time{}
+}
+
+// time is when the lock was taken, or a moment after. The lock must be held.
+func (l *sessionLock) time() time.Time {
+	if l.now.IsZero() {
+		l.now = time.Now()
+	}
+	return l.now
+}
+
 // commit stages the line of an event and applies it. The lock must be held; the line is in the file only after flush.
 func (h *hub) commit(e event) {
 	if h.trace != nil && !h.ended {
-		h.scratch = e.appendJSON(h.scratch[:0])
-		switch e.(type) {
-		case messageEvent, turnStartEvent, deliveryEvent, turnEndEvent: // made of ids, names, and text that was cleaned when it came in
-		default:
-			h.scratch = h.redactor.JSON(h.scratch)
-		}
-		seq, _ := h.trace.Stage(trace.Orchestrator, h.scratch) // an error stays with the writer, and flush returns it
-		if r, ok := e.(*replyEvent); ok {
-			r.seq = seq
-		}
-		if cap(h.scratch) > 1<<20 {
-			h.scratch = nil
-		}
+		h.record(e)
 	}
 	e.apply(h.state)
+}
+
+func (h *hub) record(e event) {
+	line := trace.Appender(e)
+	switch e.(type) {
+	case messageEvent, turnStartEvent, deliveryEvent, turnEndEvent: // made of ids, names, and text that was cleaned when it came in
+	default:
+		line = trace.JSON(h.redactor.JSON(e.AppendJSON(nil)))
+	}
+	seq, _ := h.trace.StageAt(trace.Orchestrator, h.mu.time(), line) // an error stays with the writer, and flush returns it
+	if r, ok := e.(*replyEvent); ok {
+		r.seq = seq
+	}
 }
 
 // flush makes sure that everything committed so far is in the trace. It must be called, without the lock, before an effect leaves the process.
@@ -92,7 +112,7 @@ func (h *hub) flushTo(seq int64) error {
 	return h.trace.FlushTo(seq)
 }
 
-// lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process with them.
+// lazyFlush is how long lines with which nothing leaves the process may wait for company: those of a turn's end, and of calls whose results only this process knows.
 const lazyFlush = 5 * time.Millisecond
 
 // flushSoon makes sure that what was committed is in the trace before long, even if nobody needs it there. The lock must be held.
@@ -108,8 +128,13 @@ func (h *hub) flushSoon() {
 	})
 }
 
-// flushable reports whether the trace can still be written.
-func (h *hub) flushable() bool { return h.trace == nil || h.trace.Err() == nil }
+// traceErr is why the trace can no longer be written, or nil.
+func (h *hub) traceErr() error {
+	if h.trace == nil {
+		return nil
+	}
+	return h.trace.Err()
+}
 
 // emitLane writes a line of a member's own; after the summary there are none.
 func (h *hub) emitLane(lane string, line []byte) {

@@ -155,7 +155,7 @@ func (c *AgentConfig) applyRole(mode Mode, lead bool) {
 		allowed = participantTools
 	}
 	if len(c.Tools) == 0 {
-		c.Tools = allowed
+		c.Tools, c.ToolsByRole = allowed, true
 	}
 	c.DisallowedTools = mergeWords(denied, c.DisallowedTools)
 	turns := participantMaxTurn[mode]

@@ -2,10 +2,10 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -34,8 +34,12 @@ func (l *OrchestrationLoop) startAgent(
 	info := played.Info()
 	settings := l.agentSettings(config)
 	settings.Resume, settings.Events, settings.Started = resume, events, started
-	if err := l.restrict(&settings, info, config); err != nil {
+	lost, err := adapt(&settings, played, l.hub.state.mode, config)
+	if err != nil {
 		return nil, info.ID, &StartError{config.Name, err}
+	}
+	if lost != nil {
+		l.note(noteEvent{Type: typeWarning, Agent: config.Name, Text: "not all tools of its role can be had: " + lost.Error()})
 	}
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
 		servers, err := l.connector.Servers(config.Name, info)
@@ -53,14 +57,8 @@ func (l *OrchestrationLoop) startAgent(
 
 // agentSettings turns the config of a member into that of its agent.
 func (l *OrchestrationLoop) agentSettings(config AgentConfig) agent.Config {
-	settings := l.cfg.options.Base
-	settings.Name, settings.Dir, settings.Model = config.Name, config.Cwd, or(config.Model, settings.Model)
+	settings := memberSettings(l.cfg.options.Base, config)
 	settings.Home = or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
-	settings.MaxTurns = max(config.MaxTurns, 0)
-	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
-	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
-	settings.MCPServers = slices.Clone(config.MCPServers)
-	settings.ExtraEnv = slices.Clone(settings.ExtraEnv)
 	if config.AgentProfile != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, profileVariable+config.AgentProfile)
 	}
@@ -70,29 +68,51 @@ func (l *OrchestrationLoop) agentSettings(config AgentConfig) agent.Config {
 	return settings
 }
 
+// memberSettings is what a member's agent is asked for, but for what only a running session knows.
+func memberSettings(base agent.Config, config AgentConfig) agent.Config {
+	settings := base
+	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, or(config.Model, base.Model), config.Home
+	settings.MaxTurns = max(config.MaxTurns, 0)
+	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
+	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
+	settings.MCPServers = slices.Clone(config.MCPServers)
+	settings.ExtraEnv = slices.Clone(base.ExtraEnv)
+	return settings
+}
+
 // profileVariable tells the programs that an agent starts which profile it plays.
 const profileVariable = "LIBHARNESS_AGENT_PROFILE="
 
-// restrict takes back lists of tools that an agent cannot honour, and says so in the trace. A judge that cannot be kept from writing is not started.
-func (l *OrchestrationLoop) restrict(settings *agent.Config, info agent.Info, config AgentConfig) error {
-	can := info.Capabilities
-	if can.MCP == agent.Unsupported { // it lives in this process and has no tools of its own
-		return nil
+// CheckMember finds out, before anything is started or written, whether an agent can play a member of a session. An agent.CapabilityError is a request that cannot be
+// fulfilled; other errors are what is missing on this machine.
+func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Options) error {
+	settings := memberSettings(options.Base, member)
+	settings.Home = or(settings.Home, member.Cwd)
+	settings.MCPServers = append(settings.MCPServers, agent.MCPServer{Name: ServerName})
+	settings.MaxCostUSD = max(options.Limits.CostUSD, member.Limits.CostUSD) // whether there is a budget matters here, and not its size
+	if member.Name != leadOf(mode) {
+		settings.MaxCostUSD = max(settings.MaxCostUSD, options.ParticipantLimits.CostUSD)
 	}
-	var lost []string
-	if can.AllowedTools == agent.Unsupported && len(settings.AllowedTools) > 0 {
-		settings.AllowedTools = nil
-		lost = append(lost, "all of its own tools are allowed")
+	_, err := adapt(&settings, played, mode, member)
+	return err
+}
+
+// adapt takes back the list of tools that a member has only because of its role, where the agent cannot honour it, and returns why: it keeps everything that is denied to
+// it. A list that somebody asked for is honoured or refused, and so is every list of a judge.
+func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (lost error, err error) {
+	if played.Info().Capabilities.MCP == agent.Unsupported { // it lives in this process and has no tools of its own
+		return nil, nil
 	}
-	if can.DisallowedTools == agent.Unsupported && len(settings.DisallowedTools) > 0 {
-		if l.hub.state.mode == ModeJudge && slices.Contains(settings.DisallowedTools, "Bash") {
-			return fmt.Errorf("%s cannot be kept from writing: its tools cannot be taken away one by one, and there is no read-only sandbox here", info.ID)
-		}
-		lost = append(lost, "these cannot be taken away: "+strings.Join(settings.DisallowedTools, ", "))
-		settings.DisallowedTools = nil
+	err = agent.Check(played, *settings)
+	var lacking *agent.CapabilityError
+	if !errors.As(err, &lacking) || mode == ModeJudge || !member.ToolsByRole {
+		return nil, err
 	}
-	if len(lost) > 0 {
-		l.note(noteEvent{Type: typeWarning, Agent: config.Name, Text: fmt.Sprintf("%s has no lists of tools: %s", info.ID, strings.Join(lost, "; "))})
+	without := *settings
+	without.AllowedTools = nil
+	if agent.Check(played, without) != nil {
+		return nil, err
 	}
-	return nil
+	*settings = without
+	return lacking, nil
 }

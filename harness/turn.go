@@ -27,7 +27,11 @@ func (r *runner) nextLocked() (ctx context.Context, prompt string) {
 	r.busy = true
 	ctx = r.begin(batch, false)
 	h.scratch = appendInbox(h.scratch[:0], batch)
-	return ctx, string(h.scratch)
+	prompt = string(h.scratch)
+	if cap(h.scratch) > 1<<20 {
+		h.scratch = nil
+	}
+	return ctx, prompt
 }
 
 // ready reports whether the member can take a turn now. The lock must be held.
@@ -84,7 +88,7 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	r.turnID = turn
 	r.upTo = h.staged()
 	r.prompted.Store(false)
-	r.began = time.Now()
+	r.began = h.mu.time()
 	if limit := r.loop.limitsOf(r.member).Timeout; limit > 0 {
 		left := limit - time.Duration(r.member.usage.tookMs)*time.Millisecond
 		r.limit = time.AfterFunc(left, func() { cancel(errMemberTimeout) })
@@ -155,7 +159,7 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 		CostUSD: out.result.Usage.CostUSD, Steps: out.result.Turns,
 	}
 	if !r.began.IsZero() {
-		e.TookMs = time.Since(r.began).Milliseconds()
+		e.TookMs = r.loop.hub.mu.time().Sub(r.began).Milliseconds()
 	}
 	if out.kind == turnFailed {
 		e.Error = r.loop.hub.clean(out.reason().Error())
@@ -171,7 +175,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 	h := r.loop.hub
 	policy := h.state.settings.Errors
 	reason := out.reason()
-	again = attempt <= policy.Retries && out.result.Outcome != session.OutcomeAuth && h.flushable()
+	again = attempt <= policy.Retries && out.result.Outcome != session.OutcomeAuth && h.traceErr() == nil
 	e := runnerErrorEvent{Type: typeRunnerError, Agent: r.member.name, Turn: turn, Attempt: attempt, Policy: "fail", Error: h.clean(reason.Error())}
 	if again {
 		e.Policy = "retry"

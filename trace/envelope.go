@@ -23,50 +23,69 @@ type Envelope struct {
 // errNotObject is what is wrong with a line that is JSON of the wrong kind, or no JSON at all.
 var errNotObject = errors.New("not a JSON object")
 
-// appendEnvelope writes one line, newline included. The event must be a JSON object on a single line.
-func appendEnvelope(line []byte, source string, seq int64, ts, event []byte) []byte {
-	line = append(line, `{"source":`...)
-	line = AppendString(line, source)
-	line = append(line, `,"seq":`...)
+// orchestratorHead is how the lines of the orchestrator, which are most lines of a team, begin.
+const orchestratorHead = `{"source":"` + Orchestrator + `","seq":`
+
+// appendEnvelopeHead writes a line up to its event, which must be a JSON object on a single line and is followed by a brace and a newline.
+func appendEnvelopeHead(line []byte, source string, seq int64, ts []byte) []byte {
+	if source == Orchestrator {
+		line = append(line, orchestratorHead...)
+	} else {
+		line = append(line, `{"source":`...)
+		line = AppendString(line, source)
+		line = append(line, `,"seq":`...)
+	}
 	line = strconv.AppendInt(line, seq, 10)
 	line = append(line, `,"ts":`...)
 	line = append(line, ts...)
-	line = append(line, `,"event":`...)
-	line = append(line, event...)
-	return append(line, '}', '\n')
+	return append(line, `,"event":`...)
 }
 
 // AppendString appends a JSON string. Like everything this package writes it leaves <, > and & as they are, and makes bytes that are no UTF-8 readable.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	clean := 0 // s[clean:i] needs no escaping
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if c >= 0x20 && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			b = append(b, s[clean:i]...)
+	for {
+		n := plainPrefix(s)
+		b = append(b, s[:n]...)
+		if n == len(s) {
+			return append(b, '"')
+		}
+		s = s[n:]
+		if c := s[0]; c < utf8.RuneSelf {
 			b = appendEscaped(b, c)
-			i++
-			clean = i
+			s = s[1:]
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
+		r, size := utf8.DecodeRuneInString(s)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			b = append(append(b, s[clean:i]...), `\ufffd`...)
-			clean = i + size
+			b = append(b, `\ufffd`...)
 		case r == '\u2028' || r == '\u2029': // valid JSON, but line ends to some readers
-			b = append(append(b, s[clean:i]...), `\u202`...)
-			b = append(b, hexDigits[r&0xf])
-			clean = i + size
+			b = append(append(b, `\u202`...), hexDigits[r&0xf])
+		default:
+			b = append(b, s[:size]...)
 		}
-		i += size
+		s = s[size:]
 	}
-	b = append(b, s[clean:]...)
-	return append(b, '"')
+}
+
+// plainPrefix returns how many bytes s begins with that stand for themselves in a JSON string and are ASCII. It looks at eight at a time, because most texts consist of
+// nothing else.
+func plainPrefix(s string) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		e := s[i : i+8]
+		x := uint64(e[0]) | uint64(e[1])<<8 | uint64(e[2])<<16 | uint64(e[3])<<24 | uint64(e[4])<<32 | uint64(e[5])<<40 | uint64(e[6])<<48 | uint64(e[7])<<56
+		// A high bit shows where a byte is below a space, equal to one of the two, or not ASCII; where none shows, there is none.
+		if (x-ones*' '|(x^ones*'"')-ones|(x^ones*'\\')-ones|x)&highs != 0 {
+			break
+		}
+	}
+	for i < len(s) && s[i] >= ' ' && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 const hexDigits = "0123456789abcdef"

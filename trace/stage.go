@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // keptBuffer is how much memory a Writer holds on to between lines; one huge event does not stay for ever.
@@ -15,33 +16,85 @@ type stagedLine struct {
 	start, end int
 }
 
-// Stage gives an event its place and seq in the trace without writing it yet: Flush writes everything staged so far in one call. It is for a producer of many
-// small lines who decides itself when they must be on disk. The event must be a JSON object on one line, and it is not redacted: the caller answers for both.
-func (w *Writer) Stage(source string, event []byte) (int64, error) {
-	return w.stage(source, event, true)
+// Appender is an event that writes itself: AppendJSON appends a JSON object on one line.
+type Appender interface {
+	AppendJSON(b []byte) []byte
 }
 
-func (w *Writer) stage(source string, event []byte, clean bool) (int64, error) {
+// JSON is an event that is encoded already.
+type JSON []byte
+
+// AppendJSON appends the event as it is.
+func (e JSON) AppendJSON(b []byte) []byte { return append(b, e...) }
+
+// Stage gives an event its place and seq in the trace without writing it yet: Flush writes everything staged so far in one call. It is for a producer of many
+// small lines who decides itself when they must be on disk. The event is encoded in place and not redacted: the caller answers for what is in it.
+func (w *Writer) Stage(source string, event Appender) (int64, error) {
+	return w.StageAt(source, time.Time{}, event)
+}
+
+// StageAt is Stage for a caller who has just looked at the clock. A Writer with a clock of its own looks at that one instead.
+func (w *Writer) StageAt(source string, at time.Time, event Appender) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return 0, w.err
+	if err := w.unusable(); err != nil {
+		return 0, err
 	}
-	if w.closed {
-		return 0, ErrClosed
+	return w.append(source, w.timeOf(at), event), nil
+}
+
+// stageRedacted stages an event of which nothing is known.
+func (w *Writer) stageRedacted(source string, event []byte) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.unusable(); err != nil {
+		return 0, err
 	}
-	if w.cfg.Redactor != nil && !clean {
+	if w.cfg.Redactor != nil {
 		event = w.lane(source).Line(event)
 		source = w.cfg.Redactor.String(source)
 	}
-	seq, ts := w.next.Load(), w.cfg.Now()
-	w.pending = appendEnvelope(w.pending, source, seq, w.digits(ts), event)
-	if w.cfg.OnLine != nil {
-		end := len(w.pending) - len("}\n")
-		w.staged = append(w.staged, stagedLine{source: source, seq: seq, ts: ts, start: end - len(event), end: end})
+	return w.append(source, w.timeOf(time.Time{}), JSON(event)), nil
+}
+
+// unusable says why nothing can be staged any more, if that is so.
+func (w *Writer) unusable() error {
+	if w.err == nil && w.closed {
+		return ErrClosed
 	}
+	return w.err
+}
+
+// append adds a line to those that are pending.
+func (w *Writer) append(source string, ts int64, event Appender) int64 {
+	seq := w.next.Load()
+	line := appendEnvelopeHead(w.pending, source, seq, w.digits(ts))
+	start := len(line)
+	line = event.AppendJSON(line)
+	if w.cfg.OnLine != nil {
+		w.staged = append(w.staged, stagedLine{source: source, seq: seq, ts: ts, start: start, end: len(line)})
+	}
+	w.pending = append(line, "}\n"...)
 	w.next.Store(seq + 1)
-	return seq, nil
+	return seq
+}
+
+// moment is how old a time may be that was looked up for several lines at once.
+const moment = 1000 // milliseconds
+
+// timeOf returns the time of a line that is staged now. Lines that others have staged since the caller looked at the clock do not make time run backwards.
+func (w *Writer) timeOf(at time.Time) int64 {
+	switch {
+	case w.cfg.Now != nil:
+		return w.cfg.Now()
+	case at.IsZero():
+		return time.Now().UnixMilli()
+	}
+	ts := at.UnixMilli()
+	if ts < w.digitsOf && w.digitsOf-ts < moment {
+		return w.digitsOf
+	}
+	return ts
 }
 
 // digits writes a time, which is most often that of the line before.

@@ -28,14 +28,14 @@ func TestStagedLinesAreWrittenTogetherInOrder(t *testing.T) {
 	var seen []string
 	w := NewWriter(&out, Config{OnLine: func(e Envelope) { seen = append(seen, fmt.Sprint(e.Seq, string(e.Event))) }, Now: func() int64 { return 5 }})
 	for i := range 3 {
-		if seq, err := w.Stage("a", fmt.Appendf(nil, `{"n":%d}`, i)); err != nil || seq != int64(i) {
+		if seq, err := w.Stage("a", JSON(fmt.Sprintf(`{"n":%d}`, i))); err != nil || seq != int64(i) {
 			t.Fatalf("seq %d, %v", seq, err)
 		}
 	}
 	if out.calls != 0 {
 		t.Error("staging wrote something")
 	}
-	if _, err := w.Emit("b", []byte(`{"n":3}`)); err != nil {
+	if _, err := w.Emit("b", JSON(`{"n":3}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(w.Flush(), w.Flush()); err != nil {
@@ -47,13 +47,13 @@ func TestStagedLinesAreWrittenTogetherInOrder(t *testing.T) {
 	if got := strings.Join(seen, " "); got != `0{"n":0} 1{"n":1} 2{"n":2} 3{"n":3}` {
 		t.Errorf("seen %s", got)
 	}
-	if _, err := w.Stage("a", []byte(`{"n":4}`)); err != nil {
+	if _, err := w.Stage("a", JSON(`{"n":4}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil || strings.Count(out.String(), "\n") != 5 {
 		t.Errorf("after Close: %v, %s", err, out.String())
 	}
-	if _, err := w.Stage("a", []byte(`{}`)); !errors.Is(err, ErrClosed) {
+	if _, err := w.Stage("a", JSON(`{}`)); !errors.Is(err, ErrClosed) {
 		t.Errorf("staged after Close: %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func TestFlushedLinesAreThereWhoeverWroteThem(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 200 {
-				if _, err := w.Stage(fmt.Sprint(i), []byte(`{"type":"x"}`)); err != nil {
+				if _, err := w.Stage(fmt.Sprint(i), JSON(`{"type":"x"}`)); err != nil {
 					t.Error(err)
 				}
 				if err := w.Flush(); err != nil {

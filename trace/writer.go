@@ -8,7 +8,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fit-eval/fit/redact"
 )
@@ -55,9 +54,6 @@ type Writer struct {
 
 // NewWriter returns a Writer on a stream, counting from 0. Close does not close the stream.
 func NewWriter(out io.Writer, cfg Config) *Writer {
-	if cfg.Now == nil {
-		cfg.Now = func() int64 { return time.Now().UnixMilli() }
-	}
 	return &Writer{cfg: cfg, out: out, lanes: map[string]*redact.Lane{}}
 }
 
@@ -88,7 +84,7 @@ func marshal(value any) ([]byte, error) {
 }
 
 func (w *Writer) emit(source string, event []byte) (int64, error) {
-	seq, err := w.stage(source, event, false)
+	seq, err := w.stageRedacted(source, event)
 	if err != nil {
 		return 0, err
 	}
