@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -228,9 +229,7 @@ func (e *Enricher) Sessions() []*EnrichedSession {
 		}
 		s := l.fold.Session()
 		s.Dialect = l.dialect.Name
-		if s.Agent = l.agent; s.Agent == "" {
-			s.Agent = l.dialect.Agent
-		}
+		s.Agent = cmp.Or(l.agent, s.Agent, l.dialect.Agent) // the harness knows best, then the stream itself
 		s.ParseErrors += l.broken
 		if len(sessions) == 0 {
 			s.ParseErrors += e.broken

@@ -32,6 +32,7 @@ type Origin struct {
 
 // Identity is what a stream says about itself. Empty fields leave what is known already.
 type Identity struct {
+	Agent     AgentID // where a dialect is spoken by several
 	SessionID string
 	Version   string
 	Model     string
@@ -117,6 +118,7 @@ func (f *Fold) Identify(id Identity) {
 			*field = strings.Clone(value)
 		}
 	}
+	set((*string)(&f.session.Agent), string(id.Agent))
 	set(&f.session.SessionID, id.SessionID)
 	set(&f.session.AgentVersion, id.Version)
 	set(&f.session.Model, id.Model)
@@ -125,7 +127,7 @@ func (f *Fold) Identify(id Identity) {
 
 // Identity returns what the stream has said about itself so far.
 func (f *Fold) Identity() Identity {
-	return Identity{SessionID: f.session.SessionID, Version: f.session.AgentVersion, Model: f.session.Model, Cwd: f.session.Cwd}
+	return Identity{Agent: f.session.Agent, SessionID: f.session.SessionID, Version: f.session.AgentVersion, Model: f.session.Model, Cwd: f.session.Cwd}
 }
 
 // Message records something said by "user", "assistant" or "system". The label tells special messages apart: compaction, reminder, interrupted.

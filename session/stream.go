@@ -11,7 +11,8 @@ import (
 // StreamDialectName is the name of the stream of system, assistant, user and result objects.
 const StreamDialectName = "stream-json"
 
-// StreamDialect is the stream of system, assistant, user and result objects that several agents speak; agent is the one to assume when nothing else tells.
+// StreamDialect is the stream of system, assistant, user and result objects that several agents speak; agent is the one to assume when nothing else
+// tells: the trace, or the field "runtime" of the stream's init event.
 func StreamDialect(agent AgentID) Dialect {
 	return Dialect{
 		Name:      StreamDialectName,

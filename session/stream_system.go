@@ -46,7 +46,9 @@ func (d *streamDecoder) system(event []byte, subtype string, o Origin, to *Fold)
 
 // started reads the init event. With streamed input it comes once per prompt, mostly with nothing new.
 func (d *streamDecoder) started(v *fastjson.Value, o Origin, to *Fold) {
-	to.Identify(Identity{SessionID: text(v, "session_id"), Version: agentVersion(v), Model: text(v, "model"), Cwd: text(v, "cwd")})
+	to.Identify(Identity{
+		Agent: AgentID(text(v, "runtime")), SessionID: text(v, "session_id"), Version: agentVersion(v), Model: text(v, "model"), Cwd: text(v, "cwd"),
+	})
 	var summary strings.Builder
 	summary.WriteString("model " + text(v, "model") + ", permissions " + text(v, "permissionMode") + "\ntools:")
 	for _, tool := range v.GetArray("tools") {

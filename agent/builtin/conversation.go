@@ -97,7 +97,7 @@ func (c *conversation) announce() {
 	c.started = true
 	event := initEvent{
 		Type: "system", Subtype: "init", SessionID: c.id, Cwd: c.cfg.Dir, Model: c.endpoint.model, Tools: []string{}, MCPServers: []serverInfo{},
-		PermissionMode: "bypassPermissions", Version: buildVersion(), Timestamp: c.timestamp(),
+		PermissionMode: "bypassPermissions", Runtime: string(ID), Version: buildVersion(), Timestamp: c.timestamp(),
 	}
 	for _, t := range c.tools {
 		event.Tools = append(event.Tools, t.name)
