@@ -18,6 +18,7 @@ const (
 	OverBudget  = "budget"      // stopped by a budget; a larger one continues
 	Interrupted = "interrupted" // stopped by a signal; the same command continues
 	Broken      = "broken"      // stopped because all attempts failed alike
+	Decided     = "decided"     // stopped by the rule of the plan: the evidence suffices
 )
 
 // The defaults of a Config.
@@ -75,9 +76,17 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 // Estimate forecasts what is left to do in a run directory.
 func (d *Directory) Estimate(budgets Budgets) Estimate {
 	left := map[string]int{}
+	watch := newWatch(d.Plan)
 	for _, cell := range d.Plan.Cells() {
 		if s := d.cells[cell.key()]; s == nil || !s.done {
 			left[cell.Arm]++
+		} else {
+			watch.see(cell, s.verdict)
+		}
+	}
+	if watch != nil {
+		if _, decided, err := watch.decided(); err == nil && decided {
+			return Estimate{Known: true}
 		}
 	}
 	return d.spent.estimate(left, d.Plan.Cell, budgets)
@@ -102,6 +111,7 @@ type engine struct {
 	spentArm map[string]string
 	arms     map[string]*PlannedArm
 	tasks    map[string]*PlannedTask
+	watch    *watch // nil where the plan has no rule for stopping
 }
 
 // waiting is a cell that wants an attempt, not before a time.
@@ -140,6 +150,7 @@ func newEngine(dir *Directory, cfg Config) *engine {
 	for i := range dir.Plan.Arms {
 		e.arms[dir.Plan.Arms[i].Name] = &dir.Plan.Arms[i]
 	}
+	e.watch = newWatch(dir.Plan)
 	for i := range dir.Plan.Tasks {
 		e.tasks[dir.Plan.Tasks[i].ID] = &dir.Plan.Tasks[i]
 	}
@@ -342,6 +353,9 @@ func (e *engine) finish(done finished) error {
 	case record.Final:
 		e.tally.end(done.cell.TaskID, record.Verdict)
 		e.tally.doneHere++
+		if err := e.look(done.cell, record.Verdict); err != nil {
+			return err
+		}
 	case record.ErrorClass == ledger.ErrorInterrupted:
 		state.interrupted++
 		e.queue = append(e.queue, waiting{cell: done.cell})
@@ -369,6 +383,7 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 	e.report(nil)
 	o := Outcome{Status: e.status, Reason: e.stopped, Progress: last}
 	switch {
+	case e.status == Decided:
 	case len(e.queue) == 0 && e.tally.errors == 0:
 		o.Status, o.Reason = Complete, ""
 	case len(e.queue) == 0:

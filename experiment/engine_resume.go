@@ -22,6 +22,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 		}
 		if state.done && (state.verdict != ledger.Error || !e.cfg.RetryErrors) {
 			e.tally.end(cell.TaskID, state.verdict)
+			e.watch.see(cell, state.verdict)
 			continue
 		}
 		if state.done {
@@ -29,7 +30,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 		}
 		e.queue = append(e.queue, waiting{cell: cell})
 	}
-	return nil
+	return e.decide()
 }
 
 // buryKilled records the attempts at a cell that were under way when their process was killed.
@@ -80,6 +81,7 @@ func (e *engine) identify(r *ledger.Record, cell Cell, attempt int) {
 			r.Model.Agent = arm.Model
 		}
 	}
+	r.Sequential = e.watch.mark(cell)
 	if t := e.tasks[cell.TaskID]; t != nil {
 		r.Cluster, r.Tags = t.Cluster, t.Tags
 		r.Digests.Visible, r.Digests.Hidden = t.Visible, t.Hidden

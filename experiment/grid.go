@@ -83,9 +83,14 @@ func (s Shard) Of(slots []Slot) []Slot {
 
 // Cells lists the cells of the plan's shard in the order in which they are run: first repetitions of all tasks before second ones, so that an experiment that
 // ends early has looked at every task, and the arms of a slot side by side in an order drawn from the seed, so that drift of the world hits all arms alike.
+// An experiment that may stop early goes task by task instead, in an order drawn from the seed: a task must be complete before it counts.
 func (p *Plan) Cells() []Cell {
 	slots := slices.Clone(p.Shard.Of(p.Slots()))
-	slices.SortStableFunc(slots, func(a, b Slot) int { return a.RunIndex - b.RunIndex })
+	if p.Stop != nil {
+		p.orderForStop(slots)
+	} else {
+		slices.SortStableFunc(slots, func(a, b Slot) int { return a.RunIndex - b.RunIndex })
+	}
 	cells := make([]Cell, 0, len(slots)*len(p.Arms))
 	for _, slot := range slots {
 		start := len(cells)

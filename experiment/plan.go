@@ -29,6 +29,8 @@ type Plan struct {
 	Judge     PlannedJudge  `json:"judge"`
 	Isolation string        `json:"isolation,omitempty"`
 	Cell      Budget        `json:"cellBudget,omitzero"` // it decides how far an agent gets, so it is a part of what is measured
+	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
+	Stop *StopRule `json:"stopEarly,omitempty"`
 	// AgentTimeout bounds the agent where the task does not; it is part of what is measured, too.
 	AgentTimeoutMs int64             `json:"agentTimeoutMs,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions on the machine that made the plan
@@ -91,6 +93,9 @@ func (p *Plan) Seal() error {
 	case p.Runs < 1:
 		return errors.New("an experiment needs at least one run")
 	}
+	if err := p.checkStop(); err != nil {
+		return err
+	}
 	slices.SortFunc(p.Tasks, func(a, b PlannedTask) int { return strings.Compare(a.ID, b.ID) })
 	p.Version = PlanVersion
 	p.ID = p.identity()
@@ -124,6 +129,7 @@ func (p *Plan) Differences(wanted *Plan) []string {
 	note("runs", p.Runs, wanted.Runs)
 	note("seed", p.Seed, wanted.Seed)
 	note("shard", p.Shard.String(), wanted.Shard.String())
+	note("stopping early", p.Stop.String(), wanted.Stop.String())
 	note("isolation", p.Isolation, wanted.Isolation)
 	note("budget of a cell", p.Cell, wanted.Cell)
 	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond, time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)

@@ -33,6 +33,8 @@ type Setup struct {
 	Isolation    string
 	CellBudget   Budget
 	AgentTimeout time.Duration
+	// StopEarly ends the experiment as soon as its two arms are told apart; nil runs it to its end.
+	StopEarly *StopRule
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig
 	// DefaultMaxTurns bounds the turns of arms that do not say, where their agent can be bounded; 0 does not.
@@ -83,7 +85,7 @@ func Prepare(ctx context.Context, s Setup) (*Prepared, error) {
 		return nil, err
 	}
 	p.Plan = &Plan{
-		CreatedMs: s.Now().UnixMilli(), Runs: s.Runs, Seed: s.Seed, Shard: s.Shard, Isolation: s.Isolation, Cell: s.CellBudget,
+		CreatedMs: s.Now().UnixMilli(), Runs: s.Runs, Seed: s.Seed, Shard: s.Shard, Isolation: s.Isolation, Cell: s.CellBudget, Stop: s.StopEarly,
 		AgentTimeoutMs: s.AgentTimeout.Milliseconds(), Tools: s.Tools,
 		Family: PlannedFamily{Origin: s.Family.Origin, Name: s.Family.Name, Revision: s.Family.Revision},
 	}

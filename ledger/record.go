@@ -86,7 +86,8 @@ type Record struct {
 	Shard               string            `json:"shard,omitempty"`
 	Cluster             string            `json:"cluster,omitempty"`
 	Tags                []string          `json:"tags,omitempty"`
-	Survivors           int               `json:"survivors"` // processes that had to be killed before grading
+	Sequential          *Sequential       `json:"sequential,omitempty"` // the experiment is looked at while it runs
+	Survivors           int               `json:"survivors"`            // processes that had to be killed before grading
 	DiffPath            string            `json:"diffPath,omitempty"`
 	RunDir              string            `json:"runDir"`
 	Origin              string            `json:"origin,omitempty"` // the hash of the record in the ledger that it was merged from
@@ -97,6 +98,19 @@ type Record struct {
 // Key returns the record's key.
 func (r *Record) Key() Key {
 	return Key{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex, Attempt: r.Attempt}
+}
+
+// Sequential marks the records of an experiment that stops as soon as it is decided. Whoever compares its arms needs a method that allows for looking: it stands
+// in every record, so that a ledger that travels alone still says so.
+type Sequential struct {
+	Alpha float64 `json:"alpha"`
+	// Position is the place of the task in the order that was fixed beforehand, and Tasks how many there are; Runs are the runs of each arm that make a task complete.
+	Position int `json:"position"`
+	Tasks    int `json:"tasks"`
+	Runs     int `json:"runs"`
+	// Baseline and Candidate are the arms that are looked at.
+	Baseline  string `json:"baseline"`
+	Candidate string `json:"candidate"`
 }
 
 // CostBreakdown tells who spent the money.

@@ -35,6 +35,8 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
+	// Sequential says that the experiment was looked at while it ran: the decision is one that allows for it.
+	Sequential bool `json:"sequential,omitempty"`
 	// Design is the estimate of the variances, for planning a larger experiment.
 	Design *stats.Design `json:"design,omitempty"`
 	Tasks  []TaskDelta   `json:"tasks"`
@@ -88,7 +90,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	}
 	c := &Comparison{Version: Version, A: a.Provenance, B: b.Provenance, Measure: cfg.Measure, RateA: a.PassRate, RateB: b.PassRate, CostA: a.Totals.CostUSD, CostB: b.Totals.CostUSD, JudgeA: a.Judge, JudgeB: b.Judge}
 	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
-	comparison, err := stats.Compare(pairs, stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed})
+	comparison, err := c.compare(a, b, pairs, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
 	}
@@ -164,7 +166,7 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 		d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
 		if d.NA > 0 && d.NB > 0 {
 			d.Delta = d.MeanB - d.MeanA
-			if measure == MeasurePass {
+			if measure == MeasurePass && !c.Sequential { // what decided when to stop must not be tested as if nothing had
 				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
 				if err != nil {
 					return fmt.Errorf("task %s: %w", pair.Task, err)
@@ -266,6 +268,9 @@ func (c *Comparison) warn(a, b *Group) {
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil && a.Judge.Corrected.Caveat != "" {
 		c.Warnings = append(c.Warnings, "the judge on both arms: "+a.Judge.Corrected.Caveat)
+	}
+	if c.Sequential {
+		c.Warnings = append(c.Warnings, "the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; where it stopped early, the size of the difference leans towards what stopped it")
 	}
 	for _, g := range []*Group{a, b} {
 		for _, warning := range g.Warnings {

@@ -26,6 +26,9 @@ func (r *Report) Markdown(w io.Writer, k []int, detail string) error {
 	for i := range r.Groups {
 		m.group(&r.Groups[i], full, len(r.Groups) > 1)
 	}
+	if r.Sequential != nil {
+		m.line("> %s\n", r.Sequential.text())
+	}
 	for _, warning := range r.Warnings {
 		m.line("> ⚠️ %s\n", cell(warning))
 	}

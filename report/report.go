@@ -31,6 +31,7 @@ type Input struct {
 	Labels *Labels
 
 	resolved *resolved
+	sequence *sequence
 }
 
 // Planned is the size of an experiment.
@@ -45,9 +46,11 @@ type Report struct {
 	Version int     `json:"version"`
 	Groups  []Group `json:"groups"`
 	// Tasks and Totals repeat those of the group where there is only one.
-	Tasks    []Task   `json:"tasks"`
-	Totals   Totals   `json:"totals"`
-	Warnings []string `json:"warnings,omitempty"`
+	Tasks  []Task `json:"tasks"`
+	Totals Totals `json:"totals"`
+	// Sequential is there where the experiment was looked at while it ran.
+	Sequential *SequentialReport `json:"sequential,omitempty"`
+	Warnings   []string          `json:"warnings,omitempty"`
 }
 
 // Provenance is under which conditions a group was measured.
@@ -129,6 +132,8 @@ func Build(in Input) (*Report, error) {
 	if in.resolved != nil && in.resolved.unmatched > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d labels are about runs that are not here or were not judged; they were left out", in.resolved.unmatched))
 	}
+	in.sequence = sequenceOf(ledger.Last(in.Records))
+	r.Sequential = in.sequence.report()
 	for _, records := range grouped(in.Records) {
 		group, err := buildGroup(records, in)
 		if err != nil {
@@ -207,7 +212,7 @@ func buildGroup(records []ledger.Record, in Input) (Group, error) {
 	}
 	planned := map[string]int{}
 	if in.Planned != nil && slices.Contains(in.Planned.Arms, g.Provenance.Arm) {
-		planned = in.Planned.Runs
+		planned = in.sequence.planned(in.Planned.Runs, byTask)
 		for id := range planned {
 			byTask[id] = append(byTask[id], []ledger.Record{}...)
 		}

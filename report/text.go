@@ -20,6 +20,9 @@ func (r *Report) Text(w io.Writer, k []int) error {
 			return err
 		}
 	}
+	if r.Sequential != nil {
+		fmt.Fprintf(w, "note: %s\n", r.Sequential.text())
+	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "note: %s\n", harmless(warning))
 	}

@@ -139,6 +139,10 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	if err != nil {
 		return nil, err
 	}
+	stop, err := o.stopRule()
+	if err != nil {
+		return nil, err
+	}
 	judgeURL := o.judgeURL
 	if judgeURL == "" {
 		judgeURL = o.modelURL
@@ -146,7 +150,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
 		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL, Votes: o.judgeVotes.Value}, Skills: skills,
-		NodeModules: modules, DefaultMaxTurns: defaultTurns, Registry: registry, Host: host, Tools: toolVersions(con),
+		NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, Registry: registry, Host: host, Tools: toolVersions(con),
 	})
 	var notFound *agent.NotFoundError
 	var unknown *experiment.UnknownTaskError
@@ -290,7 +294,10 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 		return err
 	}
 	switch outcome.Status {
-	case experiment.Complete:
+	case experiment.Complete, experiment.Decided:
+		if outcome.Reason != "" {
+			fmt.Fprintf(r.con.Stderr, "%s\n", outcome.Reason)
+		}
 		return r.opts.gate(built)
 	case experiment.OverBudget:
 		return console.Exitf(console.ExitBudget, "stopped by budget: %s; the same command with a larger budget goes on", outcome.Reason)
@@ -312,7 +319,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	}
 	var comparison *report.Comparison
 	if len(built.Groups) == 2 {
-		if comparison, err = report.Compare(&built.Groups[0], &built.Groups[1], report.CompareConfig{Seed: r.opts.seed}); err != nil {
+		if comparison, err = report.Compare(&built.Groups[0], &built.Groups[1], report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha}); err != nil {
 			fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 			comparison = nil
 		}

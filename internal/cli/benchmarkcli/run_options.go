@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/stats"
 )
 
 // runOptions are the flags of fit-benchmark run.
@@ -36,7 +37,8 @@ type runOptions struct {
 	attempts, breakAfter, judgeVotes     console.Count
 	retryErrors, noProbe, summary        bool
 	minPassRate                          float64
-	allPass                              bool
+	allPass, stopEarly                   bool
+	alpha                                float64
 	k                                    string
 }
 
@@ -113,6 +115,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
 	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
 	flags.Var(&o.breakAfter, "break-after", "equal infrastructure errors in a row that stop the experiment (default 5)")
+	flags.BoolVar(&o.stopEarly, "stop-early", false, "stop as soon as two arms are told apart; looking after every task is allowed for in the answer")
+	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level of --stop-early and of the comparison at the end")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "take up cells again that ended in errors")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
@@ -198,6 +202,17 @@ func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, t
 		}
 	}
 	return arms, nil
+}
+
+// stopRule is the rule that --stop-early asks for.
+func (o *runOptions) stopRule() (*experiment.StopRule, error) {
+	switch {
+	case !(o.alpha > 0 && o.alpha < 1):
+		return nil, console.Usagef("--alpha %g: want a number between 0 and 1, such as 0.05", o.alpha)
+	case o.stopEarly:
+		return &experiment.StopRule{Alpha: o.alpha}, nil
+	}
+	return nil, nil
 }
 
 func (o *runOptions) turns() (int, error) {

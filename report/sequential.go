@@ -1,0 +1,155 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// SequentialReport tells about an experiment that was looked at while it ran, to be stopped as soon as it is decided.
+type SequentialReport struct {
+	Alpha float64 `json:"alpha"`
+	// Looked are the tasks that count, from the first on in the order that was fixed beforehand; Tasks are those that were planned.
+	Looked int `json:"looked"`
+	Tasks  int `json:"tasks"`
+	// EValue is the most evidence that there was; nil before the first complete task.
+	EValue *float64 `json:"eValue"`
+	// Stopped says that the rule ended the experiment before all tasks were done.
+	Stopped bool `json:"stopped"`
+}
+
+// sequence are the complete tasks of such an experiment in their order.
+type sequence struct {
+	mark     ledger.Sequential
+	order    []string
+	evidence *float64
+	stopped  bool
+}
+
+// sequenceOf finds the order and how far it got; nil where nobody looked. Records of several experiments have no order in common.
+func sequenceOf(last []ledger.Record) *sequence {
+	at := slices.IndexFunc(last, func(r ledger.Record) bool { return r.Sequential != nil })
+	if at < 0 || slices.ContainsFunc(last, func(r ledger.Record) bool { return r.Experiment != last[at].Experiment }) {
+		return nil
+	}
+	s := &sequence{mark: *last[at].Sequential}
+	pairs := map[int]*stats.Pair{}
+	over := map[int]int{}
+	for i := range last {
+		r := &last[i]
+		if r.Sequential == nil || !r.Final {
+			continue
+		}
+		pair := pairs[r.Sequential.Position]
+		if pair == nil {
+			pair = &stats.Pair{Task: r.TaskID}
+			pairs[r.Sequential.Position] = pair
+		}
+		over[r.Sequential.Position]++
+		outcome, ok := outcomeOf(r, MeasurePass)
+		switch {
+		case !ok:
+		case r.Arm == s.mark.Baseline:
+			pair.Baseline = append(pair.Baseline, outcome)
+		default:
+			pair.Candidate = append(pair.Candidate, outcome)
+		}
+	}
+	var counting []stats.Pair
+	for position := 0; over[position] >= 2*s.mark.Runs && s.mark.Runs > 0; position++ {
+		counting = append(counting, *pairs[position])
+		s.order = append(s.order, pairs[position].Task)
+	}
+	if comparison, err := stats.CompareSequential(counting, stats.CompareConfig{Level: 1 - s.mark.Alpha}); err == nil {
+		s.evidence = comparison.EValue
+		s.stopped = *comparison.EValue >= 1/s.mark.Alpha && comparison.Tasks >= stats.MinClaimTasks && len(s.order) < s.mark.Tasks
+	}
+	return s
+}
+
+func (s *sequence) report() *SequentialReport {
+	if s == nil {
+		return nil
+	}
+	return &SequentialReport{Alpha: s.mark.Alpha, Looked: len(s.order), Tasks: s.mark.Tasks, EValue: s.evidence, Stopped: s.stopped}
+}
+
+// planned is how many runs of every task there should be. What the rule has spared is not missing.
+func (s *sequence) planned(runs map[string]int, byTask map[string][]ledger.Record) map[string]int {
+	if s == nil || !s.stopped {
+		return runs
+	}
+	wanted := map[string]int{}
+	for id, n := range runs {
+		if slices.Contains(s.order, id) {
+			wanted[id] = n
+		} else if there := len(byTask[id]); there > 0 {
+			wanted[id] = there
+		}
+	}
+	return wanted
+}
+
+func (s *SequentialReport) text() string {
+	text := fmt.Sprintf("looked at while it ran (e-process, α %g): ", s.Alpha)
+	evidence := "no evidence yet"
+	if s.EValue != nil {
+		evidence = fmt.Sprintf("e = %.3g, needed %.3g", *s.EValue, 1/s.Alpha)
+	}
+	if s.Stopped {
+		return text + fmt.Sprintf("stopped by rule after %d of %d tasks, %s", s.Looked, s.Tasks, evidence)
+	}
+	return text + fmt.Sprintf("%d of %d tasks are complete, %s", s.Looked, s.Tasks, evidence)
+}
+
+// compare chooses the method: the usual one, or one that allows for looking where the runs of a side were looked at.
+func (c *Comparison) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
+	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed}
+	first, second := a.completeTasks(), b.completeTasks()
+	if first == nil && second == nil {
+		return stats.Compare(pairs, settings)
+	}
+	c.Sequential = true
+	byTask := map[string]stats.Pair{}
+	for _, pair := range pairs {
+		byTask[pair.Task] = pair
+	}
+	if first == nil {
+		first, second = second, nil
+	}
+	var counting []stats.Pair
+	for position := 0; ; position++ { // the first task that is not complete ends what counts
+		id, there := first[position]
+		if !there || second != nil && second[position] != id {
+			break
+		}
+		if pair, known := byTask[id]; known {
+			counting = append(counting, pair)
+		}
+	}
+	return stats.CompareSequential(counting, settings)
+}
+
+// completeTasks are the tasks all of whose runs are over, by their place in the order that was fixed beforehand; nil where nobody looked.
+func (g *Group) completeTasks() map[int]string {
+	var complete map[int]string
+	over := map[int]int{}
+	for i := range g.records {
+		r := &g.records[i]
+		if r.Sequential == nil {
+			continue
+		}
+		if complete == nil {
+			complete = map[int]string{}
+		}
+		if r.Final {
+			over[r.Sequential.Position]++
+		}
+		if over[r.Sequential.Position] >= r.Sequential.Runs {
+			complete[r.Sequential.Position] = r.TaskID
+		}
+	}
+	return complete
+}
