@@ -2,6 +2,24 @@ package agent
 
 import "errors"
 
+// Checker is an agent that knows, without starting anything, what it cannot do of what a config asks for, or what it lacks to do it.
+type Checker interface {
+	// Check is for a config that Require has found nothing wrong with. A CapabilityError is a request that cannot be fulfilled; other errors are what is missing on this
+	// machine, such as credentials.
+	Check(cfg Config) error
+}
+
+// Check finds out whether an agent can do what is asked of it, before anything is started or written: what its capabilities say, and what the agent itself knows.
+func Check(a Agent, cfg Config) error {
+	if err := Require(a.Info(), cfg); err != nil {
+		return err
+	}
+	if checker, ok := a.(Checker); ok {
+		return checker.Check(cfg)
+	}
+	return nil
+}
+
 // Require checks that an agent can do what is asked of it, before anything is started.
 func Require(info Info, cfg Config) error {
 	c := info.Capabilities

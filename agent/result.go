@@ -56,8 +56,13 @@ func (e *NotFoundError) Error() string {
 type CapabilityError struct {
 	Agent   session.AgentID
 	Missing string
+	// Reason says it in a sentence where "does not support" is not all there is to say.
+	Reason string
 }
 
 func (e *CapabilityError) Error() string {
+	if e.Reason != "" {
+		return e.Reason
+	}
 	return fmt.Sprintf("agent %s does not support %s", e.Agent, e.Missing)
 }

@@ -65,17 +65,43 @@ func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, e
 // Dialects implements agent.Agent.
 func (a *Agent) Dialects() []session.Dialect { return []session.Dialect{session.StreamDialect(ID)} }
 
+// Check implements agent.Checker.
+func (a *Agent) Check(cfg agent.Config) error {
+	endpoint, err := chooseEndpoint(cfg)
+	if err != nil {
+		return err
+	}
+	return a.priced(cfg, endpoint)
+}
+
+func pricesOf(cfg agent.Config) session.Prices {
+	if cfg.Prices != nil {
+		return cfg.Prices
+	}
+	return session.ListPrices(price.Default())
+}
+
+// priced refuses a budget that could not be held, because nobody knows what the model costs.
+func (a *Agent) priced(cfg agent.Config, endpoint endpoint) error {
+	if cfg.MaxCostUSD <= 0 {
+		return nil
+	}
+	if _, known := pricesOf(cfg)(endpoint.model, session.TokenUsage{}, a.now().UnixMilli()); known {
+		return nil
+	}
+	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(
+		"a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or drop the budget", endpoint.model)}
+}
+
 // Start implements agent.Agent.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
 	endpoint, err := chooseEndpoint(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Prices == nil {
-		cfg.Prices = session.ListPrices(price.Default())
-	}
-	if _, priced := cfg.Prices(endpoint.model, session.TokenUsage{}, a.now().UnixMilli()); cfg.MaxCostUSD > 0 && !priced {
-		return nil, fmt.Errorf("a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or drop the budget", endpoint.model)
+	cfg.Prices = pricesOf(cfg)
+	if err := a.priced(cfg, endpoint); err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(cfg.Dir)
 	if err != nil {

@@ -69,9 +69,15 @@ var oldest = [2]int{2, 1}
 
 func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
 
+// Check implements agent.Checker.
+func (*Agent) Check(cfg agent.Config) error {
+	_, err := chooseLogin(cfg)
+	return err
+}
+
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Require(a.Info(), cfg); err != nil {
+	if err := agent.Check(a, cfg); err != nil {
 		return nil, err
 	}
 	installation := cfg.Installation

@@ -30,15 +30,14 @@ type Agent struct{}
 // New returns the agent.
 func New() *Agent { return &Agent{} }
 
-// Info implements agent.Agent. Tools cannot be allowed or forbidden one by one; calls that the program rejects and requests that it repeats are not all
-// shown in its streams.
+// Info implements agent.Agent. Calls that the program rejects and requests that it repeats are not all shown in its streams.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
 		ID: ID, Title: "Codex", InstallHint: installHint, LoginHint: "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login", Protocols: []string{"responses"},
 		Credentials: []string{keyVariable, vendorVariable}, CallIDKey: "callId",
 		Capabilities: agent.Capabilities{
 			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
-			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, Subscription: agent.Native,
+			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native, Subscription: agent.Native,
 		},
 	}
 }
@@ -61,12 +60,21 @@ var oldest = [2]int{0, 150}
 
 func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
 
-// Start implements agent.Agent. The process starts with the first prompt.
-func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Require(a.Info(), cfg); err != nil {
-		return nil, err
+// Check implements agent.Checker.
+func (a *Agent) Check(cfg agent.Config) error {
+	if _, err := restrict(cfg); err != nil {
+		return err
 	}
 	if err := priced(cfg, cfg.Model); err != nil {
+		return err
+	}
+	_, err := chooseLogin(cfg)
+	return err
+}
+
+// Start implements agent.Agent. The process starts with the first prompt.
+func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	if err := agent.Check(a, cfg); err != nil {
 		return nil, err
 	}
 	installation := cfg.Installation
@@ -85,6 +93,9 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
+	if err := withoutPatches(ctx, cfg, *installation, place); err != nil {
+		return nil, err
+	}
 	return newConversation(cfg, *installation, login, place), nil
 }
 
@@ -95,13 +106,18 @@ func priced(cfg agent.Config, model string) error {
 		return nil
 	}
 	if cfg.Prices == nil {
-		return fmt.Errorf("agent %s does not tell its cost, and there is no price table to hold the budget with", ID)
+		return refuse("agent %s does not tell its cost, and there is no price table to hold the budget with", ID)
 	}
 	if model == "" {
 		return nil
 	}
 	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, time.Now().UnixMilli()); !known {
-		return fmt.Errorf("the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
+		return refuse("the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
 	}
 	return nil
+}
+
+// refuse is the answer to a request that cannot be fulfilled.
+func refuse(format string, args ...any) error {
+	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(format, args...)}
 }

@@ -274,15 +274,18 @@ func TestServersThatCannotBeAttached(t *testing.T) {
 
 func TestWhatItCannotDoIsRefused(t *testing.T) {
 	for missing, change := range map[string]func(*agent.Config){
-		"allowed tools":     func(c *agent.Config) { c.AllowedTools = []string{"shell"} },
-		"disallowed tools":  func(c *agent.Config) { c.DisallowedTools = []string{"shell"} },
-		"no price table":    func(c *agent.Config) { c.MaxCostUSD = 1 },
-		"price of model m ": func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
+		`cannot be allowed the tool "Telephone"`: func(c *agent.Config) { c.AllowedTools = []string{"Bash", "Telephone"} },
+		`cannot be denied the tool "Telephone"`:  func(c *agent.Config) { c.DisallowedTools = []string{"Telephone"} },
+		"cannot be allowed Read without Bash":    func(c *agent.Config) { c.AllowedTools = []string{"Read"} },
+		"works with the vendor's own endpoint":   func(c *agent.Config) { c.Auth = agent.AuthSubscription },
+		"no price table":                         func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"price of model m ":                      func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
 	} {
 		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x", Installation: &agent.Installation{Path: "codex"}}
 		change(&cfg)
 		_, err := New().Start(t.Context(), cfg)
-		if err == nil || !strings.Contains(err.Error(), missing) {
+		var lacking *agent.CapabilityError
+		if !errors.As(err, &lacking) || !strings.Contains(err.Error(), missing) {
 			t.Errorf("%s: %v", missing, err)
 		}
 	}

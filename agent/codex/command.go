@@ -55,7 +55,14 @@ const toolTimeoutSec = 6 * 60 * 60
 
 // configFile holds what must not stand on the command line, where everybody could read it or where it would be too long: tokens of tool servers, prompts.
 func configFile(cfg agent.Config, instructions string) ([]byte, error) {
+	denied, err := restrict(cfg)
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
+	if denied.has(patching) {
+		fmt.Fprintf(&b, "model_catalog_json = %s\n", quoted(filepath.Join(cfg.Home, catalogName)))
+	}
 	if instructions != "" {
 		fmt.Fprintf(&b, "model_instructions_file = %s\n", quoted(instructions))
 	} else if cfg.SystemPrompt != "" {
@@ -63,7 +70,7 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 	}
 	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", quoted(cfg.Dir)) // or the repository's own settings would be read
 	for _, server := range cfg.MCPServers {
-		if err := writeServer(&b, server); err != nil {
+		if err := writeServer(&b, server, denied.tools[server.Name]); err != nil {
 			return nil, err
 		}
 	}
@@ -73,21 +80,20 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // writeServer writes the entry of one tool server. It is required: without it the program would start, silently, as if nobody had asked for its tools.
-func writeServer(b *bytes.Buffer, server agent.MCPServer) error {
+func writeServer(b *bytes.Buffer, server agent.MCPServer, denied []string) error {
 	if !serverName.MatchString(server.Name) || (server.URL == "") == (server.Command == "") {
 		return fmt.Errorf("MCP server %q needs a name of letters, digits, - and _, and either a URL or a command", server.Name)
 	}
 	fmt.Fprintf(b, "\n[mcp_servers.%s]\nrequired = true\ntool_timeout_sec = %d\ndefault_tools_approval_mode = \"approve\"\n", server.Name, toolTimeoutSec)
+	if len(denied) > 0 {
+		fmt.Fprintf(b, "disabled_tools = [%s]\n", quotedList(denied))
+	}
 	if server.URL != "" {
 		fmt.Fprintf(b, "url = %s\n", quoted(server.URL))
 		writeTable(b, "http_headers", server.Headers)
 		return nil
 	}
-	words := make([]string, len(server.Args))
-	for i, arg := range server.Args {
-		words[i] = quoted(arg)
-	}
-	fmt.Fprintf(b, "command = %s\nargs = [%s]\n", quoted(server.Command), strings.Join(words, ", "))
+	fmt.Fprintf(b, "command = %s\nargs = [%s]\n", quoted(server.Command), quotedList(server.Args))
 	writeTable(b, "env", server.Env)
 	return nil
 }
@@ -101,6 +107,14 @@ func writeTable(b *bytes.Buffer, name string, values map[string]string) {
 		entries = append(entries, quoted(key)+" = "+quoted(values[key]))
 	}
 	fmt.Fprintf(b, "%s = { %s }\n", name, strings.Join(entries, ", "))
+}
+
+func quotedList(list []string) string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = quoted(word)
+	}
+	return strings.Join(words, ", ")
 }
 
 // quoted is a string of TOML. Strings of JSON are, but for one control character.
@@ -171,6 +185,8 @@ func (a arguments) settings() []string {
 	for _, feature := range []string{"plugins", "apps", "hooks", "unbounded_connection_retries"} {
 		flags = append(flags, "--disable", feature)
 	}
+	denied, _ := restrict(a.cfg) // it was checked when the session was started
+	flags = append(flags, denied.flags()...)
 	set("analytics.enabled", "false")
 	set("check_for_update_on_startup", "false")
 	set("allow_login_shell", "false") // a login shell would reset PATH

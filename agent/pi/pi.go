@@ -89,16 +89,22 @@ var oldest = [2]int{0, 70}
 
 func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
 
+// Check implements agent.Checker.
+func (*Agent) Check(cfg agent.Config) error {
+	if err := budgetCanBeHeld(cfg); err != nil {
+		return err
+	}
+	_, err := chooseEndpoint(cfg)
+	return err
+}
+
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Require(a.Info(), cfg); err != nil {
+	if err := agent.Check(a, cfg); err != nil {
 		return nil, err
 	}
 	endpoint, err := chooseEndpoint(cfg)
 	if err != nil {
-		return nil, err
-	}
-	if err := budgetCanBeHeld(cfg); err != nil {
 		return nil, err
 	}
 	installation := cfg.Installation
@@ -131,7 +137,12 @@ func budgetCanBeHeld(cfg agent.Config) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("a budget needs a price, and none is known for the model %q; add it to the price table or leave out the budget", cfg.Model)
+	return refuse("a budget needs a price, and none is known for the model %q; add it to the price table or leave out the budget", cfg.Model)
+}
+
+// refuse is the answer to a request that cannot be fulfilled.
+func refuse(format string, args ...any) error {
+	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(format, args...)}
 }
 
 // makeDirs creates directories that only we can read.

@@ -65,10 +65,10 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err := checkURL(chosen.modelURL); err != nil {
 		return err
 	}
-	if err := checkMembers(ctx, con, registry, chosen.spawner, past.Members); err != nil {
+	base := baseConfig(con, chosen, opts.agent.auth.Value, tracker)
+	if err := checkMembers(ctx, con, registry, past.Mode, harness.Options{Base: base}, past.Members); err != nil {
 		return err
 	}
-	base := baseConfig(con, chosen, opts.agent.auth.Value, tracker)
 	if past.Mode == harness.ModeJudge {
 		room, err := reopenRoom(ctx, con, registry, past.Members[0], &base)
 		if err != nil {
@@ -107,7 +107,7 @@ func takeUp(ctx context.Context, con *console.Console, registry *agent.Registry,
 	text := newRenderer(con, registry)
 	text.Line(trace.Envelope{Source: trace.Orchestrator, Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
 	cfg.OnLine = text.Line
-	introduce(con, registry, past.Members)
+	introduce(con, past.Members)
 	result, err := harness.Resume(ctx, path, cfg)
 	if closeErr := text.Close(); err == nil {
 		err = closeErr

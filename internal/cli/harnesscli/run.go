@@ -90,8 +90,8 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	}
 	defer os.RemoveAll(home)
 	settings.Home = home
-	if err := agent.Require(chosen.agent.Info(), settings); err != nil {
-		return console.Exit(console.ExitUsage, err)
+	if err := agent.Check(chosen.agent, settings); err != nil {
+		return cannotPlay(err)
 	}
 	keys := mcpserve.NewKeyring(1)
 	redactor := newRedactor(con, registry, keys.Secrets(), serverSecrets(settings.MCPServers))
@@ -189,11 +189,8 @@ func runError(result harness.RunResult, err error) error {
 	if err != nil {
 		var notFound *agent.NotFoundError
 		var lacks *agent.CapabilityError
-		if errors.As(err, &lacks) {
-			return console.Exit(console.ExitUsage, err)
-		}
-		if errors.As(err, &notFound) {
-			return console.Exit(console.ExitIncomplete, err)
+		if errors.As(err, &lacks) || errors.As(err, &notFound) {
+			return cannotPlay(err)
 		}
 		return err
 	}

@@ -2,6 +2,7 @@ package harnesscli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // team is a session that can be held, of whatever mode.
@@ -72,7 +72,7 @@ func (s *teamSession) hold(ctx context.Context) (harness.Result, error) {
 		_ = out.Close() // the first error is the one to tell
 		return harness.Result{}, console.Exit(console.ExitUsage, err)
 	}
-	introduce(s.con, s.registry, members)
+	introduce(s.con, members)
 	result, err := held.Run(ctx, task)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
@@ -123,7 +123,7 @@ func (s *teamSession) rehearse(ctx context.Context, parts *teamParts) ([]harness
 		return nil, console.Exit(console.ExitUsage, err)
 	}
 	members := planned.Members()
-	if err := checkMembers(ctx, s.con, s.registry, parts.options.Base.Spawner, members); err != nil {
+	if err := checkMembers(ctx, s.con, s.registry, s.mode, parts.options, members); err != nil {
 		return nil, err
 	}
 	if s.adjust != nil {
@@ -170,37 +170,42 @@ func connection(keys mcpserve.Keyring, transport string) (func(*harness.Dispatch
 	return keys.Connect(cfg), nil
 }
 
-// checkMembers makes sure that the agents of all members are installed and can do what a member must.
-func checkMembers(ctx context.Context, con *console.Console, registry *agent.Registry, spawner sandbox.ProcessSpawner, members []harness.AgentConfig) error {
+// checkMembers makes sure that the agents of all members are installed and can do what is asked of them.
+func checkMembers(ctx context.Context, con *console.Console, registry *agent.Registry, mode harness.Mode, options harness.Options, members []harness.AgentConfig) error {
 	checked := map[string]bool{}
 	for _, m := range members {
 		played, err := registry.Get(m.Agent)
 		if err != nil {
 			return console.Usagef("%s: %w", m.Name, err)
 		}
-		needs := agent.Config{ // lists of tools are not among them: the session says in its trace where an agent has none
-			Dir: m.Cwd, Home: m.Cwd, MaxTurns: max(m.MaxTurns, 0), SystemPrompt: m.System.Text, ReplaceSystemPrompt: m.System.Replace,
-			MCPServers: []agent.MCPServer{{Name: harness.ServerName}},
-		}
-		if err := agent.Require(played.Info(), needs); err != nil {
-			return console.Usagef("%s: %w", m.Name, err)
-		}
 		if !isDirectory(m.Cwd) {
 			return console.Usagef("%s: %s is no directory", m.Name, m.Cwd)
+		}
+		if err := harness.CheckMember(played, mode, m, options); err != nil {
+			return cannotPlay(fmt.Errorf("%s: %w", m.Name, err))
 		}
 		if checked[m.Agent] {
 			continue
 		}
 		checked[m.Agent] = true
-		if _, err := played.Probe(ctx, hostOf(con, spawner)); err != nil {
+		if _, err := played.Probe(ctx, hostOf(con, options.Base.Spawner)); err != nil {
 			return console.Exit(console.ExitIncomplete, fmt.Errorf("%s: %w", m.Name, err))
 		}
 	}
 	return nil
 }
 
+// cannotPlay gives an agent's refusal its exit code: a request that cannot be fulfilled is the caller's mistake; credentials or a program that are not there are not.
+func cannotPlay(err error) error {
+	var lacks *agent.CapabilityError
+	if errors.As(err, &lacks) {
+		return console.Exit(console.ExitUsage, err)
+	}
+	return console.Exit(console.ExitIncomplete, err)
+}
+
 // introduce says who takes part.
-func introduce(con *console.Console, registry *agent.Registry, members []harness.AgentConfig) {
+func introduce(con *console.Console, members []harness.AgentConfig) {
 	for _, m := range members {
 		line := fmt.Sprintf("%s: %s", m.Name, m.Agent)
 		if m.Model != "" {
@@ -208,9 +213,6 @@ func introduce(con *console.Console, registry *agent.Registry, members []harness
 		}
 		if m.AgentProfile != "" {
 			line += ", profile " + m.AgentProfile
-		}
-		if played, err := registry.Get(m.Agent); err == nil && len(m.DisallowedTools) > 0 && played.Info().Capabilities.DisallowedTools == agent.Unsupported {
-			line += " (it cannot be denied single tools)"
 		}
 		fmt.Fprintln(con.Stderr, line)
 	}
