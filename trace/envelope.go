@@ -78,7 +78,8 @@ func plainPrefix(s string) int {
 		e := s[i : i+8]
 		x := uint64(e[0]) | uint64(e[1])<<8 | uint64(e[2])<<16 | uint64(e[3])<<24 | uint64(e[4])<<32 | uint64(e[5])<<40 | uint64(e[6])<<48 | uint64(e[7])<<56
 		// A high bit shows where a byte is below a space, equal to one of the two, or not ASCII; where none shows, there is none.
-		if (x-ones*' '|(x^ones*'"')-ones|(x^ones*'\\')-ones|x)&highs != 0 {
+		low, quote, backslash := x-ones*' ', (x^ones*'"')-ones, (x^ones*'\\')-ones
+		if (low|quote|backslash|x)&highs != 0 {
 			break
 		}
 	}

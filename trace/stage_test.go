@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // countingWriter counts the calls, each of which must bring whole lines.
@@ -80,6 +82,58 @@ func TestFlushedLinesAreThereWhoeverWroteThem(t *testing.T) {
 		line, err := reader.Next()
 		if err != nil || line.Seq != want {
 			t.Fatalf("line %d: %+v, %v", want, line, err)
+		}
+	}
+}
+
+func TestTimeOfStagedLinesDoesNotRunBackwards(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, Config{})
+	now := time.UnixMilli(1_767_225_600_000)
+	for _, at := range []time.Time{now, now.Add(-7 * time.Millisecond), now.Add(3 * time.Millisecond), now.Add(-time.Hour)} {
+		if _, err := w.StageAt("a", at, JSON(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for reader := NewReader(&out); len(got) < 4; {
+		line, err := reader.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line.Ts-now.UnixMilli())
+	}
+	if want := []int64{0, 0, 3, -time.Hour.Milliseconds()}; !slices.Equal(got, want) { // a clock that was set back is believed
+		t.Errorf("times %v, want %v", got, want)
+	}
+}
+
+func TestClockOfTheWriterGoesFirst(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, Config{Now: func() int64 { return 42 }})
+	if _, err := w.StageAt("a", time.UnixMilli(7), JSON(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil || !strings.Contains(out.String(), `"ts":42,`) {
+		t.Errorf("%v, %s", err, out.String())
+	}
+}
+
+func TestStringsAreEscapedWhereverTheSpecialCharacterStands(t *testing.T) {
+	for special, want := range map[string]string{
+		`"`: `\"`, `\`: `\\`, "\n": `\n`, "\r": `\r`, "\t": `\t`, "\x00": `\u0000`, "\x1f": `\u001f`, "\x7f": "\x7f", " ": " ", "!": "!", "#": "#", "[": "[", "]": "]",
+		"é": "é", "\x80": `\ufffd`, "\xff": `\ufffd`, "\u2028": `\u2028`, "\u2029": `\u2029`, "😀": "😀", `""`: `\"\"`,
+	} {
+		for before := range 18 {
+			for after := range 10 {
+				head, tail := strings.Repeat("x", before), strings.Repeat("~", after)
+				if got := string(AppendString(nil, head+special+tail)); got != `"`+head+want+tail+`"` {
+					t.Fatalf("%q after %d and before %d characters became %s", special, before, after, got)
+				}
+			}
 		}
 	}
 }
