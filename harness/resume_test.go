@@ -28,6 +28,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(envForgetful); dir != "" {
+		if err := holdForgetful(dir, os.Getenv(envMeetingKill)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if dir := os.Getenv(envMeetingDir); dir != "" {
 		killAt, _ := strconv.Atoi(os.Getenv(envMeetingKill))
 		if err := holdMeeting(dir, killAt, os.Getenv(envMeetingKind) != ""); err != nil {
