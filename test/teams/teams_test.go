@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +39,9 @@ type meeting struct {
 	con *console.Console
 	out bytes.Buffer
 	err bytes.Buffer
+
+	mu       sync.Mutex
+	requests []string // that the model got
 }
 
 // gather prepares a session. A program that is not installed is missing.
@@ -73,7 +77,12 @@ func (m *meeting) model(t *testing.T, script string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
+	record := func(r scripted.Record) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.requests = append(m.requests, string(r.Body))
+	}
+	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{LogBodies: true, OnRequest: record}))
 	if err != nil {
 		t.Fatal(err)
 	}
