@@ -158,6 +158,16 @@ func TestItsStreamDecodesToTheSameFigures(t *testing.T) {
 	}
 }
 
+// TestItsStreamIsToldFromThatOfOthers: without a trace around it, a file of the stream is read by whoever comes first among those who speak the dialect.
+func TestItsStreamIsToldFromThatOfOthers(t *testing.T) {
+	b := newBench(t, `{"turns":[{"text":"Hello."}]}`)
+	b.prompt(t.Context(), New(), b.config(), "greet")
+	sessions, err := session.Read(strings.NewReader(strings.Join(b.events, "\n")), session.Dialects{session.StreamDialect("somebody-else")}, session.Options{})
+	if err != nil || len(sessions) != 1 || sessions[0].Agent != ID {
+		t.Errorf("%v, %+v", err, sessions)
+	}
+}
+
 // TestTheShellSeesNoKey compares the whole environment, so that a new variable is noticed.
 func TestTheShellSeesNoKey(t *testing.T) {
 	b := newBench(t, `{"turns":[{"calls":[{"bash":"env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort"}]},{"text":"ok"}]}`)
