@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -9,8 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -27,7 +27,7 @@ type Enricher struct {
 
 	lanes   map[string]*lane
 	order   []string
-	parser  fastjson.Parser
+	parser  jsontape.Parser
 	broken  int // lines outside any lane
 	skipped int
 }
@@ -68,7 +68,12 @@ func (e *Enricher) readFile(path string) error {
 		return err
 	}
 	defer file.Close()
-	return e.Read(file)
+	unpacked, done, err := trace.Unpack(bufio.NewReaderSize(file, 64<<10))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer done()
+	return e.Read(unpacked)
 }
 
 // Read reads a whole stream.
@@ -205,15 +210,15 @@ func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
 
 // recorded unwraps a recording of both directions of a protocol, in which what was sent to the agent stands beside what it printed.
 func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
-	v, err := e.parser.ParseBytes(line)
-	if err != nil || v.Get("msg") == nil {
+	v, ok := e.parser.Parse(line)
+	if !ok || !v.Get("msg").Exists() {
 		e.bad(at.Lane, at.Line)
 		return nil, at
 	}
-	if text(v, "dir") != "in" {
+	if v.TextOf("dir") != "in" {
 		return nil, at
 	}
-	return v.Get("msg").MarshalTo(nil), at
+	return v.Get("msg").Raw(), at
 }
 
 // Sessions closes all lanes and returns the sessions of those that an agent spoke in, in order of appearance.

@@ -2,9 +2,9 @@ package session
 
 import (
 	"bytes"
+	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -22,56 +22,56 @@ var ourPrefixes = [][]byte{[]byte(`{"type":"raw"`), []byte(`{"type":"stderr"`), 
 
 // note counts such an event.
 func (e *Enricher) note(event []byte, at Stamp) {
-	v, err := e.parser.ParseBytes(event)
-	if err != nil {
+	v, ok := e.parser.Parse(event)
+	if !ok {
 		e.bad(at.Lane, at.Line)
 		return
 	}
 	fold := e.lane(at.Lane).fold
-	switch text(v, "type") {
+	switch v.TextOf("type") {
 	case trace.TypeRaw:
 		fold.ParseError()
 	case trace.TypeSkipped:
 		fold.Skipped(1)
 	case trace.TypeDropped:
-		fold.Dropped(v.GetInt("count"))
+		fold.Dropped(v.Get("count").Int())
 	}
 }
 
 // orchestrator takes in what the harness wrote about an agent: who runs it, what it was asked, what was injected, how it ended.
 func (e *Enricher) orchestrator(event []byte, at Stamp) {
-	v, err := e.parser.ParseBytes(event)
-	if err != nil {
+	v, ok := e.parser.Parse(event)
+	if !ok {
 		e.broken++
 		return
 	}
-	name := text(v, "agent")
+	name := v.TextOf("agent")
 	if name == "" {
 		return
 	}
-	switch text(v, "type") {
+	switch v.TextOf("type") {
 	case trace.TypeAgentStart:
 		e.agentStart(v, name)
 	case trace.TypeAgentEnd:
-		if code := v.Get("exitCode"); code != nil {
-			e.lane(name).fold.Exited(code.GetInt(), v.GetBool("timedOut"))
+		if code := v.Get("exitCode"); code.Exists() {
+			e.lane(name).fold.Exited(code.Int(), v.Get("timedOut").Bool())
 		}
 	case trace.TypeSystemPrompt:
 		l := e.lane(name)
 		at.Lane = name
-		l.fold.SystemPrompt(Origin{Stamp: at}, text(v, "source"), text(v, "label"), text(v, "content"))
+		l.fold.SystemPrompt(Origin{Stamp: at}, v.TextOf("source"), v.TextOf("label"), v.TextOf("content"))
 	case trace.TypePrompt:
 		l := e.lane(name)
 		at.Lane = name
-		l.fold.Message(Origin{Stamp: at}, "user", text(v, "text"), "prompt")
+		l.fold.Message(Origin{Stamp: at}, "user", v.TextOf("text"), "prompt")
 	}
 }
 
-func (e *Enricher) agentStart(v *fastjson.Value, name string) {
+func (e *Enricher) agentStart(v jsontape.Value, name string) {
 	l := e.lane(name)
-	l.agent = AgentID(bytes.Clone(v.GetStringBytes("runtime")))
-	l.fold.Identify(Identity{Version: text(v, "version"), Model: text(v, "model")})
-	if dialect, known := e.Dialects.Named(text(v, "protocol")); known && l.decoder == nil {
+	l.agent = AgentID(strings.Clone(v.TextOf("runtime")))
+	l.fold.Identify(Identity{Version: v.TextOf("version"), Model: v.TextOf("model")})
+	if dialect, known := e.Dialects.Named(v.TextOf("protocol")); known && l.decoder == nil {
 		l.speak(dialect)
 	}
 }

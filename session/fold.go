@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // Options says how a Fold builds a session.
@@ -70,6 +72,7 @@ type Fold struct {
 	opts    Options
 	session EnrichedSession
 
+	args     jsontape.Parser
 	seq      int
 	lastMs   int64
 	turns    turnCounter

@@ -1,14 +1,18 @@
 package session
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
-	"unsafe"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
+
+// quietEvent finds the events that say nothing which others do not, by how they are written: there are very many of them in a stream with partial messages.
+func quietEvent(event []byte) bool {
+	return bytes.HasPrefix(event, []byte(`{"type":"stream_event",`)) && event[len(event)-1] == '}'
+}
 
 // quietSubtypes are known and say nothing that a session keeps.
 var quietSubtypes = map[string]bool{
@@ -17,46 +21,43 @@ var quietSubtypes = map[string]bool{
 	"local_command_output": true, "elicitation_complete": true,
 }
 
-func (d *streamDecoder) system(event []byte, subtype string, o Origin, to *Fold) {
+func (d *streamDecoder) system(v jsontape.Value, o Origin, to *Fold) {
+	subtype := v.TextOf("subtype")
 	if quietSubtypes[subtype] {
-		return
-	}
-	v, err := d.parser.ParseBytes(event)
-	if err != nil {
-		to.ParseError()
 		return
 	}
 	switch subtype {
 	case "init":
 		d.started(v, o, to)
 	case "api_retry":
-		to.Error(o, ErrorInfo{Kind: ErrorRetry, Status: v.GetInt("error_status"), Attempt: v.GetInt("attempt"), Message: text(v, "error")})
+		to.Error(o, ErrorInfo{Kind: ErrorRetry, Status: v.Get("error_status").Int(), Attempt: v.Get("attempt").Int(), Message: v.TextOf("error")})
 	case "compact_boundary":
-		to.SystemPrompt(o, "stream", "compaction", "the conversation was compacted "+text(v.Get("compact_metadata"), "trigger"))
+		to.SystemPrompt(o, "stream", "compaction", "the conversation was compacted "+v.Get("compact_metadata").TextOf("trigger"))
 	case "model_refusal_no_fallback":
-		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: text(v, "content")})
+		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: v.TextOf("content")})
 	case "permission_denied":
-		to.Error(o, ErrorInfo{Kind: ErrorWarning, Message: text(v, "message")})
+		to.Error(o, ErrorInfo{Kind: ErrorWarning, Message: v.TextOf("message")})
 	case "informational":
-		to.Message(o, "system", text(v, "content"), "notice")
+		to.Message(o, "system", v.TextOf("content"), "notice")
 	default:
 		to.Unknown()
 	}
 }
 
 // started reads the init event. With streamed input it comes once per prompt, mostly with nothing new.
-func (d *streamDecoder) started(v *fastjson.Value, o Origin, to *Fold) {
+func (d *streamDecoder) started(v jsontape.Value, o Origin, to *Fold) {
 	to.Identify(Identity{
-		Agent: AgentID(text(v, "runtime")), SessionID: text(v, "session_id"), Version: agentVersion(v), Model: text(v, "model"), Cwd: text(v, "cwd"),
+		Agent: AgentID(v.TextOf("runtime")), SessionID: v.TextOf("session_id"), Version: agentVersion(v), Model: v.TextOf("model"), Cwd: v.TextOf("cwd"),
 	})
 	var summary strings.Builder
-	summary.WriteString("model " + text(v, "model") + ", permissions " + text(v, "permissionMode") + "\ntools:")
-	for _, tool := range v.GetArray("tools") {
-		summary.WriteString(" " + view(tool))
+	summary.WriteString("model " + v.TextOf("model") + ", permissions " + v.TextOf("permissionMode") + "\ntools:")
+	for tool := range v.Get("tools").Elements() {
+		summary.WriteString(" ")
+		summary.WriteString(tool.Text())
 	}
 	var broken []string
-	for _, server := range v.GetArray("mcp_servers") {
-		name, status := text(server, "name"), text(server, "status")
+	for server := range v.Get("mcp_servers").Elements() {
+		name, status := server.TextOf("name"), server.TextOf("status")
 		summary.WriteString("\nmcp server " + name + ": " + status)
 		if status != "connected" {
 			broken = append(broken, "MCP server "+name+" is "+status)
@@ -73,17 +74,13 @@ func (d *streamDecoder) started(v *fastjson.Value, o Origin, to *Fold) {
 }
 
 // agentVersion finds the version of the agent, whose field is named after the agent.
-func agentVersion(v *fastjson.Value) string {
-	object, err := v.Object()
-	if err != nil {
-		return ""
-	}
+func agentVersion(v jsontape.Value) string {
 	version := ""
-	object.Visit(func(key []byte, value *fastjson.Value) {
-		if value.Type() == fastjson.TypeString && strings.HasSuffix(bytesView(key), "_version") {
-			version = string(value.GetStringBytes())
+	for key, value := range v.Members() {
+		if value.Kind() == jsontape.String && strings.HasSuffix(key, "_version") {
+			version = value.Text()
 		}
-	})
+	}
 	return version
 }
 
@@ -132,31 +129,28 @@ type streamUsage struct {
 	cost    float64
 }
 
-func (s *streamUsage) report(v *fastjson.Value, o Origin, to *Fold) {
-	if fresh := v.GetObject("model_usage_since_last_result"); fresh != nil {
-		each(fresh, func(model string, tokens TokenUsage, cost *float64) {
-			to.Usage(o, UsageReport{Rule: UsageDelta, Model: model, Tokens: tokens, CostUSD: cost})
-		})
-		if fresh.Len() == 0 {
+func (s *streamUsage) report(v jsontape.Value, o Origin, to *Fold) {
+	if fresh := v.Get("model_usage_since_last_result"); fresh.Kind() == jsontape.Object {
+		for model, u := range fresh.Members() {
+			to.Usage(o, UsageReport{Rule: UsageDelta, Model: model, Tokens: modelTokens(u), CostUSD: modelCost(u)})
+		}
+		if fresh.Empty() {
 			to.Usage(o, UsageReport{Rule: UsageDelta})
 		}
 		return
 	}
 	usage := v.Get("usage")
-	if models := v.GetObject("modelUsage"); models != nil && models.Len() > 0 {
+	if models := v.Get("modelUsage"); models.Kind() == jsontape.Object && !models.Empty() {
 		s.perProcess(models, usage, o, to)
 		return
 	}
 	cost := v.Get("total_cost_usd")
-	if usage == nil && cost == nil {
+	if !usage.Exists() && !cost.Exists() {
 		return
 	}
-	report := UsageReport{Rule: UsageDelta}
-	if usage != nil {
-		report.Tokens = MessageTokens(usage)
-	}
-	if cost != nil {
-		total := cost.GetFloat64()
+	report := UsageReport{Rule: UsageDelta, Tokens: MessageTokens(usage)}
+	if cost.Exists() {
+		total := cost.Float64()
 		increment := total - s.cost
 		if increment < 0 {
 			increment = total
@@ -166,67 +160,47 @@ func (s *streamUsage) report(v *fastjson.Value, o Origin, to *Fold) {
 	to.Usage(o, report)
 }
 
-func (s *streamUsage) perProcess(models *fastjson.Object, usage *fastjson.Value, o Origin, to *Fold) {
+func (s *streamUsage) perProcess(models, usage jsontape.Value, o Origin, to *Fold) {
 	var total int64
-	each(models, func(_ string, tokens TokenUsage, _ *float64) { total += tokens.sum() })
-	var since int64
-	if usage != nil {
-		tokens := MessageTokens(usage)
-		since = tokens.sum()
+	for _, u := range models.Members() {
+		total += modelTokens(u).sum()
 	}
-	if total < s.counted+since { // a counter that had gone on would be at least that high
+	if since := MessageTokens(usage).sum(); total < s.counted+since { // a counter that had gone on would be at least that high
 		s.process++
 	}
 	s.counted = total
-	each(models, func(model string, tokens TokenUsage, cost *float64) {
-		to.Usage(o, UsageReport{Rule: UsageCumulative, Key: strconv.Itoa(s.process) + " " + model, Model: model, Tokens: tokens, CostUSD: cost})
-	})
-}
-
-func each(models *fastjson.Object, do func(model string, tokens TokenUsage, cost *float64)) {
-	models.Visit(func(key []byte, u *fastjson.Value) {
-		tokens := TokenUsage{
-			InputTokens: u.GetInt64("inputTokens"), OutputTokens: u.GetInt64("outputTokens"),
-			CacheReadTokens: u.GetInt64("cacheReadInputTokens"), CacheWriteTokens: u.GetInt64("cacheCreationInputTokens"),
-		}
-		var cost *float64
-		if c := u.Get("costUSD"); c != nil && c.Type() == fastjson.TypeNumber {
-			usd := c.GetFloat64()
-			cost = &usd
-		}
-		do(bytesView(key), tokens, cost)
-	})
-}
-
-// MessageTokens reads the usage object of the Messages API.
-func MessageTokens(u *fastjson.Value) TokenUsage {
-	return TokenUsage{
-		InputTokens: u.GetInt64("input_tokens"), OutputTokens: u.GetInt64("output_tokens"),
-		CacheReadTokens: u.GetInt64("cache_read_input_tokens"), CacheWriteTokens: u.GetInt64("cache_creation_input_tokens"),
+	for model, u := range models.Members() {
+		to.Usage(o, UsageReport{
+			Rule: UsageCumulative, Key: strconv.Itoa(s.process) + " " + model, Model: model, Tokens: modelTokens(u), CostUSD: modelCost(u),
+		})
 	}
 }
 
-// spanTokens reads the same from an object that was not parsed.
-func spanTokens(usage []byte) TokenUsage {
-	var tokens TokenUsage
-	eachField(usage, func(key, value []byte) {
-		switch string(key) {
-		case "input_tokens":
-			tokens.InputTokens = spanInt(value)
-		case "output_tokens":
-			tokens.OutputTokens = spanInt(value)
-		case "cache_read_input_tokens":
-			tokens.CacheReadTokens = spanInt(value)
-		case "cache_creation_input_tokens":
-			tokens.CacheWriteTokens = spanInt(value)
-		}
-	})
-	return tokens
+// modelTokens reads the usage of one model.
+func modelTokens(u jsontape.Value) TokenUsage {
+	return TokenUsage{
+		InputTokens: u.Get("inputTokens").Int64(), OutputTokens: u.Get("outputTokens").Int64(),
+		CacheReadTokens: u.Get("cacheReadInputTokens").Int64(), CacheWriteTokens: u.Get("cacheCreationInputTokens").Int64(),
+	}
+}
+
+func modelCost(u jsontape.Value) *float64 {
+	cost := u.Get("costUSD")
+	if cost.Kind() != jsontape.Number {
+		return nil
+	}
+	usd := cost.Float64()
+	return &usd
+}
+
+// MessageTokens reads the usage object of the Messages API.
+func MessageTokens(u jsontape.Value) TokenUsage {
+	return TokenUsage{
+		InputTokens: u.Get("input_tokens").Int64(), OutputTokens: u.Get("output_tokens").Int64(),
+		CacheReadTokens: u.Get("cache_read_input_tokens").Int64(), CacheWriteTokens: u.Get("cache_creation_input_tokens").Int64(),
+	}
 }
 
 func (u TokenUsage) sum() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
-
-// bytesView is a string that shares a parser's buffer: it is valid until the next event is decoded, and the Fold copies what it keeps.
-func bytesView(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/valyala/fastjson"
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // The canonical tools.
@@ -82,7 +82,7 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 	if len(tool.Args) == 0 {
 		tool.Args = []byte("{}")
 	} else {
-		describe(tool)
+		f.describe(tool)
 	}
 	var head string
 	if tool.Canonical == ToolBash && tool.Command != "" {
@@ -101,50 +101,45 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 }
 
 // describe finds the command and the files in a call's arguments.
-func describe(tool *ToolCall) {
+func (f *Fold) describe(tool *ToolCall) {
 	if tool.Command != "" && len(tool.Paths) > 0 {
 		return
 	}
-	parser := argParsers.Get()
-	defer argParsers.Put(parser)
-	args, err := parser.ParseBytes(tool.Args)
-	if err != nil {
+	args, ok := f.args.Parse(tool.Args)
+	if !ok {
 		return
 	}
 	if tool.Canonical == ToolBash && tool.Command == "" {
-		tool.Command = strings.Clone(shellCommand(args))
+		tool.Command = shellCommand(args)
 	}
 	if len(tool.Paths) == 0 && tool.Canonical != ToolBash {
 		for _, key := range pathKeys {
-			if path := args.GetStringBytes(key); len(path) > 0 {
-				tool.Paths = append(tool.Paths, string(path))
+			if path := args.TextOf(key); path != "" {
+				tool.Paths = append(tool.Paths, path)
 				break
 			}
 		}
 	}
 }
 
-var (
-	argParsers fastjson.ParserPool
-	pathKeys   = []string{"file_path", "path", "notebook_path", "filePath", "file"}
-)
+var pathKeys = []string{"file_path", "path", "notebook_path", "filePath", "file"}
 
 // shellCommand finds the command in a shell tool's arguments: a string, or an argument vector.
-func shellCommand(args *fastjson.Value) string {
+func shellCommand(args jsontape.Value) string {
 	for _, key := range []string{"command", "cmd"} {
-		switch value := args.Get(key); {
-		case value == nil:
-		case value.Type() == fastjson.TypeString:
-			return string(value.GetStringBytes())
-		case value.Type() == fastjson.TypeArray:
+		switch value := args.Get(key); value.Kind() {
+		case jsontape.String:
+			return value.Text()
+		case jsontape.Array:
 			words := make([]string, 0, 4)
-			for _, word := range value.GetArray() {
-				words = append(words, string(word.GetStringBytes()))
+			for word := range value.Elements() {
+				words = append(words, word.Text())
 			}
 			if len(words) == 3 && isShell(words[0]) && strings.HasPrefix(words[1], "-") {
 				return words[2]
 			}
 			return strings.Join(words, " ")
+		default:
 		}
 	}
 	return ""

@@ -4,8 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -22,17 +21,18 @@ func DiskDialect() session.Dialect {
 }
 
 func recogniseDisk(event []byte) bool {
-	v, err := fastjson.ParseBytes(event)
-	if err != nil || v.GetStringBytes("sessionId") == nil {
+	var parser jsontape.Parser
+	v, ok := parser.Parse(event)
+	if !ok || v.Get("sessionId").Kind() != jsontape.String {
 		return false
 	}
-	switch string(v.GetStringBytes("type")) {
+	switch v.TextOf("type") {
 	case "user", "assistant":
-		return v.Exists("parentUuid") && v.GetObject("message") != nil
+		return v.Get("parentUuid").Exists() && v.Get("message").Kind() == jsontape.Object
 	case "queue-operation", "last-prompt", "file-history-snapshot":
 		return true
 	}
-	return v.Exists("parentUuid") && v.Exists("isSidechain")
+	return v.Get("parentUuid").Exists() && v.Get("isSidechain").Exists()
 }
 
 // subagentFiles are the files of the sub-agents of a session, which lie in a directory beside it.
@@ -51,7 +51,8 @@ func escapeGlob(path string) string {
 
 // diskDecoder holds the state of one file.
 type diskDecoder struct {
-	parser fastjson.Parser
+	parser jsontape.Parser
+	times  session.TimeParser
 	main   bool              // a line of the conversation itself was seen
 	alone  bool              // the file is a sub-agent's own
 	calls  map[string]string // the call that started each sub-agent
@@ -59,13 +60,13 @@ type diskDecoder struct {
 
 // Decode implements session.Decoder.
 func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
-	v, err := d.parser.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject {
+	v, ok := d.parser.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(field(v, "timestamp")), Parent: d.parent(v)}
-	switch field(v, "type") {
+	o := session.Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp")), Parent: d.parent(v)}
+	switch v.TextOf("type") {
 	case "assistant":
 		d.assistant(v, o, to)
 	case "user":
@@ -76,9 +77,9 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.attachment(v, o, to)
 	case "queue-operation", "last-prompt", "file-history-snapshot", "summary", "ai-title", "custom-title", "agent-name", "agent-color", "agent-setting",
 		"mode", "permission-mode", "progress", "pr-link", "tag", "worktree-state", "content-replacement", "attribution-snapshot":
-		to.Identify(session.Identity{SessionID: field(v, "sessionId")})
+		to.Identify(session.Identity{SessionID: v.TextOf("sessionId")})
 	default:
-		if v.Get("attachment") != nil {
+		if v.Get("attachment").Exists() {
 			d.attachment(v, o, to)
 			return
 		}
@@ -86,12 +87,10 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
-func field(v *fastjson.Value, key string) string { return string(v.GetStringBytes(key)) }
-
 // parent finds the call that a sub-agent's line belongs to. A file that begins with a sub-agent's line is the record of that sub-agent alone.
-func (d *diskDecoder) parent(v *fastjson.Value) string {
-	if !v.GetBool("isSidechain") {
-		d.main = d.main || v.Exists("parentUuid")
+func (d *diskDecoder) parent(v jsontape.Value) string {
+	if !v.Get("isSidechain").Bool() {
+		d.main = d.main || v.Get("parentUuid").Exists()
 		return ""
 	}
 	if !d.main {
@@ -100,7 +99,7 @@ func (d *diskDecoder) parent(v *fastjson.Value) string {
 	if d.alone {
 		return ""
 	}
-	id := field(v, "agentId")
+	id := v.TextOf("agentId")
 	if call := d.calls[id]; call != "" {
 		return call
 	}
@@ -110,19 +109,19 @@ func (d *diskDecoder) parent(v *fastjson.Value) string {
 	return id
 }
 
-func (d *diskDecoder) identify(v *fastjson.Value, model string, to *session.Fold) {
-	to.Identify(session.Identity{SessionID: field(v, "sessionId"), Version: field(v, "version"), Cwd: field(v, "cwd"), Model: model})
+func (d *diskDecoder) identify(v jsontape.Value, model string, to *session.Fold) {
+	to.Identify(session.Identity{SessionID: v.TextOf("sessionId"), Version: v.TextOf("version"), Cwd: v.TextOf("cwd"), Model: model})
 }
 
-func (d *diskDecoder) assistant(v *fastjson.Value, o session.Origin, to *session.Fold) {
-	message, content := v.Get("message"), v.Get("message", "content")
-	if content == nil {
+func (d *diskDecoder) assistant(v jsontape.Value, o session.Origin, to *session.Fold) {
+	message, content := v.Get("message"), v.Path("message", "content")
+	if !content.Exists() {
 		to.ParseError()
 		return
 	}
-	model := field(message, "model")
-	if v.GetBool("isApiErrorMessage") || model == "<synthetic>" {
-		to.Error(o, session.ClassifyFailure(v.GetInt("apiErrorStatus"), session.ContentText(content)))
+	model := message.TextOf("model")
+	if v.Get("isApiErrorMessage").Bool() || model == "<synthetic>" {
+		to.Error(o, session.ClassifyFailure(v.Get("apiErrorStatus").Int(), session.ContentText(content)))
 		return
 	}
 	identified := model
@@ -130,47 +129,47 @@ func (d *diskDecoder) assistant(v *fastjson.Value, o session.Origin, to *session
 		identified = ""
 	}
 	d.identify(v, identified, to)
-	o.MessageID = field(message, "id")
-	if usage := message.Get("usage"); usage != nil && o.MessageID != "" {
+	o.MessageID = message.TextOf("id")
+	if usage := message.Get("usage"); usage.Exists() && o.MessageID != "" {
 		to.Usage(o, session.UsageReport{Rule: session.UsagePerMessage, Key: o.MessageID, Model: model, Tokens: session.MessageTokens(usage)})
 	}
 	session.AssistantContent(content, o, to)
-	if field(message, "stop_reason") == "end_turn" && o.Parent == "" {
+	if message.TextOf("stop_reason") == "end_turn" && o.Parent == "" {
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess}) // the nearest thing to a final event that the file has
 	}
 }
 
-func (d *diskDecoder) user(v *fastjson.Value, o session.Origin, to *session.Fold) {
-	content := v.Get("message", "content")
-	if content == nil {
+func (d *diskDecoder) user(v jsontape.Value, o session.Origin, to *session.Fold) {
+	content := v.Path("message", "content")
+	if !content.Exists() {
 		to.ParseError()
 		return
 	}
 	d.identify(v, "", to)
-	if agent := string(v.GetStringBytes("toolUseResult", "agentId")); agent != "" {
-		for _, block := range content.GetArray() {
-			if id := field(block, "tool_use_id"); id != "" {
-				d.calls[agent] = id
+	if agent := v.Path("toolUseResult", "agentId").Text(); agent != "" {
+		for block := range content.Elements() {
+			if id := block.TextOf("tool_use_id"); id != "" {
+				d.calls[strings.Clone(agent)] = strings.Clone(id)
 			}
 		}
 	}
 	switch {
-	case v.GetBool("isCompactSummary"):
+	case v.Get("isCompactSummary").Bool():
 		to.SystemPrompt(o, "disk", "compaction", session.ContentText(content))
-	case v.GetBool("isMeta"):
+	case v.Get("isMeta").Bool():
 		session.UserContent(content, "synthetic", o, to)
 	default:
 		session.UserContent(content, "", o, to)
 	}
 }
 
-func (d *diskDecoder) system(v *fastjson.Value, o session.Origin, to *session.Fold) {
-	switch field(v, "subtype") {
+func (d *diskDecoder) system(v jsontape.Value, o session.Origin, to *session.Fold) {
+	switch v.TextOf("subtype") {
 	case "compact_boundary":
-		to.SystemPrompt(o, "disk", "compaction", field(v, "content"))
+		to.SystemPrompt(o, "disk", "compaction", v.TextOf("content"))
 	case "api_error":
 		to.Error(o, session.ErrorInfo{
-			Kind: session.ErrorRetry, Status: v.GetInt("error", "status"), Attempt: v.GetInt("retryAttempt"), Message: string(v.GetStringBytes("error", "message")),
+			Kind: session.ErrorRetry, Status: v.Path("error", "status").Int(), Attempt: v.Get("retryAttempt").Int(), Message: v.Path("error", "message").Text(),
 		})
 	case "turn_duration", "local_command", "stop_hook_summary", "informational", "microcompact_boundary", "away_summary":
 	default:
@@ -179,15 +178,15 @@ func (d *diskDecoder) system(v *fastjson.Value, o session.Origin, to *session.Fo
 }
 
 // attachment is what the program puts beside the conversation on its own: lists of skills and agents, reminders, files.
-func (d *diskDecoder) attachment(v *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *diskDecoder) attachment(v jsontape.Value, o session.Origin, to *session.Fold) {
 	attached := v.Get("attachment")
-	if attached == nil {
+	if !attached.Exists() {
 		to.ParseError()
 		return
 	}
 	content := session.ContentText(attached.Get("content"))
 	if content == "" {
-		content = string(attached.MarshalTo(nil))
+		content = string(attached.Raw())
 	}
-	to.SystemPrompt(o, "disk", field(attached, "type"), content)
+	to.SystemPrompt(o, "disk", attached.TextOf("type"), content)
 }

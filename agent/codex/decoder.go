@@ -2,16 +2,17 @@ package codex
 
 import (
 	"strconv"
+	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
 // decoder reads both streams of the program. It holds the state of one run, which may span several processes.
 type decoder struct {
-	parser fastjson.Parser
+	parser jsontape.Parser
 	told   callLog
+	calls  callReader
 	server serverState
 
 	process int    // processes seen, for streams whose item ids begin anew with each
@@ -27,17 +28,17 @@ func newDecoder() *decoder {
 
 // Decode implements session.Decoder.
 func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
-	v, err := d.parser.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject {
+	v, ok := d.parser.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
-	if v.Exists("method") || v.Exists("result") || (v.Exists("id") && v.Exists("error")) {
+	if v.Get("method").Exists() || v.Get("result").Exists() || (v.Get("id").Exists() && v.Get("error").Exists()) {
 		d.message(v, at, to)
 		return
 	}
 	o := session.Origin{Stamp: at}
-	switch str(v, "type") {
+	switch v.TextOf("type") {
 	case "thread.started":
 		d.threadStarted(v, to)
 	case "turn.started":
@@ -49,7 +50,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "error":
 		d.trouble(v, o, to)
 	case "turn.completed":
-		if usage := v.Get("usage"); usage != nil {
+		if usage := v.Get("usage"); usage.Exists() {
 			to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(usage)})
 			d.server.counted[d.thread] = true
 		}
@@ -61,24 +62,24 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
-func (d *decoder) threadStarted(v *fastjson.Value, to *session.Fold) {
+func (d *decoder) threadStarted(v jsontape.Value, to *session.Fold) {
 	if d.items {
 		d.process++
 		d.items = false
 	}
-	d.thread = str(v, "thread_id")
+	d.thread = strings.Clone(v.TextOf("thread_id"))
 	to.Identify(session.Identity{SessionID: d.thread})
 }
 
 // execItem takes in an item of `exec --json`.
-func (d *decoder) execItem(v *fastjson.Value, completed bool, o session.Origin, to *session.Fold) {
+func (d *decoder) execItem(v jsontape.Value, completed bool, o session.Origin, to *session.Fold) {
 	item := v.Get("item")
-	if item == nil || item.Type() != fastjson.TypeObject {
+	if item.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
 	d.items = true
-	id := str(item, "id")
+	id := item.TextOf("id")
 	if d.process > 0 && id != "" { // ids are counted from zero in every process
 		id = strconv.Itoa(d.process+1) + "/" + id
 	}
@@ -86,8 +87,8 @@ func (d *decoder) execItem(v *fastjson.Value, completed bool, o session.Origin, 
 }
 
 // item reports what an item means. Messages and reasoning are told when they are complete, tools when they begin and when they end.
-func (d *decoder) item(item *fastjson.Value, id string, completed bool, o session.Origin, to *session.Fold) {
-	kind, known := itemKinds[str(item, "type")]
+func (d *decoder) item(item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
+	kind, known := itemKinds[item.TextOf("type")]
 	switch {
 	case !known:
 		to.Unknown()
@@ -96,19 +97,19 @@ func (d *decoder) item(item *fastjson.Value, id string, completed bool, o sessio
 	case kind == itemTodo:
 		if !completed || !d.told.began(id) {
 			d.told.begin(id)
-			to.ToolCall(o, session.Call{Name: str(item, "type"), Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
+			to.ToolCall(o, session.Call{Name: item.TextOf("type"), Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
 		}
 	case completed:
 		d.statement(kind, item, o, to)
 	}
 }
 
-func (d *decoder) statement(kind string, item *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) statement(kind string, item jsontape.Value, o session.Origin, to *session.Fold) {
 	switch kind {
 	case itemMessage:
 		text := textOf(item)
 		if o.Parent == "" {
-			d.said = text
+			d.said = strings.Clone(text)
 		}
 		to.Message(o, "assistant", text, "")
 	case itemReasoning:
@@ -124,14 +125,14 @@ func (d *decoder) statement(kind string, item *fastjson.Value, o session.Origin,
 	case itemHook:
 		to.SystemPrompt(o, "stream", "hook", textOf(item))
 	case itemWarning:
-		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(item, "message")})
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: item.TextOf("message")})
 	}
 }
 
 // tool reports a call when its item begins and its result when it ends, whichever line comes first.
-func (d *decoder) tool(kind string, item *fastjson.Value, id string, completed bool, o session.Origin, to *session.Fold) {
+func (d *decoder) tool(kind string, item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
 	if d.told.begin(id) {
-		to.ToolCall(o, callOf(kind, id, item))
+		to.ToolCall(o, d.calls.callOf(kind, id, item))
 	}
 	if completed && d.told.end(id) {
 		to.ToolResult(o, resultOf(kind, id, item))
@@ -139,7 +140,7 @@ func (d *decoder) tool(kind string, item *fastjson.Value, id string, completed b
 }
 
 // trouble reports an error event: a retry, or what the failure of the turn will say again.
-func (d *decoder) trouble(v *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) trouble(v jsontape.Value, o session.Origin, to *session.Fold) {
 	info := failure(v)
 	if info.Kind != session.ErrorRetry {
 		d.failed = info.Message
@@ -148,7 +149,7 @@ func (d *decoder) trouble(v *fastjson.Value, o session.Origin, to *session.Fold)
 }
 
 // fail reports the end of a prompt that failed.
-func (d *decoder) fail(v *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) fail(v jsontape.Value, o session.Origin, to *session.Fold) {
 	info := failure(v)
 	if info.Kind == session.ErrorRetry { // the last attempt's wording, but there will be none after it
 		info.Kind = session.ErrorAPI
@@ -164,13 +165,8 @@ func (d *decoder) fail(v *fastjson.Value, o session.Origin, to *session.Fold) {
 }
 
 // tokens reads a usage object of any of the formats. What was read from the cache is part of the input there, and not here.
-func tokens(u *fastjson.Value) session.TokenUsage {
-	number := func(keys ...string) int64 {
-		if value := either(u, keys...); value != nil {
-			return max(0, value.GetInt64())
-		}
-		return 0
-	}
+func tokens(u jsontape.Value) session.TokenUsage {
+	number := func(snake, camel string) int64 { return max(0, either(u, snake, camel).Int64()) }
 	cached := number("cached_input_tokens", "cachedInputTokens")
 	written := number("cache_write_input_tokens", "cacheWriteInputTokens")
 	return session.TokenUsage{
@@ -179,24 +175,43 @@ func tokens(u *fastjson.Value) session.TokenUsage {
 	}
 }
 
-// callLog remembers which calls were told of, so that each is told once. It forgets the oldest half when there are many.
-type callLog struct{ recent, older map[string]bool }
+// callLog remembers how far calls were told of, so that each is told once. It forgets the oldest half when there are many.
+type callLog struct{ recent, older map[string]callState }
+
+// callState is what was told of a call.
+type callState uint8
+
+const (
+	callBegan callState = 1 << iota
+	callEnded
+)
 
 const callLogSize = 4096
 
-func newCallLog() callLog { return callLog{recent: map[string]bool{}, older: map[string]bool{}} }
+func newCallLog() callLog {
+	return callLog{recent: map[string]callState{}, older: map[string]callState{}}
+}
 
-func (l *callLog) mark(key string) (fresh bool) {
-	if l.recent[key] || l.older[key] {
+func (l *callLog) mark(id string, state callState) (fresh bool) {
+	if id == "" {
+		return true
+	}
+	before, isRecent := l.recent[id]
+	before |= l.older[id]
+	if before&state != 0 {
 		return false
 	}
-	if len(l.recent) >= callLogSize {
-		l.older, l.recent = l.recent, map[string]bool{}
+	if !isRecent {
+		if len(l.recent) >= callLogSize {
+			l.older, l.recent = l.recent, l.older
+			clear(l.recent)
+		}
+		id = strings.Clone(id)
 	}
-	l.recent[key] = true
+	l.recent[id] = before | state
 	return true
 }
 
-func (l *callLog) began(id string) bool { return l.recent["+"+id] || l.older["+"+id] }
-func (l *callLog) begin(id string) bool { return id == "" || l.mark("+"+id) }
-func (l *callLog) end(id string) bool   { return id == "" || l.mark("-"+id) }
+func (l *callLog) began(id string) bool { return (l.recent[id]|l.older[id])&callBegan != 0 }
+func (l *callLog) begin(id string) bool { return l.mark(id, callBegan) }
+func (l *callLog) end(id string) bool   { return l.mark(id, callEnded) }

@@ -2,9 +2,9 @@ package codex
 
 import (
 	"strconv"
+	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -31,23 +31,26 @@ func remember[V any](threads map[string]V, thread string, value V) {
 	if len(threads) >= maxThreads {
 		clear(threads)
 	}
+	if _, known := threads[thread]; !known {
+		thread = strings.Clone(thread)
+	}
 	threads[thread] = value
 }
 
 // message takes in one line of the app server.
-func (d *decoder) message(v *fastjson.Value, at session.Stamp, to *session.Fold) {
+func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) {
 	params := v.Get("params")
-	o := session.Origin{Stamp: at, NativeMs: v.GetInt64("emittedAtMs")}
-	thread := str(params, "threadId")
+	o := session.Origin{Stamp: at, NativeMs: v.Get("emittedAtMs").Int64()}
+	thread := params.TextOf("threadId")
 	if thread != "" && d.thread == "" {
-		d.thread = thread
+		d.thread = strings.Clone(thread)
 	}
 	if thread != "" && thread != d.thread {
 		if o.Parent = d.server.parents[thread]; o.Parent == "" {
 			o.Parent = thread
 		}
 	}
-	switch method := str(v, "method"); method {
+	switch method := v.TextOf("method"); method {
 	case "":
 		d.reply(v, o, to)
 	case "thread/started":
@@ -72,9 +75,9 @@ func (d *decoder) message(v *fastjson.Value, at session.Stamp, to *session.Fold)
 	case "warning", "configWarning", "deprecationNotice", "guardianWarning":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: warningText(params)})
 	case "model/rerouted":
-		to.Identify(session.Identity{Model: str(params, "toModel")})
+		to.Identify(session.Identity{Model: params.TextOf("toModel")})
 	default:
-		if !quiet[method] && !v.Exists("id") { // what the server asks of its client tells nothing
+		if !quiet[method] && !v.Get("id").Exists() { // what the server asks of its client tells nothing
 			to.Unknown()
 		}
 	}
@@ -98,9 +101,9 @@ var quiet = func() map[string]bool {
 	return methods
 }()
 
-func warningText(params *fastjson.Value) string {
+func warningText(params jsontape.Value) string {
 	for _, key := range []string{"message", "summary"} {
-		if text := str(params, key); text != "" {
+		if text := params.TextOf(key); text != "" {
 			return text
 		}
 	}
@@ -108,29 +111,29 @@ func warningText(params *fastjson.Value) string {
 }
 
 // reply takes in the answer to one of our requests.
-func (d *decoder) reply(v *fastjson.Value, o session.Origin, to *session.Fold) {
-	if v.GetObject("error") != nil {
-		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: str(v.Get("error"), "message")})
+func (d *decoder) reply(v jsontape.Value, o session.Origin, to *session.Fold) {
+	if v.Get("error").Kind() == jsontape.Object {
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: v.Get("error").TextOf("message")})
 		return
 	}
-	if thread := v.Get("result", "thread"); thread != nil {
+	if thread := v.Path("result", "thread"); thread.Exists() {
 		d.identify(thread, to)
-		to.Identify(session.Identity{Model: str(v.Get("result"), "model")})
+		to.Identify(session.Identity{Model: v.Get("result").TextOf("model")})
 	}
 }
 
 // identify reads what a thread says about itself. The threads of sub-agents have a parent.
-func (d *decoder) identify(thread *fastjson.Value, to *session.Fold) {
-	id := str(thread, "id")
-	if id == "" || str(thread, "parentThreadId") != "" {
+func (d *decoder) identify(thread jsontape.Value, to *session.Fold) {
+	id := thread.TextOf("id")
+	if id == "" || thread.TextOf("parentThreadId") != "" {
 		return
 	}
-	d.thread = id
-	to.Identify(session.Identity{SessionID: id, Version: str(thread, "cliVersion"), Model: str(thread, "model"), Cwd: str(thread, "cwd")})
+	d.thread = strings.Clone(id)
+	to.Identify(session.Identity{SessionID: id, Version: thread.TextOf("cliVersion"), Model: thread.TextOf("model"), Cwd: thread.TextOf("cwd")})
 }
 
-func (d *decoder) promptStarted(params *fastjson.Value, thread string, o session.Origin) {
-	remember(d.server.prompts, thread, str(params.Get("turn"), "id"))
+func (d *decoder) promptStarted(params jsontape.Value, thread string, o session.Origin) {
+	remember(d.server.prompts, thread, strings.Clone(params.Get("turn").TextOf("id")))
 	if o.Parent == "" {
 		d.failed, d.said = "", ""
 		d.server.answer++
@@ -138,16 +141,16 @@ func (d *decoder) promptStarted(params *fastjson.Value, thread string, o session
 	}
 }
 
-func (d *decoder) serverItem(params *fastjson.Value, completed bool, o session.Origin, to *session.Fold) {
+func (d *decoder) serverItem(params jsontape.Value, completed bool, o session.Origin, to *session.Fold) {
 	item := params.Get("item")
-	if item == nil || item.Type() != fastjson.TypeObject {
+	if item.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
-	id, kind := str(item, "id"), itemKinds[str(item, "type")]
+	id, kind := item.TextOf("id"), itemKinds[item.TextOf("type")]
 	if kind == itemCollab {
-		for _, receiver := range either(item, "receiverThreadIds", "receiver_thread_ids").GetArray() {
-			remember(d.server.parents, string(receiver.GetStringBytes()), id)
+		for receiver := range either(item, "receiverThreadIds", "receiver_thread_ids").Elements() {
+			remember(d.server.parents, receiver.Text(), strings.Clone(id))
 		}
 	}
 	spoken := completed && (kind == itemMessage || kind == itemReasoning || kind == itemPlan)
@@ -171,19 +174,19 @@ func (d *decoder) show(o *session.Origin, to *session.Fold) {
 }
 
 // tokenUsage reads the counters of a thread, which go on over resumes. Reported before any prompt, they are what was consumed before this stream began.
-func (d *decoder) tokenUsage(params *fastjson.Value, thread string, o session.Origin, to *session.Fold) {
+func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Origin, to *session.Fold) {
 	usage := params.Get("tokenUsage")
-	if usage == nil || usage.Get("total") == nil {
+	if !usage.Get("total").Exists() {
 		to.ParseError()
 		return
 	}
 	total := tokens(usage.Get("total"))
 	prompt := d.server.prompts[thread]
-	running := prompt != "" && prompt == str(params, "turnId")
+	running := prompt != "" && prompt == params.TextOf("turnId")
 	if !d.server.counted[thread] {
 		remember(d.server.counted, thread, true)
 		before := total
-		if last := usage.Get("last"); running && last != nil {
+		if last := usage.Get("last"); running && last.Exists() {
 			before = less(total, tokens(last))
 		}
 		to.Baseline(thread, before, nil)
@@ -207,8 +210,8 @@ func less(a, b session.TokenUsage) session.TokenUsage {
 	}
 }
 
-func (d *decoder) promptEnded(turn *fastjson.Value, o session.Origin, to *session.Fold) {
-	switch status := str(turn, "status"); status {
+func (d *decoder) promptEnded(turn jsontape.Value, o session.Origin, to *session.Fold) {
+	switch status := turn.TextOf("status"); status {
 	case "completed":
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: d.said})
 	case "interrupted":

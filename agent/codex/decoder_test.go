@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/session/sessiontest"
 )
@@ -178,11 +177,11 @@ func TestFailuresAreToldApart(t *testing.T) {
 		`{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}`:                       session.ErrorRateLimit,
 		`{"message":"Reconnecting... 1/1","additionalDetails":"gone","codexErrorInfo":{"responseStreamDisconnected":{}}}`: session.ErrorRetry,
 	} {
-		if got := failure(fastjson.MustParse(message)); got.Kind != want {
+		if got := failure(parsed(t, message)); got.Kind != want {
 			t.Errorf("%s: %+v, want %s", message, got, want)
 		}
 	}
-	retry := failure(fastjson.MustParse(`{"message":"Reconnecting... 3/5 (unexpected status 529 x)"}`))
+	retry := failure(parsed(t, `{"message":"Reconnecting... 3/5 (unexpected status 529 x)"}`))
 	if retry.Attempt != 3 || retry.Status != 529 {
 		t.Errorf("retry: %+v", retry)
 	}
@@ -316,4 +315,14 @@ func BenchmarkEnrich(b *testing.B) {
 			b.Fatal("nothing was read")
 		}
 	}
+}
+
+func parsed(t *testing.T, text string) jsontape.Value {
+	t.Helper()
+	var parser jsontape.Parser
+	v, ok := parser.Parse([]byte(text))
+	if !ok {
+		t.Fatalf("%s is no JSON", text)
+	}
+	return v
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -106,12 +107,12 @@ func str(v *fastjson.Value, key string) string {
 	return string(v.GetStringBytes(key))
 }
 
-// either returns the first of several fields that is there: the three formats spell the same names differently.
-func either(v *fastjson.Value, keys ...string) *fastjson.Value {
-	for _, key := range keys {
-		if found := v.Get(key); found != nil && found.Type() != fastjson.TypeNull {
+// either returns the one of two fields that is there: the three formats spell the same names differently.
+func either(v jsontape.Value, snake, camel string) jsontape.Value {
+	for _, key := range [...]string{snake, camel} {
+		if found := v.Get(key); found.Exists() && found.Kind() != jsontape.Null {
 			return found
 		}
 	}
-	return nil
+	return jsontape.Value{}
 }

@@ -4,8 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
@@ -31,11 +30,11 @@ var failureKinds = map[string]session.ErrorKind{
 }
 
 // failure tells what an error is about: from the name and status that some formats give, else from its wording, which is all that others have.
-func failure(v *fastjson.Value) session.ErrorInfo {
-	message := readable(str(v, "message"))
+func failure(v jsontape.Value) session.ErrorInfo {
+	message := readable(v.TextOf("message"))
 	name, status := failureName(either(v, "codexErrorInfo", "codex_error_info"))
-	if details := either(v, "additionalDetails", "additional_details"); details != nil && strings.HasPrefix(message, "Reconnecting...") {
-		if text := string(details.GetStringBytes()); text != "" {
+	if details := either(v, "additionalDetails", "additional_details"); details.Exists() && strings.HasPrefix(message, "Reconnecting...") {
+		if text := details.Text(); text != "" {
 			message += " (" + text + ")"
 		}
 	}
@@ -66,20 +65,15 @@ func failure(v *fastjson.Value) session.ErrorInfo {
 }
 
 // failureName reads the program's name of a failure: a word, or an object whose one key is the word and which may hold an HTTP status.
-func failureName(info *fastjson.Value) (name string, status int) {
-	if info == nil {
-		return "", 0
+func failureName(info jsontape.Value) (name string, status int) {
+	if info.Kind() == jsontape.String {
+		name = info.Text()
 	}
-	if info.Type() == fastjson.TypeString {
-		name = string(info.GetStringBytes())
-	}
-	if object := info.GetObject(); object != nil {
-		object.Visit(func(key []byte, inner *fastjson.Value) {
-			name = string(key)
-			if code := either(inner, "httpStatusCode", "http_status_code"); code != nil {
-				status = code.GetInt()
-			}
-		})
+	for key, inner := range info.Members() {
+		name = key
+		if code := either(inner, "httpStatusCode", "http_status_code"); code.Exists() {
+			status = code.Int()
+		}
 	}
 	return strings.ToLower(strings.ReplaceAll(name, "_", "")), status
 }
@@ -89,15 +83,16 @@ func readable(message string) string {
 	if !strings.HasPrefix(message, "{") {
 		return message
 	}
-	v, err := fastjson.Parse(message)
-	if err != nil {
+	var parser jsontape.Parser
+	v, ok := parser.Parse([]byte(message))
+	if !ok {
 		return message
 	}
-	inner := str(v.Get("error"), "message")
+	inner := v.Get("error").TextOf("message")
 	if inner == "" {
 		return message
 	}
-	for _, detail := range []string{str(v.Get("error"), "code"), str(v.Get("error"), "type")} {
+	for _, detail := range []string{v.Get("error").TextOf("code"), v.Get("error").TextOf("type")} {
 		if detail != "" {
 			return inner + " (" + detail + ")"
 		}

@@ -3,8 +3,7 @@ package codex
 import (
 	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -57,14 +56,17 @@ func isTool(kind string) bool {
 	return false
 }
 
+// callReader reads calls. The arguments of a call are valid until the next one is read.
+type callReader struct{ args []byte }
+
 // callOf reads the call that an item stands for.
-func callOf(kind, id string, item *fastjson.Value) session.Call {
-	call := session.Call{ID: id, Name: str(item, "type")}
+func (r *callReader) callOf(kind, id string, item jsontape.Value) session.Call {
+	call := session.Call{ID: id, Name: item.TextOf("type")}
 	switch kind {
 	case itemCommand:
 		call.Canonical = session.ToolBash
-		if command := item.Get("command"); command != nil {
-			call.Args = wrapped("command", command)
+		if command := item.Get("command"); command.Exists() {
+			call.Args = r.wrapped("command", command)
 			call.Command = commandText(command)
 		}
 	case itemChange:
@@ -75,55 +77,53 @@ func callOf(kind, id string, item *fastjson.Value) session.Call {
 			call.Canonical = session.ToolWrite
 		}
 		call.Paths = paths
-		if changes != nil {
-			call.Args = wrapped("changes", changes)
+		if changes.Exists() {
+			call.Args = r.wrapped("changes", changes)
 		}
 	case itemMCP:
-		call.Name = "mcp__" + str(item, "server") + "__" + str(item, "tool")
+		call.Name = "mcp__" + item.TextOf("server") + "__" + item.TextOf("tool")
 		call.Args = marshalled(item.Get("arguments"))
 	case itemTool:
-		call.Name = str(item, "tool")
+		call.Name = item.TextOf("tool")
 		call.Args = marshalled(item.Get("arguments"))
 	case itemCollab:
-		call.Name, call.Canonical = str(item, "tool"), session.ToolTask
-		if prompt := item.Get("prompt"); prompt != nil {
-			call.Args = wrapped("prompt", prompt)
+		call.Name, call.Canonical = item.TextOf("tool"), session.ToolTask
+		if prompt := item.Get("prompt"); prompt.Exists() {
+			call.Args = r.wrapped("prompt", prompt)
 		}
 	case itemWeb:
 		call.Canonical = session.ToolWeb
-		if query := item.Get("query"); query != nil {
-			call.Args = wrapped("query", query)
+		if query := item.Get("query"); query.Exists() {
+			call.Args = r.wrapped("query", query)
 		}
 	case itemImage:
 		call.Canonical = session.ToolRead
-		call.Paths = []string{str(item, "path")}
+		call.Paths = []string{item.TextOf("path")}
 	}
 	return call
 }
 
 // resultOf reads the result that a completed item stands for.
-func resultOf(kind, id string, item *fastjson.Value) session.Returned {
-	status := str(item, "status")
+func resultOf(kind, id string, item jsontape.Value) session.Returned {
+	status := item.TextOf("status")
 	result := session.Returned{CallID: id, IsError: status == "failed" || status == "declined"}
 	switch kind {
 	case itemCommand:
-		if output := either(item, "aggregated_output", "aggregatedOutput"); output != nil {
-			result.Content = string(output.GetStringBytes())
-		}
-		if code := either(item, "exit_code", "exitCode"); code != nil && code.Type() == fastjson.TypeNumber {
-			number := code.GetInt()
+		result.Content = either(item, "aggregated_output", "aggregatedOutput").Text()
+		if code := either(item, "exit_code", "exitCode"); code.Kind() == jsontape.Number {
+			number := code.Int()
 			result.ExitCode = &number
 		}
 	case itemChange:
-		result.Content = str(item, "stdout") + str(item, "stderr")
+		result.Content = item.TextOf("stdout") + item.TextOf("stderr")
 	case itemMCP:
-		result.Content = session.ContentText(item.Get("result", "content"))
-		if message := string(item.GetStringBytes("error", "message")); message != "" {
+		result.Content = session.ContentText(item.Path("result", "content"))
+		if message := item.Path("error", "message").Text(); message != "" {
 			result.IsError, result.Content = true, message
 		}
 	case itemTool:
 		result.Content = session.ContentText(either(item, "contentItems", "content_items"))
-		if success := item.Get("success"); success != nil && success.Type() == fastjson.TypeFalse {
+		if item.Get("success").Kind() == jsontape.False {
 			result.IsError = true
 		}
 	}
@@ -131,13 +131,13 @@ func resultOf(kind, id string, item *fastjson.Value) session.Returned {
 }
 
 // commandText is the shell command of an item: a line, or an argument vector.
-func commandText(command *fastjson.Value) string {
-	if command.Type() == fastjson.TypeString {
-		return string(command.GetStringBytes())
+func commandText(command jsontape.Value) string {
+	if command.Kind() == jsontape.String {
+		return command.Text()
 	}
 	var words []string
-	for _, word := range command.GetArray() {
-		words = append(words, string(word.GetStringBytes()))
+	for word := range command.Elements() {
+		words = append(words, word.Text())
 	}
 	if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
 		return words[2] // a shell and its script
@@ -146,31 +146,23 @@ func commandText(command *fastjson.Value) string {
 }
 
 // changedFiles lists the files of a change and what happened to each: a list of objects in the streams, an object by path on disk.
-func changedFiles(changes *fastjson.Value) (paths, kinds []string) {
-	if changes == nil {
-		return nil, nil
-	}
-	for _, change := range changes.GetArray() {
-		paths = append(paths, str(change, "path"))
+func changedFiles(changes jsontape.Value) (paths, kinds []string) {
+	for change := range changes.Elements() {
+		paths = append(paths, change.TextOf("path"))
 		kinds = append(kinds, changeKind(change.Get("kind")))
 	}
-	if byPath := changes.GetObject(); byPath != nil {
-		byPath.Visit(func(path []byte, change *fastjson.Value) {
-			paths = append(paths, string(path))
-			kinds = append(kinds, str(change, "type"))
-		})
+	for path, change := range changes.Members() {
+		paths = append(paths, path)
+		kinds = append(kinds, change.TextOf("type"))
 	}
 	return paths, kinds
 }
 
-func changeKind(kind *fastjson.Value) string {
-	if kind == nil {
-		return ""
+func changeKind(kind jsontape.Value) string {
+	if kind.Kind() == jsontape.String {
+		return kind.Text()
 	}
-	if kind.Type() == fastjson.TypeString {
-		return string(kind.GetStringBytes())
-	}
-	return str(kind, "type")
+	return kind.TextOf("type")
 }
 
 func allAdded(kinds []string) bool {
@@ -183,8 +175,8 @@ func allAdded(kinds []string) bool {
 }
 
 // textOf is what an item says: a text, or the parts of one.
-func textOf(item *fastjson.Value) string {
-	if text := str(item, "text"); text != "" {
+func textOf(item jsontape.Value) string {
+	if text := item.TextOf("text"); text != "" {
 		return text
 	}
 	for _, key := range []string{"content", "summary", "summary_text", "raw_content", "fragments"} {
@@ -196,35 +188,47 @@ func textOf(item *fastjson.Value) string {
 }
 
 // partsText joins a list of strings or of objects with a text.
-func partsText(parts *fastjson.Value) string {
-	if parts == nil {
-		return ""
+func partsText(parts jsontape.Value) string {
+	if parts.Kind() == jsontape.String {
+		return parts.Text()
 	}
-	if parts.Type() == fastjson.TypeString {
-		return string(parts.GetStringBytes())
+	if only, ok := parts.Only(); ok {
+		return partText(only)
 	}
 	var texts []string
-	for _, part := range parts.GetArray() {
-		text := string(part.GetStringBytes())
-		if part.Type() == fastjson.TypeObject {
-			if text = str(part, "text"); text == "" {
-				text = "[" + str(part, "type") + "]"
-			}
-		}
-		texts = append(texts, text)
+	for part := range parts.Elements() {
+		texts = append(texts, partText(part))
 	}
 	return strings.Join(texts, "\n")
 }
 
-func wrapped(key string, value *fastjson.Value) []byte {
-	args := append([]byte(`{"`), key...)
-	args = append(args, `":`...)
-	return append(value.MarshalTo(args), '}')
+func partText(part jsontape.Value) string {
+	if part.Kind() != jsontape.Object {
+		return part.Text()
+	}
+	if text := part.TextOf("text"); text != "" {
+		return text
+	}
+	return "[" + part.TextOf("type") + "]"
 }
 
-func marshalled(value *fastjson.Value) []byte {
-	if value == nil || value.Type() == fastjson.TypeNull {
+// wrapped makes an argument a list of arguments.
+func (r *callReader) wrapped(key string, value jsontape.Value) []byte {
+	if cap(r.args) > maxArgs {
+		r.args = nil
+	}
+	r.args = append(append(r.args[:0], `{"`...), key...)
+	r.args = append(append(r.args, `":`...), value.Raw()...)
+	r.args = append(r.args, '}')
+	return r.args
+}
+
+// maxArgs is the memory for unusually long arguments that is not held on to.
+const maxArgs = 1 << 20
+
+func marshalled(value jsontape.Value) []byte {
+	if value.Kind() == jsontape.Null {
 		return nil
 	}
-	return value.MarshalTo(nil)
+	return value.Raw()
 }

@@ -4,8 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
@@ -13,8 +12,10 @@ import (
 // rolloutDecoder reads the files that the program keeps of its conversations. They hold what went to and from the model, item by item, so they show the calls
 // that the streams keep silent about; beside it stand the program's own events, of which only those are read that tell something new.
 type rolloutDecoder struct {
-	parser fastjson.Parser
+	parser jsontape.Parser
+	times  session.TimeParser
 	told   callLog
+	calls  callReader
 	failed map[string]bool // calls that the program says have failed
 	thread string
 }
@@ -25,22 +26,22 @@ func newRolloutDecoder() *rolloutDecoder {
 
 // Decode implements session.Decoder.
 func (d *rolloutDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
-	v, err := d.parser.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject {
+	v, ok := d.parser.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
 	payload := v.Get("payload")
-	if payload == nil || payload.Type() != fastjson.TypeObject {
+	if payload.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(str(v, "timestamp"))}
-	switch str(v, "type") {
+	o := session.Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp"))}
+	switch v.TextOf("type") {
 	case "session_meta":
 		d.meta(payload, o, to)
 	case "turn_context":
-		to.Identify(session.Identity{Model: str(payload, "model"), Cwd: str(payload, "cwd")})
+		to.Identify(session.Identity{Model: payload.TextOf("model"), Cwd: payload.TextOf("cwd")})
 	case "response_item":
 		d.responseItem(payload, o, to)
 	case "event_msg":
@@ -48,7 +49,7 @@ func (d *rolloutDecoder) Decode(event []byte, at session.Stamp, to *session.Fold
 	case "token_usage_record":
 		d.usage(payload.Get("thread_token_usage"), o, to)
 	case "compacted":
-		to.SystemPrompt(o, "disk", "compaction", str(payload, "message"))
+		to.SystemPrompt(o, "disk", "compaction", payload.TextOf("message"))
 	case "world_state", "inter_agent_communication", "inter_agent_communication_metadata":
 	default:
 		to.Unknown()
@@ -56,16 +57,16 @@ func (d *rolloutDecoder) Decode(event []byte, at session.Stamp, to *session.Fold
 }
 
 // meta reads the head of the file. The file of a fork holds that of its origin too, further down.
-func (d *rolloutDecoder) meta(payload *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *rolloutDecoder) meta(payload jsontape.Value, o session.Origin, to *session.Fold) {
 	if d.thread != "" {
 		return
 	}
-	d.thread = str(payload, "id")
-	to.Identify(session.Identity{SessionID: d.thread, Version: str(payload, "cli_version"), Cwd: str(payload, "cwd")})
+	d.thread = strings.Clone(payload.TextOf("id"))
+	to.Identify(session.Identity{SessionID: d.thread, Version: payload.TextOf("cli_version"), Cwd: payload.TextOf("cwd")})
 	for _, key := range []string{"base_instructions", "instructions"} {
-		text := str(payload, key)
+		text := payload.TextOf(key)
 		if text == "" {
-			text = str(payload.Get(key), "text")
+			text = payload.Get(key).TextOf("text")
 		}
 		if text != "" {
 			to.SystemPrompt(o, "disk", "init", text)
@@ -74,24 +75,24 @@ func (d *rolloutDecoder) meta(payload *fastjson.Value, o session.Origin, to *ses
 	}
 }
 
-func (d *rolloutDecoder) responseItem(item *fastjson.Value, o session.Origin, to *session.Fold) {
-	id := str(item, "call_id")
-	switch str(item, "type") {
+func (d *rolloutDecoder) responseItem(item jsontape.Value, o session.Origin, to *session.Fold) {
+	id := item.TextOf("call_id")
+	switch item.TextOf("type") {
 	case "message":
 		d.message(item, o, to)
 	case "reasoning":
 		to.Thinking(o, textOf(item))
 	case "function_call":
-		name := str(item, "name")
-		if namespace := str(item, "namespace"); namespace != "" {
+		name := item.TextOf("name")
+		if namespace := item.TextOf("namespace"); namespace != "" {
 			name = namespace + "__" + name
 		}
-		d.call(o, to, session.Call{ID: id, Name: name, Args: []byte(str(item, "arguments"))})
+		d.call(o, to, session.Call{ID: id, Name: name, Args: []byte(item.TextOf("arguments"))})
 	case "custom_tool_call":
-		d.call(o, to, customCall(id, item))
+		d.call(o, to, d.calls.customCall(id, item))
 	case "local_shell_call":
 		call := session.Call{ID: id, Name: "local_shell"}
-		if action := item.Get("action"); action != nil && action.Get("command") != nil {
+		if action := item.Get("action"); action.Get("command").Exists() {
 			call.Args, call.Command = marshalled(action), commandText(action.Get("command"))
 		}
 		d.call(o, to, call)
@@ -108,9 +109,9 @@ func (d *rolloutDecoder) responseItem(item *fastjson.Value, o session.Origin, to
 }
 
 // message tells apart what people said, what the model said, and what the program put in between.
-func (d *rolloutDecoder) message(item *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *rolloutDecoder) message(item jsontape.Value, o session.Origin, to *session.Fold) {
 	text := partsText(item.Get("content"))
-	switch role := str(item, "role"); role {
+	switch role := item.TextOf("role"); role {
 	case "assistant":
 		to.Message(o, role, text, "")
 	case "developer", "system":
@@ -146,14 +147,14 @@ func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.C
 }
 
 // customCall is a call whose input is free text: a patch, or the script of a model that calls its tools from code.
-func customCall(id string, item *fastjson.Value) session.Call {
-	call := session.Call{ID: id, Name: str(item, "name")}
-	if input := item.Get("input"); input != nil {
-		call.Args = wrapped("input", input)
+func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
+	call := session.Call{ID: id, Name: item.TextOf("name")}
+	if input := item.Get("input"); input.Exists() {
+		call.Args = r.wrapped("input", input)
 	}
 	if call.Name == "apply_patch" {
 		var kinds []string
-		call.Paths, kinds = patchedFiles(str(item, "input"))
+		call.Paths, kinds = patchedFiles(item.TextOf("input"))
 		if allAdded(kinds) {
 			call.Canonical = session.ToolWrite
 		}
@@ -180,8 +181,8 @@ var (
 // outputHead is the part of a result in which the program says how a command ended; the command's own output comes after it.
 const outputHead = 512
 
-func (d *rolloutDecoder) result(id string, output *fastjson.Value, o session.Origin, to *session.Fold) {
-	if output == nil {
+func (d *rolloutDecoder) result(id string, output jsontape.Value, o session.Origin, to *session.Fold) {
+	if !output.Exists() {
 		to.ParseError()
 		return
 	}
@@ -209,31 +210,32 @@ func olderResult(result *session.Returned) {
 	if !strings.HasPrefix(result.Content, `{"output":`) {
 		return
 	}
-	v, err := fastjson.Parse(result.Content)
-	if err != nil {
+	var parser jsontape.Parser
+	v, ok := parser.Parse([]byte(result.Content))
+	if !ok {
 		return
 	}
-	if code := v.Get("metadata", "exit_code"); code != nil {
-		number := code.GetInt()
+	if code := v.Path("metadata", "exit_code"); code.Exists() {
+		number := code.Int()
 		result.ExitCode = &number
 	}
-	result.Content = str(v, "output")
+	result.Content = v.TextOf("output")
 }
 
 // event reads one of the program's own events.
-func (d *rolloutDecoder) event(payload *fastjson.Value, o session.Origin, to *session.Fold) {
-	switch str(payload, "type") {
+func (d *rolloutDecoder) event(payload jsontape.Value, o session.Origin, to *session.Fold) {
+	switch payload.TextOf("type") {
 	case "token_count":
-		d.usage(payload.Get("info", "total_token_usage"), o, to)
+		d.usage(payload.Path("info", "total_token_usage"), o, to)
 	case "task_complete", "turn_complete":
 		d.complete(payload, o, to)
 	case "turn_aborted":
-		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: str(payload, "reason")})
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: payload.TextOf("reason")})
 		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
 	case "error", "stream_error":
 		to.Error(o, failure(payload))
 	case "warning":
-		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(payload, "message")})
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: payload.TextOf("message")})
 	case "item_completed":
 		d.item(payload.Get("item"), o, to)
 	case "task_started", "turn_started", "thread_settings_applied", "thread_rolled_back", "thread_name_updated", "thread_goal_updated",
@@ -247,37 +249,37 @@ func (d *rolloutDecoder) event(payload *fastjson.Value, o session.Origin, to *se
 }
 
 // usage reads the thread's counters.
-func (d *rolloutDecoder) usage(total *fastjson.Value, o session.Origin, to *session.Fold) {
-	if total == nil || total.Type() != fastjson.TypeObject {
+func (d *rolloutDecoder) usage(total jsontape.Value, o session.Origin, to *session.Fold) {
+	if total.Kind() != jsontape.Object {
 		return // written before the first answer, with nothing in it
 	}
 	to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(total)})
 }
 
-func (d *rolloutDecoder) complete(payload *fastjson.Value, o session.Origin, to *session.Fold) {
-	if wrong := payload.Get("error"); wrong != nil && wrong.Type() == fastjson.TypeObject {
+func (d *rolloutDecoder) complete(payload jsontape.Value, o session.Origin, to *session.Fold) {
+	if wrong := payload.Get("error"); wrong.Kind() == jsontape.Object {
 		info := failure(wrong)
 		to.Error(o, info)
 		to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
 		return
 	}
-	to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: str(payload, "last_agent_message")})
+	to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: payload.TextOf("last_agent_message")})
 }
 
 // item reads a completed item: how a call that is known already went, or a call that the model's script made and that stands nowhere else.
-func (d *rolloutDecoder) item(item *fastjson.Value, o session.Origin, to *session.Fold) {
-	kind, known := itemKinds[str(item, "type")]
+func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session.Fold) {
+	kind, known := itemKinds[item.TextOf("type")]
 	switch {
 	case !known:
 		to.Unknown()
 	case !isTool(kind) || kind == itemWeb:
-	case d.told.began(str(item, "id")):
+	case d.told.began(item.TextOf("id")):
 		if resultOf(kind, "", item).IsError && len(d.failed) < callLogSize {
-			d.failed[str(item, "id")] = true
+			d.failed[strings.Clone(item.TextOf("id"))] = true
 		}
 	default:
-		id := str(item, "id")
-		d.call(o, to, callOf(kind, id, item))
+		id := item.TextOf("id")
+		d.call(o, to, d.calls.callOf(kind, id, item))
 		if d.told.end(id) {
 			to.ToolResult(o, resultOf(kind, id, item))
 		}

@@ -2,15 +2,15 @@ package pi
 
 import (
 	"strconv"
+	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
 // decoder reads both streams of the program. It holds the state of one run, which may span several processes.
 type decoder struct {
-	parser fastjson.Parser
+	parser jsontape.Parser
 	told   callLog
 
 	failed  *failure // the last answer of the model was none; whether it was given up is not known yet
@@ -39,27 +39,27 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		return
 	}
 	if d.last.stopReason != "" && complete(event, endPrefix) {
-		d.ended(nil, session.Origin{Stamp: at}, to)
+		d.ended(jsontape.Value{}, session.Origin{Stamp: at}, to)
 		return
 	}
-	v, err := d.parser.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject {
+	v, ok := d.parser.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
 	o := session.Origin{Stamp: at}
-	switch view(v, "type") {
+	switch v.TextOf("type") {
 	case "message_end":
 		d.message(v.Get("message"), o, to)
 	case "tool_execution_start":
-		d.call(view(v, "toolCallId"), view(v, "toolName"), v.Get("args"), false, o, to)
+		d.call(v.TextOf("toolCallId"), v.TextOf("toolName"), v.Get("args"), false, o, to)
 	case "tool_execution_end":
-		d.result(view(v, "toolCallId"), v.Get("result", "content"), v.GetBool("isError"), o, to)
+		d.result(v.TextOf("toolCallId"), v.Path("result", "content"), v.Get("isError").Bool(), o, to)
 	case "agent_end":
 		d.ended(v, o, to)
 	case "session":
 		d.giveUp(to)
-		to.Identify(session.Identity{SessionID: str(v, "id"), Cwd: str(v, "cwd")})
+		to.Identify(session.Identity{SessionID: v.TextOf("id"), Cwd: v.TextOf("cwd")})
 	case "agent_start":
 		d.giveUp(to)
 		d.last, d.retries = answer{}, false
@@ -72,10 +72,10 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "response":
 		d.response(v, o, to)
 	case "extension_error":
-		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: str(v, "error")})
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: v.TextOf("error")})
 	case "queue_update", "extension_ui_request", "thinking_level_changed", "session_info_changed":
 	default:
-		if !silent[view(v, "type")] {
+		if !silent[v.TextOf("type")] {
 			to.Unknown()
 		}
 	}
@@ -93,17 +93,17 @@ func (d *decoder) giveUp(to *session.Fold) {
 }
 
 // message reports a complete message.
-func (d *decoder) message(message *fastjson.Value, o session.Origin, to *session.Fold) {
-	if message == nil || message.Type() != fastjson.TypeObject {
+func (d *decoder) message(message jsontape.Value, o session.Origin, to *session.Fold) {
+	if message.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
-	o.NativeMs = message.GetInt64("timestamp")
-	switch view(message, "role") {
+	o.NativeMs = message.Get("timestamp").Int64()
+	switch message.TextOf("role") {
 	case "assistant":
 		d.assistant(message, o, to)
 	case "toolResult":
-		d.result(view(message, "toolCallId"), message.Get("content"), message.GetBool("isError"), o, to)
+		d.result(message.TextOf("toolCallId"), message.Get("content"), message.Get("isError").Bool(), o, to)
 	case "user":
 		d.giveUp(to)
 		if o.Lane == "" { // in a trace the harness has told the prompt already
@@ -112,57 +112,57 @@ func (d *decoder) message(message *fastjson.Value, o session.Origin, to *session
 	case "bashExecution":
 		d.bash(message, o, to)
 	case "custom":
-		to.SystemPrompt(o, "stream", str(message, "customType"), session.ContentText(message.Get("content")))
+		to.SystemPrompt(o, "stream", message.TextOf("customType"), session.ContentText(message.Get("content")))
 	case "compactionSummary", "branchSummary":
-		to.SystemPrompt(o, "stream", "compaction", str(message, "summary"))
+		to.SystemPrompt(o, "stream", "compaction", message.TextOf("summary"))
 	default:
 		to.Unknown()
 	}
 }
 
-func (d *decoder) assistant(message *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *session.Fold) {
 	content := message.Get("content")
-	if content == nil {
+	if !content.Exists() {
 		to.ParseError()
 		return
 	}
 	d.giveUp(to)
-	model := view(message, "model")
+	model := message.TextOf("model")
 	to.Identify(session.Identity{Model: model})
-	if usage := message.Get("usage"); usage != nil {
-		d.usage(usage, model, view(message, "responseId")+"@"+strconv.FormatInt(o.NativeMs, 10), o, to)
+	if usage := message.Get("usage"); usage.Exists() {
+		d.usage(usage, model, message.TextOf("responseId")+"@"+strconv.FormatInt(o.NativeMs, 10), o, to)
 	}
-	d.last = answer{stopReason: str(message, "stopReason")}
+	d.last = answer{stopReason: strings.Clone(message.TextOf("stopReason"))}
 	if d.last.stopReason == "error" {
-		d.last.failure = classify(str(message, "errorMessage"))
+		d.last.failure = classify(message.TextOf("errorMessage"))
 		d.failed = &failure{at: o, info: d.last.failure}
 		d.fragment(content, o, to)
 		return
 	}
-	if d.last.stopReason == "aborted" && len(content.GetArray()) == 0 {
+	if d.last.stopReason == "aborted" && content.Empty() {
 		return // the model had not begun to answer
 	}
 	if !d.partial {
 		to.Turn()
 	}
 	d.partial = false
-	o.MessageID = view(message, "responseId")
+	o.MessageID = message.TextOf("responseId")
 	d.content(content, o, to)
 }
 
-func (d *decoder) content(content *fastjson.Value, o session.Origin, to *session.Fold) {
-	if content.Type() == fastjson.TypeString {
+func (d *decoder) content(content jsontape.Value, o session.Origin, to *session.Fold) {
+	if content.Kind() == jsontape.String {
 		to.Message(o, "assistant", session.ContentText(content), "")
 		return
 	}
-	for _, block := range content.GetArray() {
-		switch view(block, "type") {
+	for block := range content.Elements() {
+		switch block.TextOf("type") {
 		case "text":
-			to.Message(o, "assistant", view(block, "text"), "")
+			to.Message(o, "assistant", block.TextOf("text"), "")
 		case "thinking":
-			to.Thinking(o, view(block, "thinking"))
+			to.Thinking(o, block.TextOf("thinking"))
 		case "toolCall":
-			d.call(view(block, "id"), view(block, "name"), block.Get("arguments"), true, o, to)
+			d.call(block.TextOf("id"), block.TextOf("name"), block.Get("arguments"), true, o, to)
 		default:
 			to.Unknown()
 		}
@@ -170,9 +170,9 @@ func (d *decoder) content(content *fastjson.Value, o session.Origin, to *session
 }
 
 // fragment shows what came of an answer before it failed. Its calls were not made.
-func (d *decoder) fragment(content *fastjson.Value, o session.Origin, to *session.Fold) {
-	for _, block := range content.GetArray() {
-		if text := str(block, "text"); str(block, "type") == "text" && text != "" {
+func (d *decoder) fragment(content jsontape.Value, o session.Origin, to *session.Fold) {
+	for block := range content.Elements() {
+		if text := block.TextOf("text"); block.TextOf("type") == "text" && text != "" {
 			if !d.partial {
 				to.Turn()
 			}
@@ -183,34 +183,30 @@ func (d *decoder) fragment(content *fastjson.Value, o session.Origin, to *sessio
 }
 
 // usage reads the tokens of a message. A cost of nothing is not believed: it is what the program says about models whose price it does not know.
-func (d *decoder) usage(u *fastjson.Value, model, key string, o session.Origin, to *session.Fold) {
-	number := func(name string) int64 { return max(0, u.GetInt64(name)) }
+func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, to *session.Fold) {
+	number := func(name string) int64 { return max(0, u.Get(name).Int64()) }
 	report := session.UsageReport{
 		Rule: session.UsagePerMessage, Key: key, Model: model,
 		Tokens: session.TokenUsage{
 			InputTokens: number("input"), OutputTokens: number("output"), CacheReadTokens: number("cacheRead"), CacheWriteTokens: number("cacheWrite"),
 		},
 	}
-	if cost := u.GetFloat64("cost", "total"); cost > 0 {
+	if cost := u.Path("cost", "total").Float64(); cost > 0 {
 		report.CostUSD = &cost
 	}
 	to.Usage(o, report)
 }
 
 // call reports a tool call once, whichever of the two events that tell of it comes first. A model that uses an id again after its result means a new call.
-func (d *decoder) call(id, name string, args *fastjson.Value, inAnswer bool, o session.Origin, to *session.Fold) {
+func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o session.Origin, to *session.Fold) {
 	if !d.told.call(id, inAnswer) {
 		return
 	}
-	call := session.Call{ID: id, Name: name}
-	if args != nil {
-		call.Args = args.MarshalTo(nil)
-	}
-	to.ToolCall(o, call)
+	to.ToolCall(o, session.Call{ID: id, Name: name, Args: args.Raw()})
 }
 
 // result reports what came back from a tool, once.
-func (d *decoder) result(id string, content *fastjson.Value, failed bool, o session.Origin, to *session.Fold) {
+func (d *decoder) result(id string, content jsontape.Value, failed bool, o session.Origin, to *session.Fold) {
 	if !d.told.result(id) {
 		return
 	}
@@ -219,17 +215,17 @@ func (d *decoder) result(id string, content *fastjson.Value, failed bool, o sess
 }
 
 // bash reports a command that the user ran beside the conversation.
-func (d *decoder) bash(message *fastjson.Value, o session.Origin, to *session.Fold) {
-	to.SystemPrompt(o, "stream", "command", "$ "+str(message, "command")+"\n"+str(message, "output"))
+func (d *decoder) bash(message jsontape.Value, o session.Origin, to *session.Fold) {
+	to.SystemPrompt(o, "stream", "command", "$ "+message.TextOf("command")+"\n"+message.TextOf("output"))
 }
 
 // ended reads the end of an attempt. It is the end of the prompt, unless the program says afterwards that it tries again.
-func (d *decoder) ended(v *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 	end := d.last
 	if end.stopReason == "" { // the message itself was not seen
-		for _, message := range v.GetArray("messages") {
-			if str(message, "role") == "assistant" {
-				end = answer{stopReason: str(message, "stopReason"), failure: classify(str(message, "errorMessage"))}
+		for message := range v.Get("messages").Elements() {
+			if message.TextOf("role") == "assistant" {
+				end = answer{stopReason: message.TextOf("stopReason"), failure: classify(message.TextOf("errorMessage"))}
 			}
 		}
 	}
@@ -253,54 +249,54 @@ func (d *decoder) ended(v *fastjson.Value, o session.Origin, to *session.Fold) {
 const cutOff = "the model's answer was cut off at its greatest length"
 
 // retry tells that a failed answer is asked for again, or will not be any more.
-func (d *decoder) retry(v *fastjson.Value, o session.Origin, to *session.Fold) {
-	if str(v, "type") == "auto_retry_start" {
-		info := classify(str(v, "errorMessage"))
+func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
+	if v.TextOf("type") == "auto_retry_start" {
+		info := classify(v.TextOf("errorMessage"))
 		if d.failed != nil {
 			o = d.failed.at
 			d.failed = nil
 		}
-		info.Kind, info.Attempt = session.ErrorRetry, v.GetInt("attempt")
+		info.Kind, info.Attempt = session.ErrorRetry, v.Get("attempt").Int()
 		to.Error(o, info)
 		to.Reopen()
 		d.retries = true
 		return
 	}
 	d.giveUp(to)
-	if !v.GetBool("success") && d.retries { // it was waiting for the next attempt when it was told to stop
-		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: str(v, "finalError")})
+	if !v.Get("success").Bool() && d.retries { // it was waiting for the next attempt when it was told to stop
+		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: v.TextOf("finalError")})
 		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
 	}
 	d.retries = false
 }
 
 // compacted tells that the conversation was made shorter, after which an answer that did not fit may be asked for again.
-func (d *decoder) compacted(v *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) compacted(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.giveUp(to)
-	if message := str(v, "errorMessage"); message != "" {
+	if message := v.TextOf("errorMessage"); message != "" {
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: message})
 	}
-	if summary := str(v.Get("result"), "summary"); summary != "" {
+	if summary := v.Get("result").TextOf("summary"); summary != "" {
 		to.SystemPrompt(o, "stream", "compaction", summary)
 	}
-	if v.GetBool("willRetry") {
+	if v.Get("willRetry").Bool() {
 		to.Reopen()
 	}
 }
 
 // response reads the answer to a command of ours.
-func (d *decoder) response(v *fastjson.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) response(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.giveUp(to)
-	command := str(v, "command")
-	if !v.GetBool("success") {
-		info := classify(str(v, "error"))
+	command := v.TextOf("command")
+	if !v.Get("success").Bool() {
+		info := classify(v.TextOf("error"))
 		to.Error(o, info)
 		if command == "prompt" { // nothing else will be said about it
 			to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
 		}
 		return
 	}
-	if data := v.Get("data"); command == "get_state" && data != nil {
-		to.Identify(session.Identity{SessionID: str(data, "sessionId"), Model: str(data.Get("model"), "id")})
+	if data := v.Get("data"); command == "get_state" && data.Exists() {
+		to.Identify(session.Identity{SessionID: data.TextOf("sessionId"), Model: data.Get("model").TextOf("id")})
 	}
 }

@@ -1,8 +1,7 @@
 package pi
 
 import (
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -10,29 +9,30 @@ import (
 // the next attempt without a word.
 type diskDecoder struct {
 	*decoder
-	entries fastjson.Parser
+	entries jsontape.Parser
+	times   session.TimeParser
 }
 
 // Decode implements session.Decoder.
 func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
-	v, err := d.entries.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject {
+	v, ok := d.entries.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(str(v, "timestamp"))}
-	switch str(v, "type") {
+	o := session.Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp"))}
+	switch v.TextOf("type") {
 	case "session":
-		to.Identify(session.Identity{SessionID: str(v, "id"), Cwd: str(v, "cwd")})
+		to.Identify(session.Identity{SessionID: v.TextOf("id"), Cwd: v.TextOf("cwd")})
 	case "message":
 		d.entry(v.Get("message"), o, to)
 	case "model_change":
-		to.Identify(session.Identity{Model: str(v, "modelId")})
+		to.Identify(session.Identity{Model: v.TextOf("modelId")})
 	case "compaction", "branch_summary":
 		d.giveUp(to)
-		to.SystemPrompt(o, "disk", "compaction", str(v, "summary"))
+		to.SystemPrompt(o, "disk", "compaction", v.TextOf("summary"))
 	case "custom_message":
-		to.SystemPrompt(o, "disk", str(v, "customType"), session.ContentText(v.Get("content")))
+		to.SystemPrompt(o, "disk", v.TextOf("customType"), session.ContentText(v.Get("content")))
 	case "thinking_level_change", "custom", "label", "session_info":
 	default:
 		to.Unknown()
@@ -40,8 +40,8 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 }
 
 // entry reports a message. What comes after a failed answer tells whether it was asked for again.
-func (d *diskDecoder) entry(message *fastjson.Value, o session.Origin, to *session.Fold) {
-	role := str(message, "role")
+func (d *diskDecoder) entry(message jsontape.Value, o session.Origin, to *session.Fold) {
+	role := message.TextOf("role")
 	if role == "assistant" && d.failed != nil {
 		d.failed.info.Kind = session.ErrorRetry
 		to.Reopen()

@@ -1,11 +1,6 @@
 package pi
 
-import (
-	"bytes"
-	"unsafe"
-
-	"github.com/valyala/fastjson"
-)
+import "bytes"
 
 // The program says everything several times, so most of its bytes need not be parsed. The shortcuts here know how it writes; lines that are written in another
 // way are understood as well, only slower.
@@ -61,10 +56,4 @@ func (l *callLog) known(id []byte) callState {
 		return state
 	}
 	return l.older[string(id)]
-}
-
-// view is a string that shares the parser's buffer. It is valid until the next event is decoded; the Fold copies what it keeps.
-func view(v *fastjson.Value, key string) string {
-	b := v.GetStringBytes(key)
-	return unsafe.String(unsafe.SliceData(b), len(b))
 }

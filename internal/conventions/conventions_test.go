@@ -48,6 +48,7 @@ var rooms = map[string][]string{
 	"internal/github":      {},
 	"internal/testenv":     {},
 	"internal/conventions": {},
+	"internal/jsontape":    {},
 	"internal/lazyregexp":  {},
 	"internal/render":      {"session", "trace"},
 }

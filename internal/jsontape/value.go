@@ -1,0 +1,174 @@
+package jsontape
+
+import (
+	"bytes"
+	"iter"
+	"unsafe"
+
+	"github.com/valyala/fastjson/fastfloat"
+)
+
+// Value is a value of the text that its Parser read last. The zero Value is one that is missing: it has no members and no elements, and is empty as a text,
+// zero as a number and false as a truth.
+type Value struct {
+	p  *Parser
+	at uint32
+}
+
+func (v Value) node() *node { return &v.p.nodes[v.at] }
+
+// Kind tells what the value is.
+func (v Value) Kind() Kind {
+	if v.p == nil {
+		return Missing
+	}
+	return v.node().kind
+}
+
+// Exists tells whether there is a value at all; null is one.
+func (v Value) Exists() bool { return v.p != nil }
+
+// Get returns the member of an object, the first one of a name.
+func (v Value) Get(key string) Value {
+	if v.Kind() != Object {
+		return Value{}
+	}
+	nodes, text := v.p.nodes, v.p.text
+	unsure := false
+	for i, end := v.at+1, v.node().next; i < end; i = nodes[i+1].next {
+		if n := &nodes[i]; string(text[n.start:n.end]) == key {
+			return Value{v.p, i + 1}
+		} else if n.escaped {
+			unsure = true
+		}
+	}
+	if unsure {
+		return v.getEscaped(key)
+	}
+	return Value{}
+}
+
+// getEscaped looks at the keys that are not written plainly.
+func (v Value) getEscaped(key string) Value {
+	for name, member := range v.Members() {
+		if name == key {
+			return member
+		}
+	}
+	return Value{}
+}
+
+// Path goes down from member to member.
+func (v Value) Path(keys ...string) Value {
+	for _, key := range keys {
+		v = v.Get(key)
+	}
+	return v
+}
+
+// Members goes through the members of an object, in order. Keys are views, as texts are.
+func (v Value) Members() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		if v.Kind() != Object {
+			return
+		}
+		for i, end := v.at+1, v.node().next; i < end; i = v.p.nodes[i+1].next {
+			if !yield(Value{v.p, i}.Text(), Value{v.p, i + 1}) {
+				return
+			}
+		}
+	}
+}
+
+// Elements goes through the elements of an array, in order.
+func (v Value) Elements() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.Kind() != Array {
+			return
+		}
+		for i, end := v.at+1, v.node().next; i < end; i = v.p.nodes[i].next {
+			if !yield(Value{v.p, i}) {
+				return
+			}
+		}
+	}
+}
+
+// Only returns the element of an array that has just one.
+func (v Value) Only() (Value, bool) {
+	if v.Kind() != Array {
+		return Value{}, false
+	}
+	first, end := v.at+1, v.node().next
+	if first == end || v.p.nodes[first].next != end {
+		return Value{}, false
+	}
+	return Value{v.p, first}, true
+}
+
+// Empty tells whether there is nothing in an object or an array; everything else has nothing in it.
+func (v Value) Empty() bool { return v.p == nil || v.node().next == v.at+1 }
+
+// Raw is the value as it stands in the text.
+func (v Value) Raw() []byte {
+	if v.p == nil {
+		return nil
+	}
+	n := v.node()
+	if n.kind == String {
+		return v.p.text[n.start-1 : n.end+1]
+	}
+	return v.p.text[n.start:n.end]
+}
+
+// Text is the text of a string, as a view: it is valid as long as the value is.
+func (v Value) Text() string {
+	if v.Kind() != String {
+		return ""
+	}
+	n := v.node()
+	inner := v.p.text[n.start:n.end]
+	if !n.escaped {
+		return view(inner)
+	}
+	first := bytes.IndexByte(inner, '\\')
+	if first < 0 {
+		return view(inner)
+	}
+	start := len(v.p.plain)
+	v.p.plain = unescape(v.p.plain, inner, first)
+	return view(v.p.plain[start:])
+}
+
+// TextOf is the text of a member.
+func (v Value) TextOf(key string) string { return v.Get(key).Text() }
+
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Int64 is the value of a number that is whole.
+func (v Value) Int64() int64 {
+	if v.Kind() != Number {
+		return 0
+	}
+	return fastfloat.ParseInt64BestEffort(view(v.Raw()))
+}
+
+// Int is the value of a number that is whole.
+func (v Value) Int() int {
+	n := v.Int64()
+	if int64(int(n)) != n {
+		return 0
+	}
+	return int(n)
+}
+
+// Float64 is the value of a number.
+func (v Value) Float64() float64 {
+	if v.Kind() != Number {
+		return 0
+	}
+	return fastfloat.ParseBestEffort(view(v.Raw()))
+}
+
+// Bool is the value of a truth.
+func (v Value) Bool() bool { return v.Kind() == True }

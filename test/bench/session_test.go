@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/session"
+)
+
+const (
+	leastMBs    = 300     // of processor time on one core
+	corpusBytes = 8 << 20 // of one kind of stream, every copy of a recording with ids of its own
+	streamBytes = 24 << 20
+	mostRounds  = 2
+	mostGrowth  = 16 << 20 // of the heap while a stream is read
+)
+
+// TestEnrichment reads 200 MB of every kind of stream that the recordings hold, bare and as a trace, on one core: at least 300 MB/s, in flat memory.
+func TestEnrichment(t *testing.T) {
+	if os.Getenv("FIT_BENCH") == "" {
+		t.Skip("benchmarks run with make bench (FIT_BENCH=1)")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	dialects := catalog.Default().Dialects()
+	kinds := streams(t, dialects)
+	only := os.Getenv("FIT_BENCH_ONLY") // a part of the name of the kinds to look at
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if !strings.Contains(name, only) {
+			continue
+		}
+		corpus := kinds[name].repeated(corpusBytes)
+		kept := kinds[name].repeated(4 << 20)
+		lines := bytes.Count(corpus, []byte("\n"))
+		best, peak := 0.0, uint64(0)
+		for range mostRounds {
+			mbs, heap := read(t, corpus, dialects)
+			best, peak = max(best, mbs), max(peak, heap)
+			if best > 1.3*leastMBs {
+				break
+			}
+		}
+		t.Logf("%-42s %5d bytes a line %6.0f MB/s · heap grows by %4.1f MB · kept whole %4.0f MB/s", name, len(corpus)/lines, best, float64(peak)/(1<<20),
+			whole(t, kept, dialects))
+		if best < leastMBs {
+			t.Errorf("%s: %.0f MB/s; the least is %d", name, best, leastMBs)
+		}
+		if peak > mostGrowth {
+			t.Errorf("%s: the heap grows by %d bytes", name, peak)
+		}
+	}
+}
+
+// read enriches one long stream and returns its speed and by how much the heap grew.
+func read(t *testing.T, corpus []byte, dialects session.Dialects) (mbs float64, growth uint64) {
+	t.Helper()
+	runtime.GC()
+	debug.FreeOSMemory()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	enricher := &session.Enricher{Dialects: dialects, Options: session.Options{Flat: true}}
+	began, size := cpuSeconds(t), 0
+	for size < streamBytes {
+		if err := enricher.Read(onlyReader{bytes.NewReader(corpus)}); err != nil {
+			t.Fatal(err)
+		}
+		size += len(corpus)
+		runtime.ReadMemStats(&now)
+		if now.HeapSys-now.HeapReleased > before.HeapSys-before.HeapReleased {
+			growth = max(growth, (now.HeapSys-now.HeapReleased)-(before.HeapSys-before.HeapReleased))
+		}
+	}
+	sessions := enricher.Sessions()
+	took := cpuSeconds(t) - began
+	if len(sessions) != 1 || sessions[0].Turns == 0 {
+		t.Fatalf("%d sessions were read", len(sessions))
+	}
+	return float64(size) / 1e6 / took, growth
+}
+
+// whole is the speed at which a session is read and kept with all its events.
+func whole(t *testing.T, corpus []byte, dialects session.Dialects) float64 {
+	t.Helper()
+	best := 0.0
+	for range 3 {
+		runtime.GC()
+		began := cpuSeconds(t)
+		if _, err := session.Read(bytes.NewReader(corpus), dialects, session.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		best = max(best, float64(len(corpus))/1e6/(cpuSeconds(t)-began))
+	}
+	return best
+}
+
+// onlyReader hides that the stream lies in memory.
+type onlyReader struct{ io.Reader }
+
+// cpuSeconds is the processor time used so far, which a busy machine changes least.
+func cpuSeconds(t *testing.T) float64 {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return float64(usage.Utime.Sec+usage.Stime.Sec) + float64(usage.Utime.Usec+usage.Stime.Usec)/1e6
+}
+
+// stream is all recordings of one kind.
+type stream struct {
+	recordings [][]byte
+	ids        [][]string // the ids that occur in each
+	envelope   bool
+}
+
+// streams finds the agents' recordings and sorts them by what they are.
+func streams(t *testing.T, dialects session.Dialects) map[string]*stream {
+	t.Helper()
+	files, err := filepath.Glob("../../agent/*/testdata/*/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings (%v)", err)
+	}
+	kinds := map[string]*stream{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions, err := session.Read(bytes.NewReader(data), dialects, session.Options{})
+		if err != nil || len(sessions) != 1 || sessions[0].Turns == 0 {
+			continue // broken off before anything was said
+		}
+		data = append(bytes.TrimRight(data, "\n"), '\n')
+		name := sessions[0].Dialect + " " + filepath.Base(filepath.Dir(file))
+		add := func(name string, data []byte, envelope bool) {
+			if kinds[name] == nil {
+				kinds[name] = &stream{envelope: envelope}
+			}
+			kinds[name].recordings = append(kinds[name].recordings, data)
+			kinds[name].ids = append(kinds[name].ids, ids(sessions[0]))
+		}
+		if bytes.HasPrefix(data, []byte(`{"dir"`)) {
+			add(name+", both directions", data, false)
+			continue
+		}
+		add(name, data, false)
+		add(name+", trace", data, true)
+		add(name+", long lines", lengthen(data), false)
+	}
+	return kinds
+}
+
+// ids are the names in a session that another one would not share with it.
+func ids(s *session.EnrichedSession) []string {
+	names := map[string]bool{s.SessionID: true}
+	for _, event := range s.Events {
+		names[event.MessageID], names[event.Parent] = true, true
+		if event.Tool != nil {
+			names[event.Tool.CallID] = true
+		}
+	}
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return len(name) < 7 }) // shorter ones occur in ordinary text
+	sorted := slices.Sorted(maps.Keys(names))
+	slices.SortStableFunc(sorted, func(a, b string) int { return len(b) - len(a) })
+	return sorted
+}
+
+var longText = regexp.MustCompile(`"[^"\\]*\\n(?:[^"\\]|\\.){60,}"`)
+
+// lengthen makes the texts of several lines in a recording as long as those of real work are.
+func lengthen(data []byte) []byte {
+	return longText.ReplaceAllFunc(data, func(text []byte) []byte {
+		return slices.Concat([]byte(`"`), bytes.Repeat(text[1:len(text)-1], 40), []byte(`"`))
+	})
+}
+
+// repeated is a stream of about a size, in which every copy of a recording has ids of its own.
+func (s *stream) repeated(size int) []byte {
+	var out bytes.Buffer
+	for copies := 0; out.Len() < size; copies++ {
+		for i, recording := range s.recordings {
+			var pairs []string
+			for _, id := range s.ids[i] {
+				pairs = append(pairs, id, fmt.Sprintf("%s%06d", id[:len(id)-6], copies)) // as long as before
+			}
+			s.write(&out, strings.NewReplacer(pairs...).Replace(string(recording)))
+		}
+	}
+	return out.Bytes()
+}
+
+func (s *stream) write(out *bytes.Buffer, recording string) {
+	if !s.envelope {
+		out.WriteString(recording)
+		return
+	}
+	seq := 0
+	for line := range strings.Lines(recording) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "{") && strings.HasSuffix(line, "}") {
+			fmt.Fprintf(out, `{"source":"worker","seq":%d,"ts":1767323045678,"event":%s}`+"\n", seq, line)
+			seq++
+		}
+	}
+}
