@@ -135,6 +135,7 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 	}
 	defer done()
 	err = parallelScan(ctx, newBlockReader(in, limit), nil, c.batch)
+	t.problems = c.problems
 	return c.actions, err
 }
 
@@ -143,6 +144,8 @@ type actionCollector struct {
 	lanes   map[string]*actionLane
 	lines   int64
 	actions []Action
+
+	problems Problems
 }
 
 type actionLane struct {
@@ -151,6 +154,7 @@ type actionLane struct {
 }
 
 func (c *actionCollector) batch(b *batch) error {
+	c.problems.take(b, c.lines)
 	for i := range b.events {
 		ev := &b.events[i]
 		name := ev.lane

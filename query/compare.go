@@ -67,8 +67,8 @@ func Compare(ctx context.Context, a, b *Trace) (*Comparison, error) {
 
 func (t *Trace) side(ctx context.Context) (Side, error) {
 	s := Side{Metadata: nameMetadata(t.Path), File: t.Name()}
-	if t.Path == stdinPath {
-		return s, errNeedsFile
+	if err := t.spool(); err != nil {
+		return s, err
 	}
 	tools, info, err := t.Tools(ctx)
 	if err != nil {

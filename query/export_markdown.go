@@ -14,8 +14,8 @@ const shownResult = 4000
 // ExportMarkdown writes the trace as a page to read: what was said as quotations, calls and results as code. Nothing that an agent has written can become
 // markup of the page.
 func (t *Trace) ExportMarkdown(ctx context.Context, w io.Writer) error {
-	if t.Path == stdinPath {
-		return errNeedsFile
+	if err := t.spool(); err != nil {
+		return err
 	}
 	overview, _, err := t.Overview(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // ExportOTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions for generative models: one span for the session, one for
 // every lane, one for every message of a model, one for every tool call.
 func (t *Trace) ExportOTLP(ctx context.Context, w io.Writer) error {
-	if t.Path == stdinPath {
-		return errNeedsFile
+	if err := t.spool(); err != nil {
+		return err
 	}
 	messages, info, err := t.spanMessages(ctx)
 	if err != nil {

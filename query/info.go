@@ -90,6 +90,14 @@ func (p *Problems) add(line int64, reason string, torn bool) {
 	}
 }
 
+// take adds the problems of a block of lines.
+func (p *Problems) take(b *batch, linesBefore int64) {
+	for i := range b.problems {
+		found := &b.problems[i]
+		p.add(linesBefore+int64(found.line)+1, found.reason, found.torn)
+	}
+}
+
 // laneState is what a pass remembers about a lane.
 type laneState struct {
 	LaneInfo

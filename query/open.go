@@ -4,16 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
 )
 
 // Options says how traces are read.
@@ -47,7 +46,10 @@ type Trace struct {
 	// seekable says that lines can be read again by their offsets: a regular file that is not packed.
 	seekable bool
 	stdin    *bufio.Reader
+	// spooled holds standard input for questions that read it more than once.
+	spooled  *os.File
 	problems Problems
+	missing  []string
 }
 
 // Name is how the trace is named in answers.
@@ -56,8 +58,14 @@ func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 // Problems tells what the last question could not read. A question that stopped early knows only about the part that it has read.
 func (t *Trace) Problems() Problems { return t.problems }
 
-// ErrEmptyPath is returned for a path that is empty.
-var ErrEmptyPath = errors.New("no file was named")
+// MissingLanes lists the lanes of the options that the last question did not find, if it saw the whole trace.
+func (t *Trace) MissingLanes() []string { return t.missing }
+
+// ErrEmptyPath is returned for a path that is empty, ErrDirectory (in an fs.PathError) for one that names a directory.
+var (
+	ErrEmptyPath = errors.New("no file was named")
+	ErrDirectory = errors.New("a directory, not a trace")
+)
 
 // Open prepares a file for questions.
 func Open(path string, opts Options) (*Trace, error) {
@@ -73,12 +81,12 @@ func Open(path string, opts Options) (*Trace, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory, not a trace", path)
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrDirectory}
 	}
 	if t.doc, err = openDocument(path); err != nil {
 		return nil, err
 	}
-	t.seekable = info.Mode().IsRegular() && t.doc == nil && packed(path) == plain
+	t.seekable = info.Mode().IsRegular() && t.doc == nil && !packed(path)
 	if t.seekable {
 		t.index = loadIndex(path, info, opts)
 	}
@@ -86,9 +94,6 @@ func Open(path string, opts Options) (*Trace, error) {
 }
 
 const stdinPath = "-"
-
-// errNeedsFile is returned for questions that have to read a trace more than once.
-var errNeedsFile = errors.New("this cannot be done with standard input: the trace has to be read twice")
 
 // wants reports whether a lane is asked for.
 func (o *Options) wants(lane string) bool {
@@ -100,7 +105,7 @@ func (t *Trace) openStdin() error {
 	if t.opts.Stdin == nil {
 		return errors.New("there is no standard input to read")
 	}
-	in, _, err := decompress(bufio.NewReaderSize(t.opts.Stdin, documentHead))
+	in, _, err := trace.Unpack(bufio.NewReaderSize(t.opts.Stdin, documentHead))
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
@@ -119,9 +124,32 @@ func (t *Trace) openStdin() error {
 	return nil
 }
 
+// spool puts standard input into a file without a name, for questions that have to read a trace more than once.
+func (t *Trace) spool() error {
+	if t.stdin == nil || t.doc != nil || t.spooled != nil {
+		return nil
+	}
+	file, err := os.CreateTemp("", "fit-stdin-")
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	_ = os.Remove(file.Name()) // it stays readable until it is closed, and nothing is left whatever happens
+	if _, err := io.Copy(file, t.stdin); err != nil {
+		return errors.Join(fmt.Errorf("standard input: %w", err), file.Close())
+	}
+	t.spooled = file
+	return nil
+}
+
 // stream opens the bytes of the trace, decompressed. The limit is the number of bytes to read, negative for all.
 func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error) {
-	if t.stdin != nil {
+	switch {
+	case t.spooled != nil:
+		if _, err := t.spooled.Seek(0, io.SeekStart); err != nil {
+			return nil, 0, nil, fmt.Errorf("standard input: %w", err)
+		}
+		return t.spooled, -1, func() {}, nil
+	case t.stdin != nil:
 		return t.stdin, -1, func() {}, nil
 	}
 	file, err := os.Open(t.Path)
@@ -129,7 +157,7 @@ func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error)
 		return nil, 0, nil, err
 	}
 	if !t.seekable {
-		in, done, err := decompress(bufio.NewReaderSize(file, 256<<10))
+		in, done, err := trace.Unpack(bufio.NewReaderSize(file, 256<<10))
 		if err != nil {
 			return nil, 0, nil, errors.Join(fmt.Errorf("%s: %w", t.Path, err), file.Close())
 		}
@@ -142,64 +170,14 @@ func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error)
 	return file, limit, func() { _ = file.Close() }, nil
 }
 
-type format int
-
-const (
-	plain format = iota
-	gzipped
-	zstandard
-)
-
-// compression tells by the first bytes how a file is packed; its name does not matter.
-func compression(magic []byte) format {
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzipped
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return zstandard
-	}
-	return plain
-}
-
-// packed tells how a file is packed.
-func packed(path string) format {
+// packed tells whether a file is packed.
+func packed(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
-		return plain
+		return false
 	}
 	defer file.Close()
 	var magic [4]byte
 	n, _ := io.ReadFull(file, magic[:]) // a shorter file is not packed
-	return compression(magic[:n])
-}
-
-// decompress unpacks a stream if it is packed.
-func decompress(in *bufio.Reader) (io.Reader, func(), error) {
-	magic, _ := in.Peek(4)
-	switch compression(magic) {
-	case gzipped:
-		unpacked, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, nil, err
-		}
-		return &tolerant{in: unpacked}, func() { _ = unpacked.Close() }, nil
-	case zstandard:
-		unpacked, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(256<<20))
-		if err != nil {
-			return nil, nil, err
-		}
-		return &tolerant{in: unpacked}, unpacked.Close, nil
-	}
-	return in, func() {}, nil
-}
-
-// tolerant ends a packed stream that was cut off as a plain one would end, so that what is there can be read; the torn last line tells.
-type tolerant struct{ in io.Reader }
-
-func (t *tolerant) Read(p []byte) (int, error) {
-	n, err := t.in.Read(p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
-	}
-	return n, err
+	return trace.Packed(magic[:n])
 }

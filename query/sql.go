@@ -87,8 +87,8 @@ func SQL(ctx context.Context, traces []*Trace, statement string) (*Rows, error) 
 		return nil, err
 	}
 	for _, t := range traces {
-		if t.Path == stdinPath {
-			return nil, errNeedsFile
+		if err := t.spool(); err != nil {
+			return nil, err
 		}
 	}
 	dir, err := os.MkdirTemp("", "fit-sql-") // on disk, because traces may be larger than memory

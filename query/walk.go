@@ -58,8 +58,20 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	}
 	if t.doc == nil {
 		w.info.finish()
+		t.missing = t.absent(w.info)
 	}
 	return w.info, nil
+}
+
+// absent lists the lanes that were asked for and that the trace does not have.
+func (t *Trace) absent(info *Info) []string {
+	has := func(lane string) bool { return info.lanes[lane] != nil }
+	if t.index != nil { // the pass may have skipped whole lanes
+		has = func(lane string) bool {
+			return slices.ContainsFunc(t.index.Lanes, func(known laneTable) bool { return known.Name == lane })
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(t.opts.Lanes), has)
 }
 
 // scan reads the whole file.
@@ -97,10 +109,7 @@ func newWalker(t *Trace, p plan) *walker {
 
 func (w *walker) batch(b *batch) error {
 	w.base = b.offset
-	for i := range b.problems {
-		p := &b.problems[i]
-		w.info.Problems.add(w.lines+int64(p.line)+1, p.reason, p.torn)
-	}
+	w.info.Problems.take(b, w.lines)
 	for i := range b.events {
 		ev := &b.events[i]
 		line, before := w.lines+int64(ev.line)+1, w.next

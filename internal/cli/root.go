@@ -163,7 +163,7 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	if check := command.Args; check != nil {
 		command.Args = func(command *cobra.Command, args []string) error {
 			if err := check(command, args); err != nil {
-				return console.Exit(console.ExitUsage, err)
+				return console.Exit(console.ExitUsage, inWords(command, args, err))
 			}
 			return nil
 		}
@@ -180,6 +180,33 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	for _, child := range command.Commands() {
 		makeMistakesUsageErrors(child)
 	}
+}
+
+// inWords says what a command takes where cobra only counts.
+func inWords(command *cobra.Command, args []string, err error) error {
+	var ours *console.Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	_, takes, _ := strings.Cut(command.Use, " ")
+	switch {
+	case takes == "" && len(args) == 0:
+		return err
+	case takes == "":
+		return fmt.Errorf("%s takes no arguments, but got %q", command.CommandPath(), args[0])
+	case len(args) == 0:
+		return fmt.Errorf("%s takes %s, but got nothing", command.CommandPath(), takes)
+	default:
+		return fmt.Errorf("%s takes %s, but got %s", command.CommandPath(), takes, strings.Join(quoted(args), " "))
+	}
+}
+
+func quoted(args []string) []string {
+	var all []string
+	for _, arg := range args {
+		all = append(all, strconv.Quote(arg))
+	}
+	return all
 }
 
 // plain says in words what the standard library says in the names of its functions.

@@ -144,6 +144,8 @@ func (a *app) open(path string) (*query.Trace, error) {
 	real := path
 	if path != "-" {
 		real = a.con.Path(path)
+	} else if slices.ContainsFunc(a.opened, func(t *query.Trace) bool { return t.Path == "-" }) {
+		return nil, console.Usagef("standard input (-) can be read once only")
 	}
 	trace, err := query.Open(real, a.options())
 	if err != nil {
@@ -160,14 +162,19 @@ func classify(err error) error {
 	switch {
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return console.Usagef("%s: no such file", path.Path)
+	case errors.As(err, &path) && errors.Is(err, query.ErrDirectory):
+		return console.Usagef("%s is %w", path.Path, query.ErrDirectory)
 	case errors.As(err, &path) && errors.Is(err, os.ErrPermission):
 		return console.Exitf(console.ExitIncomplete, "%s: permission denied", path.Path)
 	}
 	return err
 }
 
-// note tells on standard error what could not be read.
+// note tells on standard error what could not be read, or was asked for and is not there.
 func (a *app) note(t *query.Trace) {
+	for _, lane := range t.MissingLanes() {
+		fmt.Fprintf(a.con.Stderr, "%s has no lane %q; fit trace overview lists its lanes\n", t.Name(), lane)
+	}
 	p := t.Problems()
 	if p.Skipped == 0 {
 		return
