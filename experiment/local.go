@@ -48,10 +48,14 @@ type LocalConfig struct {
 	Prices       session.Prices
 	Judge        JudgeConfig
 	Tools        map[string]string
-	Host         string
+	// Commands are names under which hooks find the program that runs now.
+	Commands []string
+	Host     string
 	// KeepFinal keeps a copy of the final working directory of every attempt, so that it can be graded again.
 	KeepFinal bool
-	Now       func() time.Time
+	// KeepRaw leaves traces as they were written; otherwise they are packed when an attempt is over.
+	KeepRaw bool
+	Now     func() time.Time
 }
 
 // DefaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
@@ -75,6 +79,7 @@ type Local struct {
 	bases    *workspace.Bases
 	caches   *workspace.Caches
 	baseline *grade.Baseline
+	packers  *packers
 }
 
 // NewLocal makes the executor. It empties the directory for workspaces: what an earlier process left there belongs to attempts that are over.
@@ -93,7 +98,7 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	}
 	l := &Local{
 		cfg: cfg, tasks: map[string]*task.Task{}, arms: map[string]*Arm{}, ports: &workspace.Ports{}, bases: workspace.NewBases(filepath.Join(cfg.Work, "bases")),
-		baseline: grade.NewBaseline(),
+		baseline: grade.NewBaseline(), packers: &packers{},
 	}
 	if cfg.CacheDir != "" {
 		l.caches = workspace.NewCaches(cfg.CacheDir)
@@ -132,6 +137,7 @@ func (l *Local) workspaceConfig(arm *Arm, t *task.Task, name, runID string) work
 	return workspace.Config{
 		Root: l.cfg.Work, Name: name, Family: l.cfg.Family, Task: t, Skills: arm.Skills, NodeModules: l.cfg.NodeModules, Environ: l.cfg.Environ, Env: arm.Env,
 		RunID: runID, Isolation: l.cfg.Isolation, ReadOnly: l.readable(arm), Ports: l.ports, Bases: l.bases, Caches: l.caches, Spawner: l.cfg.Spawner,
+		Commands: l.cfg.Commands,
 	}
 }
 
@@ -153,6 +159,7 @@ func (l *Local) Execute(ctx context.Context, cell Cell, attempt int) (ledger.Rec
 	}
 	a.phases(ctx)
 	a.end(context.WithoutCancel(ctx))
+	a.keep()
 	return a.withoutSecrets()
 }
 

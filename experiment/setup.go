@@ -46,6 +46,10 @@ type Setup struct {
 	Registry *agent.Registry
 	Host     agent.Host
 	Tools    map[string]string
+	// KeepRaw leaves traces as they were written instead of packing them.
+	KeepRaw bool
+	// Commands are names under which hooks find the program that runs now, such as fit-trace.
+	Commands []string
 	Now      func() time.Time
 }
 
@@ -288,7 +292,7 @@ func (p *Prepared) Local(dir string, redactor *redact.Redactor, prices session.P
 	cfg := LocalConfig{
 		Dir: dir, Work: work, Family: p.Family, Arms: p.Arms, Registry: p.Registry, Installations: p.Installations, SkillHashes: p.SkillHashes,
 		Environ: p.Host.Environ, Redactor: redactor, Spawner: p.Host.Spawner, Isolation: p.Isolation, AgentTimeout: p.AgentTimeout, CellBudget: p.CellBudget,
-		Prices: prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, NodeModules: p.NodeModules, Now: p.Now,
+		Prices: prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, KeepRaw: p.KeepRaw, NodeModules: p.NodeModules, Commands: p.Commands, Now: p.Now,
 	}
 	if p.Host.CacheDir != "" {
 		cfg.CacheDir = filepath.Join(p.Host.CacheDir, "build")

@@ -14,8 +14,9 @@
 // error.
 //
 // The invariants hook writes rows to descriptor 3. That is a socket: nobody can truncate it, rewrite it, or open it again to read what others wrote. A program of the
-// agent that the hook starts without closing the descriptor can still add rows. Rows that contradict each other fail, and where a task declares its
-// checks, so do others and repeated ones. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
+// agent that the hook starts by itself inherits it and can add rows; one that it starts by fit-untrusted ([sandbox.UntrustedName]), which is on its search path, has neither
+// the descriptor nor the hook's variables and cannot look into its processes. Rows that contradict each other fail, and where a task declares its
+// checks, as lint wants it to, so do others and repeated ones; there is no score then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
 //
 // # Hidden tests
 //
@@ -48,7 +49,7 @@
 // /proc/self/mem or its own executable, or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's variables, and find secrets there. In
 // Python, functions that hidden tests call through modules other than unittest can be replaced, and objects can claim to equal everything: compare plain values.
 // Code can recognise that it is being tested and answer from a table, and except in Go it can read the hidden test that is about to run, which lies in its directory.
-// Programs that a hook starts can read the hook's environment and the hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
+// Programs that a hook starts without fit-untrusted can read the hook's environment, and all that it starts can read the hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
 // unless the machine cannot make one: the record says so then.
 // A family's own command is only as good as its report: agent code that runs in its process can print one. exit-nonce is the weakest, because
 // the nonce is in the command line. Without isolation (none) graders have the network and see the machine. Families that need more should test through

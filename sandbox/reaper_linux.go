@@ -38,9 +38,12 @@ const (
 var _ = MaybeReaper()
 
 // MaybeReaper does the work of a supervisor, and never returns, in a process that
-// Spawn started as one. Everywhere else it returns false at once. Importing the package
+// Spawn started as one, or that was called by UntrustedName. Everywhere else it returns false at once. Importing the package
 // calls it before main; calling it again does no harm.
 func MaybeReaper() bool {
+	if calledUntrusted() {
+		os.Exit(runUntrusted())
+	}
 	switch os.Args[0] {
 	case reaperName:
 		os.Exit(reap())

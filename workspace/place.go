@@ -71,6 +71,7 @@ func (w *Workspace) Hook(dir string) Place {
 	if familyDir != "" {
 		readable = append(readable, familyDir)
 	}
+	readable = w.addCommands(env, readable)
 	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{dir, home, tmp}, ReadOnly: readable})
 }
 

@@ -72,6 +72,9 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 			return w, err
 		}
 	}
+	if err := w.linkCommands(); err != nil {
+		return w, err
+	}
 	if w.Isolation, err = chooseIsolation(ctx, first(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
 		return w, err
 	}

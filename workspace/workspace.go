@@ -30,6 +30,8 @@ type Config struct {
 	Isolation string
 	// ReadOnly are more paths that processes may read: toolchains outside the system's directories.
 	ReadOnly []string
+	// Commands are names under which hooks find the program that runs now, such as fit-trace. They always find sandbox.UntrustedName.
+	Commands []string
 	// Ports, Bases and Caches are shared by the workspaces of a run. Without Ports there is no port; without Bases every workspace keeps its own; without
 	// Caches the task's wish for warmed build caches is an error.
 	Ports  *Ports

@@ -276,7 +276,8 @@ func TestLintFindsWhatWouldSpoilAMeasurement(t *testing.T) {
 		text  string
 		code  int
 	}{
-		"good":                 {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x"}, "0 errors", 0},
+		"not declared":         {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x"}, `checks: ["a"]`, 1},
+		"good":                 {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x", "task.yaml": "checks: [a]\n"}, "0 errors", 0},
 		"passes untouched":     {map[string]string{"hooks/invariants.sh": hook(pass)}, "pass on the untouched scaffold", 1},
 		"free credit":          {map[string]string{"hooks/invariants.sh": hook(solved + `echo '{"test":"free","pass":true}' >&3`), "solution/done": "x"}, `check "free" passes on the untouched scaffold`, 1},
 		"solution fails":       {map[string]string{"hooks/invariants.sh": hook(fail), "solution/done": "x"}, "do not pass on the reference solution", 1},
@@ -286,7 +287,7 @@ func TestLintFindsWhatWouldSpoilAMeasurement(t *testing.T) {
 		"preflight fails":      {map[string]string{"hooks/invariants.sh": hook(solved), "hooks/preflight.sh": "#!/bin/sh\nexit 3\n"}, "preflight.sh fails", 1},
 		"malformed":            {map[string]string{"hooks/invariants.sh": hook(fail + "\n" + `echo '{"test":"b","pass":"yes"}' >&3`)}, "malformed", 1},
 		"flaky":                {map[string]string{"hooks/invariants.sh": hook(solved + `n=$(od -An -N1 -tu1 /dev/urandom); if [ -f "$AGENT_CWD/done" ] && [ $((n % 2)) = 0 ]; then echo '{"test":"coin","pass":true}' >&3; else echo '{"test":"coin","pass":false}' >&3; fi`), "solution/done": "x"}, "coin", 1},
-		"no solution":          {map[string]string{"hooks/invariants.sh": hook(solved)}, "no reference solution", 0},
+		"no solution":          {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "checks: [a]\n"}, "no reference solution", 0},
 		"hook not executable":  {map[string]string{"hooks/invariants.sh": hook(solved), "hooks/preflight": "x"}, "", 0},
 		"unknown in task.yaml": {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "timeout: 3\n"}, "task.yaml:1:1", 1},
 	} {
@@ -415,7 +416,7 @@ func TestWhatAnAgentCannotDoIsToldBeforeTheGrid(t *testing.T) {
 	c.want(2, with(run, "--auth", "subscription")...)
 	c.contains(c.stderr, "does not support running on a subscription")
 	c.write(map[string]string{"family/tasks/t000/workdir/.claude/agents/careful.md": "---\nname: careful\n---\nBe careful.\n"})
-	c.want(0, with(run, "--agent-profile", "careful", "--runs", "1")...)
+	c.want(0, with(run, "--agent-profile", "careful", "--runs", "1", "--keep-raw")...)
 	trace, err := os.ReadFile(filepath.Join(c.dir, "out/runs/t000/default/0/1/agent.ndjson"))
 	if err != nil || !strings.Contains(string(trace), `"content":"Be careful."`) {
 		t.Errorf("%v: %s", err, trace)

@@ -183,7 +183,7 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRe
 	g.spaces++
 	cfg := workspace.Config{
 		Root: g.work, Name: fmt.Sprintf("w%d", g.spaces), Family: g.family, Task: t, Environ: g.con.Environ, Isolation: g.opts.isolation.Value, Ports: g.ports,
-		Caches: g.caches,
+		Caches: g.caches, Commands: hookCommands(),
 	}
 	if info, err := os.Lstat(final); err != nil || !info.IsDir() {
 		return gradeRecord{}, console.Usagef("%s is no directory: the run has no stored final directory, or clean has removed it", final)

@@ -92,6 +92,9 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	return l.conclude(chosen)
 }
 
+// hookCommands are our own names that hooks find on their search path.
+func hookCommands() []string { return []string{"fit-trace"} }
+
 func contains(list []string, item string) bool {
 	for _, one := range list {
 		if one == item {
@@ -110,6 +113,8 @@ type linter struct {
 	caches   *workspace.Caches
 	findings []finding
 	spaces   int
+	// undeclared are the tasks that have been told about.
+	undeclared map[string]bool
 }
 
 func (l *linter) wrong(t *task.Task, format string, args ...any) {
@@ -143,6 +148,7 @@ func (l *linter) task(ctx context.Context, t *task.Task) error {
 	if untouched.Grade.Malformed > 0 {
 		l.wrong(t, "%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight that is not negative", untouched.Grade.Malformed)
 	}
+	l.declared(t, untouched)
 	if t.Solution == "" {
 		l.doubt(t, "there is no reference solution (tasks/%s/solution), so nobody knows whether the task can be solved", t.ID)
 		return nil
@@ -159,10 +165,38 @@ func (l *linter) solution(ctx context.Context, t *task.Task) error {
 	if solved.Grade.Verdict != grade.VerdictPass {
 		l.wrong(t, "the graders do not pass on the reference solution: %s%s", solved.Grade.Reason, failing(solved.Rows))
 	}
+	l.declared(t, solved)
 	for _, check := range flaky {
 		l.wrong(t, "check %q does not always say the same about the same files", check.Name)
 	}
 	return nil
+}
+
+// declared wants the names of a hook's checks in task.yaml. Where they are, a row that anybody else writes counts for nothing; where they are not, a program
+// of the agent that the hook starts could add rows that pass.
+func (l *linter) declared(t *task.Task, result grade.Result) {
+	if len(t.Settings.Checks) > 0 || l.undeclared[t.ID] {
+		return
+	}
+	var names []string
+	for _, raw := range result.Invariants.Details {
+		row := grade.Classify(raw)
+		if (row.Role == grade.Gate || row.Role == grade.Scored) && !contains(names, row.Name) {
+			names = append(names, row.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	if l.undeclared == nil {
+		l.undeclared = map[string]bool{}
+	}
+	l.undeclared[t.ID] = true
+	quoted, err := json.Marshal(names)
+	if err != nil {
+		return
+	}
+	l.wrong(t, "the checks of hooks/invariants.sh are not declared, so a program of the agent that it runs could add some; write into task.yaml: checks: %s", quoted)
 }
 
 // gradeOnce grades a fresh workspace with the solution laid over it, if there is one. It reports false where the workspace could not even be set up, which is a
@@ -171,7 +205,7 @@ func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string, f
 	l.spaces++
 	cfg := workspace.Config{
 		Root: l.work, Name: fmt.Sprintf("w%d", l.spaces), Family: l.family, Task: t, Environ: l.con.Environ, Isolation: l.opts.isolation.Value, Ports: l.ports,
-		Caches: l.caches,
+		Caches: l.caches, Commands: hookCommands(),
 	}
 	if len(t.Settings.Cache) > 0 && l.caches != nil {
 		warm := cfg

@@ -150,7 +150,8 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
 		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL, Votes: o.judgeVotes.Value}, Skills: skills,
-		NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, Registry: registry, Host: host, Tools: toolVersions(con),
+		NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, KeepRaw: o.keepRaw, Registry: registry, Host: host, Tools: toolVersions(con),
+		Commands: hookCommands(),
 	})
 	var notFound *agent.NotFoundError
 	var unknown *experiment.UnknownTaskError

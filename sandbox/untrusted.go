@@ -1,0 +1,94 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// UntrustedName is the name under which a binary that imports this package runs a
+// program that is not to be trusted: as a link on the search path of a hook, say.
+//
+//	fit-untrusted PROGRAM [ARGUMENT…]
+//
+// The program gets standard input, output and error and no other descriptor, none of
+// the UntrustedHides variables, and a session of its own. Where the kernel lets it, it
+// is also in a user namespace of its own, in which it can neither trace nor look into
+// the processes around it: their descriptors, environments and memory are closed to it,
+// although the user is the same. The exit status is the program's, or 128 and the
+// number of the signal that ended it.
+const UntrustedName = "fit-untrusted"
+
+// UntrustedHides are the variables that programs under UntrustedName do not see.
+var UntrustedHides = []string{"RESULTS_FD", "AGENT_CWD", "TASK_ID", "TASK_DIR", "HOOKS_DIR", "FAMILY_DIR"}
+
+// The statuses with which shells tell that there was nothing to run.
+const (
+	statusUsage         = 2
+	statusNotExecutable = 126
+	statusNotFound      = 127
+)
+
+// calledUntrusted tells whether this process is to run a program that is not trusted.
+func calledUntrusted() bool { return filepath.Base(os.Args[0]) == UntrustedName }
+
+func runUntrusted() int {
+	// The program dies with the thread that has started it.
+	runtime.LockOSThread()
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 || args[0] == "" {
+		fmt.Fprintf(os.Stderr, "usage: %s PROGRAM [ARGUMENT…]\n", UntrustedName)
+		return statusUsage
+	}
+	program, err := exec.LookPath(args[0])
+	if err != nil {
+		return untrustedFailure(args[0], err)
+	}
+	closeInherited()
+	var cmd *exec.Cmd
+	for _, attributes := range untrustedAttributes() {
+		cmd = untrustedCommand(program, args, attributes)
+		if err = cmd.Start(); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return untrustedFailure(args[0], err)
+	}
+	_ = cmd.Wait() // the state says the same
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+func untrustedCommand(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(UntrustedHides, name)
+	})
+	return &exec.Cmd{
+		Path: program, Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: attributes,
+	}
+}
+
+func untrustedFailure(program string, err error) int {
+	fmt.Fprintf(os.Stderr, "%s: %s: %v\n", UntrustedName, program, err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return statusNotFound
+	}
+	return statusNotExecutable
+}
