@@ -1,15 +1,24 @@
 package harness
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// crew gives goroutines to the members that have something to do: a thousand that are idle cost nothing. Goroutines are started one after the other, each by the one
-// before, and whoever is done with a member takes the next, so that members who are quick share a few, and nobody waits for one who is slow. It is guarded by the hub's lock.
+// crew gives goroutines to the members that have something to do: a thousand that are idle cost nothing. Whoever is done with a member takes the next, so that members
+// who are quick share one goroutine, and do not cost more on several processors, where they would only wait for each other's locks. Nobody waits for one who is slow:
+// a timer looks whether those who wait get on, and starts more goroutines if they do not. It is guarded by the hub's lock.
 type crew struct {
-	roused   []*runner     // whose queues are to be looked at
-	begun    []begunTurn   // turns that have begun and wait for a goroutine
-	starting bool          // a goroutine has been started and has not taken a turn yet; always so while somebody waits
-	idle     int           // goroutines that sleep
-	wake     chan struct{} // wakes one of them; it is closed when the session stops
+	roused []*runner     // whose queues are to be looked at
+	begun  []begunTurn   // turns that have begun and wait for a goroutine
+	awake  int           // goroutines that look after somebody
+	idle   int           // goroutines that sleep
+	wake   chan struct{} // wakes one of them; it is closed when the session stops
+
+	watching bool // the timer runs; always so while somebody waits
+	taken    int  // turns that goroutines have taken
+	seen     int  // of these, when the timer started
+	help     int  // how many goroutines the timer starts if nobody gets on
 }
 
 type begunTurn struct {
@@ -23,6 +32,9 @@ const (
 	maxIdle = 64
 	// burst is how many turns begin together, so that the lines which say so are written in one call.
 	burst = 16
+	// patience is how long members wait for one who may be slow, and quickTurns how many turns one goroutine must get done meanwhile to be left alone.
+	patience   = time.Millisecond
+	quickTurns = 32
 )
 
 // rouse makes a member look at its queue. The lock must be held.
@@ -33,13 +45,15 @@ func (r *runner) rouse() {
 	}
 	r.awake = true
 	l.crew.roused = append(l.crew.roused, r)
-	if !l.crew.starting {
+	if l.crew.awake == 0 {
 		l.startAttending()
+	} else {
+		l.watch()
 	}
 }
 
 func (l *OrchestrationLoop) startAttending() {
-	l.crew.starting = true
+	l.crew.awake++
 	if l.crew.idle > 0 {
 		l.crew.idle--
 		l.crew.wake <- struct{}{} // there is room for all that sleep
@@ -48,32 +62,68 @@ func (l *OrchestrationLoop) startAttending() {
 	l.attending.Go(l.attend)
 }
 
+// watch sees to it that those who wait do not wait long. The lock must be held.
+func (l *OrchestrationLoop) watch() {
+	if l.crew.watching {
+		return
+	}
+	l.crew.watching, l.crew.seen = true, l.crew.taken
+	time.AfterFunc(patience, func() {
+		l.hub.mu.Lock()
+		defer l.hub.mu.Unlock()
+		l.crew.watching = false
+		l.helpOut()
+	})
+}
+
+// helpOut starts goroutines for those who wait, unless they get on: one at first, and twice as many every time that this did not help.
+func (l *OrchestrationLoop) helpOut() {
+	waiting := len(l.crew.begun) + len(l.crew.roused)
+	if waiting == 0 {
+		l.crew.help = 1
+		return
+	}
+	if l.crew.taken-l.crew.seen < quickTurns {
+		for range min(l.crew.help, waiting) {
+			l.startAttending()
+		}
+		l.crew.help *= 2
+	}
+	l.watch()
+}
+
 // attend looks after one member after the other as long as somebody waits, and sleeps until the next time.
 func (l *OrchestrationLoop) attend() {
 	reserveStack(0)
-	for awake := true; awake; awake = l.sleep() {
-		for turn, ok := l.firstTurn(); ok; turn, ok = l.nextTurn() {
+	for {
+		turn, ok, last := l.nextTurn()
+		switch {
+		case ok:
 			turn.runner.attend(turn.ctx, turn.prompt)
+		case last:
+			return
+		default:
+			if _, woken := <-l.crew.wake; !woken {
+				return
+			}
 		}
 	}
 }
 
-// firstTurn takes the first turn that a new goroutine looks after. If others wait, there must be another goroutine for them: nobody knows how long this one is busy.
-func (l *OrchestrationLoop) firstTurn() (begunTurn, bool) {
+// nextTurn takes a turn for a goroutine. Without one the goroutine may sleep, or is not needed any more.
+func (l *OrchestrationLoop) nextTurn() (turn begunTurn, ok, last bool) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	l.crew.starting = false
-	turn, ok := l.crew.take()
-	if len(l.crew.begun)+len(l.crew.roused) > 0 {
-		l.startAttending()
+	if turn, ok = l.crew.take(); ok {
+		l.crew.taken++
+		return turn, true, false
 	}
-	return turn, ok
-}
-
-func (l *OrchestrationLoop) nextTurn() (begunTurn, bool) {
-	l.hub.mu.Lock()
-	defer l.hub.mu.Unlock()
-	return l.crew.take()
+	l.crew.awake--
+	if l.hub.stopped || l.crew.idle == maxIdle {
+		return turn, false, true
+	}
+	l.crew.idle++
+	return turn, false, false
 }
 
 func (c *crew) take() (begunTurn, bool) {
@@ -99,19 +149,6 @@ func (c *crew) beginSome() {
 			c.begun = append(c.begun, begunTurn{r, ctx, prompt})
 		}
 	}
-}
-
-// sleep returns true when there is something to do again.
-func (l *OrchestrationLoop) sleep() bool {
-	l.hub.mu.Lock()
-	if l.hub.stopped || l.crew.idle == maxIdle {
-		l.hub.mu.Unlock()
-		return false
-	}
-	l.crew.idle++
-	l.hub.mu.Unlock()
-	_, woken := <-l.crew.wake
-	return woken
 }
 
 // dismiss sends those home that sleep.

@@ -40,7 +40,7 @@ type OrchestrationLoop struct {
 }
 
 func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationLoop {
-	l := &OrchestrationLoop{cfg: cfg, stopped: make(chan struct{}), final: map[*runner]bool{}, crew: crew{wake: make(chan struct{}, maxIdle)}}
+	l := &OrchestrationLoop{cfg: cfg, stopped: make(chan struct{}), final: map[*runner]bool{}, crew: crew{wake: make(chan struct{}, maxIdle), help: 1}}
 	l.hub = &hub{state: s, redactor: cfg.redactor, trace: writer}
 	l.hub.onConclude = l.concluded
 	l.ctx, l.cancel = context.WithCancel(context.Background())
