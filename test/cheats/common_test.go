@@ -34,6 +34,29 @@ func staging(t *testing.T, at target) []cheat {
 	return []cheat{emptyTests(at), linkedTests(at, outside), linkedWork(at), daemon(t, at), nothingLeft()}
 }
 
+// scaffold is what fit-benchmark init makes, with the programs of the hook replaced.
+func scaffold(t *testing.T, replace *strings.Replacer) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(scaffoldFamily)); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".sh" {
+			return err
+		}
+		return os.Chmod(path, 0o755)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := filepath.Join(dir, "tasks/greeting/hooks/invariants.sh")
+	if err := os.WriteFile(hook, []byte(replace.Replace(content(t, hook))), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // forgedLedger leaves results that look like those of an experiment wherever it can write.
 func forgedLedger() cheat {
 	c := does("forged-ledger", bash(`row='{"taskId":"x","runIndex":0,"verdict":"pass","score":1,"arm":"forged-ledger","attempt":1,"final":true,"grade":{"verdict":"pass","gatesPass":true,"healthy":true}}'
