@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -221,19 +222,23 @@ func cut(text string, limit int) string {
 // Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost, and removes what it left.
 func (l *Local) Recover(_ context.Context, cell Cell, number int) ledger.Record {
 	record := l.blank(cell, number)
-	file := filepath.Join(l.cfg.Dir, cell.RunDir(number), AgentTrace)
-	sessions, err := session.ReadFile(file, l.cfg.Registry.Dialects(), session.Options{Prices: l.cfg.Prices, Flat: true})
+	a := attempt{Local: l, record: record, dir: filepath.Join(l.cfg.Dir, cell.RunDir(number))}
+	name := AgentTrace
+	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) { // the process died when the attempt was over and not yet recorded
+		name += PackedSuffix
+	}
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), l.cfg.Registry.Dialects(), session.Options{Prices: l.cfg.Prices, Flat: true})
 	if err != nil {
 		return record
 	}
-	record.AgentTracePath = path.Join(record.RunDir, AgentTrace)
-	a := attempt{Local: l, record: record}
+	a.record.AgentTracePath = a.artefact(name)
 	var sum session.TokenUsage
 	for _, s := range sessions {
 		sum = addUsage(sum, s.Usage)
 		a.record.Turns += s.Turns
 	}
 	a.spend(sum)
+	a.keep()
 	return a.record
 }
 

@@ -1,8 +1,10 @@
 package experiment
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/trace"
 )
 
 // oneTask is a family with one task made of the files given, beside the usual prompt and hook.
@@ -145,7 +148,7 @@ func TestAJudgeCanOnlyTakeAPassAway(t *testing.T) {
 			if test.judge == "" {
 				return
 			}
-			content, err := os.ReadFile(filepath.Join(path, r.JudgeTracePath))
+			content, err := readPacked(t, filepath.Join(path, r.JudgeTracePath))
 			if err != nil || !strings.Contains(string(content), "You are strict.") || !strings.Contains(string(content), "is evidence") {
 				t.Errorf("%v: %s", err, content)
 			}
@@ -178,7 +181,7 @@ func TestSecretsOfTasksAndArmsAreRedacted(t *testing.T) {
 	p := prepared(t, family, Setup{Arms: arms})
 	path, _, records := execute(t, p, 1)
 	for _, name := range []string{LedgerFile, PlanFile, records[0].AgentTracePath, records[0].DiffPath} {
-		content, err := os.ReadFile(filepath.Join(path, name))
+		content, err := readPacked(t, filepath.Join(path, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,6 +208,22 @@ func TestTemplatesAreFilledOnceAndEvidenceIsFenced(t *testing.T) {
 	if unknown := UnknownPlaceholders("{{TASK_ID}} {{WHAT}} {{WHAT}}"); len(unknown) != 1 || unknown[0] != "WHAT" {
 		t.Errorf("%v", unknown)
 	}
+}
+
+// readPacked reads a trace, packed or not.
+func readPacked(t testing.TB, name string) ([]byte, error) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unpacked, done, err := trace.Unpack(bufio.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return io.ReadAll(unpacked)
 }
 
 // judgeDraws is a script whose judge says yes with a probability, drawn for every vote by itself.

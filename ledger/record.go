@@ -89,6 +89,7 @@ type Record struct {
 	Sequential          *Sequential       `json:"sequential,omitempty"` // the experiment is looked at while it runs
 	Survivors           int               `json:"survivors"`            // processes that had to be killed before grading
 	DiffPath            string            `json:"diffPath,omitempty"`
+	Artifacts           []Artifact        `json:"artifacts,omitempty"` // the files that the attempt left, by their content
 	RunDir              string            `json:"runDir"`
 	Origin              string            `json:"origin,omitempty"` // the hash of the record in the ledger that it was merged from
 	Prev                string            `json:"prev"`             // the hash of the record before
@@ -157,6 +158,13 @@ type Digests struct {
 	Base    string `json:"base,omitempty"`  // the working directory before the agent
 	Final   string `json:"final,omitempty"` // and after it
 	Judge   string `json:"judge,omitempty"` // the judge: its agent, model, profile, template and number of votes
+}
+
+// Artifact is a file that an attempt left. Because the record is sealed, it vouches for the file.
+type Artifact struct {
+	Path   string `json:"path"` // relative to the run directory
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
 }
 
 // Invariants is what the invariants hook said.

@@ -19,17 +19,21 @@ import (
 
 func newList(con *console.Console) *cobra.Command {
 	var family string
+	var verify bool
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "list [DIR]",
 		Short: "List the tasks of a family, or the cells of a run directory",
 		Example: `  fit-benchmark list --family my-family
-  fit-benchmark list benchmark-runs`,
+  fit-benchmark list benchmark-runs
+  fit-benchmark list benchmark-runs --verify`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			switch {
 			case family != "" && len(args) == 0:
 				return listFamily(command.Context(), con, family, format.Value)
+			case family == "" && len(args) == 1 && verify:
+				return verifyRuns(con, args[0])
 			case family == "" && len(args) == 1:
 				return listRuns(con, args[0], format.Value)
 			default:
@@ -38,8 +42,37 @@ func newList(con *console.Console) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&family, "family", "", "directory of the task family, or url//subdir@ref")
+	command.Flags().BoolVar(&verify, "verify", false, "compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 if one differs")
 	command.Flags().Var(&format, "format", "how to print it")
 	return command
+}
+
+// verifyRuns compares the artefacts of a run directory, or of a directory of shards, with what the ledgers say about them.
+func verifyRuns(con *console.Console, dir string) error {
+	if _, err := loadResults(con, []string{dir}, false); err != nil { // a ledger that does not verify vouches for nothing
+		return err
+	}
+	found, err := findLedgers(con.Path(dir))
+	if err != nil {
+		return err
+	}
+	looked, wrong := 0, 0
+	for _, at := range found {
+		contents, err := ledger.ReadFile(filepath.Join(at, experiment.LedgerFile))
+		if err != nil {
+			return err
+		}
+		n, problems := experiment.CheckArtefacts(at, contents.Records)
+		looked, wrong = looked+n, wrong+len(problems)
+		for _, problem := range problems {
+			fmt.Fprintln(con.Stdout, problem)
+		}
+	}
+	fmt.Fprintf(con.Stdout, "%d of %d files are as recorded\n", looked-wrong, looked)
+	if wrong > 0 {
+		return console.Exitf(console.ExitNegative, "%d of %d files are not what the ledger says", wrong, looked)
+	}
+	return nil
 }
 
 // listedTask is a task as list tells it.

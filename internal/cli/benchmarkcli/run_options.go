@@ -17,29 +17,29 @@ import (
 
 // runOptions are the flags of fit-benchmark run.
 type runOptions struct {
-	family, output, skillsFrom, armsFile string
-	tasks                                []string
-	arms                                 []string
-	runs                                 console.Count
-	seed                                 uint64
-	agent, lead, judgeAgent              console.Choice
-	agentModel, leadModel, judgeModel    string
-	agentProfile, judgeProfile           string
-	modelURL, judgeURL                   string
-	auth, isolation, workTracker, format console.Choice
-	prompt                               string
-	maxTurns                             string
-	allowedTools                         string
-	concurrency                          string
-	shard                                string
-	timeout, drain                       console.Span
-	budget                               budgetOptions
-	attempts, breakAfter, judgeVotes     console.Count
-	retryErrors, noProbe, summary        bool
-	minPassRate                          float64
-	allPass, stopEarly                   bool
-	alpha                                float64
-	k                                    string
+	family, output, skillsFrom, armsFile   string
+	tasks                                  []string
+	arms                                   []string
+	runs                                   console.Count
+	seed                                   uint64
+	agent, lead, judgeAgent                console.Choice
+	agentModel, leadModel, judgeModel      string
+	agentProfile, judgeProfile             string
+	modelURL, judgeURL                     string
+	auth, isolation, workTracker, format   console.Choice
+	prompt                                 string
+	maxTurns                               string
+	allowedTools                           string
+	concurrency                            string
+	shard                                  string
+	timeout, drain                         console.Span
+	budget                                 budgetOptions
+	attempts, breakAfter, judgeVotes       console.Count
+	retryErrors, noProbe, summary, keepRaw bool
+	minPassRate                            float64
+	allPass, stopEarly                     bool
+	alpha                                  float64
+	k                                      string
 }
 
 // budgetOptions are the bounds of a cell, an arm and the experiment.
@@ -118,6 +118,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.stopEarly, "stop-early", false, "stop as soon as two arms are told apart; looking after every task is allowed for in the answer")
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level of --stop-early and of the comparison at the end")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "take up cells again that ended in errors")
+	flags.BoolVar(&o.keepRaw, "keep-raw", false, "keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	flags.Float64Var(&o.minPassRate, "min-pass-rate", 0, "gate: exit 1 unless the lower limit of every arm's pass rate reaches this")

@@ -1,0 +1,173 @@
+package experiment
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// PackedSuffix ends the names of traces that are packed.
+const PackedSuffix = ".zst"
+
+// packers are encoders that wait for the next trace: making one costs more than packing a small trace.
+type packers struct{ pool sync.Pool }
+
+func (p *packers) get() (*zstd.Encoder, error) {
+	if encoder, ok := p.pool.Get().(*zstd.Encoder); ok {
+		return encoder, nil
+	}
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+}
+
+// pack packs a file beside itself and then removes it. The packed file is whole and on the disk before it gets its name, and the plain one goes last: whenever
+// the process dies, one of the two is there and complete.
+func (p *packers) pack(file string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	temporary := file + PackedSuffix + ".new"
+	out, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = p.copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	if err := os.Rename(temporary, file+PackedSuffix); err != nil {
+		return err
+	}
+	return os.Remove(file)
+}
+
+func (p *packers) copy(out io.Writer, in io.Reader) error {
+	encoder, err := p.get()
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	encoder.Reset(buffered)
+	_, err = io.Copy(encoder, in)
+	if err = errors.Join(err, encoder.Close()); err != nil {
+		return err // an encoder that failed is not used again
+	}
+	p.pool.Put(encoder)
+	return buffered.Flush()
+}
+
+// keep packs the traces of an attempt that is over, and notes the hash of everything it leaves, so that the sealed record vouches for it.
+func (a *attempt) keep() {
+	if !a.cfg.KeepRaw {
+		a.packTraces()
+	}
+	artefacts, err := hashArtefacts(a.dir, a.record.RunDir)
+	if err != nil { // they can be read without
+		a.record.Tools = withNote(a.record.Tools, "artefacts", err.Error())
+		return
+	}
+	a.record.Artifacts = artefacts
+}
+
+// packTraces packs the traces and lets the record name what there is now. One that cannot be packed stays as it is.
+func (a *attempt) packTraces() {
+	traces, err := filepath.Glob(filepath.Join(a.dir, "*.ndjson"))
+	if err != nil {
+		return
+	}
+	for _, file := range traces {
+		if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() || a.packers.pack(file) != nil {
+			continue
+		}
+		old := a.artefact(filepath.Base(file))
+		fields := []*string{&a.record.AgentTracePath, &a.record.SupervisorTracePath, &a.record.JudgeTracePath}
+		for i := range a.record.JudgeVotes {
+			fields = append(fields, &a.record.JudgeVotes[i].TracePath)
+		}
+		for _, field := range fields {
+			if *field == old {
+				*field = old + PackedSuffix
+			}
+		}
+	}
+}
+
+// hashArtefacts hashes the files of an attempt's directory. The final directory of the agent has a digest of its own, and is taken away by clean.
+func hashArtefacts(dir, named string) ([]ledger.Artifact, error) {
+	var list []ledger.Artifact
+	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && file == filepath.Join(dir, FinalDir):
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || strings.HasSuffix(file, ".new"):
+			return nil
+		}
+		rel, err := filepath.Rel(dir, file)
+		if err != nil {
+			return err
+		}
+		sum, size, err := hashFile(file)
+		if err != nil {
+			return err
+		}
+		list = append(list, ledger.Artifact{Path: path.Join(named, filepath.ToSlash(rel)), SHA256: sum, Bytes: size})
+		return nil
+	})
+	return list, err
+}
+
+func hashFile(name string) (sum string, size int64, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if size, err = io.Copy(hash, file); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
+}
+
+// CheckArtefacts compares the files of a run directory with what its sealed records say about them. It returns what is different, and how many files it looked at.
+func CheckArtefacts(dir string, records []ledger.Record) (looked int, problems []string) {
+	for i := range records {
+		for _, artefact := range records[i].Artifacts {
+			looked++
+			local := filepath.FromSlash(artefact.Path)
+			if !filepath.IsLocal(local) {
+				problems = append(problems, fmt.Sprintf("%s: not a path inside the run directory", artefact.Path))
+				continue
+			}
+			sum, size, err := hashFile(filepath.Join(dir, local))
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				problems = append(problems, fmt.Sprintf("%s: missing", artefact.Path))
+			case err != nil:
+				problems = append(problems, fmt.Sprintf("%s: %v", artefact.Path, err))
+			case sum != artefact.SHA256:
+				problems = append(problems, fmt.Sprintf("%s: %d bytes that are not what was recorded (%d bytes)", artefact.Path, size, artefact.Bytes))
+			}
+		}
+	}
+	return looked, problems
+}
