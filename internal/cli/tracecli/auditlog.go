@@ -13,10 +13,12 @@ import (
 // It stands here because selfedit, which decides over writes, knows nothing of sessions.
 func auditDialect() session.Dialect {
 	return session.Dialect{
-		Name:      "selfedit-log",
-		Agent:     "selfedit",
-		Recognise: func(event []byte) bool { return bytes.Contains(event, []byte(`"selfedit"`)) && parseAudit(event) != nil },
-		New:       func() session.Decoder { return &auditDecoder{} },
+		Name:  "selfedit-log",
+		Agent: "selfedit",
+		Recognise: func(event []byte) bool {
+			return bytes.Contains(event, []byte(`"selfedit"`)) && parseAudit(event) != nil
+		},
+		New: func() session.Decoder { return &auditDecoder{} },
 	}
 }
 
