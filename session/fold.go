@@ -73,10 +73,14 @@ type Fold struct {
 	session EnrichedSession
 
 	args     jsontape.Parser
+	shell    shellReader
+	tool     ToolCall // the call that is being told of
+	paths    []string // its files
 	seq      int
 	lastMs   int64
 	turns    turnCounter
-	calls    map[string]*openCall
+	watched  bool // somebody sees the events, or they are kept
+	calls    map[string]openCall
 	order    []string       // the open calls, oldest first, so that the map stays bounded
 	tasks    map[string]int // the turns of the calls that started sub-agents
 	failures []failure
@@ -93,10 +97,20 @@ type Fold struct {
 
 // lastWords is the last thing the agent itself said.
 type lastWords struct {
-	text string
+	text []byte
 	at   int64
 	turn int
 	set  bool
+}
+
+// maxLastWords is the memory for an unusually long message that is not held on to.
+const maxLastWords = 1 << 20
+
+func (l *lastWords) say(text string, at place) {
+	if cap(l.text) > maxLastWords {
+		l.text = nil
+	}
+	l.text, l.at, l.turn, l.set = append(l.text[:0], text...), at.ms, at.turn, true
 }
 
 // NewFold returns an empty Fold.
@@ -107,7 +121,8 @@ func NewFold(opts Options) *Fold {
 			Version: Version, Messages: []Message{}, Milestones: []Milestone{}, SystemPrompts: []SystemPromptInjection{},
 			Events: []EnrichedEvent{}, Integrity: []IntegrityFlag{}, StartMs: opts.StartMs,
 		},
-		calls:   map[string]*openCall{},
+		watched: opts.OnEvent != nil || !opts.Flat,
+		calls:   map[string]openCall{},
 		tasks:   map[string]int{},
 		reached: map[string]bool{},
 		usage:   newUsageBook(opts.Prices),
@@ -136,35 +151,48 @@ func (f *Fold) Identity() Identity {
 // Message records something said by "user", "assistant" or "system". The label tells special messages apart: compaction, reminder, interrupted.
 func (f *Fold) Message(o Origin, role, text, label string) {
 	f.turns.saw(role == "assistant", o)
-	event := f.emit(o, EnrichedEvent{Kind: KindMessage, Role: role, Text: text, Label: label})
+	at := f.place(o)
+	if f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindMessage, Role: role, Text: text, Label: label})
+	}
 	if role == "assistant" && o.Parent == "" {
-		f.last = lastWords{text: strings.Clone(text), at: event.TimestampMs, turn: event.TurnIndex, set: true}
+		f.last.say(text, at)
 	}
 	if !f.opts.Flat && o.Parent == "" {
-		f.session.Messages = append(f.session.Messages,
-			Message{Role: role, Text: strings.Clone(text), TimestampMs: event.TimestampMs, TurnIndex: event.TurnIndex})
+		kept := f.session.Events[len(f.session.Events)-1]
+		f.session.Messages = append(f.session.Messages, Message{Role: kept.Role, Text: kept.Text, TimestampMs: at.ms, TurnIndex: at.turn})
 	}
 }
 
 // Thinking records the model's reasoning as far as the stream shows it.
 func (f *Fold) Thinking(o Origin, text string) {
 	f.turns.saw(true, o)
-	f.emit(o, EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})
+	at := f.place(o)
+	if f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})
+	}
 }
 
 // SystemPrompt records text that reached the model beside the conversation.
 func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
-	event := f.emit(o, EnrichedEvent{Kind: KindSystemPrompt, Role: "system", Text: content, Label: label})
+	at := f.place(o)
+	if f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindSystemPrompt, Role: "system", Text: content, Label: label})
+	}
 	if !f.opts.Flat {
+		kept := f.session.Events[len(f.session.Events)-1]
 		f.session.SystemPrompts = append(f.session.SystemPrompts,
-			SystemPromptInjection{Source: strings.Clone(source), Content: strings.Clone(content), Label: strings.Clone(label), TurnIndex: event.TurnIndex})
+			SystemPromptInjection{Source: strings.Clone(source), Content: kept.Text, Label: kept.Label, TurnIndex: at.turn})
 	}
 }
 
 // Error records that something went wrong, or was tried again.
 func (f *Fold) Error(o Origin, info ErrorInfo) {
-	info.Message = strings.Clone(info.Message)
-	f.emit(o, EnrichedEvent{Kind: KindError, Text: info.Message, Error: &info})
+	at := f.place(o)
+	if f.watched {
+		info.Message = strings.Clone(info.Message)
+		f.emit(o, at, &EnrichedEvent{Kind: KindError, Text: info.Message, Error: &info})
+	}
 }
 
 // Turn begins a new turn of the model, for streams that say so themselves. Other streams need not call it: whatever the model does after a result or a user's
@@ -195,7 +223,7 @@ func (f *Fold) Reopen() {
 func (f *Fold) Finals() (*Final, int) { return f.final, f.finals }
 
 // LastText is the last message of the agent itself.
-func (f *Fold) LastText() string { return f.last.text }
+func (f *Fold) LastText() string { return string(f.last.text) }
 
 // OpenCalls is the number of tool calls that have no result yet.
 func (f *Fold) OpenCalls() int { return len(f.calls) }
@@ -230,27 +258,41 @@ func (f *Fold) Verified(result VerifyResult) {
 	}
 }
 
-// emit gives an event its place, passes it on and keeps it.
-func (f *Fold) emit(o Origin, event EnrichedEvent) *EnrichedEvent {
-	event.Seq = f.seq
+// place is where an event stands in the session.
+type place struct {
+	seq    int
+	ms     int64
+	source string // of the time
+	turn   int
+}
+
+// place gives an event its place.
+func (f *Fold) place(o Origin) place {
+	at := place{seq: f.seq, turn: f.turnOf(o)}
 	f.seq++
-	event.TimestampMs, event.TsSource = f.time(o)
-	event.ElapsedMs = max(0, event.TimestampMs-f.session.StartMs)
-	event.TurnIndex = f.turnOf(o)
+	at.ms, at.source = f.time(o)
+	return at
+}
+
+// emit passes an event on and keeps it.
+func (f *Fold) emit(o Origin, at place, event *EnrichedEvent) {
+	event.Seq, event.TimestampMs, event.TsSource, event.TurnIndex = at.seq, at.ms, at.source, at.turn
+	event.ElapsedMs = max(0, at.ms-f.session.StartMs)
 	event.Parent, event.Lane, event.MessageID, event.RawLine = o.Parent, o.Lane, o.MessageID, o.Line
 	if f.opts.OnEvent != nil {
-		f.opts.OnEvent(&event)
+		f.opts.OnEvent(event)
 	}
 	if !f.opts.Flat {
 		f.session.Events = append(f.session.Events, event.clone())
 	}
-	return &event
 }
 
 // turnOf is the current turn, or for a sub-agent the turn that called it.
 func (f *Fold) turnOf(o Origin) int {
-	if turn, known := f.tasks[o.Parent]; known && o.Parent != "" {
-		return turn
+	if o.Parent != "" {
+		if turn, known := f.tasks[o.Parent]; known {
+			return turn
+		}
 	}
 	return f.turns.index
 }
@@ -320,7 +362,7 @@ func (f *Fold) Session() *EnrichedSession {
 	s.Turns = f.turns.index
 	s.Usage, s.ModelUsage = f.usage.total(), f.usage.models()
 	s.WallClockMs = max(0, f.lastMs-s.StartMs)
-	s.FinalText = f.last.text
+	s.FinalText = string(f.last.text)
 	if f.final != nil {
 		s.Outcome = f.final.Outcome
 		if f.final.Text != "" {

@@ -26,7 +26,9 @@ func (f *Fold) milestone(o Origin, kind string) {
 	m.ElapsedMs = max(0, m.TimestampMs-f.session.StartMs)
 	m.TurnIndex = f.turns.index
 	f.session.Milestones = append(f.session.Milestones, m)
-	f.emit(o, EnrichedEvent{Kind: KindMilestone, Label: kind, Milestone: &m})
+	if at := f.place(o); f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindMilestone, Label: kind, Milestone: &m})
+	}
 }
 
 // noteCall marks what a call reaches by being made.
@@ -60,7 +62,7 @@ func (f *Fold) readsWorkspace(tool *ToolCall) bool {
 }
 
 // noteResult marks what a call reaches only by having succeeded.
-func (f *Fold) noteResult(o Origin, call *openCall, failed bool) {
+func (f *Fold) noteResult(o Origin, call openCall, failed bool) {
 	if failed {
 		if len(f.failures) >= maxFailures {
 			f.failures = f.failures[1:]
@@ -77,7 +79,7 @@ func (f *Fold) noteResult(o Origin, call *openCall, failed bool) {
 }
 
 // recovers reports whether a success answers an earlier failure: the same tool on the same file, or with the same command.
-func (f *Fold) recovers(call *openCall) bool {
+func (f *Fold) recovers(call openCall) bool {
 	for _, failed := range f.failures {
 		samePlace := (failed.path != "" && failed.path == call.path) || (failed.head != "" && failed.head == call.head)
 		if failed.canonical == call.canonical && samePlace && call.turn-failed.turn <= recoveryTurns {

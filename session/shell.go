@@ -3,8 +3,6 @@ package session
 import (
 	"path"
 	"strings"
-
-	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // refined is what a shell command turned out to be.
@@ -14,40 +12,45 @@ type refined struct {
 	paths   []string // the files that a reading command reads
 }
 
-var (
-	testCommand  = lazyregexp.New(`(?:^|[;&|\s(])(go test|npm (?:run )?test|npx (?:jest|vitest)|pnpm (?:run )?test|yarn test|bun test|pytest|python3? -m (?:pytest|unittest)|cargo test|mvn test|gradle test|make (?:test|check)|ctest|rspec)\b`)
-	buildCommand = lazyregexp.New(`(?:^|[;&|\s(])(go (?:build|vet|install)|tsc|npx tsc|cargo (?:build|check)|npm run build|pnpm (?:run )?build|yarn build|mvn (?:compile|package)|gradle (?:build|assemble)|make(?: all| build)?$|cmake --build)(?:\s|$|[;&|)])`)
-)
-
 // maxShell bounds the work on one command; what matters stands at its beginning.
 const maxShell = 16 << 10
 
-// refineShell finds out what a shell command is for. Agents that read files through the shell would otherwise look as if they never read.
-func refineShell(command string) refined {
+// shellReader reads shell commands. What it returns may share its memory and the command's; it is valid until the next command.
+type shellReader struct {
+	segments, words, paths []string
+}
+
+// refine finds out what a shell command is for. Agents that read files through the shell would otherwise look as if they never read.
+func (s *shellReader) refine(command string) refined {
 	command = unwrapShell(command)
 	if len(command) > maxShell {
 		command = command[:maxShell]
 	}
-	segments := pipelines(command)
-	r := refined{head: head(segments)}
+	s.segments = pipelines(s.segments[:0], command)
+	r := refined{head: s.head()}
 	switch {
-	case testCommand.MatchString(command):
+	case runsTests(command):
 		r.derived = ToolTest
 		return r
-	case buildCommand.MatchString(command):
+	case builds(command):
 		r.derived = ToolBuild
 		return r
 	}
-	for _, segment := range segments {
-		kind, paths := classify(words(segment))
+	s.paths = s.paths[:0]
+	for _, segment := range s.segments {
+		s.words = words(s.words[:0], segment)
+		kind, paths := classify(s.words)
 		switch kind {
 		case neutral:
 		case "":
 			return refined{head: r.head}
 		default:
 			r.derived = stronger(r.derived, kind)
-			r.paths = append(r.paths, paths...)
+			s.paths = append(s.paths, paths...)
 		}
+	}
+	if len(s.paths) > 0 {
+		r.paths = s.paths
 	}
 	return r
 }
@@ -97,8 +100,7 @@ func unwrapShell(command string) string {
 }
 
 // pipelines splits a command at ;, &&, ||, newlines and |, outside quotes, and returns the first simple command of each pipeline.
-func pipelines(command string) []string {
-	var list []string
+func pipelines(list []string, command string) []string {
 	var quote byte
 	start, piped := 0, false
 	cut := func(end int) {
@@ -137,42 +139,63 @@ func pipelines(command string) []string {
 }
 
 // words splits a simple command at blanks, outside quotes, and drops the quotes.
-func words(command string) []string {
-	var list []string
-	var word strings.Builder
-	var quote byte
-	started := false
-	flush := func() {
-		if started {
-			list = append(list, word.String())
+func words(list []string, command string) []string {
+	for i := 0; i < len(command); {
+		if command[i] == ' ' || command[i] == '\t' {
+			i++
+			continue
 		}
-		word.Reset()
-		started = false
-	}
-	for i := 0; i < len(command); i++ {
-		c := command[i]
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteByte(c)
-		case c == '\'' || c == '"':
-			quote, started = c, true
-		case c == ' ' || c == '\t':
-			flush()
-		default:
-			word.WriteByte(c)
-			started = true
+		end, quoted := wordEnd(command, i)
+		word := command[i:end]
+		if quoted {
+			word = unquoted(word)
 		}
+		list = append(list, word)
+		i = end
 	}
-	flush()
 	return list
 }
 
+// wordEnd is where the word that begins at i ends.
+func wordEnd(command string, i int) (end int, quoted bool) {
+	var quote byte
+	for ; i < len(command); i++ {
+		switch c := command[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote, quoted = c, true
+		case c == ' ' || c == '\t':
+			return i, quoted
+		}
+	}
+	return i, quoted
+}
+
+// unquoted drops the quotes of a word.
+func unquoted(word string) string {
+	plain := make([]byte, 0, len(word))
+	var quote byte
+	for _, c := range []byte(word) {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		default:
+			plain = append(plain, c)
+		}
+	}
+	return string(plain)
+}
+
 // head is the program of the first command that is not neutral, with its first word where that names a subcommand.
-func head(segments []string) string {
-	for _, segment := range segments {
-		list := commandWords(words(segment))
+func (s *shellReader) head() string {
+	for _, segment := range s.segments {
+		s.words = words(s.words[:0], segment)
+		list := commandWords(s.words)
 		if len(list) == 0 || neutralCommands[path.Base(list[0])] {
 			continue
 		}

@@ -1,9 +1,12 @@
 package session
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func TestWhatShellCommandsAreFor(t *testing.T) {
@@ -35,7 +38,7 @@ func TestWhatShellCommandsAreFor(t *testing.T) {
 		``:                                       {},
 		`rm -rf x; cat y`:                        {head: "rm"},
 	} {
-		if diff := cmp.Diff(want, refineShell(command), cmp.AllowUnexported(refined{})); diff != "" {
+		if diff := cmp.Diff(want, new(shellReader).refine(command), cmp.AllowUnexported(refined{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", command, diff)
 		}
 	}
@@ -57,8 +60,36 @@ func FuzzRefineShell(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
-		if r := refineShell(command); r.derived == neutral {
+		if r := new(shellReader).refine(command); r.derived == neutral {
 			t.Errorf("%q is %q", command, r.derived)
+		}
+	})
+}
+
+var (
+	testExpression = regexp.MustCompile(`(?:^|[;&|\s(])(go test|npm (?:run )?test|npx (?:jest|vitest)|pnpm (?:run )?test|yarn test|bun test|pytest|` +
+		`python3? -m (?:pytest|unittest)|cargo test|mvn test|gradle test|make (?:test|check)|ctest|rspec)\b`)
+	buildExpression = regexp.MustCompile(`(?:^|[;&|\s(])(go (?:build|vet|install)|tsc|npx tsc|cargo (?:build|check)|npm run build|pnpm (?:run )?build|` +
+		`yarn build|mvn (?:compile|package)|gradle (?:build|assemble)|make(?: all| build)?$|cmake --build)(?:\s|$|[;&|)])`)
+)
+
+// TestPhrasesAreFoundAsByExpressions compares the search for phrases with regular expressions that mean the same.
+func TestPhrasesAreFoundAsByExpressions(t *testing.T) {
+	pieces := []string{" ", " ", ";", "&&", "|", "(", ")", "\n", "\t", "\v", "x", "_", "-", "/", "é", "cd a", "run ", "CI=1"}
+	for _, table := range [][26][]phrase{testPhrases, buildPhrases} {
+		for _, phrases := range table {
+			for _, p := range phrases {
+				pieces = append(pieces, p.text, strings.ToUpper(p.text[:1])+p.text[1:])
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		command := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 6).Draw(t, "pieces"), "")
+		if got, want := runsTests(command), testExpression.MatchString(command); got != want {
+			t.Errorf("%q runs tests: %t instead of %t", command, got, want)
+		}
+		if got, want := builds(command), buildExpression.MatchString(command); got != want {
+			t.Errorf("%q builds: %t instead of %t", command, got, want)
 		}
 	})
 }

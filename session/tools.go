@@ -75,7 +75,8 @@ type openCall struct {
 // ToolCall records the use of a tool.
 func (f *Fold) ToolCall(o Origin, call Call) {
 	f.turns.saw(true, o)
-	tool := &ToolCall{CallID: call.ID, NativeName: call.Name, Canonical: call.Canonical, Args: call.Args, Paths: call.Paths, Command: call.Command}
+	f.tool = ToolCall{CallID: call.ID, NativeName: call.Name, Canonical: call.Canonical, Args: call.Args, Paths: call.Paths, Command: call.Command}
+	tool := &f.tool
 	if tool.Canonical == "" {
 		tool.Canonical = CanonicalTool(call.Name)
 	}
@@ -86,7 +87,7 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 	}
 	var head string
 	if tool.Canonical == ToolBash && tool.Command != "" {
-		refined := refineShell(tool.Command)
+		refined := f.shell.refine(tool.Command)
 		tool.Derived, head = refined.derived, refined.head
 		if len(tool.Paths) == 0 {
 			tool.Paths = refined.paths
@@ -95,29 +96,33 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 			tool.Derived = ToolTest
 		}
 	}
-	event := f.emit(o, EnrichedEvent{Kind: KindToolCall, Role: "assistant", Tool: tool})
-	f.open(tool, head, event.TurnIndex)
+	at := f.place(o)
+	if f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindToolCall, Role: "assistant", Tool: tool})
+	}
+	f.open(tool, head, at.turn)
 	f.noteCall(o, tool)
 }
 
 // describe finds the command and the files in a call's arguments.
 func (f *Fold) describe(tool *ToolCall) {
-	if tool.Command != "" && len(tool.Paths) > 0 {
+	isShell := tool.Canonical == ToolBash
+	if (isShell && tool.Command != "") || (!isShell && len(tool.Paths) > 0) {
 		return
 	}
 	args, ok := f.args.Parse(tool.Args)
 	if !ok {
 		return
 	}
-	if tool.Canonical == ToolBash && tool.Command == "" {
+	if isShell {
 		tool.Command = shellCommand(args)
+		return
 	}
-	if len(tool.Paths) == 0 && tool.Canonical != ToolBash {
-		for _, key := range pathKeys {
-			if path := args.TextOf(key); path != "" {
-				tool.Paths = append(tool.Paths, path)
-				break
-			}
+	for _, key := range pathKeys {
+		if path := args.TextOf(key); path != "" {
+			f.paths = append(f.paths[:0], path)
+			tool.Paths = f.paths
+			return
 		}
 	}
 }
@@ -149,7 +154,7 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 	if tool.CallID == "" {
 		return
 	}
-	call := &openCall{canonical: tool.Canonical, effective: tool.Effective(), head: head, turn: turn}
+	call := openCall{canonical: tool.Canonical, effective: tool.Effective(), head: strings.Clone(head), turn: turn}
 	if len(tool.Paths) > 0 {
 		call.path = strings.Clone(tool.Paths[0])
 	}
@@ -168,18 +173,26 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 // ToolResult records what came back from a tool.
 func (f *Fold) ToolResult(o Origin, r Returned) {
 	f.turns.saw(false, o)
-	result := &ToolResult{CallID: r.CallID, IsError: r.IsError, ExitCode: r.ExitCode, Bytes: len(r.Content), Preview: preview(r.Content), Content: r.Content}
-	f.emit(o, EnrichedEvent{Kind: KindToolResult, Role: "user", Result: result})
-	call := f.calls[r.CallID]
-	if call == nil {
+	if at := f.place(o); f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindToolResult, Role: "user", Result: &ToolResult{
+			CallID: r.CallID, IsError: r.IsError, ExitCode: r.ExitCode, Bytes: len(r.Content), Preview: preview(r.Content), Content: r.Content,
+		}})
+	}
+	call, known := f.calls[r.CallID]
+	if !known {
 		return
 	}
 	delete(f.calls, r.CallID)
-	for len(f.order) > 0 && f.calls[f.order[0]] == nil {
+	for len(f.order) > 0 && !f.isOpen(f.order[0]) {
 		f.order = f.order[1:]
 	}
 	failed := r.IsError || (r.ExitCode != nil && *r.ExitCode != 0)
 	f.noteResult(o, call, failed)
+}
+
+func (f *Fold) isOpen(id string) bool {
+	_, open := f.calls[id]
+	return open
 }
 
 // preview cuts a text at a rune's border.

@@ -30,17 +30,13 @@ type UsageReport struct {
 	CostUSD *float64 // as the agent reports it; nil if it does not
 }
 
-// recentMessages bounds the memory of de-duplication: a message is repeated on neighbouring lines, never thousands of messages later.
-const recentMessages = 4096
-
 // usageBook adds up usage reports by their rules.
 type usageBook struct {
 	prices      Prices
 	perModel    map[string]*modelTotal
-	messages    map[string]UsageReport
-	order       []string
-	counters    map[string]UsageReport
-	provisional map[string]UsageReport
+	messages    reportLog
+	counters    reportLog
+	provisional reportLog
 	reports     int
 }
 
@@ -52,10 +48,7 @@ type modelTotal struct {
 }
 
 func newUsageBook(prices Prices) usageBook {
-	return usageBook{
-		prices: prices, perModel: map[string]*modelTotal{}, messages: map[string]UsageReport{}, counters: map[string]UsageReport{},
-		provisional: map[string]UsageReport{},
-	}
+	return usageBook{prices: prices, perModel: map[string]*modelTotal{}}
 }
 
 // Usage records what a stream says about tokens, and emits a cost event for what is new in it.
@@ -63,17 +56,19 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 	if report.Model == "" {
 		report.Model = f.session.Model
 	}
-	report.Model, report.Key = strings.Clone(report.Model), strings.Clone(report.Key)
 	atMs, _ := f.time(o)
 	increment, ok := f.usage.add(report, atMs)
-	if ok {
-		f.emit(o, EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &increment})
+	if !ok {
+		return
+	}
+	if at := f.place(o); f.watched {
+		f.emit(o, at, &EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &increment})
 	}
 }
 
 // Baseline tells where a cumulative counter stood before the stream began, for a conversation that is resumed.
 func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
-	f.usage.counters[strings.Clone(key)] = UsageReport{Rule: UsageCumulative, Key: key, Tokens: tokens, CostUSD: costUSD}
+	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens, CostUSD: costUSD})
 }
 
 // TotalUsage is what was consumed so far, provisional figures included.
@@ -89,22 +84,19 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 		return TokenUsage{}, false
 	}
 	b.reports++
-	clear(b.provisional)
+	b.provisional.forget()
 	increment, cost := r.Tokens, r.CostUSD
 	switch r.Rule {
 	case UsagePerMessage:
-		before, seen := b.messages[r.Key]
-		if !seen {
-			b.remember(r.Key)
-		} else {
+		if before, seen := b.messages.last(r.Key); seen {
 			increment, cost = since(r, before)
 		}
-		b.messages[r.Key] = r
+		b.messages.set(r)
 	case UsageCumulative:
-		if before, seen := b.counters[r.Key]; seen && !wentDown(r, before) {
+		if before, seen := b.counters.last(r.Key); seen && !wentDown(r, before) {
 			increment, cost = since(r, before)
 		}
-		b.counters[r.Key] = r
+		b.counters.set(r)
 	case UsageDelta, UsageProvisional:
 	}
 	return b.book(r.Model, increment, cost, atMs)
@@ -112,23 +104,15 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 
 // guess books a provisional report. Old ones are merged, which bounds the memory for streams that never tell a final figure.
 func (b *usageBook) guess(r UsageReport) {
-	if len(b.provisional) >= recentMessages {
-		merged := UsageReport{}
-		for _, old := range b.provisional {
+	if len(b.provisional.reports) >= recentMessages {
+		merged := UsageReport{Key: "\x00older"}
+		for _, old := range b.provisional.reports {
 			merged.Tokens = plus(merged.Tokens, old.Tokens)
 		}
-		clear(b.provisional)
-		b.provisional["\x00older"] = merged
+		b.provisional.forget()
+		b.provisional.set(merged)
 	}
-	b.provisional[r.Key] = r
-}
-
-func (b *usageBook) remember(key string) {
-	b.order = append(b.order, key)
-	if len(b.order) > recentMessages {
-		delete(b.messages, b.order[0])
-		b.order = b.order[1:]
-	}
+	b.provisional.set(r)
 }
 
 // book adds an increment to its model and prices it.
@@ -136,7 +120,7 @@ func (b *usageBook) book(model string, increment TokenUsage, reported *float64, 
 	total := b.perModel[model]
 	if total == nil {
 		total = &modelTotal{}
-		b.perModel[model] = total
+		b.perModel[strings.Clone(model)] = total
 	}
 	increment.TotalTokens = increment.InputTokens + increment.OutputTokens + increment.CacheReadTokens + increment.CacheWriteTokens
 	increment.CostUSD, increment.CostSource = b.price(model, increment, reported, atMs)
@@ -178,7 +162,7 @@ func (b *usageBook) total() TokenUsage {
 		sum.computed = sum.computed || m.computed
 		sum.unpriced = sum.unpriced || m.unpriced
 	}
-	for _, r := range b.provisional {
+	for _, r := range b.provisional.reports {
 		sum.tokens = plus(sum.tokens, r.Tokens)
 		sum.tokens.Partial = true
 		sum.unpriced = true

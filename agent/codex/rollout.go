@@ -113,7 +113,7 @@ func (d *rolloutDecoder) message(item jsontape.Value, o session.Origin, to *sess
 	text := partsText(item.Get("content"))
 	switch role := item.TextOf("role"); role {
 	case "assistant":
-		to.Message(o, role, text, "")
+		to.Message(o, "assistant", text, "")
 	case "developer", "system":
 		to.SystemPrompt(o, "disk", role, text)
 	case "user":
@@ -121,7 +121,7 @@ func (d *rolloutDecoder) message(item jsontape.Value, o session.Origin, to *sess
 			to.SystemPrompt(o, "disk", "reminder", text)
 			return
 		}
-		to.Message(o, role, text, "")
+		to.Message(o, "user", text, "")
 	default:
 		to.Unknown()
 	}
