@@ -34,6 +34,7 @@ type conversation struct {
 	promptID string // of the last prompt, where it was given under an id
 	spentUSD float64
 	started  bool
+	skills   *string // what the system prompt says about them; nil before the first turn
 	closing  sync.Once
 	closeErr error
 }

@@ -5,4 +5,6 @@
 // It prints the stream of system, assistant, user and result objects that session.StreamDialect decodes. A conversation is kept in a file under the
 // session's home, so that another process can resume it. Its shell runs through the same spawner as every other agent, with an environment that never
 // holds a key.
+//
+// Skills in .claude/skills of the working directory are named in the system prompt, with their descriptions and paths; the model reads those that fit.
 package builtin

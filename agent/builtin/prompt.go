@@ -16,7 +16,14 @@ func (c *conversation) systemPrompt() string {
 	if c.cfg.ReplaceSystemPrompt {
 		return c.cfg.SystemPrompt
 	}
+	if c.skills == nil { // looked for once: what the agent writes later does not change what it was told
+		text := skillsPrompt(findSkills(c.root))
+		c.skills = &text
+	}
 	parts := []string{fmt.Sprintf(ownSystemPrompt, c.cfg.Dir)}
+	if *c.skills != "" {
+		parts = append(parts, *c.skills)
+	}
 	if c.cfg.SystemPrompt != "" {
 		parts = append(parts, c.cfg.SystemPrompt)
 	}

@@ -1,0 +1,118 @@
+package builtin
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// skillsDir is where skills lie in a working directory: one directory each, with a SKILL.md in it.
+const skillsDir = ".claude/skills"
+
+// The bounds of what skills may add to a system prompt.
+const (
+	maxSkills           = 100
+	maxSkillDescription = 1024
+	maxSkillHead        = 64 << 10
+)
+
+// skill is what the model is told about a skill; the rest it reads when it needs it.
+type skill struct {
+	name, description, file string
+}
+
+// findSkills lists the skills of a working directory, sorted by their directories. No link is followed out of it, and one that cannot be read is left out.
+func findSkills(root *os.Root) []skill {
+	entries, err := fs.ReadDir(root.FS(), skillsDir)
+	if err != nil {
+		return nil
+	}
+	var skills []skill
+	for _, entry := range entries {
+		if len(skills) == maxSkills {
+			break
+		}
+		file := path.Join(skillsDir, entry.Name(), "SKILL.md")
+		head, err := readHead(root, file)
+		if err != nil {
+			continue
+		}
+		name, description := describeSkill(head)
+		if name == "" {
+			name = entry.Name()
+		}
+		skills = append(skills, skill{name: oneLine(name), description: oneLine(description), file: file})
+	}
+	return skills
+}
+
+func readHead(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file", name)
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxSkillHead))
+}
+
+// describeSkill reads name and description from the block between two lines of dashes with which a SKILL.md begins. One that is not there, or is no YAML, says nothing.
+func describeSkill(text []byte) (name, description string) {
+	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+	rest, found := bytes.CutPrefix(text, []byte("---\n"))
+	if !found {
+		return "", ""
+	}
+	matter, _, found := bytes.Cut(rest, []byte("\n---"))
+	if !found {
+		return "", ""
+	}
+	doc, err := document.Parse("SKILL.md", matter)
+	if err != nil {
+		return "", ""
+	}
+	var said struct {
+		Name        string `yaml:"name"`
+		Description string `yaml:"description"`
+	}
+	if err := doc.Decode(&said); err != nil {
+		return "", ""
+	}
+	return said.Name, said.Description
+}
+
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxSkillDescription {
+		text = strings.ToValidUTF8(text[:maxSkillDescription], "") + "…"
+	}
+	return text
+}
+
+// skillsPrompt tells the model which skills there are and how to use them; empty without any.
+func skillsPrompt(skills []skill) string {
+	if len(skills) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString("Skills are instructions for particular kinds of work. When one fits what you are about to do, read its file first and follow it; files that it names lie beside it.\n")
+	for _, s := range skills {
+		fmt.Fprintf(&text, "\n- %s (%s)", s.name, s.file)
+		if s.description != "" {
+			fmt.Fprintf(&text, ": %s", s.description)
+		}
+	}
+	return text.String()
+}
