@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -78,10 +79,12 @@ func (c *call) consult() ToolResult {
 	if err := c.hub.flush(); err != nil {
 		return failure(err)
 	}
-	advice, took, err := desk.ask(c.ctx, c.member.name, question)
+	began := time.Now()
+	advice, usage, err := desk.ask(c.ctx, c.member.name, question)
 	remaining := desk.cfg.MaxUses - used
 	event := advisorConsultEvent{
-		Type: trace.TypeAdvisorConsult, Caller: c.member.name, Question: question, Model: desk.cfg.Model, DurationMs: took.Milliseconds(), Remaining: remaining, OK: err == nil,
+		Type: trace.TypeAdvisorConsult, Caller: c.member.name, Question: question, Model: desk.cfg.Model, DurationMs: time.Since(began).Milliseconds(), Remaining: remaining, OK: err == nil,
+		Tokens: usage.TotalTokens, CostUSD: usage.CostUSD,
 	}
 	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, desk.cfg.MaxUses)
 	if err != nil {
@@ -97,34 +100,31 @@ func (c *call) consult() ToolResult {
 var errAdvisorStopped = errors.New("the consultation was stopped or took too long")
 
 // ask runs one consultation. It ends with the caller's call, the session, or its own time limit.
-func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice string, took time.Duration, err error) {
-	began := time.Now()
+func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	defer func() { took = time.Since(began) }()
-
-	session, err := d.start(ctx, d.config(caller), func(event []byte) { d.hub.emitLane(advisorName, event) })
+	conversation, err := d.start(ctx, d.config(caller), func(event []byte) { d.hub.emitLane(advisorName, event) })
 	if err != nil {
-		return "", 0, err
+		return "", usage, err
 	}
-	defer session.Close()
+	defer conversation.Close()
 	record := ""
 	if r := d.records[caller]; r != nil {
 		record = r.render() + "\n\n"
 	}
-	result, err := session.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
+	result, err := conversation.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
 	switch {
 	case ctx.Err() != nil:
-		return "", 0, errAdvisorStopped
+		return "", result.Usage, errAdvisorStopped
 	case err != nil:
-		return "", 0, err
+		return "", result.Usage, err
 	case !result.Success && result.Err != nil:
-		return "", 0, result.Err
+		return "", result.Usage, result.Err
 	case !result.Success:
-		return "", 0, errors.New("the consultation failed")
+		return "", result.Usage, errors.New("the consultation failed")
 	default:
-		return d.hub.clean(result.Text), 0, nil
+		return d.hub.clean(result.Text), result.Usage, nil
 	}
 }
 

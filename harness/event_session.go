@@ -116,10 +116,20 @@ type advisorConsultEvent struct {
 	Remaining  int    `json:"remaining"`
 	OK         bool   `json:"ok"`
 	Reason     string `json:"reason,omitempty"` // why there was no advice
+	// Tokens and CostUSD are what it consumed, which counts as the caller's.
+	Tokens  int64    `json:"tokens,omitempty"`
+	CostUSD *float64 `json:"costUsd,omitempty"`
 }
 
 func (e advisorConsultEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e advisorConsultEvent) apply(*state)               {}
+
+func (e advisorConsultEvent) apply(s *state) {
+	s.usage.add(0, e.Tokens, e.CostUSD)
+	if m := s.members[e.Caller]; m != nil {
+		m.usage.add(0, e.Tokens, e.CostUSD)
+		m.consulted.add(0, e.Tokens, e.CostUSD)
+	}
+}
 
 // runnerErrorEvent is a turn that went wrong, and what is done about it.
 type runnerErrorEvent struct {

@@ -110,6 +110,8 @@ func decodeEvent(data []byte, seq int64) (kind string, e event) {
 		return head.Type, r
 	case typeRFC:
 		return decodeAs[rfcEvent](head.Type, data)
+	case trace.TypeAdvisorConsult:
+		return decodeAs[advisorConsultEvent](head.Type, data)
 	case typeAdvisorStart:
 		return decodeAs[advisorStartEvent](head.Type, data)
 	case typeQuiescence:

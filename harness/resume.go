@@ -47,7 +47,7 @@ func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeCo
 	if err != nil {
 		return Result{}, fmt.Errorf("resume %s: %w", path, err)
 	}
-	l, err := past.rebuild(cfg, writer)
+	l, err := past.rebuild(path, cfg, writer)
 	if err != nil {
 		return Result{}, fmt.Errorf("resume %s: %w", path, err)
 	}
@@ -59,7 +59,7 @@ func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeCo
 }
 
 // rebuild makes a loop in the state in which the past one was.
-func (p *past) rebuild(cfg ResumeConfig, writer *trace.Writer) (*OrchestrationLoop, error) {
+func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*OrchestrationLoop, error) {
 	options := cfg.Options
 	options.ProfilesDir, options.Advisor = p.start.Settings.ProfilesDir, p.start.Settings.Advisor
 	sc := sessionConfig{mode: p.start.Mode, lead: p.start.Members[0], participants: p.start.Members[1:], query: cfg.Query, redactor: cfg.Redactor, options: options}
@@ -82,7 +82,11 @@ func (p *past) rebuild(cfg ResumeConfig, writer *trace.Writer) (*OrchestrationLo
 	}
 	l := wireLoop(sc, s, writer)
 	l.before = p.elapsed
-	return l, nil
+	cut, err := cutTurns(path, s, cfg)
+	for _, r := range l.runners {
+		r.cut = cut[r.member]
+	}
+	return l, err
 }
 
 // takeOver notes that the session goes on, and starts what a trace cannot hold: timers, and the replies on their way.

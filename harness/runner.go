@@ -26,6 +26,7 @@ type runner struct {
 	member      *member
 	record      *recorder // nil without advisor
 	interrupted bool      // by a crash, in the middle of a turn
+	cut         cutTurn   // what had been consumed by then
 
 	// Guarded by the hub's lock.
 	interrupt context.CancelCauseFunc // ends the turn that is running

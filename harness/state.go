@@ -48,6 +48,7 @@ type member struct {
 	sessionID string
 	turns     int
 	usage     spending
+	consulted spending // how much of that went to the advisor
 
 	turn      *turn      // the turn that it is in
 	lastBatch []*Message // what it got in its last turn

@@ -167,6 +167,7 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 	if e.SessionID == r.member.sessionID {
 		e.SessionID = ""
 	}
+	r.cut.addTo(&e)
 	return e
 }
 
@@ -247,7 +248,7 @@ func (r *runner) takeUp() {
 	}
 	r.busy = true // it is counted as running already
 	if len(interrupted.batch) == 0 || h.stopped {
-		h.commit(turnEndEvent{Agent: r.member.name, Turn: interrupted.id, Outcome: turnInterrupted})
+		h.commit(r.turnEnd(interrupted.id, outcome{kind: turnInterrupted}))
 		r.idle()
 		h.mu.Unlock()
 		return
@@ -268,8 +269,13 @@ func (r *runner) takeUp() {
 		return
 	}
 	h.mu.Lock()
-	h.commit(turnEndEvent{Agent: r.member.name, Turn: interrupted.id, Outcome: turnInterrupted})
+	h.commit(r.turnEnd(interrupted.id, outcome{kind: turnInterrupted}))
 	r.release()
+	if r.loop.overBudget(r.member) { // what was cut off may have been the last of it
+		r.idle()
+		h.mu.Unlock()
+		return
+	}
 	ctx, prompt := r.again("The session was interrupted during your last turn. Its messages are repeated here; do not redo what is done.")
 	h.mu.Unlock()
 	if ctx != nil {

@@ -28,9 +28,10 @@ func interruptedPair(command string) string {
     {"text":"Done."}]}`
 }
 
-// TestASessionOfVendorsSurvivesAKill kills the program in the middle of an agent's turn. The turn's messages are delivered a second time, marked as such, and answered once.
+// TestASessionOfVendorsSurvivesAKill kills the program in the middle of an agent's turn. The turn's messages are delivered a second time, marked as such, and answered
+// once; what the agent had told of its consumption by then is counted.
 func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
-	for _, worker := range []string{"claude-code", "codex", "pi-agent"} {
+	for worker, tells := range map[string]bool{"claude-code": true, "codex": false, "pi-agent": true} { // codex tells what a reply took after the commands that it ran
 		t.Run(worker, func(t *testing.T) {
 			t.Parallel()
 			m := gather(t, interruptedPair("sleep 86127"), worker)
@@ -54,13 +55,20 @@ func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
 			m.hold(t, "resume", "trace.ndjson")
 			m.check(t, map[string]string{"agent": worker}, map[string]string{"agent": "It is ready."})
 			again := map[string]int{}
+			var cut int64 // what the turn had consumed that the kill has cut off
 			for _, l := range m.trace(t) {
 				if l.Type == trace.TypeDelivery && l.Redelivery {
 					again[l.To]++
 				}
+				if l.Type == trace.TypeTurnEnd && l.Outcome == "interrupted" {
+					cut += l.Tokens
+				}
 			}
 			if again["agent"] != 1 || again["supervisor"] != 0 {
 				t.Errorf("deliveries that were repeated: %v\n%s", again, m.tail())
+			}
+			if tells && cut < 1000 { // one reply of the scripted model
+				t.Errorf("of the turn that was cut off %d tokens are counted\n%s", cut, m.tail())
 			}
 		})
 	}

@@ -139,6 +139,8 @@ type line struct {
 	Runtime      string `json:"runtime"`
 	Verdict      string `json:"verdict"`
 	Redelivery   bool   `json:"redelivery"`
+	Outcome      string `json:"outcome"`
+	Tokens       int64  `json:"tokens"`
 	Participants []struct {
 		Name   string `json:"name"`
 		Turns  int    `json:"turns"`

@@ -1,0 +1,124 @@
+package harness
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// cutTurn is what a turn that a crash has cut off had consumed by then, as far as the trace shows it. No end of a turn has counted it.
+type cutTurn struct {
+	tookMs  int64
+	tokens  int64
+	costUSD *float64
+}
+
+// addTo counts it in the line that ends the turn.
+func (c *cutTurn) addTo(e *turnEndEvent) {
+	e.TookMs += c.tookMs
+	if c.costUSD != nil && (e.CostUSD != nil || e.Tokens == 0) {
+		sum := *c.costUSD
+		if e.CostUSD != nil {
+			sum += *e.CostUSD
+		}
+		e.CostUSD = &sum
+	} else if c.tokens > 0 {
+		e.CostUSD = nil // a part of it is not known
+	}
+	e.Tokens += c.tokens
+	*c = cutTurn{}
+}
+
+// cutTurns reads in the lanes of a trace what those who were in a turn have consumed beyond what is counted already. What they did not print before the crash nobody knows.
+func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, error) {
+	var dialects session.Dialects
+	inTurn := map[string]*member{}
+	for _, m := range s.order {
+		if m.turn == nil {
+			continue
+		}
+		inTurn[m.name] = m
+		if played, err := cfg.Query(m.config); err == nil { // otherwise it cannot be started either, which is told there
+			dialects = append(dialects, played.Dialects()...)
+		}
+	}
+	if len(inTurn) == 0 {
+		return nil, nil
+	}
+	return readLanes(path, inTurn, dialects, session.Options{Prices: cfg.Options.Base.Prices, Flat: true})
+}
+
+// readLanes sums up the lanes of the last session in a trace.
+func readLanes(path string, inTurn map[string]*member, dialects session.Dialects, opts session.Options) (map[*member]cutTurn, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var lanes map[string]*session.Enricher
+	tookMs := map[string]int64{}
+	var last int64
+	reader := trace.NewReader(file)
+	for {
+		line, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if line.Problem != nil {
+			continue
+		}
+		kind := ""
+		if line.Source == trace.Orchestrator {
+			var e event
+			kind, e = decodeEvent(line.Event, line.Seq)
+			switch e := e.(type) {
+			case startedEvent:
+				lanes = map[string]*session.Enricher{}
+			case turnStartEvent:
+				tookMs[e.Agent] = 0
+			}
+		} else if inTurn[line.Source] != nil && lanes != nil {
+			if lanes[line.Source] == nil {
+				lanes[line.Source] = &session.Enricher{Dialects: dialects, Options: opts}
+			}
+			lanes[line.Source].Line(line.Raw, line.Number)
+		}
+		for name := range inTurn {
+			tookMs[name] += elapsedBetween(last, line.Ts, kind).Milliseconds()
+		}
+		last = line.Ts
+	}
+	cut := map[*member]cutTurn{}
+	for name, m := range inTurn {
+		c := cutTurn{tookMs: tookMs[name]}
+		if lane := lanes[name]; lane != nil {
+			for _, told := range lane.Sessions() {
+				c.tokens = max(0, told.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
+				if cost, known := costOf(told, or(told.Model, m.config.Model), opts.Prices, last); known {
+					cost = max(0, cost-m.usage.costUSD+m.consulted.costUSD)
+					c.costUSD = &cost
+				}
+			}
+		}
+		cut[m] = c
+	}
+	return cut, nil
+}
+
+// costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says of a turn before its end has no cost yet.
+func costOf(told *session.EnrichedSession, model string, prices session.Prices, atMs int64) (float64, bool) {
+	switch {
+	case told.Usage.CostUSD != nil:
+		return *told.Usage.CostUSD, true
+	case prices == nil:
+		return 0, false
+	default:
+		return prices(model, told.Usage, atMs)
+	}
+}
