@@ -1,9 +1,12 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 )
 
 // Metric is a group in one row, for control charts over many experiments.
@@ -25,6 +28,9 @@ type Metric struct {
 	CostUSD      *float64 `json:"costUsd"`
 	DurationMs   int64    `json:"medianDurationMs"`
 	Turns        int      `json:"medianTurns"`
+	// CostPerPass is what a run that passes costs, all runs paid; Judge is the judge's pass rate on the runs it was asked about.
+	CostPerPass *float64 `json:"costPerPass,omitempty"`
+	Judge       *float64 `json:"judgePassRate,omitempty"`
 }
 
 // Metrics are the groups in rows.
@@ -42,6 +48,13 @@ func (r *Report) Metrics() []Metric {
 				m.StartMs = start
 			}
 		}
+		if t := g.Totals.CostPerPass; t != nil {
+			m.CostPerPass = &t.Est
+		}
+		if j := g.Judge; j != nil && j.Passed+j.Failed > 0 {
+			rate := ratio(j.Passed, j.Passed+j.Failed)
+			m.Judge = &rate
+		}
 		if g.PassRate != nil {
 			m.PassRate, m.Lo, m.Hi = &g.PassRate.Est, &g.PassRate.Lo, &g.PassRate.Hi
 		}
@@ -52,14 +65,65 @@ func (r *Report) Metrics() []Metric {
 
 // WriteMetrics writes one line of JSON per group, to be appended to a file over time.
 func (r *Report) WriteMetrics(w io.Writer) error {
-	for _, m := range r.Metrics() {
-		line, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
+	lines, err := r.metricLines()
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
 		if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *Report) metricLines() ([][]byte, error) {
+	var lines [][]byte
+	for _, m := range r.Metrics() {
+		line, err := json.Marshal(m)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// AppendMetrics adds the lines to a file of metrics, each once: reporting the same results again adds nothing, and an experiment that has gone on since adds lines
+// that take the place of its earlier ones.
+func (r *Report) AppendMetrics(path string) error {
+	lines, err := r.metricLines()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("append metrics: %w", err)
+	}
+	there, err := io.ReadAll(file)
+	if err == nil {
+		_, err = file.Write(newLines(there, lines))
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("append metrics: %w", err)
+	}
+	return nil
+}
+
+// newLines are those that a file does not have yet, as they are appended to it.
+func newLines(there []byte, lines [][]byte) []byte {
+	seen := map[string]bool{}
+	for line := range bytes.Lines(there) {
+		seen[string(bytes.TrimSpace(line))] = true
+	}
+	var out []byte
+	if len(there) > 0 && !bytes.HasSuffix(there, []byte("\n")) {
+		out = append(out, '\n')
+	}
+	for _, line := range lines {
+		if !seen[string(line)] {
+			out = append(append(out, line...), '\n')
+		}
+	}
+	return out
 }

@@ -22,7 +22,10 @@ type reportOptions struct {
 	summary bool
 	damaged bool
 	labels  string
+	metrics string
 }
+
+const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; lines that are there are not repeated"
 
 const labelsUsage = "file of human verdicts on judged runs (YAML), by which the judge's pass rate is corrected (default: the family's calibration)"
 
@@ -42,6 +45,7 @@ func newReport(con *console.Console) *cobra.Command {
 	flags.Var(&opts.format, "format", "how to print it; metrics is one line of JSON per arm, for charts over time")
 	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "report what is left of a ledger that does not verify")
 	return command
@@ -62,6 +66,11 @@ func runReport(con *console.Console, opts *reportOptions) error {
 	built, err := found.build(ks, opts.detail.Value == report.Full)
 	if err != nil {
 		return err
+	}
+	if opts.metrics != "" {
+		if err := built.AppendMetrics(con.Path(opts.metrics)); err != nil {
+			return err
+		}
 	}
 	if opts.summary {
 		if err := appendSummary(con, func(w io.Writer) error { return built.Markdown(w, ks, opts.detail.Value) }); err != nil {

@@ -330,6 +330,11 @@ func (r *running) report(ks []int) (*report.Report, error) {
 			return nil, err
 		}
 	}
+	if r.opts.metrics != "" {
+		if err := built.AppendMetrics(r.con.Path(r.opts.metrics)); err != nil {
+			return nil, err
+		}
+	}
 	if r.opts.summary {
 		return built, appendSummary(r.con, func(w io.Writer) error {
 			if comparison != nil {

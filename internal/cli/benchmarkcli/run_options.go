@@ -39,6 +39,7 @@ type runOptions struct {
 	minPassRate                            float64
 	allPass, stopEarly                     bool
 	alpha                                  float64
+	metrics                                string
 	k                                      string
 }
 
@@ -120,6 +121,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "take up cells again that ended in errors")
 	flags.BoolVar(&o.keepRaw, "keep-raw", false, "keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
+	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	flags.Float64Var(&o.minPassRate, "min-pass-rate", 0, "gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
 	flags.BoolVar(&o.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
