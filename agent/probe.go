@@ -23,8 +23,12 @@ type Program struct {
 	Agent session.AgentID
 	Name  string // looked up in PATH
 	Hint  string // the command that installs it
-	// ReadPaths, if set, adds to what must be readable in a sandbox, given the program's real path.
-	ReadPaths func(path string) []string
+	// Oldest is the first version, major and minor, whose flags and protocol are the ones we use.
+	Oldest [2]int
+	// ReadPaths, if set, says what must be readable in a sandbox, given the program's real path and the environment it was found in; otherwise that path is.
+	ReadPaths func(path string, environ []string) []string
+	// Login, if set, tells what credentials the caller has, for Installation.Login.
+	Login func(environ []string) string
 }
 
 // versionTimeout is generous: some agents take seconds to tell their version on a busy machine.
@@ -32,8 +36,23 @@ const versionTimeout = 30 * time.Second
 
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
 
-// Find looks for a program and its version. The version is remembered by the program's path, size and time, because asking for it costs up to a second.
+// Find looks for a program of a version that we know how to run.
 func (p Program) Find(ctx context.Context, host Host) (Installation, error) {
+	found, err := p.locate(ctx, host)
+	if err != nil {
+		return Installation{}, err
+	}
+	if err := p.Supports(found.Version); err != nil {
+		return Installation{}, err
+	}
+	if p.Login != nil {
+		found.Login = p.Login(host.Environ)
+	}
+	return found, nil
+}
+
+// locate finds the program and its version. The version is remembered by the program's path, size and time, because asking for it costs up to a second.
+func (p Program) locate(ctx context.Context, host Host) (Installation, error) {
 	path := LookPath(host.Environ, p.Name)
 	if path == "" {
 		return Installation{}, &NotFoundError{Agent: p.Agent, Hint: p.Hint}
@@ -48,7 +67,7 @@ func (p Program) Find(ctx context.Context, host Host) (Installation, error) {
 	}
 	found := Installation{Path: path, ReadPaths: []string{real}}
 	if p.ReadPaths != nil {
-		found.ReadPaths = p.ReadPaths(real)
+		found.ReadPaths = p.ReadPaths(real, host.Environ)
 	}
 	key := fmt.Sprintf("%s\n%d\n%d", real, info.Size(), info.ModTime().UnixNano())
 	if version, known := recall(host.CacheDir, key); known {
@@ -88,6 +107,14 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 			result.ExitCode, p.Hint)
 	}
 	return version, nil
+}
+
+// Installed returns what was found of an agent for a session, or looks for it now.
+func Installed(ctx context.Context, a Agent, cfg Config) (Installation, error) {
+	if cfg.Installation != nil {
+		return *cfg.Installation, nil
+	}
+	return a.Probe(ctx, Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
 }
 
 // LookPath finds a program in the PATH of an environment; empty if it is not there.
@@ -156,17 +183,16 @@ func remember(dir, key, version string) {
 	}
 }
 
-// AtLeast refuses a version of an agent that is older than the first one whose flags and protocol we know; hint is the command that updates it. A version that
-// cannot be read as numbers is an unusual build, and may try.
-func AtLeast(id session.AgentID, version string, oldest [2]int, hint string) error {
+// Supports refuses a version that is older than the oldest one we know. A version that cannot be read as numbers is an unusual build, and may try.
+func (p Program) Supports(version string) error {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 3 {
 		return nil
 	}
 	major, errMajor := strconv.Atoi(parts[0])
 	minor, errMinor := strconv.Atoi(parts[1])
-	if errMajor != nil || errMinor != nil || major > oldest[0] || (major == oldest[0] && minor >= oldest[1]) {
+	if errMajor != nil || errMinor != nil || major > p.Oldest[0] || (major == p.Oldest[0] && minor >= p.Oldest[1]) {
 		return nil
 	}
-	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", id, version, oldest[0], oldest[1], hint)
+	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", p.Agent, version, p.Oldest[0], p.Oldest[1], p.Hint)
 }

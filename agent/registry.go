@@ -79,7 +79,7 @@ func (r *Registry) Dialects() session.Dialects {
 	return all
 }
 
-// Secrets returns the values of all agents' credential variables in an environment, by name.
+// Secrets returns the values of all agents' credential variables in an environment, and what is secret in the logins that their programs keep, by name.
 func (r *Registry) Secrets(environ []string) map[string]string {
 	secrets := map[string]string{}
 	for _, a := range r.agents {
@@ -89,6 +89,10 @@ func (r *Registry) Secrets(environ []string) map[string]string {
 					secrets[name] = value
 				}
 			}
+		}
+		if keeper, ok := a.(LoginKeeper); ok {
+			prefix := strings.ToUpper(strings.ReplaceAll(string(a.Info().ID), "-", "_")) + "_LOGIN"
+			loginSecrets(secrets, prefix, keeper.LoginFile(environ))
 		}
 	}
 	return secrets

@@ -1,6 +1,13 @@
 package agent
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/session"
+)
 
 // Checker is an agent that knows, without starting anything, what it cannot do of what a config asks for, or what it lacks to do it.
 type Checker interface {
@@ -47,6 +54,24 @@ func Require(info Info, cfg Config) error {
 		return errors.New("start agent: no working directory given")
 	case cfg.Home == "" && info.InstallHint != "":
 		return errors.New("start agent: no home directory given")
+	}
+	return nil
+}
+
+// RequireTools refuses a list of allowed tools that means nothing to an agent with these tools: one with a name that nobody knows, or one that leaves it no tool at all.
+// Lists are written for several agents, so a list may name the usual tools of others beside the agent's own.
+func RequireTools(id session.AgentID, own, allowed []string) error {
+	left := len(allowed) == 0
+	for _, name := range allowed {
+		switch {
+		case slices.Contains(own, name), strings.HasPrefix(name, "mcp__"):
+			left = true
+		case session.CanonicalTool(name) == session.ToolOther:
+			return &CapabilityError{Agent: id, Reason: fmt.Sprintf("agent %s has no tool %q; it has %s", id, name, strings.Join(own, ", "))}
+		}
+	}
+	if !left {
+		return &CapabilityError{Agent: id, Reason: fmt.Sprintf("agent %s has none of the tools %s; it has %s", id, strings.Join(allowed, ", "), strings.Join(own, ", "))}
 	}
 	return nil
 }

@@ -81,6 +81,15 @@ func (e Environment) Allow(parent []string, names ...string) {
 	}
 }
 
+// Assign sets variables that are given as NAME=value; anything else is left out.
+func (e Environment) Assign(variables ...string) {
+	for _, variable := range variables {
+		if name, value, found := strings.Cut(variable, "="); found {
+			e[name] = value
+		}
+	}
+}
+
 // List returns the environment as NAME=value, sorted and without duplicates, ready for
 // SpawnSpec.Env.
 func (e Environment) List() []string {

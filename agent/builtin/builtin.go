@@ -71,6 +71,9 @@ func (a *Agent) Check(cfg agent.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := agent.RequireTools(ID, toolNames(ownTools(new(conversation))), cfg.AllowedTools); err != nil {
+		return err
+	}
 	return a.priced(cfg, endpoint)
 }
 
@@ -95,14 +98,14 @@ func (a *Agent) priced(cfg agent.Config, endpoint endpoint) error {
 
 // Start implements agent.Agent.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	if err := a.Check(cfg); err != nil {
+		return nil, err
+	}
 	endpoint, err := chooseEndpoint(cfg)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Prices = pricesOf(cfg)
-	if err := a.priced(cfg, endpoint); err != nil {
-		return nil, err
-	}
 	root, err := os.OpenRoot(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open working directory: %w", err)

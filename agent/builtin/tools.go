@@ -30,6 +30,14 @@ func declare(tools []tool) []model.Tool {
 	return declared
 }
 
+func toolNames(tools []tool) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.name
+	}
+	return names
+}
+
 // ownTools are the tools that every session has unless they are taken away.
 func ownTools(c *conversation) []tool {
 	return []tool{

@@ -44,30 +44,20 @@ func (*Agent) Dialects() []session.Dialect {
 
 // Probe implements agent.Agent.
 func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
-	program := agent.Program{Agent: ID, Name: "claude", Hint: installHint, ReadPaths: readPaths}
-	found, err := program.Find(ctx, host)
-	if err != nil {
-		return agent.Installation{}, err
-	}
-	if err := supported(found.Version); err != nil {
-		return agent.Installation{}, err
-	}
-	found.Login = loginOf(host.Environ)
-	return found, nil
+	return program().Find(ctx, host)
+}
+
+func program() agent.Program {
+	return agent.Program{Agent: ID, Name: "claude", Hint: installHint, Oldest: [2]int{2, 1}, ReadPaths: readPaths, Login: loginOf}
 }
 
 // readPaths are the directories of the package and of the packages that npm puts beside it, which hold the program's native half.
-func readPaths(real string) []string {
+func readPaths(real string, _ []string) []string {
 	if scope := filepath.Dir(filepath.Dir(filepath.Dir(real))); filepath.Base(scope) == "@anthropic-ai" {
 		return []string{scope}
 	}
 	return []string{real}
 }
-
-// oldest is the first version whose flags are the ones we pass.
-var oldest = [2]int{2, 1}
-
-func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
 
 // Check implements agent.Checker.
 func (*Agent) Check(cfg agent.Config) error {
@@ -80,13 +70,9 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err := agent.Check(a, cfg); err != nil {
 		return nil, err
 	}
-	installation := cfg.Installation
-	if installation == nil {
-		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
-		if err != nil {
-			return nil, err
-		}
-		installation = &found
+	installation, err := agent.Installed(ctx, a, cfg)
+	if err != nil {
+		return nil, err
 	}
 	login, err := chooseLogin(cfg)
 	if err != nil {
@@ -96,5 +82,5 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, *installation, login, place), nil
+	return newConversation(cfg, installation, login, place), nil
 }

@@ -1,7 +1,6 @@
 package claudecode
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,21 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// dumper is the name under which the test binary plays the agent's program and writes down its environment.
-const dumper = "dump-environment"
-
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
-	if filepath.Base(os.Args[0]) == dumper {
-		data, _ := json.Marshal(os.Environ())
-		if os.WriteFile(os.Args[0]+".json", data, 0o600) != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	agenttest.MaybeDump()
 	os.Exit(m.Run())
 }
 
@@ -67,11 +58,15 @@ func TestArguments(t *testing.T) {
 // plan is a caller's home with a login to a plan in it.
 func plan(t *testing.T) string {
 	t.Helper()
+	return planWith(t, `{"claudeAiOauth":{"accessToken":"secret","refreshToken":"r"}}`)
+}
+
+func planWith(t *testing.T, login string) string {
+	t.Helper()
 	home := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	login := `{"claudeAiOauth":{"accessToken":"secret","refreshToken":"r"}}`
 	if err := os.WriteFile(filepath.Join(home, ".claude", credentials), []byte(login), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +133,12 @@ func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
 // TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	home := plan(t)
-	common := []string{
-		"CI", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT",
-		"HOME", "LANG", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ",
+	always := []string{
 		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
-		"DISABLE_TELEMETRY", "ENABLE_TOOL_SEARCH", "MCP_CONNECTION_NONBLOCKING", "MCP_TOOL_TIMEOUT", "EXTRA",
+		"DISABLE_TELEMETRY", "ENABLE_TOOL_SEARCH", "MCP_CONNECTION_NONBLOCKING", "MCP_TOOL_TIMEOUT",
 	}
 	if os.Geteuid() == 0 {
-		common = append(common, "IS_SANDBOX")
+		always = append(always, "IS_SANDBOX")
 	}
 	for name, test := range map[string]struct {
 		change func(*agent.Config)
@@ -158,22 +151,9 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), dumper)
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(self, program); err != nil {
-				t.Fatal(err)
-			}
-			cfg := agent.Config{
-				Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Spawner: sandbox.NewSpawner(), Events: func([]byte) {},
-				Installation: &agent.Installation{Path: program, Version: "2.1.197"}, ExtraEnv: []string{"EXTRA=1"},
-				Environ: []string{
-					"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "AWS_SECRET_ACCESS_KEY=a", "GITHUB_TOKEN=g",
-					"SSH_AUTH_SOCK=/s", "CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli", "NODE_OPTIONS=--inspect",
-				},
-			}
+			program := agenttest.Dumper(t)
+			cfg := agenttest.Config(t, program, "2.1.197",
+				"HOME="+home, "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli")
 			test.change(&cfg)
 			s, err := New().Start(t.Context(), cfg)
 			if err != nil {
@@ -182,37 +162,13 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 			if _, err := s.Prompt(t.Context(), "hello"); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(sorted(append(slices.Clone(common), test.own...)), namesIn(t, program+".json")); diff != "" {
-				t.Errorf("variables (-want +got):\n%s", diff)
-			}
+			agenttest.CheckVariables(t, program, slices.Concat(always, test.own)...)
 			copied := filepath.Join(cfg.Home, "config", credentials)
 			if _, err := os.Stat(copied); (err == nil) != (test.own == nil) {
 				t.Errorf("the login in the session's home: %v", err)
 			}
 		})
 	}
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
-}
-
-func namesIn(t *testing.T, file string) []string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var variables, names []string
-	if err := json.Unmarshal(data, &variables); err != nil {
-		t.Fatal(err)
-	}
-	for _, variable := range variables {
-		name, _, _ := strings.Cut(variable, "=")
-		names = append(names, name)
-	}
-	return sorted(names)
 }
 
 func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
@@ -238,7 +194,7 @@ func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 	for version, ok := range map[string]bool{"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false, "1.0.35": false, "weird": true} {
-		if err := supported(version); (err == nil) != ok {
+		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}
 	}

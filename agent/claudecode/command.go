@@ -27,8 +27,10 @@ func prepare(cfg agent.Config, login login) (place, error) {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)
 		}
 	}
-	if err := copyLogin(login.file, p.config); err != nil {
-		return place{}, err
+	if login.file != "" {
+		if err := agent.CopyLogin(login.file, filepath.Join(p.config, credentials)); err != nil {
+			return place{}, err
+		}
 	}
 	if len(cfg.MCPServers) > 0 {
 		p.mcpConfig = filepath.Join(cfg.Home, "mcp.json")
@@ -102,11 +104,7 @@ func environment(cfg agent.Config, login login, p place, root bool) []string {
 	for name, value := range login.variables {
 		env[name] = value
 	}
-	for _, variable := range cfg.ExtraEnv {
-		if name, value, ok := strings.Cut(variable, "="); ok {
-			env[name] = value
-		}
-	}
+	env.Assign(cfg.ExtraEnv...)
 	return env.List()
 }
 

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/fit-eval/fit/agent"
 )
@@ -111,17 +109,14 @@ func hasSubscription(environ []string) bool {
 	return agent.Getenv(environ, oauthVariable) != "" || loginFile(environ) != ""
 }
 
+// LoginFile implements agent.LoginKeeper.
+func (*Agent) LoginFile(environ []string) string {
+	return agent.UserFile(environ, "CLAUDE_CONFIG_DIR", ".claude", credentials)
+}
+
 // loginFile returns the file that holds a login to a plan, or nothing.
 func loginFile(environ []string) string {
-	dir := agent.Getenv(environ, "CLAUDE_CONFIG_DIR")
-	if dir == "" {
-		home := agent.Getenv(environ, "HOME")
-		if home == "" {
-			return ""
-		}
-		dir = filepath.Join(home, ".claude")
-	}
-	path := filepath.Join(dir, credentials)
+	path := New().LoginFile(environ)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -135,29 +130,6 @@ func loginFile(environ []string) string {
 		return ""
 	}
 	return path
-}
-
-// copyLogin copies the login, and nothing else, into the session's own configuration. A login that is there already was refreshed by an earlier process of
-// the same session and stays.
-func copyLogin(from, configDir string) error {
-	if from == "" {
-		return nil
-	}
-	to := filepath.Join(configDir, credentials)
-	if _, err := os.Stat(to); err == nil {
-		return nil
-	}
-	data, err := os.ReadFile(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the Claude login has gone; log in again")
-	}
-	if err != nil {
-		return fmt.Errorf("copy login: %w", err)
-	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		return fmt.Errorf("copy login: %w", err)
-	}
-	return nil
 }
 
 // agrees checks what the program says about its credentials against what was chosen, so that nobody pays with the wrong account.

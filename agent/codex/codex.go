@@ -44,21 +44,8 @@ func (*Agent) Info() agent.Info {
 
 // Probe implements agent.Agent.
 func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
-	found, err := findProgram(ctx, host)
-	if err != nil {
-		return agent.Installation{}, err
-	}
-	if err := supported(found.Version); err != nil {
-		return agent.Installation{}, err
-	}
-	found.Login = loginOf(host.Environ)
-	return found, nil
+	return findProgram(ctx, host)
 }
-
-// oldest is the first version whose flags and protocol are the ones we use.
-var oldest = [2]int{0, 150}
-
-func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
 
 // Check implements agent.Checker.
 func (a *Agent) Check(cfg agent.Config) error {
@@ -77,13 +64,9 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err := agent.Check(a, cfg); err != nil {
 		return nil, err
 	}
-	installation := cfg.Installation
-	if installation == nil {
-		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
-		if err != nil {
-			return nil, err
-		}
-		installation = &found
+	installation, err := agent.Installed(ctx, a, cfg)
+	if err != nil {
+		return nil, err
 	}
 	login, err := chooseLogin(cfg)
 	if err != nil {
@@ -93,10 +76,10 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	if err := withoutPatches(ctx, cfg, *installation, place); err != nil {
+	if err := withoutPatches(ctx, cfg, installation, place); err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, *installation, login, place), nil
+	return newConversation(cfg, installation, login, place), nil
 }
 
 // priced checks that a budget can be held: the program does not tell what it costs, so the model must have a price. A model that is not known yet, because

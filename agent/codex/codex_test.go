@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,25 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
-// dumper is the name under which the test binary plays the agent's program and writes down its environment.
-const dumper = "dump-environment"
-
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
-	switch filepath.Base(os.Args[0]) {
-	case player:
+	agenttest.MaybeDump()
+	if filepath.Base(os.Args[0]) == player {
 		playServer()
-		os.Exit(0)
-	case dumper:
-		data, _ := json.Marshal(os.Environ())
-		if os.WriteFile(os.Args[0]+".json", data, 0o600) != nil {
-			os.Exit(1)
-		}
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -140,10 +131,6 @@ func TestChoiceOfLogin(t *testing.T) {
 // TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	home := loggedIn(t, planLogin)
-	common := []string{
-		"CI", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT",
-		"HOME", "LANG", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ", "CODEX_HOME", "EXTRA",
-	}
 	for name, test := range map[string]struct {
 		change func(*agent.Config)
 		own    []string
@@ -155,22 +142,10 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 		"long-lived":     {func(cfg *agent.Config) { cfg.OneShot = false }, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), dumper)
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(self, program); err != nil {
-				t.Fatal(err)
-			}
-			cfg := agent.Config{
-				Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), Model: "m", OneShot: true, Spawner: sandbox.NewSpawner(), Events: func([]byte) {},
-				Installation: &agent.Installation{Path: program, Version: "0.166.0"}, ExtraEnv: []string{"EXTRA=1"},
-				Environ: []string{
-					"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "AWS_SECRET_ACCESS_KEY=a", "GITHUB_TOKEN=g",
-					"SSH_AUTH_SOCK=/s", "CODEX_HOME=" + filepath.Join(home, ".codex"), "CODEX_THREAD_ID=outer", "RUST_LOG=trace", "NODE_OPTIONS=--inspect",
-				},
-			}
+			program := agenttest.Dumper(t)
+			cfg := agenttest.Config(t, program, "0.166.0",
+				"HOME="+home, "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "CODEX_HOME="+filepath.Join(home, ".codex"), "CODEX_THREAD_ID=outer")
+			cfg.Model = "m"
 			test.change(&cfg)
 			s, err := New().Start(t.Context(), cfg)
 			if err != nil {
@@ -180,36 +155,12 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 			if _, err := s.Prompt(t.Context(), "hello"); (err == nil) != cfg.OneShot { // a program that does not greet is of no use as a server
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(sorted(append(slices.Clone(common), test.own...)), namesIn(t, program+".json")); diff != "" {
-				t.Errorf("variables (-want +got):\n%s", diff)
-			}
+			agenttest.CheckVariables(t, program, append(test.own, "CODEX_HOME")...)
 			if _, err := os.Stat(filepath.Join(cfg.Home, "codex", loginName)); (err == nil) != test.file {
 				t.Errorf("the login in the session's home: %v", err)
 			}
 		})
 	}
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
-}
-
-func namesIn(t *testing.T, file string) []string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var variables, names []string
-	if err := json.Unmarshal(data, &variables); err != nil {
-		t.Fatal(err)
-	}
-	for _, variable := range variables {
-		name, _, _ := strings.Cut(variable, "=")
-		names = append(names, name)
-	}
-	return sorted(names)
 }
 
 func TestSecretsAndPromptsAreInAFileOfTheHome(t *testing.T) {
@@ -295,7 +246,7 @@ func noPrices(string, session.TokenUsage, int64) (float64, bool) { return 0, fal
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 	for version, ok := range map[string]bool{"0.166.0": true, "0.150.0": true, "1.0.0": true, "0.147.2": false, "0.46.0": false, "weird": true} {
-		if err := supported(version); (err == nil) != ok {
+		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}
 	}

@@ -133,11 +133,7 @@ func environment(cfg agent.Config, login login, p place) []string {
 	if login.key != "" {
 		env[keyVariable] = login.key
 	}
-	for _, variable := range cfg.ExtraEnv {
-		if name, value, ok := strings.Cut(variable, "="); ok {
-			env[name] = value
-		}
-	}
+	env.Assign(cfg.ExtraEnv...)
 	return env.List()
 }
 

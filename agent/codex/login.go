@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -95,17 +94,14 @@ type authFile struct {
 	} `json:"tokens"`
 }
 
+// LoginFile implements agent.LoginKeeper.
+func (*Agent) LoginFile(environ []string) string {
+	return agent.UserFile(environ, "CODEX_HOME", ".codex", loginName)
+}
+
 // storedLogin reads the login that the user has given to the program.
 func storedLogin(environ []string) (stored authFile, path string) {
-	dir := agent.Getenv(environ, "CODEX_HOME")
-	if dir == "" {
-		home := agent.Getenv(environ, "HOME")
-		if home == "" {
-			return authFile{}, ""
-		}
-		dir = filepath.Join(home, ".codex")
-	}
-	path = filepath.Join(dir, loginName)
+	path = New().LoginFile(environ)
 	data, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(data, &stored) != nil {
 		return authFile{}, ""
@@ -129,28 +125,14 @@ func (l login) install(codexHome, modelURL string) error {
 		return nil
 	}
 	to := filepath.Join(codexHome, loginName)
-	if l.mode == agent.AuthAPIKey {
-		data, err := json.Marshal(map[string]string{"OPENAI_API_KEY": l.key})
-		if err != nil {
-			return fmt.Errorf("write login: %w", err)
-		}
-		return writeLogin(to, data)
+	if l.mode != agent.AuthAPIKey {
+		return agent.CopyLogin(l.file, to)
 	}
-	if _, err := os.Stat(to); err == nil {
-		return nil
-	}
-	data, err := os.ReadFile(l.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the login of codex has gone; log in again")
+	data, err := json.Marshal(map[string]string{"OPENAI_API_KEY": l.key})
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("copy login: %w", err)
-	}
-	return writeLogin(to, data)
-}
-
-func writeLogin(path string, data []byte) error {
-	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return fmt.Errorf("write login: %w", err)
 	}
 	return nil

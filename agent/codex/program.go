@@ -13,11 +13,14 @@ import (
 // findProgram looks for the program. What stands in PATH after an installation with npm is a script that starts the native program; started directly, that
 // one is there in half the time.
 func findProgram(ctx context.Context, host agent.Host) (agent.Installation, error) {
-	program := agent.Program{Agent: ID, Name: "codex", Hint: installHint, ReadPaths: readPaths}
 	if native := nativeProgram(agent.LookPath(host.Environ, "codex")); native != "" {
 		host.Environ = append(slices.Clone(host.Environ), "PATH="+filepath.Dir(native))
 	}
-	return program.Find(ctx, host)
+	return program().Find(ctx, host)
+}
+
+func program() agent.Program {
+	return agent.Program{Agent: ID, Name: "codex", Hint: installHint, Oldest: [2]int{0, 150}, ReadPaths: readPaths, Login: loginOf}
 }
 
 // nativeProgram finds the native program that belongs to npm's script; empty if there is none.
@@ -65,7 +68,7 @@ func escapeGlob(path string) string {
 }
 
 // readPaths are the directories that hold the program and what it brings along: all of its packages where npm has installed them.
-func readPaths(real string) []string {
+func readPaths(real string, _ []string) []string {
 	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if filepath.Base(dir) == "@openai" {
 			return []string{dir}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 )
 
 func TestListsOfToolsTakeAbilitiesAway(t *testing.T) {
@@ -41,8 +42,8 @@ func TestListsOfToolsTakeAbilitiesAway(t *testing.T) {
 }
 
 // offered are the tools in the first request that the program made, whichever of its ways to offer them the model has.
-func (s *stage) offered() []string {
-	s.t.Helper()
+func offered(t *testing.T, s *agenttest.Stage) []string {
+	t.Helper()
 	type tool struct {
 		Type        string `json:"type"`
 		Name        string `json:"name"`
@@ -55,8 +56,8 @@ func (s *stage) offered() []string {
 			Tools []tool `json:"tools"`
 		} `json:"input"`
 	}
-	if err := json.Unmarshal([]byte(s.requests[0]), &request); err != nil {
-		s.t.Fatal(err)
+	if err := json.Unmarshal([]byte(s.Requests()[0].Body), &request); err != nil {
+		t.Fatal(err)
 	}
 	tools := request.Tools
 	for _, item := range request.Input {
@@ -95,11 +96,11 @@ func TestWhatTheModelIsNotGivenItCannotUse(t *testing.T) {
 		} {
 			t.Run(model+" without "+name, func(t *testing.T) {
 				t.Parallel()
-				s := newStage(t, turn{"text": "Done."})
-				s.config.Model, s.config.DisallowedTools = model, denied
-				s.run("Go.")
-				offered := s.offered()
-				lost, err := restrict(s.config)
+				s := newStage(t, agenttest.Says("Done."))
+				s.Config.Model, s.Config.DisallowedTools = model, denied
+				s.Run("Go.")
+				offered := offered(t, s)
+				lost, err := restrict(s.Config)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/sandbox"
@@ -105,6 +104,9 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 // ownNames is what the program calls the tools of which lists usually have these names.
 var ownNames = map[string]string{"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep", "Glob": "find"}
 
+// ownTools are the tools that the program has.
+var ownTools = []string{"read", "bash", "edit", "write", "grep", "find", "ls"}
+
 // toolNames gives tools the names that the program knows. Others stay as they are: they may be tools of an extension.
 func toolNames(list []string) []string {
 	names := make([]string, len(list))
@@ -156,11 +158,7 @@ func environment(cfg agent.Config, e endpoint, p place) []string {
 	for _, name := range e.variables() {
 		env[name] = e.keys[name]
 	}
-	for _, variable := range cfg.ExtraEnv {
-		if name, value, ok := strings.Cut(variable, "="); ok {
-			env[name] = value
-		}
-	}
+	env.Assign(cfg.ExtraEnv...)
 	return env.List()
 }
 

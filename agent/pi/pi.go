@@ -55,18 +55,19 @@ func (*Agent) Dialects() []session.Dialect {
 
 // Probe implements agent.Agent.
 func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
-	program := agent.Program{Agent: ID, Name: "pi", Hint: installHint, ReadPaths: func(real string) []string { return readPaths(real, host.Environ) }}
-	found, err := program.Find(ctx, host)
-	if err != nil {
-		return agent.Installation{}, err
+	return program().Find(ctx, host)
+}
+
+func program() agent.Program {
+	return agent.Program{Agent: ID, Name: "pi", Hint: installHint, Oldest: [2]int{0, 70}, ReadPaths: readPaths, Login: loginOf}
+}
+
+// loginOf tells what credentials the caller has.
+func loginOf(environ []string) string {
+	if len(allKeys(environ)) == 0 {
+		return ""
 	}
-	if err := supported(found.Version); err != nil {
-		return agent.Installation{}, err
-	}
-	if keys := allKeys(host.Environ); len(keys) > 0 {
-		found.Login = agent.AuthAPIKey
-	}
-	return found, nil
+	return agent.AuthAPIKey
 }
 
 // readPaths are the packages that the program consists of, which npm puts beside it or below it, and the interpreter.
@@ -84,13 +85,11 @@ func readPaths(real string, environ []string) []string {
 	return paths
 }
 
-// oldest is the first version whose flags and settings are the ones we use.
-var oldest = [2]int{0, 70}
-
-func supported(version string) error { return agent.AtLeast(ID, version, oldest, installHint) }
-
 // Check implements agent.Checker.
 func (*Agent) Check(cfg agent.Config) error {
+	if err := agent.RequireTools(ID, ownTools, toolNames(cfg.AllowedTools)); err != nil {
+		return err
+	}
 	if err := budgetCanBeHeld(cfg); err != nil {
 		return err
 	}
@@ -107,13 +106,9 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	installation := cfg.Installation
-	if installation == nil {
-		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
-		if err != nil {
-			return nil, err
-		}
-		installation = &found
+	installation, err := agent.Installed(ctx, a, cfg)
+	if err != nil {
+		return nil, err
 	}
 	place, err := prepare(cfg, endpoint)
 	if err != nil {
@@ -124,7 +119,7 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 			return nil, err
 		}
 	}
-	return newConversation(cfg, *installation, endpoint, place), nil
+	return newConversation(cfg, installation, endpoint, place), nil
 }
 
 // budgetCanBeHeld refuses a budget that nobody could count. With another endpoint the program does not know prices, so ours must.

@@ -11,23 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
-// dumper is the name under which the test binary plays the agent's program and writes down its environment, its arguments and its standard input.
-const dumper = "dump-environment"
-
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
-	switch filepath.Base(os.Args[0]) {
-	case dumper:
-		data, _ := json.Marshal(os.Environ())
-		if os.WriteFile(os.Args[0]+".json", data, 0o600) != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	case toolServerName:
+	agenttest.MaybeDump()
+	if filepath.Base(os.Args[0]) == toolServerName {
 		serveTools()
 		os.Exit(0)
 	}
@@ -108,35 +100,23 @@ func TestChoiceOfEndpoint(t *testing.T) {
 
 // TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
-	common := []string{
-		"CI", "EXTRA", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM",
-		"GIT_TERMINAL_PROMPT", "HOME", "LANG", "NO_COLOR", "PATH", "PI_CODING_AGENT_DIR", "PI_OFFLINE", "PI_TELEMETRY", "TERM", "TMPDIR", "TZ",
-	}
 	for name, test := range map[string]struct {
 		change  func(*agent.Config)
 		own     []string
-		visible bool
+		keyless bool
 	}{
-		"a vendor's model": {func(cfg *agent.Config) { cfg.Model = "claude-x" }, []string{"ANTHROPIC_API_KEY"}, true},
-		"any model":        {func(*agent.Config) {}, []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}, true},
-		"another endpoint": {func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" }, []string{"OPENAI_API_KEY"}, true},
-		"long-lived":       {func(cfg *agent.Config) { cfg.Model, cfg.OneShot = "gpt-5", false }, []string{"OPENAI_API_KEY"}, true},
-		"no key to be seen": {func(cfg *agent.Config) {
-			cfg.Model, cfg.ModelURL, cfg.Environ = "m", "http://127.0.0.1:1", cfg.Environ[2:]
-		}, nil, false},
+		"a vendor's model":  {func(cfg *agent.Config) { cfg.Model = "claude-x" }, []string{"ANTHROPIC_API_KEY"}, false},
+		"any model":         {func(*agent.Config) {}, []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}, false},
+		"another endpoint":  {func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" }, []string{"OPENAI_API_KEY"}, false},
+		"long-lived":        {func(cfg *agent.Config) { cfg.Model, cfg.OneShot = "gpt-5", false }, []string{"OPENAI_API_KEY"}, false},
+		"no key to be seen": {func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" }, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), dumper)
-			link(t, program)
-			visible := false
-			cfg := agent.Config{
-				Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Spawner: sandbox.NewSpawner(), Events: func([]byte) {},
-				Installation: &agent.Installation{Path: program, Version: "0.73.1"}, ExtraEnv: []string{"EXTRA=1"},
-				Started: func(s agent.Started) { visible = s.KeyVisible },
-				Environ: []string{
-					"ANTHROPIC_API_KEY=a", "OPENAI_API_KEY=o", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "LANG=C", "AWS_SECRET_ACCESS_KEY=x",
-					"GITHUB_TOKEN=g", "GH_TOKEN=g", "SSH_AUTH_SOCK=/s", "PI_CODING_AGENT_DIR=/mine", "PI_PACKAGE_DIR=/p", "NODE_OPTIONS=--inspect", "CLAUDECODE=1",
-				},
+			program, visible := agenttest.Dumper(t), false
+			cfg := agenttest.Config(t, program, "0.73.1", "HOME="+t.TempDir(), "PI_CODING_AGENT_DIR=/mine", "PI_PACKAGE_DIR=/p", "CLAUDECODE=1")
+			cfg.Started = func(s agent.Started) { visible = s.KeyVisible }
+			if !test.keyless {
+				cfg.Environ = append(cfg.Environ, "ANTHROPIC_API_KEY=a", "OPENAI_API_KEY=o")
 			}
 			test.change(&cfg)
 			s, err := New().Start(t.Context(), cfg)
@@ -148,48 +128,12 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 			if err != nil || result.Success || result.Outcome != session.OutcomeNoResult {
 				t.Fatalf("a program that says nothing: %+v, %v", result, err)
 			}
-			if diff := cmp.Diff(sorted(append(slices.Clone(common), test.own...)), namesIn(t, program+".json")); diff != "" {
-				t.Errorf("variables (-want +got):\n%s", diff)
-			}
-			if visible != test.visible || result.Output.KeyVisible != test.visible {
+			agenttest.CheckVariables(t, program, append(test.own, "PI_CODING_AGENT_DIR", "PI_OFFLINE", "PI_TELEMETRY")...)
+			if visible == test.keyless || result.Output.KeyVisible == test.keyless {
 				t.Errorf("the key is said to be visible: %v, %v", visible, result.Output.KeyVisible)
 			}
 		})
 	}
-}
-
-// link lets a name stand for the test binary.
-func link(t *testing.T, name string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, name); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
-}
-
-func namesIn(t *testing.T, file string) []string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var variables, names []string
-	if err := json.Unmarshal(data, &variables); err != nil {
-		t.Fatal(err)
-	}
-	for _, variable := range variables {
-		name, _, _ := strings.Cut(variable, "=")
-		names = append(names, name)
-	}
-	return sorted(names)
 }
 
 func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
@@ -280,7 +224,7 @@ func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 	for version, ok := range map[string]bool{"0.73.1": true, "0.70.0": true, "1.0.0": true, "0.69.9": false, "0.5.48": false, "weird": true} {
-		if err := supported(version); (err == nil) != ok {
+		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}
 	}

@@ -9,116 +9,31 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/session"
 )
 
 // The tests here drive the real program against the scripted model, for what is this agent's own; what all agents share is tested in test/agents.
 
-type turn = map[string]any
+type turn = agenttest.Turn
 
-// stage is the program with a scripted model and a workspace.
-type stage struct {
-	t      *testing.T
-	config agent.Config
-
-	mu       sync.Mutex
-	events   []string
-	requests []string
-	watcher  func(event string)
-}
-
-func newStage(t *testing.T, turns ...turn) *stage {
+func newStage(t *testing.T, turns ...turn) *agenttest.Stage {
 	t.Helper()
-	s := &stage{t: t}
-	data, err := json.Marshal(turn{"turns": turns, "usage": turn{"input": 1000, "output": 100}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, err := scripted.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := func(r scripted.Record) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.requests = append(s.requests, r.Path+" "+string(r.Body))
-	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{LogBodies: true, OnRequest: record}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	bin, err := filepath.Abs("../../test/agents/node_modules/.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
-	installation, err := New().Probe(t.Context(), agent.Host{Environ: environ, CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit")})
-	var notFound *agent.NotFoundError
-	if errors.As(err, &notFound) {
-		testenv.Missing(t, "%v (make test installs it in test/agents)", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.config = agent.Config{
-		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), Environ: environ, ExtraEnv: []string{sandbox.RunMarker + "=" + t.Name() + server.URL},
-		Model: "scripted-model", ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
-		Events: func(event []byte) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.events = append(s.events, string(event))
-			if s.watcher != nil {
-				s.watcher(string(event))
-			}
-		},
-	}
-	return s
+	return agenttest.NewStage(t, New(), "scripted-model", turns...)
 }
 
-func (s *stage) start() agent.Session {
-	s.t.Helper()
-	conversation, err := New().Start(s.t.Context(), s.config)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = conversation.Close() })
-	return conversation
-}
-
-func (s *stage) prompt(ctx context.Context, conversation agent.Session, text string) agent.Result {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	result, err := conversation.Prompt(ctx, text)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return result
-}
-
-// results are what came back from tools, by the name of the tool.
-func (s *stage) results() map[string]*session.ToolResult {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sessions, err := session.Read(strings.NewReader(strings.Join(s.events, "\n")), New().Dialects(), session.Options{})
-	if err != nil || len(sessions) != 1 {
-		s.t.Fatalf("%d sessions, %v", len(sessions), err)
-	}
+// resultsOf are what came back from tools, by the name of the tool.
+func resultsOf(s *session.EnrichedSession) map[string]*session.ToolResult {
 	names, results := map[string]string{}, map[string]*session.ToolResult{}
-	for _, event := range sessions[0].Events {
+	for _, event := range s.Events {
 		if event.Tool != nil {
 			names[event.Tool.CallID] = event.Tool.NativeName
 		}
@@ -129,31 +44,23 @@ func (s *stage) results() map[string]*session.ToolResult {
 	return results
 }
 
-// watch calls a function for every event from now on.
-func (s *stage) watch(watcher func(event string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watcher = watcher
-}
-
-func (s *stage) requested() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.requests, "\n")
-}
-
 func TestEveryProtocol(t *testing.T) {
 	for model, path := range map[string]string{"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses", "something-else": "/v1/chat/completions"} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, turn{"calls": []turn{{"bash": "echo hello"}}}, turn{"text": "Done."})
-			s.config.Model = model
-			result := s.prompt(t.Context(), s.start(), "Say hello")
+			s := newStage(t, agenttest.Bash("echo hello"), agenttest.Says("Done."))
+			s.Config.Model = model
+			result := s.Prompt(t.Context(), s.Start(), "Say hello")
 			if !result.Success || result.Text != "Done." || result.Usage.InputTokens != 2000 || result.Usage.CostUSD != nil {
 				t.Errorf("outcome %q, text %q, usage %+v, error %v", result.Outcome, result.Text, result.Usage, result.Err)
 			}
-			if requests := s.requested(); strings.Count(requests, path+" ") != 2 {
-				t.Errorf("requests: %s", requests)
+			for _, request := range s.Requests() {
+				if request.Path != path {
+					t.Errorf("asked at %s", request.Path)
+				}
+			}
+			if asked := len(s.Requests()); asked != 2 {
+				t.Errorf("the model was asked %d times", asked)
 			}
 			if result.Output.DiskJSONLPath == "" {
 				t.Fatal("the program's own record was not found")
@@ -170,20 +77,20 @@ func TestEveryProtocol(t *testing.T) {
 }
 
 func TestAbortBetweenTwoPrompts(t *testing.T) {
-	s := newStage(t, turn{"text": "One."}, turn{"calls": []turn{{"bash": "echo begun; sleep 100"}}}, turn{"text": "Three."})
-	s.config.OneShot = false
-	conversation := s.start()
-	first := s.prompt(t.Context(), conversation, "one")
+	s := newStage(t, agenttest.Says("One."), agenttest.Bash("echo begun; sleep 100"), agenttest.Says("Three."))
+	s.Config.OneShot = false
+	conversation := s.Start()
+	first := s.Prompt(t.Context(), conversation, "one")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.watch(func(event string) {
+	s.Watch(func(event string) {
 		if strings.HasPrefix(event, `{"type":"tool_execution_start"`) {
 			cancel()
 		}
 	})
 	began := time.Now()
-	second := s.prompt(ctx, conversation, "two")
-	third := s.prompt(t.Context(), conversation, "three")
+	second := s.Prompt(ctx, conversation, "two")
+	third := s.Prompt(t.Context(), conversation, "three")
 	if !first.Success || !second.Aborted || second.Outcome != session.OutcomeCancelled || !third.Success || third.Text != "Three." {
 		t.Errorf("outcomes %q, %q, %q; text %q; errors %v, %v, %v", first.Outcome, second.Outcome, third.Outcome, third.Text, first.Err, second.Err, third.Err)
 	}
@@ -196,27 +103,26 @@ func TestAbortBetweenTwoPrompts(t *testing.T) {
 }
 
 func TestLimitsHoldAfterARetry(t *testing.T) {
-	step := turn{"calls": []turn{{"bash": "echo x >> steps"}}}
+	step := agenttest.Bash("echo x >> steps")
 	failing := turn{"calls": []turn{{"bash": "echo x >> steps"}}, "fault": turn{"status": 503, "times": 1}}
 	s := newStage(t, failing, step, step, step, step)
-	s.config.OneShot, s.config.MaxTurns = false, 2
-	result := s.prompt(t.Context(), s.start(), "Count")
+	s.Config.OneShot, s.Config.MaxTurns = false, 2
+	result := s.Prompt(t.Context(), s.Start(), "Count")
 	if result.Outcome != session.OutcomeMaxTurns {
 		t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 	}
-	data, err := os.ReadFile(filepath.Join(s.config.Dir, "steps"))
-	if err != nil || string(data) != "x\nx\n" {
-		t.Errorf("steps %q, %v", data, err)
+	if steps := s.File("steps"); steps != "x\nx\n" {
+		t.Errorf("steps %q", steps)
 	}
-	if asked := strings.Count(strings.TrimSpace(s.requested()), "\n") + 1; asked != 3 {
+	if asked := len(s.Requests()); asked != 3 {
 		t.Errorf("the model was asked %d times, want 3: a failure and two turns", asked)
 	}
 }
 
 func TestAllowedToolsAreTheOnlyOnes(t *testing.T) {
-	s := newStage(t, turn{"text": "Fine."})
-	s.config.AllowedTools, s.config.DisallowedTools = []string{"read", "grep", "bash"}, []string{"bash"}
-	if result := s.prompt(t.Context(), s.start(), "Which tools?"); !result.Success {
+	s := newStage(t, agenttest.Says("Fine."))
+	s.Config.AllowedTools, s.Config.DisallowedTools = []string{"read", "grep", "bash"}, []string{"bash"}
+	if result := s.Prompt(t.Context(), s.Start(), "Which tools?"); !result.Success {
 		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
 	}
 	var request struct {
@@ -224,41 +130,35 @@ func TestAllowedToolsAreTheOnlyOnes(t *testing.T) {
 			Function struct{ Name string }
 		}
 	}
-	_, body, _ := strings.Cut(s.requested(), " ")
-	if err := json.Unmarshal([]byte(body), &request); err != nil {
+	if err := json.Unmarshal([]byte(s.Requests()[0].Body), &request); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, tool := range request.Tools {
 		names = append(names, tool.Function.Name)
 	}
-	if got := strings.Join(sorted(names), " "); got != "grep read" {
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "grep read" {
 		t.Errorf("tools offered: %s", got)
 	}
 }
 
 func TestTheRepositoryBringsNothingAlong(t *testing.T) {
-	s := newStage(t, turn{"text": "Fine."})
+	s := newStage(t, agenttest.Says("Fine."))
 	for name, content := range map[string]string{
 		".pi/SYSTEM.md": "SMUGGLED", ".pi/APPEND_SYSTEM.md": "SMUGGLED", "AGENTS.md": "SMUGGLED", "CLAUDE.md": "SMUGGLED",
 		".pi/skills/s/SKILL.md":  "---\nname: s\ndescription: SMUGGLED\n---\n",
 		".pi/extensions/evil.ts": `import { writeFileSync } from "node:fs"; export default () => writeFileSync("loaded", "");`,
 	} {
-		path := filepath.Join(s.config.Dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		s.Write(name, content)
 	}
-	if result := s.prompt(t.Context(), s.start(), "Hello"); !result.Success {
+	if result := s.Prompt(t.Context(), s.Start(), "Hello"); !result.Success {
 		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
 	}
-	if strings.Contains(s.requested(), "SMUGGLED") {
+	if strings.Contains(s.Told(), "SMUGGLED") {
 		t.Error("the repository's words reached the model")
 	}
-	if _, err := os.Stat(filepath.Join(s.config.Dir, "loaded")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.Config.Dir, "loaded")); err == nil {
 		t.Error("the repository's extension was loaded")
 	}
 }
@@ -267,14 +167,14 @@ func TestWhyItDidNotStartIsTold(t *testing.T) {
 	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, turn{"text": "Never said."})
-			s.config.OneShot = oneShot
-			s.config.MCPServers = []agent.MCPServer{{Name: "gone", URL: "http://127.0.0.1:1/mcp"}}
-			result := s.prompt(t.Context(), s.start(), "Hello")
+			s := newStage(t, agenttest.Says("Never said."))
+			s.Config.OneShot = oneShot
+			s.Config.MCPServers = []agent.MCPServer{{Name: "gone", URL: "http://127.0.0.1:1/mcp"}}
+			result := s.Prompt(t.Context(), s.Start(), "Hello")
 			if result.Success || result.Err == nil || !strings.Contains(result.Err.Error(), "MCP server gone is not connected") {
 				t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 			}
-			if s.requested() != "" {
+			if len(s.Requests()) > 0 {
 				t.Error("the model was asked")
 			}
 		})
@@ -316,16 +216,16 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(nil) }, nil))
 	t.Cleanup(web.Close)
 	program := filepath.Join(t.TempDir(), toolServerName)
-	link(t, program)
+	agenttest.Link(t, program)
 	s := newStage(t,
 		turn{"calls": []turn{{"mcp": "web/echo", "input": turn{"say": "a"}}, {"mcp": "pipes/echo", "input": turn{"say": "b"}}, {"mcp": "web/fail", "input": turn{"say": "c"}}}},
-		turn{"text": "Heard."})
-	s.config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}, {Name: "pipes", Command: program}}
-	s.config.AllowedTools = []string{"read"} // restricts the program's own tools only
-	if result := s.prompt(t.Context(), s.start(), "Listen"); !result.Success {
+		agenttest.Says("Heard."))
+	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}, {Name: "pipes", Command: program}}
+	s.Config.AllowedTools = []string{"read"} // restricts the program's own tools only
+	if result := s.Prompt(t.Context(), s.Start(), "Listen"); !result.Success {
 		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
 	}
-	results := s.results()
+	results := resultsOf(s.Session())
 	for name, want := range map[string]string{"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b", "mcp__web__fail": "on purpose"} {
 		got := results[name]
 		if got == nil || got.Preview != want || got.IsError != strings.HasSuffix(name, "fail") {
@@ -338,10 +238,10 @@ func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 	called := make(chan string, 8)
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(called) }, nil))
 	t.Cleanup(web.Close)
-	s := newStage(t, turn{"calls": []turn{{"mcp": "web/block", "input": turn{"say": "x"}}}}, turn{"text": "Went on."})
-	s.config.OneShot = false
-	s.config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}}
-	conversation := s.start()
+	s := newStage(t, turn{"calls": []turn{{"mcp": "web/block", "input": turn{"say": "x"}}}}, agenttest.Says("Went on."))
+	s.Config.OneShot = false
+	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}}
+	conversation := s.Start()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go func() {
@@ -351,7 +251,7 @@ func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 		case <-ctx.Done():
 		}
 	}()
-	if result := s.prompt(ctx, conversation, "Block"); !result.Aborted {
+	if result := s.Prompt(ctx, conversation, "Block"); !result.Aborted {
 		t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 	}
 	select {
@@ -362,7 +262,7 @@ func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the server was not told that nobody waits any more")
 	}
-	if result := s.prompt(t.Context(), conversation, "Go on"); result.Text != "Went on." {
+	if result := s.Prompt(t.Context(), conversation, "Go on"); result.Text != "Went on." {
 		t.Errorf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
 	}
 	if err := conversation.Close(); err != nil {

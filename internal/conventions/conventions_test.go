@@ -123,10 +123,29 @@ func row(pkg string) string {
 	return top
 }
 
+// forTests reports whether a package has what several packages' tests share, such as session/sessiontest.
+func forTests(pkg string) bool {
+	return strings.HasSuffix(path.Base(pkg), "test") && path.Dir(pkg) != "." || pkg == "internal/testenv"
+}
+
+// TestOnlyTestsImportWhatIsForTests: what tests share never gets into the product.
+func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if file.test || forTests(file.pkg()) {
+			continue
+		}
+		for _, spec := range file.ast.Imports {
+			if target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); ours && forTests(target) {
+				t.Errorf("%s imports %s, which is for tests", file.path, target)
+			}
+		}
+	}
+}
+
 func TestImportsGoOneWay(t *testing.T) {
 	for _, file := range goFiles(t) {
 		from := row(file.pkg())
-		if file.test || from == "internal/cli" || from == "test" || from == "examples" {
+		if file.test || forTests(file.pkg()) || from == "internal/cli" || from == "test" || from == "examples" {
 			continue // the wiring may import everything, and so may tests
 		}
 		allowed, known := layers[from]
@@ -143,7 +162,7 @@ func TestImportsGoOneWay(t *testing.T) {
 			}
 			to := row(target)
 			_, isRoom := rooms[to]
-			if to != from && !slices.Contains(allowed, to) && (!isRoom || to == "internal/testenv") {
+			if to != from && !slices.Contains(allowed, to) && !isRoom {
 				t.Errorf("%s imports %s, which %s may not (allowed: %s)", file.path, target, from, strings.Join(allowed, ", "))
 			}
 		}

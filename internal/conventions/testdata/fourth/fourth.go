@@ -4,7 +4,6 @@ package fourth
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/sandbox"
@@ -85,14 +84,12 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err := agent.Require(a.Info(), cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Installation == nil {
-		found, err := a.Probe(ctx, agent.Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
-		if err != nil {
-			return nil, err
-		}
-		cfg.Installation = &found
+	installation, err := agent.Installed(ctx, a, cfg)
+	if err != nil {
+		return nil, err
 	}
-	started := agent.Started{Version: cfg.Installation.Version, Protocol: dialect().Name, KeyVisible: true}
+	cfg.Installation = &installation
+	started := agent.Started{Version: installation.Version, Protocol: dialect().Name, KeyVisible: true}
 	shared := agent.ConversationConfig{Agent: ID, Config: cfg, Dialect: dialect(), Started: started, EnforceTurns: true}
 	return &conversation{agent.NewConversation(shared), cfg}, nil
 }
@@ -106,9 +103,6 @@ type conversation struct {
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: c.cfg.Environ, Home: c.cfg.Home, TmpDir: c.cfg.Home})
 	env.Allow(c.cfg.Environ, keyVariable)
-	for _, variable := range c.cfg.ExtraEnv {
-		name, value, _ := strings.Cut(variable, "=")
-		env[name] = value
-	}
+	env.Assign(c.cfg.ExtraEnv...)
 	return c.RunOnce(ctx, agent.Command{Argv: []string{c.cfg.Installation.Path}, Env: env.List(), Stdin: text})
 }

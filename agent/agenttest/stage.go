@@ -1,0 +1,224 @@
+package agenttest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// Turn is one turn of a script, in the words of package scripted.
+type Turn = map[string]any
+
+// Bash is a turn that calls the shell.
+func Bash(command string) Turn { return Turn{"calls": []Turn{{"bash": command}}} }
+
+// Says is a turn that says something and is the last of its prompt.
+func Says(text string) Turn { return Turn{"text": text} }
+
+// Stage is an agent's real program with a scripted model and a workspace, for what is one agent's own; what all agents share is tested in test/agents.
+type Stage struct {
+	// Config is what sessions are started with; tests change it before they start one.
+	Config agent.Config
+
+	t     testing.TB
+	agent agent.Agent
+
+	mu       sync.Mutex
+	events   []string
+	requests []Request
+	watcher  func(event string)
+}
+
+// NewStage serves a script, every turn of which counts as 1000 tokens of input and 100 of output, and finds the program among the installed ones.
+func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
+	t.Helper()
+	s := &Stage{t: t, agent: a}
+	data, err := json.Marshal(Turn{"turns": turns, "usage": Turn{"input": 1000, "output": 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := scripted.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{LogBodies: true, OnRequest: s.request}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	bin, err := filepath.Abs("../../test/agents/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
+	installation := Find(t, a, agent.Host{Environ: environ, CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit")})
+	s.Config = agent.Config{
+		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), Environ: environ, ExtraEnv: []string{sandbox.RunMarker + "=" + t.Name() + server.URL},
+		Model: model, ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second, Events: s.event,
+	}
+	return s
+}
+
+// Find looks for an agent's program, without which the test cannot be run.
+func Find(t testing.TB, a agent.Agent, host agent.Host) agent.Installation {
+	t.Helper()
+	installation, err := a.Probe(t.Context(), host)
+	var notFound *agent.NotFoundError
+	if errors.As(err, &notFound) {
+		testenv.Missing(t, "%v (make test installs it in test/agents)", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return installation
+}
+
+func (s *Stage) request(r scripted.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, Request{Path: r.Path, Body: string(r.Body)})
+}
+
+func (s *Stage) event(event []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, string(event))
+	if s.watcher != nil {
+		s.watcher(string(event))
+	}
+}
+
+// Start begins a session, which ends with the test.
+func (s *Stage) Start() agent.Session {
+	s.t.Helper()
+	conversation, err := s.agent.Start(s.t.Context(), s.Config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conversation.Close() })
+	return conversation
+}
+
+// Prompt gives a prompt, which must at least be run.
+func (s *Stage) Prompt(ctx context.Context, conversation agent.Session, text string) agent.Result {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	result, err := conversation.Prompt(ctx, text)
+	if err != nil {
+		s.t.Fatalf("prompt %q: %v", text, err)
+	}
+	return result
+}
+
+// Run gives prompts in one session, which is closed afterwards, and checks that nothing is left of it.
+func (s *Stage) Run(prompts ...string) []agent.Result {
+	s.t.Helper()
+	conversation := s.Start()
+	var results []agent.Result
+	for _, prompt := range prompts {
+		results = append(results, s.Prompt(s.t.Context(), conversation, prompt))
+	}
+	if err := conversation.Close(); err != nil {
+		s.t.Errorf("close: %v", err)
+	}
+	s.CheckAlone()
+	return results
+}
+
+// CheckAlone fails the test if a process of the run is alive.
+func (s *Stage) CheckAlone() {
+	s.t.Helper()
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err == nil && strings.Contains("\x00"+string(data), "\x00"+s.Config.ExtraEnv[0]+"\x00") {
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+			s.t.Errorf("left behind: %q", command)
+		}
+	}
+}
+
+// Watch calls a function for every event from now on.
+func (s *Stage) Watch(watcher func(event string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watcher = watcher
+}
+
+// Events returns the lines that the program has printed since Forget.
+func (s *Stage) Events() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
+// Forget forgets the events so far.
+func (s *Stage) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = nil
+}
+
+// Request is one that the model was sent.
+type Request struct{ Path, Body string }
+
+// Requests returns what the model was asked.
+func (s *Stage) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Told is the text of everything that the model was sent.
+func (s *Stage) Told() string {
+	var b strings.Builder
+	for _, request := range s.Requests() {
+		b.WriteString(request.Body + "\n")
+	}
+	return b.String()
+}
+
+// Session is the one session that the events tell of.
+func (s *Stage) Session() *session.EnrichedSession {
+	s.t.Helper()
+	sessions, err := session.Read(strings.NewReader(strings.Join(s.Events(), "\n")), s.agent.Dialects(), session.Options{})
+	if err != nil || len(sessions) != 1 {
+		s.t.Fatalf("%d sessions, %v", len(sessions), err)
+	}
+	return sessions[0]
+}
+
+// File returns a file of the workspace; empty if there is none.
+func (s *Stage) File(name string) string {
+	data, err := os.ReadFile(filepath.Join(s.Config.Dir, name))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// Write writes a file of the workspace.
+func (s *Stage) Write(name, content string) {
+	s.t.Helper()
+	path := filepath.Join(s.Config.Dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// LoginKeeper is an agent whose program keeps the user's login in a file, of which a session may get a copy. The program can print that copy, so what is secret in it
+// is redacted like the variables among Info.Credentials.
+type LoginKeeper interface {
+	// LoginFile is the file, in JSON, whether it exists or not; empty where it cannot be told.
+	LoginFile(environ []string) string
+}
+
+// UserFile is a file that a program keeps for its user: in the directory that a variable names, else in its usual one below the user's home; empty where there is
+// neither.
+func UserFile(environ []string, variable, usual, name string) string {
+	if dir := Getenv(environ, variable); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	if home := Getenv(environ, "HOME"); home != "" {
+		return filepath.Join(home, usual, name)
+	}
+	return ""
+}
+
+// CopyLogin copies a login into the home of a session. One that is there already was refreshed by an earlier process of the same session and stays.
+func CopyLogin(from, to string) error {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the login in %s has gone; log in again", from)
+	}
+	if err != nil {
+		return fmt.Errorf("copy login: %w", err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return fmt.Errorf("copy login: %w", err)
+	}
+	return nil
+}
+
+// minSecret is the length from which the value of a field that is named like a secret counts as one: shorter ones would tear holes into everything.
+const minSecret = 8
+
+// maxLoginFile is more than a file of logins ever has.
+const maxLoginFile = 1 << 20
+
+// loginSecrets adds what is secret in a file of logins, under names for the reader of a trace. A file that is missing or no JSON has no secrets that we could know.
+func loginSecrets(into map[string]string, prefix, path string) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxLoginFile {
+		return
+	}
+	data, err := os.ReadFile(path)
+	var content any
+	if err != nil || json.Unmarshal(data, &content) != nil {
+		return
+	}
+	collectSecrets(into, prefix, "", content)
+}
+
+// collectSecrets walks through a document; key is the last one on the way to the value.
+func collectSecrets(into map[string]string, name, key string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for inner, v := range value {
+			collectSecrets(into, name+"_"+strings.ToUpper(inner), inner, v)
+		}
+	case []any:
+		for i, v := range value {
+			collectSecrets(into, name+"_"+strconv.Itoa(i+1), key, v)
+		}
+	case string:
+		if len(value) >= minSecret && namesSecret(key) {
+			into[name] = value
+		}
+	}
+}
+
+func namesSecret(key string) bool {
+	key = strings.ToLower(key)
+	for _, part := range []string{"token", "key", "secret", "password", "credential"} {
+		if strings.Contains(key, part) {
+			return true
+		}
+	}
+	return false
+}
