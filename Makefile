@@ -49,7 +49,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-benchmark
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-benchmark bench-bus
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -59,7 +59,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-benchmark
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-benchmark bench-bus
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -83,3 +83,7 @@ bench-trace:
 
 bench-benchmark:
 	FIT_BENCH=1 $(GO) test ./experiment -run "^TestOverhead$$" -count=1 -v
+
+# Messages a second among 10, 100 and 1,000 participants, traced and not, on one processor and on all.
+bench-bus:
+	FIT_BENCH=1 $(GO) test ./harness -run "^TestFiguresOfTheBus$$" -count=1 -v

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -215,7 +216,7 @@ func TestFiguresOfTheBus(t *testing.T) {
 	if os.Getenv("FIT_BENCH") == "" {
 		t.Skip("make bench-bus runs it")
 	}
-	for processors := 1; processors <= runtime.NumCPU(); processors *= 2 {
+	for _, processors := range slices.Compact([]int{1, runtime.NumCPU()}) {
 		t.Run(fmt.Sprintf("processors=%d", processors), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 			best := costs{}

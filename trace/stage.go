@@ -74,7 +74,8 @@ func (w *Writer) append(source string, ts int64, event Appender) int64 {
 	if w.cfg.OnLine != nil {
 		w.staged = append(w.staged, stagedLine{source: source, seq: seq, ts: ts, start: start, end: len(line)})
 	}
-	w.pending = append(line, "}\n"...)
+	line = append(line, "}\n"...)
+	w.pending = line
 	w.next.Store(seq + 1)
 	return seq
 }
