@@ -121,7 +121,7 @@ func (e *Enricher) Line(line []byte, number int64) {
 		e.bad("", number)
 		return
 	}
-	if !bytes.Contains(line, sourceKey) || !bytes.Contains(line, eventKey) {
+	if bytes.HasPrefix(line, typeFirst) || !bytes.Contains(line, sourceKey) || !bytes.Contains(line, eventKey) {
 		e.event(line, Stamp{Line: number})
 		return
 	}
@@ -138,7 +138,8 @@ func (e *Enricher) Line(line []byte, number int64) {
 	e.event(env.Event, at)
 }
 
-var sourceKey, eventKey = []byte(`"source"`), []byte(`"event"`)
+// An envelope has these two keys, and none that is called type.
+var sourceKey, eventKey, typeFirst = []byte(`"source"`), []byte(`"event"`), []byte(`{"type":`)
 
 // bad counts a line that is no event.
 func (e *Enricher) bad(name string, _ int64) {
@@ -165,10 +166,12 @@ func (e *Enricher) event(event []byte, at Stamp) {
 		e.wait(l, event, at)
 		return
 	}
-	for i, early := range l.waiting {
-		l.decoder.Decode(early, l.waitedAt[i], l.fold)
+	if l.waiting != nil {
+		for i, early := range l.waiting {
+			l.decoder.Decode(early, l.waitedAt[i], l.fold)
+		}
+		l.waiting, l.waitedAt = nil, nil
 	}
-	l.waiting, l.waitedAt = nil, nil
 	l.decoder.Decode(event, at, l.fold)
 }
 

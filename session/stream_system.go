@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // quietEvent finds the events that say nothing which others do not, by how they are written: there are very many of them in a stream with partial messages.
@@ -82,42 +81,6 @@ func agentVersion(v jsontape.Value) string {
 		}
 	}
 	return version
-}
-
-var (
-	statusInText = lazyregexp.New(`(?:API Error: |status |\()([45]\d\d)\b`)
-	overflowText = lazyregexp.New(`(?i)prompt is too long|context (?:window|length)|maximum context|too many tokens|input is too long`)
-	refusalText  = lazyregexp.New(`(?i)usage policy|refus|declin|safeguards`)
-)
-
-// classifyFailure tells apart the ways in which a model's service can fail, from whatever the stream gives: its own word for it, the HTTP status, the message.
-func classifyFailure(kind string, status int, message string) ErrorInfo {
-	if status == 0 {
-		if match := statusInText.FindStringSubmatch(message); match != nil {
-			status, _ = strconv.Atoi(match[1])
-		}
-	}
-	info := ErrorInfo{Kind: ErrorAPI, Status: status, Message: strings.Clone(message)}
-	switch {
-	case kind == "rate_limit" || status == 429:
-		info.Kind = ErrorRateLimit
-	case kind == "authentication_failed" || kind == "oauth_org_not_allowed" || status == 401 || status == 403:
-		info.Kind = ErrorAuth
-	case kind == "overloaded" || status >= 500:
-		info.Kind = ErrorOverloaded
-	case kind == "billing_error" || status == 402:
-		info.Kind = ErrorBudget
-	case overflowText.MatchString(message):
-		info.Kind = ErrorContextOverflow
-	case kind == "refusal" || (status == 0 && refusalText.MatchString(message) && !strings.Contains(message, "onnection")):
-		info.Kind = ErrorRefusal
-	}
-	return info
-}
-
-// ClassifyFailure tells apart the ways in which a model's service can fail, for decoders whose stream says it in words or by the HTTP status.
-func ClassifyFailure(status int, message string) ErrorInfo {
-	return classifyFailure("", status, message)
 }
 
 // streamUsage applies the rule of the version that speaks. Newer ones say what is new since the last result. Older ones count per process and start again

@@ -49,6 +49,9 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
+// maxSubagents bounds the memory for the calls that have started sub-agents.
+const maxSubagents = 4096
+
 // diskDecoder holds the state of one file.
 type diskDecoder struct {
 	parser jsontape.Parser
@@ -149,6 +152,9 @@ func (d *diskDecoder) user(v jsontape.Value, o session.Origin, to *session.Fold)
 	if agent := v.Path("toolUseResult", "agentId").Text(); agent != "" {
 		for block := range content.Elements() {
 			if id := block.TextOf("tool_use_id"); id != "" {
+				if len(d.calls) >= maxSubagents {
+					clear(d.calls)
+				}
 				d.calls[strings.Clone(agent)] = strings.Clone(id)
 			}
 		}

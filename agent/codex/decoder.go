@@ -52,7 +52,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "turn.completed":
 		if usage := v.Get("usage"); usage.Exists() {
 			to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(usage)})
-			d.server.counted[d.thread] = true
+			remember(d.server.counted, d.thread, true)
 		}
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: d.said})
 	case "turn.failed":

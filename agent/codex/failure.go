@@ -5,18 +5,18 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
 
+// What the program and the services say, in lower case, where they give no other sign of what went wrong.
 var (
-	statusWords    = lazyregexp.New(`\bstatus:? (\d{3})\b`)
-	retryWords     = lazyregexp.New(`^Reconnecting\.\.\. (\d+)/\d+(?: \((.*)\))?`)
-	authWords      = lazyregexp.New(`(?i)missing environment variable|not logged in|log in again|sign in again|refresh token|invalid api key|incorrect api key`)
-	overloadWords  = lazyregexp.New(`(?i)high demand|overloaded|at capacity`)
-	rateLimitWords = lazyregexp.New(`(?i)usage limit|rate limit|quota exceeded|too many requests`)
-	overflowWords  = lazyregexp.New(`(?i)context_length_exceeded|context window`)
-	lostWords      = lazyregexp.New(`(?i)^(?:connection failed|stream disconnected|error sending request|timeout)`)
+	authWords = []string{
+		"missing environment variable", "not logged in", "log in again", "sign in again", "refresh token", "invalid api key", "incorrect api key",
+	}
+	overloadWords  = []string{"high demand", "overloaded", "at capacity"}
+	rateLimitWords = []string{"usage limit", "rate limit", "quota exceeded", "too many requests"}
+	overflowWords  = []string{"context_length_exceeded", "context window"}
+	lostWords      = []string{"connection failed", "stream disconnected", "error sending request", "timeout"}
 )
 
 // failureKinds maps the program's own names of failures, without case and underscores, to ours.
@@ -38,11 +38,10 @@ func failure(v jsontape.Value) session.ErrorInfo {
 			message += " (" + text + ")"
 		}
 	}
-	if match := statusWords.FindStringSubmatch(message); match != nil && status == 0 {
-		status, _ = strconv.Atoi(match[1])
+	if status == 0 {
+		status = statusIn(message)
 	}
-	if retry := retryWords.FindStringSubmatch(message); retry != nil {
-		attempt, _ := strconv.Atoi(retry[1])
+	if attempt, retries := attemptIn(message); retries {
 		return session.ErrorInfo{Kind: session.ErrorRetry, Status: status, Attempt: attempt, Message: message}
 	}
 	info := session.ClassifyFailure(status, message)
@@ -50,18 +49,68 @@ func failure(v jsontape.Value) session.ErrorInfo {
 	case kind != "":
 		info.Kind = kind
 	case status != 0 && info.Kind != session.ErrorAPI:
-	case overflowWords.MatchString(message):
+	case session.Mentions(message, overflowWords...):
 		info.Kind = session.ErrorContextOverflow
-	case authWords.MatchString(message):
+	case session.Mentions(message, authWords...):
 		info.Kind = session.ErrorAuth
-	case overloadWords.MatchString(message):
+	case session.Mentions(message, overloadWords...):
 		info.Kind = session.ErrorOverloaded
-	case rateLimitWords.MatchString(message):
+	case session.Mentions(message, rateLimitWords...):
 		info.Kind = session.ErrorRateLimit
-	case lostWords.MatchString(message):
+	case lost(message):
 		info.Kind = session.ErrorAPI
 	}
 	return info
+}
+
+// lost reports whether a message tells of a connection that failed.
+func lost(message string) bool {
+	for _, words := range lostWords {
+		if len(message) >= len(words) && strings.EqualFold(message[:len(words)], words) {
+			return true
+		}
+	}
+	return false
+}
+
+// attemptIn reads the number of the attempt from a message that tells of one; the program counts them as in 2/5.
+func attemptIn(message string) (attempt int, found bool) {
+	rest, found := strings.CutPrefix(message, "Reconnecting... ")
+	if !found {
+		return 0, false
+	}
+	first, of, found := strings.Cut(rest, "/")
+	if !found || first == "" || strings.Trim(first, digits) != "" || of == "" || strings.IndexByte(digits, of[0]) < 0 {
+		return 0, false
+	}
+	attempt, _ = strconv.Atoi(first)
+	return attempt, true
+}
+
+const digits = "0123456789"
+
+// statusIn finds an HTTP status in a message, after the word status.
+func statusIn(message string) int {
+	for from := 0; ; {
+		at := strings.Index(message[from:], "status")
+		if at < 0 {
+			return 0
+		}
+		at += from
+		from = at + len("status")
+		rest, found := strings.CutPrefix(strings.TrimPrefix(message[from:], ":"), " ")
+		if !found || (at > 0 && isWord(message[at-1])) || len(rest) < 3 || (len(rest) > 3 && isWord(rest[3])) {
+			continue
+		}
+		if strings.Trim(rest[:3], digits) == "" {
+			status, _ := strconv.Atoi(rest[:3])
+			return status
+		}
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || (c >= '0' && c <= '9') || (c|0x20 >= 'a' && c|0x20 <= 'z')
 }
 
 // failureName reads the program's name of a failure: a word, or an object whose one key is the word and which may hold an HTTP status.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -162,21 +161,50 @@ func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
 	return call
 }
 
-var patchHeader = lazyregexp.New(`(?m)^\*\*\* (Add|Update|Delete) File: (.+)$`)
-
+// patchedFiles lists the files that a patch names in its headers, and what it does to each.
 func patchedFiles(patch string) (paths, kinds []string) {
-	for _, match := range patchHeader.FindAllStringSubmatch(patch, -1) {
-		kinds = append(kinds, strings.ToLower(match[1]))
-		paths = append(paths, strings.TrimSpace(match[2]))
+	for line := range strings.SplitSeq(patch, "\n") {
+		header, found := strings.CutPrefix(line, "*** ")
+		if !found {
+			continue
+		}
+		kind, path, found := strings.Cut(header, " File: ")
+		if found && path != "" && (kind == "Add" || kind == "Update" || kind == "Delete") {
+			kinds, paths = append(kinds, strings.ToLower(kind)), append(paths, strings.TrimSpace(path))
+		}
 	}
 	return paths, kinds
 }
 
-var (
-	exitWords   = lazyregexp.New(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
-	rejectWords = lazyregexp.New(`^(?:apply_patch verification failed|failed to parse function arguments|unsupported call|unsupported custom tool call|` +
-		`exec_command failed|execution error|aborted|user rejected|tool call error|patch rejected)`)
-)
+// rejections are how a result begins if the call was not carried out.
+var rejections = []string{
+	"apply_patch verification failed", "failed to parse function arguments", "unsupported call", "unsupported custom tool call", "exec_command failed",
+	"execution error", "aborted", "user rejected", "tool call error", "patch rejected",
+}
+
+func rejected(head string) bool {
+	for _, words := range rejections {
+		if strings.HasPrefix(head, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// exitIn finds the line of a result's head in which the program tells the exit code of a command.
+func exitIn(head string) *int {
+	for line := range strings.SplitSeq(head, "\n") {
+		for _, words := range [...]string{"Process exited with code ", "Exit code: "} {
+			digits, found := strings.CutPrefix(line, words)
+			if !found || digits == "" || strings.Trim(digits, "0123456789") != "" {
+				continue
+			}
+			code, _ := strconv.Atoi(digits)
+			return &code
+		}
+	}
+	return nil
+}
 
 // outputHead is the part of a result in which the program says how a command ended; the command's own output comes after it.
 const outputHead = 512
@@ -195,13 +223,10 @@ func (d *rolloutDecoder) result(id string, output jsontape.Value, o session.Orig
 	if before, _, found := strings.Cut(head, "\nOutput:\n"); found {
 		head = before
 	}
-	if match := exitWords.FindStringSubmatch(head); match != nil {
-		code, _ := strconv.Atoi(match[1])
-		result.ExitCode = &code
-	} else {
+	if result.ExitCode = exitIn(head); result.ExitCode == nil {
 		olderResult(&result)
 	}
-	result.IsError = result.IsError || rejectWords.MatchString(head) || (result.ExitCode != nil && *result.ExitCode != 0)
+	result.IsError = result.IsError || rejected(head) || (result.ExitCode != nil && *result.ExitCode != 0)
 	to.ToolResult(o, result)
 }
 

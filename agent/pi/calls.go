@@ -1,7 +1,6 @@
 package pi
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -58,37 +57,33 @@ func (l *callLog) result(id string) (fresh bool) {
 	return true
 }
 
-var exitLine = regexp.MustCompile(`(?:^|\n)Command exited with code (\d{1,3})\s*$`)
-
 // exitCode reads the exit code that a failed command's result ends with.
 func exitCode(content string, failed bool) *int {
-	if !failed || !strings.Contains(content[max(0, len(content)-64):], "Command exited") {
+	if !failed {
 		return nil
 	}
-	match := exitLine.FindStringSubmatch(content)
-	if match == nil {
+	line := strings.TrimRight(content, "\t\n\f\r ")
+	line = line[strings.LastIndexByte(line, '\n')+1:]
+	digits, found := strings.CutPrefix(line, "Command exited with code ")
+	if !found || len(digits) < 1 || len(digits) > 3 {
 		return nil
 	}
-	code, err := strconv.Atoi(match[1])
+	code, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
 		return nil
 	}
-	return &code
+	number := int(code)
+	return &number
 }
 
-var (
-	leadingStatus = regexp.MustCompile(`^([45]\d\d)\b`)
-	missingKey    = regexp.MustCompile(`(?i)no api key|authentication failed|no models? (?:available|selected)`)
-)
+// noAccess is what the program says when it has nobody to ask.
+var noAccess = []string{"no api key", "authentication failed", "no model available", "no models available", "no model selected", "no models selected"}
 
 // classify tells what sort of failure an error message is about. It begins with the HTTP status, where there was one.
 func classify(message string) session.ErrorInfo {
-	status := 0
-	if match := leadingStatus.FindStringSubmatch(message); match != nil {
-		status, _ = strconv.Atoi(match[1])
-	}
+	status := session.LeadingStatus(message)
 	info := session.ClassifyFailure(status, message)
-	if status == 0 && missingKey.MatchString(message) {
+	if status == 0 && session.Mentions(message, noAccess...) {
 		info.Kind = session.ErrorAuth
 	}
 	if status == 0 && strings.Contains(message, "overloaded") {
