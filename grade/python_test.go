@@ -1,10 +1,13 @@
 package grade_test
 
 import (
+	"fmt"
 	"os/exec"
 	"testing"
 
 	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/workspace"
 )
 
 const (
@@ -66,6 +69,9 @@ func TestCheatingPythonAgents(t *testing.T) {
 		"replaced assertions": {
 			files{"calc.py": "import unittest\nunittest.TestCase.assertEqual = lambda *a, **k: None\n" + pythonWrong}, "changed while the tests ran",
 		},
+		"replaced code": {
+			files{"calc.py": "import unittest\nunittest.TestCase.assertEqual.__code__ = (lambda self, first, second, msg=None: None).__code__\n" + pythonWrong}, "changed while the tests ran",
+		},
 		"printed report": {
 			files{"calc.py": "import os\nprint('Ran 2 tests in 0.001s\\n\\nOK')\nfor n in ('Adding > test_two', 'Adding > test_many'):\n    os.write(1, ('\\n\\x1efit {\"status\":\"pass\",\"name\":\"%s\",\"pad\":\"0\"}\\n' % n).encode())\nos._exit(0)\n"}, "forged",
 		},
@@ -92,14 +98,98 @@ func TestSkippedAndEmptyPythonTestsProveNothing(t *testing.T) {
 	}
 }
 
-func TestPytestSuite(t *testing.T) {
+// pytestTask is a suite that only pytest can run.
+func pytestTask(more ...files) files {
+	return pythonTask(append([]files{{"tests/checks/test_add.py": `import calc, pytest
+from checks.support import five
+
+
+@pytest.mark.parametrize('n', [1, 2])
+def test_add(n):
+    assert calc.add(n, n) == 2 * n
+
+
+class TestMore:
+    @pytest.fixture
+    def three(self):
+        return 3
+
+    def test_five(self, three):
+        assert calc.add(2, three) == five
+`}}, more...)...)
+}
+
+func pytestBench(t *testing.T, more ...files) *bench {
+	t.Helper()
 	if exec.Command("/usr/bin/python3", "-c", "import pytest").Run() != nil {
-		t.Skip("pytest is not installed for the system's python3")
+		testenv.Missing(t, "pytest for the system's python3 (on Debian: apt-get install python3-pytest)")
 	}
-	content := pythonTask(files{"tests/checks/test_add.py": "import calc, pytest\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_add(n):\n    assert calc.add(n, n) == 2 * n\n"})
-	b := pythonBench(t, content)
-	b.agent(files{"conftest.py": "import os\nos._exit(0)\n", "pytest.ini": "[pytest]\naddopts = --collect-only\n"}).want(grade.VerdictFail, "test_add[1] failed")
+	return pythonBench(t, pytestTask(more...))
+}
+
+func TestPytestSuite(t *testing.T) {
+	b := pytestBench(t)
+	b.want(grade.VerdictFail, "test_add[1] failed")
 	b.another(t).agent(files{"calc.py": pythonRight}).want(grade.VerdictPass, "")
+}
+
+// Each of these agents tries to make pytest say that all is well.
+func TestCheatingPytestAgents(t *testing.T) {
+	all := pytestBench(t, files{"task.yaml": "timeouts:\n  test: 20s\n"})
+	const replace = "import _pytest.python, _pytest.runner, pytest\n%s\n" + pythonWrong
+	for name, test := range map[string]struct {
+		agent  files
+		reason string
+	}{
+		"conftest.py that ends":    {files{"conftest.py": "import os\nos._exit(0)\n", "checks/conftest.py": "import os\nos._exit(0)\n"}, "test_add[1] failed"},
+		"conftest.py that reports": {files{"conftest.py": "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    out = yield\n    out.get_result().outcome = 'passed'\n"}, "test_add[1] failed"},
+		"conftest.py that chooses": {files{"conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = []\n"}, "test_add[1] failed"},
+		"settings": {files{
+			"pytest.ini": "[pytest]\naddopts = --collect-only\n", "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--co'\n", "tox.ini": "[pytest]\naddopts=-k nothing\n",
+		}, "test_add[1] failed"},
+		"a plugin in the directory": {files{
+			"evil.py": "import os\nos._exit(0)\n", "evil-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: evil\nVersion: 1\n", "evil-1.dist-info/entry_points.txt": "[pytest11]\nevil = evil\n",
+		}, "test_add[1] failed"},
+		"pytest.py in the way":              {files{"pytest.py": "import os\nos._exit(0)\n", "_pytest/__init__.py": "", "pluggy.py": ""}, "test_add[1] failed"},
+		"reports that are good for a while": {files{"calc.py": fmt.Sprintf(replace, "import threading\n_pytest.runner.TestReport.failed = False\nthreading.Timer(0.5, lambda: delattr(_pytest.runner.TestReport, 'failed')).start()")}, ""},
+		"code that is replaced":             {files{"calc.py": fmt.Sprintf(replace, "_pytest.python.Function.runtest.__code__ = (lambda self: None).__code__")}, "changed while the tests ran"},
+		"exit":                              {files{"calc.py": "import pytest\npytest.exit('done', returncode=0)\n"}, ""},
+		"skip":                              {files{"calc.py": "import pytest\npytest.skip('later', allow_module_level=True)\n"}, ""},
+		"skip in a test":                    {files{"calc.py": "import pytest\ndef add(a, b):\n    pytest.skip('later')\n"}, "skipped"},
+		"expected failure":                  {files{"calc.py": "import pytest\ndef add(a, b):\n    pytest.xfail('later')\n"}, "to do"},
+		"tests that do not run":             {files{"calc.py": fmt.Sprintf(replace, "_pytest.python.Function.runtest = lambda self: None")}, "changed while the tests ran"},
+		"reports that are good":             {files{"calc.py": fmt.Sprintf(replace, "_pytest.runner.TestReport.outcome = property(lambda self: 'passed', lambda self, v: None)\n_pytest.runner.TestReport.failed = False")}, ""},
+		"calls that are good":               {files{"calc.py": fmt.Sprintf(replace, "_pytest.runner.CallInfo.from_call = classmethod(lambda cls, func, when, reraise=None: cls(None, None, 0, 0, 0, when, _ispytest=True))")}, "changed while the tests ran"},
+		"os._exit(0) in a test":             {files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"}, "did not run to their end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all.another(t).agent(test.agent).want(grade.VerdictFail, test.reason)
+		})
+	}
+}
+
+func TestPytestIsLookedForOnTheWholeSearchPath(t *testing.T) {
+	fake := t.TempDir()
+	files{"python3": "#!/bin/sh\necho this one has no packages >&2\nexit 1\n"}.write(t, fake)
+	t.Setenv("PATH", fake+":/usr/local/bin:/usr/bin:/bin")
+	pytestBench(t, files{"task.yaml": "isolation: none\n"}).agent(files{"calc.py": pythonRight}).want(grade.VerdictPass, "")
+	b := pytestBench(t, files{"task.yaml": "isolation: none\n"})
+	b.config.Source = elsewhere{b.ws, fake}
+	b.agent(files{"calc.py": pythonRight}).want(grade.VerdictError, "apt-get install python3-pytest")
+}
+
+// elsewhere is a workspace whose graders have another search path.
+type elsewhere struct {
+	*workspace.Workspace
+	path string
+}
+
+// Grader implements grade.Source.
+func (e elsewhere) Grader(c *workspace.Copy) workspace.Place {
+	place := e.Workspace.Grader(c)
+	place.Env["PATH"] = e.path
+	return place
 }
 
 func TestCompiledPythonFilesOfTheAgentAreNotBelieved(t *testing.T) {

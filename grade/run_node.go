@@ -17,22 +17,6 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 	return s.tryWitnessed(ctx, check, want, argv, map[string]string{"NODE_OPTIONS": "", "NODE_PATH": ""})
 }
 
-// tryPython runs one file of tests with unittest or pytest under our runner.
-func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expectation) (evidence, error) {
-	runner, err := s.asset("runner.py", pythonRunner)
-	if err != nil {
-		return evidence{}, err
-	}
-	mode := "unittest"
-	if s.suite.Runner.Parser == task.ParserPytest {
-		mode = "pytest"
-	}
-	// Compiled files of the agent are not believed: they need not be what their sources say.
-	cache := "pycache_prefix=" + s.copied.TmpDir + "/pycache"
-	argv := []string{"python3", "-I", "-B", "-X", cache, runner, mode, check.File}
-	return s.tryWitnessed(ctx, check, want, argv, nil)
-}
-
 // tryWitnessed stages a check, runs it under a reporter that holds the secrets, and takes the check away again.
 func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, want expectation, argv []string, env map[string]string) (evidence, error) {
 	if err := stage(s.root, s.suite.Dir, check.File); err != nil {

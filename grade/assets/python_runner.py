@@ -40,7 +40,7 @@ def make_say():
                 record["pad"] = pad
         if status == "done":
             record["pad"] = message
-        elif message:
+        elif message and status != "pass":
             record["message"] = str(message)[-400:]
         write(fork_safe_out, ("\n\x1efit " + dumps(record) + "\n").encode())
 
@@ -56,24 +56,52 @@ def admit_workdir():
     sys.path.insert(place, os.getcwd())
 
 
+PYTEST = ("pytest", "_pytest", "pluggy")
 LIBRARY = [module for name, module in sys.modules.items() if name.split(".")[0] in ("unittest", "builtins", "contextlib")]
+
+
+# What Python and pytest themselves change in a class.
+OWN_BOOKKEEPING = {"__dict__", "__weakref__", "__doc__", "__annotations__", "__annotate__", "__abstractmethods__", "_abc_impl"}
+OWN_BOOKKEEPING |= {"_pytest_diamond_inheritance_warning_shown"}
 
 
 def fingerprint():
     """What decides about tests; if it changes while they run, somebody has replaced it."""
     found = {}
-    for owner in LIBRARY + [Recorder]:
+
+    def note(owner, key, value):
+        found[id(owner), key] = value
+        function = getattr(value, "__func__", value)
+        if isinstance(function, types.FunctionType):
+            found[id(function), "__code__"] = function.__code__
+
+    for owner in LIBRARY:
         for key, value in list(vars(owner).items()):
             if callable(value):
-                found[id(owner), key] = value
-            if isinstance(value, type) and value.__module__.split(".")[0] == "unittest":
-                found.update(((id(value), name), part) for name, part in list(vars(value).items()) if callable(part))
+                note(owner, key, value)
+            if isinstance(value, type) and value.__module__.split(".")[0] in ("unittest",) + PYTEST:
+                CLASSES[id(value)] = value
+    for owner in [Recorder, Plugin, *CLASSES.values()]:
+        for key, value in list(vars(owner).items()):
+            if key not in OWN_BOOKKEEPING:
+                note(owner, key, value)
     return found
 
 
-def unchanged(before):
-    after = fingerprint()
-    return all(after.get(key) is value for key, value in before.items())
+CLASSES = {}
+
+
+def make_unchanged():
+    before = fingerprint()
+    classes = set(CLASSES)
+
+    def unchanged():
+        after = fingerprint()
+        if any(after.get(key) is not value for key, value in before.items()):
+            return False
+        return not any(key not in before and key[0] in classes for key in after)
+
+    return unchanged
 
 
 class Recorder(unittest.TestResult):
@@ -87,7 +115,7 @@ class Recorder(unittest.TestResult):
         say(status, name, message, own)
 
     def addSuccess(self, test):
-        self.say("pass", test)
+        self.say("pass" if self.unchanged() else "fail", test, "the test library was changed while the tests ran")
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
@@ -116,7 +144,7 @@ class Recorder(unittest.TestResult):
 
 def run_unittest(path):
     admit_workdir()
-    before = fingerprint()
+    unchanged = make_unchanged()
     spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -124,8 +152,9 @@ def run_unittest(path):
     spec.loader.exec_module(module)
     suite = unittest.TestLoader().loadTestsFromModule(module)
     result = Recorder()
+    result.unchanged = unchanged
     suite.run(result)
-    if not unchanged(before):
+    if not unchanged():
         say("fail", "test library", "it was changed while the tests ran")
         return 1
     return 0 if result.wasSuccessful() else 1
@@ -134,8 +163,16 @@ def run_unittest(path):
 class Plugin:
     """Reports what pytest finds."""
 
+    clean = False
+
     def pytest_sessionstart(self, session):
+        # Pytest changes itself while it gets ready; from here on only the agent's code would.
+        LIBRARY.extend(module for name, module in list(sys.modules.items()) if name.split(".")[0] in PYTEST)
+        self.unchanged = make_unchanged()
         admit_workdir()
+
+    def pytest_sessionfinish(self):
+        self.clean = self.unchanged()
 
     def pytest_runtest_logreport(self, report):
         parts = report.nodeid.split("::")[1:]
@@ -150,7 +187,7 @@ class Plugin:
             self.passed = (name, own)
         elif report.when == "teardown" and getattr(self, "passed", None) == (name, own):
             self.passed = None
-            say("pass", name, "", own)
+            say("pass" if self.unchanged() else "fail", name, "the test library was changed while the tests ran", own)
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -160,12 +197,12 @@ class Plugin:
 def run_pytest(path):
     import pytest
 
-    before = fingerprint()
+    plugin = Plugin()
     status = pytest.main(
-        ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", os.getcwd(), "--", path],
-        plugins=[Plugin()],
+        ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", os.getcwd(), "--confcutdir", os.getcwd(), "--", path],
+        plugins=[plugin],
     )
-    if not unchanged(before):
+    if not plugin.clean:
         say("fail", "test library", "it was changed while the tests ran")
         return 1
     return int(status)

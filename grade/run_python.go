@@ -1,0 +1,75 @@
+package grade
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// noPytest is what people are told who want pytest and have it nowhere.
+const noPytest = "no python3 on the search path has pytest: install it (on Debian: apt-get install python3-pytest; elsewhere: python3 -m pip install pytest), or say tests: {runner: unittest} in task.yaml"
+
+// pythonProbe bounds the question whether an interpreter has pytest.
+const pythonProbe = 30 * time.Second
+
+// tryPython runs one file of tests with unittest or pytest under our runner.
+func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expectation) (evidence, error) {
+	runner, err := s.asset("runner.py", pythonRunner)
+	if err != nil {
+		return evidence{}, err
+	}
+	mode, interpreter := "unittest", "python3"
+	if s.suite.Runner.Parser == task.ParserPytest {
+		mode = "pytest"
+		if interpreter, err = s.Baseline.pytest(ctx, s); err != nil {
+			return evidence{}, err
+		}
+		if interpreter == "" {
+			return evidence{unfit: noPytest}, nil
+		}
+	}
+	// Compiled files of the agent are not believed: they need not be what their sources say.
+	cache := "pycache_prefix=" + s.copied.TmpDir + "/pycache"
+	argv := []string{interpreter, "-I", "-B", "-X", cache, runner, mode, check.File}
+	return s.tryWitnessed(ctx, check, want, argv, nil)
+}
+
+// pytest finds the first interpreter of the search path that has pytest; empty if there is none. The first one of all need not: it may be a version manager's,
+// while the system's own has the packages.
+func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
+	searchPath := s.place.Env["PATH"]
+	value, err := b.once(ctx, "pytest "+s.place.Isolation.Kind+" "+searchPath, func() (any, error) {
+		for _, interpreter := range interpreters(searchPath) {
+			// Neither the agent's directory nor its code has a say in this.
+			done, err := s.run(ctx, program{
+				argv: []string{interpreter, "-I", "-B", "-c", "import pytest"}, dir: s.private, place: s.place, timeout: pythonProbe, readable: []string{s.private},
+			})
+			if err != nil {
+				return "", err
+			}
+			if done.failure == nil && done.status() == 0 {
+				return interpreter, nil
+			}
+		}
+		return "", nil
+	})
+	interpreter, _ := value.(string)
+	return interpreter, err
+}
+
+// interpreters lists what a search path has by the name of python3, in its order.
+func interpreters(searchPath string) []string {
+	var found []string
+	for _, dir := range filepath.SplitList(searchPath) {
+		candidate := filepath.Join(dir, "python3")
+		info, err := os.Stat(candidate)
+		if err == nil && filepath.IsAbs(candidate) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && !slices.Contains(found, candidate) {
+			found = append(found, candidate)
+		}
+	}
+	return found
+}
