@@ -25,11 +25,13 @@ type Enricher struct {
 	// Options apply to each session.
 	Options Options
 
-	lanes   map[string]*lane
-	order   []string
-	parser  jsontape.Parser
-	broken  int // lines outside any lane
-	skipped int
+	lanes    map[string]*lane
+	order    []string
+	last     *lane // the one that the last event belonged to, as most events belong to the same one as the event before
+	lastName string
+	parser   jsontape.Parser
+	broken   int // lines outside any lane
+	skipped  int
 }
 
 // lane is one agent's part of what is read.
@@ -176,6 +178,9 @@ func (e *Enricher) event(event []byte, at Stamp) {
 }
 
 func (e *Enricher) lane(name string) *lane {
+	if e.last != nil && e.lastName == name {
+		return e.last
+	}
 	l := e.lanes[name]
 	if l == nil {
 		if e.lanes == nil {
@@ -186,6 +191,7 @@ func (e *Enricher) lane(name string) *lane {
 		e.lanes[name] = l
 		e.order = append(e.order, name)
 	}
+	e.last, e.lastName = l, strings.Clone(name)
 	return l
 }
 

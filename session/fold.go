@@ -190,8 +190,9 @@ func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
 func (f *Fold) Error(o Origin, info ErrorInfo) {
 	at := f.place(o)
 	if f.watched {
-		info.Message = strings.Clone(info.Message)
-		f.emit(o, at, &EnrichedEvent{Kind: KindError, Text: info.Message, Error: &info})
+		own := info
+		own.Message = strings.Clone(info.Message)
+		f.emit(o, at, &EnrichedEvent{Kind: KindError, Text: own.Message, Error: &own})
 	}
 }
 
@@ -323,6 +324,10 @@ func (e EnrichedEvent) clone() EnrichedEvent {
 	if e.Result != nil {
 		r := *e.Result
 		r.CallID, r.Preview, r.Content = strings.Clone(r.CallID), strings.Clone(r.Preview), strings.Clone(r.Content)
+		if r.ExitCode != nil {
+			code := *r.ExitCode
+			r.ExitCode = &code
+		}
 		e.Result = &r
 	}
 	return e

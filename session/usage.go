@@ -62,7 +62,8 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 		return
 	}
 	if at := f.place(o); f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &increment})
+		own := increment
+		f.emit(o, at, &EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &own})
 	}
 }
 

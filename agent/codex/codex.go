@@ -12,7 +12,6 @@ package codex
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
@@ -61,10 +60,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Check(a, cfg); err != nil {
-		return nil, err
-	}
-	installation, err := agent.Installed(ctx, a, cfg)
+	installation, err := agent.Ready(ctx, a, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -89,18 +85,13 @@ func priced(cfg agent.Config, model string) error {
 		return nil
 	}
 	if cfg.Prices == nil {
-		return refuse("agent %s does not tell its cost, and there is no price table to hold the budget with", ID)
+		return agent.Refuse(ID, "agent %s does not tell its cost, and there is no price table to hold the budget with", ID)
 	}
 	if model == "" {
 		return nil
 	}
 	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, time.Now().UnixMilli()); !known {
-		return refuse("the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
+		return agent.Refuse(ID, "the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
 	}
 	return nil
-}
-
-// refuse is the answer to a request that cannot be fulfilled.
-func refuse(format string, args ...any) error {
-	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(format, args...)}
 }

@@ -3,6 +3,7 @@ package codex
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
@@ -19,7 +20,8 @@ type decoder struct {
 	items   bool   // the current process has shown an item
 	thread  string // the conversation
 	failed  string // the failure that was told of since the last prompt
-	said    string // the last message since the last prompt
+	said    []byte // the last message since the last prompt
+	id      []byte // of the item, made different from those of other processes
 }
 
 func newDecoder() *decoder {
@@ -42,7 +44,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "thread.started":
 		d.threadStarted(v, to)
 	case "turn.started":
-		d.failed, d.said = "", ""
+		d.failed, d.said = "", d.said[:0]
 	case "item.started", "item.updated":
 		d.execItem(v, false, o, to)
 	case "item.completed":
@@ -54,7 +56,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 			to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(usage)})
 			remember(d.server.counted, d.thread, true)
 		}
-		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: d.said})
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: string(d.said)})
 	case "turn.failed":
 		d.fail(v.Get("error"), o, to)
 	default:
@@ -81,7 +83,8 @@ func (d *decoder) execItem(v jsontape.Value, completed bool, o session.Origin, t
 	d.items = true
 	id := item.TextOf("id")
 	if d.process > 0 && id != "" { // ids are counted from zero in every process
-		id = strconv.Itoa(d.process+1) + "/" + id
+		d.id = append(append(strconv.AppendInt(d.id[:0], int64(d.process+1), 10), '/'), id...)
+		id = unsafe.String(unsafe.SliceData(d.id), len(d.id)) // valid until the next event, as all views are
 	}
 	d.item(item, id, completed, o, to)
 }
@@ -109,7 +112,7 @@ func (d *decoder) statement(kind string, item jsontape.Value, o session.Origin, 
 	case itemMessage:
 		text := textOf(item)
 		if o.Parent == "" {
-			d.said = strings.Clone(text)
+			d.said = append(d.said[:0], text...)
 		}
 		to.Message(o, "assistant", text, "")
 	case itemReasoning:
@@ -135,7 +138,7 @@ func (d *decoder) tool(kind string, item jsontape.Value, id string, completed bo
 		to.ToolCall(o, d.calls.callOf(kind, id, item))
 	}
 	if completed && d.told.end(id) {
-		to.ToolResult(o, resultOf(kind, id, item))
+		to.ToolResult(o, d.calls.resultOf(kind, id, item))
 	}
 }
 
@@ -197,7 +200,9 @@ func (l *callLog) mark(id string, state callState) (fresh bool) {
 		return true
 	}
 	before, isRecent := l.recent[id]
-	before |= l.older[id]
+	if len(l.older) > 0 {
+		before |= l.older[id]
+	}
 	if before&state != 0 {
 		return false
 	}

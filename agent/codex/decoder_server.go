@@ -135,7 +135,7 @@ func (d *decoder) identify(thread jsontape.Value, to *session.Fold) {
 func (d *decoder) promptStarted(params jsontape.Value, thread string, o session.Origin) {
 	remember(d.server.prompts, thread, strings.Clone(params.Get("turn").TextOf("id")))
 	if o.Parent == "" {
-		d.failed, d.said = "", ""
+		d.failed, d.said = "", d.said[:0]
 		d.server.answer++
 		d.server.shown, d.server.hidden = false, false
 	}
@@ -213,10 +213,10 @@ func less(a, b session.TokenUsage) session.TokenUsage {
 func (d *decoder) promptEnded(turn jsontape.Value, o session.Origin, to *session.Fold) {
 	switch status := turn.TextOf("status"); status {
 	case "completed":
-		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: d.said})
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: string(d.said)})
 	case "interrupted":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: status})
-		to.Final(o, session.Final{Outcome: session.OutcomeAborted, Text: d.said})
+		to.Final(o, session.Final{Outcome: session.OutcomeAborted, Text: string(d.said)})
 	case "failed":
 		d.fail(turn.Get("error"), o, to)
 	default:

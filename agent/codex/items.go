@@ -56,8 +56,11 @@ func isTool(kind string) bool {
 	return false
 }
 
-// callReader reads calls. The arguments of a call are valid until the next one is read.
-type callReader struct{ args []byte }
+// callReader reads calls and their results. The arguments of a call and the exit code of a result are valid until the next one is read.
+type callReader struct {
+	args []byte
+	exit int
+}
 
 // callOf reads the call that an item stands for.
 func (r *callReader) callOf(kind, id string, item jsontape.Value) session.Call {
@@ -104,15 +107,15 @@ func (r *callReader) callOf(kind, id string, item jsontape.Value) session.Call {
 }
 
 // resultOf reads the result that a completed item stands for.
-func resultOf(kind, id string, item jsontape.Value) session.Returned {
+func (r *callReader) resultOf(kind, id string, item jsontape.Value) session.Returned {
 	status := item.TextOf("status")
 	result := session.Returned{CallID: id, IsError: status == "failed" || status == "declined"}
 	switch kind {
 	case itemCommand:
 		result.Content = either(item, "aggregated_output", "aggregatedOutput").Text()
 		if code := either(item, "exit_code", "exitCode"); code.Kind() == jsontape.Number {
-			number := code.Int()
-			result.ExitCode = &number
+			r.exit = code.Int()
+			result.ExitCode = &r.exit
 		}
 	case itemChange:
 		result.Content = item.TextOf("stdout") + item.TextOf("stderr")

@@ -42,7 +42,7 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	switch mode {
 	case agent.AuthSubscription:
 		if cfg.ModelURL != "" {
-			return login{}, refuse("--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
+			return login{}, agent.Refuse(ID, "--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
 		}
 		file := subscriptionFile(cfg.Environ)
 		if file == "" {
@@ -61,7 +61,7 @@ func chooseLogin(cfg agent.Config) (login, error) {
 		}
 		return login{mode: mode, key: noKey}, nil
 	default:
-		return login{}, refuse("unknown --auth %q; use subscription or apikey", mode)
+		return login{}, agent.Refuse(ID, "unknown --auth %q; use subscription or apikey", mode)
 	}
 }
 

@@ -74,7 +74,7 @@ func restrict(cfg agent.Config) (restriction, error) {
 		case known && !r.has(a):
 			r.abilities = append(r.abilities, a)
 		case !known && !slices.Contains(readers, name):
-			return r, refuse("agent %s cannot be denied the tool %q, which it does not know", ID, name)
+			return r, agent.Refuse(ID, "agent %s cannot be denied the tool %q, which it does not know", ID, name)
 		}
 	}
 	return r, nil
@@ -89,11 +89,11 @@ func allowed(list []string) ([]ability, error) {
 		} else if slices.Contains(readers, name) {
 			reads = name
 		} else if _, _, ofServer := serverTool(name); !ofServer { // tool servers are attached because somebody wants them
-			return nil, refuse("agent %s cannot be allowed the tool %q, which it does not know", ID, name)
+			return nil, agent.Refuse(ID, "agent %s cannot be allowed the tool %q, which it does not know", ID, name)
 		}
 	}
 	if reads != "" && !slices.Contains(allowed, commands) {
-		return nil, refuse("agent %s reads files by running commands only: it cannot be allowed %s without Bash", ID, reads)
+		return nil, agent.Refuse(ID, "agent %s reads files by running commands only: it cannot be allowed %s without Bash", ID, reads)
 	}
 	return allowed, nil
 }

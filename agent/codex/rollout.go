@@ -299,14 +299,14 @@ func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session
 		to.Unknown()
 	case !isTool(kind) || kind == itemWeb:
 	case d.told.began(item.TextOf("id")):
-		if resultOf(kind, "", item).IsError && len(d.failed) < callLogSize {
+		if d.calls.resultOf(kind, "", item).IsError && len(d.failed) < callLogSize {
 			d.failed[strings.Clone(item.TextOf("id"))] = true
 		}
 	default:
 		id := item.TextOf("id")
 		d.call(o, to, d.calls.callOf(kind, id, item))
 		if d.told.end(id) {
-			to.ToolResult(o, resultOf(kind, id, item))
+			to.ToolResult(o, d.calls.resultOf(kind, id, item))
 		}
 	}
 }
