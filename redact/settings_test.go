@@ -16,8 +16,10 @@ func TestDefaultVariablesAndKinds(t *testing.T) {
 		t.Error(diff)
 	}
 	kinds := strings.Fields(`anthropic gh-pat gh-installation gh-oauth gh-fine-grained gh-b64-basic-credential`)
-	if diff := cmp.Diff(kinds, Kinds()[:6]); diff != "" {
-		t.Error(diff)
+	for i, kind := range kinds {
+		if shapes[i].kind != kind {
+			t.Errorf("shape %d is called %s, want %s", i, shapes[i].kind, kind)
+		}
 	}
 	if len(shapes) > maxShapes {
 		t.Errorf("%d shapes, room for %d", len(shapes), maxShapes)
@@ -78,7 +80,7 @@ func TestDisabledGivesBackTheSameBytes(t *testing.T) {
 	if strings.Count(warnings.String(), "\n") != 1 {
 		t.Errorf("want one warning, got %q", warnings.String())
 	}
-	for _, r := range []*Redactor{byHand, Disabled(), nil} {
+	for _, r := range []*Redactor{byHand, {}, nil} {
 		in := []byte(`{"key":"ghp_` + strings.Repeat("a", 36) + `"}`)
 		if r.Enabled() {
 			t.Error("it says it is enabled")
@@ -105,7 +107,7 @@ func TestWithKnowsMoreAndLeavesTheOriginalAlone(t *testing.T) {
 	if got, want := more.String(text), "[REDACTED:env:GH_TOKEN] [REDACTED:env:TASK] [REDACTED:env:BEARER] [REDACTED:env:odd__name_]"; got != want {
 		t.Errorf("got %q", got)
 	}
-	if Disabled().With(map[string]string{"A": "some-secret"}).Enabled() {
+	if (&Redactor{}).With(map[string]string{"A": "some-secret"}).Enabled() {
 		t.Error("With enabled a disabled redactor")
 	}
 }

@@ -60,18 +60,6 @@ var shapes = []shape{
 // basicCredential is the base64 of "x-access-token:".
 const basicCredential = "eC1hY2Nlc3MtdG9rZW46"
 
-// Kinds lists the credential shapes in the order they are tried, as they are
-// named in [REDACTED:pattern:KIND].
-func Kinds() []string {
-	var kinds []string
-	for _, s := range shapes {
-		if len(kinds) == 0 || kinds[len(kinds)-1] != s.kind {
-			kinds = append(kinds, s.kind)
-		}
-	}
-	return kinds
-}
-
 // find looks for the shape whose anchor stands at i. If it is not there, end is
 // how far it went, or 0.
 func (s *shape) find(text []byte, i int) (start, end int, ok bool) {

@@ -21,7 +21,7 @@ func TestRepositoriesGoByManyNames(t *testing.T) {
 		"own/rep": "own/rep", "own/rep.git": "own/rep", "https://github.com/own/rep": "own/rep", "https://github.com/own/rep.git": "own/rep",
 		"git@github.com:own/rep.git": "own/rep", "ssh://git@github.com/own/rep": "own/rep", "https://git.example.com/x/own/rep.js.git": "own/rep.js",
 	} {
-		if got, err := ParseRepository(text); err != nil || got.String() != want {
+		if got, err := ParseRepository(text); err != nil || got.Owner+"/"+got.Name != want {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
 		}
 	}

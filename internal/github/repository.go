@@ -9,8 +9,6 @@ import (
 // Repository is the owner and the name of a repository.
 type Repository struct{ Owner, Name string }
 
-func (r Repository) String() string { return r.Owner + "/" + r.Name }
-
 var (
 	slug      = regexp.MustCompile(`^([\w.-]+)/([\w.-]+)$`)
 	urlSuffix = regexp.MustCompile(`[:/]([\w.-]+)/([\w.-]+?)(?:\.git)?/?$`)
