@@ -274,6 +274,9 @@ func (c *Comparison) warn(a, b *Group) {
 	}
 	for _, g := range []*Group{a, b} {
 		for _, warning := range g.Warnings {
+			if slices.Contains(g.aboutK, warning) {
+				continue
+			}
 			c.Warnings = append(c.Warnings, g.Name+": "+warning)
 		}
 	}

@@ -41,6 +41,16 @@ func (v Value) text() string {
 	return fmt.Sprintf("%.4f", v.Est)
 }
 
+// atKText shows the pass@k of a task with its limits.
+func (t *Task) atKText(k string) string {
+	value := t.PassAtK[k]
+	interval, known := t.PassAtKInterval[k]
+	if value.Err != "" || !known {
+		return value.text()
+	}
+	return fmt.Sprintf("%.4f [%.4f, %.4f]", value.Est, interval.Lo, interval.Hi)
+}
+
 func atKText(at stats.AtK) string {
 	if !at.Defined() {
 		return stats.ErrKExceedsN.Error()
@@ -62,6 +72,14 @@ func percent(i *stats.Interval) string {
 		return dash
 	}
 	return fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
+}
+
+// Count says how many there are of something, in the right number.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func money(usd *float64) string {

@@ -158,9 +158,10 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			half = half || g.Tasks[i].N > 0 && k <= g.Tasks[i].N && 2*k > g.Tasks[i].N
 		}
 		if half && k > 1 {
-			g.Warnings = append(g.Warnings, fmt.Sprintf("pass@%d takes only a few values when k is more than half the runs; make more runs, or report a smaller k", k))
+			g.aboutK = append(g.aboutK, fmt.Sprintf("pass@%d takes only a few values when k is more than half the runs; make more runs, or report a smaller k", k))
 		}
 	}
+	g.Warnings = append(g.Warnings, g.aboutK...)
 	interrupted := map[ledger.Cell]int{}
 	clusters := map[string]map[string]bool{}
 	isolations := map[string]bool{}
@@ -180,7 +181,11 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		}
 	}
 	if len(interrupted) > 0 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("%d runs were interrupted and made again", len(interrupted)))
+		was := "were"
+		if len(interrupted) == 1 {
+			was = "was"
+		}
+		g.Warnings = append(g.Warnings, fmt.Sprintf("%s %s interrupted and made again", Count(len(interrupted), "run"), was))
 	}
 	if isolations["none"] {
 		g.Warnings = append(g.Warnings, "runs were not isolated: agents could see hidden material and each other")

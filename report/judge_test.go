@@ -174,7 +174,7 @@ func TestLabelsOnRunsOfTheLedger(t *testing.T) {
 	if votes := r.Groups[0].Judge.Agreement.EffectiveVotes; votes == nil || *votes <= 1 || *votes > 3 {
 		t.Errorf("effective votes: %v", votes)
 	}
-	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "1 labels") {
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "1 label:") {
 		t.Errorf("%v", r.Warnings)
 	}
 }

@@ -196,6 +196,9 @@ func (m *markdown) task(t *Task, scored bool) {
 		status += fmt.Sprintf(", %d missing", t.Missing)
 	}
 	m.line("%s\n", status)
+	if line := m.atKLine(t); line != "" {
+		m.line("%s\n", line)
+	}
 	if t.Agreement != nil {
 		m.line("Judge: %s\n", cell(t.Agreement.text()))
 	}
@@ -206,6 +209,17 @@ func (m *markdown) task(t *Task, scored bool) {
 	m.checks(t.Runs)
 	m.commentary(t.Runs)
 	m.errors(t.Runs)
+}
+
+// atKLine tells the limits of pass@k, for which the table has no room.
+func (m *markdown) atKLine(t *Task) string {
+	var parts []string
+	for _, k := range m.k {
+		if key := strconv.Itoa(k); k > 1 && t.PassAtK[key].Err == "" {
+			parts = append(parts, fmt.Sprintf("pass@%d %s", k, t.atKText(key)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (m *markdown) runs(runs []Run, scored bool) {

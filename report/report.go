@@ -88,6 +88,7 @@ type Group struct {
 	Warnings []string       `json:"warnings,omitempty"`
 
 	records []ledger.Record // that count, sorted
+	aboutK  []string        // warnings that are about pass@k alone
 }
 
 // Bounds enclose a rate whatever the missing runs would have been.
@@ -130,7 +131,7 @@ func Build(in Input) (*Report, error) {
 		return nil, err
 	}
 	if in.resolved != nil && in.resolved.unmatched > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d labels are about runs that are not here or were not judged; they were left out", in.resolved.unmatched))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("left out %s: the runs are not here, or were not judged", Count(in.resolved.unmatched, "label")))
 	}
 	in.sequence = sequenceOf(ledger.Last(in.Records))
 	r.Sequential = in.sequence.report()
@@ -154,7 +155,7 @@ func Build(in Input) (*Report, error) {
 		}
 	}
 	if in.Skipped > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d lines of the ledger could not be believed and were left out", in.Skipped))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("left out %s of the ledger that could not be believed", Count(in.Skipped, "line")))
 	}
 	return r, nil
 }

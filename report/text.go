@@ -63,7 +63,7 @@ func (g *Group) text(w io.Writer, ks []int) error {
 		one := &g.Tasks[i]
 		fmt.Fprintf(table, "%s\t%d\t%d\t%s", harmless(one.TaskID), one.N, one.C, percent(one.Rate))
 		for _, k := range ks {
-			fmt.Fprintf(table, "\t%s", one.PassAtK[strconv.Itoa(k)].text())
+			fmt.Fprintf(table, "\t%s", one.atKText(strconv.Itoa(k)))
 		}
 		if g.MeanScore != nil {
 			fmt.Fprintf(table, "\t%s", scoreCells(one, nil)[0])
@@ -73,15 +73,10 @@ func (g *Group) text(w io.Writer, ks []int) error {
 	if g.PassRate != nil {
 		fmt.Fprintf(table, "all tasks\t%d\t%d\t%s", t.Runs, t.Passed, percent(g.PassRate))
 		for _, k := range ks {
-			at := g.PassAtK[strconv.Itoa(k)]
-			if at.Defined() {
-				fmt.Fprintf(table, "\t%.4f", at.Interval.Est)
-			} else {
-				fmt.Fprint(table, "\tk > n")
-			}
+			fmt.Fprintf(table, "\t%s", atKText(g.PassAtK[strconv.Itoa(k)]))
 		}
 		if g.MeanScore != nil {
-			fmt.Fprintf(table, "\t%.4f", g.MeanScore.Est)
+			fmt.Fprintf(table, "\t%s", intervalText(g.MeanScore))
 		}
 		fmt.Fprintln(table)
 	}

@@ -9,7 +9,8 @@ import (
 // task.
 //
 // Formula: one binary run per arm and task: [DiscordantEValue] with [DiscordantConfidenceSequence]; otherwise the bets of [BoundedProcess] on the
-// per-task differences with [BoundedConfidenceSequence]. P = min(1, 1/largest E so far).
+// per-task differences with [BoundedConfidenceSequence]. P = min(1, 1/largest E so far). MDE is that
+// of a single look, but at least half the width of the interval.
 // Use it to stop an experiment as soon as it is decided: claims hold although one looks after every task.
 // Do not use it for outcomes outside [0, 1], for tasks in an order that depends on their results, or for clusters of more than one task (an error).
 func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
@@ -40,6 +41,9 @@ func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 		return Comparison{}, err
 	}
 	comparison.MDE = detectableBy(comparison.SE, DefaultAlpha, DefaultPower)
+	if interval := comparison.Interval; interval != nil { // what may be looked at all the time sees less than one look at the end
+		comparison.MDE = math.Max(comparison.MDE, (interval.Hi-interval.Lo)/2)
+	}
 	return comparison, nil
 }
 

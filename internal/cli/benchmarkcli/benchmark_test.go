@@ -102,7 +102,7 @@ func TestFromScaffoldToComparison(t *testing.T) {
 	c := newCommand(t)
 	c.want(0, "init", "family")
 	c.want(0, "lint", "--family", "family")
-	c.contains(c.stdout, "1 tasks, 0 errors, 0 warnings")
+	c.contains(c.stdout, "1 task, 0 errors, 0 warnings")
 	c.want(0, "list", "--family", "family")
 	c.contains(c.stdout, "greeting")
 

@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -160,7 +161,7 @@ func (g *grader) all(ctx context.Context) error {
 	if err := g.print(records); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.con.Stderr, "%d runs graded again, %d differ\n", len(records), different)
+	fmt.Fprintf(g.con.Stderr, "%s graded again, %d differ\n", report.Count(len(records), "run"), different)
 	if different > 0 {
 		return console.Exit(console.ExitNegative, nil)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -299,7 +300,7 @@ func (l *linter) conclude(tasks int) error {
 		for _, f := range l.findings {
 			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", f.Task, f.Level, f.Message)
 		}
-		fmt.Fprintf(l.con.Stdout, "%d tasks, %d errors, %d warnings\n", tasks, errs, len(l.findings)-errs)
+		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"), report.Count(len(l.findings)-errs, "warning"))
 	}
 	if errs > 0 {
 		return console.Exit(console.ExitNegative, nil)

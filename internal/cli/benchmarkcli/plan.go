@@ -167,25 +167,25 @@ func (p *planned) compute(opts *planOptions) error {
 func (p *planned) print(con *console.Console) error {
 	w := con.Stdout
 	if p.Pilot != nil {
-		fmt.Fprintf(w, "pilot: %d tasks, %d runs\n", p.Pilot.Tasks, p.Pilot.Runs)
+		fmt.Fprintf(w, "pilot: %s, %s\n", report.Count(p.Pilot.Tasks, "task"), report.Count(p.Pilot.Runs, "run"))
 	}
 	fmt.Fprintf(w, "variance between tasks %.3f, within %.3f and %.3f\n", p.Design.Between, p.Design.WithinBaseline, p.Design.WithinCandidate)
-	fmt.Fprintf(w, "to find a difference of %.1f points in %.0f of 100 cases: %d tasks × 2 arms × %d runs = %d cells", 100*p.Effect, 100*p.Design.Power, p.TasksNeeded,
-		p.Design.RunsBaseline, p.TasksNeeded*2*p.Design.RunsBaseline)
+	fmt.Fprintf(w, "to find a difference of %.1f points in %.0f of 100 cases: %d tasks × 2 arms × %s = %d cells", 100*p.Effect, 100*p.Design.Power, p.TasksNeeded,
+		report.Count(p.Design.RunsBaseline, "run"), p.TasksNeeded*2*p.Design.RunsBaseline)
 	if p.CostUSD != nil {
 		fmt.Fprintf(w, ", about $%.2f", *p.CostUSD)
 	}
 	fmt.Fprintln(w)
 	if c := p.Cheapest; c != nil {
-		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %d runs, about $%.2f\n", c.Tasks, c.Runs, c.Cost)
+		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about $%.2f\n", c.Tasks, report.Count(c.Runs, "run"), c.Cost)
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %d runs, about $%.2f, find %.1f points\n", a.Tasks, a.Runs, a.Cost, 100*a.MDE)
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, find %.1f points\n", a.Tasks, report.Count(a.Runs, "run"), a.Cost, 100*a.MDE)
 	}
 	if p.MDE != nil {
-		fmt.Fprintf(w, "%d tasks × 2 arms × %d runs find %.1f points", p.Tasks, p.Design.RunsBaseline, 100**p.MDE)
+		fmt.Fprintf(w, "%s × 2 arms × %s find %.1f points", report.Count(p.Tasks, "task"), report.Count(p.Design.RunsBaseline, "run"), 100**p.MDE)
 		if p.RunsFor != nil {
-			fmt.Fprintf(w, "; for %.1f points they need %d runs", 100*p.Effect, int(math.Ceil(*p.RunsFor)))
+			fmt.Fprintf(w, "; for %.1f points they need %s", 100*p.Effect, report.Count(int(math.Ceil(*p.RunsFor)), "run"))
 		} else {
 			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the tasks vary too much", 100*p.Effect)
 		}

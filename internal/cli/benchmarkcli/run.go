@@ -264,11 +264,11 @@ func (r *running) textWanted() bool {
 func (r *running) announce(e experiment.Estimate) {
 	plan := r.dir.Plan
 	total := len(plan.Cells())
-	fmt.Fprintf(r.con.Stderr, "experiment %s: %d tasks × %d arms × %d runs", plan.ID, len(plan.Tasks), len(plan.Arms), plan.Runs)
+	fmt.Fprintf(r.con.Stderr, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"), report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
 	if plan.Shard.N > 0 {
 		fmt.Fprintf(r.con.Stderr, ", shard %s", plan.Shard)
 	}
-	fmt.Fprintf(r.con.Stderr, " = %d cells, %d to do, %d at a time, in %s\n", total, e.Cells, r.workers, r.output)
+	fmt.Fprintf(r.con.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells, r.workers, r.output)
 	switch {
 	case e.Cells == 0:
 	case e.Known:
