@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -266,3 +267,53 @@ type named struct {
 }
 
 func (n named) ID() string { return n.id }
+
+func TestALongMessageOfAPersonReachesTheLeadCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := &thread{trace: &buffer{}, arrived: make(chan struct{}, 10)}
+		th.people = []harness.HumanMessage{{Seq: 1, Author: "Eve", Text: strings.Repeat("ä", 5<<20)}}
+		var got string
+		lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			if got = turn.Prompt; !strings.Contains(got, "[human] Eve: ä") {
+				time.Sleep(time.Second)
+				return "", nil
+			}
+			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
+		}
+		result, err := discuss(t, cast{"lead": lead}, th, harness.DiscusserConfig{})
+		if err != nil || !result.Success || result.LastActedSeq != 1 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		if len(got) > 2<<20 || !utf8.ValidString(got) || !strings.Contains(got, "the message has 10485760 bytes") {
+			t.Errorf("the lead was given %d bytes, which end with %q", len(got), got[max(0, len(got)-100):])
+		}
+	})
+}
+
+// brokenInbox fails, and is interrupted by the end of the session before it says so.
+type brokenInbox struct{ *thread }
+
+func (brokenInbox) Receive(ctx context.Context, _ int64) ([]harness.HumanMessage, error) {
+	<-ctx.Done()
+	return nil, errors.New("the bridge answered 500")
+}
+
+func TestAnInboxThatFailsIsToldOfEvenInAShortSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &buffer{}
+		lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
+		}
+		d, err := harness.NewDiscusser(harness.DiscusserConfig{LeadCwd: t.TempDir(), Output: out, Query: cast{"lead": lead}.query, Inbox: brokenInbox{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result, err := d.Run(t.Context(), "Discuss."); err != nil || !result.Success {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		all := lines(t, out.String())
+		if len(ofType(all, "inbox_error")) != 1 || all[len(all)-1].kind() != "summary" {
+			t.Errorf("the trace:\n%s", out.String())
+		}
+	})
+}

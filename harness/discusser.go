@@ -3,9 +3,11 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/redact"
@@ -86,15 +88,12 @@ func (l *OrchestrationLoop) receive() {
 		after := l.hub.state.lastInbox
 		l.hub.mu.Unlock()
 		messages, err := l.cfg.discuss.inbox.Receive(ctx, after)
+		if err != nil && !errors.Is(err, context.Canceled) { // also when the session has ended while a failure was kept back
+			l.note(noteEvent{Type: typeInboxError, Text: l.hub.clean(err.Error())})
+			l.pause(inboxPause)
+		}
 		if ctx.Err() != nil {
 			return
-		}
-		if err != nil {
-			l.note(noteEvent{Type: typeInboxError, Text: l.hub.clean(err.Error())})
-			if !l.pause(inboxPause) {
-				return
-			}
-			continue
 		}
 		l.hub.inject(messages)
 	}
@@ -107,15 +106,13 @@ func (l *OrchestrationLoop) note(e noteEvent) {
 	_ = l.hub.flush() // a broken trace shows wherever it matters
 }
 
-// pause waits and returns false if the session was stopped meanwhile.
-func (l *OrchestrationLoop) pause(d time.Duration) bool {
+// pause waits, unless the session is stopped meanwhile.
+func (l *OrchestrationLoop) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
 	case <-l.stopped:
-		return false
 	}
 }
 
@@ -127,8 +124,17 @@ func (h *hub) inject(messages []HumanMessage) {
 		if h.stopped || m.Seq <= h.state.lastInbox {
 			continue
 		}
-		h.post(&Message{Kind: KindHuman, From: authorName(h.clean(m.Author)), To: h.state.lead.name, Text: h.clean(m.Text), InboxSeq: m.Seq})
+		h.post(&Message{Kind: KindHuman, From: authorName(h.clean(m.Author)), To: h.state.lead.name, Text: h.bounded(h.clean(m.Text)), InboxSeq: m.Seq})
 	}
+}
+
+// bounded is a text of somebody who cannot be told that it is too long: its beginning, and how much is missing.
+func (h *hub) bounded(text string) string {
+	limit := h.state.settings.MaxMessageBytes
+	if len(text) <= limit {
+		return text
+	}
+	return fmt.Sprintf("%s… [the message has %d bytes; the rest stands in the thread]", strings.ToValidUTF8(text[:limit], ""), len(text))
 }
 
 // ResumeContext is what one session of a discussion hands to the next. A bridge keeps it and adds what people wrote during the recess.
@@ -213,7 +219,7 @@ func (h *hub) injectHistory(r *ResumeContext) {
 	}
 	for _, entry := range r.HistorySince {
 		if entry.Text != "" {
-			h.post(&Message{Kind: KindHuman, From: authorName(or(entry.Author, entry.Role)), To: h.state.lead.name, Text: entry.Text})
+			h.post(&Message{Kind: KindHuman, From: authorName(or(entry.Author, entry.Role)), To: h.state.lead.name, Text: h.bounded(entry.Text)})
 		}
 	}
 }

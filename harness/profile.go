@@ -81,6 +81,9 @@ func loadProfile(dir, name string) (profile, error) {
 			text, err = shipped, nil
 		}
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return profile{}, fmt.Errorf("profile %q: there is no %s%w", name, file, missingProfile{others: profilesIn(dir)})
+	}
 	if err != nil {
 		return profile{}, fmt.Errorf("profile %q: %w", name, err)
 	}
@@ -89,6 +92,30 @@ func loadProfile(dir, name string) (profile, error) {
 		return profile{}, fmt.Errorf("profile %q: %w", name, err)
 	}
 	return p, nil
+}
+
+// missingProfile is fs.ErrNotExist, told by what there is instead.
+type missingProfile struct{ others []string }
+
+func (e missingProfile) Error() string {
+	if len(e.others) == 0 {
+		return ", nor any other profile"
+	}
+	return "; there are " + strings.Join(e.others, ", ")
+}
+
+func (missingProfile) Unwrap() error { return fs.ErrNotExist }
+
+// profilesIn are the names of the profiles in a directory.
+func profilesIn(dir string) []string {
+	files, _ := os.ReadDir(dir) // one that cannot be read has none
+	var names []string
+	for _, file := range files {
+		if name, is := strings.CutSuffix(file.Name(), ".md"); is {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // readInside reads a file of a directory without following it out of there.

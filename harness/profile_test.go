@@ -1,6 +1,8 @@
 package harness_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,6 +78,9 @@ func TestProfilesAreFoundByNameOnly(t *testing.T) {
 		if p, err := harness.LoadProfile(agents, name); err == nil {
 			t.Errorf("profile %q was read: %q", name, p.Persona())
 		}
+	}
+	if _, err := harness.LoadProfile(agents, "nobody"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nobody.md; there are alice, link") {
+		t.Errorf("a profile that is not there: %v", err)
 	}
 	if p, err := harness.LoadProfile(agents, "alice"); err != nil || p.Persona() != "I am Alice." {
 		t.Errorf("%+v, %v", p, err)

@@ -82,7 +82,7 @@ func (p *Poller) ask(ctx context.Context, after int64) (InboxPage, error) {
 		return InboxPage{}, fmt.Errorf("inbox: %w", &StatusError{response.StatusCode})
 	}
 	var page InboxPage
-	if err := json.NewDecoder(io.LimitReader(response.Body, MaxBody)).Decode(&page); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, MaxPage)).Decode(&page); err != nil {
 		return InboxPage{}, fmt.Errorf("inbox: what the bridge answered is not understood: %w", err)
 	}
 	return page, nil

@@ -21,6 +21,8 @@ const (
 const (
 	// MaxBody is how much of a callback a bridge reads.
 	MaxBody = 8 << 20
+	// MaxPage is how much of an inbox a run reads at a time.
+	MaxPage = 64 << 20
 	// LongPoll is how long a bridge holds a question for messages open when there are none.
 	LongPoll = 30 * time.Second
 )

@@ -84,12 +84,15 @@ func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd
 		}
 	}
 	var participants []harness.AgentConfig
-	for _, entry := range console.List(list) {
+	if strings.TrimSpace(list) == "" {
+		return nil, nil
+	}
+	for entry := range strings.SplitSeq(list, ",") {
 		profile, played, _ := strings.Cut(entry, "=")
 		id, model, _ := strings.Cut(played, ":")
 		cfg := harness.AgentConfig{AgentProfile: strings.TrimSpace(profile), Agent: strings.TrimSpace(id), Model: strings.TrimSpace(model), Cwd: dir, MaxTurns: maxTurns}
 		if cfg.AgentProfile == "" {
-			return nil, console.Usagef("--agent-profiles: %q names no profile; write NAME, NAME=AGENT or NAME=AGENT:MODEL", entry)
+			return nil, console.Usagef("--agent-profiles %q: the entry %q names no profile; write NAME, NAME=AGENT or NAME=AGENT:MODEL", list, strings.TrimSpace(entry))
 		}
 		if cfg.Agent != "" {
 			if _, err := registry.Get(cfg.Agent); err != nil {

@@ -15,7 +15,7 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 	case harness.ReasonInterrupted:
 		return console.Exitf(console.ExitInterrupted, "interrupted; the trace is complete up to here")
 	case harness.ReasonBudget:
-		return console.Exitf(console.ExitBudget, "the budget of the session is used up")
+		return console.Exitf(console.ExitBudget, "the budget of the session is used up; --session-max-tokens and --session-max-cost-usd set it")
 	case harness.ReasonConcluded:
 		return verdictError(result, err)
 	}
