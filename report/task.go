@@ -51,6 +51,20 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v.Est)
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (v *Value) UnmarshalJSON(content []byte) error {
+	*v = Value{}
+	if err := json.Unmarshal(content, &v.Est); err == nil {
+		return nil
+	}
+	var reason struct {
+		Error string `json:"error"`
+	}
+	err := json.Unmarshal(content, &reason)
+	v.Err = reason.Error
+	return err
+}
+
 // Run is one run of a task.
 type Run struct {
 	RunIndex   int      `json:"runIndex"`

@@ -41,7 +41,7 @@ func (g *Group) text(w io.Writer, ks []int) error {
 	}
 	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), duration(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
-		fmt.Fprintf(w, "pass rate over %d tasks: %s\n", len(g.Tasks), percent(g.PassRate))
+		fmt.Fprintf(w, "pass rate over %s: %s\n", Count(len(g.Tasks), "task"), percent(g.PassRate))
 	}
 	if g.Bounds != nil {
 		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst, 100*g.Bounds.Best)
