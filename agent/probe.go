@@ -109,8 +109,11 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	return version, nil
 }
 
-// Installed returns what was found of an agent for a session, or looks for it now.
-func Installed(ctx context.Context, a Agent, cfg Config) (Installation, error) {
+// Ready makes sure that an agent can do what is asked of it, and returns what was found of it, or looks for it now.
+func Ready(ctx context.Context, a Agent, cfg Config) (Installation, error) {
+	if err := Check(a, cfg); err != nil {
+		return Installation{}, err
+	}
 	if cfg.Installation != nil {
 		return *cfg.Installation, nil
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -67,11 +66,11 @@ func RequireTools(id session.AgentID, own, allowed []string) error {
 		case slices.Contains(own, name), strings.HasPrefix(name, "mcp__"):
 			left = true
 		case session.CanonicalTool(name) == session.ToolOther:
-			return &CapabilityError{Agent: id, Reason: fmt.Sprintf("agent %s has no tool %q; it has %s", id, name, strings.Join(own, ", "))}
+			return Refuse(id, "agent %s has no tool %q; it has %s", id, name, strings.Join(own, ", "))
 		}
 	}
 	if !left {
-		return &CapabilityError{Agent: id, Reason: fmt.Sprintf("agent %s has none of the tools %s; it has %s", id, strings.Join(allowed, ", "), strings.Join(own, ", "))}
+		return Refuse(id, "agent %s has none of the tools %s; it has %s", id, strings.Join(allowed, ", "), strings.Join(own, ", "))
 	}
 	return nil
 }

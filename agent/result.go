@@ -60,6 +60,11 @@ type CapabilityError struct {
 	Reason string
 }
 
+// Refuse is the answer to a request that an agent cannot fulfil, in a sentence.
+func Refuse(id session.AgentID, format string, args ...any) error {
+	return &CapabilityError{Agent: id, Reason: fmt.Sprintf(format, args...)}
+}
+
 func (e *CapabilityError) Error() string {
 	if e.Reason != "" {
 		return e.Reason

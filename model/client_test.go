@@ -15,29 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fit-eval/fit/model"
-	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 var protocols = []model.Protocol{model.Anthropic, model.Responses, model.Chat}
-
-// serve runs a script and returns its address.
-func serve(t *testing.T, script string) string {
-	t.Helper()
-	parsed, err := scripted.Parse([]byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.URL
-}
 
 // connect returns a client that retries without waiting.
 func connect(t *testing.T, cfg model.Config) model.Client {
@@ -94,7 +75,7 @@ const toolScript = `{"turns": [
 ]}`
 
 func TestAConversationWithTools(t *testing.T) {
-	url := serve(t, toolScript)
+	url := scriptedtest.Serve(t, toolScript)
 	eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 		client := connect(t, model.Config{Protocol: protocol, ModelURL: url})
 		req := question()
@@ -160,7 +141,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 		"dropped":          {`{"stream": "drop"}`, model.KindNetwork, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := serve(t, `{"turns": [{"fault": `+tt.fault+`}]}`)
+			url := scriptedtest.Serve(t, `{"turns": [{"fault": `+tt.fault+`}]}`)
 			eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 				client := connect(t, model.Config{Protocol: protocol, ModelURL: url, MaxRetries: 1})
 				_, _, err := complete(client, question(), streamed)
@@ -181,7 +162,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 }
 
 func TestRefusalIsAnErrorThatWasPaidFor(t *testing.T) {
-	url := serve(t, `{"turns": [{"stop": "refusal", "text": "I can't help with that.", "usage": {"input": 10, "output": 5}}]}`)
+	url := scriptedtest.Serve(t, `{"turns": [{"stop": "refusal", "text": "I can't help with that.", "usage": {"input": 10, "output": 5}}]}`)
 	eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 		reply, _, err := complete(connect(t, model.Config{Protocol: protocol, ModelURL: url}), question(), streamed)
 		if model.KindOf(err) != model.KindRefusal || reply.Usage.Input != 10 || reply.Text() != "I can't help with that." {
@@ -191,7 +172,7 @@ func TestRefusalIsAnErrorThatWasPaidFor(t *testing.T) {
 }
 
 func TestAReplyCutShortByItsLimitSaysSo(t *testing.T) {
-	url := serve(t, `{"turns": [{"stop": "max_tokens", "text": "and then"}]}`)
+	url := scriptedtest.Serve(t, `{"turns": [{"stop": "max_tokens", "text": "and then"}]}`)
 	eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 		reply, _, err := complete(connect(t, model.Config{Protocol: protocol, ModelURL: url}), question(), streamed)
 		if err != nil || reply.StopReason != model.StopMaxTokens || reply.Text() != "and then" {
@@ -206,7 +187,7 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
-				url := serve(t, `{"turns": [{"text": "There.", "fault": `+fault+`}]}`)
+				url := scriptedtest.Serve(t, `{"turns": [{"text": "There.", "fault": `+fault+`}]}`)
 				var retries []model.RetryInfo
 				client := connect(t, model.Config{Protocol: protocol, ModelURL: url, OnRetry: func(i model.RetryInfo) { retries = append(retries, i) }})
 				reply, _, err := complete(client, question(), streamed)
@@ -227,7 +208,7 @@ func TestABrokenStreamIsNotRepeatedBehindTheCallersBack(t *testing.T) {
 	for _, fault := range []string{`"cut"`, `"error"`} {
 		for _, protocol := range protocols {
 			t.Run(string(protocol)+fault, func(t *testing.T) {
-				url := serve(t, strings.Replace(brokenStream, "%", fault, 1))
+				url := scriptedtest.Serve(t, strings.Replace(brokenStream, "%", fault, 1))
 				client := connect(t, model.Config{Protocol: protocol, ModelURL: url})
 				_, shown, err := complete(client, question(), true)
 				var failure *model.Error
@@ -238,7 +219,7 @@ func TestABrokenStreamIsNotRepeatedBehindTheCallersBack(t *testing.T) {
 					t.Error("nothing was streamed, so the test shows nothing")
 				}
 				// The caller may try again, and with a client that may start over need not.
-				restarting := connect(t, model.Config{Protocol: protocol, ModelURL: serve(t, strings.Replace(brokenStream, "%", fault, 1)), RestartStreams: true})
+				restarting := connect(t, model.Config{Protocol: protocol, ModelURL: scriptedtest.Serve(t, strings.Replace(brokenStream, "%", fault, 1)), RestartStreams: true})
 				reply, shown, err := complete(restarting, question(), true)
 				if err != nil || reply.Attempts != 2 || shown[model.EventText] != reply.Text() {
 					t.Errorf("reply %+v, streamed %v, error %v", reply, shown, err)
@@ -250,7 +231,7 @@ func TestABrokenStreamIsNotRepeatedBehindTheCallersBack(t *testing.T) {
 
 func TestABrokenReplyThatWasNotStreamedIsRetried(t *testing.T) {
 	for _, protocol := range protocols {
-		url := serve(t, strings.Replace(brokenStream, "%", `"cut"`, 1))
+		url := scriptedtest.Serve(t, strings.Replace(brokenStream, "%", `"cut"`, 1))
 		reply, _, err := complete(connect(t, model.Config{Protocol: protocol, ModelURL: url}), question(), false)
 		if err != nil || reply.Attempts != 2 {
 			t.Errorf("%s: reply %+v, error %v", protocol, reply, err)
@@ -260,7 +241,7 @@ func TestABrokenReplyThatWasNotStreamedIsRetried(t *testing.T) {
 
 func TestASilentEndpointIsGivenUp(t *testing.T) {
 	for _, protocol := range protocols {
-		url := serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
+		url := scriptedtest.Serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
 		client := connect(t, model.Config{Protocol: protocol, ModelURL: url, MaxRetries: -1, IdleTimeout: 50 * time.Millisecond})
 		for _, streamed := range []bool{false, true} {
 			if _, _, err := complete(client, question(), streamed); model.KindOf(err) != model.KindNetwork || !strings.Contains(err.Error(), "silent") {
@@ -271,7 +252,7 @@ func TestASilentEndpointIsGivenUp(t *testing.T) {
 }
 
 func TestCancellingEndsARequestAtOnce(t *testing.T) {
-	url := serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
+	url := scriptedtest.Serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
 	for _, protocol := range protocols {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := connect(t, model.Config{Protocol: protocol, ModelURL: url}).Complete(ctx, question(), func(model.StreamEvent) { cancel() })
@@ -283,7 +264,7 @@ func TestCancellingEndsARequestAtOnce(t *testing.T) {
 }
 
 func TestInvalidToolInputIsKeptApart(t *testing.T) {
-	url := serve(t, `{"turns": [{"calls": [{"tool": "Bash", "raw": "{\"command\": "}]}]}`)
+	url := scriptedtest.Serve(t, `{"turns": [{"calls": [{"tool": "Bash", "raw": "{\"command\": "}]}]}`)
 	for _, protocol := range protocols {
 		reply, _, err := complete(connect(t, model.Config{Protocol: protocol, ModelURL: url}), question(), true)
 		if err != nil {

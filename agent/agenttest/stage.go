@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -50,15 +51,7 @@ func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script, err := scripted.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{LogBodies: true, OnRequest: s.request}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	url := scriptedtest.ServeAll(t, map[string]string{"": string(data)}, scripted.Options{LogBodies: true, OnRequest: s.request})
 	bin, err := filepath.Abs("../../test/agents/node_modules/.bin")
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +59,8 @@ func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
 	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
 	installation := Find(t, a, agent.Host{Environ: environ, CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit")})
 	s.Config = agent.Config{
-		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), Environ: environ, ExtraEnv: []string{sandbox.RunMarker + "=" + t.Name() + server.URL},
-		Model: model, ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second, Events: s.event,
+		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), Environ: environ, ExtraEnv: []string{sandbox.RunMarker + "=" + t.Name() + url},
+		Model: model, ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second, Events: s.event,
 	}
 	return s
 }

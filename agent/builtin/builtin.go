@@ -92,8 +92,7 @@ func (a *Agent) priced(cfg agent.Config, endpoint endpoint) error {
 	if _, known := pricesOf(cfg)(endpoint.model, session.TokenUsage{}, a.now().UnixMilli()); known {
 		return nil
 	}
-	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(
-		"a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or drop the budget", endpoint.model)}
+	return agent.Refuse(ID, "a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or drop the budget", endpoint.model)
 }
 
 // Start implements agent.Agent.

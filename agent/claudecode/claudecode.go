@@ -67,10 +67,7 @@ func (*Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Check(a, cfg); err != nil {
-		return nil, err
-	}
-	installation, err := agent.Installed(ctx, a, cfg)
+	installation, err := agent.Ready(ctx, a, cfg)
 	if err != nil {
 		return nil, err
 	}

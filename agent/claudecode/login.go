@@ -48,19 +48,14 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	switch mode {
 	case agent.AuthSubscription:
 		if url != "" {
-			return login{}, refuse("--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
+			return login{}, agent.Refuse(ID, "--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
 		}
 		return subscription(cfg.Environ)
 	case agent.AuthAPIKey:
 		return apiKey(cfg, url)
 	default:
-		return login{}, refuse("unknown --auth %q; use subscription or apikey", mode)
+		return login{}, agent.Refuse(ID, "unknown --auth %q; use subscription or apikey", mode)
 	}
-}
-
-// refuse is the answer to a request that cannot be fulfilled.
-func refuse(format string, args ...any) error {
-	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(format, args...)}
 }
 
 func subscription(environ []string) (login, error) {

@@ -68,7 +68,7 @@ type endpoint struct {
 // chooseEndpoint decides which keys the program gets: only those of the vendor that the model belongs to, where that can be told.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Auth != "" && cfg.Auth != agent.AuthAPIKey {
-		return endpoint{}, refuse("unknown --auth %q; agent %s runs on keys only", cfg.Auth, ID)
+		return endpoint{}, agent.Refuse(ID, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, ID)
 	}
 	if cfg.ModelURL != "" {
 		return ownEndpoint(cfg)
@@ -93,7 +93,7 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 // servers do.
 func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Model == "" {
-		return endpoint{}, refuse("agent %s needs a model to use with another endpoint; give --model with --model-url", ID)
+		return endpoint{}, agent.Refuse(ID, "agent %s needs a model to use with another endpoint; give --model with --model-url", ID)
 	}
 	url := strings.TrimRight(cfg.ModelURL, "/")
 	chosen := endpoint{provider: providerName, api: "openai-completions", baseURL: url + "/v1", key: noKey}

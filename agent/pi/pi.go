@@ -99,14 +99,11 @@ func (*Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Check(a, cfg); err != nil {
-		return nil, err
-	}
-	endpoint, err := chooseEndpoint(cfg)
+	installation, err := agent.Ready(ctx, a, cfg)
 	if err != nil {
 		return nil, err
 	}
-	installation, err := agent.Installed(ctx, a, cfg)
+	endpoint, err := chooseEndpoint(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +129,7 @@ func budgetCanBeHeld(cfg agent.Config) error {
 			return nil
 		}
 	}
-	return refuse("a budget needs a price, and none is known for the model %q; add it to the price table or leave out the budget", cfg.Model)
-}
-
-// refuse is the answer to a request that cannot be fulfilled.
-func refuse(format string, args ...any) error {
-	return &agent.CapabilityError{Agent: ID, Reason: fmt.Sprintf(format, args...)}
+	return agent.Refuse(ID, "a budget needs a price, and none is known for the model %q; add it to the price table or leave out the budget", cfg.Model)
 }
 
 // makeDirs creates directories that only we can read.

@@ -15,32 +15,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
-}
-
-func serve(t *testing.T, scripts map[string]string, opts scripted.Options) string {
-	t.Helper()
-	parsed := map[string]*scripted.Script{}
-	for name, text := range scripts {
-		script, err := scripted.Parse([]byte(text))
-		if err != nil {
-			t.Fatalf("script %q: %v", name, err)
-		}
-		parsed[name] = script
-	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(parsed, opts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.URL
 }
 
 const talkative = `{"turns": [
@@ -74,7 +53,7 @@ func post(t *testing.T, url, body string, header ...string) (int, string) {
 const hello = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`
 
 func TestAddresses(t *testing.T) {
-	url := serve(t, map[string]string{"": `{"turns": [{"text": "root"}]}`, "a b": `{"turns": [{"text": "${key}|${seed}"}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "root"}]}`, "a b": `{"turns": [{"text": "${key}|${seed}"}]}`}, scripted.Options{})
 	for path, want := range map[string]string{
 		"/v1/messages": `"text":"root"`,
 		"/messages":    `"text":"root"`,
@@ -106,7 +85,7 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
-	url := serve(t, map[string]string{"": `{"key": "right", "turns": [{"text": "in"}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t, map[string]string{"": `{"key": "right", "turns": [{"text": "in"}]}`}, scripted.Options{})
 	for _, tt := range []struct {
 		path, header, value string
 		status              int
@@ -125,7 +104,7 @@ func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
 }
 
 func TestRequestsThatAreNoneAreRefused(t *testing.T) {
-	url := serve(t, map[string]string{"": `{"turns": [{"text": "x"}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "x"}]}`}, scripted.Options{})
 	for _, path := range []string{"/v1/messages", "/v1/responses", "/v1/chat/completions"} {
 		for _, body := range []string{"", "not json", `{"messages": 5, "input": 5}`} {
 			if status, answer := post(t, url+path, body); status != http.StatusBadRequest {
@@ -136,7 +115,7 @@ func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestFaultsCountPerConversation(t *testing.T) {
-	url := serve(t, map[string]string{"": `{"turns": [{"text": "x", "fault": {"status": 500, "times": 2}}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "x", "fault": {"status": 500, "times": 2}}]}`}, scripted.Options{})
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -194,7 +173,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 }
 
 func TestRepliesDoNotDependOnTheClock(t *testing.T) {
-	url := serve(t, map[string]string{"": talkative}, scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
+	url := scriptedtest.ServeAll(t, map[string]string{"": talkative}, scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
 	for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
 		for _, body := range []string{hello, strings.Replace(hello, "{", `{"stream":true,`, 1)} {
 			_, first := post(t, url+path, body)
@@ -209,7 +188,7 @@ func TestRepliesDoNotDependOnTheClock(t *testing.T) {
 func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
 	var log strings.Builder
 	var records []scripted.Record
-	url := serve(t, map[string]string{"one": talkative}, scripted.Options{Log: &log, LogBodies: true, OnRequest: func(r scripted.Record) { records = append(records, r) }})
+	url := scriptedtest.ServeAll(t, map[string]string{"one": talkative}, scripted.Options{Log: &log, LogBodies: true, OnRequest: func(r scripted.Record) { records = append(records, r) }})
 	if status, body := post(t, url+scripted.Path("one", "task a/arm b#1", "42")+"/v1/messages", hello, "x-api-key", "secret-key"); status != http.StatusOK {
 		t.Fatal(body)
 	}

@@ -14,31 +14,10 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 // The vendors' own clients are the judges of our wire formats.
-
-func serve(t *testing.T, scripts map[string]string, opts scripted.Options) string {
-	t.Helper()
-	parsed := map[string]*scripted.Script{}
-	for name, text := range scripts {
-		script, err := scripted.Parse([]byte(text))
-		if err != nil {
-			t.Fatalf("script %q: %v", name, err)
-		}
-		parsed[name] = script
-	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(parsed, opts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.URL
-}
 
 const sdkScript = `{"turns": [
 	{"thinking": "Hm.", "text": "Looking at it, with a text long enough to need several pieces.", "calls": [{"bash": "go test ./..."}],
@@ -78,7 +57,7 @@ func streamMessages(t *testing.T, client *anthropic.Client, params anthropic.Mes
 }
 
 func TestAnthropicSDK(t *testing.T) {
-	client := anthropicClient(serve(t, map[string]string{"": sdkScript}, scripted.Options{}))
+	client := anthropicClient(scriptedtest.ServeAll(t, map[string]string{"": sdkScript}, scripted.Options{}))
 	params := messagesParams("Fix Add")
 	whole, err := client.Messages.New(t.Context(), params)
 	if err != nil {
@@ -119,7 +98,7 @@ func TestAnthropicSDK(t *testing.T) {
 }
 
 func TestAnthropicSDKSeesErrors(t *testing.T) {
-	client := anthropicClient(serve(t, map[string]string{
+	client := anthropicClient(scriptedtest.ServeAll(t, map[string]string{
 		"":      `{"turns": [{"fault": {"status": 529, "message": "too busy"}}]}`,
 		"inner": `{"turns": [{"text": "half a text, cut in the middle of it", "fault": {"stream": "error", "type": "overloaded_error", "message": "too busy"}}]}`,
 	}, scripted.Options{}))
@@ -131,7 +110,7 @@ func TestAnthropicSDKSeesErrors(t *testing.T) {
 
 func TestAnthropicSDKSeesBrokenStreams(t *testing.T) {
 	for _, kind := range []string{"cut", "error"} {
-		url := serve(t, map[string]string{"": `{"turns": [{"text": "half a text, cut in the middle of it", "fault": {"stream": "` + kind + `", "message": "too busy"}}]}`}, scripted.Options{})
+		url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "half a text, cut in the middle of it", "fault": {"stream": "` + kind + `", "message": "too busy"}}]}`}, scripted.Options{})
 		if m, err := streamMessages(t, anthropicClient(url), messagesParams("x")); err == nil {
 			t.Errorf("%s: no error, but %+v", kind, m)
 		}
@@ -148,7 +127,7 @@ func responsesParams(prompt string) responses.ResponseNewParams {
 }
 
 func TestOpenAISDKResponses(t *testing.T) {
-	client := openaiClient(serve(t, map[string]string{"": sdkScript}, scripted.Options{}))
+	client := openaiClient(scriptedtest.ServeAll(t, map[string]string{"": sdkScript}, scripted.Options{}))
 	whole, err := client.Responses.New(t.Context(), responsesParams("Fix Add"))
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +194,7 @@ func chatParams(prompt string) openai.ChatCompletionNewParams {
 }
 
 func TestOpenAISDKChat(t *testing.T) {
-	client := openaiClient(serve(t, map[string]string{"": sdkScript}, scripted.Options{}))
+	client := openaiClient(scriptedtest.ServeAll(t, map[string]string{"": sdkScript}, scripted.Options{}))
 	params := chatParams("Fix Add")
 	params.StreamOptions = openai.ChatCompletionStreamOptionsParam{}
 	whole, err := client.Chat.Completions.New(t.Context(), params)
@@ -252,7 +231,7 @@ func TestOpenAISDKChat(t *testing.T) {
 }
 
 func TestOpenAISDKSeesErrors(t *testing.T) {
-	url := serve(t, map[string]string{
+	url := scriptedtest.ServeAll(t, map[string]string{
 		"":     `{"turns": [{"fault": {"status": 429, "retry_after": "7", "message": "slow down"}}]}`,
 		"cut":  `{"turns": [{"text": "a text that will be cut in the middle", "fault": {"stream": "cut"}}]}`,
 		"fail": `{"turns": [{"text": "a text that will fail in the middle", "fault": {"stream": "error", "message": "gone wrong"}}]}`,
@@ -286,7 +265,7 @@ func TestOpenAISDKSeesErrors(t *testing.T) {
 }
 
 func TestStopReasonsInEveryProtocol(t *testing.T) {
-	url := serve(t, map[string]string{
+	url := scriptedtest.ServeAll(t, map[string]string{
 		"long":  `{"turns": [{"text": "and then", "stop": "max_tokens"}]}`,
 		"never": `{"turns": [{"text": "I won't.", "stop": "refusal"}]}`,
 	}, scripted.Options{})

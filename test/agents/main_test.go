@@ -5,7 +5,6 @@ package agents
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +13,11 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -69,31 +70,17 @@ const lane = "worker"
 func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	t.Helper()
 	testenv.NeedTool(t, "make")
-	parsed, err := scripted.Parse([]byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed, scriptName: parsed}, scripted.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	url := scriptedtest.ServeAll(t, map[string]string{"": script, scriptName: script}, scripted.Options{})
 	env := environ(t)
-	installation, err := a.Probe(t.Context(), agent.Host{Environ: env, CacheDir: probeCache(t)})
-	var notFound *agent.NotFoundError
-	if errors.As(err, &notFound) {
-		testenv.Missing(t, "%v (make test installs it in test/agents)", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	installation := agenttest.Find(t, a, agent.Host{Environ: env, CacheDir: probeCache(t)})
 	r := &rig{t: t, agent: a, trace: filepath.Join(t.TempDir(), "trace.ndjson")}
+	var err error
 	if r.writer, err = trace.Open(r.trace, trace.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	r.config = agent.Config{
 		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env, ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
-		Model: modelName(a), ModelURL: server.URL, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
+		Model: modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
 		Events: r.record,
 		Started: func(s agent.Started) {
 			r.emit(trace.AgentStart{

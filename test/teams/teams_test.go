@@ -4,7 +4,6 @@ package teams
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,11 +12,12 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
@@ -57,12 +57,7 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var notFound *agent.NotFoundError
-		if _, err := a.Probe(t.Context(), agent.Host{Environ: environ}); errors.As(err, &notFound) {
-			testenv.Missing(t, "%v (make test installs it in test/agents)", err)
-		} else if err != nil {
-			t.Fatal(err)
-		}
+		agenttest.Find(t, a, agent.Host{Environ: environ})
 	}
 	m := &meeting{dir: t.TempDir()}
 	m.con = &console.Console{Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: environ, Dir: m.dir, Version: "test"}
@@ -73,21 +68,13 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 // model serves a script from now on.
 func (m *meeting) model(t *testing.T, script string) {
 	t.Helper()
-	parsed, err := scripted.Parse([]byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
 	record := func(r scripted.Record) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.requests = append(m.requests, string(r.Body))
 	}
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{LogBodies: true, OnRequest: record}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	m.con.Environ = append(m.con.Environ, "FIT_MODEL_URL="+server.URL)
+	url := scriptedtest.ServeAll(t, map[string]string{"": script}, scripted.Options{LogBodies: true, OnRequest: record})
+	m.con.Environ = append(m.con.Environ, "FIT_MODEL_URL="+url)
 }
 
 func (m *meeting) write(t *testing.T, name, content string) {

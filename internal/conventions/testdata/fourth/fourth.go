@@ -81,10 +81,7 @@ func (decoder) Decode(line []byte, at session.Stamp, to *session.Fold) {
 
 // Start implements agent.Agent.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	if err := agent.Require(a.Info(), cfg); err != nil {
-		return nil, err
-	}
-	installation, err := agent.Installed(ctx, a, cfg)
+	installation, err := agent.Ready(ctx, a, cfg)
 	if err != nil {
 		return nil, err
 	}
