@@ -1,5 +1,10 @@
 package harness
 
+import (
+	"errors"
+	"slices"
+)
+
 // Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
 func (f *Facilitator) Members() []AgentConfig { return f.loop.members() }
 
@@ -28,11 +33,16 @@ type Interrupted struct {
 	HomeDir string
 }
 
+var errEnded = errors.New("the session has ended; there is nothing to resume")
+
 // Inspect reads the trace of a session that Resume could take up.
 func Inspect(tracePath string) (Interrupted, error) {
 	p, err := readPast(tracePath)
 	if err != nil {
 		return Interrupted{}, err
+	}
+	if slices.ContainsFunc(p.events, func(e event) bool { _, is := e.(summaryEvent); return is }) {
+		return Interrupted{}, errEnded
 	}
 	past := Interrupted{Mode: p.start.Mode, Members: p.start.Members}
 	if !p.start.Settings.TempHome {

@@ -78,7 +78,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*Or
 		e.apply(s)
 	}
 	if s.lead == nil || s.summarized {
-		return nil, errors.New("the session has ended; there is nothing to resume")
+		return nil, errEnded
 	}
 	l := wireLoop(sc, s, writer)
 	l.before = p.elapsed
