@@ -123,7 +123,7 @@ func (e *Enricher) Line(line []byte, number int64) {
 		e.bad("", number)
 		return
 	}
-	if bytes.HasPrefix(line, typeFirst) || !bytes.Contains(line, sourceKey) || !bytes.Contains(line, eventKey) {
+	if !mayBeEnvelope(line) {
 		e.event(line, Stamp{Line: number})
 		return
 	}
@@ -140,8 +140,16 @@ func (e *Enricher) Line(line []byte, number int64) {
 	e.event(env.Event, at)
 }
 
-// An envelope has these two keys, and none that is called type.
-var sourceKey, eventKey, typeFirst = []byte(`"source"`), []byte(`"event"`), []byte(`{"type":`)
+// mayBeEnvelope tells most bare events from envelopes without a close look: an envelope has a source and an event, and no type.
+func mayBeEnvelope(line []byte) bool {
+	switch {
+	case bytes.HasPrefix(line, []byte(`{"type":`)):
+		return false
+	case bytes.HasPrefix(line, []byte(`{"source":`)):
+		return true
+	}
+	return bytes.Contains(line, []byte(`"source"`)) && bytes.Contains(line, []byte(`"event"`))
+}
 
 // bad counts a line that is no event.
 func (e *Enricher) bad(name string, _ int64) {
@@ -158,7 +166,7 @@ func (e *Enricher) event(event []byte, at Stamp) {
 		e.note(event, at)
 		return
 	}
-	if bytes.HasPrefix(event, []byte(`{"dir"`)) {
+	if bytes.HasPrefix(event, recordedPrefix) {
 		if event, at = e.recorded(event, at); event == nil {
 			return
 		}
@@ -219,6 +227,9 @@ func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
 
 // recorded unwraps a recording of both directions of a protocol, in which what was sent to the agent stands beside what it printed.
 func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
+	if event, ok := cutRecorded(line); ok {
+		return event, at
+	}
 	v, ok := e.parser.Parse(line)
 	if !ok || !v.Get("msg").Exists() {
 		e.bad(at.Lane, at.Line)
@@ -229,6 +240,34 @@ func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
 	}
 	return v.Get("msg").Raw(), at
 }
+
+// cutRecorded unwraps a line that is written as recordings are, without parsing it: what is wrong in the event itself, its decoder notices. Of what was sent
+// to the agent nothing is left.
+func cutRecorded(line []byte) (event []byte, ok bool) {
+	if !bytes.HasSuffix(line, []byte("}}")) {
+		return nil, false
+	}
+	rest := bytes.TrimLeft(line[len(recordedPrefix):], ": ")
+	sent := bytes.HasPrefix(rest, []byte(`"out"`))
+	if rest, ok = bytes.CutPrefix(rest, []byte(`"in"`)); !ok && !sent {
+		return nil, false
+	}
+	if rest, ok = bytes.CutPrefix(bytes.TrimLeft(bytes.TrimPrefix(rest, []byte(`"out"`)), ", "), []byte(`"ms"`)); !ok {
+		return nil, false
+	}
+	if rest, ok = bytes.CutPrefix(bytes.TrimLeft(rest, ":, 0123456789."), []byte(`"msg"`)); !ok {
+		return nil, false
+	}
+	if rest = bytes.TrimLeft(rest, ": "); rest[0] != '{' {
+		return nil, false
+	}
+	if sent {
+		return nil, true
+	}
+	return rest[:len(rest)-1], true
+}
+
+var recordedPrefix = []byte(`{"dir"`)
 
 // Sessions closes all lanes and returns the sessions of those that an agent spoke in, in order of appearance.
 func (e *Enricher) Sessions() []*EnrichedSession {

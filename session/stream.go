@@ -46,6 +46,7 @@ type streamDecoder struct {
 	usage  streamUsage
 
 	init     string     // what the last init event said
+	summary  []byte     // what the current one says
 	apiError *ErrorInfo // the failure of the model's service that the stream told of since the last result
 	times    TimeParser
 }

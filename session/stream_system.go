@@ -48,24 +48,25 @@ func (d *streamDecoder) started(v jsontape.Value, o Origin, to *Fold) {
 	to.Identify(Identity{
 		Agent: AgentID(v.TextOf("runtime")), SessionID: v.TextOf("session_id"), Version: agentVersion(v), Model: v.TextOf("model"), Cwd: v.TextOf("cwd"),
 	})
-	var summary strings.Builder
-	summary.WriteString("model " + v.TextOf("model") + ", permissions " + v.TextOf("permissionMode") + "\ntools:")
+	summary := append(d.summary[:0], "model "...)
+	summary = append(append(summary, v.TextOf("model")...), ", permissions "...)
+	summary = append(append(summary, v.TextOf("permissionMode")...), "\ntools:"...)
 	for tool := range v.Get("tools").Elements() {
-		summary.WriteString(" ")
-		summary.WriteString(tool.Text())
+		summary = append(append(summary, ' '), tool.Text()...)
 	}
 	var broken []string
 	for server := range v.Get("mcp_servers").Elements() {
 		name, status := server.TextOf("name"), server.TextOf("status")
-		summary.WriteString("\nmcp server " + name + ": " + status)
+		summary = append(append(append(append(summary, "\nmcp server "...), name...), ": "...), status...)
 		if status != "connected" {
 			broken = append(broken, "MCP server "+name+" is "+status)
 		}
 	}
-	if summary.String() == d.init {
+	d.summary = summary
+	if string(summary) == d.init {
 		return
 	}
-	d.init = summary.String()
+	d.init = string(summary)
 	to.SystemPrompt(o, "stream", "init", d.init)
 	for _, message := range broken {
 		to.Error(o, ErrorInfo{Kind: ErrorWarning, Message: message})
