@@ -149,7 +149,10 @@ func (c *Cache) prepare(home string) error {
 	return linkFarm(filepath.Join(c.dir, "cache"), filepath.Join(home, ".npm"))
 }
 
-// linkFarm makes the directories of a tree anew, with a link for every file in it.
+// npmContent is where npm keeps what it has fetched, in files that are never changed. Everything else, above all the index, it appends to, even when it only reads.
+const npmContent = "_cacache" + string(filepath.Separator) + "content-v2" + string(filepath.Separator)
+
+// linkFarm makes the directories of a tree anew, with links to the content in it and copies of the rest.
 func linkFarm(from, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -162,7 +165,17 @@ func linkFarm(from, to string) error {
 		if d.IsDir() {
 			return os.MkdirAll(filepath.Join(to, rel), 0o700)
 		}
-		return os.Symlink(name, filepath.Join(to, rel))
+		if strings.HasPrefix(rel, npmContent) {
+			return os.Symlink(name, filepath.Join(to, rel))
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), content, 0o600)
 	})
 }
 
