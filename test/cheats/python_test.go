@@ -1,9 +1,11 @@
 package cheats
 
 import (
+	"os/exec"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/task"
 )
 
 // wrongWords is a function that does not do what it should.
@@ -164,4 +166,22 @@ def merge(intervals):
     return [(Same(0), Same(0))] * n
 `)),
 	}}.run(t)
+}
+
+// TestPytest has the same tests run by pytest, which takes instructions from more places.
+func TestPytest(t *testing.T) {
+	if err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import pytest").Run(); err != nil {
+		testenv.Missing(t, "pytest for the system's python3 (on Debian: apt-get install python3-pytest)")
+	}
+	byPytest := func(family *task.Family) {
+		for i := range family.Tasks {
+			family.Tasks[i].Suite.Runner.Parser = task.ParserPytest
+		}
+	}
+	const evil = "import os, pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    out = yield\n    out.get_result().outcome = 'passed'\n"
+	conftest := does("conftest", write("conftest.py", evil), bash(`mkdir -p tests; for dir in tests "$HOME" "$TMPDIR" /tmp ..; do cp conftest.py "$dir" 2>/dev/null; done
+printf '[pytest]\naddopts = -p evil --collect-only\n' | tee pytest.ini tox.ini >/dev/null; cp conftest.py evil.py; ls -A`))
+	conftest.essential = true
+	patched := does("patched-pytest", write("words.py", "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\ntry:\n    import _pytest.unittest\n    _pytest.unittest.TestCaseFunction.runtest = lambda self: None\nexcept ImportError:\n    pass\ndef top_words(*args, **kwargs):\n    return []\n"))
+	trial{family: pythonFamily, task: "word-count", edit: byPytest, cheats: []cheat{solution(t, pythonFamily, "word-count"), idle(), conftest, patched}}.run(t)
 }
