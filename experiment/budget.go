@@ -172,6 +172,8 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 			continue
 		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
 			return launchWait, reservation{}, "" // what is under way may turn out cheaper than was reserved for it
+		case bound.spent >= bound.limit:
+			return bound.verdict, reservation{}, bound.text
 		default:
 			return bound.verdict, reservation{}, fmt.Sprintf("%s, and the next cell needs about %s", bound.text, needs(bound.next))
 		}

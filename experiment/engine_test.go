@@ -482,6 +482,34 @@ func TestArmsAreInterleaved(t *testing.T) {
 	}
 }
 
+// An arm whose attempts have taken its time together starts no more, in later processes neither; the other arm goes on.
+func TestTheTimeOfAnArmIsBounded(t *testing.T) {
+	executor := executorFunc(func(_ context.Context, cell Cell, _ int) (ledger.Record, error) {
+		r := graded(ledger.Pass)
+		r.DurationMs = 100
+		if cell.Arm == "slow" {
+			r.DurationMs = 1000
+		}
+		return r, nil
+	})
+	path, plan := t.TempDir(), planOf(t, 10, 1, "slow", "quick")
+	budgets := Budgets{Arm: Budget{Wall: 2500 * time.Millisecond}}
+	for range 2 {
+		outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor, Budgets: budgets})
+		count := map[string]int{}
+		for _, r := range recordsOf(t, path) {
+			count[r.Arm]++
+		}
+		if outcome.Status != OverBudget || count["slow"] != 3 || count["quick"] != 10 || outcome.Reason != "the time of arm slow of 2.5s is used up" {
+			t.Errorf("%v: %+v", count, outcome)
+		}
+	}
+	budgets.Arm.Wall = time.Minute
+	if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor, Budgets: budgets}); outcome.Status != Complete {
+		t.Errorf("with more time: %+v", outcome)
+	}
+}
+
 func TestBudgetsStopBeforeTheyAreExceeded(t *testing.T) {
 	spend := func(usd float64, tokens int64) executorFunc {
 		return func(context.Context, Cell, int) (ledger.Record, error) {
