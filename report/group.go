@@ -73,7 +73,7 @@ func (g *Group) estimate(in Input) error {
 	if len(rates) == 0 {
 		return nil
 	}
-	rate, err := stats.TaskMean(rates, in.Level)
+	rate, err := g.passRate(rates, in.Level)
 	if err != nil {
 		return fmt.Errorf("pass rate: %w", err)
 	}
@@ -93,6 +93,41 @@ func (g *Group) estimate(in Input) error {
 	}
 	g.costPerPass(in.Level)
 	return nil
+}
+
+// passRate is the mean over tasks. Where tasks share a cluster, they are not independent, and the limits are those of the clusters.
+func (g *Group) passRate(rates []float64, level float64) (stats.Interval, error) {
+	rate, err := stats.TaskMean(rates, level)
+	if err != nil {
+		return rate, err
+	}
+	byCluster := map[string]int{}
+	var clusters [][]float64
+	tasks := 0
+	for i := range g.Tasks {
+		t := &g.Tasks[i]
+		if t.N == 0 {
+			continue
+		}
+		tasks++
+		at, known := byCluster[t.Cluster]
+		if t.Cluster == "" || !known {
+			at = len(clusters)
+			clusters = append(clusters, nil)
+			byCluster[t.Cluster] = at
+		}
+		clusters[at] = append(clusters[at], t.outcomes...)
+	}
+	if len(clusters) == tasks {
+		return rate, nil
+	}
+	g.clusters = len(clusters)
+	limits, err := stats.PassRate(clusters, level)
+	if err != nil {
+		return rate, err
+	}
+	limits.Est = min(max(rate.Est, limits.Lo), limits.Hi)
+	return limits, nil
 }
 
 func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) error {
@@ -163,18 +198,11 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	}
 	g.Warnings = append(g.Warnings, g.aboutK...)
 	interrupted := map[ledger.Cell]int{}
-	clusters := map[string]map[string]bool{}
 	isolations := map[string]bool{}
 	for i := range attempts {
 		r := &attempts[i]
 		if r.ErrorClass == ledger.ErrorInterrupted {
 			interrupted[r.Cell()]++
-		}
-		if r.Cluster != "" {
-			if clusters[r.Cluster] == nil {
-				clusters[r.Cluster] = map[string]bool{}
-			}
-			clusters[r.Cluster][r.TaskID] = true
 		}
 		if r.Verdict != ledger.Error {
 			isolations[r.Isolation] = true
@@ -193,11 +221,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	if len(isolations) > 1 {
 		g.Warnings = append(g.Warnings, "runs were isolated in different ways")
 	}
-	for _, tasks := range clusters {
-		if len(tasks) > 1 {
-			g.Warnings = append(g.Warnings, "some tasks share a cluster; the interval of the pass rate takes tasks as independent (compare does not)")
-			break
-		}
+	if g.clusters > 0 {
+		g.Warnings = append(g.Warnings, fmt.Sprintf("some tasks share a cluster: the limits of the pass rate rest on %s; those of pass@k and scores take tasks as independent", Count(g.clusters, "cluster")))
 	}
 }
 

@@ -89,6 +89,8 @@ type Group struct {
 
 	records []ledger.Record // that count, sorted
 	aboutK  []string        // warnings that are about pass@k alone
+
+	clusters int // where tasks share some, how many there are
 }
 
 // Bounds enclose a rate whatever the missing runs would have been.
