@@ -30,12 +30,13 @@ const (
 
 var abilities = []ability{commands, patching, helpers, web, images, goals}
 
-// abilityOf tells which ability a tool belongs to, by the names that lists of tools usually have and by the program's own.
+// abilityOf tells which ability a tool belongs to, by the names that lists of tools usually have, and by those that the program gives them in
+// its requests and in its streams.
 var abilityOf = map[string]ability{
-	"Bash": commands, "exec_command": commands, "write_stdin": commands, "shell": commands,
-	"Write": patching, "Edit": patching, "MultiEdit": patching, "NotebookEdit": patching, "apply_patch": patching,
+	"Bash": commands, "exec_command": commands, "write_stdin": commands, "shell": commands, "command_execution": commands, "commandExecution": commands,
+	"Write": patching, "Edit": patching, "MultiEdit": patching, "NotebookEdit": patching, "apply_patch": patching, "file_change": patching, "fileChange": patching,
 	"Agent": helpers, "Task": helpers, "TaskOutput": helpers, "TaskStop": helpers, "spawn_agent": helpers,
-	"WebSearch": web, "WebFetch": web, "web_search": web,
+	"WebSearch": web, "WebFetch": web, "web_search": web, "webSearch": web,
 	"view_image": images,
 	"TodoWrite":  goals, "create_goal": goals, "get_goal": goals, "update_goal": goals,
 }
