@@ -134,8 +134,9 @@ type Config struct {
 
 	Spawner     sandbox.ProcessSpawner
 	Isolation   sandbox.Isolation
-	Grace       time.Duration // between asking the agent to stop and killing it
-	OutputLimit int64         // bytes of output after which the agent is killed; 0 = 256 MiB
+	Limits      sandbox.Limits // of each process of the agent, or of its tools where it runs in ours
+	Grace       time.Duration  // between asking the agent to stop and killing it
+	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB
 
 	// Events receives every line that the agent prints, as it happens, whole and in order, one at a time: native events byte for byte, raw and stderr events for the
 	// rest. The bytes are valid during the call only. Required.

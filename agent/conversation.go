@@ -316,7 +316,7 @@ func (c *Conversation) announceStart() {
 func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 	cfg := c.cfg.Config
 	spec := sandbox.SpawnSpec{
-		Argv: cmd.Argv, Dir: cfg.Dir, Env: cmd.Env, Stdin: stdin, Grace: cfg.Grace, MaxOutput: cfg.OutputLimit, Isolation: cfg.Isolation,
+		Argv: cmd.Argv, Dir: cfg.Dir, Env: cmd.Env, Stdin: stdin, Grace: cfg.Grace, MaxOutput: cfg.OutputLimit, Isolation: cfg.Isolation, Limits: cfg.Limits,
 		OnStart: func(int) { c.announceStart() },
 	}
 	if cfg.Isolation.Kind == sandbox.IsolationBwrap {

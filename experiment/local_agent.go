@@ -133,7 +133,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 	installation, known := a.cfg.Installations[id]
 	cfg := agent.Config{
 		Dir: place.Dir, Home: place.Home, Environ: environOf(a.cfg.Environ, place.Env), ExtraEnv: extraEnv(place.Env), Prices: a.cfg.Prices, Spawner: a.cfg.Spawner,
-		Isolation: place.Isolation,
+		Isolation: place.Isolation, Limits: place.Limits,
 	}
 	if known {
 		cfg.Installation = &installation

@@ -96,7 +96,7 @@ func (s *toolServer) start(ctx context.Context, cfg agent.Config, description ag
 		defer close(done)
 		_, err := cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
 			Argv: append([]string{description.Command}, description.Args...), Dir: cfg.Dir, Env: environment.List(), Stdin: serverIn,
-			Grace: commandGrace, MaxOutput: -1, Isolation: cfg.Isolation,
+			Grace: commandGrace, MaxOutput: -1, Isolation: cfg.Isolation, Limits: cfg.Limits,
 		}, serverOut, io.Discard)
 		if err == nil {
 			err = io.EOF

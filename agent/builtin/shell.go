@@ -40,7 +40,7 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	var out bytes.Buffer
 	result, err := c.cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
 		Argv: []string{"bash", "-c", in.Command}, Dir: c.cfg.Dir, Env: environment, Timeout: timeout, Grace: commandGrace, MaxOutput: commandOutput,
-		Isolation: c.cfg.Isolation,
+		Isolation: c.cfg.Isolation, Limits: c.cfg.Limits,
 	}, &out, &out)
 	switch {
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 )
 
 // What a spy looks for: words of a hidden test, of the reference solution, of another cell, and of the results.
@@ -143,4 +144,23 @@ func TestWithoutIsolation(t *testing.T) {
 	at := target{file: "greet.sh", solved: content(t, demoFamily, "tasks/greet/solution/greet.sh"), tests: []string{"behaviour.tap.sh"}, emptyTest: "echo 1..0"}
 	cheats := append([]cheat{solution(t, demoFamily, "greet"), idle(), forgedLedger(), oddFiles(at)}, staging(t, at)...)
 	trial{family: demoFamily, task: "greet", isolation: sandbox.IsolationNone, cheats: cheats}.run(t)
+}
+
+// TestLimitsHoldForTheTaskOfAnAgent lets an agent write more than its task allows.
+func TestLimitsHoldForTheTaskOfAnAgent(t *testing.T) {
+	greedy := does("greedy", bash(`ulimit -f; ulimit -d; head -c 3000000 /dev/zero >big; echo "status $?"; wc -c <big`))
+	greedy.essential = true
+	greedy.check = func(t *testing.T, did deed) {
+		for _, want := range []string{"\n1048576\n", "status 153", "2097152"} {
+			if !strings.Contains("\n"+did.printed, want) {
+				t.Errorf("%q is not in what the agent's tools printed:\n%s", want, did.printed)
+			}
+		}
+	}
+	limited := func(family *task.Family) {
+		for i := range family.Tasks {
+			family.Tasks[i].Settings.Limits = task.Limits{MemoryMB: 1024, FileMB: 2}
+		}
+	}
+	trial{family: demoFamily, task: "trim", edit: limited, cheats: []cheat{solution(t, demoFamily, "trim"), greedy}}.run(t)
 }
