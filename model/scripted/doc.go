@@ -49,8 +49,8 @@
 // "status" is an HTTP error with "type", "code" and "message"; "stream" is "cut" (the connection breaks), "error" (an error event), "hang" (silence) or
 // "drop" (closed before the first byte). "after" is the number of events sent before the fault, half of them by default. Without "times" it is for ever.
 //
-// A condition has "prompt" (the last user message), "first_prompt", "last_result", "any_result", "system", "model" and "tool" (offered by the client), all of
-// which must hold, and "not", "any". Texts match as substrings, or as regular expressions after "re:".
+// A condition has "prompt" (the last user message), "first_prompt", "any_prompt", "last_result", "any_result", "system", "model" and "tool" (offered by the
+// client), all of which must hold, and "not", "any", "all". Texts match as substrings, or as regular expressions after "re:".
 //
 // At the top level, beside "turns": "scenarios" (named lists of turns with a "when", the first that holds answers; "turns" are the last of them, called main),
 // "vars" and "captures" ({"var": "id", "from": "last_result", "regex": "id=(\\d+)"}) for ${name} in texts and inputs, "usage" as the default, "end" (the reply

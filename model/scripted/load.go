@@ -341,9 +341,11 @@ func (c Cond) check(at string) error {
 			return err
 		}
 	}
-	for i, alternative := range c.Any {
-		if err := alternative.check(fmt.Sprintf("%s.any[%d]", at, i)); err != nil {
-			return err
+	for name, list := range map[string][]Cond{"any": c.Any, "all": c.All} {
+		for i, condition := range list {
+			if err := condition.check(fmt.Sprintf("%s.%s[%d]", at, name, i)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

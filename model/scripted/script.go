@@ -129,6 +129,7 @@ func (c Call) verbs() []string {
 type Cond struct {
 	Prompt      string `json:"prompt,omitempty"`       // the last user message
 	FirstPrompt string `json:"first_prompt,omitempty"` // the first user message
+	AnyPrompt   string `json:"any_prompt,omitempty"`   // some user message
 	LastResult  string `json:"last_result,omitempty"`  // the last tool result
 	AnyResult   string `json:"any_result,omitempty"`   // some tool result
 	System      string `json:"system,omitempty"`       // the system prompt, and what the client puts beside it
@@ -136,16 +137,18 @@ type Cond struct {
 	Tool        string `json:"tool,omitempty"`         // a tool the client offers, by name or as server/tool
 	Not         *Cond  `json:"not,omitempty"`
 	Any         []Cond `json:"any,omitempty"`
+	All         []Cond `json:"all,omitempty"`
 }
 
 func (c Cond) empty() bool {
-	return c.Prompt+c.FirstPrompt+c.LastResult+c.AnyResult+c.System+c.Model+c.Tool == "" && c.Not == nil && len(c.Any) == 0
+	return c.Prompt+c.FirstPrompt+c.AnyPrompt+c.LastResult+c.AnyResult+c.System+c.Model+c.Tool == "" && c.Not == nil && len(c.Any)+len(c.All) == 0
 }
 
 // patterns returns the fields of the condition that may be regular expressions.
 func (c Cond) patterns() map[string]string {
 	return map[string]string{
-		"prompt": c.Prompt, "first_prompt": c.FirstPrompt, "last_result": c.LastResult, "any_result": c.AnyResult, "system": c.System, "model": c.Model,
+		"prompt": c.Prompt, "first_prompt": c.FirstPrompt, "any_prompt": c.AnyPrompt, "last_result": c.LastResult, "any_result": c.AnyResult, "system": c.System,
+		"model": c.Model,
 	}
 }
 
@@ -154,7 +157,7 @@ func (c Cond) holds(conv conversation) bool {
 	if c.Tool != "" && !conv.offers(c.Tool) {
 		return false
 	}
-	if c.AnyResult != "" && !anyMatches(conv.results(), c.AnyResult) {
+	if c.AnyResult != "" && !anyMatches(conv.results(), c.AnyResult) || c.AnyPrompt != "" && !anyMatches(conv.texts(stepPrompt), c.AnyPrompt) {
 		return false
 	}
 	if c.LastResult != "" && !matches(conv.lastResult(), c.LastResult) {
@@ -168,6 +171,11 @@ func (c Cond) holds(conv conversation) bool {
 	}
 	if c.Not != nil && c.Not.holds(conv) {
 		return false
+	}
+	for _, condition := range c.All {
+		if !condition.holds(conv) {
+			return false
+		}
 	}
 	for _, alternative := range c.Any {
 		if alternative.holds(conv) {

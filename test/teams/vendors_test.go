@@ -16,9 +16,10 @@ const panel = `{"scenarios":[
       {"mcp":"orchestration/Ask","input":{"question":"Is it tested?","to":"tests"}},
       {"mcp":"orchestration/Ask","input":{"question":"Is it documented?","to":"docs"}}]},
     {"text":"Waiting."},
-    {"label":"collect","calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"Safe, tested and documented."}}]},
-    {"cases":[{"when":{"last_result":"was refused"},"text":"I wait for the others."}],"text":"Over."},
-    {"goto":"collect"}]},
+    {"label":"collect","cases":[{"when":{"all":[{"any_prompt":"[answer#1]"},{"any_prompt":"[answer#2]"},{"any_prompt":"[answer#3]"}]},"goto":"end"}],"text":"I wait for the others."},
+    {"goto":"collect"},
+    {"label":"end","calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"Safe, tested and documented."}}]},
+    {"text":"Over."}]},
   {"name":"security","when":{"system":"You are the security engineer"},"turns":[
     {"calls":[{"bash":"cat notes.txt"}]},
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Safe, says claude-code."}}]},{"text":"Done."}]},
