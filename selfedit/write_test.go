@@ -416,3 +416,38 @@ func smallDisk(t *testing.T) string {
 	t.Cleanup(func() { runTool(t, testenv.NeedTool(t, "umount"), dir) })
 	return dir
 }
+
+// actingReader does something when it is read, as a program does that feeds an edit and works on the repository meanwhile.
+type actingReader struct {
+	act  func()
+	rest io.Reader
+}
+
+func (r *actingReader) Read(p []byte) (int, error) {
+	if r.act != nil {
+		r.act()
+		r.act = nil
+	}
+	return r.rest.Read(p)
+}
+
+func TestARepositoryThatAppearsWhileTheContentIsReadIsRefused(t *testing.T) {
+	p, prepared := newProject(t), newProject(t)
+	const draft = ".claude/skills/drafts/one.md"
+	p.put(draft, "old\n") // not tracked, so that a repository of its own may lie there
+	request := p.request(draft, "")
+	var moved error
+	request.Content = &actingReader{
+		act:  func() { moved = os.Rename(prepared.path(".git"), p.path(".claude/skills/drafts/.git")) },
+		rest: strings.NewReader("new\n"),
+	}
+	_, err := (&Editor{}).Edit(t.Context(), request)
+	must(t, moved)
+	var refusal *Refusal
+	if !errors.As(err, &refusal) || refusal.Safeguard != BranchScope || !strings.Contains(err.Error(), "changed while the content was read") {
+		t.Errorf("got %v", err)
+	}
+	if p.get(draft) != "old\n" {
+		t.Error("the file changed")
+	}
+}
