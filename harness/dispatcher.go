@@ -67,49 +67,32 @@ type call struct {
 	id     string
 	// refused is the refusal that the lead had seen when it made this call.
 	refused *refusalEvent
-	// internal says that the call comes from an agent in this process; forgotten, that nobody will know of its result if the process dies.
-	internal, forgotten bool
 }
 
-// Call carries out a tool call of an agent that runs in this process. What the caller did wrong is told by the result, for the model to read; an error means that the
-// session cannot go on.
-//
-// The line of the call is in the trace when Call returns, unless the agent's conversation has no id: then nothing that outlives the process knows of the result, and the
-// line may follow a few milliseconds later, but always before any later prompt, reply, or result of a call that leaves the process. If the process is killed in
-// between, the session is resumed as it was before the call, and the agent, which remembers nothing, gets the messages of its turn again.
+// Call carries out a tool call. What the caller did wrong is told by the result, for the model to read; an error means that the session cannot go on. The line of the call
+// is in the trace when it returns.
 func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult, error) {
-	return d.carryOut(&call{ctx: ctx, hub: d.hub, tool: tool, args: arguments, internal: true}, participant)
+	return d.CallOnce(ctx, "", participant, tool, arguments)
 }
 
-// CallOnce is Call for agents outside of the process, and for those that can repeat a call after a crash: the line of the call is always in the trace when it returns. A
-// call with the id of one that was carried out in the same turn is not carried out again, and gets the same result. An empty id never repeats.
+// CallOnce is Call for agents that can repeat a call after a crash: a call with the id of one that was carried out in the same turn is not carried out again, and
+// gets the same result. An empty id never repeats.
 func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult, error) {
-	return d.carryOut(&call{ctx: ctx, hub: d.hub, tool: tool, args: arguments, id: id}, participant)
-}
-
-func (d *Dispatcher) carryOut(c *call, participant string) (ToolResult, error) {
-	c.member = d.hub.state.members[participant]
-	if c.member == nil {
-		return ToolResult{}, fmt.Errorf("call of %s: no participant is called %q", c.tool, participant)
+	m := d.hub.state.members[participant]
+	if m == nil {
+		return ToolResult{}, fmt.Errorf("call of %s: no participant is called %q", tool, participant)
 	}
-	if offered := d.surface(c.member); !slices.Contains(offered, c.tool) {
-		return failed("%s has no tool %q; it has %s", participant, d.hub.clean(c.tool), strings.Join(offered, ", ")), nil
+	if offered := d.surface(m); !slices.Contains(offered, tool) {
+		return failed("%s has no tool %q; it has %s", participant, d.hub.clean(tool), strings.Join(offered, ", ")), nil
 	}
+	c := &call{ctx: ctx, hub: d.hub, member: m, tool: tool, args: arguments, id: id}
 	c.begin()
 	result := c.run()
-	if err := c.recorded(); err != nil {
-		return ToolResult{}, fmt.Errorf("call of %s by %s: %w", c.tool, participant, err)
+	if err := d.hub.flush(); err != nil {
+		return ToolResult{}, fmt.Errorf("call of %s by %s: %w", tool, participant, err)
 	}
 	c.returned(result)
 	return result, nil
-}
-
-// recorded makes sure that the trace has the call before its result leaves the process.
-func (c *call) recorded() error {
-	if c.forgotten {
-		return c.hub.traceErr()
-	}
-	return c.hub.flush()
 }
 
 func (c *call) run() ToolResult {
@@ -148,12 +131,7 @@ func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 	if refusal := c.closed(s); refusal != "" {
 		return failed("%s", refusal)
 	}
-	result := run(s)
-	if c.internal && c.member.turn != nil && c.member.sessionID == "" && c.hub.outbox.sender == nil {
-		c.forgotten = true
-		c.hub.flushSoon()
-	}
-	return result
+	return run(s)
 }
 
 // closed says why nothing is accepted any more, if that is so.

@@ -84,7 +84,7 @@ func holdForgetful(dir, killAfter string) error {
 	return errors.Join(err, writer.Close())
 }
 
-func TestKilledRightAfterACallThatNobodyRemembersTheSessionIsResumed(t *testing.T) {
+func TestKilledRightAfterACallASessionOfFunctionsIsResumed(t *testing.T) {
 	killed := 0
 	for ; ; killed++ {
 		dir := t.TempDir()
@@ -141,7 +141,7 @@ type longLivedSession struct{ agent.Session }
 
 func (longLivedSession) ID() string { return "conversation-7" }
 
-func TestLineOfACallIsInTheTraceBeforeAnythingThatOutlivesTheProcessKnowsOfIt(t *testing.T) {
+func TestLineOfACallIsInTheTraceWhenTheCallReturns(t *testing.T) {
 	heard := json.RawMessage(`{"message":"heard"}`)
 	transport := func(ctx context.Context, d *harness.Dispatcher) (harness.ToolResult, error) {
 		return d.CallOnce(ctx, "", "ann", "Announce", heard)
@@ -150,14 +150,13 @@ func TestLineOfACallIsInTheTraceBeforeAnythingThatOutlivesTheProcessKnowsOfIt(t 
 		return d.Call(ctx, "ann", "Announce", heard)
 	}
 	for _, test := range []struct {
-		name       string
-		call       func(context.Context, *harness.Dispatcher) (harness.ToolResult, error)
-		remembers  bool
-		mayBeLater bool
+		name      string
+		call      func(context.Context, *harness.Dispatcher) (harness.ToolResult, error)
+		remembers bool
 	}{
 		{name: "over a transport", call: transport},
 		{name: "by an agent with a conversation", call: inside, remembers: true},
-		{name: "by a function", call: inside, mayBeLater: true},
+		{name: "by a function", call: inside},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := &buffer{}
@@ -168,7 +167,7 @@ func TestLineOfACallIsInTheTraceBeforeAnythingThatOutlivesTheProcessKnowsOfIt(t 
 					if result, err := test.call(ctx, dispatcher); err != nil || result.IsError {
 						return "", fmt.Errorf("announce: %s, %w", result.Text, err)
 					}
-					if !test.mayBeLater && !inTrace() {
+					if !inTrace() {
 						t.Error("the call has returned, and its line is not in the trace")
 					}
 					return say(ctx, turn, "Answer", map[string]any{"message": "done"})

@@ -112,7 +112,7 @@ func (h *hub) flushTo(seq int64) error {
 	return h.trace.FlushTo(seq)
 }
 
-// lazyFlush is how long lines with which nothing leaves the process may wait for company: those of a turn's end, and of calls whose results only this process knows.
+// lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process with them.
 const lazyFlush = 5 * time.Millisecond
 
 // flushSoon makes sure that what was committed is in the trace before long, even if nobody needs it there. The lock must be held.
