@@ -210,6 +210,31 @@ func TestTemplatesAreFilledOnceAndEvidenceIsFenced(t *testing.T) {
 	}
 }
 
+// The judge reads what the agent has written, and so may write it into its own trace and into its summary.
+func TestSecretsAreRedactedFromEverythingAboutTheJudge(t *testing.T) {
+	family := oneTask(t, map[string]string{"tasks/answer/.env": "SERVICE_TOKEN=token-of-the-task-123\nSERVICE_LEVEL=1\n", "tasks/answer/judge.task.md": "Is it good?"})
+	script := `{"scenarios":[{"name":"judge","when":{"tool":"orchestration/Conclude"},"turns":[{"calls":[{"read":"work/log.txt"}]},
+		{"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"I read ${last_result}"}}]},{"text":"Over."}]}],
+		"turns":[{"calls":[{"bash":"echo 42 > answer.txt; echo $SERVICE_TOKEN > log.txt"}]},{"text":"done in 1 step"}]}`
+	r, path := attemptOf(t, family, script, Setup{})
+	if r.JudgeVerdict == nil || !strings.Contains(r.JudgeVerdict.Summary, "I read") || !strings.Contains(r.Submission, "in 1 step") {
+		t.Fatalf("%+v, submission %q: %s", r.JudgeVerdict, r.Submission, r.ErrorMessage)
+	}
+	files := []string{LedgerFile, r.JudgeTracePath, r.AgentTracePath, r.DiffPath}
+	for _, artefact := range r.Artifacts {
+		files = append(files, artefact.Path)
+	}
+	for _, name := range files {
+		content, err := readPacked(t, filepath.Join(path, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), "token-of-the-task-123") {
+			t.Errorf("%s holds the secret", name)
+		}
+	}
+}
+
 // readPacked reads a trace, packed or not.
 func readPacked(t testing.TB, name string) ([]byte, error) {
 	t.Helper()
