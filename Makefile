@@ -59,7 +59,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-benchmark bench-bus
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-benchmark bench-bus
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 

@@ -11,13 +11,14 @@ import (
 	"github.com/valyala/fastjson"
 )
 
+var kinds = map[fastjson.Type]Kind{
+	fastjson.TypeNull: Null, fastjson.TypeTrue: True, fastjson.TypeFalse: False, fastjson.TypeNumber: Number, fastjson.TypeString: String,
+	fastjson.TypeObject: Object, fastjson.TypeArray: Array,
+}
+
 // same compares a value with what another parser has made of the same text, everything in it included.
 func same(t *testing.T, got Value, want *fastjson.Value) {
 	t.Helper()
-	kinds := map[fastjson.Type]Kind{
-		fastjson.TypeNull: Null, fastjson.TypeTrue: True, fastjson.TypeFalse: False, fastjson.TypeNumber: Number, fastjson.TypeString: String,
-		fastjson.TypeObject: Object, fastjson.TypeArray: Array,
-	}
 	if got.Kind() != kinds[want.Type()] {
 		t.Fatalf("%s is of kind %d instead of %s", got.Raw(), got.Kind(), want.Type())
 	}
@@ -48,23 +49,24 @@ func sameMembers(t *testing.T, got Value, want *fastjson.Object) {
 	want.Visit(func(key []byte, value *fastjson.Value) {
 		keys, values = append(keys, string(key)), append(values, value)
 	})
-	count := 0
+	count, first := 0, map[string]Value{}
 	for key, value := range got.Members() {
 		if count >= len(keys) || key != keys[count] {
 			t.Fatalf("%s has the member %q", got.Raw(), key)
 		}
 		same(t, value, values[count])
+		if _, again := first[keys[count]]; !again {
+			first[keys[count]] = value
+		}
 		count++
 	}
 	if count != len(keys) || (got.Kind() == Object && got.Empty() != (count == 0)) {
 		t.Fatalf("%s has %d members instead of %d", got.Raw(), count, len(keys))
 	}
-	for _, key := range keys {
-		first := want.Get(key)
-		if !got.Get(key).Exists() {
-			t.Fatalf("%s: no member %q", got.Raw(), key)
+	for key, value := range first {
+		if got.Get(key) != value {
+			t.Fatalf("%s: the member %q is %s", got.Raw(), key, got.Get(key).Raw())
 		}
-		same(t, got.Get(key), first)
 	}
 	if got.Get("no such member").Exists() {
 		t.Fatalf("%s has a member that nobody wrote", got.Raw())
@@ -126,7 +128,7 @@ func TestRecordedLinesAreReadAlike(t *testing.T) {
 	var p Parser
 	for number, line := range recordings(t) {
 		compare(t, &p, line)
-		step := max(1, len(line)/7)
+		step := max(1, len(line)/3)
 		for cut := 1 + number%step; cut < len(line); cut += step {
 			compare(t, &p, line[:cut])
 			mutated := bytes.Clone(line)
