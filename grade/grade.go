@@ -167,9 +167,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Rows:       []json.RawMessage{},
 	}
-	if scored := g.Task.Settings.Scored; scored != nil && !*scored {
-		result.Grade.Score = nil
-	}
+	result.Grade.Score = declaredScore(g.Task.Settings.Scored, result.Grade)
 	if g.Task.Suite != nil || len(g.Verify) > 0 {
 		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
 	}
@@ -185,6 +183,22 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		result.Score = Effective(result.Grade.Score, result.Grade.Healthy && trusted, result.Grade.GatesPass, true)
 	}
 	return result, nil
+}
+
+// declaredScore is the score as the task declares it, so that attempts at one task never mix: a binary task has none, and a scored one always has one, also where
+// its graders did not come to a scored row.
+func declaredScore(scored *bool, g Grade) *float64 {
+	switch {
+	case scored == nil || *scored && g.Score != nil:
+		return g.Score
+	case !*scored || g.Verdict == VerdictError:
+		return nil
+	}
+	score := 0.0
+	if g.Verdict == VerdictPass {
+		score = 1
+	}
+	return &score
 }
 
 func raws(rows []Row) []json.RawMessage {

@@ -49,6 +49,27 @@ func TestATaskThatIsDeclaredBinaryHasNoScore(t *testing.T) {
 	}
 }
 
+func TestATaskThatIsDeclaredScoredAlwaysHasAScore(t *testing.T) {
+	gate := "#!/bin/bash\n[ -e done ] && pass=true || pass=false\necho \"{\\\"test\\\":\\\"a\\\",\\\"gate\\\":true,\\\"pass\\\":$pass}\" >&3\n"
+	for name, test := range map[string]struct {
+		agent   files
+		verdict string
+		score   float64
+	}{
+		"gates pass": {files{"done": ""}, grade.VerdictPass, 1}, "gates fail": {nil, grade.VerdictFail, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := hookBench(t, gate, files{"task.yaml": "scored: true\n"}).agent(test.agent).want(test.verdict, "")
+			if result.Score == nil || *result.Score != test.score {
+				t.Errorf("the score is not %v: %s", test.score, describe(result))
+			}
+		})
+	}
+	if result := hookBench(t, gate).want(grade.VerdictFail, ""); result.Score != nil {
+		t.Errorf("a task of gates that declares nothing has a score: %s", describe(result))
+	}
+}
+
 func TestHookGetsTheVariablesOfTheSpecificationAndNoOthers(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "not-for-hooks")
 	b := hookBench(t, `#!/bin/bash

@@ -380,8 +380,12 @@ func TestPreflightServicesLiveUntilTheyAreStopped(t *testing.T) {
 			if sealed, err := w.Seal(t.Context()); err != nil || sealed.Killed != 0 || w.portFree(t.Context()) {
 				t.Errorf("sealing touched the service: %+v, %v", sealed, err)
 			}
+			began := time.Now()
 			if down := w.StopServices(t.Context()); !down.PortFree || down.Descendants != 0 {
 				t.Errorf("%+v", down)
+			}
+			if took := time.Since(began); took >= 5*time.Second { // nobody waits longer than it takes
+				t.Errorf("stopping the services took %s", took)
 			}
 			if left := processes(t, strconv.Itoa(w.Port)); len(left) > 0 {
 				t.Errorf("left running: %v", left)
