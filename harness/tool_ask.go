@@ -125,26 +125,32 @@ func (n *askNumber) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (c *call) answer() ToolResult {
+// message reads the arguments of a tool that says something, perhaps in answer to an ask.
+func (c *call) message() (text string, ask askNumber, err error) {
 	var args struct {
 		Message string    `json:"message"`
 		AskID   askNumber `json:"askId"`
 	}
 	if err := c.decode(&args); err != nil {
-		return failure(err)
+		return "", ask, err
 	}
-	message, err := c.text("message", args.Message)
+	text, err = c.text("message", args.Message)
+	return text, args.AskID, err
+}
+
+func (c *call) answer() ToolResult {
+	message, ask, err := c.message()
 	if err != nil {
 		return failure(err)
 	}
 	return c.locked(func(s *state) ToolResult {
-		if !args.AskID.given {
+		if !ask.given {
 			return c.answerOnly(s, message)
 		}
-		a := s.asks[args.AskID.id]
+		a := s.asks[ask.id]
 		switch {
 		case a == nil:
-			return failed("Answer: ask #%d %s", args.AskID.id, c.whyNotOpen(s, args.AskID.id))
+			return failed("Answer: ask #%d %s", ask.id, c.whyNotOpen(s, ask.id))
 		case a.addressee != c.member:
 			return failed("Answer: ask #%d was put to %s, not to %s; it stays open", a.id, a.addressee.name, c.member.name)
 		default:
@@ -224,13 +230,7 @@ func answered(m *Message) ToolResult {
 }
 
 func (c *call) announce() ToolResult {
-	var args struct {
-		Message string `json:"message"`
-	}
-	if err := c.decode(&args); err != nil {
-		return failure(err)
-	}
-	message, err := c.text("message", args.Message)
+	message, _, err := c.message()
 	if err != nil {
 		return failure(err)
 	}

@@ -49,14 +49,7 @@ func requested(id, channel string) ToolResult {
 }
 
 func (c *call) acknowledge() ToolResult {
-	var args struct {
-		Message string    `json:"message"`
-		AskID   askNumber `json:"askId"`
-	}
-	if err := c.decode(&args); err != nil {
-		return failure(err)
-	}
-	message, err := c.text("message", args.Message)
+	message, _, err := c.message()
 	if err != nil {
 		return failure(err)
 	}

@@ -54,7 +54,14 @@ func eventTask(con *console.Console, path string) (task, amend string, err error
 		return "", "", console.Exit(console.ExitUsage, fmt.Errorf("read event: %w", err))
 	}
 	var event githubEvent
-	if err := json.Unmarshal(data, &event); err != nil {
+	err = json.Unmarshal(data, &event)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrongType) && wrongType.Field != "":
+		return "", "", console.Usagef("--task-event %s: this is no event of GitHub: %q is a %s", path, wrongType.Field, wrongType.Value)
+	case errors.As(err, &wrongType):
+		return "", "", console.Usagef("--task-event %s: this is no event of GitHub, but a JSON %s", path, wrongType.Value)
+	case err != nil:
 		return "", "", console.Usagef("--task-event %s: %w", path, err)
 	}
 	if task, err = event.compose(name); err != nil {
