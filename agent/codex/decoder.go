@@ -206,14 +206,11 @@ func (l *callLog) mark(id string, state callState) (fresh bool) {
 	if before&state != 0 {
 		return false
 	}
-	if !isRecent {
-		if len(l.recent) >= callLogSize {
-			l.older, l.recent = l.recent, l.older
-			clear(l.recent)
-		}
-		id = strings.Clone(id)
+	if !isRecent && len(l.recent) >= callLogSize {
+		l.older, l.recent = l.recent, l.older
+		clear(l.recent)
 	}
-	l.recent[id] = before | state
+	l.recent[strings.Clone(id)] = before | state // also where it is known: an assignment replaces the key, too, and this one is a view
 	return true
 }
 

@@ -31,10 +31,7 @@ func remember[V any](threads map[string]V, thread string, value V) {
 	if len(threads) >= maxThreads {
 		clear(threads)
 	}
-	if _, known := threads[thread]; !known {
-		thread = strings.Clone(thread)
-	}
-	threads[thread] = value
+	threads[strings.Clone(thread)] = value // also where it is known: an assignment replaces the key, too, and this one is a view
 }
 
 // message takes in one line of the app server.

@@ -326,3 +326,34 @@ func parsed(t *testing.T, text string) jsontape.Value {
 	}
 	return v
 }
+
+// TestNothingThatIsRememberedIsAView: the bytes of an event are valid during the call only. A map keeps the key of its last assignment, not that of its first.
+func TestNothingThatIsRememberedIsAView(t *testing.T) {
+	fold, d, buffer := session.NewFold(session.Options{}), newDecoder(), make([]byte, 0, 1<<10)
+	for prompt := 1; prompt <= 3; prompt++ {
+		for _, line := range []string{
+			`{"method":"turn/started","params":{"threadId":"THREAD","turn":{"id":"turn-%d"}}}`,
+			`{"method":"item/started","params":{"threadId":"THREAD","item":{"type":"commandExecution","id":"call-%d","command":"ls"}}}`,
+			`{"method":"item/completed","params":{"threadId":"THREAD","item":{"type":"commandExecution","id":"call-%d","command":"ls","exitCode":0,"status":"completed"}}}`,
+			`{"method":"thread/tokenUsage/updated","params":{"threadId":"THREAD","turnId":"turn-%d","tokenUsage":{"total":{"inputTokens":1}}}}`,
+			`{"method":"item/completed","params":{"threadId":"THREAD","item":{"type":"commandExecution","id":"call-%d","command":"ls","exitCode":0,"status":"completed"}}}`,
+			`{"method":"item/completed","params":{"threadId":"THREAD","item":{"type":"agentMessage","id":"said-%d","text":"Done."}}}`,
+			`{"method":"thread/tokenUsage/updated","params":{"threadId":"THREAD","turnId":"turn-%d","tokenUsage":{"total":{"inputTokens":2}}}}`,
+			`{"method":"turn/completed","params":{"threadId":"THREAD","turn":{"id":"turn-%d","status":"completed"}}}`,
+		} {
+			buffer = fmt.Appendf(buffer[:0], line, prompt)
+			d.Decode(buffer, session.Stamp{}, fold)
+			clear(buffer)
+		}
+	}
+	calls := 0
+	s := fold.Session()
+	for _, event := range s.Events {
+		if event.Tool != nil {
+			calls++
+		}
+	}
+	if s.Turns != 6 || calls != 3 {
+		t.Errorf("%d turns with %d calls, want 6 and 3", s.Turns, calls)
+	}
+}
