@@ -48,7 +48,8 @@ func (d *streamDecoder) started(v jsontape.Value, o Origin, to *Fold) {
 	to.Identify(Identity{
 		Agent: AgentID(v.TextOf("runtime")), SessionID: v.TextOf("session_id"), Version: agentVersion(v), Model: v.TextOf("model"), Cwd: v.TextOf("cwd"),
 	})
-	summary := append(d.summary[:0], "model "...)
+	summary := d.summary[:0]
+	summary = append(summary, "model "...)
 	summary = append(append(summary, v.TextOf("model")...), ", permissions "...)
 	summary = append(append(summary, v.TextOf("permissionMode")...), "\ntools:"...)
 	for tool := range v.Get("tools").Elements() {
