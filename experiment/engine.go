@@ -229,7 +229,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 			at++
 			continue
 		}
-		if e.spentArm[next.cell.Arm] != "" {
+		if e.spentArm[next.cell.Arm] != "" || e.watch.tooFar(next.cell, e.cfg.Concurrency) {
 			at++
 			continue
 		}

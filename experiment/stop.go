@@ -134,6 +134,12 @@ func (w *watch) see(cell Cell, verdict string) {
 	}
 }
 
+// tooFar tells whether a cell lies so far behind the first task that is not complete that it has to wait: what is done out of turn does not count until its turn
+// comes, and may have been done for nothing.
+func (w *watch) tooFar(cell Cell, concurrency int) bool {
+	return w != nil && w.place[cell.TaskID] >= w.complete+max(stats.MinClaimTasks, 2*concurrency)
+}
+
 // decided tells whether the evidence suffices, and how much it is.
 func (w *watch) decided() (evidence float64, yes bool, err error) {
 	for w.complete < len(w.tasks) && w.tasks[w.complete].over >= 2*w.runs {

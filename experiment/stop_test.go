@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
@@ -99,6 +101,25 @@ func TestWhatTheRuleSparesIsNotMissing(t *testing.T) {
 			t.Errorf("%s: %+v, %d tasks", g.Name, g.Totals, len(g.Tasks))
 		}
 	}
+}
+
+// A cell that takes long must not let the others run on for nothing: what is done out of turn counts only when its turn comes.
+func TestASlowTaskHoldsTheOthersNearIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		plan := stoppingPlan(t, 200, 1, 1)
+		slow := plan.taskOrder()[0]
+		executor := executorFunc(func(ctx context.Context, cell Cell, attempt int) (ledger.Record, error) {
+			if cell.TaskID == slow {
+				time.Sleep(time.Hour) // virtual
+			}
+			return bAlwaysWins(ctx, cell, attempt)
+		})
+		outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor, Concurrency: 4})
+		if made := len(recordsOf(t, path)); outcome.Status != Decided || made > 60 {
+			t.Errorf("%d cells of 400: %+v", made, outcome)
+		}
+	})
 }
 
 // Processes that are killed at any moment, and cells that end in any order, change nothing about the end.
