@@ -31,6 +31,7 @@ func (w *talker) Info() agent.Info { return agent.Info{ID: "talker"} }
 func (w *talker) Dialects() []session.Dialect {
 	return []session.Dialect{session.StreamDialect("talker")}
 }
+
 func (w *talker) Probe(context.Context, agent.Host) (agent.Installation, error) {
 	return agent.Installation{}, nil
 }

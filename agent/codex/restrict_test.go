@@ -1,12 +1,16 @@
 package codex
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/agenttest"
@@ -119,5 +123,24 @@ func TestWhatTheModelIsNotGivenItCannotUse(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestOneToolOfAServerCanBeDenied(t *testing.T) {
+	t.Parallel()
+	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	for _, name := range []string{"remember", "forget"} {
+		mcp.AddTool(notes, &mcp.Tool{Name: name, Description: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	}
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return notes }, nil))
+	t.Cleanup(server.Close)
+	s := newStage(t, agenttest.Says("Done."))
+	s.Config.Model = "some-other-model" // one that is shown the tools of servers without asking
+	s.Config.MCPServers, s.Config.DisallowedTools = []agent.MCPServer{{Name: "notes", URL: server.URL}}, []string{"mcp__notes__forget"}
+	s.Run("Go.")
+	if offered := offered(t, s); !slices.Contains(offered, "remember") || slices.Contains(offered, "forget") {
+		t.Errorf("offered: %q", offered)
 	}
 }
