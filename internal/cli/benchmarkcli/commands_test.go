@@ -176,6 +176,13 @@ func TestGatesAreOptIn(t *testing.T) {
 	c.contains(c.stderr, "gate --all-pass")
 	c.want(1, with(run, "--min-pass-rate", "0.95")...)
 	c.want(0, with(run, "--min-pass-rate", "0.01")...)
+	c.want(1, "report", "--input", "out", "--all-pass") // shards are gated where they come together
+	c.contains(c.stdout, `"passRate"`)
+	c.want(1, "report", "--input", "out", "--min-pass-rate", "0.95", "--format", "text")
+	c.want(0, "report", "--input", "out", "--min-pass-rate", "0.01")
+	c.write(map[string]string{"empty/.keep": ""})
+	c.want(0, "report", "--input", "empty")
+	c.want(1, "report", "--input", "empty", "--all-pass")
 }
 
 func TestABudgetStopsTheRunAndALargerOneGoesOn(t *testing.T) {

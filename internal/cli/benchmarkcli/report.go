@@ -23,6 +23,7 @@ type reportOptions struct {
 	damaged bool
 	labels  string
 	metrics string
+	gates   gates
 }
 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; lines that are there are not repeated"
@@ -45,6 +46,7 @@ func newReport(con *console.Console) *cobra.Command {
 	flags.Var(&opts.format, "format", "how to print it; metrics is one line of JSON per arm, for charts over time")
 	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	opts.gates.register(flags)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "report what is left of a ledger that does not verify")
@@ -77,6 +79,13 @@ func runReport(con *console.Console, opts *reportOptions) error {
 			return err
 		}
 	}
+	if err := opts.print(con, built, ks); err != nil {
+		return err
+	}
+	return opts.gates.check(built)
+}
+
+func (opts *reportOptions) print(con *console.Console, built *report.Report, ks []int) error {
 	switch opts.format.Value {
 	case "text":
 		return built.Text(con.Stdout, ks)

@@ -299,7 +299,7 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 		if outcome.Reason != "" {
 			fmt.Fprintf(r.con.Stderr, "%s\n", outcome.Reason)
 		}
-		return r.opts.gate(built)
+		return r.opts.gates.check(built)
 	case experiment.OverBudget:
 		return console.Exitf(console.ExitBudget, "stopped by budget: %s; the same command with a larger budget goes on", outcome.Reason)
 	case experiment.Interrupted:
@@ -358,24 +358,6 @@ func printReport(w io.Writer, built *report.Report, comparison *report.Compariso
 	}
 	fmt.Fprintln(w)
 	return comparison.Text(w)
-}
-
-// gate checks what the user asked to be checked.
-func (o *runOptions) gate(built *report.Report) error {
-	for i := range built.Groups {
-		g := &built.Groups[i]
-		if o.allPass && (g.Totals.Passed != g.Totals.Runs || g.Totals.Missing > 0) {
-			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed", g.Totals.Passed, g.Totals.Runs, g.Name)
-		}
-		if o.minPassRate > 0 && (g.PassRate == nil || g.PassRate.Lo < o.minPassRate) {
-			low := 0.0
-			if g.PassRate != nil {
-				low = g.PassRate.Lo
-			}
-			return console.Exitf(console.ExitNegative, "gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f", o.minPassRate, g.Name, low)
-		}
-	}
-	return nil
 }
 
 // summaryVariable names the file that GitHub shows as the summary of a step.

@@ -36,8 +36,8 @@ type runOptions struct {
 	budget                                 budgetOptions
 	attempts, breakAfter, judgeVotes       console.Count
 	retryErrors, noProbe, summary, keepRaw bool
-	minPassRate                            float64
-	allPass, stopEarly                     bool
+	stopEarly                              bool
+	gates                                  gates
 	alpha                                  float64
 	metrics                                string
 	k                                      string
@@ -123,8 +123,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
-	flags.Float64Var(&o.minPassRate, "min-pass-rate", 0, "gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
-	flags.BoolVar(&o.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
+	o.gates.register(flags)
 	flags.StringVar(&o.k, "k", "1,3,5", "the k of pass@k in the report at the end")
 	flags.Var(&o.format, "format", "what is printed: text is the report at the end, json the records as they are made (default: text on a terminal, else json)")
 	o.budget.register(flags)
