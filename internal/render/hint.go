@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf16"
+	"unicode/utf8"
 )
 
-// hintWidth is how many UTF-16 units of a hint or preview are shown.
+// hintWidth is how many characters (code points) of a hint or preview are shown.
 const hintWidth = 80
 
 // ToolName shortens the name of an MCP tool to the tool itself: mcp__server__method becomes method.
@@ -91,14 +91,14 @@ func Preview(content string, isError bool) string {
 // Printable takes out of untrusted text whatever could move the cursor, change colours or hide text: control characters other than newline and tab, and the
 // invisible characters that reorder text.
 func Printable(text string) string {
-	clean := func(r rune) bool {
+	harmful := func(r rune) bool {
 		return r != '\n' && r != '\t' && (unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
 	}
-	if strings.IndexFunc(text, clean) < 0 {
+	if strings.IndexFunc(text, harmful) < 0 {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
-		if clean(r) {
+		if harmful(r) {
 			return -1
 		}
 		return r
@@ -113,20 +113,19 @@ func sanitise(text string) string {
 }
 
 func truncate(text string) string {
-	if len(utf16.Encode([]rune(text))) <= hintWidth {
+	if utf8.RuneCountInString(text) <= hintWidth {
 		return text
 	}
 	return cut(text, hintWidth-3) + "..."
 }
 
-// cut shortens text to a number of UTF-16 units without splitting a character.
-func cut(text string, units int) string {
-	width := 0
-	for i, r := range text {
-		width += utf16.RuneLen(r)
-		if width > units {
+// cut shortens text to a number of characters.
+func cut(text string, characters int) string {
+	for i := range text {
+		if characters == 0 {
 			return text[:i]
 		}
+		characters--
 	}
 	return text
 }

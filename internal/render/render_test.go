@@ -51,6 +51,16 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
+// Lengths are counted in characters, whatever number of bytes or units a character takes.
+func TestLengthsAreCountedInCharacters(t *testing.T) {
+	if fits := strings.Repeat("🎈", 80); Preview(fits, false) != fits {
+		t.Errorf("80 characters became %q", Preview(fits, false))
+	}
+	if got, want := Preview(strings.Repeat("🎈", 81), false), strings.Repeat("🎈", 77)+"..."; got != want {
+		t.Errorf("81 characters became %q, want %q", got, want)
+	}
+}
+
 func TestPreviews(t *testing.T) {
 	for _, test := range []struct {
 		content string

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 
 // The flag values below share one habit: a blank value means "not given", because workflows forward their empty inputs as they are.
 
-// Count is a flag for a whole number that is not negative.
+// Count is a flag for a whole number of at least Min.
 type Count struct {
 	Value int
 	Given bool
@@ -85,7 +86,10 @@ func (s *Span) Set(text string) error {
 	}
 	value, err := time.ParseDuration(text)
 	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil {
-		value, err = time.Duration(seconds*float64(time.Second)), nil
+		value, err = 0, nil
+		if seconds < time.Duration(math.MaxInt64).Seconds() { // more, or no number at all, is no duration
+			value = time.Duration(seconds * float64(time.Second))
+		}
 	}
 	if err != nil || value <= 0 {
 		return fmt.Errorf("want a duration, such as 90s or 15m")
