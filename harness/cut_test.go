@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fit-eval/fit/agent"
@@ -67,7 +68,8 @@ func (w continuingTalker) PromptOnce(ctx context.Context, _, prompt string) (age
 	return w.Prompt(ctx, prompt)
 }
 
-func talkers(continuing bool) harness.Query {
+// talkers ask and answer. The participant answers when ready is closed.
+func talkers(continuing bool, ready <-chan struct{}) harness.Query {
 	call := func(d *harness.Dispatcher, who, tool string, args map[string]any) error {
 		data, err := json.Marshal(args)
 		if err != nil {
@@ -81,6 +83,7 @@ func talkers(continuing bool) harness.Query {
 		w.act = func(d *harness.Dispatcher, prompt string) error {
 			switch {
 			case cfg.Name == "p":
+				<-ready
 				return call(d, "p", "Answer", map[string]any{"message": "yes"})
 			case strings.Contains(prompt, "[answer#1]"):
 				return call(d, cfg.Name, "Conclude", map[string]any{"verdict": "success", "summary": "it is"})
@@ -96,10 +99,16 @@ func talkers(continuing bool) harness.Query {
 }
 
 // cutBeforeTheAnswer holds a session and leaves of its trace what stood there when the participant was about to answer, as if the process had been killed then.
-func cutBeforeTheAnswer(t *testing.T, query harness.Query, options harness.Options) (path string) {
+// The lead's turn is over by then, so that nobody else is in one.
+func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{}, options harness.Options) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "trace.ndjson")
-	writer, err := trace.Open(path, trace.Config{})
+	var once sync.Once
+	writer, err := trace.Open(path, trace.Config{OnLine: func(env trace.Envelope) {
+		if strings.Contains(string(env.Event), `"type":"turn_end","agent":"facilitator"`) {
+			once.Do(func() { close(ready) })
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +153,9 @@ func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 		"the participant's is":             {false, harness.Options{ParticipantLimits: harness.Limits{Tokens: 100}}, harness.ReasonConcluded, 300, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			query := talkers(test.continuing)
-			path := cutBeforeTheAnswer(t, query, test.options)
+			ready := make(chan struct{})
+			query := talkers(test.continuing, ready)
+			path := cutBeforeTheAnswer(t, query, ready, test.options)
 			result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: query, Options: harness.Options{Base: agent.Config{Prices: pricePerToken}}})
 			if err != nil || result.Reason != test.reason || result.Tokens != test.tokens {
 				data, _ := os.ReadFile(path)
@@ -226,7 +236,9 @@ func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 
 // TestTheAdvisorIsPaidByWhoeverAsksIt lets a participant consult the advisor once.
 func TestTheAdvisorIsPaidByWhoeverAsksIt(t *testing.T) {
-	query := talkers(false)
+	ready := make(chan struct{})
+	close(ready)
+	query := talkers(false, ready)
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 		FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Output: &buffer{},
 		Options: harness.Options{Advisor: harness.AdvisorConfig{Model: "wise"}},
