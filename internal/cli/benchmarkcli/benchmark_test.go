@@ -112,7 +112,7 @@ func TestFromScaffoldToComparison(t *testing.T) {
 		"--arm", "before=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + idle, "--arm", "after=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + good,
 	}
 	c.want(0, run...)
-	c.contains(c.stderr, "1 tasks × 2 arms × 2 runs", "4 cells, 4 to do")
+	c.contains(c.stderr, "1 task × 2 arms × 2 runs", "4 cells, 4 to do")
 	c.contains(c.stdout, "before", "after", "0 of 2 runs passed", "2 of 2 runs passed")
 	c.want(0, run...)
 	c.contains(c.stderr, "4 cells, 0 to do")
