@@ -325,10 +325,13 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 	return spec
 }
 
-// isolate lets the program see what it cannot do without: itself, its working directory and its home.
+// isolate lets the program see what it cannot do without: itself, its working directory, in which it may write unless that is said to be read-only, and its home.
 func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	cfg := c.cfg.Config
-	spec.Isolation.Writable = slices.Concat(spec.Isolation.Writable, []string{cfg.Dir, cfg.Home})
+	spec.Isolation.Writable = append(slices.Clone(spec.Isolation.Writable), cfg.Home)
+	if !slices.Contains(spec.Isolation.ReadOnly, cfg.Dir) {
+		spec.Isolation.Writable = append(spec.Isolation.Writable, cfg.Dir)
+	}
 	if cfg.Installation != nil {
 		spec.Isolation.ReadOnly = slices.Concat(spec.Isolation.ReadOnly, cfg.Installation.ReadPaths)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -37,7 +38,9 @@ func (a *attempt) supervise(ctx context.Context) bool {
 		SupervisorCwd: place.Dir, AgentCwd: place.Dir, AgentProfile: a.arm.Profile,
 		Supervisor: harness.AgentConfig{Agent: a.arm.Lead, Model: a.arm.LeadModel},
 		Agent:      harness.AgentConfig{Agent: a.arm.Agent, Model: a.arm.Model, Tools: a.arm.AllowedTools, MaxTurns: a.arm.MaxTurns, Amend: a.arm.Prompt},
-		Query:      a.query, Redactor: a.redact,
+		// What the lead may look at, it may not change: the work is the agent's.
+		ReadOnlySandbox: base.Isolation.Kind == sandbox.IsolationBwrap,
+		Query:           a.query, Redactor: a.redact,
 		Options: harness.Options{
 			Trace: writer, HomeDir: place.Home, Base: base, Connect: keys.Connect(mcpserve.Config{}), TaskAmend: a.task.SupervisorPrompt,
 			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.cfg.CellBudget.USD, Tokens: a.cfg.CellBudget.Tokens},

@@ -78,6 +78,7 @@ type AgentConfig struct {
 	ToolsByRole     bool              `json:"toolsByRole,omitempty"` // nobody asked for Tools; set where the default of the role is
 	MaxTurns        int               `json:"maxTurns,omitempty"`    // model turns in one call; 0 is the default of the role, -1 no limit
 	Cwd             string            `json:"cwd,omitempty"`
+	ReadOnly        []string          `json:"readOnly,omitempty"` // directories that its agent sees in a sandbox in which it can change nothing; empty is no sandbox
 	Skills          []string          `json:"skills,omitempty"`
 	Amend           string            `json:"amend,omitempty"` // added at the end of the system prompt
 	Limits          Limits            `json:"limits,omitzero"` // of this member over the whole session

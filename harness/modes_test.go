@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -302,6 +303,46 @@ func TestAdvisorThatHangsIsUnavailable(t *testing.T) {
 			t.Errorf("alice was told %q", told)
 		}
 	})
+}
+
+// TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing looks at what the supervisor's agent is given, with and without a sandbox.
+func TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		sandbox bool
+		named   []string
+		bash    bool
+	}{
+		"in a sandbox": {sandbox: true, bash: true}, "without one": {}, "without one, because somebody wants it": {named: []string{"Read", "Bash"}, bash: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			office, workshop := t.TempDir(), t.TempDir()
+			var lead harness.AgentConfig
+			s, err := harness.NewSupervisor(harness.SupervisorConfig{
+				SupervisorCwd: office, AgentCwd: workshop, Supervisor: harness.AgentConfig{Tools: test.named}, ReadOnlySandbox: test.sandbox, Output: &buffer{},
+				Options: harness.Options{Errors: harness.ErrorPolicy{Retries: -1}},
+				Query: func(c harness.AgentConfig) (agent.Agent, error) {
+					lead = c
+					return nil, errors.New("seen enough")
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Run(t.Context(), "Lead."); err == nil {
+				t.Fatal("a session without a lead")
+			}
+			if slices.Contains(lead.Tools, "Bash") != test.bash || slices.Contains(lead.DisallowedTools, "Bash") == test.bash {
+				t.Errorf("tools %v, denied %v", lead.Tools, lead.DisallowedTools)
+			}
+			var want []string
+			if test.sandbox {
+				want = []string{office, workshop}
+			}
+			if diff := cmp.Diff(want, lead.ReadOnly); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 func TestJudge(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
@@ -15,6 +16,7 @@ type sessionConfig struct {
 	mode         Mode
 	lead         AgentConfig
 	participants []AgentConfig
+	sealLead     bool // the lead sees the directories of everybody, and can change nothing
 	query        Query
 	output       io.Writer
 	redactor     *redact.Redactor
@@ -103,7 +105,25 @@ func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfi
 	if cfg.mode == ModeFacilitate && len(participants) == 0 {
 		return lead, nil, fmt.Errorf("a facilitated session needs at least one participant")
 	}
+	if cfg.sealLead {
+		if lead.ReadOnly, err = directories(lead, participants); err != nil {
+			return lead, nil, err
+		}
+	}
 	return lead, participants, checkNames(participants)
+}
+
+// directories are where the members of a session work, each once.
+func directories(lead AgentConfig, participants []AgentConfig) ([]string, error) {
+	var dirs []string
+	for _, member := range append([]AgentConfig{lead}, participants...) {
+		dir, err := filepath.Abs(member.Cwd)
+		if err != nil {
+			return nil, fmt.Errorf("directory of %s: %w", member.Name, err)
+		}
+		dirs = mergeWords(dirs, []string{dir})
+	}
+	return dirs, nil
 }
 
 func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) {
@@ -129,7 +149,7 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 	}
 	c.Cwd = or(c.Cwd, cfg.lead.Cwd)
 	c.MaxTurns = or(c.MaxTurns, cfg.options.DefaultMaxTurns)
-	c.applyRole(cfg.mode, lead)
+	c.applyRole(cfg.mode, lead, cfg.sealLead)
 	amend := joinBlocks(skillsText(c.Skills), c.Amend)
 	if !lead && cfg.options.Advisor.Model != "" {
 		amend = joinBlocks(amend, advisorGuidance(cfg.options.settings().Advisor))
@@ -139,12 +159,14 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 	return c, nil
 }
 
-// applyRole sets the tools and turn limits that a role has unless its config says otherwise.
-func (c *AgentConfig) applyRole(mode Mode, lead bool) {
+// applyRole sets the tools and turn limits that a role has unless its config says otherwise. A supervisor may run commands where they can change nothing.
+func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 	var allowed, denied []string
 	switch {
-	case mode == ModeSupervise && lead:
+	case mode == ModeSupervise && lead && (sealed || slices.Contains(c.Tools, "Bash")):
 		allowed, denied = supervisorTools, supervisorDenied
+	case mode == ModeSupervise && lead:
+		allowed, denied = readingTools, facilitatorDenied
 	case mode == ModeSupervise:
 		allowed = supervisedTools
 	case mode == ModeJudge:

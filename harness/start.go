@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -59,6 +60,9 @@ func (l *OrchestrationLoop) startAgent(
 func (l *OrchestrationLoop) agentSettings(config AgentConfig) agent.Config {
 	settings := memberSettings(l.cfg.options.Base, config)
 	settings.Home = or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
+	if len(config.ReadOnly) > 0 {
+		settings.Isolation.Writable = []string{settings.Home}
+	}
 	if config.AgentProfile != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, profileVariable+config.AgentProfile)
 	}
@@ -77,7 +81,21 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
 	settings.MCPServers = slices.Clone(config.MCPServers)
 	settings.ExtraEnv = slices.Clone(base.ExtraEnv)
+	if len(config.ReadOnly) > 0 {
+		settings.Isolation = sealed(base.Isolation, config)
+	}
 	return settings
+}
+
+// sealed is a sandbox in which a member sees what it otherwise would, and what it is to see, but can change nothing. Its home is its own.
+func sealed(base sandbox.Isolation, config AgentConfig) sandbox.Isolation {
+	isolation := base
+	if base.Kind != sandbox.IsolationBwrap {
+		isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true}
+	}
+	isolation.ReadOnly = slices.Concat(base.ReadOnly, base.Writable, config.ReadOnly)
+	isolation.Writable = nil
+	return isolation
 }
 
 // profileVariable tells the programs that an agent starts which profile it plays.

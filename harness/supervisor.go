@@ -18,10 +18,13 @@ type SupervisorConfig struct {
 	// AgentProfile is the profile of the supervised agent, and Agent has its further settings; its name is given by the mode.
 	AgentProfile string
 	Agent        AgentConfig
-	Query        Query
-	Output       io.Writer        // of the trace
-	Redactor     *redact.Redactor // nil is the one the environment asks for
-	Options      Options
+	// ReadOnlySandbox has the supervisor run in a sandbox, from which it sees its own directory and the agent's but changes neither. Only then it may run commands
+	// without being given Bash by name: a supervisor leads, and does not do the work.
+	ReadOnlySandbox bool
+	Query           Query
+	Output          io.Writer        // of the trace
+	Redactor        *redact.Redactor // nil is the one the environment asks for
+	Options         Options
 }
 
 // Supervisor runs a supervised session.
@@ -36,7 +39,7 @@ func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 	supervised.AgentProfile = or(cfg.AgentProfile, supervised.AgentProfile)
 	loop, err := newLoop(sessionConfig{
 		mode: ModeSupervise, lead: leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile), participants: []AgentConfig{supervised},
-		query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
+		sealLead: cfg.ReadOnlySandbox, query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("supervise: %w", err)

@@ -67,11 +67,12 @@ func TestEveryVendorCanLead(t *testing.T) {
 	}
 }
 
-// pair is a supervisor that has a file written, finds fault with it, and is content the second time.
+// pair is a supervisor that has a file written, finds fault with it, tries to do the work itself, which it cannot, and is content the second time.
 const pair = `{"scenarios":[
   {"name":"supervisor","when":{"system":"You lead one agent"},"turns":[
     {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Write a greeting to hello.txt."}}]},
     {"text":"Waiting."},
+    {"calls":[{"bash":"cat work/hello.txt; echo hello supervisor > work/hello.txt; echo mine > work/mine.txt; echo mine > mine.txt; echo tried $((1+1)) times"}]},
     {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Greet the world, not nobody."}}]},
     {"text":"Waiting."},
     {"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"It greets the world."}}]},
@@ -80,13 +81,13 @@ const pair = `{"scenarios":[
     {"calls":[{"bash":"echo hello nobody > hello.txt"}]},
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Written."}}]},
     {"text":"Done."},
-    {"calls":[{"bash":"echo hello world > hello.txt"}]},
+    {"calls":[{"bash":"cp hello.txt before.txt; echo hello world > hello.txt"}]},
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Corrected."}}]},
     {"text":"Done."}]}`
 
-// TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's.
+// TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's. The supervisor may look at the work, but the work is the agent's.
 func TestASupervisedPairOfTwoVendors(t *testing.T) {
-	for _, vendors := range [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"}} {
+	for _, vendors := range [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"}, {"builtin", "pi-agent"}} {
 		lead, worker := vendors[0], vendors[1]
 		t.Run(lead+" leads "+worker, func(t *testing.T) {
 			t.Parallel()
@@ -95,9 +96,18 @@ func TestASupervisedPairOfTwoVendors(t *testing.T) {
 			m.hold(t, "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", lead, "--lead-model", "gpt-5.5", "--agent-cwd", "work",
 				"--task-text", "Have hello.txt greet the world.", "--output", "trace.ndjson", "--session-timeout", "110s")
 			m.check(t, map[string]string{"supervisor": lead, "agent": worker}, map[string]string{"agent": "Written.Corrected."})
-			greeting, err := os.ReadFile(filepath.Join(m.dir, "work", "hello.txt"))
-			if err != nil || string(greeting) != "hello world\n" {
-				t.Errorf("hello.txt: %q, %v", greeting, err)
+			for name, want := range map[string]string{"hello.txt": "hello world\n", "before.txt": "hello nobody\n"} {
+				if greeting, err := os.ReadFile(filepath.Join(m.dir, "work", name)); err != nil || string(greeting) != want {
+					t.Errorf("%s: %q, %v", name, greeting, err)
+				}
+			}
+			for _, name := range []string{"mine.txt", "work/mine.txt"} {
+				if _, err := os.Stat(filepath.Join(m.dir, name)); err == nil {
+					t.Errorf("the supervisor wrote %s", name)
+				}
+			}
+			if seen := strings.Join(m.requests, "\n"); !strings.Contains(seen, "tried 2 times") {
+				t.Error("the supervisor did not run its command")
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // superviseOptions are the flags of fit-harness supervise.
@@ -73,10 +74,14 @@ func runSupervise(ctx context.Context, con *console.Console, registry *agent.Reg
 	lead := opts.lead()
 	lead.Tools = console.List(opts.supervisorTools)
 	supervised := harness.AgentConfig{Tools: console.List(opts.allowedTools), MaxTurns: opts.callTurns(), MCPServers: servers, Agent: opts.agent.agent.Value, Model: opts.agent.model}
+	sealed := sandbox.Detect(ctx).Bwrap
+	if !sealed.OK && len(lead.Tools) == 0 {
+		fmt.Fprintf(con.Stderr, "the supervisor runs no commands, because nothing here would keep them from changing files: %s\n", sealed.Detail)
+	}
 	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeSupervise, build: func(parts teamParts) (team, error) {
 		return harness.NewSupervisor(harness.SupervisorConfig{
 			SupervisorCwd: leadCwd, SupervisorProfile: opts.leadProfile, Supervisor: lead, AgentCwd: agentCwd, AgentProfile: opts.profile, Agent: supervised,
-			Query: parts.query, Output: parts.output, Redactor: parts.redactor, Options: parts.options,
+			ReadOnlySandbox: sealed.OK, Query: parts.query, Output: parts.output, Redactor: parts.redactor, Options: parts.options,
 		})
 	}}
 	_, err = held.hold(ctx)
