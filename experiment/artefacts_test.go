@@ -86,7 +86,7 @@ func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			local, err := p.Local(path, nil, nil)
+			local, err := p.Local(path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

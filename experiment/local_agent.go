@@ -38,8 +38,7 @@ func (a *attempt) work(ctx context.Context) bool {
 	}
 	settings, injections, err := a.agentConfig(chosen)
 	if err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.agentEnded(ctx, "", nil, false, err)
 	}
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -125,7 +124,7 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 		cfg.SystemPrompt += injection.Content
 	}
 	a.record.AgentNetwork = cfg.Isolation.Network || cfg.Isolation.Kind == sandbox.IsolationNone
-	return cfg, injections, agent.Require(chosen.Info(), cfg)
+	return cfg, injections, agent.Check(chosen, cfg)
 }
 
 // placeConfig puts an agent into a place. An agent in a process of its own needs the network to reach its model, until a gateway stands between them.

@@ -3,6 +3,7 @@ package experiment
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -332,5 +333,36 @@ func TestAnEvenNumberOfVotesIsRefused(t *testing.T) {
 	writeFiles(t, dir, map[string]string{"tasks/a/agent.task.md": "x", "tasks/a/hooks/invariants.sh": invariantsHook, "tasks/a/task.yaml": "judge:\n  votes: 4\n"})
 	if _, err := task.Load(t.Context(), dir, task.Options{}); err == nil || !strings.Contains(err.Error(), "tasks/a/task.yaml:2") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAnArmThatAsksForTheImpossibleIsRefusedBeforeItCosts(t *testing.T) {
+	family := oneTask(t, nil)
+	for name, test := range map[string]struct {
+		arm    Arm
+		budget Budget
+		want   string
+	}{
+		"a tool that nobody has": {Arm{AllowedTools: []string{"Bash", "Teleport"}}, Budget{}, `no tool "Teleport"`},
+		"none of its tools":      {Arm{AllowedTools: []string{"WebSearch"}}, Budget{}, "none of the tools WebSearch"},
+		"no price for a budget":  {Arm{Model: "claude-of-nobody", ModelURL: "http://127.0.0.1:1"}, Budget{USD: 1}, `model "claude-of-nobody" has none`},
+		"a lead without a price": {Arm{Model: "claude-sonnet-4-5", ModelURL: "http://127.0.0.1:1", Lead: "builtin", LeadModel: "claude-of-nobody"}, Budget{USD: 1}, `model "claude-of-nobody" has none`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.arm.Name, test.arm.Agent = "odd", "builtin"
+			_, err := Prepare(t.Context(), Setup{Family: family, Registry: agent.NewRegistry(builtin.New()), Runs: 1, Arms: []Arm{test.arm}, CellBudget: test.budget})
+			var refused *agent.CapabilityError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), "arm odd: ") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want a refusal with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAPlanCanBeMadeWithoutCredentials(t *testing.T) {
+	p := prepared(t, oneTask(t, nil), Setup{Arms: []Arm{{Name: "default", Agent: "builtin", AllowedTools: []string{"Bash"}}}})
+	_, _, records := execute(t, p, 1)
+	if r := records[0]; r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorAuth {
+		t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
 	}
 }

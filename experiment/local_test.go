@@ -83,7 +83,7 @@ const solves = `{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"
 // prepared is an experiment with the built-in agent on a scripted model.
 func prepared(t testing.TB, family *task.Family, setup Setup) *Prepared {
 	t.Helper()
-	setup.Family, setup.Registry = family, agent.NewRegistry(builtin.New())
+	setup.Family, setup.Registry, setup.Prices = family, agent.NewRegistry(builtin.New()), session.ListPrices(price.Default())
 	setup.Host = agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH")}, Spawner: sandbox.NewSpawner()}
 	if setup.Runs == 0 {
 		setup.Runs = 1
@@ -103,7 +103,7 @@ func execute(t testing.TB, p *Prepared, concurrency int) (string, Outcome, []led
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := p.Local(path, redact.New(redact.Config{}), session.ListPrices(price.Default()))
+	local, err := p.Local(path, redact.New(redact.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,9 @@ type Setup struct {
 	Skills   string
 	Registry *agent.Registry
 	Host     agent.Host
-	Tools    map[string]string
+	// Prices tell what tokens cost; budgets in dollars need them.
+	Prices session.Prices
+	Tools  map[string]string
 	// KeepRaw leaves traces as they were written instead of packing them.
 	KeepRaw bool
 	// Commands are names under which hooks find the program that runs now, such as fit-trace.
@@ -177,12 +179,32 @@ func (p *Prepared) checkAbilities(arm *Arm) error {
 		arm.MaxTurns = p.DefaultMaxTurns
 	}
 	asked := agent.Config{
-		Dir: ".", Home: ".", MaxTurns: arm.MaxTurns, MaxCostUSD: p.CellBudget.USD, AllowedTools: arm.AllowedTools, SystemPrompt: arm.Prompt + arm.Profile, Auth: arm.Auth,
+		Dir: ".", Home: ".", Environ: p.Host.Environ, Model: arm.Model, ModelURL: arm.ModelURL, Auth: arm.Auth, MaxTurns: arm.MaxTurns, MaxCostUSD: p.CellBudget.USD,
+		AllowedTools: arm.AllowedTools, SystemPrompt: arm.Prompt + arm.Profile, Prices: p.Prices,
 	}
-	if arm.Lead != "" {
-		asked.MCPServers = make([]agent.MCPServer, 1)
+	if arm.Lead == "" {
+		return impossible(chosen, asked)
 	}
-	return agent.Require(info, asked)
+	asked.MCPServers = []agent.MCPServer{{Name: harness.ServerName}}
+	if err := impossible(chosen, asked); err != nil {
+		return err
+	}
+	lead, err := p.Registry.Get(arm.Lead)
+	if err != nil {
+		return err
+	}
+	asked.Model, asked.MaxTurns, asked.AllowedTools, asked.SystemPrompt = arm.LeadModel, 0, nil, ""
+	return impossible(lead, asked)
+}
+
+// impossible is why an agent can never do what is asked of it. What it only lacks on this machine, such as credentials, is left to the probe: a plan can be made without.
+func impossible(a agent.Agent, asked agent.Config) error {
+	err := agent.Check(a, asked)
+	var refused *agent.CapabilityError
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	return err
 }
 
 // checkProfile looks for an arm's profile in the skills that are staged and in the files of the tasks.
@@ -284,7 +306,7 @@ func (p *Prepared) planTasks() {
 
 // Local makes the executor for a run directory. Its workspaces lie in a private temporary directory that belongs to the run directory, so that the next
 // process finds what this one leaves if it is killed.
-func (p *Prepared) Local(dir string, redactor *redact.Redactor, prices session.Prices) (*Local, error) {
+func (p *Prepared) Local(dir string, redactor *redact.Redactor) (*Local, error) {
 	work, err := WorkDir(dir)
 	if err != nil {
 		return nil, err
@@ -292,7 +314,7 @@ func (p *Prepared) Local(dir string, redactor *redact.Redactor, prices session.P
 	cfg := LocalConfig{
 		Dir: dir, Work: work, Family: p.Family, Arms: p.Arms, Registry: p.Registry, Installations: p.Installations, SkillHashes: p.SkillHashes,
 		Environ: p.Host.Environ, Redactor: redactor, Spawner: p.Host.Spawner, Isolation: p.Isolation, AgentTimeout: p.AgentTimeout, CellBudget: p.CellBudget,
-		Prices: prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, KeepRaw: p.KeepRaw, NodeModules: p.NodeModules, Commands: p.Commands, Now: p.Now,
+		Prices: p.Prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, KeepRaw: p.KeepRaw, NodeModules: p.NodeModules, Commands: p.Commands, Now: p.Now,
 	}
 	if p.Host.CacheDir != "" {
 		cfg.CacheDir = filepath.Join(p.Host.CacheDir, "build")

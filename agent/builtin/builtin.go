@@ -67,11 +67,11 @@ func (a *Agent) Dialects() []session.Dialect { return []session.Dialect{session.
 
 // Check implements agent.Checker.
 func (a *Agent) Check(cfg agent.Config) error {
-	endpoint, err := chooseEndpoint(cfg)
-	if err != nil {
+	if err := agent.RequireTools(ID, toolNames(ownTools(new(conversation))), cfg.AllowedTools); err != nil {
 		return err
 	}
-	if err := agent.RequireTools(ID, toolNames(ownTools(new(conversation))), cfg.AllowedTools); err != nil {
+	endpoint, err := chooseEndpoint(cfg)
+	if err != nil {
 		return err
 	}
 	return a.priced(cfg, endpoint)

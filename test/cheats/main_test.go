@@ -190,7 +190,7 @@ func (tr trial) prepare(t *testing.T) *experiment.Prepared {
 	}
 	setup := experiment.Setup{
 		Family: family, Only: []string{tr.task}, Arms: arms, Runs: 1, Isolation: tr.isolation, Registry: agent.NewRegistry(builtin.New()), AgentTimeout: time.Minute,
-		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, Spawner: sandbox.NewSpawner(), CacheDir: buildCaches},
+		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, Spawner: sandbox.NewSpawner(), CacheDir: buildCaches}, Prices: session.ListPrices(price.Default()),
 	}
 	if tr.judge != nil {
 		setup.Judge = experiment.JudgeConfig{Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: server.URL + scripted.Path("judge", "", "")}
@@ -221,7 +221,7 @@ func (tr trial) execute(t *testing.T, p *experiment.Prepared, dir string) experi
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := p.Local(dir, redact.New(redact.Config{}), session.ListPrices(price.Default()))
+	local, err := p.Local(dir, redact.New(redact.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}

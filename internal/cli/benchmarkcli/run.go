@@ -151,7 +151,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
 		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL, Votes: o.judgeVotes.Value}, Skills: skills,
 		NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, KeepRaw: o.keepRaw, Registry: registry, Host: host, Tools: toolVersions(con),
-		Commands: hookCommands(),
+		Commands: hookCommands(), Prices: con.Prices(),
 	})
 	var notFound *agent.NotFoundError
 	var unknown *experiment.UnknownTaskError
@@ -225,7 +225,7 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check credentials, model and address, or skip this check with --no-probe", err)
 		}
 	}
-	local, err := r.prepared.Local(r.output, r.redactor, r.con.Prices())
+	local, err := r.prepared.Local(r.output, r.redactor)
 	if err != nil {
 		return experiment.Outcome{}, err
 	}

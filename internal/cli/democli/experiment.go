@@ -44,7 +44,7 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 	if err != nil {
 		return "", err
 	}
-	local, err := prepared.Local(out, redactor, con.Prices())
+	local, err := prepared.Local(out, redactor)
 	if err != nil {
 		return "", errors.Join(err, directory.Close())
 	}
@@ -82,7 +82,7 @@ func prepare(ctx context.Context, con *console.Console, opts experimentOptions) 
 	}
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Arms: []experiment.Arm{before, after}, Runs: opts.runs, Seed: opts.seed, Registry: agent.NewRegistry(builtin.New()),
-		Host: agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()},
+		Host: agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()}, Prices: con.Prices(),
 	})
 	if err != nil {
 		stop()
