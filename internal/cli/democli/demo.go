@@ -23,7 +23,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-//go:embed assets
+//go:embed all:assets
 var assets embed.FS
 
 // demoModel is the name under which the scripted model is asked; it has a list price, so that the demo can show what a run would cost.

@@ -19,15 +19,19 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// skill is the change that the demo measures: one sentence more in the agent's instructions.
-const skill = "Before you say that you are done, try the script on an example and compare what it prints with what the task asks for."
+// The skills of the two arms, and what the second says beyond the first: the change that the demo measures.
+const (
+	skillBefore = "before"
+	skillAfter  = "after"
+	skillChange = "Before you say that you are done, try the script on an example and compare what it prints with what the task asks for."
+)
 
 // experimentOptions say how much the demo measures.
 type experimentOptions struct {
 	dir  string
 	runs int
 	seed uint64
-	// same gives both arms the same instructions: nothing changed, and nothing must be claimed.
+	// same gives both arms the same skill: nothing changed, and nothing must be claimed.
 	same bool
 }
 
@@ -68,17 +72,23 @@ func prepare(ctx context.Context, con *console.Console, opts experimentOptions) 
 	if err != nil {
 		return nil, nil, err
 	}
+	skillsDir := filepath.Join(opts.dir, "skills")
+	if err := unpack("assets/skills", skillsDir); err != nil {
+		return nil, nil, err
+	}
 	model, err := serve("assets/family-model.json")
 	if err != nil {
 		return nil, nil, err
 	}
 	stop := func() { _ = model.Close() } // it has nothing left to say
 	address := model.URL + "/c/{cell}/seed/{seed}"
-	before := experiment.Arm{Name: "before", Agent: string(builtin.ID), Model: demoModel, ModelURL: address, MaxTurns: 20}
+	before := experiment.Arm{
+		Name: "before", Agent: string(builtin.ID), Model: demoModel, ModelURL: address, MaxTurns: 20, Skills: filepath.Join(skillsDir, skillBefore),
+	}
 	after := before
-	after.Name, after.Prompt = "after", skill
-	if opts.same {
-		after.Prompt = before.Prompt
+	after.Name = "after"
+	if !opts.same {
+		after.Skills = filepath.Join(skillsDir, skillAfter)
 	}
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Arms: []experiment.Arm{before, after}, Runs: opts.runs, Seed: opts.seed, Registry: agent.NewRegistry(builtin.New()),
@@ -108,7 +118,15 @@ func compareArms(out string) (*report.Comparison, error) {
 	return report.Compare(groups["before"], groups["after"], report.CompareConfig{})
 }
 
-// runComparison is the demo proper: did one more sentence in the instructions make the agent better?
+// change tells what the second arm has that the first has not.
+func (o experimentOptions) change() string {
+	if o.same {
+		return "the same skill"
+	}
+	return fmt.Sprintf("the skill with one sentence more: %q", skillChange)
+}
+
+// runComparison is the demo proper: did one more sentence in a skill make the agent better?
 func runComparison(ctx context.Context, con *console.Console, opts experimentOptions) error {
 	var err error
 	if opts.dir, err = privateDir(); err != nil {
@@ -118,10 +136,10 @@ func runComparison(ctx context.Context, con *console.Console, opts experimentOpt
 
 tasks    twelve small shell scripts with one bug each, graded by hidden tests
 agent    fit's own; its model is scripted, with chance, so this needs no key and no network (dollars are what its tokens would cost at list price)
-before   no instructions
-after    %q
+before   a skill for repairing shell scripts
+after    %s
 
-`, skill)
+`, opts.change())
 	out, err := runExperiment(ctx, con, opts, newTicker(con).show)
 	if err != nil {
 		return err
