@@ -79,17 +79,23 @@ func (r *Registry) Dialects() session.Dialects {
 	return all
 }
 
-// Secrets returns the values of all agents' credential variables in an environment, and what is secret in the logins that their programs keep, by name.
-func (r *Registry) Secrets(environ []string) map[string]string {
-	secrets := map[string]string{}
+// Credentials returns the values of all agents' credential variables in an environment, by name. It reads no file.
+func (r *Registry) Credentials(environ []string) map[string]string {
+	credentials := map[string]string{}
 	for _, a := range r.agents {
 		for _, name := range a.Info().Credentials {
-			for _, pair := range environ {
-				if key, value, ok := strings.Cut(pair, "="); ok && key == name && value != "" {
-					secrets[name] = value
-				}
+			if value := Getenv(environ, name); value != "" {
+				credentials[name] = value
 			}
 		}
+	}
+	return credentials
+}
+
+// Secrets returns the credentials of an environment, and what is secret in the logins that the agents' programs keep, by name.
+func (r *Registry) Secrets(environ []string) map[string]string {
+	secrets := r.Credentials(environ)
+	for _, a := range r.agents {
 		if keeper, ok := a.(LoginKeeper); ok {
 			prefix := strings.ToUpper(strings.ReplaceAll(string(a.Info().ID), "-", "_")) + "_LOGIN"
 			loginSecrets(secrets, prefix, keeper.LoginFile(environ))

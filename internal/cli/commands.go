@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/democli"
@@ -17,8 +17,7 @@ import (
 )
 
 // commands is the list of everything fit can do. A new command tree is one line here.
-func commands(con *console.Console) []*cobra.Command {
-	registry := catalog.Default()
+func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 	return []*cobra.Command{
 		harnesscli.New(con, registry),
 		tracecli.New(con, registry.Dialects()),

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/redact"
 )
@@ -48,7 +50,8 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	if !ok {
 		name = "fit"
 	}
-	root := newRoot(con)
+	registry := catalog.Default()
+	root := newRoot(con, registry)
 	misspelt := refuseHelpOnNothing(root)
 	given := args[1:]
 	if name == "subq" && len(given) > 0 && given[0] == "eval" {
@@ -70,7 +73,8 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	}
 	code := exitCode(ctx, err)
 	if message := err.Error(); message != "" {
-		message = redact.New(redact.Config{Environ: con.Environ}).String(strings.TrimRight(message, "\n"))
+		redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Credentials(con.Environ)}) // reading the logins too would slow every mistake down
+		message = redactor.String(strings.TrimRight(message, "\n"))
 		if code == console.ExitUsage && command != nil && !isSafeguard(command) && !strings.Contains(message, "--help") {
 			message += fmt.Sprintf(" (see: %s --help)", command.CommandPath())
 		}
@@ -90,7 +94,7 @@ func exitCode(ctx context.Context, err error) int {
 // isSafeguard tells the commands whose exit code 2 is a refusal and not a mistake in the call.
 func isSafeguard(command *cobra.Command) bool { return command.Name() == "selfedit" }
 
-func newRoot(con *console.Console) *cobra.Command {
+func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fit",
 		Short: "Prove whether a change to an agent made it better",
@@ -109,7 +113,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 		},
 	}
 	root.SetVersionTemplate("fit {{.Version}}\n")
-	root.AddCommand(commands(con)...)
+	root.AddCommand(commands(con, registry)...)
 	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
 		command.Version = con.Version
 		command.SetVersionTemplate(root.VersionTemplate())

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/model/scripted"
@@ -67,6 +70,45 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 	}
 	if !bytes.Contains(trace, []byte("[REDACTED:env:PLANTED_39]")) || !bytes.Contains(trace, []byte(`"type":"summary"`)) {
 		t.Errorf("exit %d; the trace is not what the test expects:\n%.2000s", code, trace)
+	}
+}
+
+// TestNoCredentialOfAnAgentIsToldOn sets every variable that an agent takes its credentials from to a value that looks like nothing, and looks at the paths on which
+// text leaves without a trace: the line about a mistake, and the callback to a bridge.
+func TestNoCredentialOfAnAgentIsToldOn(t *testing.T) {
+	t.Parallel()
+	var told bytes.Buffer
+	bridge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = told.ReadFrom(r.Body) // what is missing of it is missed below
+	}))
+	defer bridge.Close()
+	names := map[string]bool{}
+	for _, a := range catalog.Default().All() {
+		for _, name := range a.Info().Credentials {
+			names[name] = true
+		}
+	}
+	for name := range names {
+		t.Run(name, func(t *testing.T) {
+			told.Reset()
+			const value = "looks like nothing special"
+			dir := t.TempDir()
+			summary := `{"source":"orchestrator","seq":0,"event":{"type":"summary","verdict":"success","summary":"It is ` + value + `."}}` + "\n"
+			if err := os.WriteFile(filepath.Join(dir, "trace.ndjson"), []byte(summary), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var stderr bytes.Buffer
+			con := &console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: []string{name + "=" + value}, Dir: dir, Version: "test"}
+			if code := cli.Run(t.Context(), []string{"fit-harness", "callback", "--trace-file", "trace.ndjson", "--callback-url", bridge.URL, "--correlation-id", "7"}, con); code != 0 {
+				t.Fatalf("exit %d: %s", code, stderr.String())
+			}
+			cli.Run(t.Context(), []string{"fit-trace", value}, con)
+			for where, text := range map[string]string{"the bridge": told.String(), "the line": stderr.String()} {
+				if strings.Contains(text, value) || !strings.Contains(text, "[REDACTED:env:"+name+"]") {
+					t.Errorf("%s was told %s", where, text)
+				}
+			}
+		})
 	}
 }
 

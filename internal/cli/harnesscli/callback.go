@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/bridge"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -29,7 +29,7 @@ type callbackOptions struct {
 	attempts      console.Count
 }
 
-func newCallback(con *console.Console) *cobra.Command {
+func newCallback(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := callbackOptions{attempts: console.Count{Min: 1}}
 	command := &cobra.Command{
 		Use:   "callback",
@@ -40,7 +40,9 @@ session needs. A trace without a summary is told as failed. What may pass is tri
 Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or refused.`,
 		Example: `  fit-harness callback --trace-file trace.ndjson --callback-url "$CALLBACK_URL" --correlation-id "$CORRELATION_ID" --run-url "$RUN_URL"`,
 		Args:    cobra.NoArgs,
-		RunE:    func(command *cobra.Command, _ []string) error { return runCallback(command.Context(), con, opts) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runCallback(command.Context(), con, registry, opts)
+		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.traceFile, "trace-file", "", "the trace")
@@ -53,7 +55,7 @@ Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or
 	return command
 }
 
-func runCallback(ctx context.Context, con *console.Console, opts callbackOptions) error {
+func runCallback(ctx context.Context, con *console.Console, registry *agent.Registry, opts callbackOptions) error {
 	if opts.url == "" {
 		opts.url = con.Getenv("CALLBACK_URL")
 	}
@@ -77,8 +79,7 @@ func runCallback(ctx context.Context, con *console.Console, opts callbackOptions
 		terminal.DiscussionID = opts.discussionID
 	}
 	client := bridge.Client{
-		URL: opts.url, CorrelationID: opts.correlationID, Redactor: redact.New(redact.Config{Environ: con.Environ, Warn: con.Stderr}), Timeout: opts.timeout.Value,
-		Attempts: opts.attempts.Value,
+		URL: opts.url, CorrelationID: opts.correlationID, Redactor: newRedactor(con, registry), Timeout: opts.timeout.Value, Attempts: opts.attempts.Value,
 	}
 	if err := client.PostTerminal(ctx, terminal); err != nil {
 		return console.Exit(console.ExitIncomplete, fmt.Errorf("the end of the session was not delivered: %w", err))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -39,7 +38,7 @@ func newTee(con *console.Console, registry *agent.Registry) *cobra.Command {
 // replay renders a trace from standard input and copies every line, broken ones included, as it came but for secrets.
 func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) error {
 	text := newRenderer(con, registry)
-	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
+	redactor := newRedactor(con, registry)
 	reader := trace.NewReader(con.Stdin)
 	for {
 		line, err := reader.Next()
