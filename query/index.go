@@ -304,16 +304,21 @@ func (x *index) complete(in *Info) {
 
 // lineFetcher reads single lines of a trace. Neighbouring lines come out of one read.
 type lineFetcher struct {
-	file    *os.File
+	file    io.ReaderAt
 	size    int64
 	scanner *lineScanner
 	buf     []byte
 	start   int64 // of buf in the file
+	last    int64 // where the line before ends
 	ev      event
 	parts   []part
 }
 
-const fetchAhead = 64 << 10
+// A line that lies near the one before is taken for the next of many, of which one read gets as many as fit.
+const (
+	fetchNear  = 4 << 10
+	fetchAhead = 64 << 10
+)
 
 func (f *lineFetcher) fetch(r *record) (*event, []byte, error) {
 	end := r.offset + int64(r.length)
@@ -321,7 +326,10 @@ func (f *lineFetcher) fetch(r *record) (*event, []byte, error) {
 		return nil, nil, errStaleIndex
 	}
 	if r.offset < f.start || end > f.start+int64(len(f.buf)) {
-		n := min(max(int64(r.length), fetchAhead), f.size-r.offset)
+		n := int64(r.length)
+		if gap := r.offset - f.last; gap >= 0 && gap <= fetchNear {
+			n = min(max(n, fetchAhead), f.size-r.offset)
+		}
 		if int64(cap(f.buf)) < n {
 			f.buf = make([]byte, n)
 		}
@@ -330,6 +338,7 @@ func (f *lineFetcher) fetch(r *record) (*event, []byte, error) {
 			return nil, nil, errStaleIndex
 		}
 	}
+	f.last = end
 	from := int(r.offset - f.start)
 	f.parts = f.parts[:0]
 	if !f.scanner.scan(f.buf, from, from+int(r.length), &f.ev, &f.parts) {

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,13 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	fail(err)
 	_, err = trace.Filter(ctx, Criteria{Role: RoleAssistant, Tool: "Bash"}, collect("bash"))
 	fail(err)
+	for name, criteria := range map[string]Criteria{
+		"failed": {Error: true}, "failed results": {Role: RoleToolResult, Error: true}, "failed words": {Role: RoleAssistant, Error: true}, "read": {Tool: "Read"},
+		"tool of nobody": {Tool: "Nothing"}, "failed tool": {Tool: "Bash", Error: true}, "results": {Role: RoleToolResult}, "system": {Role: RoleSystem}, "all": {},
+	} {
+		_, err = trace.Filter(ctx, criteria, collect(name))
+		fail(err)
+	}
 	fail(trace.Tool(ctx, "Read", collect("tool")))
 	fail(trace.Reasoning(ctx, 2, 30, func(r Reasoning) error { all["reasoning"] += asJSON(t, r) + "\n"; return nil }))
 	for i := range 12 {
@@ -101,6 +109,46 @@ func TestTheIndexChangesNoAnswer(t *testing.T) {
 			t.Errorf("lanes %v (-without +with index):\n%s", lanes, diff)
 		}
 	}
+}
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	io.ReaderAt
+	bytes, calls int
+}
+
+func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
+	c.bytes, c.calls = c.bytes+len(p), c.calls+1
+	return c.ReaderAt.ReadAt(p, at)
+}
+
+func TestOnlyTheLinesThatMatterAreRead(t *testing.T) {
+	line := askBash + "\n"
+	text := strings.Repeat(line, 1000)
+	file := &countingReader{ReaderAt: strings.NewReader(text)}
+	fetch := func(lines ...int) (calls, bytes int) {
+		t.Helper()
+		file.calls, file.bytes = 0, 0
+		fetcher := lineFetcher{file: file, size: int64(len(text)), scanner: newLineScanner()}
+		for _, n := range lines {
+			ev, data, err := fetcher.fetch(&record{offset: int64(n * len(line)), length: uint32(len(askBash))})
+			if err != nil || string(data[ev.start:ev.end]) != askBash {
+				t.Fatalf("line %d: %v", n, err)
+			}
+		}
+		return file.calls, file.bytes
+	}
+	if calls, bytes := fetch(100, 300, 900); calls != 3 || bytes != 3*len(askBash) {
+		t.Errorf("three lines far apart: %d bytes in %d reads, want %d in 3", bytes, calls, 3*len(askBash))
+	}
+	neighbours := make([]int, 200)
+	for i := range neighbours {
+		neighbours[i] = 100 + i
+	}
+	if calls, _ := fetch(neighbours...); calls > 3 {
+		t.Errorf("200 neighbours took %d reads", calls)
+	}
+	fetch(900, 100, 101, 500) // backwards too
 }
 
 func TestTheIndexFollowsTheFile(t *testing.T) {

@@ -131,3 +131,22 @@ func TestNestingIsBounded(t *testing.T) {
 		t.Error("500 brackets are")
 	}
 }
+
+func TestStringsAreWrittenWithTheFewestEscapes(t *testing.T) {
+	pieces := rapid.SampledFrom([]string{`\n`, `\t`, `\"`, `\\`, `\/`, `\u0041`, `\u000a`, `\u001f`, `\ud83d\ude00`, `\ud83d`, `é`, "\xff", "\xff\xfe", "😀", "plain text that is longer than one word of the machine"})
+	rapid.Check(t, func(t *rapid.T) {
+		raw := strings.Join(rapid.SliceOf(pieces).Draw(t, "pieces"), rapid.SampledFrom([]string{"", "a"}).Draw(t, "between"))
+		want := `"`
+		for _, r := range unescape([]byte(raw)) {
+			switch {
+			case r < 0x20 || r == '"' || r == '\\':
+				want = string(appendEscape([]byte(want), byte(r)))
+			default:
+				want += string(r)
+			}
+		}
+		if got := string(Style{}.AppendJSON(nil, []byte(`"`+raw+`"`))); got != want+`"` {
+			t.Fatalf("%q is written %s, want %s", raw, got, want+`"`)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -12,7 +13,7 @@ import (
 // unescape returns the text of a string given as it stands between its quotes. Lone surrogates become U+FFFD.
 func unescape(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return strings.ToValidUTF8(string(raw), "\uFFFD")
+		return validText(string(raw))
 	}
 	var out strings.Builder
 	out.Grow(len(raw))
@@ -28,7 +29,15 @@ func unescape(raw []byte) string {
 		out.WriteRune(r)
 		i += size
 	}
-	return strings.ToValidUTF8(out.String(), "\uFFFD")
+	return validText(out.String())
+}
+
+// validText is strings.ToValidUTF8 with a shorter way for what is valid, as nearly everything is.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // escapedRune decodes the escape that b begins with. The escape was validated by the scanner; a pair of surrogates counts as one.
@@ -82,30 +91,20 @@ const hexDigits = "0123456789abcdef"
 
 // appendString writes a JSON string with as few escapes as the format allows.
 func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	clean := 0
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c >= 0x20 && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			dst = append(dst, s[clean:i]...)
-			dst = appendEscape(dst, c)
-			i++
-			clean = i
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			dst = append(dst, s[clean:i]...)
-			dst = append(dst, "\uFFFD"...)
-			clean = i + 1
-		}
-		i += size
+	if !utf8.ValidString(s) {
+		s = string([]rune(s)) // every byte that is none becomes U+FFFD
 	}
-	dst = append(dst, s[clean:]...)
-	return append(dst, '"')
+	dst = append(slices.Grow(dst, len(s)+2), '"')
+	text, clean := []byte(s), 0 // the compiler does not copy what is only read
+	for {
+		stop := nextStop(text, clean)
+		dst = append(dst, s[clean:stop]...)
+		if stop == len(s) {
+			return append(dst, '"')
+		}
+		dst = appendEscape(dst, s[stop])
+		clean = stop + 1
+	}
 }
 
 func appendEscape(dst []byte, c byte) []byte {
@@ -201,12 +200,26 @@ func (p *printer) value(dst []byte, level int) []byte {
 // stringValue copies a string as it stands if it is already in the form we write.
 func (p *printer) stringValue(dst []byte, text span, escaped bool) []byte {
 	raw := text.of(p.b)
-	if !escaped && utf8.Valid(raw) {
+	if (!escaped || fewestEscapes(raw)) && utf8.Valid(raw) {
 		dst = append(dst, '"')
 		dst = append(dst, raw...)
 		return append(dst, '"')
 	}
 	return appendString(dst, unescape(raw))
+}
+
+// fewestEscapes reports whether every escape of a string is needed, and is the one that appendEscape writes. A control character that is written as a number is left to it.
+func fewestEscapes(raw []byte) bool {
+	for {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 {
+			return true
+		}
+		if bytes.IndexByte([]byte(`"\bfnrt`), raw[at+1]) < 0 {
+			return false
+		}
+		raw = raw[at+2:]
+	}
 }
 
 func (p *printer) numberValue(dst []byte) []byte {

@@ -91,10 +91,7 @@ func Preview(content string, isError bool) string {
 // Printable takes out of untrusted text whatever could move the cursor, change colours or hide text: control characters other than newline and tab, and the
 // invisible characters that reorder text.
 func Printable(text string) string {
-	harmful := func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
-	}
-	if strings.IndexFunc(text, harmful) < 0 {
+	if harmless(text) {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
@@ -103,6 +100,30 @@ func Printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+func harmful(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
+}
+
+// harmless reports whether nothing in a text is harmful. Most of it is ASCII, which needs no decoding.
+func harmless(text string) bool {
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if c == 0x7f || c < 0x20 && c != '\n' && c != '\t' {
+				return false
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if harmful(r) {
+			return false
+		}
+		i += size
+	}
+	return true
 }
 
 // sanitise makes one short line of a tool argument.
