@@ -11,6 +11,9 @@ import (
 // errMemberTimeout is the cause with which a turn ends when its member has used up its time.
 var errMemberTimeout = errors.New("the participant's time is up")
 
+// errMemberSpent is the cause with which a turn ends that uses up the budget of its member.
+var errMemberSpent = errors.New("the participant's budget is used up")
+
 // exhausted checks the limits that are looked at before a turn. The lock must be held.
 func (l *OrchestrationLoop) exhausted(m *member) bool {
 	s := l.hub.state
@@ -51,6 +54,29 @@ func (l *OrchestrationLoop) overBudget(m *member) bool {
 		return true
 	}
 	return false
+}
+
+// consumed is called while a turn goes on, with what it has consumed so far. A budget that is used up ends it, and the whole session if the budget is the session's.
+func (l *OrchestrationLoop) consumed(r *runner, ahead spending) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped || r.interrupt == nil {
+		return
+	}
+	r.ahead = ahead
+	all := h.state.usage
+	for _, other := range l.runners {
+		all = all.plus(other.ahead)
+	}
+	session, own := h.state.settings.Limits, l.limitsOf(r.member)
+	session.Timeout, own.Timeout = 0, 0 // clocks watch them
+	if name, limit := all.over(session); name != "" {
+		h.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
+		l.stopLocked(ReasonBudget, nil)
+	} else if name, _ := r.member.usage.plus(ahead).over(own); name != "" {
+		r.interrupt(errMemberSpent)
+	}
 }
 
 // warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the member does not tell what it costs.

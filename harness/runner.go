@@ -39,8 +39,10 @@ type runner struct {
 	busy      bool        // in a turn, or between two attempts at one
 	window    *time.Timer // of the lead: runs while it waits for more to read
 	gathered  bool        // the window has closed
+	ahead     spending    // what the turn has consumed so far
 
-	prompted atomic.Bool // the agent has been given the messages of the turn
+	prompted atomic.Bool           // the agent has been given the messages of the turn
+	meter    atomic.Pointer[meter] // of the agent that runs
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -163,11 +165,15 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	}
 	config := r.member.config
 	config.Dispatcher = r.loop.dispatcher
-	started, id, err := r.loop.startAgent(r.loop.ctx, config, r.member.sessionID, r.line, r.open)
-	r.id = id
+	played, err := r.loop.agentOf(config)
+	if err != nil {
+		return nil, err
+	}
+	r.id = played.Info().ID
+	started, err := r.start(played, config, r.member.sessionID)
 	if err != nil && r.member.sessionID != "" { // a conversation of which nothing was kept cannot be taken up, but a new one can be had
 		r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name, Text: r.loop.hub.clean("a new conversation is started: " + err.Error())})
-		started, _, err = r.loop.startAgent(r.loop.ctx, config, "", r.line, r.open)
+		started, err = r.start(played, config, "")
 	}
 	if err != nil {
 		return nil, err
@@ -180,6 +186,16 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 		return started, r.loop.hub.flush()
 	}
 	return started, nil
+}
+
+// start runs the agent, with a meter of its own.
+func (r *runner) start(played agent.Agent, config AgentConfig, resume string) (agent.Session, error) {
+	m := newMeter(played, r.loop.cfg.options.Base.Prices, config.Model)
+	r.meter.Store(m)
+	return r.loop.startAgent(r.loop.ctx, played, config, resume, r.line, func(info agent.Started) {
+		m.started(info)
+		r.open(info)
+	})
 }
 
 func (r *runner) closeSession() {
@@ -201,6 +217,11 @@ func (r *runner) line(event []byte) {
 	}
 	r.loop.skills.watch(r.member.name, event)
 	r.loop.hub.emitLane(r.member.name, event)
+	if m := r.meter.Load(); m != nil {
+		if ahead, more := m.take(event, time.Now().UnixMilli()); more {
+			r.loop.consumed(r, ahead)
+		}
+	}
 }
 
 // open writes the lines that open the member's lane, once.
@@ -233,8 +254,11 @@ func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {
 				KeyVisible: info.KeyVisible, Auth: info.Auth,
 			})
 		}
-		conversation, _, err := l.startAgent(ctx, cfg, "", events, started)
-		return conversation, err
+		played, err := l.agentOf(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return l.startAgent(ctx, played, cfg, "", events, started)
 	}
 	return d
 }

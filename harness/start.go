@@ -9,7 +9,6 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 )
 
 // StartError says that the agent of a member could not be started at all.
@@ -22,22 +21,27 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Membe
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startAgent makes and starts the agent of a member, or of the advisor.
-func (l *OrchestrationLoop) startAgent(
-	ctx context.Context, config AgentConfig, resume string, events func([]byte), started func(agent.Started),
-) (agent.Session, session.AgentID, error) {
+// agentOf makes the agent that plays a member, or the advisor.
+func (l *OrchestrationLoop) agentOf(config AgentConfig) (agent.Agent, error) {
 	l.querying.Lock()
+	defer l.querying.Unlock()
 	played, err := l.cfg.query(config)
-	l.querying.Unlock()
 	if err != nil {
-		return nil, "", fmt.Errorf("agent of %s: %w", config.Name, err)
+		return nil, fmt.Errorf("agent of %s: %w", config.Name, err)
 	}
+	return played, nil
+}
+
+// startAgent starts the agent of a member, or of the advisor.
+func (l *OrchestrationLoop) startAgent(
+	ctx context.Context, played agent.Agent, config AgentConfig, resume string, events func([]byte), started func(agent.Started),
+) (agent.Session, error) {
 	info := played.Info()
 	settings := l.agentSettings(config)
 	settings.Resume, settings.Events, settings.Started = resume, events, started
 	lost, err := adapt(&settings, played, l.hub.state.mode, config)
 	if err != nil {
-		return nil, info.ID, &StartError{config.Name, err}
+		return nil, &StartError{config.Name, err}
 	}
 	if lost != nil {
 		l.note(noteEvent{Type: typeWarning, Agent: config.Name, Text: "not all tools of its role can be had: " + lost.Error()})
@@ -45,15 +49,15 @@ func (l *OrchestrationLoop) startAgent(
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
 		servers, err := l.connector.Servers(config.Name, info)
 		if err != nil {
-			return nil, info.ID, &StartError{config.Name, err}
+			return nil, &StartError{config.Name, err}
 		}
 		settings.MCPServers = append(servers, settings.MCPServers...)
 	}
 	conversation, err := played.Start(ctx, settings)
 	if err != nil {
-		return nil, info.ID, &StartError{config.Name, err}
+		return nil, &StartError{config.Name, err}
 	}
-	return conversation, info.ID, nil
+	return conversation, nil
 }
 
 // agentSettings turns the config of a member into that of its agent.

@@ -96,6 +96,15 @@ func (s *spending) add(tookMs, tokens int64, costUSD *float64) {
 	}
 }
 
+// plus is the sum of two.
+func (s spending) plus(other spending) spending {
+	s.tookMs += other.tookMs
+	s.tokens += other.tokens
+	s.costUSD += other.costUSD
+	s.unknown = s.unknown || other.unknown
+	return s
+}
+
 // ask is an open question.
 type ask struct {
 	id               int64

@@ -158,6 +158,12 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 		Agent: r.member.name, Turn: turn, Outcome: out.kind, SessionID: r.loop.hub.clean(out.result.SessionID), Tokens: out.result.Usage.TotalTokens,
 		CostUSD: out.result.Usage.CostUSD, Steps: out.result.Turns,
 	}
+	if m := r.meter.Load(); m != nil {
+		if used := m.settle(); out.kind != turnDone && used.tokens > e.Tokens { // an agent that was stopped in the middle does not tell of everything
+			e.Tokens, e.CostUSD = used.tokens, used.cost()
+		}
+	}
+	r.ahead = spending{}
 	if !r.began.IsZero() {
 		e.TookMs = r.loop.hub.mu.time().Sub(r.began).Milliseconds()
 	}
