@@ -108,18 +108,10 @@ func NewPrivateNetwork() (*PrivateNetwork, error) {
 	return n, nil
 }
 
-// networkAttributes has a process born in a new network, and where we lack the
-// privilege for that, in a user namespace that has it.
+// networkAttributes has a process born in a new network.
 func networkAttributes() *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNET}
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
-		attributes.Cloneflags |= unix.CLONE_NEWUSER
-		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		// Executing a file drops the privileges that the namespace came with; this one
-		// is kept until the loopback is up.
-		attributes.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
-	}
+	allow(attributes, unix.CAP_NET_ADMIN) // to bring the loopback up
 	return attributes
 }
 

@@ -199,15 +199,22 @@ func reaperAttributes(namespace bool) *syscall.SysProcAttr {
 		return attributes
 	}
 	attributes.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
-		attributes.Cloneflags |= unix.CLONE_NEWUSER
-		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		// Executing a file drops the privileges that the namespace came with; this one
-		// is kept until /proc is mounted.
-		attributes.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
-	}
+	allow(attributes, unix.CAP_SYS_ADMIN) // to mount /proc
 	return attributes
+}
+
+// allow has a process born with a privilege that its namespaces need: we have it, or a
+// user namespace gives it. Executing a file drops what such a namespace came with, but
+// for this one; the process gives it up when it has used it.
+func allow(attributes *syscall.SysProcAttr, privilege uintptr) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 {
+		return
+	}
+	attributes.Cloneflags |= unix.CLONE_NEWUSER
+	attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	attributes.AmbientCaps = []uintptr{privilege}
 }
 
 // socketPair is used instead of pipes because a socket cannot be opened through
