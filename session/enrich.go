@@ -127,7 +127,7 @@ func (e *Enricher) Line(line []byte, number int64) {
 		e.event(line, Stamp{Line: number})
 		return
 	}
-	env, err := trace.ParseLine(line)
+	env, err := trace.ParseNext(line, e.lastName)
 	if err != nil {
 		e.bad("", number)
 		return

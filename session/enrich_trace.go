@@ -10,6 +10,9 @@ import (
 
 // ours reports whether an event is one of those that stand for what an agent printed and that was no event of its own.
 func ours(event []byte) bool {
+	if len(event) < 10 || (event[9] != 'r' && event[9] != 's' && event[9] != 'd') { // most are of other types
+		return false
+	}
 	for _, prefix := range ourPrefixes {
 		if bytes.HasPrefix(event, prefix) {
 			return true

@@ -80,11 +80,10 @@ type Fold struct {
 	lastMs   int64
 	turns    turnCounter
 	watched  bool // somebody sees the events, or they are kept
-	calls    map[string]openCall
-	order    []string       // the open calls, oldest first, so that the map stays bounded
+	calls    openCalls
 	tasks    map[string]int // the turns of the calls that started sub-agents
 	failures []failure
-	reached  map[string]bool
+	reached  [milestoneKinds]bool
 	usage    usageBook
 	final    *Final
 	finals   int
@@ -122,9 +121,7 @@ func NewFold(opts Options) *Fold {
 			Events: []EnrichedEvent{}, Integrity: []IntegrityFlag{}, StartMs: opts.StartMs,
 		},
 		watched: opts.OnEvent != nil || !opts.Flat,
-		calls:   map[string]openCall{},
 		tasks:   map[string]int{},
-		reached: map[string]bool{},
 		usage:   newUsageBook(opts.Prices),
 	}
 }
@@ -227,7 +224,11 @@ func (f *Fold) Finals() (*Final, int) { return f.final, f.finals }
 func (f *Fold) LastText() string { return string(f.last.text) }
 
 // OpenCalls is the number of tool calls that have no result yet.
-func (f *Fold) OpenCalls() int { return len(f.calls) }
+func (f *Fold) OpenCalls() int { return f.calls.len() }
+
+// Watched reports whether somebody sees the events or they are kept. If not, a decoder may spare itself what only an event would tell: the texts of results
+// and the arguments of calls.
+func (f *Fold) Watched() bool { return f.watched }
 
 // AwaitsModel reports whether something came back to the model that it has not answered yet.
 func (f *Fold) AwaitsModel() bool { return f.turns.index > 0 && f.turns.afterResult }
@@ -250,11 +251,11 @@ func (f *Fold) Exited(code int, timedOut bool) { f.exit, f.timedOut = &code, tim
 // Verified records the harness's own check; the first one decides the milestone.
 func (f *Fold) Verified(result VerifyResult) {
 	f.session.Verify = &result
-	kind := VerificationFail
+	kind := verificationFail
 	if result.Passed {
-		kind = VerificationPass
+		kind = verificationPass
 	}
-	if !f.reached[VerificationPass] && !f.reached[VerificationFail] {
+	if !f.reached[verificationPass] && !f.reached[verificationFail] {
 		f.milestone(Origin{NativeMs: result.EndMs}, kind)
 	}
 }
@@ -387,7 +388,7 @@ func (f *Fold) complete() {
 	if f.last.set && good && cleanExit && !f.timedOut {
 		turn := f.turns.index
 		f.turns.index = f.last.turn
-		f.milestone(Origin{NativeMs: f.last.at}, TaskCompletion)
+		f.milestone(Origin{NativeMs: f.last.at}, taskCompletion)
 		f.turns.index = turn
 	}
 }

@@ -54,6 +54,9 @@ func (r *lineReader) next() ([]byte, int64, error) {
 		if r.number == 1 {
 			chunk = bytes.TrimPrefix(chunk, []byte("\xef\xbb\xbf"))
 		}
-		return bytes.TrimRight(chunk, "\r\n"), r.number, nil
+		for len(chunk) > 0 && (chunk[len(chunk)-1] == '\n' || chunk[len(chunk)-1] == '\r') {
+			chunk = chunk[:len(chunk)-1]
+		}
+		return chunk, r.number, nil
 	}
 }

@@ -1,6 +1,24 @@
 package session
 
-import "strings"
+// milestoneKind is the number of a milestone.
+type milestoneKind uint8
+
+const (
+	firstFileRead milestoneKind = iota
+	firstFileEdit
+	firstTestRun
+	firstBashCommand
+	firstSearch
+	firstErrorRecovery
+	taskCompletion
+	verificationPass
+	verificationFail
+	milestoneKinds
+)
+
+var milestoneNames = [milestoneKinds]string{
+	FirstFileRead, FirstFileEdit, FirstTestRun, FirstBashCommand, FirstSearch, FirstErrorRecovery, TaskCompletion, VerificationPass, VerificationFail,
+}
 
 // recoveryTurns is how long after an error a success still counts as recovering from it.
 const recoveryTurns = 5
@@ -15,35 +33,43 @@ type failure struct {
 }
 
 // milestone marks the first time that something happened.
-func (f *Fold) milestone(o Origin, kind string) {
-	if f.reached[kind] {
-		return
+func (f *Fold) milestone(o Origin, kind milestoneKind) {
+	if !f.reached[kind] {
+		f.reach(o, kind)
 	}
+}
+
+func (f *Fold) reach(o Origin, kind milestoneKind) {
 	f.reached[kind] = true
-	m := Milestone{Kind: kind}
+	m := Milestone{Kind: milestoneNames[kind]}
 	o.Parent, o.MessageID = "", ""
 	m.TimestampMs, _ = f.time(o)
 	m.ElapsedMs = max(0, m.TimestampMs-f.session.StartMs)
 	m.TurnIndex = f.turns.index
 	f.session.Milestones = append(f.session.Milestones, m)
 	if at := f.place(o); f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindMilestone, Label: kind, Milestone: &m})
+		f.emit(o, at, &EnrichedEvent{Kind: KindMilestone, Label: m.Kind, Milestone: &m})
 	}
+}
+
+// detailed reports whether it matters yet what a call is about in detail: somebody sees it, or it may reach a milestone.
+func (f *Fold) detailed() bool {
+	return f.watched || !f.reached[firstFileRead] || !f.reached[firstSearch] || !f.reached[firstTestRun] || !f.reached[firstErrorRecovery]
 }
 
 // noteCall marks what a call reaches by being made.
 func (f *Fold) noteCall(o Origin, tool *ToolCall) {
 	if tool.Canonical == ToolBash {
-		f.milestone(o, FirstBashCommand)
+		f.milestone(o, firstBashCommand)
 	}
 	switch tool.Effective() {
 	case ToolSearch:
-		f.milestone(o, FirstSearch)
+		f.milestone(o, firstSearch)
 	case ToolTest:
-		f.milestone(o, FirstTestRun)
+		f.milestone(o, firstTestRun)
 	case ToolRead:
 		if f.readsWorkspace(tool) {
-			f.milestone(o, FirstFileRead)
+			f.milestone(o, firstFileRead)
 		}
 	}
 }
@@ -62,26 +88,35 @@ func (f *Fold) readsWorkspace(tool *ToolCall) bool {
 }
 
 // noteResult marks what a call reaches only by having succeeded.
-func (f *Fold) noteResult(o Origin, call openCall, failed bool) {
+func (f *Fold) noteResult(o Origin, call *openCall, failed bool) {
 	if failed {
-		if len(f.failures) >= maxFailures {
-			f.failures = f.failures[1:]
-		}
-		f.failures = append(f.failures, failure{canonical: call.canonical, path: call.path, head: strings.Clone(call.head), turn: call.turn})
+		f.noteFailure(call)
 		return
 	}
 	if call.effective == ToolEdit || call.effective == ToolWrite {
-		f.milestone(o, FirstFileEdit)
+		f.milestone(o, firstFileEdit)
 	}
-	if !f.reached[FirstErrorRecovery] && f.recovers(call) {
-		f.milestone(o, FirstErrorRecovery)
+	if !f.reached[firstErrorRecovery] && f.recovers(call) {
+		f.milestone(o, firstErrorRecovery)
 	}
 }
 
+// noteFailure remembers a failure, as long as a success may be the first to answer one.
+func (f *Fold) noteFailure(call *openCall) {
+	if f.reached[firstErrorRecovery] {
+		f.failures = nil
+		return
+	}
+	if len(f.failures) >= maxFailures {
+		f.failures = f.failures[:copy(f.failures, f.failures[1:])]
+	}
+	f.failures = append(f.failures, failure{canonical: call.canonical, path: string(call.path), head: string(call.head), turn: call.turn})
+}
+
 // recovers reports whether a success answers an earlier failure: the same tool on the same file, or with the same command.
-func (f *Fold) recovers(call openCall) bool {
+func (f *Fold) recovers(call *openCall) bool {
 	for _, failed := range f.failures {
-		samePlace := (failed.path != "" && failed.path == call.path) || (failed.head != "" && failed.head == call.head)
+		samePlace := (failed.path != "" && failed.path == string(call.path)) || (failed.head != "" && failed.head == string(call.head))
 		if failed.canonical == call.canonical && samePlace && call.turn-failed.turn <= recoveryTurns {
 			return true
 		}

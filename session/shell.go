@@ -2,7 +2,9 @@ package session
 
 import (
 	"path"
+	"slices"
 	"strings"
+	"unsafe"
 )
 
 // refined is what a shell command turned out to be.
@@ -18,6 +20,7 @@ const maxShell = 16 << 10
 // shellReader reads shell commands. What it returns may share its memory and the command's; it is valid until the next command.
 type shellReader struct {
 	segments, words, paths []string
+	line                   []byte // the head of a command, where it is put together
 }
 
 // refine finds out what a shell command is for. Agents that read files through the shell would otherwise look as if they never read.
@@ -39,14 +42,14 @@ func (s *shellReader) refine(command string) refined {
 	s.paths = s.paths[:0]
 	for _, segment := range s.segments {
 		s.words = words(s.words[:0], segment)
-		kind, paths := classify(s.words)
+		var kind string
+		kind, s.paths = classify(s.words, s.paths)
 		switch kind {
 		case neutral:
 		case "":
 			return refined{head: r.head}
 		default:
 			r.derived = stronger(r.derived, kind)
-			s.paths = append(s.paths, paths...)
 		}
 	}
 	if len(s.paths) > 0 {
@@ -196,31 +199,58 @@ func (s *shellReader) head() string {
 	for _, segment := range s.segments {
 		s.words = words(s.words[:0], segment)
 		list := commandWords(s.words)
-		if len(list) == 0 || neutralCommands[path.Base(list[0])] {
+		if len(list) == 0 {
 			continue
 		}
 		name := path.Base(list[0])
-		if len(list) > 1 && !strings.HasPrefix(list[1], "-") && subcommands[name] {
-			return name + " " + list[1]
+		if isNeutral(name) {
+			continue
+		}
+		if len(list) > 1 && !strings.HasPrefix(list[1], "-") && hasSubcommands(name) {
+			s.line = append(append(append(s.line[:0], name...), ' '), list[1]...)
+			return unsafe.String(unsafe.SliceData(s.line), len(s.line))
 		}
 		return name
 	}
 	return ""
 }
 
-var (
-	neutralCommands = map[string]bool{"cd": true, "echo": true, "pwd": true, "true": true, ":": true, "set": true, "export": true}
-	subcommands     = map[string]bool{"go": true, "git": true, "npm": true, "npx": true, "cargo": true, "make": true, "python": true, "python3": true, "pnpm": true, "yarn": true}
-)
+// isNeutral knows the commands that neither read nor change anything worth counting.
+func isNeutral(name string) bool {
+	switch name {
+	case "cd", "echo", "pwd", "true", ":", "set", "export":
+		return true
+	}
+	return false
+}
 
-var wrappers = map[string]bool{"sudo": true, "command": true, "time": true}
+// hasSubcommands knows the programs whose first word tells what they do.
+func hasSubcommands(name string) bool {
+	switch name {
+	case "go", "git", "npm", "npx", "cargo", "make", "python", "python3", "pnpm", "yarn":
+		return true
+	}
+	return false
+}
+
+func isWrapper(name string) bool { return name == "sudo" || name == "command" || name == "time" }
+
+// isNumber reports whether there is nothing but digits and signs in a word.
+func isNumber(word string) bool {
+	for i := range len(word) {
+		if !isDigit(word[i]) && word[i] != '+' {
+			return false
+		}
+	}
+	return true
+}
 
 // commandWords drops variable assignments and wrappers in front of a command.
 func commandWords(list []string) []string {
 	for len(list) > 0 {
 		name, _, hasValue := strings.Cut(list[0], "=")
 		assignment := hasValue && name != "" && !strings.ContainsAny(name, "/-.")
-		if !assignment && !wrappers[list[0]] {
+		if !assignment && !isWrapper(list[0]) {
 			break
 		}
 		list = list[1:]
@@ -228,45 +258,49 @@ func commandWords(list []string) []string {
 	return list
 }
 
-// classify tells what one simple command is for, and which files it reads.
-func classify(list []string) (kind string, paths []string) {
+// classify tells what one simple command is for, and adds the files that it reads to others.
+func classify(list, paths []string) (kind string, all []string) {
 	list = commandWords(list)
 	if len(list) == 0 {
-		return neutral, nil
+		return neutral, paths
 	}
 	if redirects(list) {
-		return "", nil
+		return "", paths
 	}
 	name, args := path.Base(list[0]), list[1:]
 	switch name {
 	case "cat", "head", "tail", "less", "nl":
-		return ToolRead, operands(args)
+		return ToolRead, operands(paths, args)
 	case "sed":
 		if len(args) > 0 && args[0] == "-n" {
-			files := operands(args)
-			return ToolRead, files[min(1, len(files)):]
+			before := len(paths)
+			paths = operands(paths, args)
+			if len(paths) > before { // the script
+				paths = slices.Delete(paths, before, before+1)
+			}
+			return ToolRead, paths
 		}
 	case "rg", "grep", "ag", "egrep", "fgrep":
-		return ToolSearch, nil
+		return ToolSearch, paths
 	case "find":
 		for _, arg := range args {
 			if strings.HasPrefix(arg, "-exec") || arg == "-delete" || arg == "-ok" {
-				return "", nil
+				return "", paths
 			}
 		}
-		return ToolSearch, nil
+		return ToolSearch, paths
 	case "git":
 		if len(args) > 0 && args[0] == "grep" {
-			return ToolSearch, nil
+			return ToolSearch, paths
 		}
 	case "ls", "tree":
-		return ToolList, nil
+		return ToolList, paths
 	default:
-		if neutralCommands[name] {
-			return neutral, nil
+		if isNeutral(name) {
+			return neutral, paths
 		}
 	}
-	return "", nil
+	return "", paths
 }
 
 // redirects reports whether a command writes to a file.
@@ -287,12 +321,10 @@ func redirects(list []string) bool {
 	return false
 }
 
-// operands are the arguments that are neither flags, nor numbers that belong to flags, nor redirections.
-func operands(args []string) []string {
-	var list []string
+// operands adds the arguments that are neither flags, nor numbers that belong to flags, nor redirections.
+func operands(list, args []string) []string {
 	for _, arg := range args {
-		number := strings.Trim(arg, "0123456789+") == ""
-		if strings.HasPrefix(arg, "-") || number || strings.ContainsAny(arg, "<>") {
+		if strings.HasPrefix(arg, "-") || isNumber(arg) || strings.IndexByte(arg, '<') >= 0 || strings.IndexByte(arg, '>') >= 0 {
 			continue
 		}
 		list = append(list, arg)

@@ -42,13 +42,17 @@ var canonicalTools = map[string]string{
 
 // CanonicalTool maps an agent's name of a tool to the canonical one.
 func CanonicalTool(name string) string {
+	if strings.HasPrefix(name, "mcp__") {
+		return ToolOther
+	}
+	if canonical, known := canonicalTools[name]; known {
+		return canonical
+	}
 	lower := strings.ToLower(name)
 	if canonical, known := canonicalTools[lower]; known {
 		return canonical
 	}
 	switch {
-	case strings.HasPrefix(lower, "mcp__"):
-		return ToolOther
 	case strings.HasPrefix(lower, "web"):
 		return ToolWeb
 	case strings.HasPrefix(lower, "todo"):
@@ -60,18 +64,6 @@ func CanonicalTool(name string) string {
 // previewBytes is how much of a tool's result the stored session keeps.
 const previewBytes = 400
 
-// maxOpenCalls bounds the memory for calls whose result never comes.
-const maxOpenCalls = 4096
-
-// openCall is a call that waits for its result, and what will be asked of it then.
-type openCall struct {
-	canonical string
-	effective string
-	path      string
-	head      string
-	turn      int
-}
-
 // ToolCall records the use of a tool.
 func (f *Fold) ToolCall(o Origin, call Call) {
 	f.turns.saw(true, o)
@@ -82,11 +74,11 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 	}
 	if len(tool.Args) == 0 {
 		tool.Args = []byte("{}")
-	} else {
+	} else if f.detailed() {
 		f.describe(tool)
 	}
 	var head string
-	if tool.Canonical == ToolBash && tool.Command != "" {
+	if tool.Canonical == ToolBash && tool.Command != "" && f.detailed() {
 		refined := f.shell.refine(tool.Command)
 		tool.Derived, head = refined.derived, refined.head
 		if len(tool.Paths) == 0 {
@@ -154,19 +146,15 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 	if tool.CallID == "" {
 		return
 	}
-	call := openCall{canonical: tool.Canonical, effective: tool.Effective(), head: strings.Clone(head), turn: turn}
+	call := f.calls.add(tool.CallID)
+	call.canonical, call.effective, call.turn = tool.Canonical, tool.Effective(), turn
+	var path string
 	if len(tool.Paths) > 0 {
-		call.path = strings.Clone(tool.Paths[0])
+		path = tool.Paths[0]
 	}
-	id := strings.Clone(tool.CallID)
-	f.calls[id] = call
+	call.path, call.head = refilled(call.path, path), refilled(call.head, head)
 	if call.canonical == ToolTask && len(f.tasks) < maxOpenCalls {
-		f.tasks[id] = turn
-	}
-	f.order = append(f.order, id)
-	for len(f.order) > maxOpenCalls {
-		delete(f.calls, f.order[0])
-		f.order = f.order[1:]
+		f.tasks[strings.Clone(tool.CallID)] = turn
 	}
 }
 
@@ -178,21 +166,10 @@ func (f *Fold) ToolResult(o Origin, r Returned) {
 			CallID: r.CallID, IsError: r.IsError, ExitCode: r.ExitCode, Bytes: len(r.Content), Preview: preview(r.Content), Content: r.Content,
 		}})
 	}
-	call, known := f.calls[r.CallID]
-	if !known {
-		return
+	if call := f.calls.take(r.CallID); call != nil {
+		failed := r.IsError || (r.ExitCode != nil && *r.ExitCode != 0)
+		f.noteResult(o, call, failed)
 	}
-	delete(f.calls, r.CallID)
-	for len(f.order) > 0 && !f.isOpen(f.order[0]) {
-		f.order = f.order[1:]
-	}
-	failed := r.IsError || (r.ExitCode != nil && *r.ExitCode != 0)
-	f.noteResult(o, call, failed)
-}
-
-func (f *Fold) isOpen(id string) bool {
-	_, open := f.calls[id]
-	return open
 }
 
 // preview cuts a text at a rune's border.

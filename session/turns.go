@@ -1,18 +1,16 @@
 package session
 
-import "strings"
-
 // turnCounter decides where the model's turns begin. A turn is one answer of the model with everything it says and calls in it; sub-agents count as part of
 // the turn that called them.
 type turnCounter struct {
 	index       int    // of the current turn; 0 before the model has said anything
-	messageID   string // of the current turn, where the stream has ids
+	messageID   []byte // of the current turn, where the stream has ids
 	afterResult bool   // something came back to the model since it last spoke
 }
 
 func (t *turnCounter) begin() {
 	t.index++
-	t.messageID = ""
+	t.messageID = t.messageID[:0]
 	t.afterResult = false
 }
 
@@ -26,15 +24,15 @@ func (t *turnCounter) saw(active bool, o Origin) {
 		return
 	}
 	switch {
-	case o.MessageID != "" && t.messageID != "":
-		if o.MessageID != t.messageID {
+	case o.MessageID != "" && len(t.messageID) > 0:
+		if o.MessageID != string(t.messageID) {
 			t.begin()
 		}
 	case t.index == 0 || t.afterResult:
 		t.begin()
 	}
-	if o.MessageID != "" && t.messageID != o.MessageID {
-		t.messageID = strings.Clone(o.MessageID)
+	if o.MessageID != "" {
+		t.messageID = refilled(t.messageID, o.MessageID)
 	}
 	t.afterResult = false
 }

@@ -108,15 +108,18 @@ func appendEscaped(b []byte, c byte) []byte {
 
 // ParseLine takes one line apart without decoding its event. A line in the order that Writer uses is split by position; any other goes through a JSON
 // decoder. It fails only on lines that are no JSON object; the event of a line in Writer's order is not validated here: whoever decodes it does that.
-func ParseLine(line []byte) (Envelope, error) {
+func ParseLine(line []byte) (Envelope, error) { return ParseNext(line, "") }
+
+// ParseNext is ParseLine for readers of many lines: where the source is the one of the line before, its name is not copied again.
+func ParseNext(line []byte, source string) (Envelope, error) {
 	line = bytes.TrimSpace(line)
-	if env, ok := parseCanonical(line); ok {
+	if env, ok := parseCanonical(line, source); ok {
 		return env, nil
 	}
 	return parseAny(line)
 }
 
-func parseCanonical(line []byte) (Envelope, bool) {
+func parseCanonical(line []byte, known string) (Envelope, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"source":"`))
 	if !ok {
 		return Envelope{}, false
@@ -125,7 +128,10 @@ func parseCanonical(line []byte) (Envelope, bool) {
 	if end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
 		return Envelope{}, false
 	}
-	env := Envelope{Source: string(rest[:end])}
+	env := Envelope{Source: known}
+	if string(rest[:end]) != known {
+		env.Source = string(rest[:end])
+	}
 	if rest, ok = bytes.CutPrefix(rest[end+1:], []byte(`,"seq":`)); !ok {
 		return Envelope{}, false
 	}

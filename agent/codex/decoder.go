@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -11,10 +10,11 @@ import (
 
 // decoder reads both streams of the program. It holds the state of one run, which may span several processes.
 type decoder struct {
-	parser jsontape.Parser
-	told   callLog
-	calls  callReader
-	server serverState
+	parser   jsontape.Parser
+	told     callLog
+	failures failureReader
+	calls    callReader
+	server   serverState
 
 	process int    // processes seen, for streams whose item ids begin anew with each
 	items   bool   // the current process has shown an item
@@ -30,6 +30,10 @@ func newDecoder() *decoder {
 
 // Decode implements session.Decoder.
 func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	if string(event) == turnStarted {
+		d.begun()
+		return
+	}
 	v, ok := d.parser.Parse(event)
 	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
@@ -44,7 +48,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "thread.started":
 		d.threadStarted(v, to)
 	case "turn.started":
-		d.failed, d.said = "", d.said[:0]
+		d.begun()
 	case "item.started", "item.updated":
 		d.execItem(v, false, o, to)
 	case "item.completed":
@@ -54,9 +58,9 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "turn.completed":
 		if usage := v.Get("usage"); usage.Exists() {
 			to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(usage)})
-			remember(d.server.counted, d.thread, true)
+			d.server.count(d.thread)
 		}
-		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: string(d.said)})
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: view(d.said)})
 	case "turn.failed":
 		d.fail(v.Get("error"), o, to)
 	default:
@@ -64,12 +68,20 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
+// turnStarted is how a prompt begins, which is all that the line says.
+const turnStarted = `{"type":"turn.started"}`
+
+func (d *decoder) begun() { d.failed, d.said = "", d.said[:0] }
+
 func (d *decoder) threadStarted(v jsontape.Value, to *session.Fold) {
 	if d.items {
 		d.process++
 		d.items = false
+		d.told.restart(d.process)
 	}
-	d.thread = strings.Clone(v.TextOf("thread_id"))
+	if thread := v.TextOf("thread_id"); thread != d.thread {
+		d.thread = strings.Clone(thread)
+	}
 	to.Identify(session.Identity{SessionID: d.thread})
 }
 
@@ -83,19 +95,19 @@ func (d *decoder) execItem(v jsontape.Value, completed bool, o session.Origin, t
 	d.items = true
 	id := item.TextOf("id")
 	if d.process > 0 && id != "" { // ids are counted from zero in every process
-		d.id = append(append(strconv.AppendInt(d.id[:0], int64(d.process+1), 10), '/'), id...)
-		id = unsafe.String(unsafe.SliceData(d.id), len(d.id)) // valid until the next event, as all views are
+		d.id = append(append(d.id[:0], d.told.prefix...), id...)
+		id = view(d.id)
 	}
 	d.item(item, id, completed, o, to)
 }
 
 // item reports what an item means. Messages and reasoning are told when they are complete, tools when they begin and when they end.
 func (d *decoder) item(item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
-	kind, known := itemKinds[item.TextOf("type")]
+	kind := kindOf(item.TextOf("type"))
 	switch {
-	case !known:
+	case kind == itemUnknown:
 		to.Unknown()
-	case isTool(kind):
+	case kind.isTool():
 		d.tool(kind, item, id, completed, o, to)
 	case kind == itemTodo:
 		if !completed || !d.told.began(id) {
@@ -107,7 +119,7 @@ func (d *decoder) item(item jsontape.Value, id string, completed bool, o session
 	}
 }
 
-func (d *decoder) statement(kind string, item jsontape.Value, o session.Origin, to *session.Fold) {
+func (d *decoder) statement(kind itemKind, item jsontape.Value, o session.Origin, to *session.Fold) {
 	switch kind {
 	case itemMessage:
 		text := textOf(item)
@@ -133,27 +145,30 @@ func (d *decoder) statement(kind string, item jsontape.Value, o session.Origin, 
 }
 
 // tool reports a call when its item begins and its result when it ends, whichever line comes first.
-func (d *decoder) tool(kind string, item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
+func (d *decoder) tool(kind itemKind, item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
 	if d.told.begin(id) {
-		to.ToolCall(o, d.calls.callOf(kind, id, item))
+		to.ToolCall(o, d.calls.callOf(kind, id, item, to.Watched()))
 	}
 	if completed && d.told.end(id) {
-		to.ToolResult(o, d.calls.resultOf(kind, id, item))
+		to.ToolResult(o, d.calls.resultOf(kind, id, item, to.Watched()))
 	}
 }
 
 // trouble reports an error event: a retry, or what the failure of the turn will say again.
 func (d *decoder) trouble(v jsontape.Value, o session.Origin, to *session.Fold) {
-	info := failure(v)
+	info, name := d.failures.statement(v)
 	if info.Kind != session.ErrorRetry {
-		d.failed = info.Message
+		if to.Watched() {
+			info = classified(info, name)
+		}
+		d.failed = strings.Clone(info.Message)
 	}
 	to.Error(o, info)
 }
 
 // fail reports the end of a prompt that failed.
 func (d *decoder) fail(v jsontape.Value, o session.Origin, to *session.Fold) {
-	info := failure(v)
+	info := d.failures.read(v)
 	if info.Kind == session.ErrorRetry { // the last attempt's wording, but there will be none after it
 		info.Kind = session.ErrorAPI
 	}
@@ -167,6 +182,9 @@ func (d *decoder) fail(v jsontape.Value, o session.Origin, to *session.Fold) {
 	to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
 }
 
+// view is a text that is valid until the bytes change: with the next event, as all views are.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // tokens reads a usage object of any of the formats. What was read from the cache is part of the input there, and not here.
 func tokens(u jsontape.Value) session.TokenUsage {
 	number := func(snake, camel string) int64 { return max(0, either(u, snake, camel).Int64()) }
@@ -177,43 +195,3 @@ func tokens(u jsontape.Value) session.TokenUsage {
 		OutputTokens: number("output_tokens", "outputTokens"),
 	}
 }
-
-// callLog remembers how far calls were told of, so that each is told once. It forgets the oldest half when there are many.
-type callLog struct{ recent, older map[string]callState }
-
-// callState is what was told of a call.
-type callState uint8
-
-const (
-	callBegan callState = 1 << iota
-	callEnded
-)
-
-const callLogSize = 4096
-
-func newCallLog() callLog {
-	return callLog{recent: map[string]callState{}, older: map[string]callState{}}
-}
-
-func (l *callLog) mark(id string, state callState) (fresh bool) {
-	if id == "" {
-		return true
-	}
-	before, isRecent := l.recent[id]
-	if len(l.older) > 0 {
-		before |= l.older[id]
-	}
-	if before&state != 0 {
-		return false
-	}
-	if !isRecent && len(l.recent) >= callLogSize {
-		l.older, l.recent = l.recent, l.older
-		clear(l.recent)
-	}
-	l.recent[strings.Clone(id)] = before | state // also where it is known: an assignment replaces the key, too, and this one is a view
-	return true
-}
-
-func (l *callLog) began(id string) bool { return (l.recent[id]|l.older[id])&callBegan != 0 }
-func (l *callLog) begin(id string) bool { return l.mark(id, callBegan) }
-func (l *callLog) end(id string) bool   { return l.mark(id, callEnded) }

@@ -34,6 +34,13 @@ func remember[V any](threads map[string]V, thread string, value V) {
 	threads[strings.Clone(thread)] = value // also where it is known: an assignment replaces the key, too, and this one is a view
 }
 
+// count remembers that a thread's tokens were reported.
+func (s *serverState) count(thread string) {
+	if !s.counted[thread] {
+		remember(s.counted, thread, true)
+	}
+}
+
 // message takes in one line of the app server.
 func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) {
 	params := v.Get("params")
@@ -132,7 +139,7 @@ func (d *decoder) identify(thread jsontape.Value, to *session.Fold) {
 func (d *decoder) promptStarted(params jsontape.Value, thread string, o session.Origin) {
 	remember(d.server.prompts, thread, strings.Clone(params.Get("turn").TextOf("id")))
 	if o.Parent == "" {
-		d.failed, d.said = "", d.said[:0]
+		d.begun()
 		d.server.answer++
 		d.server.shown, d.server.hidden = false, false
 	}
@@ -144,14 +151,14 @@ func (d *decoder) serverItem(params jsontape.Value, completed bool, o session.Or
 		to.ParseError()
 		return
 	}
-	id, kind := item.TextOf("id"), itemKinds[item.TextOf("type")]
+	id, kind := item.TextOf("id"), kindOf(item.TextOf("type"))
 	if kind == itemCollab {
 		for receiver := range either(item, "receiverThreadIds", "receiver_thread_ids").Elements() {
 			remember(d.server.parents, receiver.Text(), strings.Clone(id))
 		}
 	}
 	spoken := completed && (kind == itemMessage || kind == itemReasoning || kind == itemPlan)
-	if spoken || (isTool(kind) && !d.told.began(id)) {
+	if spoken || (kind.isTool() && !d.told.began(id)) {
 		d.show(&o, to)
 	}
 	d.item(item, id, completed, o, to)
@@ -210,10 +217,10 @@ func less(a, b session.TokenUsage) session.TokenUsage {
 func (d *decoder) promptEnded(turn jsontape.Value, o session.Origin, to *session.Fold) {
 	switch status := turn.TextOf("status"); status {
 	case "completed":
-		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: string(d.said)})
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: view(d.said)})
 	case "interrupted":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: status})
-		to.Final(o, session.Final{Outcome: session.OutcomeAborted, Text: string(d.said)})
+		to.Final(o, session.Final{Outcome: session.OutcomeAborted, Text: view(d.said)})
 	case "failed":
 		d.fail(turn.Get("error"), o, to)
 	default:

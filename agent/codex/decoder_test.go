@@ -177,11 +177,11 @@ func TestFailuresAreToldApart(t *testing.T) {
 		`{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}`:                       session.ErrorRateLimit,
 		`{"message":"Reconnecting... 1/1","additionalDetails":"gone","codexErrorInfo":{"responseStreamDisconnected":{}}}`: session.ErrorRetry,
 	} {
-		if got := failure(parsed(t, message)); got.Kind != want {
+		if got := new(failureReader).read(parsed(t, message)); got.Kind != want {
 			t.Errorf("%s: %+v, want %s", message, got, want)
 		}
 	}
-	retry := failure(parsed(t, `{"message":"Reconnecting... 3/5 (unexpected status 529 x)"}`))
+	retry := new(failureReader).read(parsed(t, `{"message":"Reconnecting... 3/5 (unexpected status 529 x)"}`))
 	if retry.Attempt != 3 || retry.Status != 529 {
 		t.Errorf("retry: %+v", retry)
 	}

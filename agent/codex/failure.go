@@ -29,9 +29,21 @@ var failureKinds = map[string]session.ErrorKind{
 	"sandboxerror": session.ErrorOther, "threadrollbackfailed": session.ErrorOther, "activeturnnotsteerable": session.ErrorOther, "toomanydenials": session.ErrorOther,
 }
 
-// failure tells what an error is about: from the name and status that some formats give, else from its wording, which is all that others have.
-func failure(v jsontape.Value) session.ErrorInfo {
-	message := readable(v.TextOf("message"))
+// failureReader reads what went wrong. Its zero value is ready.
+type failureReader struct{ answers jsontape.Parser }
+
+// read tells what an error is about: from the name and status that some formats give, else from its wording, which is all that others have.
+func (r *failureReader) read(v jsontape.Value) session.ErrorInfo {
+	info, name := r.statement(v)
+	if info.Kind == session.ErrorRetry {
+		return info
+	}
+	return classified(info, name)
+}
+
+// statement reads what is said of an error, and whether it is tried again. What it is about is not found out.
+func (r *failureReader) statement(v jsontape.Value) (info session.ErrorInfo, name string) {
+	message := r.readable(v.TextOf("message"))
 	name, status := failureName(either(v, "codexErrorInfo", "codex_error_info"))
 	if details := either(v, "additionalDetails", "additional_details"); details.Exists() && strings.HasPrefix(message, "Reconnecting...") {
 		if text := details.Text(); text != "" {
@@ -41,9 +53,16 @@ func failure(v jsontape.Value) session.ErrorInfo {
 	if status == 0 {
 		status = statusIn(message)
 	}
+	info = session.ErrorInfo{Status: status, Message: message}
 	if attempt, retries := attemptIn(message); retries {
-		return session.ErrorInfo{Kind: session.ErrorRetry, Status: status, Attempt: attempt, Message: message}
+		info.Kind, info.Attempt = session.ErrorRetry, attempt
 	}
+	return info, name
+}
+
+// classified finds out what an error is about.
+func classified(said session.ErrorInfo, name string) session.ErrorInfo {
+	status, message := said.Status, said.Message
 	info := session.ClassifyFailure(status, message)
 	switch kind := failureKinds[name]; {
 	case kind != "":
@@ -128,12 +147,11 @@ func failureName(info jsontape.Value) (name string, status int) {
 }
 
 // readable takes the sentence out of a message that is the service's whole answer.
-func readable(message string) string {
+func (r *failureReader) readable(message string) string {
 	if !strings.HasPrefix(message, "{") {
 		return message
 	}
-	var parser jsontape.Parser
-	v, ok := parser.Parse([]byte(message))
+	v, ok := r.answers.Parse([]byte(message))
 	if !ok {
 		return message
 	}

@@ -7,84 +7,105 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// The kinds of items. Each of the three formats has its own spelling of them.
+// itemKind is what an item is. Each of the three formats has its own spelling of it.
+type itemKind uint8
+
 const (
-	itemMessage   = "message"
-	itemUser      = "user"
-	itemReasoning = "reasoning"
-	itemCommand   = "command"
-	itemChange    = "change"
-	itemMCP       = "mcp"
-	itemTool      = "tool"
-	itemCollab    = "collab"
-	itemWeb       = "web"
-	itemImage     = "image"
-	itemTodo      = "todo"
-	itemPlan      = "plan"
-	itemCompact   = "compaction"
-	itemHook      = "hook"
-	itemWarning   = "warning"
-	itemSilent    = "silent" // known, and nothing to tell
+	itemUnknown itemKind = iota
+	itemMessage
+	itemUser
+	itemReasoning
+	itemTodo
+	itemPlan
+	itemCompact
+	itemHook
+	itemWarning
+	itemSilent // known, and nothing to tell
+
+	itemCommand // from here on: calls with a result
+	itemChange
+	itemMCP
+	itemTool
+	itemCollab
+	itemWeb
+	itemImage
 )
 
-var itemKinds = map[string]string{
-	"agent_message": itemMessage, "agentMessage": itemMessage, "AgentMessage": itemMessage,
-	"userMessage": itemUser, "UserMessage": itemUser,
-	"reasoning": itemReasoning, "Reasoning": itemReasoning,
-	"command_execution": itemCommand, "commandExecution": itemCommand, "CommandExecution": itemCommand,
-	"file_change": itemChange, "fileChange": itemChange, "FileChange": itemChange,
-	"mcp_tool_call": itemMCP, "mcpToolCall": itemMCP, "McpToolCall": itemMCP,
-	"dynamicToolCall": itemTool, "DynamicToolCall": itemTool,
-	"collab_tool_call": itemCollab, "collabAgentToolCall": itemCollab, "CollabAgentToolCall": itemCollab,
-	"web_search": itemWeb, "webSearch": itemWeb, "WebSearch": itemWeb,
-	"imageView": itemImage, "ImageView": itemImage,
-	"todo_list": itemTodo,
-	"plan":      itemPlan, "Plan": itemPlan,
-	"contextCompaction": itemCompact, "ContextCompaction": itemCompact, "context_compaction": itemCompact,
-	"hookPrompt": itemHook, "HookPrompt": itemHook,
-	"error":              itemWarning,
-	"functionCallOutput": itemSilent, "subAgentActivity": itemSilent, "sleep": itemSilent, "imageGeneration": itemSilent, "image_generation": itemSilent,
-	"enteredReviewMode": itemSilent, "exitedReviewMode": itemSilent,
-}
-
 // isTool tells the kinds that are calls with a result.
-func isTool(kind string) bool {
-	switch kind {
-	case itemCommand, itemChange, itemMCP, itemTool, itemCollab, itemWeb, itemImage:
-		return true
+func (k itemKind) isTool() bool { return k >= itemCommand }
+
+// kindOf reads what an item is from the name of its type.
+func kindOf(name string) itemKind {
+	switch name {
+	case "agent_message", "agentMessage", "AgentMessage":
+		return itemMessage
+	case "userMessage", "UserMessage":
+		return itemUser
+	case "reasoning", "Reasoning":
+		return itemReasoning
+	case "command_execution", "commandExecution", "CommandExecution":
+		return itemCommand
+	case "file_change", "fileChange", "FileChange":
+		return itemChange
+	case "mcp_tool_call", "mcpToolCall", "McpToolCall":
+		return itemMCP
+	case "dynamicToolCall", "DynamicToolCall":
+		return itemTool
+	case "collab_tool_call", "collabAgentToolCall", "CollabAgentToolCall":
+		return itemCollab
+	case "web_search", "webSearch", "WebSearch":
+		return itemWeb
+	case "imageView", "ImageView":
+		return itemImage
+	case "todo_list":
+		return itemTodo
+	case "plan", "Plan":
+		return itemPlan
+	case "contextCompaction", "ContextCompaction", "context_compaction":
+		return itemCompact
+	case "hookPrompt", "HookPrompt":
+		return itemHook
+	case "error":
+		return itemWarning
+	case "functionCallOutput", "subAgentActivity", "sleep", "imageGeneration", "image_generation", "enteredReviewMode", "exitedReviewMode":
+		return itemSilent
 	}
-	return false
+	return itemUnknown
 }
 
-// callReader reads calls and their results. The arguments of a call and the exit code of a result are valid until the next one is read.
+// callReader reads calls and their results. What it returns shares its memory and is valid until the next one is read.
 type callReader struct {
-	args []byte
-	exit int
+	args     []byte
+	name     []byte
+	paths    []string
+	allAdded bool // the files of the last change were all new
+	exit     int
 }
 
-// callOf reads the call that an item stands for.
-func (r *callReader) callOf(kind, id string, item jsontape.Value) session.Call {
+// callOf reads the call that an item stands for; its arguments only where somebody will see them.
+func (r *callReader) callOf(kind itemKind, id string, item jsontape.Value, seen bool) session.Call {
 	call := session.Call{ID: id, Name: item.TextOf("type")}
 	switch kind {
 	case itemCommand:
 		call.Canonical = session.ToolBash
 		if command := item.Get("command"); command.Exists() {
-			call.Args = r.wrapped("command", command)
 			call.Command = commandText(command)
+			if seen || call.Command == "" {
+				call.Args = r.wrapped("command", command)
+			}
 		}
 	case itemChange:
 		changes := item.Get("changes")
 		call.Canonical = session.ToolEdit
-		paths, kinds := changedFiles(changes)
-		if allAdded(kinds) {
+		if r.changedFiles(changes); r.allAdded {
 			call.Canonical = session.ToolWrite
 		}
-		call.Paths = paths
-		if changes.Exists() {
+		call.Paths = r.paths
+		if changes.Exists() && (seen || len(r.paths) == 0) {
 			call.Args = r.wrapped("changes", changes)
 		}
 	case itemMCP:
-		call.Name = "mcp__" + item.TextOf("server") + "__" + item.TextOf("tool")
+		call.Name = r.mcpName(item.TextOf("server"), item.TextOf("tool"))
 		call.Args = marshalled(item.Get("arguments"))
 	case itemTool:
 		call.Name = item.TextOf("tool")
@@ -106,26 +127,44 @@ func (r *callReader) callOf(kind, id string, item jsontape.Value) session.Call {
 	return call
 }
 
-// resultOf reads the result that a completed item stands for.
-func (r *callReader) resultOf(kind, id string, item jsontape.Value) session.Returned {
+// mcpName is the name by which agents know a server's tool.
+func (r *callReader) mcpName(server, tool string) string {
+	if cap(r.name) > maxArgs {
+		r.name = nil
+	}
+	r.name = append(append(r.name[:0], "mcp__"...), server...)
+	r.name = append(append(r.name, "__"...), tool...)
+	return view(r.name)
+}
+
+// resultOf reads the result that a completed item stands for; its content only where somebody will see it.
+func (r *callReader) resultOf(kind itemKind, id string, item jsontape.Value, seen bool) session.Returned {
 	status := item.TextOf("status")
 	result := session.Returned{CallID: id, IsError: status == "failed" || status == "declined"}
 	switch kind {
 	case itemCommand:
-		result.Content = either(item, "aggregated_output", "aggregatedOutput").Text()
+		if seen {
+			result.Content = either(item, "aggregated_output", "aggregatedOutput").Text()
+		}
 		if code := either(item, "exit_code", "exitCode"); code.Kind() == jsontape.Number {
 			r.exit = code.Int()
 			result.ExitCode = &r.exit
 		}
 	case itemChange:
-		result.Content = item.TextOf("stdout") + item.TextOf("stderr")
+		if seen {
+			result.Content = item.TextOf("stdout") + item.TextOf("stderr")
+		}
 	case itemMCP:
-		result.Content = session.ContentText(item.Path("result", "content"))
-		if message := item.Path("error", "message").Text(); message != "" {
+		if seen {
+			result.Content = session.ContentText(item.Get("result").Get("content"))
+		}
+		if message := item.Get("error").TextOf("message"); message != "" {
 			result.IsError, result.Content = true, message
 		}
 	case itemTool:
-		result.Content = session.ContentText(either(item, "contentItems", "content_items"))
+		if seen {
+			result.Content = session.ContentText(either(item, "contentItems", "content_items"))
+		}
 		if item.Get("success").Kind() == jsontape.False {
 			result.IsError = true
 		}
@@ -148,17 +187,20 @@ func commandText(command jsontape.Value) string {
 	return strings.Join(words, " ")
 }
 
-// changedFiles lists the files of a change and what happened to each: a list of objects in the streams, an object by path on disk.
-func changedFiles(changes jsontape.Value) (paths, kinds []string) {
+// changedFiles lists the files of a change and finds out whether all of them are new: a list of objects in the streams, an object by path on disk.
+func (r *callReader) changedFiles(changes jsontape.Value) {
+	if cap(r.paths) > maxPaths {
+		r.paths = nil
+	}
+	r.paths, r.allAdded = r.paths[:0], !changes.Empty()
 	for change := range changes.Elements() {
-		paths = append(paths, change.TextOf("path"))
-		kinds = append(kinds, changeKind(change.Get("kind")))
+		r.paths = append(r.paths, change.TextOf("path"))
+		r.allAdded = r.allAdded && changeKind(change.Get("kind")) == "add"
 	}
 	for path, change := range changes.Members() {
-		paths = append(paths, path)
-		kinds = append(kinds, change.TextOf("type"))
+		r.paths = append(r.paths, path)
+		r.allAdded = r.allAdded && change.TextOf("type") == "add"
 	}
-	return paths, kinds
 }
 
 func changeKind(kind jsontape.Value) string {
@@ -166,15 +208,6 @@ func changeKind(kind jsontape.Value) string {
 		return kind.Text()
 	}
 	return kind.TextOf("type")
-}
-
-func allAdded(kinds []string) bool {
-	for _, kind := range kinds {
-		if kind != "add" {
-			return false
-		}
-	}
-	return len(kinds) > 0
 }
 
 // textOf is what an item says: a text, or the parts of one.
@@ -226,8 +259,11 @@ func (r *callReader) wrapped(key string, value jsontape.Value) []byte {
 	return r.args
 }
 
-// maxArgs is the memory for unusually long arguments that is not held on to.
-const maxArgs = 1 << 20
+// What memory for unusually long arguments and for unusually many files is not held on to.
+const (
+	maxArgs  = 1 << 20
+	maxPaths = 1 << 10
+)
 
 func marshalled(value jsontape.Value) []byte {
 	if value.Kind() == jsontape.Null {

@@ -11,12 +11,13 @@ import (
 // rolloutDecoder reads the files that the program keeps of its conversations. They hold what went to and from the model, item by item, so they show the calls
 // that the streams keep silent about; beside it stand the program's own events, of which only those are read that tell something new.
 type rolloutDecoder struct {
-	parser jsontape.Parser
-	times  session.TimeParser
-	told   callLog
-	calls  callReader
-	failed map[string]bool // calls that the program says have failed
-	thread string
+	parser   jsontape.Parser
+	times    session.TimeParser
+	told     callLog
+	failures failureReader
+	calls    callReader
+	failed   map[string]bool // calls that the program says have failed
+	thread   string
 }
 
 func newRolloutDecoder() *rolloutDecoder {
@@ -161,6 +162,15 @@ func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
 	return call
 }
 
+func allAdded(kinds []string) bool {
+	for _, kind := range kinds {
+		if kind != "add" {
+			return false
+		}
+	}
+	return len(kinds) > 0
+}
+
 // patchedFiles lists the files that a patch names in its headers, and what it does to each.
 func patchedFiles(patch string) (paths, kinds []string) {
 	for line := range strings.SplitSeq(patch, "\n") {
@@ -258,7 +268,7 @@ func (d *rolloutDecoder) event(payload jsontape.Value, o session.Origin, to *ses
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: payload.TextOf("reason")})
 		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
 	case "error", "stream_error":
-		to.Error(o, failure(payload))
+		to.Error(o, d.failures.read(payload))
 	case "warning":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: payload.TextOf("message")})
 	case "item_completed":
@@ -283,7 +293,7 @@ func (d *rolloutDecoder) usage(total jsontape.Value, o session.Origin, to *sessi
 
 func (d *rolloutDecoder) complete(payload jsontape.Value, o session.Origin, to *session.Fold) {
 	if wrong := payload.Get("error"); wrong.Kind() == jsontape.Object {
-		info := failure(wrong)
+		info := d.failures.read(wrong)
 		to.Error(o, info)
 		to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
 		return
@@ -293,20 +303,20 @@ func (d *rolloutDecoder) complete(payload jsontape.Value, o session.Origin, to *
 
 // item reads a completed item: how a call that is known already went, or a call that the model's script made and that stands nowhere else.
 func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session.Fold) {
-	kind, known := itemKinds[item.TextOf("type")]
+	kind := kindOf(item.TextOf("type"))
 	switch {
-	case !known:
+	case kind == itemUnknown:
 		to.Unknown()
-	case !isTool(kind) || kind == itemWeb:
+	case !kind.isTool() || kind == itemWeb:
 	case d.told.began(item.TextOf("id")):
-		if d.calls.resultOf(kind, "", item).IsError && len(d.failed) < callLogSize {
+		if d.calls.resultOf(kind, "", item, false).IsError && len(d.failed) < callLogSize {
 			d.failed[strings.Clone(item.TextOf("id"))] = true
 		}
 	default:
 		id := item.TextOf("id")
-		d.call(o, to, d.calls.callOf(kind, id, item))
+		d.call(o, to, d.calls.callOf(kind, id, item, to.Watched()))
 		if d.told.end(id) {
-			to.ToolResult(o, d.calls.resultOf(kind, id, item))
+			to.ToolResult(o, d.calls.resultOf(kind, id, item, to.Watched()))
 		}
 	}
 }

@@ -47,12 +47,14 @@ type Parser struct {
 	plain []byte // the strings that had to be unescaped
 }
 
-// node is one value on the tape, or a key. An object is followed by its keys and values in turn, an array by its elements.
+// node is one value on the tape. An object is followed by its members, an array by its elements.
 type node struct {
-	start, end uint32 // its place in the text; of a string, what lies between the quotes
-	next       uint32 // the node after it and everything in it
-	kind       Kind
-	escaped    bool // the string may hold escapes
+	keyStart, keyEnd uint32 // of a member, the place of its name between the quotes; of anything else it means nothing
+	start, end       uint32 // its place in the text; of a string, what lies between the quotes
+	next             uint32 // the node after it and everything in it
+	kind             Kind
+	escaped          bool // the string may hold escapes
+	keyEscaped       bool // the name may hold escapes
 }
 
 // Parse reads a text, which must be one JSON value. The value and whatever is got from it are valid until the next call, and only as long as the text
@@ -82,13 +84,27 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// add puts a value without anything in it on the tape.
-func (p *Parser) add(kind Kind, start, end int, escaped bool) {
-	if p.count == len(p.nodes) {
-		p.nodes = append(p.nodes, make([]node, max(64, p.count))...)
+// free is the first free node of the tape.
+func (p *Parser) free() *node {
+	if p.count >= len(p.nodes) {
+		p.grow()
 	}
-	p.nodes[p.count] = node{start: uint32(start), end: uint32(end), next: uint32(p.count) + 1, kind: kind, escaped: escaped}
+	return &p.nodes[p.count]
+}
+
+func (p *Parser) grow() { p.nodes = append(p.nodes, make([]node, max(64, p.count))...) }
+
+// add puts a value without anything in it on the tape. If it is a member, its name is there already.
+func (p *Parser) add(kind Kind, start, end int, escaped bool) {
+	n := p.free()
 	p.count++
+	n.start, n.end, n.next, n.kind, n.escaped = uint32(start), uint32(end), uint32(p.count), kind, escaped
+}
+
+// name puts the name of a member on the tape, before its value.
+func (p *Parser) name(start, end int, escaped bool) {
+	n := p.free()
+	n.keyStart, n.keyEnd, n.keyEscaped = uint32(start), uint32(end), escaped
 }
 
 // value reads the value that begins at i and returns the position after it, or -1.
@@ -149,7 +165,7 @@ func (p *Parser) object(i, depth int) int {
 		if end < 0 {
 			return -1
 		}
-		p.add(String, i+1, end, escaped)
+		p.name(i+1, end, escaped)
 		if i = skipSpace(b, end+1); i >= len(b) || b[i] != ':' {
 			return -1
 		}

@@ -35,12 +35,13 @@ func (v Value) Get(key string) Value {
 	}
 	nodes, text := v.p.nodes, v.p.text
 	unsure := false
-	for i, end := v.at+1, v.node().next; i < end; i = nodes[i+1].next {
-		if n := &nodes[i]; string(text[n.start:n.end]) == key {
-			return Value{v.p, i + 1}
-		} else if n.escaped {
-			unsure = true
+	for i, end := v.at+1, nodes[v.at].next; i < end; {
+		n := &nodes[i]
+		if int(n.keyEnd-n.keyStart) == len(key) && string(text[n.keyStart:n.keyEnd]) == key {
+			return Value{v.p, i}
 		}
+		unsure = unsure || n.keyEscaped
+		i = n.next
 	}
 	if unsure {
 		return v.getEscaped(key)
@@ -72,8 +73,9 @@ func (v Value) Members() iter.Seq2[string, Value] {
 		if v.Kind() != Object {
 			return
 		}
-		for i, end := v.at+1, v.node().next; i < end; i = v.p.nodes[i+1].next {
-			if !yield(Value{v.p, i}.Text(), Value{v.p, i + 1}) {
+		for i, end := v.at+1, v.node().next; i < end; i = v.p.nodes[i].next {
+			n := &v.p.nodes[i]
+			if !yield(v.p.plainText(n.keyStart, n.keyEnd, n.keyEscaped), Value{v.p, i}) {
 				return
 			}
 		}
@@ -127,17 +129,22 @@ func (v Value) Text() string {
 		return ""
 	}
 	n := v.node()
-	inner := v.p.text[n.start:n.end]
-	if !n.escaped {
+	return v.p.plainText(n.start, n.end, n.escaped)
+}
+
+// plainText is what lies between the quotes of a string, without escapes.
+func (p *Parser) plainText(from, to uint32, escaped bool) string {
+	inner := p.text[from:to]
+	if !escaped {
 		return view(inner)
 	}
 	first := bytes.IndexByte(inner, '\\')
 	if first < 0 {
 		return view(inner)
 	}
-	start := len(v.p.plain)
-	v.p.plain = unescape(v.p.plain, inner, first)
-	return view(v.p.plain[start:])
+	start := len(p.plain)
+	p.plain = unescape(p.plain, inner, first)
+	return view(p.plain[start:])
 }
 
 // TextOf is the text of a member.
