@@ -34,6 +34,8 @@ type UsageReport struct {
 type usageBook struct {
 	prices      Prices
 	perModel    map[string]*modelTotal
+	last        *modelTotal // of the model that was reported about last, as most reports are about the same one
+	lastModel   string
 	messages    reportLog
 	counters    reportLog
 	provisional reportLog
@@ -89,15 +91,13 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 	increment, cost := r.Tokens, r.CostUSD
 	switch r.Rule {
 	case UsagePerMessage:
-		if before, seen := b.messages.last(r.Key); seen {
+		if before, seen := b.messages.set(r); seen {
 			increment, cost = since(r, before)
 		}
-		b.messages.set(r)
 	case UsageCumulative:
-		if before, seen := b.counters.last(r.Key); seen && !wentDown(r, before) {
+		if before, seen := b.counters.set(r); seen && !wentDown(r, before) {
 			increment, cost = since(r, before)
 		}
-		b.counters.set(r)
 	case UsageDelta, UsageProvisional:
 	}
 	return b.book(r.Model, increment, cost, atMs)
@@ -118,10 +118,13 @@ func (b *usageBook) guess(r UsageReport) {
 
 // book adds an increment to its model and prices it.
 func (b *usageBook) book(model string, increment TokenUsage, reported *float64, atMs int64) (TokenUsage, bool) {
-	total := b.perModel[model]
-	if total == nil {
-		total = &modelTotal{}
-		b.perModel[strings.Clone(model)] = total
+	total := b.last
+	if total == nil || b.lastModel != model {
+		if total = b.perModel[model]; total == nil {
+			total = &modelTotal{}
+			b.perModel[strings.Clone(model)] = total
+		}
+		b.last, b.lastModel = total, strings.Clone(model)
 	}
 	increment.TotalTokens = increment.InputTokens + increment.OutputTokens + increment.CacheReadTokens + increment.CacheWriteTokens
 	increment.CostUSD, increment.CostSource = b.price(model, increment, reported, atMs)

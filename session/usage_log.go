@@ -12,21 +12,14 @@ type reportLog struct {
 	oldest  int // the report that is overwritten next, once there are many
 }
 
-func (l *reportLog) last(key string) (UsageReport, bool) {
-	place, known := l.places[key]
-	if !known {
-		return UsageReport{}, false
-	}
-	return l.reports[place], true
-}
-
-// set remembers a report. The model's name is not kept.
-func (l *reportLog) set(r UsageReport) {
+// set remembers a report and returns the one that it replaces. The model's name is not kept.
+func (l *reportLog) set(r UsageReport) (before UsageReport, seen bool) {
 	r.Model = ""
 	if place, known := l.places[r.Key]; known {
-		r.Key = l.reports[place].Key
+		before = l.reports[place]
+		r.Key = before.Key
 		l.reports[place] = r
-		return
+		return before, true
 	}
 	r.Key = strings.Clone(r.Key)
 	if l.places == nil {
@@ -41,6 +34,7 @@ func (l *reportLog) set(r UsageReport) {
 		l.reports[place] = r
 	}
 	l.places[r.Key] = place
+	return UsageReport{}, false
 }
 
 // forget drops all reports.

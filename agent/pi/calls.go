@@ -8,7 +8,7 @@ import (
 )
 
 // callState is how far a tool call has been told.
-type callState int
+type callState uint8
 
 const (
 	called callState = iota + 1
@@ -16,44 +16,63 @@ const (
 )
 
 // callLog remembers which calls were told of. It forgets the oldest half when there are many.
-type callLog struct{ recent, older map[string]callState }
+type callLog struct {
+	recent, older map[string]*callState
+	free          []callState
+}
 
 const callLogSize = 4096
 
 func newCallLog() callLog {
-	return callLog{recent: map[string]callState{}, older: map[string]callState{}}
+	return callLog{recent: map[string]*callState{}, older: map[string]*callState{}}
 }
 
-func (l *callLog) state(id string) callState {
-	if state := l.recent[id]; state != 0 {
-		return state
+// state is where it stands how far a call has been told.
+func (l *callLog) state(id string) *callState {
+	if known := l.recent[id]; known != nil {
+		return known
 	}
-	return l.older[id]
-}
-
-func (l *callLog) set(id string, state callState) {
+	var before callState
+	if old := l.older[id]; old != nil {
+		before = *old
+	}
 	if len(l.recent) >= callLogSize {
-		l.older, l.recent = l.recent, map[string]callState{}
+		l.older, l.recent = l.recent, l.older
+		clear(l.recent)
 	}
+	if len(l.free) == 0 {
+		l.free = make([]callState, 256)
+	}
+	state := &l.free[0]
+	l.free = l.free[1:]
+	*state = before
 	l.recent[strings.Clone(id)] = state
+	return state
 }
 
 // call reports whether a call is new. An answer of the model that names an id whose result has come means a new call; an event about its execution does not.
 func (l *callLog) call(id string, inAnswer bool) (fresh bool) {
+	if id == "" {
+		return true
+	}
 	state := l.state(id)
-	if id != "" && (state == called || (state == returned && !inAnswer)) {
+	if *state == called || (*state == returned && !inAnswer) {
 		return false
 	}
-	l.set(id, called)
+	*state = called
 	return true
 }
 
 // result reports whether a result is new.
 func (l *callLog) result(id string) (fresh bool) {
-	if id != "" && l.state(id) == returned {
+	if id == "" {
+		return true
+	}
+	state := l.state(id)
+	if *state == returned {
 		return false
 	}
-	l.set(id, returned)
+	*state = returned
 	return true
 }
 

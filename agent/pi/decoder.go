@@ -3,6 +3,7 @@ package pi
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
@@ -12,6 +13,7 @@ import (
 type decoder struct {
 	parser jsontape.Parser
 	told   callLog
+	key    []byte // of the usage of the last answer
 
 	failed  *failure // the last answer of the model was none; whether it was given up is not known yet
 	last    answer   // the last answer of the model
@@ -107,17 +109,25 @@ func (d *decoder) message(message jsontape.Value, o session.Origin, to *session.
 	case "user":
 		d.giveUp(to)
 		if o.Lane == "" { // in a trace the harness has told the prompt already
-			to.Message(o, "user", session.ContentText(message.Get("content")), "")
+			to.Message(o, "user", seen(message.Get("content"), to), "")
 		}
 	case "bashExecution":
 		d.bash(message, o, to)
 	case "custom":
-		to.SystemPrompt(o, "stream", message.TextOf("customType"), session.ContentText(message.Get("content")))
+		to.SystemPrompt(o, "stream", message.TextOf("customType"), seen(message.Get("content"), to))
 	case "compactionSummary", "branchSummary":
 		to.SystemPrompt(o, "stream", "compaction", message.TextOf("summary"))
 	default:
 		to.Unknown()
 	}
+}
+
+// seen is the text of a content that only those will ask for who see the events.
+func seen(content jsontape.Value, to *session.Fold) string {
+	if !to.Watched() {
+		return ""
+	}
+	return session.ContentText(content)
 }
 
 func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *session.Fold) {
@@ -130,9 +140,11 @@ func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *sessio
 	model := message.TextOf("model")
 	to.Identify(session.Identity{Model: model})
 	if usage := message.Get("usage"); usage.Exists() {
-		d.usage(usage, model, message.TextOf("responseId")+"@"+strconv.FormatInt(o.NativeMs, 10), o, to)
+		d.key = append(append(d.key[:0], message.TextOf("responseId")...), '@')
+		d.key = strconv.AppendInt(d.key, o.NativeMs, 10)
+		d.usage(usage, model, unsafe.String(unsafe.SliceData(d.key), len(d.key)), o, to)
 	}
-	d.last = answer{stopReason: strings.Clone(message.TextOf("stopReason"))}
+	d.last = answer{stopReason: stopReason(message.TextOf("stopReason"))}
 	if d.last.stopReason == "error" {
 		d.last.failure = classify(message.TextOf("errorMessage"))
 		d.failed = &failure{at: o, info: d.last.failure}
@@ -148,6 +160,16 @@ func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *sessio
 	d.partial = false
 	o.MessageID = message.TextOf("responseId")
 	d.content(content, o, to)
+}
+
+// stopReason keeps the reason for which an answer ended; there are few.
+func stopReason(reason string) string {
+	for _, known := range [...]string{"stop", "toolUse", "error", "aborted", "length"} {
+		if reason == known {
+			return known
+		}
+	}
+	return strings.Clone(reason)
 }
 
 func (d *decoder) content(content jsontape.Value, o session.Origin, to *session.Fold) {
@@ -191,8 +213,9 @@ func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, t
 			InputTokens: number("input"), OutputTokens: number("output"), CacheReadTokens: number("cacheRead"), CacheWriteTokens: number("cacheWrite"),
 		},
 	}
-	if cost := u.Path("cost", "total").Float64(); cost > 0 {
-		report.CostUSD = &cost
+	if cost := u.Get("cost").Get("total").Float64(); cost > 0 {
+		reported := cost
+		report.CostUSD = &reported
 	}
 	to.Usage(o, report)
 }
@@ -210,7 +233,10 @@ func (d *decoder) result(id string, content jsontape.Value, failed bool, o sessi
 	if !d.told.result(id) {
 		return
 	}
-	text := session.ContentText(content)
+	var text string
+	if failed || to.Watched() {
+		text = session.ContentText(content)
+	}
 	to.ToolResult(o, session.Returned{CallID: id, IsError: failed, ExitCode: exitCode(text, failed), Content: text})
 }
 

@@ -32,7 +32,7 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.giveUp(to)
 		to.SystemPrompt(o, "disk", "compaction", v.TextOf("summary"))
 	case "custom_message":
-		to.SystemPrompt(o, "disk", v.TextOf("customType"), session.ContentText(v.Get("content")))
+		to.SystemPrompt(o, "disk", v.TextOf("customType"), seen(v.Get("content"), to))
 	case "thinking_level_change", "custom", "label", "session_info":
 	default:
 		to.Unknown()

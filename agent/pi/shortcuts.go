@@ -52,8 +52,11 @@ func (l *callLog) known(id []byte) callState {
 	if len(id) == 0 {
 		return 0
 	}
-	if state := l.recent[string(id)]; state != 0 {
-		return state
+	if state := l.recent[string(id)]; state != nil {
+		return *state
 	}
-	return l.older[string(id)]
+	if state := l.older[string(id)]; state != nil {
+		return *state
+	}
+	return 0
 }

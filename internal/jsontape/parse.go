@@ -169,7 +169,14 @@ func (p *Parser) object(i, depth int) int {
 		if i = skipSpace(b, end+1); i >= len(b) || b[i] != ':' {
 			return -1
 		}
-		if i = p.value(skipSpace(b, i+1), depth+1); i < 0 {
+		i = skipSpace(b, i+1)
+		if i < len(b) && b[i] == '"' { // most members are strings
+			if end, escaped = stringEnd(b, i+1); end < 0 {
+				return -1
+			}
+			p.add(String, i+1, end, escaped)
+			i = end + 1
+		} else if i = p.value(i, depth+1); i < 0 {
 			return -1
 		}
 		if i = skipSpace(b, i); i >= len(b) {

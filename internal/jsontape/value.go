@@ -30,12 +30,16 @@ func (v Value) Exists() bool { return v.p != nil }
 
 // Get returns the member of an object, the first one of a name.
 func (v Value) Get(key string) Value {
-	if v.Kind() != Object {
+	if v.p == nil {
 		return Value{}
 	}
 	nodes, text := v.p.nodes, v.p.text
+	self := &nodes[v.at]
+	if self.kind != Object {
+		return Value{}
+	}
 	unsure := false
-	for i, end := v.at+1, nodes[v.at].next; i < end; {
+	for i, end := v.at+1, self.next; i < end; {
 		n := &nodes[i]
 		if int(n.keyEnd-n.keyStart) == len(key) && string(text[n.keyStart:n.keyEnd]) == key {
 			return Value{v.p, i}
