@@ -86,7 +86,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // JSONSchema describes how a duration is written.
 func (Duration) JSONSchema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`}
+	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`, "examples": []string{"90s", "20m", "1h30m"}}
 }
 
 // The timeouts of a task that names none.

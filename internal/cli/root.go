@@ -19,6 +19,8 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -72,15 +74,21 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		return console.ExitGood
 	}
 	code := exitCode(ctx, err)
-	if message := err.Error(); message != "" {
-		redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Credentials(con.Environ)}) // reading the logins too would slow every mistake down
-		message = redactor.String(strings.TrimRight(message, "\n"))
-		if code == console.ExitUsage && command != nil && !isSafeguard(command) && !strings.Contains(message, "--help") {
+	if err.Error() != "" {
+		message := document.Explain(err)
+		if code == console.ExitUsage && command != nil && !isSafeguard(command) && !strings.Contains(message, "--help") && !isAboutFile(err) {
 			message += fmt.Sprintf(" (see: %s --help)", command.CommandPath())
 		}
-		fmt.Fprintf(con.Stderr, "%s: %s\n", name, message)
+		redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Credentials(con.Environ)}) // reading the logins too would slow every mistake down
+		fmt.Fprintf(con.Stderr, "%s: %s\n", name, render.Printable(redactor.String(message)))
 	}
 	return code
+}
+
+// isAboutFile tells the mistakes that lie in a file and not in the call.
+func isAboutFile(err error) bool {
+	var problem *document.Error
+	return errors.As(err, &problem)
 }
 
 func exitCode(ctx context.Context, err error) int {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -44,12 +45,18 @@ func (e *Error) Error() string {
 	}
 }
 
-// Caret shows the line with a mark under the column, or nothing where the place is unknown.
+// Caret shows the line with a mark under the column, or nothing where the place is unknown or the line is long.
 func (e *Error) Caret() string {
-	if e.Line == 0 || e.Col == 0 {
+	if e.Line == 0 || e.Col == 0 || strings.TrimSpace(e.Excerpt) == "" || len(e.Excerpt) > longestExcerpt {
 		return ""
 	}
-	return e.Excerpt + "\n" + strings.Repeat(" ", e.Col-1) + "^"
+	under := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, string([]rune(e.Excerpt)[:min(e.Col-1, utf8.RuneCountInString(e.Excerpt))]))
+	return e.Excerpt + "\n" + under + "^"
 }
 
 // Parse reads one YAML document. The name is used in errors only.

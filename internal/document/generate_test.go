@@ -2,6 +2,7 @@ package document
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestAStructsSchemaChecksItsFiles(t *testing.T) {
 	schema := compile(t, pet{})
 	for source, want := range map[string]string{
 		"name: Tom\nage: 3\nnap: 10s\ntoys: [ball]\nlabels: {a: b}\n": "",
-		"age: 3\n":                        "f.yaml:1:1: missing property 'name'",
+		"age: 3\n":                        "f.yaml:1:1: the setting name is missing",
 		"name: Tom\nage: -1\n":            "f.yaml:2:6: age:",
 		"name: Tom\nnap: soon\n":          "f.yaml:2:6: nap:",
 		"name: Tom\ntoys: [ball, B]\n":    "f.yaml:2:14: toys.1:",
@@ -87,10 +88,21 @@ func TestProblemsAreShownWithACaret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(doc.ErrorAt([]string{"age"}, "too young"), errors.Join(errors.New("plain"), doc.ErrorAt([]string{"nap"}, "no nap")))
-	want := "f.yaml:2:6: age: too young\n    age: -1\n         ^\nplain\nf.yaml:3:6: nap: no nap\n    nap: soon\n         ^\n"
+	err = errors.Join(doc.ErrorAt([]string{"age"}, "too young"), fmt.Errorf("load: %w", errors.Join(errors.New("plain"), doc.ErrorAt([]string{"nap"}, "no nap"))))
+	want := "f.yaml:2:6: age: too young\n    age: -1\n         ^\nload: plain\nf.yaml:3:6: nap: no nap\n    nap: soon\n         ^"
 	if diff := cmp.Diff(want, Explain(err)); diff != "" {
 		t.Error(diff)
+	}
+	for text, problem := range map[string]*Error{
+		"f:1:3: x\n    \ta\n    \t ^": {File: "f", Line: 1, Col: 3, Msg: "x", Excerpt: "\ta"},
+		"f:1:4: x\n    äöü\n       ^": {File: "f", Line: 1, Col: 4, Msg: "x", Excerpt: "äöü"},
+		"f:1:9: x\n    ab\n      ^":   {File: "f", Line: 1, Col: 9, Msg: "x", Excerpt: "ab"},
+		"f:1: x":                      {File: "f", Line: 1, Msg: "x", Excerpt: "ab"},
+		"f:1:2: x":                    {File: "f", Line: 1, Col: 2, Msg: "x", Excerpt: strings.Repeat("long ", 100)},
+	} {
+		if got := Explain(problem); got != text {
+			t.Errorf("%q, want %q", got, text)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *checker) value(schema *jsonschema.Schema, value any, path []string) {
 func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path []string) {
 	for _, name := range schema.Required {
 		if _, has := object[name]; !has {
-			c.found = append(c.found, c.document.ErrorAt(path, "missing property '%s'", name))
+			c.found = append(c.found, c.document.ErrorAt(path, "the setting %s is missing", name))
 		}
 	}
 	var unknown []string
@@ -115,22 +115,14 @@ func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.No
 func alone(schema *jsonschema.Schema, value any) error {
 	shallow := *schema
 	shallow.Properties, shallow.AdditionalProperties, shallow.Required, shallow.Items, shallow.Defs = nil, nil, nil, nil, nil
-	types := shallow.Types
-	if shallow.Type != "" {
-		types = []string{shallow.Type}
-	}
-	fits := func(t string) bool { return hasType(t, value) }
-	if len(types) > 0 && !slices.ContainsFunc(types, fits) {
-		return fmt.Errorf("got %s, want %s", typeOf(value), strings.Join(types, " or "))
-	}
-	if len(shallow.Enum) > 0 && !slices.Contains(shallow.Enum, value) {
-		return fmt.Errorf("got %v, want one of %s", value, list(shallow.Enum))
+	if message := broken(&shallow, value); message != "" {
+		return errors.New(message)
 	}
 	resolved, err := shallow.Resolve(nil)
 	if err == nil {
 		err = resolved.Validate(value)
 	}
-	if err != nil {
+	if err != nil { // a rule that has no words of ours
 		_, message, found := strings.Cut(err.Error(), ": ") // the library says what it was validating first
 		if !found {
 			message = err.Error()
@@ -163,14 +155,6 @@ func typeOf(value any) string {
 	default:
 		return "object"
 	}
-}
-
-func list(values []any) string {
-	words := make([]string, len(values))
-	for i, value := range values {
-		words[i] = fmt.Sprint(value)
-	}
-	return strings.Join(words, ", ")
 }
 
 // ErrorAt makes an error about the value at a path of keys and indices, or about the nearest one around it that exists.
