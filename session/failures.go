@@ -28,7 +28,7 @@ func classifyFailure(kind string, status int, message string) ErrorInfo {
 		info.Kind = ErrorBudget
 	case Mentions(message, overflowWords...):
 		info.Kind = ErrorContextOverflow
-	case kind == "refusal" || (status == 0 && Mentions(message, refusalWords...) && !strings.Contains(message, "onnection")):
+	case kind == "refusal" || (status == 0 && !strings.Contains(message, "onnection") && Mentions(message, refusalWords...)):
 		info.Kind = ErrorRefusal
 	}
 	return info
@@ -42,12 +42,11 @@ func ClassifyFailure(status int, message string) ErrorInfo {
 // Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in whatever case.
 func Mentions(message string, phrases ...string) bool {
 	var short [256]byte
-	lower := short[:0]
-	for _, c := range []byte(message) {
+	lower := append(short[:0], message...)
+	for i, c := range lower {
 		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
+			lower[i] = c + 'a' - 'A'
 		}
-		lower = append(lower, c)
 	}
 	for _, phrase := range phrases {
 		if bytes.Contains(lower, []byte(phrase)) {
@@ -60,6 +59,9 @@ func Mentions(message string, phrases ...string) bool {
 // statusIn finds the HTTP status of a failure in what a message says about it; 0 if it names none.
 func statusIn(message string) int {
 	for i := range len(message) {
+		if c := message[i]; c != '4' && c != '5' {
+			continue
+		}
 		if status := LeadingStatus(message[i:]); status != 0 {
 			before := message[:i]
 			if strings.HasSuffix(before, "(") || strings.HasSuffix(before, "API Error: ") || strings.HasSuffix(before, "status ") {

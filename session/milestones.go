@@ -53,8 +53,11 @@ func (f *Fold) reach(o Origin, kind milestoneKind) {
 }
 
 // detailed reports whether it matters yet what a call is about in detail: somebody sees it, or it may reach a milestone.
-func (f *Fold) detailed() bool {
-	return f.watched || !f.reached[firstFileRead] || !f.reached[firstSearch] || !f.reached[firstTestRun] || !f.reached[firstErrorRecovery]
+func (f *Fold) detailed(tool *ToolCall) bool {
+	if f.watched || !f.reached[firstFileRead] || !f.reached[firstErrorRecovery] {
+		return true
+	}
+	return tool.Canonical == ToolBash && (!f.reached[firstSearch] || !f.reached[firstTestRun])
 }
 
 // noteCall marks what a call reaches by being made.

@@ -74,11 +74,11 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 	}
 	if len(tool.Args) == 0 {
 		tool.Args = []byte("{}")
-	} else if f.detailed() {
+	} else if f.detailed(tool) {
 		f.describe(tool)
 	}
 	var head string
-	if tool.Canonical == ToolBash && tool.Command != "" && f.detailed() {
+	if tool.Canonical == ToolBash && tool.Command != "" && f.detailed(tool) {
 		refined := f.shell.refine(tool.Command)
 		tool.Derived, head = refined.derived, refined.head
 		if len(tool.Paths) == 0 {
@@ -148,11 +148,10 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 	}
 	call := f.calls.add(tool.CallID)
 	call.canonical, call.effective, call.turn = tool.Canonical, tool.Effective(), turn
-	var path string
+	call.path, call.head = call.path[:0], refilled(call.head, head)
 	if len(tool.Paths) > 0 {
-		path = tool.Paths[0]
+		call.path = refilled(call.path, tool.Paths[0])
 	}
-	call.path, call.head = refilled(call.path, path), refilled(call.head, head)
 	if call.canonical == ToolTask && len(f.tasks) < maxOpenCalls {
 		f.tasks[strings.Clone(tool.CallID)] = turn
 	}

@@ -39,20 +39,23 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		to.ParseError()
 		return
 	}
-	if v.Get("method").Exists() || v.Get("result").Exists() || (v.Get("id").Exists() && v.Get("error").Exists()) {
+	var fields [len(eventFields)]jsontape.Value
+	v.Pick(fields[:], eventFields[:])
+	kind, item, failed := fields[0], fields[1], fields[2]
+	if method, result, id := fields[3], fields[4], fields[5]; method.Exists() || result.Exists() || (id.Exists() && failed.Exists()) {
 		d.message(v, at, to)
 		return
 	}
 	o := session.Origin{Stamp: at}
-	switch v.TextOf("type") {
+	switch kind.Text() {
 	case "thread.started":
 		d.threadStarted(v, to)
 	case "turn.started":
 		d.begun()
 	case "item.started", "item.updated":
-		d.execItem(v, false, o, to)
+		d.execItem(item, false, o, to)
 	case "item.completed":
-		d.execItem(v, true, o, to)
+		d.execItem(item, true, o, to)
 	case "error":
 		d.trouble(v, o, to)
 	case "turn.completed":
@@ -62,11 +65,14 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		}
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: view(d.said)})
 	case "turn.failed":
-		d.fail(v.Get("error"), o, to)
+		d.fail(failed, o, to)
 	default:
 		to.Unknown()
 	}
 }
+
+// eventFields are the fields by which events are told apart.
+var eventFields = [...]string{"type", "item", "error", "method", "result", "id"}
 
 // turnStarted is how a prompt begins, which is all that the line says.
 const turnStarted = `{"type":"turn.started"}`
@@ -86,8 +92,7 @@ func (d *decoder) threadStarted(v jsontape.Value, to *session.Fold) {
 }
 
 // execItem takes in an item of `exec --json`.
-func (d *decoder) execItem(v jsontape.Value, completed bool, o session.Origin, to *session.Fold) {
-	item := v.Get("item")
+func (d *decoder) execItem(item jsontape.Value, completed bool, o session.Origin, to *session.Fold) {
 	if item.Kind() != jsontape.Object {
 		to.ParseError()
 		return

@@ -232,7 +232,7 @@ const (
 // stringEnd finds the closing quote of the string whose inside begins at start; -1 if there is none. Long strings are reported as escaped without a look.
 func stringEnd(b []byte, start int) (end int, escaped bool) {
 	i := start
-	for i-start < shortString && len(b)-i >= 8 {
+	for ; i-start < shortString && len(b)-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^('"'*lowBits), w^('\\'*lowBits)
 		// A borrow can mark a byte after one that is rightly marked, never one before it: the lowest mark is right.
@@ -243,7 +243,13 @@ func stringEnd(b []byte, start int) (end int, escaped bool) {
 			}
 			return longStringEnd(b, start, at), true
 		}
-		i += 8
+	}
+	if len(b)-i < 8 {
+		for ; i < len(b) && b[i] != '\\'; i++ { // the end of the text
+			if b[i] == '"' {
+				return i, false
+			}
+		}
 	}
 	return longStringEnd(b, start, i), true
 }
