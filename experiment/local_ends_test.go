@@ -206,9 +206,6 @@ func TestTemplatesAreFilledOnceAndEvidenceIsFenced(t *testing.T) {
 	if strings.Count(got, "\nFENCE>>>") != 1 {
 		t.Errorf("the fence can be forged:\n%s", got)
 	}
-	if unknown := UnknownPlaceholders("{{TASK_ID}} {{WHAT}} {{WHAT}}"); len(unknown) != 1 || unknown[0] != "WHAT" {
-		t.Errorf("%v", unknown)
-	}
 }
 
 // The judge reads what the agent has written, and so may write it into its own trace and into its summary.

@@ -7,29 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/ledger"
 )
 
-// JudgePlaceholders are the names that a judge's template may use in double braces.
-func JudgePlaceholders() []string {
-	return []string{"GRADE_RESULT", "AGENT_TRACE_PATH", "AGENT_INSTRUCTIONS", "AGENT_PROFILE", "SKILL_SET_HASH", "TASK_ID", "TASK_DIR"}
-}
-
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
-
-// UnknownPlaceholders lists the placeholders of a judge's template that nobody fills in.
-func UnknownPlaceholders(template string) []string {
-	var unknown []string
-	for _, match := range placeholder.FindAllStringSubmatch(template, -1) {
-		if !slices.Contains(JudgePlaceholders(), match[1]) && !slices.Contains(unknown, match[1]) {
-			unknown = append(unknown, match[1])
-		}
-	}
-	return unknown
-}
 
 // judgePrompt fills the template.
 func (a *attempt) judgePrompt(view string) (string, error) {

@@ -165,7 +165,7 @@ func TestRefusalIsAnErrorThatWasPaidFor(t *testing.T) {
 	url := scriptedtest.Serve(t, `{"turns": [{"stop": "refusal", "text": "I can't help with that.", "usage": {"input": 10, "output": 5}}]}`)
 	eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 		reply, _, err := complete(connect(t, model.Config{Protocol: protocol, ModelURL: url}), question(), streamed)
-		if model.KindOf(err) != model.KindRefusal || reply.Usage.Input != 10 || reply.Text() != "I can't help with that." {
+		if kindOf(err) != model.KindRefusal || reply.Usage.Input != 10 || reply.Text() != "I can't help with that." {
 			t.Errorf("reply %+v, error %v", reply, err)
 		}
 	})
@@ -244,7 +244,7 @@ func TestASilentEndpointIsGivenUp(t *testing.T) {
 		url := scriptedtest.Serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
 		client := connect(t, model.Config{Protocol: protocol, ModelURL: url, MaxRetries: -1, IdleTimeout: 50 * time.Millisecond})
 		for _, streamed := range []bool{false, true} {
-			if _, _, err := complete(client, question(), streamed); model.KindOf(err) != model.KindNetwork || !strings.Contains(err.Error(), "silent") {
+			if _, _, err := complete(client, question(), streamed); kindOf(err) != model.KindNetwork || !strings.Contains(err.Error(), "silent") {
 				t.Errorf("%s, streamed %v: %v", protocol, streamed, err)
 			}
 		}
@@ -303,7 +303,7 @@ func TestBaseURLsMeanWhatTheyMeanToTheVendors(t *testing.T) {
 		{model.Config{Protocol: model.Responses, ModelURL: server.URL + "/v1/"}, "/v1/responses"},
 	} {
 		tt.cfg.APIKey = "key-1"
-		if _, err := connect(t, tt.cfg).Complete(t.Context(), question(), nil); model.KindOf(err) != model.KindInvalidRequest {
+		if _, err := connect(t, tt.cfg).Complete(t.Context(), question(), nil); kindOf(err) != model.KindInvalidRequest {
 			t.Fatalf("%+v: %v", tt.cfg, err)
 		}
 		if path.Load() != tt.want {
@@ -331,4 +331,13 @@ func TestConfigFromEnvReadsTheVendorsVariables(t *testing.T) {
 	if c := model.ConfigFromEnv(model.Chat, getenv); c.APIKey != "o" || c.BaseURL != "http://o/v1" {
 		t.Errorf("%+v", c)
 	}
+}
+
+// kindOf is the kind of a model error anywhere in err's chain, or the empty kind.
+func kindOf(err error) model.Kind {
+	var e *model.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
 }

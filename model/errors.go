@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -79,15 +78,6 @@ var kindText = map[Kind]string{
 	KindInvalidRequest:  "model endpoint rejected the request",
 	KindNetwork:         "no usable connection to the model endpoint",
 	KindProtocol:        "model endpoint answered out of protocol",
-}
-
-// KindOf returns the kind of a model error anywhere in err's chain, or the empty kind.
-func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return ""
 }
 
 // errorFromReply classifies an HTTP error reply.

@@ -119,7 +119,7 @@ func TestRetriesEnd(t *testing.T) {
 		for given, want := range map[int]int{0: 1 + model.DefaultMaxRetries, 2: 3, -1: 1} {
 			endpoint := &fakeEndpoint{replies: []fakeReply{{status: 500, body: `{"type":"error","error":{"type":"api_error","message":"boom"}}`}}}
 			_, err := endpoint.client(t, model.Config{MaxRetries: given}).Complete(t.Context(), question(), nil)
-			if model.KindOf(err) != model.KindServer || len(endpoint.asked) != want {
+			if kindOf(err) != model.KindServer || len(endpoint.asked) != want {
 				t.Errorf("MaxRetries %d: asked %d times, want %d: %v", given, len(endpoint.asked), want, err)
 			}
 			if !strings.Contains(err.Error(), "boom") {

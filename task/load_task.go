@@ -105,13 +105,10 @@ func (l *loader) hook(name string) string {
 	return name
 }
 
-// The placeholders of a judge's template.
+// judgePlaceholders are the names that a judge's template may use in double braces.
 var judgePlaceholders = []string{
 	"GRADE_RESULT", "AGENT_TRACE_PATH", "AGENT_INSTRUCTIONS", "AGENT_PROFILE", "SKILL_SET_HASH", "TASK_ID", "TASK_DIR",
 }
-
-// JudgePlaceholders lists the names that a judge's template may use in double braces.
-func JudgePlaceholders() []string { return slices.Clone(judgePlaceholders) }
 
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 

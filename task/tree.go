@@ -113,27 +113,6 @@ func (d *digester) addFile(name string, e entry) error {
 
 func (d *digester) String() string { return "sha256:" + hex.EncodeToString(d.sum.Sum(nil)) }
 
-// HashTree identifies the content of a directory: paths, bytes, executable bits and links, but no generated files. It is how skill directories are told
-// apart. A directory that does not exist has the hash "".
-func HashTree(dir string) (string, error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	entries, err := walkTree(real, isGenerated)
-	if err != nil {
-		return "", fmt.Errorf("hash %s: %w", dir, err)
-	}
-	d := newDigester()
-	if err := d.addTree("", entries); err != nil {
-		return "", fmt.Errorf("hash %s: %w", dir, err)
-	}
-	return d.String(), nil
-}
-
 func isGenerated(rel string) bool { return slices.Contains(generated, path.Base(rel)) }
 
 // merged is the tree that overlays make up together: later entries win.

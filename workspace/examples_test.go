@@ -2,6 +2,10 @@ package workspace
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +74,7 @@ func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
 	if err := cfg.Caches.Warm(t.Context(), cfg); err != nil || time.Since(again) > time.Second {
 		t.Errorf("warmed again in %v, %v", time.Since(again), err)
 	}
-	before, err := task.HashTree(filepath.Join(cfg.Caches.dir, "go", "build"))
+	before, err := digestOf(filepath.Join(cfg.Caches.dir, "go", "build"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +108,23 @@ func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
 	if cold < 2*warm {
 		t.Errorf("the warmed cache is of no use: %v with it, and %v to fill it", warm, cold)
 	}
-	if after, err := task.HashTree(filepath.Join(cfg.Caches.dir, "go", "build")); err != nil || after != before {
+	if after, err := digestOf(filepath.Join(cfg.Caches.dir, "go", "build")); err != nil || after != before {
 		t.Errorf("the shared cache has changed: %v", err)
 	}
+}
+
+// digestOf tells whether anything in a directory has changed.
+func digestOf(dir string) (string, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n%s", path, len(content), content)
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // grade runs all hidden tests and the invariants hook of a task on a copy, and returns how many of each fail.
