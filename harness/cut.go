@@ -58,49 +58,62 @@ func readLanes(path string, inTurn map[string]*member, dialects session.Dialects
 		return nil, err
 	}
 	defer file.Close()
-	var lanes map[string]*session.Enricher
-	tookMs := map[string]int64{}
-	var last int64
+	read := laneReading{inTurn: inTurn, tookMs: map[string]int64{}}
 	reader := trace.NewReader(file)
 	for {
 		line, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return read.cutTurns(opts.Prices), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if line.Problem != nil {
-			continue
+		if line.Problem == nil {
+			read.line(&line, dialects, opts)
 		}
-		kind := ""
-		if line.Source == trace.Orchestrator {
-			var e event
-			kind, e = decodeEvent(line.Event, line.Seq)
-			switch e := e.(type) {
-			case startedEvent:
-				lanes = map[string]*session.Enricher{}
-			case turnStartEvent:
-				tookMs[e.Agent] = 0
-			}
-		} else if inTurn[line.Source] != nil && lanes != nil {
-			if lanes[line.Source] == nil {
-				lanes[line.Source] = &session.Enricher{Dialects: dialects, Options: opts}
-			}
-			lanes[line.Source].Line(line.Raw, line.Number)
-		}
-		for name := range inTurn {
-			tookMs[name] += elapsedBetween(last, line.Ts, kind).Milliseconds()
-		}
-		last = line.Ts
 	}
+}
+
+// laneReading is what the lines of a trace tell about the members that were in a turn when it ended.
+type laneReading struct {
+	inTurn map[string]*member
+	lanes  map[string]*session.Enricher // nil before the session has started
+	tookMs map[string]int64
+	lastMs int64
+}
+
+func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts session.Options) {
+	kind := ""
+	if line.Source == trace.Orchestrator {
+		var e event
+		kind, e = decodeEvent(line.Event, line.Seq)
+		switch e := e.(type) {
+		case startedEvent:
+			r.lanes = map[string]*session.Enricher{}
+		case turnStartEvent:
+			r.tookMs[e.Agent] = 0
+		}
+	} else if r.inTurn[line.Source] != nil && r.lanes != nil {
+		if r.lanes[line.Source] == nil {
+			r.lanes[line.Source] = &session.Enricher{Dialects: dialects, Options: opts}
+		}
+		r.lanes[line.Source].Line(line.Raw, line.Number)
+	}
+	for name := range r.inTurn {
+		r.tookMs[name] += elapsedBetween(r.lastMs, line.Ts, kind).Milliseconds()
+	}
+	r.lastMs = line.Ts
+}
+
+// cutTurns is what the turns have used up that nobody has accounted for yet.
+func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 	cut := map[*member]cutTurn{}
-	for name, m := range inTurn {
-		c := cutTurn{tookMs: tookMs[name]}
-		if lane := lanes[name]; lane != nil {
+	for name, m := range r.inTurn {
+		c := cutTurn{tookMs: r.tookMs[name]}
+		if lane := r.lanes[name]; lane != nil {
 			for _, told := range lane.Sessions() {
 				c.tokens = max(0, told.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
-				if cost, known := costOf(told, or(told.Model, m.config.Model), opts.Prices, last); known {
+				if cost, known := costOf(told, or(told.Model, m.config.Model), prices, r.lastMs); known {
 					cost = max(0, cost-m.usage.costUSD+m.consulted.costUSD)
 					c.costUSD = &cost
 				}
@@ -108,7 +121,7 @@ func readLanes(path string, inTurn map[string]*member, dialects session.Dialects
 		}
 		cut[m] = c
 	}
-	return cut, nil
+	return cut
 }
 
 // costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says of a turn before its end has no cost yet.

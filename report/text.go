@@ -30,6 +30,21 @@ func (r *Report) Text(w io.Writer, k []int) error {
 }
 
 func (g *Group) text(w io.Writer, ks []int) error {
+	g.headText(w)
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	g.tableText(table, ks)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range g.Warnings {
+		fmt.Fprintf(w, "note: %s\n", harmless(warning))
+	}
+	return nil
+}
+
+// headText writes what is to be known about all runs of a group together.
+func (g *Group) headText(w io.Writer) {
 	t := &g.Totals
 	fmt.Fprintf(w, "%s: %s", harmless(g.Name), harmless(g.Provenance.Agent))
 	if g.Provenance.Model != "" {
@@ -49,42 +64,27 @@ func (g *Group) text(w io.Writer, ks []int) error {
 	for _, line := range g.Judge.lines() {
 		fmt.Fprintln(w, line)
 	}
-	fmt.Fprintln(w)
-	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprint(table, "task\tn\tc\tpass rate")
-	for _, k := range ks {
-		fmt.Fprintf(table, "\tpass@%d", k)
+}
+
+// tableText writes one row for each task and one for all of them.
+func (g *Group) tableText(w io.Writer, ks []int) {
+	row := func(first string, atK func(k string) string, score func() string) {
+		fmt.Fprint(w, first)
+		for _, k := range ks {
+			fmt.Fprint(w, "\t", atK(strconv.Itoa(k)))
+		}
+		if g.MeanScore != nil {
+			fmt.Fprint(w, "\t", score())
+		}
+		fmt.Fprintln(w)
 	}
-	if g.MeanScore != nil {
-		fmt.Fprint(table, "\tscore")
-	}
-	fmt.Fprintln(table)
+	row("task\tn\tc\tpass rate", func(k string) string { return "pass@" + k }, func() string { return "score" })
 	for i := range g.Tasks {
 		one := &g.Tasks[i]
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s", harmless(one.TaskID), one.N, one.C, percent(one.Rate))
-		for _, k := range ks {
-			fmt.Fprintf(table, "\t%s", one.atKText(strconv.Itoa(k)))
-		}
-		if g.MeanScore != nil {
-			fmt.Fprintf(table, "\t%s", scoreCells(one, nil)[0])
-		}
-		fmt.Fprintln(table)
+		row(fmt.Sprintf("%s\t%d\t%d\t%s", harmless(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText, func() string { return scoreCells(one, nil)[0] })
 	}
 	if g.PassRate != nil {
-		fmt.Fprintf(table, "all tasks\t%d\t%d\t%s", t.Runs, t.Passed, percent(g.PassRate))
-		for _, k := range ks {
-			fmt.Fprintf(table, "\t%s", atKText(g.PassAtK[strconv.Itoa(k)]))
-		}
-		if g.MeanScore != nil {
-			fmt.Fprintf(table, "\t%s", intervalText(g.MeanScore))
-		}
-		fmt.Fprintln(table)
+		all := func(k string) string { return atKText(g.PassAtK[k]) }
+		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, percent(g.PassRate)), all, func() string { return intervalText(g.MeanScore) })
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for _, warning := range g.Warnings {
-		fmt.Fprintf(w, "note: %s\n", harmless(warning))
-	}
-	return nil
 }

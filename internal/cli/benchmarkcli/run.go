@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,8 +124,8 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	if err != nil {
 		return nil, err
 	}
-	if o.judgeProfile != "" && (o.judgeProfile != "judge" || family.JudgeProfile == "") {
-		return nil, console.Usagef("--judge-profile %s: the profile of a judge is the family's judge.md, called judge; this family has %s", o.judgeProfile, map[bool]string{true: "none", false: "it"}[family.JudgeProfile == ""])
+	if err := o.checkJudgeProfile(family); err != nil {
+		return nil, err
 	}
 	host := hostOf(con)
 	skills, err := stageSkills(ctx, con, family, o.skillsFrom, host.CacheDir)
@@ -143,27 +144,36 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	if err != nil {
 		return nil, err
 	}
-	judgeURL := o.judgeURL
-	if judgeURL == "" {
-		judgeURL = o.modelURL
-	}
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
 		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
-		AgentTimeout: o.timeout.Value, Judge: experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: judgeURL, Votes: o.judgeVotes.Value}, Skills: skills,
-		NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, KeepRaw: o.keepRaw, Registry: registry, Host: host, Tools: toolVersions(con),
+		AgentTimeout: o.timeout.Value, Judge: o.judge(), Skills: skills, NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, KeepRaw: o.keepRaw, Registry: registry, Host: host, Tools: toolVersions(con),
 		Commands: hookCommands(), Prices: con.Prices(),
 	})
 	var notFound *agent.NotFoundError
-	var unknown *experiment.UnknownTaskError
 	switch {
 	case errors.As(err, &notFound):
 		return nil, console.Exit(console.ExitIncomplete, err)
-	case errors.As(err, &unknown):
-		return nil, console.Exit(console.ExitUsage, err)
 	case err != nil:
 		return nil, console.Exit(console.ExitUsage, err)
 	}
 	return prepared, nil
+}
+
+// checkJudgeProfile refuses every profile but the family's own.
+func (o *runOptions) checkJudgeProfile(family *task.Family) error {
+	has := "it"
+	if family.JudgeProfile == "" {
+		has = "none"
+	}
+	if o.judgeProfile == "" || o.judgeProfile == "judge" && has == "it" {
+		return nil
+	}
+	return console.Usagef("--judge-profile %s: the profile of a judge is the family's judge.md, called judge; this family has %s", o.judgeProfile, has)
+}
+
+// judge is who judges; it finds its model where the agents find theirs, unless it is told otherwise.
+func (o *runOptions) judge() experiment.JudgeConfig {
+	return experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: cmp.Or(o.judgeURL, o.modelURL), Votes: o.judgeVotes.Value}
 }
 
 func nonEmpty(list []string) []string {
