@@ -97,7 +97,8 @@ func brokenList(schema *jsonschema.Schema, items []any) string {
 
 // miscounted says which of two bounds a number of things breaks.
 func miscounted(n int, least, most *int, noun string) string {
-	bound, limit := "", 0
+	var bound string
+	var limit int
 	switch {
 	case least != nil && n < *least:
 		bound, limit = "at least", *least
