@@ -17,6 +17,8 @@ func classifyFailure(kind string, status int, message string) ErrorInfo {
 		status = statusIn(message)
 	}
 	info := ErrorInfo{Kind: ErrorAPI, Status: status, Message: strings.Clone(message)}
+	var memory [512]byte
+	words := WordingOf(message, memory[:])
 	switch {
 	case kind == "rate_limit" || status == 429:
 		info.Kind = ErrorRateLimit
@@ -26,9 +28,9 @@ func classifyFailure(kind string, status int, message string) ErrorInfo {
 		info.Kind = ErrorOverloaded
 	case kind == "billing_error" || status == 402:
 		info.Kind = ErrorBudget
-	case Mentions(message, overflowWords...):
+	case words.Mention(overflowWords...):
 		info.Kind = ErrorContextOverflow
-	case kind == "refusal" || (status == 0 && !strings.Contains(message, "onnection") && Mentions(message, refusalWords...)):
+	case kind == "refusal" || (status == 0 && !strings.Contains(message, "onnection") && words.Mention(refusalWords...)):
 		info.Kind = ErrorRefusal
 	}
 	return info
@@ -39,17 +41,30 @@ func ClassifyFailure(status int, message string) ErrorInfo {
 	return classifyFailure("", status, message)
 }
 
-// Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in whatever case.
-func Mentions(message string, phrases ...string) bool {
-	var short [256]byte
-	lower := append(short[:0], message...)
+// Wording is a message in which phrases are looked for in whatever case.
+type Wording []byte
+
+// WordingOf returns the wording of a message, in memory that the caller has for it or, if that is too little, in its own.
+func WordingOf(message string, memory []byte) Wording {
+	lower := append(memory[:0], message...)
 	for i, c := range lower {
 		if c >= 'A' && c <= 'Z' {
 			lower[i] = c + 'a' - 'A'
 		}
 	}
+	return lower
+}
+
+// Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in whatever case.
+func Mentions(message string, phrases ...string) bool {
+	var memory [512]byte
+	return WordingOf(message, memory[:]).Mention(phrases...)
+}
+
+// Mention reports whether one of several phrases, which are in lower case, occurs in the message.
+func (w Wording) Mention(phrases ...string) bool {
 	for _, phrase := range phrases {
-		if bytes.Contains(lower, []byte(phrase)) {
+		if bytes.Contains(w, []byte(phrase)) {
 			return true
 		}
 	}

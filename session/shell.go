@@ -41,7 +41,9 @@ func (s *shellReader) refine(command string) refined {
 	}
 	s.paths = s.paths[:0]
 	for _, segment := range s.segments {
-		s.words = words(s.words[:0], segment)
+		if len(s.segments) > 1 { // of a single one the words are there already
+			s.words = words(s.words[:0], segment)
+		}
 		var kind string
 		kind, s.paths = classify(s.words, s.paths)
 		switch kind {

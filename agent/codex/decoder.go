@@ -39,23 +39,16 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		to.ParseError()
 		return
 	}
-	var fields [len(eventFields)]jsontape.Value
-	v.Pick(fields[:], eventFields[:])
-	kind, item, failed := fields[0], fields[1], fields[2]
-	if method, result, id := fields[3], fields[4], fields[5]; method.Exists() || result.Exists() || (id.Exists() && failed.Exists()) {
-		d.message(v, at, to)
-		return
-	}
 	o := session.Origin{Stamp: at}
-	switch kind.Text() {
+	switch v.TextOf("type") { // which the messages of the app server have none of
 	case "thread.started":
 		d.threadStarted(v, to)
 	case "turn.started":
 		d.begun()
 	case "item.started", "item.updated":
-		d.execItem(item, false, o, to)
+		d.execItem(v.Get("item"), false, o, to)
 	case "item.completed":
-		d.execItem(item, true, o, to)
+		d.execItem(v.Get("item"), true, o, to)
 	case "error":
 		d.trouble(v, o, to)
 	case "turn.completed":
@@ -65,14 +58,15 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		}
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: view(d.said)})
 	case "turn.failed":
-		d.fail(failed, o, to)
+		d.fail(v.Get("error"), o, to)
 	default:
+		if v.Get("method").Exists() || v.Get("result").Exists() || (v.Get("id").Exists() && v.Get("error").Exists()) {
+			d.message(v, at, to)
+			return
+		}
 		to.Unknown()
 	}
 }
-
-// eventFields are the fields by which events are told apart.
-var eventFields = [...]string{"type", "item", "error", "method", "result", "id"}
 
 // turnStarted is how a prompt begins, which is all that the line says.
 const turnStarted = `{"type":"turn.started"}`
@@ -108,7 +102,8 @@ func (d *decoder) execItem(item jsontape.Value, completed bool, o session.Origin
 
 // item reports what an item means. Messages and reasoning are told when they are complete, tools when they begin and when they end.
 func (d *decoder) item(item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
-	kind := kindOf(item.TextOf("type"))
+	name := item.TextOf("type")
+	kind := kindOf(name)
 	switch {
 	case kind == itemUnknown:
 		to.Unknown()
@@ -117,7 +112,7 @@ func (d *decoder) item(item jsontape.Value, id string, completed bool, o session
 	case kind == itemTodo:
 		if !completed || !d.told.began(id) {
 			d.told.begin(id)
-			to.ToolCall(o, session.Call{Name: item.TextOf("type"), Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
+			to.ToolCall(o, session.Call{Name: name, Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
 		}
 	case completed:
 		d.statement(kind, item, o, to)

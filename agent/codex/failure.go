@@ -64,17 +64,19 @@ func (r *failureReader) statement(v jsontape.Value) (info session.ErrorInfo, nam
 func classified(said session.ErrorInfo, name string) session.ErrorInfo {
 	status, message := said.Status, said.Message
 	info := session.ClassifyFailure(status, message)
+	var memory [512]byte
+	words := session.WordingOf(message, memory[:])
 	switch kind := failureKinds[name]; {
 	case kind != "":
 		info.Kind = kind
 	case status != 0 && info.Kind != session.ErrorAPI:
-	case session.Mentions(message, overflowWords...):
+	case words.Mention(overflowWords...):
 		info.Kind = session.ErrorContextOverflow
-	case session.Mentions(message, authWords...):
+	case words.Mention(authWords...):
 		info.Kind = session.ErrorAuth
-	case session.Mentions(message, overloadWords...):
+	case words.Mention(overloadWords...):
 		info.Kind = session.ErrorOverloaded
-	case session.Mentions(message, rateLimitWords...):
+	case words.Mention(rateLimitWords...):
 		info.Kind = session.ErrorRateLimit
 	case lost(message):
 		info.Kind = session.ErrorAPI

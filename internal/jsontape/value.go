@@ -53,39 +53,6 @@ func (v Value) Get(key string) Value {
 	return Value{}
 }
 
-// Pick gets several members in one pass, which takes the least time if they are named in the order in which they most often stand. Those that are missing are
-// set to the zero Value.
-func (v Value) Pick(found []Value, keys []string) {
-	clear(found)
-	if v.Kind() != Object {
-		return
-	}
-	nodes, text := v.p.nodes, v.p.text
-	likely := 0
-	for i, end := v.at+1, nodes[v.at].next; i < end; i = nodes[i].next {
-		n := &nodes[i]
-		if n.keyEscaped {
-			for k, key := range keys {
-				found[k] = v.Get(key)
-			}
-			return
-		}
-		name := text[n.keyStart:n.keyEnd]
-		if likely < len(keys) && string(name) == keys[likely] && found[likely].p == nil {
-			found[likely] = Value{v.p, i}
-			likely++
-			continue
-		}
-		for k, key := range keys {
-			if string(name) == key && found[k].p == nil {
-				found[k] = Value{v.p, i}
-				likely = k + 1
-				break
-			}
-		}
-	}
-}
-
 // getEscaped looks at the keys that are not written plainly.
 func (v Value) getEscaped(key string) Value {
 	for name, member := range v.Members() {
