@@ -147,6 +147,8 @@ func (c *crew) beginSome() {
 			c.begun = append(c.begun, begunTurn{runner: r})
 		} else if ctx, prompt := r.nextLocked(); ctx != nil {
 			c.begun = append(c.begun, begunTurn{r, ctx, prompt})
+		} else if h := r.loop.hub; h.running == 0 && r.member != h.state.lead {
+			h.state.bus.wake(h.state.lead.name) // it may have waited for this one
 		}
 	}
 }

@@ -224,7 +224,7 @@ func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 				t.Errorf("the one with a limit: %+v", poor)
 			}
 			if rich.Turns != 5 || rich.Gone != "" {
-				t.Errorf("the other: %+v", rich)
+				t.Errorf("the other: %+v\n%s", rich, out.String())
 			}
 			reached := ofType(lines(t, out.String()), "limit")
 			if len(reached) != 1 || reached[0]["agent"] != "poor" || reached[0]["name"] != kind || reached[0]["limit"] != test.limit {

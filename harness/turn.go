@@ -48,15 +48,15 @@ func (r *runner) ready() bool {
 	return !r.gathering() && !r.loop.exhausted(r.member)
 }
 
-// gathering reports whether the lead should wait a moment for more to read. It is woken when the window closes, or when nobody is left who could add something. The lock
-// must be held.
+// gathering reports whether the lead should wait a moment for more to read. It is woken when the window closes, or when nobody is left who could add something: nobody
+// is in a turn, and nobody has something to read. The lock must be held.
 func (r *runner) gathering() bool {
 	h := r.loop.hub
 	window := h.state.settings.BatchWindow
 	switch {
 	case r.member != h.state.lead || window <= 0:
 		return false
-	case h.running == 0 || r.gathered:
+	case h.running == 0 && h.state.bus.Queued() == h.state.bus.pending(r.member.box) || r.gathered:
 		r.gathered = false
 		if r.window != nil {
 			r.window.Stop()
