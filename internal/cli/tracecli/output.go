@@ -188,7 +188,8 @@ func (o *output) fields(raw []byte) {
 		if key == "source" && string(value) == "null" {
 			return
 		}
-		o.line(o.paint(dim, key+":") + " " + o.plain(value))
+		o.print(o.paint(dim, key+":") + " ")
+		o.line(o.plain(value))
 	})
 }
 
@@ -199,7 +200,10 @@ func (o *output) plain(value []byte) string {
 	return said(query.OneLine(string(o.style.AppendJSON(nil, value))))
 }
 
-func (o *output) line(text string) { o.print(text + "\n") }
+func (o *output) line(text string) {
+	o.print(text)
+	o.print("\n")
+}
 
 func (o *output) linef(format string, args ...any) { o.line(fmt.Sprintf(format, args...)) }
 
