@@ -46,13 +46,13 @@ type Wording []byte
 
 // WordingOf returns the wording of a message, in memory that the caller has for it or, if that is too little, in its own.
 func WordingOf(message string, memory []byte) Wording {
-	lower := append(memory[:0], message...)
-	for i, c := range lower {
+	memory = append(memory[:0], message...)
+	for i, c := range memory {
 		if c >= 'A' && c <= 'Z' {
-			lower[i] = c + 'a' - 'A'
+			memory[i] = c + 'a' - 'A'
 		}
 	}
-	return lower
+	return memory
 }
 
 // Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in whatever case.

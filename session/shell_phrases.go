@@ -39,8 +39,11 @@ func builds(command string) bool {
 // occurs searches a command for phrases that begin where a command can begin, and after which mayFollow says that they end.
 func occurs(table *[26][]phrase, command string, mayFollow func(next byte) bool) bool {
 	for i := range len(command) {
+		if i > 0 && !precedesCommand(command[i-1]) {
+			continue
+		}
 		c := command[i]
-		if c < 'a' || c > 'z' || table[c-'a'] == nil || (i > 0 && !isBlank(command[i-1]) && strings.IndexByte(";&|(", command[i-1]) < 0) {
+		if c < 'a' || c > 'z' {
 			continue
 		}
 		for _, p := range table[c-'a'] {
@@ -51,6 +54,10 @@ func occurs(table *[26][]phrase, command string, mayFollow func(next byte) bool)
 		}
 	}
 	return false
+}
+
+func precedesCommand(c byte) bool {
+	return c <= '|' && (isBlank(c) || c == ';' || c == '&' || c == '|' || c == '(')
 }
 
 func isBlank(c byte) bool { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v') }

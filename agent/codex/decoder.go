@@ -18,7 +18,8 @@ type decoder struct {
 
 	process int    // processes seen, for streams whose item ids begin anew with each
 	items   bool   // the current process has shown an item
-	thread  string // the conversation
+	thread  string // the conversation, as a view of name
+	name    []byte
 	failed  string // the failure that was told of since the last prompt
 	said    []byte // the last message since the last prompt
 	id      []byte // of the item, made different from those of other processes
@@ -79,10 +80,16 @@ func (d *decoder) threadStarted(v jsontape.Value, to *session.Fold) {
 		d.items = false
 		d.told.restart(d.process)
 	}
-	if thread := v.TextOf("thread_id"); thread != d.thread {
-		d.thread = strings.Clone(thread)
-	}
+	d.enter(v.TextOf("thread_id"))
 	to.Identify(session.Identity{SessionID: d.thread})
+}
+
+// enter makes a conversation the current one.
+func (d *decoder) enter(thread string) {
+	if thread != d.thread {
+		d.name = append(d.name[:0], thread...)
+		d.thread = view(d.name)
+	}
 }
 
 // execItem takes in an item of `exec --json`.

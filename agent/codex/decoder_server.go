@@ -47,7 +47,7 @@ func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) 
 	o := session.Origin{Stamp: at, NativeMs: v.Get("emittedAtMs").Int64()}
 	thread := params.TextOf("threadId")
 	if thread != "" && d.thread == "" {
-		d.thread = strings.Clone(thread)
+		d.enter(thread)
 	}
 	if thread != "" && thread != d.thread {
 		if o.Parent = d.server.parents[thread]; o.Parent == "" {
@@ -132,7 +132,7 @@ func (d *decoder) identify(thread jsontape.Value, to *session.Fold) {
 	if id == "" || thread.TextOf("parentThreadId") != "" {
 		return
 	}
-	d.thread = strings.Clone(id)
+	d.enter(id)
 	to.Identify(session.Identity{SessionID: id, Version: thread.TextOf("cliVersion"), Model: thread.TextOf("model"), Cwd: thread.TextOf("cwd")})
 }
 

@@ -101,12 +101,6 @@ func (p *Parser) add(kind Kind, start, end int, escaped bool) {
 	n.start, n.end, n.next, n.kind, n.escaped = uint32(start), uint32(end), uint32(p.count), kind, escaped
 }
 
-// name puts the name of a member on the tape, before its value.
-func (p *Parser) name(start, end int, escaped bool) {
-	n := p.free()
-	n.keyStart, n.keyEnd, n.keyEscaped = uint32(start), uint32(end), escaped
-}
-
 // value reads the value that begins at i and returns the position after it, or -1.
 func (p *Parser) value(i, depth int) int {
 	b := p.text
@@ -165,7 +159,8 @@ func (p *Parser) object(i, depth int) int {
 		if end < 0 {
 			return -1
 		}
-		p.name(i+1, end, escaped)
+		n := p.free()
+		n.keyStart, n.keyEnd, n.keyEscaped = uint32(i+1), uint32(end), escaped
 		if i = skipSpace(b, end+1); i >= len(b) || b[i] != ':' {
 			return -1
 		}
@@ -174,7 +169,8 @@ func (p *Parser) object(i, depth int) int {
 			if end, escaped = stringEnd(b, i+1); end < 0 {
 				return -1
 			}
-			p.add(String, i+1, end, escaped)
+			p.count++
+			n.start, n.end, n.next, n.kind, n.escaped = uint32(i+1), uint32(end), uint32(p.count), String, escaped
 			i = end + 1
 		} else if i = p.value(i, depth+1); i < 0 {
 			return -1
