@@ -99,14 +99,15 @@ func (r *lineReader) fill() {
 	case kept < readAtOnce && size > maxBuffer:
 		size = usualBuffer
 	case size-kept < readAtOnce:
-		size = min(2*size, kept+r.limit+readAtOnce)
+		size = min(2*size, r.limit+2+readAtOnce) // of a line that is not too long there is never more
 	}
-	buf := r.buf
-	if size != len(buf) {
-		buf = make([]byte, size)
+	if buf := r.buf; size != len(buf) || r.start > 0 {
+		if size != len(buf) {
+			buf = make([]byte, size)
+		}
+		copy(buf, r.buf[r.start:r.end])
+		r.buf, r.start, r.end = buf, 0, kept
 	}
-	copy(buf, r.buf[r.start:r.end])
-	r.buf, r.start, r.end = buf, 0, kept
 	for range maxEmptyReads {
 		n, err := r.in.Read(r.buf[kept:min(len(r.buf), kept+readAtOnce)])
 		r.end, r.err = kept+n, err

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -49,9 +49,9 @@ func splitLines(text string, limit int) (all []readLine) {
 
 func TestLinesAreSplitHoweverTheyArrive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		long := strings.Repeat("long ", 100_000)
+		long := strings.Repeat("long ", 60_000)
 		piece := rapid.SampledFrom([]string{"", "a", "some words", "\n", "\r\n", "\r", "\n\n", "\xef\xbb\xbf", long[:readAtOnce-1], long[:usualBuffer], long})
-		text := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "")
+		text := strings.Join(rapid.SliceOfN(piece, 0, 8).Draw(t, "pieces"), "")
 		limit := rapid.SampledFrom([]int{4, 1000, readAtOnce, usualBuffer, 3 << 20}).Draw(t, "limit")
 		want := splitLines(text, limit)
 		for name, r := range map[string]io.Reader{
@@ -61,8 +61,8 @@ func TestLinesAreSplitHoweverTheyArrive(t *testing.T) {
 			if !errors.Is(err, io.EOF) {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("%s: %.300s", name, diff)
+			if !slices.Equal(want, got) {
+				t.Fatalf("%s: %d lines, want %d", name, len(got), len(want))
 			}
 		}
 	})

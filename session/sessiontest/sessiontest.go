@@ -175,12 +175,30 @@ func Sound(t testing.TB, s *session.EnrichedSession) {
 // enrich reads lines that are held in memory.
 func enrich(t testing.TB, lines [][]byte, dialects session.Dialects) []*session.EnrichedSession {
 	t.Helper()
-	sessions, err := session.Read(bytes.NewReader(bytes.Join(lines, []byte("\n"))), dialects, session.Options{})
+	data := bytes.Join(lines, []byte("\n"))
+	sessions, err := session.Read(bytes.NewReader(data), dialects, session.Options{})
 	if err != nil {
 		return nil
 	}
 	for _, s := range sessions {
 		Sound(t, s)
 	}
+	sameInFlatMemory(t, data, dialects, sessions)
 	return sessions
+}
+
+// sameInFlatMemory checks that a stream of which nothing is kept but totals has the same ones.
+func sameInFlatMemory(t testing.TB, data []byte, dialects session.Dialects, whole []*session.EnrichedSession) {
+	t.Helper()
+	flat, err := session.Read(bytes.NewReader(data), dialects, session.Options{Flat: true})
+	if err != nil || len(flat) != len(whole) {
+		t.Fatalf("%d sessions in flat memory, %d kept whole (%v)", len(flat), len(whole), err)
+	}
+	for i := range flat {
+		want := *whole[i]
+		want.Events, want.Messages, want.SystemPrompts = flat[i].Events, flat[i].Messages, flat[i].SystemPrompts
+		if diff := cmp.Diff(&want, flat[i]); diff != "" {
+			t.Errorf("flat memory changes what is told:\n%s", diff)
+		}
+	}
 }
