@@ -21,9 +21,8 @@ type openCall struct {
 type openCalls struct {
 	recent [recentCalls]openCall // the youngest, oldest first; what lies beyond count is free
 	count  int
-	older  map[string]openCall
+	older  map[string]*openCall
 	order  []string // the older ones, oldest first, so that the map stays bounded
-	found  openCall // the one of them that was taken last
 }
 
 func (c *openCalls) len() int { return c.count + len(c.older) }
@@ -47,11 +46,8 @@ func (c *openCalls) take(id string) *openCall {
 			return c.remove(i)
 		}
 	}
-	if len(c.older) == 0 {
-		return nil
-	}
-	var known bool
-	if c.found, known = c.older[id]; !known {
+	call := c.older[id]
+	if call == nil {
 		return nil
 	}
 	delete(c.older, id)
@@ -61,7 +57,7 @@ func (c *openCalls) take(id string) *openCall {
 		}
 		c.order = c.order[1:]
 	}
-	return &c.found
+	return call
 }
 
 // remove takes a recent call out of the row and returns it from the free place behind it.
@@ -77,13 +73,14 @@ func (c *openCalls) remove(i int) *openCall {
 
 // retire moves the oldest of the recent calls to the older ones, of which the oldest is forgotten when there are many.
 func (c *openCalls) retire() {
-	oldest := *c.remove(0)
-	c.recent[c.count] = openCall{}
+	free := c.remove(0)
+	oldest := *free
+	*free = openCall{}
 	if c.older == nil {
-		c.older = map[string]openCall{}
+		c.older = map[string]*openCall{}
 	}
 	id := string(oldest.id)
-	c.older[id] = oldest
+	c.older[id] = &oldest
 	c.order = append(c.order, id)
 	for len(c.order) > maxOpenCalls {
 		delete(c.older, c.order[0])
