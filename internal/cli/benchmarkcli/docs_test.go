@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,11 +40,14 @@ func TestThePageAboutEvaluations(t *testing.T) {
 	for _, block := range shellBlock.FindAllStringSubmatch(string(page), -1) {
 		script += block[1]
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-c", script)
+	// A shell that is killed does not end the model that it has started, which then holds the output open.
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	shell.Dir = filepath.Join(c.dir, "work")
-	shell.Env = []string{"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir}
+	shell.Env = []string{"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir, "GORACE=atexit_sleep_ms=0"}
 	output, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
