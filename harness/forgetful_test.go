@@ -89,7 +89,7 @@ func TestKilledRightAfterACallASessionOfFunctionsIsResumed(t *testing.T) {
 	for ; ; killed++ {
 		dir := t.TempDir()
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), envForgetful+"="+dir, envMeetingKill+"="+strconv.Itoa(killed+1))
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envForgetful+"="+dir, envMeetingKill+"="+strconv.Itoa(killed+1))
 		output, err := cmd.CombinedOutput()
 		if err == nil {
 			break

@@ -79,7 +79,7 @@ func killMeeting(t *testing.T, killAt int, vendor bool) (path string, killed boo
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envMeetingDir+"="+dir, envMeetingKill+"="+strconv.Itoa(killAt))
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envMeetingDir+"="+dir, envMeetingKill+"="+strconv.Itoa(killAt))
 	if vendor {
 		cmd.Env = append(cmd.Env, envMeetingKind+"=1")
 	}

@@ -59,7 +59,7 @@ func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
 func killMeeting(t *testing.T, dir, modelURL string, killAt int) bool {
 	t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), envDir+"="+dir, envModelURL+"="+modelURL, envKillAt+"="+strconv.Itoa(killAt), "GOGC=off")
+	command.Env = append(os.Environ(), envDir+"="+dir, envModelURL+"="+modelURL, envKillAt+"="+strconv.Itoa(killAt), "GOGC=off", "GORACE=atexit_sleep_ms=0")
 	output, err := command.CombinedOutput()
 	if err == nil {
 		return false

@@ -77,6 +77,13 @@ func (m *meeting) model(t *testing.T, script string) {
 	m.con.Environ = append(m.con.Environ, "FIT_MODEL_URL="+url)
 }
 
+// asked is everything that the model was asked so far.
+func (m *meeting) asked() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strings.Join(m.requests, "\n")
+}
+
 func (m *meeting) write(t *testing.T, name, content string) {
 	t.Helper()
 	path := filepath.Join(m.dir, name)
