@@ -85,7 +85,9 @@ type Fold struct {
 	failures []failure
 	reached  [milestoneKinds]bool
 	usage    usageBook
-	final    *Final
+	outcome  Outcome // of the last final event, if ended
+	ending   []byte  // what it said
+	ended    bool
 	finals   int
 	awaited  bool // what the model had to answer before the last final event
 	last     lastWords
@@ -106,10 +108,15 @@ type lastWords struct {
 const maxLastWords = 1 << 20
 
 func (l *lastWords) say(text string, at place) {
-	if cap(l.text) > maxLastWords {
-		l.text = nil
+	l.text, l.at, l.turn, l.set = keptText(l.text, text), at.ms, at.turn, true
+}
+
+// keptText puts a text into the memory of the one before.
+func keptText(memory []byte, text string) []byte {
+	if cap(memory) > maxLastWords {
+		memory = nil
 	}
-	l.text, l.at, l.turn, l.set = append(l.text[:0], text...), at.ms, at.turn, true
+	return append(memory[:0], text...)
 }
 
 // NewFold returns an empty Fold.
@@ -202,23 +209,28 @@ func (f *Fold) Turns() int { return f.turns.index }
 
 // Final records the agent's final event of a prompt.
 func (f *Fold) Final(_ Origin, final Final) {
-	final.Text = strings.Clone(final.Text)
-	f.final = &final
+	f.ending = keptText(f.ending, final.Text)
+	f.outcome, f.ended = final.Outcome, true
 	f.finals++
 	f.awaited, f.turns.afterResult = f.turns.afterResult, true
 }
 
 // Reopen takes the last final event back: the agent has said that it goes on after all, because it tries again, for example.
 func (f *Fold) Reopen() {
-	if f.final != nil {
-		f.final = nil
+	if f.ended {
+		f.ended = false
 		f.finals--
 		f.turns.afterResult = f.awaited
 	}
 }
 
 // Finals returns the last final event, nil if there was none or it was taken back, and how many there were.
-func (f *Fold) Finals() (*Final, int) { return f.final, f.finals }
+func (f *Fold) Finals() (*Final, int) {
+	if !f.ended {
+		return nil, f.finals
+	}
+	return &Final{Outcome: f.outcome, Text: string(f.ending)}, f.finals
+}
 
 // LastText is the last message of the agent itself.
 func (f *Fold) LastText() string { return string(f.last.text) }
@@ -369,10 +381,10 @@ func (f *Fold) Session() *EnrichedSession {
 	s.Usage, s.ModelUsage = f.usage.total(), f.usage.models()
 	s.WallClockMs = max(0, f.lastMs-s.StartMs)
 	s.FinalText = string(f.last.text)
-	if f.final != nil {
-		s.Outcome = f.final.Outcome
-		if f.final.Text != "" {
-			s.FinalText = f.final.Text
+	if f.ended {
+		s.Outcome = f.outcome
+		if len(f.ending) > 0 {
+			s.FinalText = string(f.ending)
 		}
 	}
 	if f.timedOut {
@@ -384,7 +396,7 @@ func (f *Fold) Session() *EnrichedSession {
 // complete marks the end of the task: the agent's last message, if the run ended well.
 func (f *Fold) complete() {
 	cleanExit := f.exit == nil || *f.exit == 0
-	good := f.final != nil && f.final.Outcome == OutcomeSuccess
+	good := f.ended && f.outcome == OutcomeSuccess
 	if f.last.set && good && cleanExit && !f.timedOut {
 		turn := f.turns.index
 		f.turns.index = f.last.turn

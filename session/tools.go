@@ -73,7 +73,7 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 		tool.Canonical = CanonicalTool(call.Name)
 	}
 	if len(tool.Args) == 0 {
-		tool.Args = []byte("{}")
+		tool.Args = noArgs
 	} else if f.detailed(tool) {
 		f.describe(tool)
 	}
@@ -95,6 +95,9 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 	f.open(tool, head, at.turn)
 	f.noteCall(o, tool)
 }
+
+// noArgs are the arguments of a call that has none.
+var noArgs = []byte("{}")
 
 // describe finds the command and the files in a call's arguments.
 func (f *Fold) describe(tool *ToolCall) {
