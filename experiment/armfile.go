@@ -23,22 +23,14 @@ func LoadArms(path string) ([]Arm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read arms: %w", err)
 	}
-	schemaSource, err := ArmsSchema()
-	if err != nil {
-		return nil, err
-	}
-	schema, err := document.CompileSchema("arms", schemaSource)
-	if err != nil {
-		return nil, err
-	}
 	doc, err := document.Parse(path, source)
 	if err != nil {
 		return nil, err
 	}
-	if err := doc.Validate(schema); err != nil {
+	var file ArmsFile
+	if err := doc.Conforms(file); err != nil {
 		return nil, err
 	}
-	var file ArmsFile
 	if err := doc.Decode(&file); err != nil {
 		return nil, err
 	}

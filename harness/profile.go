@@ -169,15 +169,7 @@ func (p *profile) readFrontMatter(file string, matter []byte) error {
 	if doc.Empty() {
 		return nil
 	}
-	source, err := FrontMatterSchema()
-	if err != nil {
-		return err
-	}
-	schema, err := document.CompileSchema("front-matter", source)
-	if err != nil {
-		return err
-	}
-	if err := doc.Validate(schema); err != nil {
+	if err := doc.Conforms(FrontMatter{}); err != nil {
 		return err
 	}
 	return doc.Decode(&p.FrontMatter)

@@ -47,22 +47,14 @@ func LoadLabels(path string) (*Labels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read labels: %w", err)
 	}
-	schemaSource, err := LabelsSchema()
-	if err != nil {
-		return nil, err
-	}
-	schema, err := document.CompileSchema("labels", schemaSource)
-	if err != nil {
-		return nil, err
-	}
 	doc, err := document.Parse(path, source)
 	if err != nil {
 		return nil, err
 	}
-	if err := doc.Validate(schema); err != nil {
+	var labels Labels
+	if err := doc.Conforms(labels); err != nil {
 		return nil, err
 	}
-	var labels Labels
 	if err := doc.Decode(&labels); err != nil {
 		return nil, err
 	}

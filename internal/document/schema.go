@@ -29,6 +29,20 @@ func CompileSchema(name string, source []byte) (*Schema, error) {
 	return &Schema{&root}, nil
 }
 
+// Conforms checks the document against the schema of the struct that it is to be decoded into.
+func (d *Document) Conforms(value any) error {
+	title := fmt.Sprintf("%T", value)
+	source, err := SchemaOf(title, value)
+	if err != nil {
+		return err
+	}
+	schema, err := CompileSchema(title, source)
+	if err != nil {
+		return err
+	}
+	return d.Validate(schema)
+}
+
 // JSON returns the document as JSON. A date that was not put in quotes is the text that was written.
 func (d *Document) JSON() ([]byte, error) {
 	var value any

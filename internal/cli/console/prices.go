@@ -69,15 +69,7 @@ func readPrices(path string) (price.Table, error) {
 	if err != nil {
 		return price.Table{}, err
 	}
-	source, err := PriceSchema()
-	if err != nil {
-		return price.Table{}, err
-	}
-	schema, err := document.CompileSchema("prices", source)
-	if err != nil {
-		return price.Table{}, err
-	}
-	if err := doc.Validate(schema); err != nil {
+	if err := doc.Conforms(PriceFile{}); err != nil {
 		return price.Table{}, err
 	}
 	encoded, err := doc.JSON()
