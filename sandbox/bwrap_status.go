@@ -52,24 +52,46 @@ func (s *bwrapStatus) follow(read *os.File) {
 	}
 }
 
+// terminateAgain is how long to wait for a program that is not there yet.
+const terminateAgain = 10 * time.Millisecond
+
 // terminate asks the program in the sandbox to end. Bubblewrap itself would die of a
-// SIGTERM and take the program with it, without any grace.
+// SIGTERM and take the program with it, without any grace. A program that is about to
+// start, or of which we have not heard yet, is asked as soon as it is there.
 func (s *bwrapStatus) terminate() {
+	if s.ask() {
+		return
+	}
+	go func() {
+		for {
+			select {
+			case <-s.done: // bubblewrap has ended
+				return
+			case <-time.After(terminateAgain):
+				if s.ask() {
+					return
+				}
+			}
+		}
+	}()
+}
+
+// ask tells whether there was a program to be asked.
+func (s *bwrapStatus) ask() bool {
 	s.mu.Lock()
 	first := s.init
 	s.mu.Unlock()
 	if first == 0 {
-		return // nothing runs in there yet; the kill after the grace will do
+		return false
 	}
 	children := childProcesses(first)
 	if len(children) == 0 {
-		return
+		return false
 	}
 	// The group is that of process 1 of the sandbox, which the kernel protects from
 	// signals that it has no handler for.
-	if group, err := unix.Getpgid(children[0]); err == nil {
-		_ = unix.Kill(-group, unix.SIGTERM)
-	}
+	group, err := unix.Getpgid(children[0])
+	return err == nil && unix.Kill(-group, unix.SIGTERM) == nil
 }
 
 // isInit tells whether a process is bubblewrap's own process 1.
