@@ -73,5 +73,5 @@ func TestEveryCommandOfThePageWorks(t *testing.T) {
 	if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{Files: []string{path}})
+	testscript.Run(t, testscript.Params{Files: []string{path}, Setup: quickExit})
 }
