@@ -94,8 +94,14 @@ func (s *bwrapStatus) ask() bool {
 	return err == nil && unix.Kill(-group, unix.SIGTERM) == nil
 }
 
-// isInit tells whether a process is bubblewrap's own process 1.
+// isInit tells, after bubblewrap has ended, whether a process was its own process 1.
 func (s *bwrapStatus) isInit(pid int) bool {
+	s.mu.Lock()
+	unheard := s.init == 0
+	s.mu.Unlock()
+	if unheard { // it was said before the program began, but perhaps we were not on a processor since
+		s.hearOut()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.init == pid
@@ -103,11 +109,16 @@ func (s *bwrapStatus) isInit(pid int) bool {
 
 // finished tells, after bubblewrap has ended, whether the program had been started.
 func (s *bwrapStatus) finished() bool {
+	s.hearOut()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ran
+}
+
+// hearOut waits until everything that bubblewrap has said is read.
+func (s *bwrapStatus) hearOut() {
 	select {
 	case <-s.done:
 	case <-time.After(time.Second): // an escaped process holds the descriptor
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ran
 }
