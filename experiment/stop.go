@@ -157,7 +157,7 @@ func (w *watch) decided() (evidence float64, yes bool, err error) {
 	case err != nil:
 		return 0, false, fmt.Errorf("look at the experiment: %w", err)
 	}
-	return *comparison.EValue, comparison.Tasks >= stats.MinClaimTasks && *comparison.EValue >= 1/w.rule.Alpha, nil
+	return *comparison.EValue, comparison.Decided(w.rule.Alpha), nil
 }
 
 // look takes in the last word on a cell and stops when the rule says so.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // unescape returns the text of a string given as it stands between its quotes. Lone surrogates become U+FFFD.
@@ -63,28 +65,19 @@ func escapedRune(b []byte) (r rune, size int) {
 }
 
 func unicodeEscape(b []byte) (rune, int) {
-	first, ok := hex4(b)
+	first, ok := jsontape.UnicodeEscape(b)
 	if !ok {
 		return utf8.RuneError, min(len(b), 2)
 	}
 	if !utf16.IsSurrogate(first) {
 		return first, 6
 	}
-	if second, ok := hex4(b[6:]); ok {
+	if second, ok := jsontape.UnicodeEscape(b[6:]); ok {
 		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
 			return r, 12
 		}
 	}
 	return utf8.RuneError, 6
-}
-
-// hex4 reads an escape of the form \uXXXX.
-func hex4(b []byte) (rune, bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 32)
-	return rune(n), err == nil
 }
 
 const hexDigits = "0123456789abcdef"

@@ -64,7 +64,7 @@ func sequenceOf(last []ledger.Record) *sequence {
 	}
 	if comparison, err := stats.CompareSequential(counting, stats.CompareConfig{Level: 1 - s.mark.Alpha}); err == nil {
 		s.evidence = comparison.EValue
-		s.stopped = *comparison.EValue >= 1/s.mark.Alpha && comparison.Tasks >= stats.MinClaimTasks && len(s.order) < s.mark.Tasks
+		s.stopped = comparison.Decided(s.mark.Alpha) && len(s.order) < s.mark.Tasks
 	}
 	return s
 }

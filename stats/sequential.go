@@ -5,6 +5,11 @@ import (
 	"math"
 )
 
+// Decided tells whether the evidence of a sequential comparison reaches 1/alpha on enough tasks for a claim, so that an experiment may be stopped.
+func (c Comparison) Decided(alpha float64) bool {
+	return c.EValue != nil && *c.EValue >= 1/alpha && c.Tasks >= MinClaimTasks
+}
+
 // CompareSequential measures the difference of two arms from the tasks so far, in the order in which they were planned; it may be called after every
 // task.
 //

@@ -339,6 +339,13 @@ func TestHooksGetTheirVariables(t *testing.T) {
 	if _, there := env["WORKDIR"]; there {
 		t.Error("there is a WORKDIR")
 	}
+	// What hooks are told and the agent is not, programs of the agent that a hook starts are not told either.
+	agent := w.Agent().Env
+	for name := range env {
+		if _, both := agent[name]; !both && !slices.Contains(sandbox.UntrustedHides, name) {
+			t.Errorf("%s does not hide %s", sandbox.UntrustedName, name)
+		}
+	}
 	if orphan := prepare(t, Config{Task: one}); orphan.Hook(orphan.Dir).Env["FAMILY_DIR"] != "" {
 		t.Error("without a family FAMILY_DIR is not empty")
 	}
