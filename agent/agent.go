@@ -12,10 +12,12 @@ import (
 type Agent interface {
 	// Info describes the agent. It costs nothing.
 	Info() Info
-	// Probe finds the agent on this machine. An agent that is not installed is reported by a NotFoundError, which says how to get it.
+	// Probe finds the agent on this machine. An agent that is not installed is reported by a
+	// NotFoundError, which says how to get it.
 	Probe(ctx context.Context, host Host) (Installation, error)
-	// Start prepares a session. Depending on the agent and on Config.OneShot the process starts now or with the first prompt. A session that is resumed
-	// (Config.Resume) continues an earlier conversation in a new process.
+	// Start prepares a session. Depending on the agent and on Config.OneShot the process starts now
+	// or with the first prompt. A session that is resumed (Config.Resume) continues an earlier
+	// conversation in a new process.
 	Start(ctx context.Context, cfg Config) (Session, error)
 	// Dialects are the native formats of the agent's streams and of the files it leaves on disk.
 	Dialects() []session.Dialect
@@ -23,12 +25,15 @@ type Agent interface {
 
 // Session is one conversation with an agent.
 type Session interface {
-	// Prompt gives the agent something to do and waits until it has finished the turn. Cancelling the context interrupts the agent; the result then says so.
-	// An error is returned only where nothing was run at all; whatever happened in the run is told by the result.
+	// Prompt gives the agent something to do and waits until it has finished the turn. Cancelling
+	// the context interrupts the agent; the result then says so. An error is returned only where
+	// nothing was run at all; whatever happened in the run is told by the result.
 	Prompt(ctx context.Context, text string) (Result, error)
-	// ID is the agent's own id of the conversation, with which it can be resumed; empty until the agent has told it.
+	// ID is the agent's own id of the conversation, with which it can be resumed; empty until the
+	// agent has told it.
 	ID() string
-	// Close ends the session and everything that the agent started. It is safe to call it more than once.
+	// Close ends the session and everything that the agent started. It is safe to call it more than
+	// once.
 	Close() error
 }
 
@@ -44,9 +49,11 @@ type Info struct {
 	InstallHint string
 	// LoginHint says how to give it credentials.
 	LoginHint string
-	// Credentials are the environment variables that hold keys and tokens of the agent; their values are redacted from everything that is written.
+	// Credentials are the environment variables that hold keys and tokens of the agent; their
+	// values are redacted from everything that is written.
 	Credentials []string
-	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that the model gave the call; empty: it sends none.
+	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that
+	// the model gave the call; empty: it sends none.
 	CallIDKey string
 }
 
@@ -94,15 +101,18 @@ type Installation struct {
 	Login string `json:"login,omitempty"`
 }
 
-// Config is everything a session needs to know. The zero value of each field means "the agent's default".
+// Config is everything a session needs to know. The zero value of each field means "the agent's
+// default".
 type Config struct {
 	// Name is the participant's name: the lane its events are written under.
 	Name string
 	Dir  string // working directory, required
-	// Home is a directory of this session's own, for everything that the agent keeps (configuration, session files, temporary files). Required; a resumed
-	// session needs the home it was started with.
+	// Home is a directory of this session's own, for everything that the agent keeps
+	// (configuration, session files, temporary files). Required; a resumed session needs the home
+	// it was started with.
 	Home string
-	// Environ is the caller's environment, from which an agent takes what it is allowed to see and nothing else.
+	// Environ is the caller's environment, from which an agent takes what it is allowed to see and
+	// nothing else.
 	Environ []string
 	// ExtraEnv is added to the child's environment as it is.
 	ExtraEnv []string
@@ -119,10 +129,12 @@ type Config struct {
 
 	MaxTurns   int     // per prompt; 0 = unlimited
 	MaxCostUSD float64 // per session; 0 = unlimited
-	// Prices computes what the agent costs where it does not say so itself. A budget that we enforce needs it.
+	// Prices computes what the agent costs where it does not say so itself. A budget that we
+	// enforce needs it.
 	Prices session.Prices
 
-	// Retries is how often a model call that failed is tried again; nil means a number that rides out a hiccup and does not take minutes.
+	// Retries is how often a model call that failed is tried again; nil means a number that rides
+	// out a hiccup and does not take minutes.
 	Retries *int
 
 	SystemPrompt        string
@@ -138,10 +150,12 @@ type Config struct {
 	Grace       time.Duration  // between asking the agent to stop and killing it
 	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB
 
-	// Events receives every line that the agent prints, as it happens, whole and in order, one at a time: native events byte for byte, raw and stderr events for the
-	// rest. The bytes are valid during the call only. Required.
+	// Events receives every line that the agent prints, as it happens, whole and in order, one at a
+	// time: native events byte for byte, raw and stderr events for the rest. The bytes are valid
+	// during the call only. Required.
 	Events func(event []byte)
-	// Started, if set, is called once when the process runs and its version is known, before the first event.
+	// Started, if set, is called once when the process runs and its version is known, before the
+	// first event.
 	Started func(Started)
 }
 

@@ -23,13 +23,17 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Conversation is what all adapters of agent programs share: it starts the program, passes on every line it prints, follows the stream with the dialect's
-// decoder to see turns, usage and the final event, holds the limits that the agent does not have itself, and says in the end how the prompt went.
+// Conversation is what all adapters of agent programs share: it starts the program, passes on every
+// line it prints, follows the stream with the dialect's decoder to see turns, usage and the final
+// event, holds the limits that the agent does not have itself, and says in the end how the prompt
+// went.
 //
 // An adapter uses it in one of two ways:
 //
-//   - One process per prompt: RunOnce with the command line and the prompt on standard input (or among the arguments). Each call starts a process.
-//   - A long-lived protocol: Open once, then Turn for every prompt, with functions that send the prompt and that ask the agent to stop; Send writes lines.
+//   - One process per prompt: RunOnce with the command line and the prompt on standard input (or
+//     among the arguments). Each call starts a process.
+//   - A long-lived protocol: Open once, then Turn for every prompt, with functions that send the
+//     prompt and that ask the agent to stop; Send writes lines.
 //
 // Prompts are given one at a time; Close may be called at any time.
 type Conversation struct {
@@ -44,7 +48,8 @@ type Conversation struct {
 	line    int64
 	dropped int
 	of      string
-	// complaint is the last line on standard error, which is where programs say why they could not begin.
+	// complaint is the last line on standard error, which is where programs say why they could not
+	// begin.
 	complaint string
 	changed   chan struct{} // closed and replaced whenever an event was taken in
 	proc      *process      // the last one that was started
@@ -60,13 +65,16 @@ type ConversationConfig struct {
 	Dialect session.Dialect
 	// Started is what Config.Started will be told; Argv is filled in from the command.
 	Started Started
-	// EnforceTurns and EnforceBudget make the conversation hold Config.MaxTurns and Config.MaxCostUSD, for agents that do not do it themselves.
+	// EnforceTurns and EnforceBudget make the conversation hold Config.MaxTurns and
+	// Config.MaxCostUSD, for agents that do not do it themselves.
 	EnforceTurns  bool
 	EnforceBudget bool
-	// Observe, if set, sees every native event after it was passed on: to answer requests of a control protocol, to check the first event. It is called
-	// from the goroutine that reads the output and must not block; Send does not. An error ends the process; the result carries it.
+	// Observe, if set, sees every native event after it was passed on: to answer requests of a
+	// control protocol, to check the first event. It is called from the goroutine that reads the
+	// output and must not block; Send does not. An error ends the process; the result carries it.
 	Observe func(event []byte) error
-	// Settle, if set, says how long to wait after a final event for signs that the agent goes on, because it will try again, for example.
+	// Settle, if set, says how long to wait after a final event for signs that the agent goes on,
+	// because it will try again, for example.
 	Settle func(session.Final) time.Duration
 }
 
@@ -102,8 +110,13 @@ func NewConversation(cfg ConversationConfig) *Conversation {
 		cfg.Config.Grace = DefaultGrace
 	}
 	return &Conversation{
-		cfg: cfg, decoder: cfg.Dialect.New(), fold: session.NewFold(session.Options{Flat: true, Prices: cfg.Config.Prices}), id: cfg.Config.Resume,
-		stdout: tally{hash: sha256.New()}, stderr: tally{hash: sha256.New()}, changed: make(chan struct{}),
+		cfg:     cfg,
+		decoder: cfg.Dialect.New(),
+		fold:    session.NewFold(session.Options{Flat: true, Prices: cfg.Config.Prices}),
+		id:      cfg.Config.Resume,
+		stdout:  tally{hash: sha256.New()},
+		stderr:  tally{hash: sha256.New()},
+		changed: make(chan struct{}),
 	}
 }
 
@@ -163,8 +176,9 @@ func (c *Conversation) Alive() bool {
 	return proc != nil && !proc.exited()
 }
 
-// Turn gives a prompt to the program that Open has started, by calling begin, and waits for the final event. When the context ends or a limit is reached,
-// interrupt asks the agent to stop; if it does not, its process is killed.
+// Turn gives a prompt to the program that Open has started, by calling begin, and waits for the
+// final event. When the context ends or a limit is reached, interrupt asks the agent to stop; if it
+// does not, its process is killed.
 func (c *Conversation) Turn(ctx context.Context, begin, interrupt func() error) (Result, error) {
 	proc := c.current()
 	if proc == nil {
@@ -184,7 +198,8 @@ func (c *Conversation) Turn(ctx context.Context, begin, interrupt func() error) 
 	return c.result(ctx, proc, before, reason), nil
 }
 
-// Until waits until check is true, asking it after every event; for the greeting of a protocol. It fails when the process or the context ends first.
+// Until waits until check is true, asking it after every event; for the greeting of a protocol. It
+// fails when the process or the context ends first.
 func (c *Conversation) Until(ctx context.Context, check func() bool) error {
 	proc := c.current()
 	for {
@@ -205,7 +220,8 @@ func (c *Conversation) Until(ctx context.Context, check func() bool) error {
 	}
 }
 
-// Close ends the program of a long-lived protocol: its input is closed, and after the grace period it is killed. It is safe to call it more than once.
+// Close ends the program of a long-lived protocol: its input is closed, and after the grace period
+// it is killed. It is safe to call it more than once.
 func (c *Conversation) Close() error {
 	proc := c.current()
 	if proc == nil {
@@ -316,8 +332,15 @@ func (c *Conversation) announceStart() {
 func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 	cfg := c.cfg.Config
 	spec := sandbox.SpawnSpec{
-		Argv: cmd.Argv, Dir: cfg.Dir, Env: cmd.Env, Stdin: stdin, Grace: cfg.Grace, MaxOutput: cfg.OutputLimit, Isolation: cfg.Isolation, Limits: cfg.Limits,
-		OnStart: func(int) { c.announceStart() },
+		Argv:      cmd.Argv,
+		Dir:       cfg.Dir,
+		Env:       cmd.Env,
+		Stdin:     stdin,
+		Grace:     cfg.Grace,
+		MaxOutput: cfg.OutputLimit,
+		Isolation: cfg.Isolation,
+		Limits:    cfg.Limits,
+		OnStart:   func(int) { c.announceStart() },
 	}
 	if cfg.Isolation.Kind == sandbox.IsolationBwrap {
 		c.isolate(&spec)
@@ -325,7 +348,8 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 	return spec
 }
 
-// isolate lets the program see what it cannot do without: itself, its working directory, in which it may write unless that is said to be read-only, and its home.
+// isolate lets the program see what it cannot do without: itself, its working directory, in which
+// it may write unless that is said to be read-only, and its home.
 func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	cfg := c.cfg.Config
 	spec.Isolation.Writable = append(slices.Clone(spec.Isolation.Writable), cfg.Home)
@@ -335,7 +359,8 @@ func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	if cfg.Installation != nil {
 		spec.Isolation.ReadOnly = slices.Concat(spec.Isolation.ReadOnly, cfg.Installation.ReadPaths)
 	}
-	if real, err := filepath.EvalSymlinks(spec.Argv[0]); err == nil { // links into the installation are not visible inside
+	// links into the installation are not visible inside
+	if real, err := filepath.EvalSymlinks(spec.Argv[0]); err == nil {
 		spec.Argv = slices.Concat([]string{real}, spec.Argv[1:])
 	}
 }

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // program plays the agent's program.
 type program func(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult, error)
 
-func (p program) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult, error) {
+func (p program) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult,
+	error) {
 	if spec.OnStart != nil {
 		spec.OnStart(1)
 	}
@@ -70,7 +71,8 @@ func converse(spawner sandbox.ProcessSpawner, change func(*agent.ConversationCon
 const initEvent = `{"type":"system","subtype":"init","session_id":"s-1","model":"m"}`
 
 func reply(id, text string) string {
-	return fmt.Sprintf(`{"type":"assistant","message":{"id":%q,"model":"m","content":[{"type":"text","text":%q}]}}`, id, text)
+	return fmt.Sprintf(`{"type":"assistant","message":{"id":%q,"model":"m","content":[{"type":"text","text":%q}]}}`, id,
+		text)
 }
 
 func toolTurn(id string) []string {
@@ -95,26 +97,36 @@ func TestResultRules(t *testing.T) {
 		outcome session.Outcome
 		err     string
 	}{
-		"success with model work":         {prints(0, initEvent, reply("1", "done"), closing("success", false, worked)), true, session.OutcomeSuccess, ""},
-		"success whatever the exit code":  {prints(1, initEvent, closing("success", false, worked)), true, session.OutcomeSuccess, ""},
-		"success without any usage field": {prints(0, initEvent, closing("success", false, "")), true, session.OutcomeSuccess, ""},
+		"success with model work": {prints(0, initEvent, reply("1", "done"), closing("success", false, worked)),
+			true, session.OutcomeSuccess, ""},
+		"success whatever the exit code": {prints(1, initEvent, closing("success", false, worked)), true,
+			session.OutcomeSuccess, ""},
+		"success without any usage field": {prints(0, initEvent, closing("success", false, "")), true,
+			session.OutcomeSuccess, ""},
 		"success without model work": {
-			prints(0, initEvent, closing("success", false, `,"usage":{"input_tokens":0,"output_tokens":0},"total_cost_usd":0`)), false, session.OutcomeError,
+			prints(0, initEvent, closing("success", false,
+				`,"usage":{"input_tokens":0,"output_tokens":0},"total_cost_usd":0`)), false, session.OutcomeError,
 			"no model work was done",
 		},
-		"success that is an error": {prints(1, initEvent, closing("success", true, `,"result":"API Error: 500 boom"`)), false, session.OutcomeProvider, "boom"},
-		"turn limit":               {prints(1, initEvent, closing("error_max_turns", true, "")), false, session.OutcomeMaxTurns, ""},
-		"no final event":           {prints(0, initEvent, reply("1", "and then")), false, session.OutcomeNoResult, "ended without a result"},
-		"nothing at all, exit 0":   {prints(0), false, session.OutcomeNoResult, "exit code 0"},
-		"a reason on standard error": {func(_ context.Context, _ sandbox.SpawnSpec, _, stderr io.Writer) (sandbox.SpawnResult, error) {
+		"success that is an error": {prints(1, initEvent, closing("success", true, `,"result":"API Error: 500 boom"`)),
+			false, session.OutcomeProvider, "boom"},
+		"turn limit": {prints(1, initEvent, closing("error_max_turns", true, "")), false,
+			session.OutcomeMaxTurns, ""},
+		"no final event": {prints(0, initEvent, reply("1", "and then")), false, session.OutcomeNoResult,
+			"ended without a result"},
+		"nothing at all, exit 0": {prints(0), false, session.OutcomeNoResult, "exit code 0"},
+		"a reason on standard error": {func(_ context.Context, _ sandbox.SpawnSpec, _,
+			stderr io.Writer) (sandbox.SpawnResult, error) {
 			fmt.Fprintln(stderr, "cannot be used as root")
 			return sandbox.SpawnResult{ExitCode: 1}, nil
 		}, false, session.OutcomeNoResult, "exit code 1; it said: cannot be used as root"},
-		"success, then a failure": {func(_ context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult, error) {
+		"success, then a failure": {func(_ context.Context, _ sandbox.SpawnSpec, stdout,
+			_ io.Writer) (sandbox.SpawnResult, error) {
 			n, _ := fmt.Fprintln(stdout, closing("success", false, worked))
 			return sandbox.SpawnResult{StdoutBytes: int64(n)}, failure
 		}, true, session.OutcomeSuccess, "the pipe broke"},
-		"too much output": {func(context.Context, sandbox.SpawnSpec, io.Writer, io.Writer) (sandbox.SpawnResult, error) {
+		"too much output": {func(context.Context, sandbox.SpawnSpec, io.Writer, io.Writer) (sandbox.SpawnResult,
+			error) {
 			return sandbox.SpawnResult{ExitCode: -1, OutputLimit: true}, nil
 		}, false, session.OutcomeOutput, "output limit"},
 	} {
@@ -127,7 +139,8 @@ func TestResultRules(t *testing.T) {
 			if result.Success != test.success || result.Outcome != test.outcome || result.Aborted {
 				t.Errorf("success %v, outcome %q, aborted %v", result.Success, result.Outcome, result.Aborted)
 			}
-			if (result.Err == nil) != (test.err == "") || result.Err != nil && !strings.Contains(result.Err.Error(), test.err) {
+			if (result.Err == nil) != (test.err == "") || result.Err != nil &&
+				!strings.Contains(result.Err.Error(), test.err) {
 				t.Errorf("error %v, want %q", result.Err, test.err)
 			}
 		})
@@ -136,7 +149,8 @@ func TestResultRules(t *testing.T) {
 
 func TestAProgramThatCannotBeStartedIsAnError(t *testing.T) {
 	broken := errors.New("no such program")
-	c, _ := converse(program(func(context.Context, sandbox.SpawnSpec, io.Writer, io.Writer) (sandbox.SpawnResult, error) {
+	c, _ := converse(program(func(context.Context, sandbox.SpawnSpec, io.Writer, io.Writer) (sandbox.SpawnResult,
+		error) {
 		return sandbox.SpawnResult{}, broken
 	}), nil)
 	if _, err := c.RunOnce(t.Context(), agent.Command{Argv: []string{"x"}}); !errors.Is(err, broken) {
@@ -145,11 +159,14 @@ func TestAProgramThatCannotBeStartedIsAnError(t *testing.T) {
 }
 
 func TestEveryLineReachesTheCaller(t *testing.T) {
-	c, seen := converse(program(func(_ context.Context, _ sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult, error) {
+	c, seen := converse(program(func(_ context.Context, _ sandbox.SpawnSpec, stdout,
+		stderr io.Writer) (sandbox.SpawnResult, error) {
 		io.WriteString(stdout, initEvent[:20])
 		io.WriteString(stdout, initEvent[20:]+"\n\n  \nnot json\x1b[0m\n{\"broken\":\n")
 		io.WriteString(stderr, "careful\n")
-		io.WriteString(stdout, `{"type":"delta","x":1}`+"\n"+`{"type":"delta","x":2}`+"\n"+closing("success", false, worked)) // no newline at the end
+		// no newline at the end
+		io.WriteString(stdout, `{"type":"delta","x":1}`+"\n"+`{"type":"delta","x":2}`+"\n"+closing("success", false,
+			worked))
 		return sandbox.SpawnResult{}, nil
 	}), func(cfg *agent.ConversationConfig) {
 		cfg.Dialect.Repeats = func(line []byte) bool { return strings.Contains(string(line), `"delta"`) }
@@ -159,7 +176,8 @@ func TestEveryLineReachesTheCaller(t *testing.T) {
 		t.Fatalf("success %v, %v, %v", result.Success, result.Err, err)
 	}
 	want := []string{
-		initEvent, `{"type":"raw","text":"not json\u001b[0m"}`, `{"type":"raw","text":"{\"broken\":"}`, `{"type":"stderr","text":"careful"}`,
+		initEvent, `{"type":"raw","text":"not json\u001b[0m"}`, `{"type":"raw","text":"{\"broken\":"}`,
+		`{"type":"stderr","text":"careful"}`,
 		closing("success", false, worked), `{"type":"dropped","count":2,"of":"delta"}`,
 	}
 	if !slices.Equal(seen.events, want) {
@@ -171,7 +189,8 @@ func TestEveryLineReachesTheCaller(t *testing.T) {
 }
 
 func TestALineThatIsTooLongIsSkipped(t *testing.T) {
-	c, seen := converse(program(func(_ context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult, error) {
+	c, seen := converse(program(func(_ context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult,
+		error) {
 		piece := strings.Repeat("x", 1<<20)
 		for range 65 {
 			io.WriteString(stdout, piece)
@@ -181,7 +200,8 @@ func TestALineThatIsTooLongIsSkipped(t *testing.T) {
 		return sandbox.SpawnResult{}, nil
 	}), nil)
 	result, err := c.RunOnce(t.Context(), agent.Command{Argv: []string{"x"}})
-	if err != nil || !result.Success || len(seen.events) != 2 || !strings.HasPrefix(seen.events[0], `{"type":"skipped","bytes":68157440,`) {
+	if err != nil || !result.Success || len(seen.events) != 2 ||
+		!strings.HasPrefix(seen.events[0], `{"type":"skipped","bytes":68157440,`) {
 		t.Errorf("success %v, %v, %d events: %.200s", result.Success, err, len(seen.events), seen.events)
 	}
 }
@@ -190,7 +210,10 @@ func TestStartIsAnnouncedOnceAndFirst(t *testing.T) {
 	var order []string
 	c, _ := converse(prints(0, initEvent, closing("success", false, worked)), func(cfg *agent.ConversationConfig) {
 		cfg.Started = agent.Started{Version: "1"}
-		cfg.Config.Started = func(s agent.Started) { order = append(order, "started "+s.Version+" "+strings.Join(s.Argv, " ")) }
+		cfg.Config.Started = func(s agent.Started) {
+			order = append(order,
+				"started "+s.Version+" "+strings.Join(s.Argv, " "))
+		}
 		cfg.Config.Events = func([]byte) { order = append(order, "event") }
 	})
 	for range 2 {
@@ -261,7 +284,8 @@ func TestSeveralPromptsInOneProcess(t *testing.T) {
 	}
 	for i := range 3 {
 		result := turn(t, c, t.Context(), "go")
-		if !result.Success || result.Text != fmt.Sprint("answer ", i+1) || result.Turns != 1 || result.Usage.TotalTokens != 10 {
+		if !result.Success || result.Text != fmt.Sprint("answer ", i+1) || result.Turns != 1 ||
+			result.Usage.TotalTokens != 10 {
 			t.Errorf("prompt %d: %+v", i+1, result)
 		}
 	}
@@ -297,7 +321,8 @@ func TestAnInterruptIsAskedForFirst(t *testing.T) {
 	}
 }
 
-// An agent that is told to end may see its command die, take that for a result, and finish its work within the grace period. The run was aborted all the same.
+// An agent that is told to end may see its command die, take that for a result, and finish its work
+// within the grace period. The run was aborted all the same.
 func TestASuccessAfterTheAbortIsNone(t *testing.T) {
 	for name, cause := range map[string]struct {
 		err     error
@@ -308,7 +333,8 @@ func TestASuccessAfterTheAbortIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			c, _ := converse(program(func(running context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult, error) {
+			c, _ := converse(program(func(running context.Context, _ sandbox.SpawnSpec, stdout,
+				_ io.Writer) (sandbox.SpawnResult, error) {
 				fmt.Fprintln(stdout, initEvent)
 				cancel(cause.err)
 				<-running.Done()
@@ -320,7 +346,8 @@ func TestASuccessAfterTheAbortIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if result.Success || !result.Aborted || result.Outcome != cause.outcome || result.Err != nil {
-				t.Errorf("success %v, aborted %v, outcome %q, error %v", result.Success, result.Aborted, result.Outcome, result.Err)
+				t.Errorf("success %v, aborted %v, outcome %q, error %v", result.Success, result.Aborted, result.Outcome,
+					result.Err)
 			}
 		})
 	}
@@ -385,7 +412,8 @@ func TestABudgetThatWeHold(t *testing.T) {
 	if err := c.Open(t.Context(), agent.Command{Argv: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
-	if result := turn(t, c, t.Context(), "spend"); result.Outcome != session.OutcomeBudget || result.Success || *result.Usage.CostUSD != 0.7 {
+	if result := turn(t, c, t.Context(), "spend"); result.Outcome != session.OutcomeBudget || result.Success ||
+		*result.Usage.CostUSD != 0.7 {
 		t.Errorf("result: %+v", result)
 	}
 	_ = c.Close()
@@ -410,13 +438,15 @@ func (toy) Decode(event []byte, at session.Stamp, to *session.Fold) {
 
 func TestAnEventThatIsNotAcceptableEndsTheRun(t *testing.T) {
 	wrong := errors.New("wrong account")
-	c, _ := converse(program(func(ctx context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult, error) {
+	c, _ := converse(program(func(ctx context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult,
+		error) {
 		fmt.Fprintln(stdout, initEvent)
 		<-ctx.Done()
 		return sandbox.SpawnResult{ExitCode: -1, Signal: "SIGTERM", Cancelled: true}, nil
 	}), func(cfg *agent.ConversationConfig) { cfg.Observe = func([]byte) error { return wrong } })
 	result, err := c.RunOnce(t.Context(), agent.Command{Argv: []string{"x"}})
-	if err != nil || result.Success || !errors.Is(result.Err, wrong) || result.Outcome != session.OutcomeError || result.Aborted {
+	if err != nil || result.Success || !errors.Is(result.Err, wrong) || result.Outcome != session.OutcomeError ||
+		result.Aborted {
 		t.Errorf("result %+v, %v", result, err)
 	}
 }

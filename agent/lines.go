@@ -8,8 +8,9 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// lineSplitter cuts a stream into lines and hands each one over without its line ending. Lines longer than the limit are not kept; the handler for them gets
-// their length. It is not safe for concurrent use: each stream has its own.
+// lineSplitter cuts a stream into lines and hands each one over without its line ending. Lines
+// longer than the limit are not kept; the handler for them gets their length. It is not safe for
+// concurrent use: each stream has its own.
 type lineSplitter struct {
 	limit   int
 	line    func([]byte)
@@ -68,7 +69,8 @@ func (s *lineSplitter) close() {
 	}
 }
 
-// asNative returns the event that a line of standard output is, and whether it is one of the agent's own. Blank lines are no event at all.
+// asNative returns the event that a line of standard output is, and whether it is one of the
+// agent's own. Blank lines are no event at all.
 func asNative(line []byte) (event []byte, native bool) {
 	line = bytes.TrimSpace(line)
 	switch {
@@ -82,7 +84,8 @@ func asNative(line []byte) (event []byte, native bool) {
 }
 
 func skippedEvent(length int64) []byte {
-	return fmt.Appendf(nil, `{"type":%q,"bytes":%d,"reason":"line longer than %d bytes"}`, trace.TypeSkipped, length, trace.MaxLine)
+	return fmt.Appendf(nil, `{"type":%q,"bytes":%d,"reason":"line longer than %d bytes"}`, trace.TypeSkipped, length,
+		trace.MaxLine)
 }
 
 func droppedEvent(count int, of string) []byte {

@@ -11,15 +11,16 @@ import (
 	"strings"
 )
 
-// LoginKeeper is an agent whose program keeps the user's login in a file, of which a session may get a copy. The program can print that copy, so what is secret in it
-// is redacted like the variables among Info.Credentials.
+// LoginKeeper is an agent whose program keeps the user's login in a file, of which a session may
+// get a copy. The program can print that copy, so what is secret in it is redacted like the
+// variables among Info.Credentials.
 type LoginKeeper interface {
 	// LoginFile is the file, in JSON, whether it exists or not; empty where it cannot be told.
 	LoginFile(environ []string) string
 }
 
-// UserFile is a file that a program keeps for its user: in the directory that a variable names, else in its usual one below the user's home; empty where there is
-// neither.
+// UserFile is a file that a program keeps for its user: in the directory that a variable names,
+// else in its usual one below the user's home; empty where there is neither.
 func UserFile(environ []string, variable, usual, name string) string {
 	if dir := Getenv(environ, variable); dir != "" {
 		return filepath.Join(dir, name)
@@ -30,7 +31,8 @@ func UserFile(environ []string, variable, usual, name string) string {
 	return ""
 }
 
-// CopyLogin copies a login into the home of a session. One that is there already was refreshed by an earlier process of the same session and stays.
+// CopyLogin copies a login into the home of a session. One that is there already was refreshed by
+// an earlier process of the same session and stays.
 func CopyLogin(from, to string) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
@@ -48,13 +50,15 @@ func CopyLogin(from, to string) error {
 	return nil
 }
 
-// minSecret is the length from which the value of a field that is named like a secret counts as one: shorter ones would tear holes into everything.
+// minSecret is the length from which the value of a field that is named like a secret counts as
+// one: shorter ones would tear holes into everything.
 const minSecret = 8
 
 // maxLoginFile is more than a file of logins ever has.
 const maxLoginFile = 1 << 20
 
-// loginSecrets adds what is secret in a file of logins, under names for the reader of a trace. A file that is missing or no JSON has no secrets that we could know.
+// loginSecrets adds what is secret in a file of logins, under names for the reader of a trace. A
+// file that is missing or no JSON has no secrets that we could know.
 func loginSecrets(into map[string]string, prefix, path string) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxLoginFile {

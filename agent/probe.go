@@ -25,7 +25,8 @@ type Program struct {
 	Hint  string // the command that installs it
 	// Oldest is the first version, major and minor, whose flags and protocol are the ones we use.
 	Oldest [2]int
-	// ReadPaths, if set, says what must be readable in a sandbox, given the program's real path and the environment it was found in; otherwise that path is.
+	// ReadPaths, if set, says what must be readable in a sandbox, given the program's real path and
+	// the environment it was found in; otherwise that path is.
 	ReadPaths func(path string, environ []string) []string
 	// Login, if set, tells what credentials the caller has, for Installation.Login.
 	Login func(environ []string) string
@@ -51,7 +52,8 @@ func (p Program) Find(ctx context.Context, host Host) (Installation, error) {
 	return found, nil
 }
 
-// locate finds the program and its version. The version is remembered by the program's path, size and time, because asking for it costs up to a second.
+// locate finds the program and its version. The version is remembered by the program's path, size
+// and time, because asking for it costs up to a second.
 func (p Program) locate(ctx context.Context, host Host) (Installation, error) {
 	path := LookPath(host.Environ, p.Name)
 	if path == "" {
@@ -93,7 +95,13 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	if spawner == nil {
 		spawner = sandbox.NewSpawner()
 	}
-	spec := sandbox.SpawnSpec{Argv: []string{path, "--version"}, Dir: home, Env: env.List(), Timeout: versionTimeout, MaxOutput: 1 << 20}
+	spec := sandbox.SpawnSpec{
+		Argv:      []string{path, "--version"},
+		Dir:       home,
+		Env:       env.List(),
+		Timeout:   versionTimeout,
+		MaxOutput: 1 << 20,
+	}
 	result, err := spawner.Spawn(ctx, spec, &stdout, &stderr)
 	if err != nil {
 		return "", fmt.Errorf("ask agent %s for its version: %w", p.Agent, err)
@@ -103,13 +111,15 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 		version = versionPattern.FindString(stderr.String())
 	}
 	if version == "" || result.TimedOut {
-		return "", fmt.Errorf("agent %s at %s does not tell its version (exit code %d): is the installation broken? Get it again with: %s", p.Agent, path,
+		return "", fmt.Errorf("agent %s at %s does not tell its version (exit code %d): is the installation broken? "+
+			"Get it again with: %s", p.Agent, path,
 			result.ExitCode, p.Hint)
 	}
 	return version, nil
 }
 
-// Ready makes sure that an agent can do what is asked of it, and returns what was found of it, or looks for it now.
+// Ready makes sure that an agent can do what is asked of it, and returns what was found of it, or
+// looks for it now.
 func Ready(ctx context.Context, a Agent, cfg Config) (Installation, error) {
 	if err := Check(a, cfg); err != nil {
 		return Installation{}, err
@@ -186,7 +196,8 @@ func remember(dir, key, version string) {
 	}
 }
 
-// Supports refuses a version that is older than the oldest one we know. A version that cannot be read as numbers is an unusual build, and may try.
+// Supports refuses a version that is older than the oldest one we know. A version that cannot be
+// read as numbers is an unusual build, and may try.
 func (p Program) Supports(version string) error {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 3 {
@@ -197,5 +208,6 @@ func (p Program) Supports(version string) error {
 	if errMajor != nil || errMinor != nil || major > p.Oldest[0] || (major == p.Oldest[0] && minor >= p.Oldest[1]) {
 		return nil
 	}
-	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", p.Agent, version, p.Oldest[0], p.Oldest[1], p.Hint)
+	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", p.Agent, version,
+		p.Oldest[0], p.Oldest[1], p.Hint)
 }

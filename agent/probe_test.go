@@ -62,7 +62,8 @@ func TestAVersionIsAskedForOnceForEachProgram(t *testing.T) {
 
 func TestAProgramThatIsNotThereOrBroken(t *testing.T) {
 	var notFound *agent.NotFoundError
-	if _, err := prog.Find(t.Context(), agent.Host{Environ: []string{"PATH=" + t.TempDir()}}); !errors.As(err, &notFound) || notFound.Hint != "install prog" {
+	if _, err := prog.Find(t.Context(), agent.Host{Environ: []string{"PATH=" + t.TempDir()}}); !errors.As(err,
+		&notFound) || notFound.Hint != "install prog" {
 		t.Errorf("error %v", err)
 	}
 	r := newProbeRig(t, "Segmentation fault\n")
@@ -74,8 +75,10 @@ func TestAProgramThatIsNotThereOrBroken(t *testing.T) {
 func TestWhatAnAgentLacksIsRefusedBeforeItStarts(t *testing.T) {
 	info := agent.Info{ID: "some-agent"}
 	for name, cfg := range map[string]agent.Config{
-		"resume": {Resume: "x"}, "turns": {MaxTurns: 1}, "budget": {MaxCostUSD: 1}, "append": {SystemPrompt: "x"}, "replace": {SystemPrompt: "x", ReplaceSystemPrompt: true},
-		"allowed": {AllowedTools: []string{"x"}}, "disallowed": {DisallowedTools: []string{"x"}}, "mcp": {MCPServers: []agent.MCPServer{{}}},
+		"resume": {Resume: "x"}, "turns": {MaxTurns: 1}, "budget": {MaxCostUSD: 1}, "append": {SystemPrompt: "x"},
+		"replace": {SystemPrompt: "x", ReplaceSystemPrompt: true},
+		"allowed": {AllowedTools: []string{"x"}}, "disallowed": {DisallowedTools: []string{"x"}},
+		"mcp":          {MCPServers: []agent.MCPServer{{}}},
 		"subscription": {Auth: agent.AuthSubscription},
 	} {
 		cfg.Dir, cfg.Home = "/d", "/h"

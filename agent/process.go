@@ -29,7 +29,12 @@ type process struct {
 // start runs a command in the background. Whoever calls it waits for process.done.
 func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, input *outbox) *process {
 	ctx, cancel := context.WithCancelCause(ctx)
-	proc := &process{argv: cmd.Argv, cancel: cancel, input: input, done: make(chan struct{})}
+	proc := &process{
+		argv:   cmd.Argv,
+		cancel: cancel,
+		input:  input,
+		done:   make(chan struct{}),
+	}
 	c.mu.Lock()
 	c.proc = proc
 	c.cfg.Started.Argv = cmd.Argv
@@ -39,7 +44,8 @@ func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, 
 	go func() {
 		defer close(proc.done)
 		defer cancel(nil)
-		proc.spawned, proc.err = c.cfg.Config.Spawner.Spawn(ctx, c.spec(cmd, stdin), counted{stdout, &c.stdout}, counted{stderr, &c.stderr})
+		proc.spawned, proc.err = c.cfg.Config.Spawner.Spawn(ctx, c.spec(cmd, stdin), counted{stdout, &c.stdout},
+			counted{stderr, &c.stderr})
 		stdout.close()
 		stderr.close()
 		proc.cause = context.Cause(ctx)
@@ -142,11 +148,18 @@ func (c *Conversation) mark() mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, finals := c.fold.Finals()
-	return mark{startMs: time.Now().UnixMilli(), finals: finals, turns: c.fold.Turns(), reports: c.fold.UsageReports(), usage: c.fold.TotalUsage()}
+	return mark{
+		startMs: time.Now().UnixMilli(),
+		finals:  finals,
+		turns:   c.fold.Turns(),
+		reports: c.fold.UsageReports(),
+		usage:   c.fold.TotalUsage(),
+	}
 }
 
-// follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the agent is asked first and killed after the grace period;
-// without interrupt the caller ends the process.
+// follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the
+// agent is asked first and killed after the grace period; without interrupt the caller ends the
+// process.
 func (c *Conversation) follow(ctx context.Context, proc *process, before mark, interrupt func() error) reason {
 	why := c.await(ctx, proc, before, true)
 	if why == reasonFinal || why == reasonExit || interrupt == nil {
@@ -170,7 +183,9 @@ func (c *Conversation) await(ctx context.Context, proc *process, before mark, li
 	var final *session.Final
 	for {
 		changed := c.watch()
-		earlier, aborted := final, ctx.Err() != nil // asked before looking, so that what the agent says after the abort is not taken for what came first
+		// asked before looking, so that what the agent says after the abort is not taken for what
+		// came first
+		earlier, aborted := final, ctx.Err() != nil
 		var over reason
 		final, over = c.progress(before)
 		switch {
@@ -211,7 +226,8 @@ func (c *Conversation) await(ctx context.Context, proc *process, before mark, li
 	}
 }
 
-// progress returns the final event of the current prompt, if it has come, and the limit that is reached, or reasonExit if none is.
+// progress returns the final event of the current prompt, if it has come, and the limit that is
+// reached, or reasonExit if none is.
 func (c *Conversation) progress(before mark) (*session.Final, reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,12 +239,14 @@ func (c *Conversation) progress(before mark) (*session.Final, reason) {
 	if final != nil {
 		return final, reasonExit
 	}
-	// The last turn may be finished, its tool calls too; what the limit forbids is to ask the model once more.
+	// The last turn may be finished, its tool calls too; what the limit forbids is to ask the model
+	// once more.
 	outOfTurns := turns > cfg.MaxTurns || (turns == cfg.MaxTurns && c.fold.OpenCalls() == 0 && c.fold.AwaitsModel())
 	if c.cfg.EnforceTurns && cfg.MaxTurns > 0 && outOfTurns {
 		return nil, reasonTurns
 	}
-	if usage := c.fold.TotalUsage(); c.cfg.EnforceBudget && cfg.MaxCostUSD > 0 && usage.CostUSD != nil && *usage.CostUSD >= cfg.MaxCostUSD {
+	if usage := c.fold.TotalUsage(); c.cfg.EnforceBudget && cfg.MaxCostUSD > 0 && usage.CostUSD != nil &&
+		*usage.CostUSD >= cfg.MaxCostUSD {
 		return nil, reasonBudget
 	}
 	return nil, reasonExit

@@ -27,7 +27,8 @@ func (r *Registry) IDs() []string {
 	return ids
 }
 
-// Examples returns a number of ids for the examples in help: the first agents in order, over again where there are fewer.
+// Examples returns a number of ids for the examples in help: the first agents in order, over again
+// where there are fewer.
 func (r *Registry) Examples(n int) []any {
 	ids := make([]any, n)
 	for i := range ids {
@@ -79,7 +80,8 @@ func (r *Registry) Dialects() session.Dialects {
 	return all
 }
 
-// Credentials returns the values of all agents' credential variables in an environment, by name. It reads no file.
+// Credentials returns the values of all agents' credential variables in an environment, by name. It
+// reads no file.
 func (r *Registry) Credentials(environ []string) map[string]string {
 	credentials := map[string]string{}
 	for _, a := range r.agents {
@@ -92,7 +94,8 @@ func (r *Registry) Credentials(environ []string) map[string]string {
 	return credentials
 }
 
-// Secrets returns the credentials of an environment, and what is secret in the logins that the agents' programs keep, by name.
+// Secrets returns the credentials of an environment, and what is secret in the logins that the
+// agents' programs keep, by name.
 func (r *Registry) Secrets(environ []string) map[string]string {
 	secrets := r.Credentials(environ)
 	for _, a := range r.agents {

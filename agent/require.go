@@ -8,14 +8,17 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Checker is an agent that knows, without starting anything, what it cannot do of what a config asks for, or what it lacks to do it.
+// Checker is an agent that knows, without starting anything, what it cannot do of what a config
+// asks for, or what it lacks to do it.
 type Checker interface {
-	// Check is for a config that Require has found nothing wrong with. A CapabilityError is a request that cannot be fulfilled; other errors are what is missing on this
-	// machine, such as credentials.
+	// Check is for a config that Require has found nothing wrong with. A CapabilityError is a
+	// request that cannot be fulfilled; other errors are what is missing on this machine, such as
+	// credentials.
 	Check(cfg Config) error
 }
 
-// Check finds out whether an agent can do what is asked of it, before anything is started or written: what its capabilities say, and what the agent itself knows.
+// Check finds out whether an agent can do what is asked of it, before anything is started or
+// written: what its capabilities say, and what the agent itself knows.
 func Check(a Agent, cfg Config) error {
 	if err := Require(a.Info(), cfg); err != nil {
 		return err
@@ -57,8 +60,9 @@ func Require(info Info, cfg Config) error {
 	return nil
 }
 
-// RequireTools refuses a list of allowed tools that means nothing to an agent with these tools: one with a name that nobody knows, or one that leaves it no tool at all.
-// Lists are written for several agents, so a list may name the usual tools of others beside the agent's own.
+// RequireTools refuses a list of allowed tools that means nothing to an agent with these tools: one
+// with a name that nobody knows, or one that leaves it no tool at all. Lists are written for
+// several agents, so a list may name the usual tools of others beside the agent's own.
 func RequireTools(id session.AgentID, own, allowed []string) error {
 	left := len(allowed) == 0
 	for _, name := range allowed {
@@ -70,7 +74,8 @@ func RequireTools(id session.AgentID, own, allowed []string) error {
 		}
 	}
 	if !left {
-		return Refuse(id, "agent %s has none of the tools %s; it has %s", id, strings.Join(allowed, ", "), strings.Join(own, ", "))
+		return Refuse(id, "agent %s has none of the tools %s; it has %s", id, strings.Join(allowed, ", "),
+			strings.Join(own, ", "))
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ type Result struct {
 	Text    string // the agent's final answer
 	// SessionID is the id with which the conversation can be resumed.
 	SessionID string
-	// Err is what went wrong, in words for the user; nil on success and where the outcome says it all. A failure after a successful final event leaves Success true.
+	// Err is what went wrong, in words for the user; nil on success and where the outcome says it
+	// all. A failure after a successful final event leaves Success true.
 	Err     error
 	Aborted bool // our own cancellation ended it
 	Turns   int
@@ -23,7 +24,8 @@ type Result struct {
 	Output  RawAgentOutput
 }
 
-// ErrNoModelWork is the error of a run that claims success but shows no trace of a model having worked.
+// ErrNoModelWork is the error of a run that claims success but shows no trace of a model having
+// worked.
 var ErrNoModelWork = errors.New("the agent reported success but no model work was done; check the credentials")
 
 // RawAgentOutput is the process half's whole contract; enrichment happens elsewhere.

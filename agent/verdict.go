@@ -12,7 +12,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// result says how a prompt went. A run is finished only on the agent's final event, and good only on its content, whatever the exit code says.
+// result says how a prompt went. A run is finished only on the agent's final event, and good only
+// on its content, whatever the exit code says.
 func (c *Conversation) result(ctx context.Context, proc *process, before mark, why reason) Result {
 	c.flushDropped()
 	c.mu.Lock()
@@ -23,7 +24,11 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	usage := c.fold.TotalUsage().Since(before.usage)
 	result := Result{
-		SessionID: c.id, Turns: c.fold.Turns() - before.turns, Usage: usage, Text: c.fold.LastText(), Output: c.output(proc, before),
+		SessionID: c.id,
+		Turns:     c.fold.Turns() - before.turns,
+		Usage:     usage,
+		Text:      c.fold.LastText(),
+		Output:    c.output(proc, before),
 	}
 	if final != nil && final.Text != "" {
 		result.Text = final.Text
@@ -34,7 +39,8 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	switch why {
 	case reasonContext:
-		// What the agent still reports on its way out counts no longer: its commands were killed under it, and it may call that a success.
+		// What the agent still reports on its way out counts no longer: its commands were killed
+		// under it, and it may call that a success.
 		result.Aborted = true
 		result.Success, result.Outcome, result.Err = false, session.OutcomeCancelled, nil
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -49,7 +55,8 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	return result
 }
 
-// judge reads the final event. Success without any sign of a model having worked is none; a stream that says nothing about tokens gets the benefit of the doubt.
+// judge reads the final event. Success without any sign of a model having worked is none; a stream
+// that says nothing about tokens gets the benefit of the doubt.
 func judge(result *Result, final *session.Final, usageTold bool) {
 	if final == nil {
 		result.Outcome = session.OutcomeNoResult
@@ -65,7 +72,8 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 		}
 	case session.OutcomeError, session.OutcomeAuth, session.OutcomeProvider:
 		result.Err = errors.New(nonEmpty(harmless(final.Text), "the agent failed without saying why"))
-	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult, session.OutcomeTimeout, session.OutcomeOutput,
+	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult,
+		session.OutcomeTimeout, session.OutcomeOutput,
 		session.OutcomeCancelled:
 	}
 }
@@ -74,8 +82,10 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 func explainEnd(result *Result, proc *process, complaint string) {
 	switch {
 	case proc.spawned.OutputLimit && !result.Success:
-		result.Outcome, result.Err = session.OutcomeOutput, errors.New("the agent printed more than the output limit and was killed")
-	case proc.cause != nil && !errors.Is(proc.cause, context.Canceled) && !errors.Is(proc.cause, context.DeadlineExceeded) && !errors.Is(proc.cause, errClosed):
+		result.Outcome, result.Err = session.OutcomeOutput, errors.New(
+			"the agent printed more than the output limit and was killed")
+	case proc.cause != nil && !errors.Is(proc.cause, context.Canceled) &&
+		!errors.Is(proc.cause, context.DeadlineExceeded) && !errors.Is(proc.cause, errClosed):
 		if !result.Success {
 			result.Err = proc.cause
 		}
@@ -112,13 +122,22 @@ func nonEmpty(text, otherwise string) string {
 func (c *Conversation) output(proc *process, before mark) RawAgentOutput {
 	lane := c.cfg.Config.Name
 	out := RawAgentOutput{
-		Agent: c.cfg.Agent, Argv: proc.argv, Version: c.cfg.Started.Version, KeyVisible: c.cfg.Started.KeyVisible, StartMs: before.startMs,
-		EndMs: time.Now().UnixMilli(),
+		Agent:      c.cfg.Agent,
+		Argv:       proc.argv,
+		Version:    c.cfg.Started.Version,
+		KeyVisible: c.cfg.Started.KeyVisible,
+		StartMs:    before.startMs,
+		EndMs:      time.Now().UnixMilli(),
 	}
 	if proc.exited() { // the writers are done, so the tallies may be read
 		out.ExitCode, out.Signal, out.TimedOut = proc.spawned.ExitCode, proc.spawned.Signal, proc.spawned.TimedOut
 		out.Stdout = BlobRef{Lane: lane, Bytes: c.stdout.bytes, SHA256: c.stdout.sum()}
-		out.Stderr = BlobRef{Lane: lane, Type: trace.TypeStderr, Bytes: c.stderr.bytes, SHA256: c.stderr.sum()}
+		out.Stderr = BlobRef{
+			Lane:   lane,
+			Type:   trace.TypeStderr,
+			Bytes:  c.stderr.bytes,
+			SHA256: c.stderr.sum(),
+		}
 		return out
 	}
 	out.Stdout, out.Stderr = BlobRef{Lane: lane}, BlobRef{Lane: lane, Type: trace.TypeStderr}

@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// chance is an executor that passes a task with a probability of its own, drawn from the seed of the cell; better adds to the probability of the arm b.
+// chance is an executor that passes a task with a probability of its own, drawn from the seed of
+// the cell; better adds to the probability of the arm b.
 func chance(better float64) executorFunc {
 	return func(_ context.Context, cell Cell, _ int) (ledger.Record, error) {
 		difficulty := rand.New(rand.NewPCG(uint64(len(cell.TaskID)), draw(99, "difficulty", cell.TaskID, "", 0)))
@@ -29,7 +30,8 @@ func chance(better float64) executorFunc {
 	}
 }
 
-// decide runs an experiment of 20 tasks, 3 runs and two arms through planner, ledger and statistics.
+// decide runs an experiment of 20 tasks, 3 runs and two arms through planner, ledger and
+// statistics.
 func decide(t *testing.T, seed uint64, better float64) stats.Claim {
 	t.Helper()
 	plan := planOf(t, 20, 3, "a", "b")

@@ -19,7 +19,8 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2" are the same question: two arms.
+// Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2"
+// are the same question: two arms.
 type Arm struct {
 	Name         string            `json:"name" yaml:"name" doc:"what the arm is called in reports" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" required:"true"`
 	Agent        string            `json:"agent,omitempty" yaml:"agent" doc:"registered agent; empty is the first that is installed"`
@@ -34,11 +35,12 @@ type Arm struct {
 	Auth         string            `json:"auth,omitempty" yaml:"auth" doc:"how the agent is logged in, where there is a choice" enum:"subscription,apikey"`
 	Lead         string            `json:"lead,omitempty" yaml:"lead" doc:"agent of a supervising lead; empty: the agent gets the task word for word"`
 	LeadModel    string            `json:"leadModel,omitempty" yaml:"leadModel" doc:"model of the lead"`
-	Hash         string            `json:"hash" yaml:"-"` // of everything above and of the content of the skills directory
+	// of everything above and of the content of the skills directory
+	Hash string `json:"hash" yaml:"-"`
 }
 
-// armNameForm is what an arm may be called, as it stands in file names and reports; the length is checked beside it, because counted repetitions are slow to
-// compile, at every start.
+// armNameForm is what an arm may be called, as it stands in file names and reports; the length is
+// checked beside it, because counted repetitions are slow to compile, at every start.
 var armNameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func validArmName(name string) bool { return len(name) <= 64 && armNameForm.MatchString(name) }
@@ -53,7 +55,8 @@ func CheckArms(arms []Arm) error {
 	for _, arm := range arms {
 		switch {
 		case !validArmName(arm.Name):
-			problems = append(problems, fmt.Errorf("arm name %q: use letters, digits, dots, dashes and underscores, at most 64", arm.Name))
+			problems = append(problems, fmt.Errorf("arm name %q: use letters, digits, dots, dashes and underscores, "+
+				"at most 64", arm.Name))
 		case seen[arm.Name]:
 			problems = append(problems, fmt.Errorf("two arms are called %q", arm.Name))
 		}
@@ -65,8 +68,9 @@ func CheckArms(arms []Arm) error {
 	return errors.Join(problems...)
 }
 
-// Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the skills lie, and on which port of this machine the model
-// listens, makes no difference to the agent and so none to the hash; neither does the arm's name.
+// Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the
+// skills lie, and on which port of this machine the model listens, makes no difference to the agent
+// and so none to the hash; neither does the arm's name.
 func (a *Arm) Seal() error {
 	same := *a
 	same.Name, same.Hash, same.ModelURL = "", "", withoutPort(a.ModelURL)
@@ -97,7 +101,8 @@ func withoutPort(address string) string {
 	return parsed.String()
 }
 
-// withoutSecrets is the arm as the plan keeps it: values of variables are told apart by their hash and not shown.
+// withoutSecrets is the arm as the plan keeps it: values of variables are told apart by their hash
+// and not shown.
 func (a Arm) withoutSecrets() Arm {
 	if len(a.Env) > 0 {
 		hidden := make(map[string]string, len(a.Env))
@@ -110,7 +115,8 @@ func (a Arm) withoutSecrets() Arm {
 	return a
 }
 
-// TreeDigest hashes a directory: names, contents, links as they are, and whether files are executable.
+// TreeDigest hashes a directory: names, contents, links as they are, and whether files are
+// executable.
 func TreeDigest(dir string) (string, error) {
 	hash := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -154,18 +160,21 @@ func fileDigest(path string, entry fs.DirEntry) (kind string, sum [sha256.Size]b
 	return kind, sha256.Sum256(content), err
 }
 
-// ParseArm reads an arm from a flag: name=key:value,key:value. A value ends at a comma that is followed by a known key and a colon, so that it may itself hold
-// commas and colons. Values may be empty.
+// ParseArm reads an arm from a flag: name=key:value,key:value. A value ends at a comma that is
+// followed by a known key and a colon, so that it may itself hold commas and colons. Values may be
+// empty.
 func ParseArm(text string) (Arm, error) {
 	name, rest, _ := strings.Cut(text, "=")
 	arm := Arm{Name: strings.TrimSpace(name)}
 	if !validArmName(arm.Name) {
-		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and underscores", text)
+		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and "+
+			"underscores", text)
 	}
 	for rest != "" {
 		at := armKey.Get().FindStringSubmatchIndex(rest)
 		if at == nil || at[0] != 0 {
-			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", arm.Name, rest, strings.Join(armKeys, ", "))
+			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", arm.Name, rest,
+				strings.Join(armKeys, ", "))
 		}
 		key, value := rest[at[2]:at[3]], rest[at[1]:]
 		rest = ""
@@ -180,14 +189,16 @@ func ParseArm(text string) (Arm, error) {
 }
 
 var (
-	armKeys    = []string{"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns", "auth", "lead", "leadModel"}
+	armKeys = []string{"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns",
+		"auth", "lead", "leadModel"}
 	armKey     = lazyregexp.New(`^\s*(` + strings.Join(armKeys, "|") + `):`)
 	nextArmKey = lazyregexp.New(`,\s*(` + strings.Join(armKeys, "|") + `):`)
 )
 
 func (a *Arm) set(key, value string) error {
 	fields := map[string]*string{
-		"agent": &a.Agent, "model": &a.Model, "modelUrl": &a.ModelURL, "profile": &a.Profile, "skills": &a.Skills, "prompt": &a.Prompt, "auth": &a.Auth,
+		"agent": &a.Agent, "model": &a.Model, "modelUrl": &a.ModelURL, "profile": &a.Profile, "skills": &a.Skills,
+		"prompt": &a.Prompt, "auth": &a.Auth,
 		"lead": &a.Lead, "leadModel": &a.LeadModel,
 	}
 	switch {
@@ -214,7 +225,8 @@ func (a *Arm) set(key, value string) error {
 	return nil
 }
 
-// fillURL puts a cell into the placeholders of a model address, so that a scripted model can draw for each cell by itself.
+// fillURL puts a cell into the placeholders of a model address, so that a scripted model can draw
+// for each cell by itself.
 func (c Cell) fillURL(address string) string {
 	return strings.NewReplacer("{cell}", c.slug(), "{seed}", strconv.FormatUint(c.Seed, 10)).Replace(address)
 }

@@ -57,7 +57,8 @@ func TestAnArmsHashIsOfWhatMatters(t *testing.T) {
 }
 
 func TestMistakesInArmsAreNamed(t *testing.T) {
-	for _, text := range []string{"", "=agent:x", "a b=agent:x", "a=agnt:x", "a=maxTurns:many", "a=env:NOVALUE", "a=agent"} {
+	for _, text := range []string{"", "=agent:x", "a b=agent:x", "a=agnt:x", "a=maxTurns:many", "a=env:NOVALUE",
+		"a=agent"} {
 		if arm, err := ParseArm(text); err == nil {
 			t.Errorf("%q is accepted: %+v", text, arm)
 		}
@@ -77,7 +78,8 @@ func TestArmsFile(t *testing.T) {
 		return filepath.Join(dir, "arms.yaml")
 	}
 	arms, err := LoadArms(write("arms:\n  - name: before\n    agent: builtin\n  - name: after\n    agent: builtin\n    skills: new\n    maxTurns: 7\n    env:\n      MODE: x\n"))
-	if err != nil || len(arms) != 2 || arms[1].Skills != filepath.Join(dir, "new") || arms[1].MaxTurns != 7 || arms[1].Env["MODE"] != "x" {
+	if err != nil || len(arms) != 2 || arms[1].Skills != filepath.Join(dir, "new") || arms[1].MaxTurns != 7 ||
+		arms[1].Env["MODE"] != "x" {
 		t.Errorf("%+v %v", arms, err)
 	}
 	for content, place := range map[string]string{

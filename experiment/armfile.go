@@ -17,7 +17,8 @@ type ArmsFile struct {
 // ArmsSchema is the JSON Schema of arms.yaml, made from the Go structs.
 func ArmsSchema() ([]byte, error) { return document.SchemaOf("arms.yaml", ArmsFile{}) }
 
-// LoadArms reads arms.yaml. Mistakes are told with file, line and column; relative skills directories are meant relative to the file.
+// LoadArms reads arms.yaml. Mistakes are told with file, line and column; relative skills
+// directories are meant relative to the file.
 func LoadArms(path string) ([]Arm, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {

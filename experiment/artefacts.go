@@ -22,7 +22,8 @@ import (
 // PackedSuffix ends the names of traces that are packed.
 const PackedSuffix = ".zst"
 
-// packers are encoders that wait for the next trace: making one costs more than packing a small trace.
+// packers are encoders that wait for the next trace: making one costs more than packing a small
+// trace.
 type packers struct{ pool sync.Pool }
 
 func (p *packers) get() (*zstd.Encoder, error) {
@@ -32,8 +33,9 @@ func (p *packers) get() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 }
 
-// pack packs a file beside itself and then removes it. The packed file is whole and on the disk before it gets its name, and the plain one goes last: whenever
-// the process dies, one of the two is there and complete.
+// pack packs a file beside itself and then removes it. The packed file is whole and on the disk
+// before it gets its name, and the plain one goes last: whenever the process dies, one of the two
+// is there and complete.
 func (p *packers) pack(file string) error {
 	in, err := os.Open(file)
 	if err != nil {
@@ -73,7 +75,8 @@ func (p *packers) copy(out io.Writer, in io.Reader) error {
 	return buffered.Flush()
 }
 
-// keep packs the traces of an attempt that is over, and notes the hash of everything it leaves, so that the sealed record vouches for it.
+// keep packs the traces of an attempt that is over, and notes the hash of everything it leaves, so
+// that the sealed record vouches for it.
 func (a *attempt) keep() {
 	if !a.cfg.KeepRaw {
 		a.packTraces()
@@ -86,7 +89,8 @@ func (a *attempt) keep() {
 	a.record.Artifacts = artefacts
 }
 
-// packTraces packs the traces and lets the record name what there is now. One that cannot be packed stays as it is.
+// packTraces packs the traces and lets the record name what there is now. One that cannot be packed
+// stays as it is.
 func (a *attempt) packTraces() {
 	traces, err := filepath.Glob(filepath.Join(a.dir, "*.ndjson"))
 	if err != nil {
@@ -109,7 +113,8 @@ func (a *attempt) packTraces() {
 	}
 }
 
-// hashArtefacts hashes the files of an attempt's directory. The final directory of the agent has a digest of its own, and is taken away by clean.
+// hashArtefacts hashes the files of an attempt's directory. The final directory of the agent has a
+// digest of its own, and is taken away by clean.
 func hashArtefacts(dir, named string) ([]ledger.Artifact, error) {
 	var list []ledger.Artifact
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
@@ -148,7 +153,8 @@ func hashFile(name string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// CheckArtefacts compares the files of a run directory with what its sealed records say about them. It returns what is different, and how many files it looked at.
+// CheckArtefacts compares the files of a run directory with what its sealed records say about them.
+// It returns what is different, and how many files it looked at.
 func CheckArtefacts(dir string, records []ledger.Record) (looked int, problems []string) {
 	for i := range records {
 		for _, artefact := range records[i].Artifacts {
@@ -165,7 +171,8 @@ func CheckArtefacts(dir string, records []ledger.Record) (looked int, problems [
 			case err != nil:
 				problems = append(problems, fmt.Sprintf("%s: %v", artefact.Path, err))
 			case sum != artefact.SHA256:
-				problems = append(problems, fmt.Sprintf("%s: %d bytes that are not what was recorded (%d bytes)", artefact.Path, size, artefact.Bytes))
+				problems = append(problems, fmt.Sprintf("%s: %d bytes that are not what was recorded (%d bytes)",
+					artefact.Path, size, artefact.Bytes))
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func TestTracesArePackedAndTheRecordVouchesForThem(t *testing.T) {
 		t.Errorf("%v %v", left, err)
 	}
 	for _, name := range []string{r.AgentTracePath, r.DiffPath} {
-		if !slices.ContainsFunc(r.Artifacts, func(a ledger.Artifact) bool { return a.Path == name && len(a.SHA256) == 64 && a.Bytes > 0 }) {
+		if !slices.ContainsFunc(r.Artifacts,
+			func(a ledger.Artifact) bool { return a.Path == name && len(a.SHA256) == 64 && a.Bytes > 0 }) {
 			t.Errorf("%s is not among %v", name, r.Artifacts)
 		}
 	}
@@ -43,7 +44,8 @@ func TestTracesArePackedAndTheRecordVouchesForThem(t *testing.T) {
 		t.Errorf("a file that was changed and one that was removed: %v", problems)
 	}
 	escape := ledger.Record{Artifacts: []ledger.Artifact{{Path: "../../etc/hostname"}}}
-	if _, problems := CheckArtefacts(path, []ledger.Record{escape}); len(problems) != 1 || !strings.Contains(problems[0], "inside") {
+	if _, problems := CheckArtefacts(path, []ledger.Record{escape}); len(problems) != 1 ||
+		!strings.Contains(problems[0], "inside") {
 		t.Errorf("%v", problems)
 	}
 }
@@ -56,9 +58,12 @@ func TestTracesCanBeKeptAsTheyAre(t *testing.T) {
 	}
 }
 
-// Whenever the process dies while a trace is packed, one complete trace is there, and what the attempt cost is known.
+// Whenever the process dies while a trace is packed, one complete trace is there, and what the
+// attempt cost is known.
 func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
-	p := prepared(t, oneTask(t, nil), Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves)}}})
+	p := prepared(t, oneTask(t, nil),
+		Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: serveScript(t, solves)}}})
 	path, _, records := execute(t, p, 1)
 	r := records[0]
 	packed := filepath.Join(path, r.AgentTracePath)
@@ -94,7 +99,8 @@ func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
 			if err := local.Close(); err != nil {
 				t.Error(err)
 			}
-			if got.Turns != r.Turns || got.Tokens.Total() != r.Tokens.Total() || got.AgentTracePath != r.AgentTracePath {
+			if got.Turns != r.Turns || got.Tokens.Total() != r.Tokens.Total() ||
+				got.AgentTracePath != r.AgentTracePath {
 				t.Errorf("%d turns, %d tokens, %s", got.Turns, got.Tokens.Total(), got.AgentTracePath)
 			}
 			if content, err := readPacked(t, packed); err != nil || !bytes.Equal(content, text) {

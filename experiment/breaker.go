@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// breaker stops an experiment whose attempts all fail in the same way: the world is broken, and going on would only burn money and attempts.
+// breaker stops an experiment whose attempts all fail in the same way: the world is broken, and
+// going on would only burn money and attempts.
 type breaker struct {
 	after int
 	last  string

@@ -8,8 +8,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// Budgets bound what an experiment spends. What a cell may spend is part of the plan, because it decides how far an agent gets; these two may be raised when an
-// experiment is continued.
+// Budgets bound what an experiment spends. What a cell may spend is part of the plan, because it
+// decides how far an agent gets; these two may be raised when an experiment is continued.
 type Budgets struct {
 	// Arm bounds each arm: dollars, tokens, and the sum of the durations of its attempts.
 	Arm Budget
@@ -84,7 +84,8 @@ func (s *spending) total() (usd float64, tokens int64, unpriced int) {
 	return usd, tokens, unpriced
 }
 
-// held is what the attempts under way may still need. Those that were started before anything was known are valued at what is known now.
+// held is what the attempts under way may still need. Those that were started before anything was
+// known are valued at what is known now.
 func (s *spending) held(cell Budget) reservation {
 	var sum reservation
 	for _, a := range s.arms {
@@ -108,8 +109,8 @@ func p90(sorted []float64) float64 {
 	return sorted[min(len(sorted)-1, len(sorted)*9/10)]
 }
 
-// expect is what the next cell of an arm may need: what nine of ten of the arm needed, else what a cell is allowed, else what cells of other arms needed, which
-// is a guess, and else unknown.
+// expect is what the next cell of an arm may need: what nine of ten of the arm needed, else what a
+// cell is allowed, else what cells of other arms needed, which is a guess, and else unknown.
 func (s *spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
 	expected = reservation{usd: p90(a.costs), tokens: p90(a.used)}
 	usdKnown, tokensKnown = len(a.costs) > 0, len(a.used) > 0
@@ -141,19 +142,23 @@ const (
 )
 
 // allow decides whether a cell may start and reserves what it will need. The text says why not.
-func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation, string) {
+func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation,
+	string) {
 	a := s.arm(arm)
 	expected, usdKnown, tokensKnown := s.expect(a, cell)
 	usd, tokens, unpriced := s.total()
 	held, mine := s.held(cell), s.heldBy(a, cell)
 	whole, own := budgets.Experiment, budgets.Arm
 	if (whole.USD > 0 || own.USD > 0) && unpriced > 0 {
-		return launchStopped, reservation{}, "the price of the model is unknown, so a budget in dollars cannot be kept; give the budget in tokens, or a price file"
+		return launchStopped, reservation{},
+			"the price of the model is unknown, so a budget in dollars cannot be kept; give the budget in tokens, or " +
+				"a price file"
 	}
 	if whole.Wall > 0 && elapsed >= whole.Wall {
 		return launchStopped, reservation{}, fmt.Sprintf("the experiment's time of %s is used up", whole.Wall)
 	}
-	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) && !tokensKnown && a.inFlight > 0 {
+	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) &&
+		!tokensKnown && a.inFlight > 0 {
 		return launchWait, reservation{}, ""
 	}
 	for _, bound := range []struct {
@@ -161,11 +166,16 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		verdict                  launch
 		text                     string
 	}{
-		{whole.USD, usd, held.usd, expected.usd, launchStopped, fmt.Sprintf("the experiment's budget of $%.2f: $%.2f are spent", whole.USD, usd)},
-		{own.USD, a.usd, mine.usd, expected.usd, launchNever, fmt.Sprintf("the budget of arm %s of $%.2f: $%.2f are spent", arm, own.USD, a.usd)},
-		{float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped, fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens)},
-		{float64(own.Tokens), float64(a.tokens), mine.tokens, expected.tokens, launchNever, fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, a.tokens)},
-		{own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever, fmt.Sprintf("the time of arm %s of %s is used up", arm, own.Wall)},
+		{whole.USD, usd, held.usd, expected.usd, launchStopped,
+			fmt.Sprintf("the experiment's budget of $%.2f: $%.2f are spent", whole.USD, usd)},
+		{own.USD, a.usd, mine.usd, expected.usd, launchNever,
+			fmt.Sprintf("the budget of arm %s of $%.2f: $%.2f are spent", arm, own.USD, a.usd)},
+		{float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped,
+			fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens)},
+		{float64(own.Tokens), float64(a.tokens), mine.tokens, expected.tokens, launchNever,
+			fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, a.tokens)},
+		{own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever,
+			fmt.Sprintf("the time of arm %s of %s is used up", arm, own.Wall)},
 	} {
 		switch {
 		case bound.limit <= 0 || bound.spent < bound.limit && bound.spent+bound.held+bound.next <= bound.limit:
@@ -175,7 +185,8 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		case bound.spent >= bound.limit:
 			return bound.verdict, reservation{}, bound.text
 		default:
-			return bound.verdict, reservation{}, fmt.Sprintf("%s, and the next cell needs about %s", bound.text, needs(bound.next))
+			return bound.verdict, reservation{},
+				fmt.Sprintf("%s, and the next cell needs about %s", bound.text, needs(bound.next))
 		}
 	}
 	a.inFlight++
@@ -204,7 +215,8 @@ func (s *spending) settle(held reservation, r *ledger.Record) {
 // Estimate is what the rest of an experiment will need, as far as anything is known.
 type Estimate struct {
 	Cells int // still to be run
-	// USD and USDHigh are the expectation and what it would be if every cell cost what nine of ten do not exceed; Known is false where no cell has told yet.
+	// USD and USDHigh are the expectation and what it would be if every cell cost what nine of ten
+	// do not exceed; Known is false where no cell has told yet.
 	USD     float64
 	USDHigh float64
 	Known   bool

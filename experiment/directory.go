@@ -34,7 +34,8 @@ type DifferentError struct {
 }
 
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with. What differs:\n  %s",
+	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with. "+
+		"What differs:\n  %s",
 		e.Dir, strings.Join(e.Differences, "\n  "))
 }
 
@@ -42,7 +43,8 @@ func (e *DifferentError) Error() string {
 type Directory struct {
 	Path string
 	Plan *Plan
-	// Resumed says that the directory was there before. Notes are what deserves a look but does not stop the run.
+	// Resumed says that the directory was there before. Notes are what deserves a look but does not
+	// stop the run.
 	Resumed bool
 	Notes   []string
 
@@ -63,8 +65,9 @@ type cellState struct {
 	open        map[int]bool // started and not recorded
 }
 
-// OpenDirectory takes a run directory into possession for a plan: it writes the plan into a new directory, or finds the same one there. A directory that another
-// process works in, or that holds another experiment, is refused.
+// OpenDirectory takes a run directory into possession for a plan: it writes the plan into a new
+// directory, or finds the same one there. A directory that another process works in, or that holds
+// another experiment, is refused.
 func OpenDirectory(path string, wanted *Plan, redactor *redact.Redactor) (*Directory, error) {
 	return openDirectory(path, wanted, ledger.Config{Redactor: redactor})
 }
@@ -77,7 +80,13 @@ func openDirectory(path string, wanted *Plan, cfg ledger.Config) (*Directory, er
 	if err != nil {
 		return nil, err
 	}
-	d := &Directory{Path: path, Plan: wanted, lock: lock, cells: map[ledger.Cell]*cellState{}, spent: newSpending()}
+	d := &Directory{
+		Path:  path,
+		Plan:  wanted,
+		lock:  lock,
+		cells: map[ledger.Cell]*cellState{},
+		spent: newSpending(),
+	}
 	if err := d.open(wanted, cfg); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -111,11 +120,13 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	return err
 }
 
-// fresh makes sure that a directory without a plan holds no results: nothing may be added to results of unknown origin.
+// fresh makes sure that a directory without a plan holds no results: nothing may be added to
+// results of unknown origin.
 func (d *Directory) fresh() error {
 	for _, name := range []string{LedgerFile, RunsDir} {
 		if _, err := os.Lstat(filepath.Join(d.Path, name)); err == nil {
-			return fmt.Errorf("%s holds %s but no %s: its results are of unknown origin; give another --output", d.Path, name, PlanFile)
+			return fmt.Errorf("%s holds %s but no %s: its results are of unknown origin; give another --output", d.Path,
+				name, PlanFile)
 		}
 	}
 	return nil
@@ -124,7 +135,8 @@ func (d *Directory) fresh() error {
 func (d *Directory) compareTools(wanted *Plan) {
 	for tool, before := range d.Plan.Tools {
 		if now := wanted.Tools[tool]; now != before {
-			d.Notes = append(d.Notes, fmt.Sprintf("the experiment was begun with %s %s and goes on with %s", tool, before, now))
+			d.Notes = append(d.Notes, fmt.Sprintf("the experiment was begun with %s %s and goes on with %s", tool,
+				before, now))
 		}
 	}
 }
@@ -198,7 +210,8 @@ func ReadPlan(dir string) (*Plan, error) {
 		return nil, fmt.Errorf("read plan %s: %w", filepath.Join(dir, PlanFile), err)
 	}
 	if plan.Version > PlanVersion {
-		return nil, fmt.Errorf("plan %s is of version %d; this program knows up to %d", filepath.Join(dir, PlanFile), plan.Version, PlanVersion)
+		return nil, fmt.Errorf("plan %s is of version %d; this program knows up to %d", filepath.Join(dir, PlanFile),
+			plan.Version, PlanVersion)
 	}
 	return &plan, nil
 }

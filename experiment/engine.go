@@ -31,16 +31,20 @@ const (
 type Config struct {
 	Executor    Executor
 	Concurrency int // 0 is 1
-	// Attempts bounds the tries at a cell that end in infrastructure errors. Verdicts are never tried again, and interruptions do not count.
+	// Attempts bounds the tries at a cell that end in infrastructure errors. Verdicts are never
+	// tried again, and interruptions do not count.
 	Attempts int
-	// BreakAfter is the number of equal infrastructure errors in a row that stops the experiment; negative is never.
+	// BreakAfter is the number of equal infrastructure errors in a row that stops the experiment;
+	// negative is never.
 	BreakAfter int
 	Budgets    Budgets
 	// RetryErrors takes up cells again that ended in errors in an earlier process.
 	RetryErrors bool
-	// Drain is how long attempts may go on after the context has ended; then they are cancelled and recorded as interrupted.
+	// Drain is how long attempts may go on after the context has ended; then they are cancelled and
+	// recorded as interrupted.
 	Drain time.Duration
-	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a second to half a minute after failures of the model's service.
+	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a
+	// second to half a minute after failures of the model's service.
 	Backoff func(class string, failures int) time.Duration
 	// Progress, if set, is told after every attempt, never two at a time.
 	Progress func(Progress)
@@ -56,8 +60,9 @@ type Outcome struct {
 	Progress Progress
 }
 
-// Run makes the attempts that are missing in a run directory. It returns when every cell has its last word, or when a budget, a signal or a broken world ends
-// it; all of them can be continued by running again. The error is for what cannot be recorded.
+// Run makes the attempts that are missing in a run directory. It returns when every cell has its
+// last word, or when a budget, a signal or a broken world ends it; all of them can be continued by
+// running again. The error is for what cannot be recorded.
 func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 	if cfg.Executor == nil {
 		return Outcome{}, errors.New("an experiment needs an executor")
@@ -96,7 +101,8 @@ func (c Cell) key() ledger.Cell {
 	return ledger.Cell{Arm: c.Arm, TaskID: c.TaskID, RunIndex: c.RunIndex}
 }
 
-// engine is one call of Run. One goroutine, the caller's, owns it; attempts run in goroutines of their own and report through a channel.
+// engine is one call of Run. One goroutine, the caller's, owns it; attempts run in goroutines of
+// their own and report through a channel.
 type engine struct {
 	dir      *Directory
 	cfg      Config
@@ -144,8 +150,15 @@ func newEngine(dir *Directory, cfg Config) *engine {
 		cfg.Now = time.Now
 	}
 	e := &engine{
-		dir: dir, cfg: cfg, began: cfg.Now(), tally: tally{outcomes: map[string][]float64{}}, breaker: breaker{after: cfg.BreakAfter},
-		results: make(chan finished), spentArm: map[string]string{}, arms: map[string]*PlannedArm{}, tasks: map[string]*PlannedTask{},
+		dir:      dir,
+		cfg:      cfg,
+		began:    cfg.Now(),
+		tally:    tally{outcomes: map[string][]float64{}},
+		breaker:  breaker{after: cfg.BreakAfter},
+		results:  make(chan finished),
+		spentArm: map[string]string{},
+		arms:     map[string]*PlannedArm{},
+		tasks:    map[string]*PlannedTask{},
 	}
 	for i := range dir.Plan.Arms {
 		e.arms[dir.Plan.Arms[i].Name] = &dir.Plan.Arms[i]
@@ -203,7 +216,8 @@ func (e *engine) loop(ctx context.Context) error {
 	}
 }
 
-// drainAll waits for the attempts under way without caring for what they come to: whoever starts a goroutine waits for it.
+// drainAll waits for the attempts under way without caring for what they come to: whoever starts a
+// goroutine waits for it.
 func (e *engine) drainAll() {
 	for e.inFlight > 0 {
 		<-e.results
@@ -217,7 +231,8 @@ func (e *engine) stop(status, reason string) {
 	}
 }
 
-// start fills the free places. It returns a channel that tells when a cell that has to wait may go on, if waiting is all that is left.
+// start fills the free places. It returns a channel that tells when a cell that has to wait may go
+// on, if waiting is all that is left.
 func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	var earliest time.Time
 	for at := 0; at < len(e.queue) && e.inFlight < e.cfg.Concurrency && e.stopped == ""; {
@@ -233,7 +248,8 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 			at++
 			continue
 		}
-		verdict, held, reason := e.dir.spent.allow(next.cell.Arm, e.cfg.Budgets, e.dir.Plan.Cell, e.cfg.Now().Sub(e.began))
+		verdict, held, reason := e.dir.spent.allow(next.cell.Arm, e.cfg.Budgets, e.dir.Plan.Cell,
+			e.cfg.Now().Sub(e.began))
 		switch verdict {
 		case launchStopped:
 			e.stop(OverBudget, reason)
@@ -268,7 +284,12 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 	attempt, failures := state.attempts, state.failures
 	started := e.cfg.Now()
 	err := e.dir.journal.start(start{
-		Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex, Attempt: attempt, StartMs: started.UnixMilli(), PID: os.Getpid(),
+		Arm:      cell.Arm,
+		TaskID:   cell.TaskID,
+		RunIndex: cell.RunIndex,
+		Attempt:  attempt,
+		StartMs:  started.UnixMilli(),
+		PID:      os.Getpid(),
 	})
 	if err != nil {
 		return err
@@ -276,13 +297,19 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 	e.inFlight++
 	go func() {
 		record := e.attempt(ctx, cell, attempt, failures, started)
-		e.results <- finished{cell: cell, record: record, held: held, err: e.dir.ledger.Append(&record)}
+		e.results <- finished{
+			cell:   cell,
+			record: record,
+			held:   held,
+			err:    e.dir.ledger.Append(&record),
+		}
 	}()
 	return nil
 }
 
 // attempt makes one attempt and completes its record.
-func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, started time.Time) (record ledger.Record) {
+func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int,
+	started time.Time) (record ledger.Record) {
 	record, err := e.execute(ctx, cell, attempt)
 	if err != nil {
 		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, err.Error()
@@ -304,8 +331,13 @@ func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, 
 	record.Final = isFinal(&record, failures, e.cfg.Attempts)
 	if err := record.Validate(); err != nil { // an executor that makes nonsense must not stop the experiment
 		record = ledger.Record{
-			Verdict: ledger.Error, ErrorClass: ledger.ErrorInternal, ErrorMessage: "the executor made an invalid record: " + err.Error(),
-			StartMs: record.StartMs, EndMs: record.EndMs, DurationMs: max(0, record.DurationMs), RunDir: record.RunDir,
+			Verdict:      ledger.Error,
+			ErrorClass:   ledger.ErrorInternal,
+			ErrorMessage: "the executor made an invalid record: " + err.Error(),
+			StartMs:      record.StartMs,
+			EndMs:        record.EndMs,
+			DurationMs:   max(0, record.DurationMs),
+			RunDir:       record.RunDir,
 		}
 		e.identify(&record, cell, attempt)
 		record.Final = isFinal(&record, failures, e.cfg.Attempts)
@@ -313,7 +345,8 @@ func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, 
 	return record
 }
 
-// execute calls the executor and turns a panic into an error: one broken cell must not take the others down.
+// execute calls the executor and turns a panic into an error: one broken cell must not take the
+// others down.
 func (e *engine) execute(ctx context.Context, cell Cell, attempt int) (record ledger.Record, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -323,12 +356,14 @@ func (e *engine) execute(ctx context.Context, cell Cell, attempt int) (record le
 	return e.cfg.Executor.Execute(ctx, cell, attempt)
 }
 
-// isFinal tells whether no attempt will follow: verdicts are never repeated, infrastructure errors a bounded number of times.
+// isFinal tells whether no attempt will follow: verdicts are never repeated, infrastructure errors
+// a bounded number of times.
 func isFinal(r *ledger.Record, failures, attempts int) bool {
 	switch {
 	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail:
 		return true
-	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget || r.ErrorClass == ledger.ErrorAuth:
+	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget ||
+		r.ErrorClass == ledger.ErrorAuth:
 		return false
 	default:
 		return failures+1 >= attempts
@@ -365,7 +400,8 @@ func (e *engine) finish(done finished) error {
 	default:
 		state.failures++
 		e.tally.retries++
-		e.queue = append(e.queue, waiting{cell: done.cell, notBefore: e.cfg.Now().Add(e.cfg.Backoff(record.ErrorClass, state.failures))})
+		e.queue = append(e.queue, waiting{cell: done.cell,
+			notBefore: e.cfg.Now().Add(e.cfg.Backoff(record.ErrorClass, state.failures))})
 	}
 	e.report(record)
 	return nil
@@ -388,7 +424,8 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 		o.Status, o.Reason = Complete, ""
 	case len(e.queue) == 0:
 		o.Status = Incomplete
-		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; --retry-errors takes them up again", e.tally.errors, e.tally.total)
+		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; --retry-errors takes them up again", e.tally.errors,
+			e.tally.total)
 	case o.Status != "":
 	case len(e.spentArm) > 0:
 		o.Status = OverBudget

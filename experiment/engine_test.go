@@ -92,7 +92,8 @@ func TestEveryCellGetsOneVerdict(t *testing.T) {
 	for _, concurrency := range []int{1, 8, 100} {
 		path := t.TempDir()
 		plan := planOf(t, 4, 3, "before", "after")
-		outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass)), Concurrency: concurrency})
+		outcome := runPlan(t, t.Context(), path, plan,
+			Config{Executor: always(graded(ledger.Pass)), Concurrency: concurrency})
 		if outcome.Status != Complete || outcome.Progress.Done != 24 || outcome.Progress.Passed != 24 {
 			t.Errorf("concurrency %d: %+v", concurrency, outcome)
 		}
@@ -148,7 +149,8 @@ func TestTheSameCommandAgainDoesNothingTwice(t *testing.T) {
 		return graded(ledger.Fail), nil
 	})
 	for range 3 {
-		if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor}); outcome.Status != Complete || outcome.Progress.Failed != 6 {
+		if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor}); outcome.Status != Complete ||
+			outcome.Progress.Failed != 6 {
 			t.Errorf("%+v", outcome)
 		}
 	}
@@ -191,13 +193,16 @@ func TestInfrastructureErrorsAreTriedAgainAndVerdictsAreNot(t *testing.T) {
 func TestCellsThatEndedInErrorsAreTakenUpOnRequest(t *testing.T) {
 	path, plan := t.TempDir(), planOf(t, 1, 1)
 	runPlan(t, t.Context(), path, plan, Config{Executor: always(failed(ledger.ErrorGrader, "x")), BreakAfter: -1})
-	if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Incomplete {
+	if outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Incomplete {
 		t.Errorf("without the flag: %+v", outcome)
 	}
-	if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass)), RetryErrors: true}); outcome.Status != Complete {
+	if outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: always(graded(ledger.Pass)), RetryErrors: true}); outcome.Status != Complete {
 		t.Errorf("with it: %+v", outcome)
 	}
-	if last := ledger.Last(recordsOf(t, path)); len(last) != 1 || last[0].Attempt != 4 || last[0].Verdict != ledger.Pass {
+	if last := ledger.Last(recordsOf(t, path)); len(last) != 1 || last[0].Attempt != 4 ||
+		last[0].Verdict != ledger.Pass {
 		t.Errorf("%+v", last)
 	}
 }
@@ -225,10 +230,12 @@ func TestEqualErrorsInARowStopTheExperiment(t *testing.T) {
 		return failed(ledger.ErrorSetup, fmt.Sprintf("no space left, request %d", calls.Add(1))), nil
 	})
 	outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor})
-	if outcome.Status != Broken || calls.Load() != DefaultBreakAfter || !strings.Contains(outcome.Reason, "no space left") {
+	if outcome.Status != Broken || calls.Load() != DefaultBreakAfter ||
+		!strings.Contains(outcome.Reason, "no space left") {
 		t.Errorf("%d calls, %+v", calls.Load(), outcome)
 	}
-	if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Complete {
+	if outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Complete {
 		t.Errorf("once the world is mended: %+v", outcome)
 	}
 }
@@ -273,7 +280,8 @@ func TestASignalDrainsThenInterrupts(t *testing.T) {
 				time.AfterFunc(time.Second, stop)
 			}
 			select {
-			case <-time.After(map[bool]time.Duration{true: 5 * time.Second, false: time.Hour}[cell.TaskID == "task-000"]):
+			case <-time.After(map[bool]time.Duration{true: 5 * time.Second,
+				false: time.Hour}[cell.TaskID == "task-000"]):
 				return graded(ledger.Pass), nil
 			case <-ctx.Done():
 				return ledger.Record{}, ctx.Err()
@@ -311,7 +319,8 @@ func TestAttemptsThatDiedWithTheirProcessAreRecorded(t *testing.T) {
 	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Complete {
+	if outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Complete {
 		t.Errorf("%+v", outcome)
 	}
 	records := recordsOf(t, path)
@@ -348,7 +357,8 @@ func TestADirectoryBelongsToOneProcessAndOneExperiment(t *testing.T) {
 	if !errors.As(err, &different) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"runs: 2, now 5", "task task-000: its hidden part", "task task-002: new", "arm after: no longer there", "arm afterwards: new", "arm before:"} {
+	for _, want := range []string{"runs: 2, now 5", "task task-000: its hidden part", "task task-002: new",
+		"arm after: no longer there", "arm afterwards: new", "arm before:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not told in %v", want, err)
 		}
@@ -360,7 +370,8 @@ func TestResultsOfUnknownOriginAreRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path, LedgerFile), []byte("{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenDirectory(path, planOf(t, 1, 1), nil); err == nil || !strings.Contains(err.Error(), "unknown origin") {
+	if _, err := OpenDirectory(path, planOf(t, 1, 1), nil); err == nil ||
+		!strings.Contains(err.Error(), "unknown origin") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -482,7 +493,8 @@ func TestArmsAreInterleaved(t *testing.T) {
 	}
 }
 
-// An arm whose attempts have taken its time together starts no more, in later processes neither; the other arm goes on.
+// An arm whose attempts have taken its time together starts no more, in later processes neither;
+// the other arm goes on.
 func TestTheTimeOfAnArmIsBounded(t *testing.T) {
 	executor := executorFunc(func(_ context.Context, cell Cell, _ int) (ledger.Record, error) {
 		r := graded(ledger.Pass)
@@ -500,12 +512,14 @@ func TestTheTimeOfAnArmIsBounded(t *testing.T) {
 		for _, r := range recordsOf(t, path) {
 			count[r.Arm]++
 		}
-		if outcome.Status != OverBudget || count["slow"] != 3 || count["quick"] != 10 || outcome.Reason != "the time of arm slow of 2.5s is used up" {
+		if outcome.Status != OverBudget || count["slow"] != 3 || count["quick"] != 10 ||
+			outcome.Reason != "the time of arm slow of 2.5s is used up" {
 			t.Errorf("%v: %+v", count, outcome)
 		}
 	}
 	budgets.Arm.Wall = time.Minute
-	if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor, Budgets: budgets}); outcome.Status != Complete {
+	if outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: executor, Budgets: budgets}); outcome.Status != Complete {
 		t.Errorf("with more time: %+v", outcome)
 	}
 }
@@ -529,11 +543,13 @@ func TestBudgetsStopBeforeTheyAreExceeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, plan := t.TempDir(), planOf(t, 20, 1, "a", "b")
-			outcome := runPlan(t, t.Context(), path, plan, Config{Executor: spend(0.1, 100), Concurrency: 8, Budgets: test.budgets})
+			outcome := runPlan(t, t.Context(), path, plan,
+				Config{Executor: spend(0.1, 100), Concurrency: 8, Budgets: test.budgets})
 			if got := len(recordsOf(t, path)); outcome.Status != OverBudget || got != test.cells {
 				t.Errorf("%d cells, want %d: %+v", got, test.cells, outcome)
 			}
-			if outcome := runPlan(t, t.Context(), path, plan, Config{Executor: spend(0.1, 100)}); outcome.Status != Complete {
+			if outcome := runPlan(t, t.Context(), path, plan,
+				Config{Executor: spend(0.1, 100)}); outcome.Status != Complete {
 				t.Errorf("with a larger budget: %+v", outcome)
 			}
 		})
@@ -546,7 +562,8 @@ func TestTimeIsABudget(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return graded(ledger.Pass), nil
 		})
-		outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 20, 1), Config{Executor: executor, Budgets: Budgets{Experiment: Budget{Wall: time.Minute}}})
+		outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 20, 1),
+			Config{Executor: executor, Budgets: Budgets{Experiment: Budget{Wall: time.Minute}}})
 		if outcome.Status != OverBudget || outcome.Progress.Done != 6 {
 			t.Errorf("%+v", outcome)
 		}
@@ -556,7 +573,8 @@ func TestTimeIsABudget(t *testing.T) {
 func TestADollarBudgetNeedsPrices(t *testing.T) {
 	unpriced := graded(ledger.Pass)
 	unpriced.Tokens = &ledger.Tokens{Input: 10}
-	outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 20, 1), Config{Executor: always(unpriced), Budgets: Budgets{Experiment: Budget{USD: 5}}})
+	outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 20, 1),
+		Config{Executor: always(unpriced), Budgets: Budgets{Experiment: Budget{USD: 5}}})
 	if outcome.Status != OverBudget || !strings.Contains(outcome.Reason, "price") {
 		t.Errorf("%+v", outcome)
 	}
@@ -571,12 +589,14 @@ func TestProgressAddsUp(t *testing.T) {
 		r.CostUSD = &cost
 		return r, nil
 	})
-	runPlan(t, t.Context(), t.TempDir(), planOf(t, 5, 2), Config{Executor: executor, Concurrency: 4, Progress: func(p Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		last = p
-	}})
-	if last.Done != 10 || last.Passed != 5 || last.Failed != 5 || last.CostUSD != 5 || last.Rate == nil || last.Rate.Est != 0.5 || !last.Rate.Contains(0.5) {
+	runPlan(t, t.Context(), t.TempDir(), planOf(t, 5, 2),
+		Config{Executor: executor, Concurrency: 4, Progress: func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			last = p
+		}})
+	if last.Done != 10 || last.Passed != 5 || last.Failed != 5 || last.CostUSD != 5 || last.Rate == nil ||
+		last.Rate.Est != 0.5 || !last.Rate.Contains(0.5) {
 		t.Errorf("%+v", last)
 	}
 }

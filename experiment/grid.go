@@ -50,7 +50,8 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{I: i, N: n}, nil
 }
 
-// Slot is one task and repetition: the unit that is dealt out to shards, so that the arms that are compared run on the same machine.
+// Slot is one task and repetition: the unit that is dealt out to shards, so that the arms that are
+// compared run on the same machine.
 type Slot struct {
 	TaskID   string
 	RunIndex int
@@ -81,9 +82,11 @@ func (s Shard) Of(slots []Slot) []Slot {
 	return mine
 }
 
-// Cells lists the cells of the plan's shard in the order in which they are run: first repetitions of all tasks before second ones, so that an experiment that
-// ends early has looked at every task, and the arms of a slot side by side in an order drawn from the seed, so that drift of the world hits all arms alike.
-// An experiment that may stop early goes task by task instead, in an order drawn from the seed: a task must be complete before it counts.
+// Cells lists the cells of the plan's shard in the order in which they are run: first repetitions
+// of all tasks before second ones, so that an experiment that ends early has looked at every task,
+// and the arms of a slot side by side in an order drawn from the seed, so that drift of the world
+// hits all arms alike. An experiment that may stop early goes task by task instead, in an order
+// drawn from the seed: a task must be complete before it counts.
 func (p *Plan) Cells() []Cell {
 	slots := slices.Clone(p.Shard.Of(p.Slots()))
 	if p.Stop != nil {
@@ -98,7 +101,8 @@ func (p *Plan) Cells() []Cell {
 			cells = append(cells, p.cellOf(slot, arm.Name))
 		}
 		slices.SortFunc(cells[start:], func(a, b Cell) int {
-			x, y := draw(p.Seed, "order", a.TaskID, a.Arm, a.RunIndex), draw(p.Seed, "order", b.TaskID, b.Arm, b.RunIndex)
+			x, y := draw(p.Seed, "order", a.TaskID, a.Arm, a.RunIndex), draw(p.Seed, "order", b.TaskID, b.Arm,
+				b.RunIndex)
 			if x < y {
 				return -1
 			}
@@ -108,9 +112,15 @@ func (p *Plan) Cells() []Cell {
 	return cells
 }
 
-// cellOf makes the cell of a slot and an arm. Its seed fits into the integers that every JSON reader keeps exact.
+// cellOf makes the cell of a slot and an arm. Its seed fits into the integers that every JSON
+// reader keeps exact.
 func (p *Plan) cellOf(slot Slot, arm string) Cell {
-	return Cell{Arm: arm, TaskID: slot.TaskID, RunIndex: slot.RunIndex, Seed: draw(p.Seed, "cell", slot.TaskID, arm, slot.RunIndex) >> 11}
+	return Cell{
+		Arm:      arm,
+		TaskID:   slot.TaskID,
+		RunIndex: slot.RunIndex,
+		Seed:     draw(p.Seed, "cell", slot.TaskID, arm, slot.RunIndex) >> 11,
+	}
 }
 
 // draw is a number that depends on nothing but its arguments.

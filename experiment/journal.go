@@ -19,11 +19,13 @@ type start struct {
 	PID      int    `json:"pid"`
 }
 
-// journal notes attempts before they begin. It is written without waiting for the disk: a killed process loses nothing of it, and after a power cut an
-// attempt that is missing here is simply made again.
+// journal notes attempts before they begin. It is written without waiting for the disk: a killed
+// process loses nothing of it, and after a power cut an attempt that is missing here is simply made
+// again.
 type journal struct{ file *os.File }
 
-// openJournal reads what earlier processes began. A line that was being written when its process died was not acted upon yet; it is closed and left alone.
+// openJournal reads what earlier processes began. A line that was being written when its process
+// died was not acted upon yet; it is closed and left alone.
 func openJournal(path string, visit func(start)) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

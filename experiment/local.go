@@ -21,16 +21,19 @@ import (
 
 // LocalConfig is what the local executor needs to know.
 type LocalConfig struct {
-	// Dir is the run directory, where artefacts go; Work is a private directory outside any repository for workspaces, which is emptied at the start.
+	// Dir is the run directory, where artefacts go; Work is a private directory outside any
+	// repository for workspaces, which is emptied at the start.
 	Dir  string
 	Work string
-	// CacheDir keeps warmed build caches between runs; empty: none are kept, and tasks that want one fail to set up.
+	// CacheDir keeps warmed build caches between runs; empty: none are kept, and tasks that want
+	// one fail to set up.
 	CacheDir string
 	Family   *task.Family
 	// Arms are the sealed arms, with the values of their variables.
 	Arms     []Arm
 	Registry *agent.Registry
-	// Installations are the agents that were found, by id, so that not every cell looks for them again.
+	// Installations are the agents that were found, by id, so that not every cell looks for them
+	// again.
 	Installations map[string]agent.Installation
 	// SkillHashes are the digests of the staged skills, by arm.
 	SkillHashes map[string]string
@@ -40,7 +43,8 @@ type LocalConfig struct {
 	Spawner     sandbox.ProcessSpawner
 	// Isolation is "none", "bwrap", or empty for what the task says or the best that works here.
 	Isolation string
-	// ReadOnly are more paths that processes in the sandbox may read, such as toolchains outside the system's directories.
+	// ReadOnly are more paths that processes in the sandbox may read, such as toolchains outside
+	// the system's directories.
 	ReadOnly []string
 	// AgentTimeout bounds the agent beside what the task says; 0 does not.
 	AgentTimeout time.Duration
@@ -51,9 +55,11 @@ type LocalConfig struct {
 	// Commands are names under which hooks find the program that runs now.
 	Commands []string
 	Host     string
-	// KeepFinal keeps a copy of the final working directory of every attempt, so that it can be graded again.
+	// KeepFinal keeps a copy of the final working directory of every attempt, so that it can be
+	// graded again.
 	KeepFinal bool
-	// KeepRaw leaves traces as they were written; otherwise they are packed when an attempt is over.
+	// KeepRaw leaves traces as they were written; otherwise they are packed when an attempt is
+	// over.
 	KeepRaw bool
 	Now     func() time.Time
 }
@@ -82,7 +88,8 @@ type Local struct {
 	packers  *packers
 }
 
-// NewLocal makes the executor. It empties the directory for workspaces: what an earlier process left there belongs to attempts that are over.
+// NewLocal makes the executor. It empties the directory for workspaces: what an earlier process
+// left there belongs to attempts that are over.
 func NewLocal(cfg LocalConfig) (*Local, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -97,8 +104,13 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 		return nil, fmt.Errorf("make a directory for workspaces: %w", err)
 	}
 	l := &Local{
-		cfg: cfg, tasks: map[string]*task.Task{}, arms: map[string]*Arm{}, ports: &workspace.Ports{}, bases: workspace.NewBases(filepath.Join(cfg.Work, "bases")),
-		baseline: grade.NewBaseline(), packers: &packers{},
+		cfg:      cfg,
+		tasks:    map[string]*task.Task{},
+		arms:     map[string]*Arm{},
+		ports:    &workspace.Ports{},
+		bases:    workspace.NewBases(filepath.Join(cfg.Work, "bases")),
+		baseline: grade.NewBaseline(),
+		packers:  &packers{},
 	}
 	if cfg.CacheDir != "" {
 		l.caches = workspace.NewCaches(cfg.CacheDir)
@@ -135,13 +147,27 @@ func (l *Local) Close() error {
 
 func (l *Local) workspaceConfig(arm *Arm, t *task.Task, name, runID string) workspace.Config {
 	return workspace.Config{
-		Root: l.cfg.Work, Name: name, Family: l.cfg.Family, Task: t, Skills: arm.Skills, NodeModules: l.cfg.NodeModules, Environ: l.cfg.Environ, Env: arm.Env,
-		RunID: runID, Isolation: l.cfg.Isolation, ReadOnly: l.readable(arm), Ports: l.ports, Bases: l.bases, Caches: l.caches, Spawner: l.cfg.Spawner,
-		Commands: l.cfg.Commands,
+		Root:        l.cfg.Work,
+		Name:        name,
+		Family:      l.cfg.Family,
+		Task:        t,
+		Skills:      arm.Skills,
+		NodeModules: l.cfg.NodeModules,
+		Environ:     l.cfg.Environ,
+		Env:         arm.Env,
+		RunID:       runID,
+		Isolation:   l.cfg.Isolation,
+		ReadOnly:    l.readable(arm),
+		Ports:       l.ports,
+		Bases:       l.bases,
+		Caches:      l.caches,
+		Spawner:     l.cfg.Spawner,
+		Commands:    l.cfg.Commands,
 	}
 }
 
-// readable are the paths that the processes of an arm must be able to read in a sandbox: toolchains, and the agent's own program.
+// readable are the paths that the processes of an arm must be able to read in a sandbox:
+// toolchains, and the agent's own program.
 func (l *Local) readable(arm *Arm) []string {
 	paths := append([]string(nil), l.cfg.ReadOnly...)
 	paths = append(paths, l.cfg.Installations[arm.Agent].ReadPaths...)
@@ -151,7 +177,8 @@ func (l *Local) readable(arm *Arm) []string {
 	return paths
 }
 
-// Execute implements Executor: workspace, preflight, agent, seal, snapshot, grade, judge, record, teardown.
+// Execute implements Executor: workspace, preflight, agent, seal, snapshot, grade, judge, record,
+// teardown.
 func (l *Local) Execute(ctx context.Context, cell Cell, attempt int) (ledger.Record, error) {
 	a, err := l.newAttempt(cell, attempt)
 	if err != nil {
@@ -163,7 +190,8 @@ func (l *Local) Execute(ctx context.Context, cell Cell, attempt int) (ledger.Rec
 	return a.withoutSecrets()
 }
 
-// withoutSecrets is the record as others may see it: the secrets of the task, of the arm and of the session are known here and nowhere else.
+// withoutSecrets is the record as others may see it: the secrets of the task, of the arm and of the
+// session are known here and nowhere else.
 func (a *attempt) withoutSecrets() (ledger.Record, error) {
 	if a.redact == nil {
 		return a.record, nil
@@ -194,7 +222,14 @@ type attempt struct {
 }
 
 func (l *Local) newAttempt(cell Cell, number int) (*attempt, error) {
-	a := &attempt{Local: l, cell: cell, number: number, arm: l.arms[cell.Arm], task: l.tasks[cell.TaskID], began: l.cfg.Now()}
+	a := &attempt{
+		Local:  l,
+		cell:   cell,
+		number: number,
+		arm:    l.arms[cell.Arm],
+		task:   l.tasks[cell.TaskID],
+		began:  l.cfg.Now(),
+	}
 	if a.arm == nil || a.task == nil {
 		return nil, fmt.Errorf("cell %s: no such arm or task", cell.slug())
 	}
@@ -218,8 +253,12 @@ func (l *Local) newAttempt(cell Cell, number int) (*attempt, error) {
 func (l *Local) blank(cell Cell, number int) ledger.Record {
 	arm := l.arms[cell.Arm]
 	r := ledger.Record{
-		RunDir: filepath.ToSlash(cell.RunDir(number)), PhaseMs: map[string]int64{}, Tools: l.cfg.Tools, Host: l.cfg.Host, SkillSetHash: l.cfg.SkillHashes[cell.Arm],
-		Isolation: l.cfg.Isolation,
+		RunDir:       filepath.ToSlash(cell.RunDir(number)),
+		PhaseMs:      map[string]int64{},
+		Tools:        l.cfg.Tools,
+		Host:         l.cfg.Host,
+		SkillSetHash: l.cfg.SkillHashes[cell.Arm],
+		Isolation:    l.cfg.Isolation,
 	}
 	if arm == nil {
 		return r
@@ -265,7 +304,8 @@ func (a *attempt) phases(ctx context.Context) {
 		name string
 		run  func(context.Context) bool
 	}{
-		{"setup", a.setUp}, {"preflight", a.preflight}, {"agent", a.work}, {"seal", a.seal}, {"grade", a.grade}, {"judge", a.judge},
+		{"setup", a.setUp}, {"preflight", a.preflight}, {"agent", a.work}, {"seal", a.seal}, {"grade", a.grade},
+		{"judge", a.judge},
 	} {
 		began := a.cfg.Now()
 		goOn := phase.run(ctx)
@@ -300,7 +340,8 @@ func (a *attempt) preflight(ctx context.Context) bool {
 	}
 	if !result.OK() {
 		a.fail(ctx, ledger.ErrorPreflight, fmt.Errorf("preflight: %s", result.Message))
-		a.record.PreflightError = &ledger.PreflightError{Phase: "preflight", Message: result.Message, ExitCode: result.ExitCode}
+		a.record.PreflightError = &ledger.PreflightError{Phase: "preflight", Message: result.Message,
+			ExitCode: result.ExitCode}
 		return false
 	}
 	return true
@@ -333,18 +374,21 @@ func (a *attempt) seal(ctx context.Context) bool {
 		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, DiffFile))
 	}
 	if a.cfg.KeepFinal {
-		if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil && !errors.As(err, &limit) {
+		if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
+			!errors.As(err, &limit) {
 			a.fail(ctx, ledger.ErrorInternal, err)
 			return false
 		}
-		if digest, err := TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil { // a copy that was given up half way has none
+		// a copy that was given up half way has none
+		if digest, err := TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil {
 			a.record.Digests.Final = digest
 		}
 	}
 	return true
 }
 
-// grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader itself is broken.
+// grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader
+// itself is broken.
 func (a *attempt) grade(ctx context.Context) bool {
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	scratch, err := os.MkdirTemp(a.cfg.Work, "grading-")
@@ -354,8 +398,13 @@ func (a *attempt) grade(ctx context.Context) bool {
 	}
 	defer func() { _ = RemoveAll(scratch) }() // what stays is removed with the directory of all workspaces
 	result, err := grade.Run(ctx, grade.Config{
-		Task: a.task, Source: a.space, Artifacts: filepath.Join(a.dir, gradingDir), Scratch: scratch, Baseline: a.baseline, Spawner: a.cfg.Spawner,
-		Redactor: a.redact,
+		Task:      a.task,
+		Source:    a.space,
+		Artifacts: filepath.Join(a.dir, gradingDir),
+		Scratch:   scratch,
+		Baseline:  a.baseline,
+		Spawner:   a.cfg.Spawner,
+		Redactor:  a.redact,
 	})
 	if err != nil {
 		a.fail(ctx, ledger.ErrorGrader, err)
@@ -374,8 +423,16 @@ func (a *attempt) adopt(result grade.Result) { applyGrade(&a.record, result) }
 
 func applyGrade(r *ledger.Record, result grade.Result) {
 	g := result.Grade
-	r.Grade = &ledger.Grade{Verdict: g.Verdict, GatesPass: g.GatesPass, Score: g.Score, Malformed: g.Malformed, Healthy: g.Healthy, Reason: g.Reason}
-	r.Invariants = &ledger.Invariants{Details: result.Invariants.Details, ExitCode: result.Invariants.ExitCode, Stderr: result.Invariants.Stderr}
+	r.Grade = &ledger.Grade{
+		Verdict:   g.Verdict,
+		GatesPass: g.GatesPass,
+		Score:     g.Score,
+		Malformed: g.Malformed,
+		Healthy:   g.Healthy,
+		Reason:    g.Reason,
+	}
+	r.Invariants = &ledger.Invariants{Details: result.Invariants.Details, ExitCode: result.Invariants.ExitCode,
+		Stderr: result.Invariants.Stderr}
 	if result.HiddenTests != nil {
 		r.HiddenTests = &ledger.HiddenTests{Details: result.HiddenTests.Details, Error: result.HiddenTests.Error}
 	}

@@ -22,11 +22,13 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// submissionLimit bounds what the ledger keeps of the agent's last words; the trace has all of them.
+// submissionLimit bounds what the ledger keeps of the agent's last words; the trace has all of
+// them.
 const submissionLimit = 16 << 10
 
-// work lets the agent work. How it ends decides only whether there is something to grade: an agent that failed, ran out of turns or crashed is graded like
-// any other; trouble of the model's service is missing data.
+// work lets the agent work. How it ends decides only whether there is something to grade: an agent
+// that failed, ran out of turns or crashed is graded like any other; trouble of the model's service
+// is missing data.
 func (a *attempt) work(ctx context.Context) bool {
 	if a.arm.Lead != "" {
 		return a.supervise(ctx)
@@ -50,7 +52,13 @@ func (a *attempt) work(ctx context.Context) bool {
 	}
 	a.record.AgentTracePath = a.artefact(AgentTrace)
 	result, err := harness.Run(working, harness.RunConfig{
-		Agent: chosen, Session: settings, Task: a.task.Prompt, Injections: injections, Timeout: a.agentTimeout(), Trace: writer, Started: a.started,
+		Agent:      chosen,
+		Session:    settings,
+		Task:       a.task.Prompt,
+		Injections: injections,
+		Timeout:    a.agentTimeout(),
+		Trace:      writer,
+		Started:    a.started,
 	})
 	if closeErr := writer.Close(); err == nil {
 		err = closeErr
@@ -59,7 +67,8 @@ func (a *attempt) work(ctx context.Context) bool {
 		result.Reason, result.Err = session.OutcomeBudget, errTokenBudget
 	}
 	a.spend(result.Usage)
-	a.record.Turns, a.record.Submission, a.record.Outcome = result.Turns, cut(result.Text, submissionLimit), string(result.Reason)
+	a.record.Turns, a.record.Submission, a.record.Outcome = result.Turns, cut(result.Text,
+		submissionLimit), string(result.Reason)
 	return a.agentEnded(ctx, result.Reason, result.Err, result.Aborted, err)
 }
 
@@ -74,7 +83,8 @@ func (a *attempt) started(info agent.Started) {
 }
 
 // agentEnded tells missing data from an agent that did badly.
-func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentErr error, aborted bool, err error) bool {
+func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentErr error, aborted bool,
+	err error) bool {
 	var noModel *builtin.AuthError
 	message := string(reason)
 	if agentErr != nil {
@@ -112,10 +122,12 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 		if err != nil {
 			return cfg, nil, err
 		}
-		injections = append(injections, session.SystemPromptInjection{Source: "profile", Label: a.arm.Profile, Content: text})
+		injections = append(injections,
+			session.SystemPromptInjection{Source: "profile", Label: a.arm.Profile, Content: text})
 	}
 	if a.arm.Prompt != "" {
-		injections = append(injections, session.SystemPromptInjection{Source: "append", Label: a.arm.Name, Content: a.arm.Prompt})
+		injections = append(injections,
+			session.SystemPromptInjection{Source: "append", Label: a.arm.Name, Content: a.arm.Prompt})
 	}
 	for i, injection := range injections {
 		if i > 0 {
@@ -127,12 +139,19 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	return cfg, injections, agent.Check(chosen, cfg)
 }
 
-// placeConfig puts an agent into a place. An agent in a process of its own needs the network to reach its model, until a gateway stands between them.
+// placeConfig puts an agent into a place. An agent in a process of its own needs the network to
+// reach its model, until a gateway stands between them.
 func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 	installation, known := a.cfg.Installations[id]
 	cfg := agent.Config{
-		Dir: place.Dir, Home: place.Home, Environ: environOf(a.cfg.Environ, place.Env), ExtraEnv: extraEnv(place.Env), Prices: a.cfg.Prices, Spawner: a.cfg.Spawner,
-		Isolation: place.Isolation, Limits: place.Limits,
+		Dir:       place.Dir,
+		Home:      place.Home,
+		Environ:   environOf(a.cfg.Environ, place.Env),
+		ExtraEnv:  extraEnv(place.Env),
+		Prices:    a.cfg.Prices,
+		Spawner:   a.cfg.Spawner,
+		Isolation: place.Isolation,
+		Limits:    place.Limits,
 	}
 	if known {
 		cfg.Installation = &installation
@@ -143,7 +162,8 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 	return cfg
 }
 
-// environOf is the environment that an agent takes its credentials from, with the search path of the place.
+// environOf is the environment that an agent takes its credentials from, with the search path of
+// the place.
 func environOf(environ []string, place sandbox.Environment) []string {
 	own := slices.Clone(environ)
 	if path := place["PATH"]; path != "" {
@@ -152,8 +172,9 @@ func environOf(environ []string, place sandbox.Environment) []string {
 	return own
 }
 
-// extraEnv is what a place adds to the common variables: the task's and the arm's own, the port, the mark of the run. Home and temporary directory are the
-// agent's business, which keeps its own files apart from what it works on.
+// extraEnv is what a place adds to the common variables: the task's and the arm's own, the port,
+// the mark of the run. Home and temporary directory are the agent's business, which keeps its own
+// files apart from what it works on.
 func extraEnv(place sandbox.Environment) []string {
 	common := sandbox.CommonNames()
 	var extra []string
@@ -166,7 +187,8 @@ func extraEnv(place sandbox.Environment) []string {
 	return extra
 }
 
-// readProfile reads a profile of the working directory as its author left it: the agent has not been there yet. No link is followed out of the directory.
+// readProfile reads a profile of the working directory as its author left it: the agent has not
+// been there yet. No link is followed out of the directory.
 func readProfile(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -202,7 +224,12 @@ func (a *attempt) artefact(name string) string { return path.Join(a.record.RunDi
 
 // spend records what the agent has consumed.
 func (a *attempt) spend(u session.TokenUsage) {
-	a.record.Tokens = &ledger.Tokens{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens}
+	a.record.Tokens = &ledger.Tokens{
+		Input:      u.InputTokens,
+		Output:     u.OutputTokens,
+		CacheRead:  u.CacheReadTokens,
+		CacheWrite: u.CacheWriteTokens,
+	}
 	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
 	if u.TotalTokens == 0 && u.CostUSD == nil { // nothing was consumed, and that costs nothing
 		nothing := 0.0
@@ -218,15 +245,18 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost, and removes what it left.
+// Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost,
+// and removes what it left.
 func (l *Local) Recover(_ context.Context, cell Cell, number int) ledger.Record {
 	record := l.blank(cell, number)
 	a := attempt{Local: l, record: record, dir: filepath.Join(l.cfg.Dir, cell.RunDir(number))}
 	name := AgentTrace
-	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) { // the process died when the attempt was over and not yet recorded
+	// the process died when the attempt was over and not yet recorded
+	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) {
 		name += PackedSuffix
 	}
-	sessions, err := session.ReadFile(filepath.Join(a.dir, name), l.cfg.Registry.Dialects(), session.Options{Prices: l.cfg.Prices, Flat: true})
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), l.cfg.Registry.Dialects(),
+		session.Options{Prices: l.cfg.Prices, Flat: true})
 	if err != nil {
 		return record
 	}

@@ -31,7 +31,8 @@ type JudgeConfig struct {
 	Auth     string
 	Timeout  time.Duration // 0 is DefaultJudgeTimeout
 	MaxTurns int           // 0 is DefaultJudgeTurns
-	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is what the task says, else one.
+	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is what
+	// the task says, else one.
 	Votes int
 }
 
@@ -41,8 +42,9 @@ const (
 	DefaultJudgeTurns   = 25
 )
 
-// judge asks the judge, if the task has one. It is only asked about work that the mechanical graders pass, and it can only take a pass away. A judge that does
-// not conclude has said nothing: the attempt is missing data, not a fail.
+// judge asks the judge, if the task has one. It is only asked about work that the mechanical
+// graders pass, and it can only take a pass away. A judge that does not conclude has said nothing:
+// the attempt is missing data, not a fail.
 func (a *attempt) judge(ctx context.Context) bool {
 	if a.task.JudgeTemplate == "" {
 		return true
@@ -80,7 +82,8 @@ func (a *attempt) unjudged(ctx context.Context, class string, err error) {
 	a.fail(ctx, class, err)
 }
 
-// votesOn is how many votes decide about a task: what the command says, else what the task says, else one.
+// votesOn is how many votes decide about a task: what the command says, else what the task says,
+// else one.
 func (c JudgeConfig) votesOn(t *task.Task) int {
 	switch {
 	case c.Votes > 0:
@@ -92,7 +95,8 @@ func (c JudgeConfig) votesOn(t *task.Task) int {
 	}
 }
 
-// Majority is what more than half of all votes say. Votes that did not conclude are on neither side, so that where they leave no majority there is no verdict.
+// Majority is what more than half of all votes say. Votes that did not conclude are on neither
+// side, so that where they leave no majority there is no verdict.
 func Majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 	count := map[string]int{}
 	for _, vote := range votes {
@@ -116,19 +120,23 @@ func Majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 	case len(votes) == 1:
 		return "", "", errors.New(votes[0].Error)
 	}
-	return "", "", fmt.Errorf("no majority of the judge's %d votes: %d pass, %d fail, %d came to nothing (%s)", len(votes), count[ledger.Pass], count[ledger.Fail], count[ledger.Error], votes[at].Error)
+	return "", "", fmt.Errorf("no majority of the judge's %d votes: %d pass, %d fail, %d came to nothing (%s)",
+		len(votes), count[ledger.Pass], count[ledger.Fail], count[ledger.Error], votes[at].Error)
 }
 
-// judgeDigest identifies the judge, so that human labels on its verdicts are not used for another one.
+// judgeDigest identifies the judge, so that human labels on its verdicts are not used for another
+// one.
 func (a *attempt) judgeDigest(votes int) string {
 	sum := sha256.New()
-	for _, part := range []string{a.cfg.Judge.Agent, a.cfg.Judge.Model, a.cfg.Family.JudgeProfile, a.task.JudgeTemplate, strconv.Itoa(votes)} {
+	for _, part := range []string{a.cfg.Judge.Agent, a.cfg.Judge.Model, a.cfg.Family.JudgeProfile, a.task.JudgeTemplate,
+		strconv.Itoa(votes)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// vote holds one session of the judge and tells what it came to. The class says what kind of error it was, if any.
+// vote holds one session of the judge and tells what it came to. The class says what kind of error
+// it was, if any.
 func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string) {
 	began := a.cfg.Now()
 	name := JudgeTrace
@@ -156,14 +164,16 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 	return vote, class
 }
 
-// runJudge holds the judge's session: in a neutral room in which a copy of the work lies, with nothing of the harness, of other cells or of other votes in sight.
+// runJudge holds the judge's session: in a neutral room in which a copy of the work lies, with
+// nothing of the harness, of other cells or of other votes in sight.
 func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (harness.Result, error) {
 	room, err := os.MkdirTemp(a.cfg.Work, "judge-")
 	if err != nil {
 		return harness.Result{}, err
 	}
 	defer func() { _ = RemoveAll(room) }()
-	view, home, profiles := filepath.Join(room, "room", "work"), filepath.Join(room, "home"), filepath.Join(room, "profiles")
+	view, home, profiles := filepath.Join(room, "room", "work"), filepath.Join(room, "home"), filepath.Join(room,
+		"profiles")
 	for _, dir := range []string{filepath.Dir(view), home, profiles} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return harness.Result{}, err
@@ -175,7 +185,8 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 	profile := ""
 	if a.cfg.Family.JudgeProfile != "" {
 		profile = "family-judge"
-		if err := os.WriteFile(filepath.Join(profiles, profile+".md"), []byte(a.cfg.Family.JudgeProfile), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(profiles, profile+".md"), []byte(a.cfg.Family.JudgeProfile),
+			0o600); err != nil {
 			return harness.Result{}, err
 		}
 		a.record.Profiles.Judge = &judgeProfileName
@@ -190,11 +201,18 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 		a.record.JudgeTracePath = a.artefact(traceName)
 	}
 	options := harness.Options{Trace: writer, Connect: keys.Connect(mcpserve.Config{})}
-	result, err := a.judgeSession(ctx, judgeRoom{view: view, home: home, profiles: profiles, profile: profile, vote: number}, options)
+	result, err := a.judgeSession(ctx, judgeRoom{
+		view:     view,
+		home:     home,
+		profiles: profiles,
+		profile:  profile,
+		vote:     number,
+	}, options)
 	return result, errors.Join(err, writer.Close())
 }
 
-// judgeRoom is where a judge sits: the copy of the work, its home, its profiles, and which vote it gives.
+// judgeRoom is where a judge sits: the copy of the work, its home, its profiles, and which vote it
+// gives.
 type judgeRoom struct {
 	view, home, profiles, profile string
 	vote                          int
@@ -218,8 +236,18 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	options.Limits = harness.Limits{Timeout: settings.Timeout}
 	options.Base = a.judgePlace(settings, room)
 	judge, err := harness.NewJudge(harness.JudgeConfig{
-		JudgeCwd: room.view, JudgeProfile: room.profile, Judge: harness.AgentConfig{Agent: settings.Agent, Model: settings.Model, MaxTurns: settings.MaxTurns, Cwd: filepath.Dir(room.view)},
-		ReadOnlySandbox: options.Base.Isolation.Kind == sandbox.IsolationBwrap, Query: a.query, Redactor: a.redact, Options: options,
+		JudgeCwd:     room.view,
+		JudgeProfile: room.profile,
+		Judge: harness.AgentConfig{
+			Agent:    settings.Agent,
+			Model:    settings.Model,
+			MaxTurns: settings.MaxTurns,
+			Cwd:      filepath.Dir(room.view),
+		},
+		ReadOnlySandbox: options.Base.Isolation.Kind == sandbox.IsolationBwrap,
+		Query:           a.query,
+		Redactor:        a.redact,
+		Options:         options,
 	})
 	if err != nil {
 		return harness.Result{}, err
@@ -231,13 +259,23 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	return judge.Run(ctx, prompt)
 }
 
-// judgePlace is where the judge runs: it reads the work and its own room, and writes nowhere but into its own home.
+// judgePlace is where the judge runs: it reads the work and its own room, and writes nowhere but
+// into its own home.
 func (a *attempt) judgePlace(settings JudgeConfig, room judgeRoom) agent.Config {
 	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, AgentTrace)}, a.cfg.ReadOnly...)
 	readable = append(readable, a.cfg.Installations[settings.Agent].ReadPaths...)
 	cfg := agent.Config{
-		Environ: a.cfg.Environ, ModelURL: a.cell.forVote(room.vote).fillURL(settings.ModelURL), Auth: settings.Auth, Prices: a.cfg.Prices, Spawner: a.cfg.Spawner,
-		Isolation: sandbox.Isolation{Kind: a.space.Isolation, ReadOnly: readable, Writable: []string{room.home}, Network: true},
+		Environ:  a.cfg.Environ,
+		ModelURL: a.cell.forVote(room.vote).fillURL(settings.ModelURL),
+		Auth:     settings.Auth,
+		Prices:   a.cfg.Prices,
+		Spawner:  a.cfg.Spawner,
+		Isolation: sandbox.Isolation{
+			Kind:     a.space.Isolation,
+			ReadOnly: readable,
+			Writable: []string{room.home},
+			Network:  true,
+		},
 	}
 	if installation, known := a.cfg.Installations[settings.Agent]; known {
 		cfg.Installation = &installation
@@ -245,7 +283,8 @@ func (a *attempt) judgePlace(settings JudgeConfig, room judgeRoom) agent.Config 
 	return cfg
 }
 
-// forVote is the cell as the model's address names it for a vote: a scripted judge draws for every vote by itself.
+// forVote is the cell as the model's address names it for a vote: a scripted judge draws for every
+// vote by itself.
 func (c Cell) forVote(number int) Cell {
 	if number > 0 {
 		c.TaskID = fmt.Sprintf("%s.vote-%d", c.TaskID, number+1)
@@ -256,7 +295,8 @@ func (c Cell) forVote(number int) Cell {
 
 // settleVote adds what a vote has consumed to the vote and to the record.
 func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
-	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.cfg.Registry.Dialects(), session.Options{Prices: a.cfg.Prices, Flat: true})
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.cfg.Registry.Dialects(),
+		session.Options{Prices: a.cfg.Prices, Flat: true})
 	if err != nil {
 		return
 	}
@@ -264,7 +304,12 @@ func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
 	for _, s := range sessions {
 		sum = addUsage(sum, s.Usage)
 	}
-	vote.Tokens = &ledger.Tokens{Input: sum.InputTokens, Output: sum.OutputTokens, CacheRead: sum.CacheReadTokens, CacheWrite: sum.CacheWriteTokens}
+	vote.Tokens = &ledger.Tokens{
+		Input:      sum.InputTokens,
+		Output:     sum.OutputTokens,
+		CacheRead:  sum.CacheReadTokens,
+		CacheWrite: sum.CacheWriteTokens,
+	}
 	spent := a.record.CostUSD
 	switch {
 	case sum.TotalTokens == 0:

@@ -17,7 +17,8 @@ import (
 // agentLane is the lane of the agent in a supervised session.
 const agentLane = "agent"
 
-// supervise lets a lead hand the task to the agent. Both work in the same directory: what is measured is the pair of them.
+// supervise lets a lead hand the task to the agent. Both work in the same directory: what is
+// measured is the pair of them.
 func (a *attempt) supervise(ctx context.Context) bool {
 	place := a.space.Agent()
 	keys := mcpserve.NewKeyring(2)
@@ -35,15 +36,29 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	base.Isolation.Network = true
 	a.record.AgentNetwork = true
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
-		SupervisorCwd: place.Dir, AgentCwd: place.Dir, AgentProfile: a.arm.Profile,
-		Supervisor: harness.AgentConfig{Agent: a.arm.Lead, Model: a.arm.LeadModel},
-		Agent:      harness.AgentConfig{Agent: a.arm.Agent, Model: a.arm.Model, Tools: a.arm.AllowedTools, MaxTurns: a.arm.MaxTurns, Amend: a.arm.Prompt},
+		SupervisorCwd: place.Dir,
+		AgentCwd:      place.Dir,
+		AgentProfile:  a.arm.Profile,
+		Supervisor:    harness.AgentConfig{Agent: a.arm.Lead, Model: a.arm.LeadModel},
+		Agent: harness.AgentConfig{
+			Agent:    a.arm.Agent,
+			Model:    a.arm.Model,
+			Tools:    a.arm.AllowedTools,
+			MaxTurns: a.arm.MaxTurns,
+			Amend:    a.arm.Prompt,
+		},
 		// What the lead may look at, it may not change: the work is the agent's.
 		ReadOnlySandbox: base.Isolation.Kind == sandbox.IsolationBwrap,
-		Query:           a.query, Redactor: a.redact,
+		Query:           a.query,
+		Redactor:        a.redact,
 		Options: harness.Options{
-			Trace: writer, HomeDir: place.Home, Base: base, Connect: keys.Connect(mcpserve.Config{}), TaskAmend: a.task.SupervisorPrompt,
-			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.cfg.CellBudget.USD, Tokens: a.cfg.CellBudget.Tokens},
+			Trace:     writer,
+			HomeDir:   place.Home,
+			Base:      base,
+			Connect:   keys.Connect(mcpserve.Config{}),
+			TaskAmend: a.task.SupervisorPrompt,
+			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.cfg.CellBudget.USD,
+				Tokens: a.cfg.CellBudget.Tokens},
 		},
 	})
 	var result harness.Result
@@ -72,7 +87,8 @@ func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
 	return a.cfg.Registry.Get(cfg.Agent)
 }
 
-// settleSession reads from the trace what the agent said last and what everybody consumed, and from the result who has spent it.
+// settleSession reads from the trace what the agent said last and what everybody consumed, and from
+// the result who has spent it.
 func (a *attempt) settleSession(result harness.Result) {
 	a.record.Outcome = string(outcomeOf(result))
 	sessions, err := session.ReadFile(filepath.Join(a.dir, AgentTrace), a.cfg.Registry.Dialects(), session.Options{

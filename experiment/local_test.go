@@ -83,7 +83,8 @@ const solves = `{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"
 // prepared is an experiment with the built-in agent on a scripted model.
 func prepared(t testing.TB, family *task.Family, setup Setup) *Prepared {
 	t.Helper()
-	setup.Family, setup.Registry, setup.Prices = family, agent.NewRegistry(builtin.New()), session.ListPrices(price.Default())
+	setup.Family, setup.Registry, setup.Prices = family, agent.NewRegistry(builtin.New()), session.ListPrices(
+		price.Default())
 	setup.Host = agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH")}, Spawner: sandbox.NewSpawner()}
 	if setup.Runs == 0 {
 		setup.Runs = 1
@@ -107,7 +108,8 @@ func execute(t testing.TB, p *Prepared, concurrency int) (string, Outcome, []led
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := Run(t.Context(), dir, Config{Executor: local, Concurrency: concurrency, BreakAfter: -1, Attempts: 1})
+	outcome, err := Run(t.Context(), dir,
+		Config{Executor: local, Concurrency: concurrency, BreakAfter: -1, Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,8 @@ func execute(t testing.TB, p *Prepared, concurrency int) (string, Outcome, []led
 
 func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 	url := serveScript(t, solves)
-	p := prepared(t, answerFamily(t, 2), Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}, Runs: 2})
+	p := prepared(t, answerFamily(t, 2),
+		Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}, Runs: 2})
 	if err := p.Probe(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +139,8 @@ func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 			t.Errorf("%s: %s %s", r.Key(), r.Verdict, r.ErrorMessage)
 		case r.Submission != "The answer is written." || r.Turns != 2 || r.CostUSD == nil || *r.CostUSD <= 0:
 			t.Errorf("%+v", r)
-		case r.Digests.Base == "" || r.Digests.Final == "" || r.Digests.Visible == "" || r.Digests.Hidden == "" || r.Isolation == "":
+		case r.Digests.Base == "" || r.Digests.Final == "" || r.Digests.Visible == "" || r.Digests.Hidden == "" ||
+			r.Isolation == "":
 			t.Errorf("digests %+v, isolation %q", r.Digests, r.Isolation)
 		case filepath.IsAbs(r.AgentTracePath) || filepath.IsAbs(r.DiffPath):
 			t.Errorf("absolute paths: %s %s", r.AgentTracePath, r.DiffPath)
@@ -145,7 +149,8 @@ func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 		if err != nil || !strings.Contains(string(diff), "+42") {
 			t.Errorf("diff %q, %v", diff, err)
 		}
-		if content, err := os.ReadFile(filepath.Join(path, r.RunDir, FinalDir, "answer.txt")); err != nil || string(content) != "42\n" {
+		if content, err := os.ReadFile(filepath.Join(path, r.RunDir, FinalDir, "answer.txt")); err != nil ||
+			string(content) != "42\n" {
 			t.Errorf("final directory: %q %v", content, err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDirectory takes the lock of a run directory. The kernel gives it back when the process ends, however it ends.
+// lockDirectory takes the lock of a run directory. The kernel gives it back when the process ends,
+// however it ends.
 func lockDirectory(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // errTokenBudget is the cause with which an agent is ended that has used up its tokens.
 var errTokenBudget = errors.New("the cell's budget of tokens is used up")
 
-// meter counts the tokens of an agent while it works and ends it when it has used too many. Agents know budgets in dollars, if any; tokens are ours to count.
+// meter counts the tokens of an agent while it works and ends it when it has used too many. Agents
+// know budgets in dollars, if any; tokens are ours to count.
 type meter struct {
 	limit    int64
 	dialects session.Dialects
@@ -22,7 +23,12 @@ type meter struct {
 }
 
 func newMeter(limit int64, dialects session.Dialects, stop context.CancelCauseFunc) *meter {
-	return &meter{limit: limit, dialects: dialects, fold: session.NewFold(session.Options{Flat: true}), stop: stop}
+	return &meter{
+		limit:    limit,
+		dialects: dialects,
+		fold:     session.NewFold(session.Options{Flat: true}),
+		stop:     stop,
+	}
 }
 
 // line takes in a line of the trace.

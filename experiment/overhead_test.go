@@ -18,7 +18,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// bareCell makes a directory, runs the agent in it and the grader on it, and nothing else: what somebody would write in an afternoon.
+// bareCell makes a directory, runs the agent in it and the grader on it, and nothing else: what
+// somebody would write in an afternoon.
 func bareCell(t testing.TB, hook, url string) {
 	t.Helper()
 	root := t.TempDir()
@@ -29,7 +30,8 @@ func bareCell(t testing.TB, hook, url string) {
 			return
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("The answer goes into answer.txt.\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("The answer goes into answer.txt.\n"),
+		0o600); err != nil {
 		t.Error(err)
 		return
 	}
@@ -39,10 +41,12 @@ func bareCell(t testing.TB, hook, url string) {
 		return
 	}
 	environ := []string{"PATH=" + os.Getenv("PATH")}
-	isolation := sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{dir, home}, ReadOnly: []string{filepath.Dir(hook)}, Network: true}
+	isolation := sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{dir, home},
+		ReadOnly: []string{filepath.Dir(hook)}, Network: true}
 	_, err = harness.Run(context.Background(), harness.RunConfig{
 		Agent: builtin.New(), Task: "Write the answer into answer.txt.", Trace: writer,
-		Session: agent.Config{Dir: dir, Home: home, Environ: environ, Model: "claude-sonnet-4-5", ModelURL: url, MaxTurns: 50, Spawner: sandbox.NewSpawner(), Isolation: isolation},
+		Session: agent.Config{Dir: dir, Home: home, Environ: environ, Model: "claude-sonnet-4-5", ModelURL: url,
+			MaxTurns: 50, Spawner: sandbox.NewSpawner(), Isolation: isolation},
 	})
 	if err != nil {
 		t.Error(err)
@@ -57,14 +61,16 @@ func bareCell(t testing.TB, hook, url string) {
 	}
 	defer rows.Close()
 	result, err := sandbox.NewSpawner().Spawn(context.Background(), sandbox.SpawnSpec{
-		Argv: []string{hook}, Dir: dir, Env: append(environ, "AGENT_CWD="+dir), ExtraFiles: []*os.File{rows}, Isolation: isolation, Timeout: time.Minute,
+		Argv: []string{hook}, Dir: dir, Env: append(environ, "AGENT_CWD="+dir), ExtraFiles: []*os.File{rows},
+		Isolation: isolation, Timeout: time.Minute,
 	}, discard{}, discard{})
 	if err != nil || result.ExitCode != 0 {
 		t.Errorf("%+v %v", result, err)
 	}
 }
 
-// TestOverhead compares the whole engine with a bare loop: same agent, same grader, same sandbox, eight at a time. Run it with FIT_BENCH=1.
+// TestOverhead compares the whole engine with a bare loop: same agent, same grader, same sandbox,
+// eight at a time. Run it with FIT_BENCH=1.
 func TestOverhead(t *testing.T) {
 	if os.Getenv("FIT_BENCH") == "" {
 		t.Skip("a measurement; set FIT_BENCH=1")
@@ -88,7 +94,8 @@ func TestOverhead(t *testing.T) {
 		group.Wait()
 		bare += time.Since(began)
 
-		p := prepared(t, family, Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, MaxTurns: 50}}, Runs: runs})
+		p := prepared(t, family, Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: url, MaxTurns: 50}}, Runs: runs})
 		began = time.Now()
 		_, outcome, _ := execute(t, p, concurrency)
 		engine += time.Since(began)
@@ -98,7 +105,8 @@ func TestOverhead(t *testing.T) {
 	}
 	cells := time.Duration(3 * tasks * runs)
 	more := (engine - bare) / cells
-	t.Logf("bare loop %s per cell, engine %s per cell, %s more, at concurrency %d on %d cores", bare/cells, engine/cells, more, concurrency, runtime.NumCPU())
+	t.Logf("bare loop %s per cell, engine %s per cell, %s more, at concurrency %d on %d cores", bare/cells,
+		engine/cells, more, concurrency, runtime.NumCPU())
 	if more > 50*time.Millisecond {
 		t.Errorf("the engine costs %s more per cell, over 50 ms", more)
 	}

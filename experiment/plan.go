@@ -15,7 +15,8 @@ import (
 // PlanVersion is the version of the plan's format. Fields may be added; none is renamed or removed.
 const PlanVersion = 1
 
-// Plan says what an experiment is. It is written before anything is run and never changes; running the same command again finds it and goes on.
+// Plan says what an experiment is. It is written before anything is run and never changes; running
+// the same command again finds it and goes on.
 type Plan struct {
 	Version   int           `json:"version"`
 	ID        string        `json:"id"` // a hash of everything that decides what is measured
@@ -28,7 +29,8 @@ type Plan struct {
 	Shard     Shard         `json:"shard"`
 	Judge     PlannedJudge  `json:"judge"`
 	Isolation string        `json:"isolation,omitempty"`
-	Cell      Budget        `json:"cellBudget,omitzero"` // it decides how far an agent gets, so it is a part of what is measured
+	// it decides how far an agent gets, so it is a part of what is measured
+	Cell Budget `json:"cellBudget,omitzero"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
 	Stop *StopRule `json:"stopEarly,omitempty"`
 	// AgentTimeout bounds the agent where the task does not; it is part of what is measured, too.
@@ -102,7 +104,8 @@ func (p *Plan) Seal() error {
 	return nil
 }
 
-// identity hashes what decides the measurement. Shards of one experiment have the same, wherever they run.
+// identity hashes what decides the measurement. Shards of one experiment have the same, wherever
+// they run.
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
@@ -118,7 +121,8 @@ func (p *Plan) identity() string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// Differences tells what a wanted plan would change, in words; nothing if the experiment is the same.
+// Differences tells what a wanted plan would change, in words; nothing if the experiment is the
+// same.
 func (p *Plan) Differences(wanted *Plan) []string {
 	var diffs []string
 	note := func(what string, before, after any) {
@@ -132,7 +136,8 @@ func (p *Plan) Differences(wanted *Plan) []string {
 	note("stopping early", p.Stop.String(), wanted.Stop.String())
 	note("isolation", p.Isolation, wanted.Isolation)
 	note("budget of a cell", p.Cell, wanted.Cell)
-	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond, time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
+	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond,
+		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
 	note("judge", p.Judge, wanted.Judge)
 	note("skills of the family", p.Family.Skills, wanted.Family.Skills)
 	diffs = append(diffs, taskDifferences(p.Tasks, wanted.Tasks)...)
@@ -182,9 +187,11 @@ func armDifferences(before, after []PlannedArm) []string {
 		case a.Hash != now.Hash:
 			diffs = append(diffs, fmt.Sprintf("arm %s: %s", a.Name, fieldDifferences(a.Arm, now.Arm)))
 		case a.AgentVersion != now.AgentVersion:
-			diffs = append(diffs, fmt.Sprintf("arm %s: version of the agent: %s, now %s", a.Name, a.AgentVersion, now.AgentVersion))
+			diffs = append(diffs, fmt.Sprintf("arm %s: version of the agent: %s, now %s", a.Name, a.AgentVersion,
+				now.AgentVersion))
 		case a.LeadVersion != now.LeadVersion:
-			diffs = append(diffs, fmt.Sprintf("arm %s: version of the lead: %s, now %s", a.Name, a.LeadVersion, now.LeadVersion))
+			diffs = append(diffs, fmt.Sprintf("arm %s: version of the lead: %s, now %s", a.Name, a.LeadVersion,
+				now.LeadVersion))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {

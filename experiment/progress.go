@@ -16,7 +16,8 @@ type Progress struct {
 	Errors   int `json:"errors"` // cells that ended in an error for good
 	Retries  int `json:"retries"`
 	InFlight int `json:"inFlight"`
-	// Rate is the pass rate over all arms so far, runs of one task taken as replicates; nil before the first verdict.
+	// Rate is the pass rate over all arms so far, runs of one task taken as replicates; nil before
+	// the first verdict.
 	Rate     *stats.Interval `json:"rate,omitempty"`
 	CostUSD  float64         `json:"costUsd"`
 	Unpriced int             `json:"unpriced,omitempty"` // attempts whose cost is unknown
@@ -56,7 +57,8 @@ func (t *tally) end(task, verdict string) {
 	}
 }
 
-// interval is computed anew for every verdict at first and in steps of a hundredth later, so that long experiments do not pay for it again and again.
+// interval is computed anew for every verdict at first and in steps of a hundredth later, so that
+// long experiments do not pay for it again and again.
 func (t *tally) interval() *stats.Interval {
 	if t.verdicts == 0 || t.rate != nil && t.verdicts-t.ratedAt < 1+t.verdicts/100 {
 		return t.rate
@@ -77,8 +79,19 @@ func (e *engine) report(last *ledger.Record) {
 	}
 	usd, tokens, unpriced := e.dir.spent.total()
 	p := Progress{
-		Total: e.tally.total, Done: e.tally.done, Passed: e.tally.passed, Failed: e.tally.failed, Errors: e.tally.errors, Retries: e.tally.retries,
-		InFlight: e.inFlight, Rate: e.tally.interval(), CostUSD: usd, Tokens: tokens, Unpriced: unpriced, Elapsed: e.cfg.Now().Sub(e.began), Last: last,
+		Total:    e.tally.total,
+		Done:     e.tally.done,
+		Passed:   e.tally.passed,
+		Failed:   e.tally.failed,
+		Errors:   e.tally.errors,
+		Retries:  e.tally.retries,
+		InFlight: e.inFlight,
+		Rate:     e.tally.interval(),
+		CostUSD:  usd,
+		Tokens:   tokens,
+		Unpriced: unpriced,
+		Elapsed:  e.cfg.Now().Sub(e.began),
+		Last:     last,
 	}
 	if left := p.Total - p.Done; left > 0 && e.tally.doneHere > 0 {
 		p.ETA = time.Duration(float64(p.Elapsed) / float64(e.tally.doneHere) * float64(left))

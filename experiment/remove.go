@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RemoveAll deletes a directory with everything in it, also where somebody took the right to write away from it. Links are deleted, not followed.
+// RemoveAll deletes a directory with everything in it, also where somebody took the right to write
+// away from it. Links are deleted, not followed.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {

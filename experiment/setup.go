@@ -20,7 +20,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Setup is an experiment as a person describes it: a family, arms, and how often. Plan turns it into what is measured.
+// Setup is an experiment as a person describes it: a family, arms, and how often. Plan turns it
+// into what is measured.
 type Setup struct {
 	Family *task.Family
 	// Only names the tasks to run; empty is all.
@@ -37,7 +38,8 @@ type Setup struct {
 	StopEarly *StopRule
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig
-	// DefaultMaxTurns bounds the turns of arms that do not say, where their agent can be bounded; 0 does not.
+	// DefaultMaxTurns bounds the turns of arms that do not say, where their agent can be bounded; 0
+	// does not.
 	DefaultMaxTurns int
 	// NodeModules is a directory that becomes node_modules in every working directory; empty: none.
 	NodeModules string
@@ -91,16 +93,25 @@ func Prepare(ctx context.Context, s Setup) (*Prepared, error) {
 		return nil, err
 	}
 	p.Plan = &Plan{
-		CreatedMs: s.Now().UnixMilli(), Runs: s.Runs, Seed: s.Seed, Shard: s.Shard, Isolation: s.Isolation, Cell: s.CellBudget, Stop: s.StopEarly,
-		AgentTimeoutMs: s.AgentTimeout.Milliseconds(), Tools: s.Tools,
-		Family: PlannedFamily{Origin: s.Family.Origin, Name: s.Family.Name, Revision: s.Family.Revision},
+		CreatedMs:      s.Now().UnixMilli(),
+		Runs:           s.Runs,
+		Seed:           s.Seed,
+		Shard:          s.Shard,
+		Isolation:      s.Isolation,
+		Cell:           s.CellBudget,
+		Stop:           s.StopEarly,
+		AgentTimeoutMs: s.AgentTimeout.Milliseconds(),
+		Tools:          s.Tools,
+		Family:         PlannedFamily{Origin: s.Family.Origin, Name: s.Family.Name, Revision: s.Family.Revision},
 	}
 	if host, err := os.Hostname(); err == nil {
 		p.Plan.Host = host
 	}
 	p.planTasks()
 	for _, arm := range p.Arms {
-		p.Plan.Arms = append(p.Plan.Arms, PlannedArm{Arm: arm, AgentVersion: p.Installations[arm.Agent].Version, LeadVersion: p.Installations[arm.Lead].Version})
+		p.Plan.Arms = append(p.Plan.Arms,
+			PlannedArm{Arm: arm, AgentVersion: p.Installations[arm.Agent].Version,
+				LeadVersion: p.Installations[arm.Lead].Version})
 	}
 	return p, p.Plan.Seal()
 }
@@ -127,7 +138,8 @@ func (p *Prepared) chooseTasks() error {
 	return nil
 }
 
-// chooseAgents finds every agent that takes part; one that nobody named is the first that is installed.
+// chooseAgents finds every agent that takes part; one that nobody named is the first that is
+// installed.
 func (p *Prepared) chooseAgents(ctx context.Context) error {
 	p.Arms = slices.Clone(p.Arms)
 	if err := CheckArms(p.Arms); err != nil {
@@ -168,7 +180,8 @@ func (p *Prepared) chooseAgents(ctx context.Context) error {
 	return p.find(ctx, p.Judge.Agent)
 }
 
-// checkAbilities makes sure that the agent of an arm can do what the arm asks of it, before a grid of cells finds out.
+// checkAbilities makes sure that the agent of an arm can do what the arm asks of it, before a grid
+// of cells finds out.
 func (p *Prepared) checkAbilities(arm *Arm) error {
 	chosen, err := p.Registry.Get(arm.Agent)
 	if err != nil {
@@ -179,8 +192,17 @@ func (p *Prepared) checkAbilities(arm *Arm) error {
 		arm.MaxTurns = p.DefaultMaxTurns
 	}
 	asked := agent.Config{
-		Dir: ".", Home: ".", Environ: p.Host.Environ, Model: arm.Model, ModelURL: arm.ModelURL, Auth: arm.Auth, MaxTurns: arm.MaxTurns, MaxCostUSD: p.CellBudget.USD,
-		AllowedTools: arm.AllowedTools, SystemPrompt: arm.Prompt + arm.Profile, Prices: p.Prices,
+		Dir:          ".",
+		Home:         ".",
+		Environ:      p.Host.Environ,
+		Model:        arm.Model,
+		ModelURL:     arm.ModelURL,
+		Auth:         arm.Auth,
+		MaxTurns:     arm.MaxTurns,
+		MaxCostUSD:   p.CellBudget.USD,
+		AllowedTools: arm.AllowedTools,
+		SystemPrompt: arm.Prompt + arm.Profile,
+		Prices:       p.Prices,
 	}
 	if arm.Lead == "" {
 		return impossible(chosen, asked)
@@ -197,7 +219,8 @@ func (p *Prepared) checkAbilities(arm *Arm) error {
 	return impossible(lead, asked)
 }
 
-// impossible is why an agent can never do what is asked of it. What it only lacks on this machine, such as credentials, is left to the probe: a plan can be made without.
+// impossible is why an agent can never do what is asked of it. What it only lacks on this machine,
+// such as credentials, is left to the probe: a plan can be made without.
 func impossible(a agent.Agent, asked agent.Config) error {
 	err := agent.Check(a, asked)
 	var refused *agent.CapabilityError
@@ -207,7 +230,8 @@ func impossible(a agent.Agent, asked agent.Config) error {
 	return err
 }
 
-// checkProfile looks for an arm's profile in the skills that are staged and in the files of the tasks.
+// checkProfile looks for an arm's profile in the skills that are staged and in the files of the
+// tasks.
 func (p *Prepared) checkProfile(arm *Arm) error {
 	if arm.Profile == "" {
 		return nil
@@ -221,12 +245,14 @@ func (p *Prepared) checkProfile(arm *Arm) error {
 	for i := range p.Family.Tasks {
 		found := false
 		for _, overlay := range p.Family.Tasks[i].Overlays {
-			if _, err := os.Stat(filepath.Join(overlay.From, name)); err == nil && (overlay.To == "" || overlay.To == ".") {
+			if _, err := os.Stat(filepath.Join(overlay.From, name)); err == nil &&
+				(overlay.To == "" || overlay.To == ".") {
 				found = true
 			}
 		}
 		if !found {
-			return fmt.Errorf("arm %s: there is no profile %s: %s is neither in its skills nor in the files of task %s", arm.Name, arm.Profile, name, p.Family.Tasks[i].ID)
+			return fmt.Errorf("arm %s: there is no profile %s: %s is neither in its skills nor in the files of task %s",
+				arm.Name, arm.Profile, name, p.Family.Tasks[i].ID)
 		}
 	}
 	return nil
@@ -294,27 +320,57 @@ func (p *Prepared) planTasks() {
 	for i := range p.Family.Tasks {
 		t := &p.Family.Tasks[i]
 		p.Plan.Tasks = append(p.Plan.Tasks, PlannedTask{
-			ID: t.ID, Visible: t.Digest.Visible, Hidden: t.Digest.Hidden, Cluster: t.Settings.Cluster, Tags: t.Settings.Tags, Scored: t.Settings.Scored,
-			Judged: t.JudgeTemplate != "",
+			ID:      t.ID,
+			Visible: t.Digest.Visible,
+			Hidden:  t.Digest.Hidden,
+			Cluster: t.Settings.Cluster,
+			Tags:    t.Settings.Tags,
+			Scored:  t.Settings.Scored,
+			Judged:  t.JudgeTemplate != "",
 		})
 	}
 	if p.judged() {
 		sum := sha256.Sum256([]byte(p.Family.JudgeProfile))
-		p.Plan.Judge = PlannedJudge{Agent: p.Judge.Agent, Model: p.Judge.Model, Profile: hex.EncodeToString(sum[:8]), Votes: p.Judge.Votes}
+		p.Plan.Judge = PlannedJudge{
+			Agent:   p.Judge.Agent,
+			Model:   p.Judge.Model,
+			Profile: hex.EncodeToString(sum[:8]),
+			Votes:   p.Judge.Votes,
+		}
 	}
 }
 
-// Local makes the executor for a run directory. Its workspaces lie in a private temporary directory that belongs to the run directory, so that the next
-// process finds what this one leaves if it is killed.
+// Local makes the executor for a run directory. Its workspaces lie in a private temporary directory
+// that belongs to the run directory, so that the next process finds what this one leaves if it is
+// killed.
 func (p *Prepared) Local(dir string, redactor *redact.Redactor) (*Local, error) {
 	work, err := WorkDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	cfg := LocalConfig{
-		Dir: dir, Work: work, Family: p.Family, Arms: p.Arms, Registry: p.Registry, Installations: p.Installations, SkillHashes: p.SkillHashes,
-		Environ: p.Host.Environ, Redactor: redactor, Spawner: p.Host.Spawner, Isolation: p.Isolation, AgentTimeout: p.AgentTimeout, CellBudget: p.CellBudget,
-		Prices: p.Prices, Judge: p.Judge, Tools: p.Tools, Host: p.Plan.Host, KeepFinal: true, KeepRaw: p.KeepRaw, NodeModules: p.NodeModules, Commands: p.Commands, Now: p.Now,
+		Dir:           dir,
+		Work:          work,
+		Family:        p.Family,
+		Arms:          p.Arms,
+		Registry:      p.Registry,
+		Installations: p.Installations,
+		SkillHashes:   p.SkillHashes,
+		Environ:       p.Host.Environ,
+		Redactor:      redactor,
+		Spawner:       p.Host.Spawner,
+		Isolation:     p.Isolation,
+		AgentTimeout:  p.AgentTimeout,
+		CellBudget:    p.CellBudget,
+		Prices:        p.Prices,
+		Judge:         p.Judge,
+		Tools:         p.Tools,
+		Host:          p.Plan.Host,
+		KeepFinal:     true,
+		KeepRaw:       p.KeepRaw,
+		NodeModules:   p.NodeModules,
+		Commands:      p.Commands,
+		Now:           p.Now,
 	}
 	if p.Host.CacheDir != "" {
 		cfg.CacheDir = filepath.Join(p.Host.CacheDir, "build")
@@ -349,7 +405,8 @@ func (e *ProbeError) Error() string {
 }
 func (e *ProbeError) Unwrap() error { return e.Err }
 
-// Probe asks the model of every different arm one small thing, so that wrong credentials, a wrong address or a wrong model's name cost one call and not a grid.
+// Probe asks the model of every different arm one small thing, so that wrong credentials, a wrong
+// address or a wrong model's name cost one call and not a grid.
 func (p *Prepared) Probe(ctx context.Context) error {
 	asked := map[[4]string]bool{}
 	for _, arm := range p.Arms {
@@ -387,21 +444,32 @@ func (p *Prepared) probe(ctx context.Context, arm *Arm) error {
 	}
 	installation := p.Installations[arm.Agent]
 	settings := agent.Config{
-		Dir: filepath.Join(room, "work"), Home: filepath.Join(room, "home"), Environ: p.Host.Environ, Model: arm.Model,
-		ModelURL: Cell{TaskID: "probe", Arm: arm.Name}.fillURL(arm.ModelURL), Auth: arm.Auth, Installation: &installation, Spawner: p.Host.Spawner,
+		Dir:          filepath.Join(room, "work"),
+		Home:         filepath.Join(room, "home"),
+		Environ:      p.Host.Environ,
+		Model:        arm.Model,
+		ModelURL:     Cell{TaskID: "probe", Arm: arm.Name}.fillURL(arm.ModelURL),
+		Auth:         arm.Auth,
+		Installation: &installation,
+		Spawner:      p.Host.Spawner,
 	}
 	if chosen.Info().Capabilities.MaxTurns != agent.Unsupported {
 		settings.MaxTurns = 1
 	}
 	result, err := harness.Run(ctx, harness.RunConfig{
-		Agent: chosen, Session: settings, Task: "Reply with the single word ready. Use no tool.", Timeout: probeTimeout, Trace: trace.NewWriter(discard{}, trace.Config{}),
+		Agent:   chosen,
+		Session: settings,
+		Task:    "Reply with the single word ready. Use no tool.",
+		Timeout: probeTimeout,
+		Trace:   trace.NewWriter(discard{}, trace.Config{}),
 	})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return err
-	case result.Reason == session.OutcomeAuth || result.Reason == session.OutcomeProvider || result.Reason == session.OutcomeTimeout:
+	case result.Reason == session.OutcomeAuth || result.Reason == session.OutcomeProvider ||
+		result.Reason == session.OutcomeTimeout:
 		return errors.Join(result.Err, fmt.Errorf("the probe ended with %s", result.Reason))
 	}
 	return nil // whatever else it did, it reached its model

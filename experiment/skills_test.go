@@ -6,14 +6,16 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// A skills directory is an arm like any other: it changes what the model is sent, and so what comes of it.
+// A skills directory is an arm like any other: it changes what the model is sent, and so what comes
+// of it.
 func TestASkillChangesWhatTheModelIsSent(t *testing.T) {
 	url := serveScript(t, `{"scenarios":[{"name":"skilled","when":{"system":"answering (.claude/skills/answering/SKILL.md): Use it for questions"},"turns":[
 		{"calls":[{"read":".claude/skills/answering/SKILL.md"}]},{"cases":[{"when":{"last_result":"It is 42"},"calls":[{"write":"answer.txt","content":"42\n"}]}],"text":"lost"},{"text":"Done."}]}],
 		"turns":[{"text":"I do not know."}]}`)
 	before, after := t.TempDir(), t.TempDir()
 	writeFiles(t, before, map[string]string{".claude/settings.json": "{}"})
-	writeFiles(t, after, map[string]string{".claude/settings.json": "{}", ".claude/skills/answering/SKILL.md": "---\nname: answering\ndescription: Use it for questions.\n---\nIt is 42.\n"})
+	writeFiles(t, after, map[string]string{".claude/settings.json": "{}",
+		".claude/skills/answering/SKILL.md": "---\nname: answering\ndescription: Use it for questions.\n---\nIt is 42.\n"})
 	arm := Arm{Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}
 	arms := []Arm{arm, arm}
 	arms[0].Name, arms[0].Skills = "before", before

@@ -10,10 +10,12 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// StopRule ends an experiment of two arms as soon as they are told apart. The evidence is that of stats.CompareSequential, which may be looked at after every
-// task without claiming more than it should; ordinary tests may not.
+// StopRule ends an experiment of two arms as soon as they are told apart. The evidence is that of
+// stats.CompareSequential, which may be looked at after every task without claiming more than it
+// should; ordinary tests may not.
 type StopRule struct {
-	// Alpha is the chance of a false claim that is accepted: the rule stops when the evidence reaches 1/Alpha.
+	// Alpha is the chance of a false claim that is accepted: the rule stops when the evidence
+	// reaches 1/Alpha.
 	Alpha float64 `json:"alpha"`
 }
 
@@ -42,9 +44,11 @@ func (p *Plan) checkStop() error {
 	case len(p.Arms) != 2:
 		return fmt.Errorf("stopping early is about the difference of two arms, and there are %d", len(p.Arms))
 	case p.Shard.N > 1:
-		return errors.New("a shard sees only its own part, so it cannot tell when the experiment is decided: stop early without shards")
+		return errors.New("a shard sees only its own part, so it cannot tell when the experiment is decided: stop " +
+			"early without shards")
 	case len(p.Tasks) < stats.MinClaimTasks:
-		return fmt.Errorf("nothing is claimed with fewer than %d tasks, so there is nothing to stop early for; there are %d", stats.MinClaimTasks, len(p.Tasks))
+		return fmt.Errorf("nothing is claimed with fewer than %d tasks, so there is nothing to stop early for; there "+
+			"are %d", stats.MinClaimTasks, len(p.Tasks))
 	}
 	return nil
 }
@@ -56,7 +60,8 @@ func (p *Plan) taskOrder() []string {
 		ids[i] = p.Tasks[i].ID
 	}
 	slices.SortFunc(ids, func(a, b string) int {
-		return cmp.Or(cmp.Compare(draw(p.Seed, "task order", a, "", 0), draw(p.Seed, "task order", b, "", 0)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(draw(p.Seed, "task order", a, "", 0), draw(p.Seed, "task order", b, "", 0)),
+			cmp.Compare(a, b))
 	})
 	return ids
 }
@@ -72,7 +77,8 @@ func (p *Plan) orderForStop(slots []Slot) {
 	})
 }
 
-// watch looks at an experiment while it runs. Tasks count in the order that was fixed beforehand, each when all its runs are over, whichever end first.
+// watch looks at an experiment while it runs. Tasks count in the order that was fixed beforehand,
+// each when all its runs are over, whichever end first.
 type watch struct {
 	rule                StopRule
 	baseline, candidate string
@@ -95,7 +101,13 @@ func newWatch(p *Plan) *watch {
 	if p.Stop == nil || len(p.Arms) != 2 {
 		return nil
 	}
-	w := &watch{rule: *p.Stop, baseline: p.Arms[0].Name, candidate: p.Arms[1].Name, runs: p.Runs, place: map[string]int{}}
+	w := &watch{
+		rule:      *p.Stop,
+		baseline:  p.Arms[0].Name,
+		candidate: p.Arms[1].Name,
+		runs:      p.Runs,
+		place:     map[string]int{},
+	}
 	for i, id := range p.taskOrder() {
 		w.place[id] = i
 		w.tasks = append(w.tasks, watched{id: id, pair: stats.Pair{Task: id}})
@@ -109,7 +121,12 @@ func (w *watch) mark(cell Cell) *ledger.Sequential {
 		return nil
 	}
 	return &ledger.Sequential{
-		Alpha: w.rule.Alpha, Position: w.place[cell.TaskID], Tasks: len(w.tasks), Runs: w.runs, Baseline: w.baseline, Candidate: w.candidate,
+		Alpha:     w.rule.Alpha,
+		Position:  w.place[cell.TaskID],
+		Tasks:     len(w.tasks),
+		Runs:      w.runs,
+		Baseline:  w.baseline,
+		Candidate: w.candidate,
 	}
 }
 
@@ -134,8 +151,9 @@ func (w *watch) see(cell Cell, verdict string) {
 	}
 }
 
-// tooFar tells whether a cell lies so far behind the first task that is not complete that it has to wait: what is done out of turn does not count until its turn
-// comes, and may have been done for nothing.
+// tooFar tells whether a cell lies so far behind the first task that is not complete that it has to
+// wait: what is done out of turn does not count until its turn comes, and may have been done for
+// nothing.
 func (w *watch) tooFar(cell Cell, concurrency int) bool {
 	return w != nil && w.place[cell.TaskID] >= w.complete+max(stats.MinClaimTasks, 2*concurrency)
 }
@@ -166,14 +184,16 @@ func (e *engine) look(cell Cell, verdict string) error {
 	return e.decide()
 }
 
-// decide stops the experiment when the rule says so. Because the evidence is a function of the ledger, a later process comes to the same end.
+// decide stops the experiment when the rule says so. Because the evidence is a function of the
+// ledger, a later process comes to the same end.
 func (e *engine) decide() error {
 	if e.watch == nil {
 		return nil
 	}
 	evidence, yes, err := e.watch.decided()
 	if yes && e.watch.complete < len(e.watch.tasks) { // after the last task there is nothing to stop
-		e.stop(Decided, fmt.Sprintf("stopped by rule: after %d of %d tasks the arms are told apart (e = %.3g, needed %.3g)", e.watch.complete, len(e.watch.tasks), evidence, 1/e.watch.rule.Alpha))
+		e.stop(Decided, fmt.Sprintf("stopped by rule: after %d of %d tasks the arms are told apart (e = %.3g, needed "+
+			"%.3g)", e.watch.complete, len(e.watch.tasks), evidence, 1/e.watch.rule.Alpha))
 	}
 	return err
 }

@@ -68,12 +68,15 @@ func TestAnExperimentStopsWhenItIsDecidedAndStaysStopped(t *testing.T) {
 			t.Errorf("%d runs: stopped after %d cells of %d", runs, made, 200*runs)
 		}
 		before := attempts
-		if again := runPlan(t, t.Context(), path, plan, Config{Executor: executor}); again.Status != Decided || attempts != before {
+		if again := runPlan(t, t.Context(), path, plan, Config{Executor: executor}); again.Status != Decided ||
+			attempts != before {
 			t.Errorf("%d runs: the next process came to %+v after %d more attempts", runs, again, attempts-before)
 		}
 		built, comparison := answer(t, path)
-		if !built.Sequential.Stopped || comparison.Decision.Claim != stats.Improved || comparison.Decision.Method != stats.MethodEProcess || !comparison.Sequential {
-			t.Errorf("%d runs: %+v, claim %s by %s", runs, built.Sequential, comparison.Decision.Claim, comparison.Decision.Method)
+		if !built.Sequential.Stopped || comparison.Decision.Claim != stats.Improved ||
+			comparison.Decision.Method != stats.MethodEProcess || !comparison.Sequential {
+			t.Errorf("%d runs: %+v, claim %s by %s", runs, built.Sequential, comparison.Decision.Claim,
+				comparison.Decision.Method)
 		}
 		for _, delta := range comparison.Tasks {
 			if delta.P != nil {
@@ -83,7 +86,8 @@ func TestAnExperimentStopsWhenItIsDecidedAndStaysStopped(t *testing.T) {
 	}
 }
 
-// What the rule has spared is not missing: it must not stand in the way of the claim, nor in the report.
+// What the rule has spared is not missing: it must not stand in the way of the claim, nor in the
+// report.
 func TestWhatTheRuleSparesIsNotMissing(t *testing.T) {
 	path := t.TempDir()
 	plan := stoppingPlan(t, 100, 2, 1)
@@ -103,7 +107,8 @@ func TestWhatTheRuleSparesIsNotMissing(t *testing.T) {
 	}
 }
 
-// A cell that takes long must not let the others run on for nothing: what is done out of turn counts only when its turn comes.
+// A cell that takes long must not let the others run on for nothing: what is done out of turn
+// counts only when its turn comes.
 func TestASlowTaskHoldsTheOthersNearIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := t.TempDir()
@@ -122,7 +127,8 @@ func TestASlowTaskHoldsTheOthersNearIt(t *testing.T) {
 	})
 }
 
-// Processes that are killed at any moment, and cells that end in any order, change nothing about the end.
+// Processes that are killed at any moment, and cells that end in any order, change nothing about
+// the end.
 func TestStoppingDependsOnTheLedgerAlone(t *testing.T) {
 	ends := map[int]bool{}
 	for _, concurrency := range []int{1, 3, 8} {
@@ -135,11 +141,12 @@ func TestStoppingDependsOnTheLedgerAlone(t *testing.T) {
 			executor := executorFunc(func(ctx context.Context, cell Cell, attempt int) (ledger.Record, error) {
 				return chance(0.6)(ctx, cell, attempt)
 			})
-			outcome = runPlan(t, ctx, path, plan, Config{Executor: executor, Concurrency: concurrency, Progress: func(Progress) {
-				if left--; left == 0 {
-					cancel()
-				}
-			}})
+			outcome = runPlan(t, ctx, path, plan,
+				Config{Executor: executor, Concurrency: concurrency, Progress: func(Progress) {
+					if left--; left == 0 {
+						cancel()
+					}
+				}})
 			cancel()
 			if outcome.Status != Interrupted {
 				break
@@ -159,7 +166,8 @@ func TestStoppingDependsOnTheLedgerAlone(t *testing.T) {
 	}
 }
 
-// firstCrossing is the number of tasks, in the planned order, after which the evidence of a ledger suffices.
+// firstCrossing is the number of tasks, in the planned order, after which the evidence of a ledger
+// suffices.
 func firstCrossing(t testing.TB, path string) int {
 	t.Helper()
 	records := recordsOf(t, path)
@@ -183,8 +191,9 @@ func firstCrossing(t testing.TB, path string) int {
 	}
 }
 
-// Looking after every task and stopping at the first sign does not make two equal arms different: the whole point of the rule. The same peeking with the usual
-// test would claim a difference in every eighth experiment.
+// Looking after every task and stopping at the first sign does not make two equal arms different:
+// the whole point of the rule. The same peeking with the usual test would claim a difference in
+// every eighth experiment.
 func TestPeekingMakesNoFalseClaims(t *testing.T) {
 	seeds := 150
 	if raceEnabled {
@@ -194,8 +203,10 @@ func TestPeekingMakesNoFalseClaims(t *testing.T) {
 		claims := 0
 		for seed := range seeds {
 			path := t.TempDir()
-			runPlan(t, t.Context(), path, stoppingPlan(t, 60, runs, uint64(seed)+1), Config{Executor: chance(0), Concurrency: 4})
-			if _, comparison := answer(t, path); comparison.Decision.Claim == stats.Improved || comparison.Decision.Claim == stats.Regressed {
+			runPlan(t, t.Context(), path, stoppingPlan(t, 60, runs, uint64(seed)+1),
+				Config{Executor: chance(0), Concurrency: 4})
+			if _, comparison := answer(t, path); comparison.Decision.Claim == stats.Improved ||
+				comparison.Decision.Claim == stats.Regressed {
 				claims++
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// Baseline remembers how the graders of tasks behave without the agent: the hook on the untouched base, and the hidden tests on the reference solution, or on the
-// base where there is none. Each is found out at most once, and only when it is needed. It may be shared by many goroutines.
+// Baseline remembers how the graders of tasks behave without the agent: the hook on the untouched
+// base, and the hidden tests on the reference solution, or on the base where there is none. Each is
+// found out at most once, and only when it is needed. It may be shared by many goroutines.
 type Baseline struct {
 	mu      sync.Mutex
 	entries map[string]*answer
@@ -60,11 +61,13 @@ func (b *Baseline) test(ctx context.Context, g *grading, check task.Check) (evid
 
 // command runs a command to verify on the reference solution, or on the base where there is none.
 func (b *Baseline) command(ctx context.Context, g *grading, command Command) (evidence, error) {
-	return b.evidence(ctx, g, "command "+command.Name, func(s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) })
+	return b.evidence(ctx, g, "command "+command.Name,
+		func(s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) })
 }
 
 // evidence runs something on a copy of its own and only tells what happened.
-func (b *Baseline) evidence(ctx context.Context, g *grading, what string, try func(*suiteRun) (evidence, error)) (evidence, error) {
+func (b *Baseline) evidence(ctx context.Context, g *grading, what string,
+	try func(*suiteRun) (evidence, error)) (evidence, error) {
 	value, err := b.once(ctx, what+" "+taskKey(g.Task), func() (any, error) {
 		s, err := g.without(g.Task.Solution != "").openSuite(ctx)
 		if ctx.Err() != nil {
@@ -80,15 +83,22 @@ func (b *Baseline) evidence(ctx context.Context, g *grading, what string, try fu
 	return found, err
 }
 
-// taskKey tells tasks apart, and contents of the same task: lint may look at several versions of one.
+// taskKey tells tasks apart, and contents of the same task: lint may look at several versions of
+// one.
 func taskKey(t *task.Task) string { return t.Dir + " " + t.Digest.Visible + " " + t.Digest.Hidden }
 
 // without returns a grading of the base instead of the agent's work.
 func (g *grading) without(solved bool) *grading {
-	return &grading{Config: g.Config, scratch: g.scratch, fromBase: true, solved: solved}
+	return &grading{
+		Config:   g.Config,
+		scratch:  g.scratch,
+		fromBase: true,
+		solved:   solved,
+	}
 }
 
-// once gets an answer from whoever asked first. A cancelled search is not remembered: the next one who asks searches again.
+// once gets an answer from whoever asked first. A cancelled search is not remembered: the next one
+// who asks searches again.
 func (b *Baseline) once(ctx context.Context, key string, find func() (any, error)) (any, error) {
 	for {
 		b.mu.Lock()

@@ -30,7 +30,8 @@ func TestFamiliesOwnCommands(t *testing.T) {
 			"mkdir -p out; [ \"$(cat answer)\" = 42 ] && f= || f='<failure message=\"wrong\"/>'; echo \"<testsuite><testcase name='answer'>$f</testcase></testsuite>\" > \"$1\"", "answer failed (wrong)",
 		},
 		"exit status with a nonce": {
-			"  command: [bash, \"{file}\", \"{nonce}\"]\n  parser: exit-nonce\n", "[ \"$(cat answer)\" = 42 ] || exit 1; echo \"$1\"", "exit 1",
+			"  command: [bash, \"{file}\", \"{nonce}\"]\n  parser: exit-nonce\n",
+			"[ \"$(cat answer)\" = 42 ] || exit 1; echo \"$1\"", "exit 1",
 		},
 		"events of go test": {
 			"  command: [bash, \"{file}\"]\n  parser: go-test-json\n",
@@ -52,7 +53,8 @@ func TestAReportThatWasThereBeforeIsNotBelieved(t *testing.T) {
 	}
 	all := newBench(t, commandTask("  command: [bash, \"{file}\"]\n  parser: junit\n  report: report.xml\n",
 		"[ \"$(cat answer)\" = 42 ] && echo \"<testsuite><testcase name='answer'/></testsuite>\" > report.xml; exit 0"))
-	for name, planted := range map[string]string{"file": "<testsuite><testcase name='answer'/></testsuite>", "link": "-> " + outside} {
+	for name, planted := range map[string]string{"file": "<testsuite><testcase name='answer'/></testsuite>",
+		"link": "-> " + outside} {
 		t.Run(name, func(t *testing.T) {
 			all.another(t).agent(files{"report.xml": planted}).want(grade.VerdictFail, "wrote no report")
 		})
@@ -81,7 +83,8 @@ func TestACommandCannotReportLessThanTheReferenceDoes(t *testing.T) {
 func TestVerifyCommand(t *testing.T) {
 	b := newBench(t, files{"workdir/answer": "1", "hooks/invariants.sh": "#!/bin/bash\necho '{\"pass\":true}' >&3\n"})
 	b.config.Verify = []grade.Command{{
-		Name: "verify", Argv: []string{"bash", "-c", "grep -q 42 answer && echo {nonce}"}, Parser: "exit-nonce", Gate: true,
+		Name: "verify", Argv: []string{"bash", "-c", "grep -q 42 answer && echo {nonce}"}, Parser: "exit-nonce",
+		Gate: true,
 	}}
 	failed := b.want(grade.VerdictFail, `"test": "verify"`)
 	if failed.Grade.GatesPass {
@@ -95,7 +98,8 @@ func TestVerifyCommand(t *testing.T) {
 }
 
 func TestAnAgentThatRemovesWhatIsToBeRunIsNotExcused(t *testing.T) {
-	b := newBench(t, files{"workdir/program": "#!/bin/bash\necho \"$1\"\n", "hooks/invariants.sh": "#!/bin/bash\necho '{\"pass\":true}' >&3\n"})
+	b := newBench(t, files{"workdir/program": "#!/bin/bash\necho \"$1\"\n",
+		"hooks/invariants.sh": "#!/bin/bash\necho '{\"pass\":true}' >&3\n"})
 	b.config.Verify = []grade.Command{{Name: "verify", Argv: []string{"./program", "{nonce}"}, Parser: "exit-nonce"}}
 	b.want(grade.VerdictPass, "")
 	if err := os.Remove(filepath.Join(b.ws.Dir, "program")); err != nil {

@@ -1,57 +1,79 @@
-// Package grade checks what an agent has done with evidence that the agent cannot touch: hooks and hidden tests, run on copies of the final working
-// directory, become rows; rows become a grade.
+// Package grade checks what an agent has done with evidence that the agent cannot touch: hooks and
+// hidden tests, run on copies of the final working directory, become rows; rows become a grade.
 //
 //	result, err := grade.Run(ctx, grade.Config{Task: t, Source: ws, Artifacts: dir, Baseline: shared})
 //
-// Run never writes to the working directory itself. Each producer of rows gets a fresh copy, with the task's protected files put back as they were, and a
-// sandbox that ends with its whole process tree.
+// Run never writes to the working directory itself. Each producer of rows gets a fresh copy, with
+// the task's protected files put back as they were, and a sandbox that ends with its whole process
+// tree.
 //
 // # Rows
 //
-// A row is a gate, scored, diagnostic or malformed ([Classify]); [Count] adds rows up. Exit codes of hooks only tell whether the grader is healthy. No
-// checks at all are an error, not a pass. A grader that dies, hangs, is killed, falls silent or leaves out declared checks on the agent's copy is run on the base
-// too ([Baseline], once per task and only when needed): if it is healthy there the agent broke it, which is a fail; otherwise nothing was measured, which is an
-// error.
+// A row is a gate, scored, diagnostic or malformed ([Classify]); [Count] adds rows up. Exit codes
+// of hooks only tell whether the grader is healthy. No checks at all are an error, not a pass. A
+// grader that dies, hangs, is killed, falls silent or leaves out declared checks on the agent's
+// copy is run on the base too ([Baseline], once per task and only when needed): if it is healthy
+// there the agent broke it, which is a fail; otherwise nothing was measured, which is an error.
 //
-// The invariants hook writes rows to descriptor 3. That is a socket: nobody can truncate it, rewrite it, or open it again to read what others wrote. A program of the
-// agent that the hook starts by itself inherits it and can add rows; one that it starts by fit-untrusted ([sandbox.UntrustedName]), which is on its search path, has neither
-// the descriptor nor the hook's variables and cannot look into its processes. Rows that contradict each other fail, and where a task declares its
-// checks, as lint wants it to, so do others and repeated ones; there is no score then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
+// The invariants hook writes rows to descriptor 3. That is a socket: nobody can truncate it,
+// rewrite it, or open it again to read what others wrote. A program of the agent that the hook
+// starts by itself inherits it and can add rows; one that it starts by fit-untrusted
+// ([sandbox.UntrustedName]), which is on its search path, has neither the descriptor nor the hook's
+// variables and cannot look into its processes. Rows that contradict each other fail, and where a
+// task declares its checks, as lint wants it to, so do others and repeated ones; there is no score
+// then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
 //
 // # Hidden tests
 //
-// A check is one file of the hidden suite and becomes one row. It passes when its process ended by itself with status 0, every expected test was reported as passed
-// exactly as often as expected, and none was reported as failed, skipped or still to do. Which tests to expect is known from sources that no agent has touched: the
-// family's declaration; for Go the parsed source; otherwise a run on the reference solution, or on the base where there is none; and if that names no
-// tests, the names that stand in the source as plain text.
+// A check is one file of the hidden suite and becomes one row. It passes when its process ended by
+// itself with status 0, every expected test was reported as passed exactly as often as expected,
+// and none was reported as failed, skipped or still to do. Which tests to expect is known from
+// sources that no agent has touched: the family's declaration; for Go the parsed source; otherwise
+// a run on the reference solution, or on the base where there is none; and if that names no tests,
+// the names that stand in the source as plain text.
 //
-// Reports are not read from what a process merely prints. Our runners hold one random secret per test and give it away only when that test has
-// passed, so a process that exits early, or prints a perfect report, has proved nothing:
+// Reports are not read from what a process merely prints. Our runners hold one random secret per
+// test and give it away only when that test has passed, so a process that exits early, or prints a
+// perfect report, has proved nothing:
 //
-//   - Go: tests are renamed and wrapped, compiled by us with all settings of the go command overridden, and the sources are removed before anything runs. The wrapper
-//     prints its secret after the test has returned, without failure or skip, subtests included. Test files of the package are put back as in the base, so that
-//     neither TestMain nor colliding names of the agent count; a vendor directory, go.work or replace directive that the base does not have is not used. Everything
-//     is compiled before any code of the agent runs, with a cache that the agent never could write to. cgo is off.
-//   - Node: each file runs in a process of its own, with our reporter loaded before anything else. It takes the secrets from standard input into variables that no other
-//     module can reach, and makes node:assert, node:test, the module loader and the streams that carry events unchangeable; heap snapshots,
-//     the inspector and internal bindings are refused.
-//   - Python: our runner starts in isolated mode, searches the standard library before the working directory, ignores compiled files of the agent, puts conftest.py and
-//     sitecustomize.py back as they were, reads no settings of pytest, and fails when unittest or a built-in function was changed while tests ran.
-//   - A family's own command is run as it is and believed by its report (TAP, JUnit XML, go test -json, or the nonce of the run as the last line), which must
-//     name the tests that it names for the reference solution. A report file is deleted before the run. A report that is printed goes through a socket that programs
-//     which the command starts cannot open, and in a sandbox they cannot write to the test file.
+//   - Go: tests are renamed and wrapped, compiled by us with all settings of the go command
+//     overridden, and the sources are removed before anything runs. The wrapper prints its secret
+//     after the test has returned, without failure or skip, subtests included. Test files of the
+//     package are put back as in the base, so that neither TestMain nor colliding names of the
+//     agent count; a vendor directory, go.work or replace directive that the base does not have
+//     is not used. Everything is compiled before any code of the agent runs, with a cache that
+//     the agent never could write to. cgo is off.
+//   - Node: each file runs in a process of its own, with our reporter loaded before anything
+//     else. It takes the secrets from standard input into variables that no other module can
+//     reach, and makes node:assert, node:test, the module loader and the streams that carry
+//     events unchangeable; heap snapshots, the inspector and internal bindings are refused.
+//   - Python: our runner starts in isolated mode, searches the standard library before the
+//     working directory, ignores compiled files of the agent, puts conftest.py and
+//     sitecustomize.py back as they were, reads no settings of pytest, and fails when unittest or
+//     a built-in function was changed while tests ran.
+//   - A family's own command is run as it is and believed by its report (TAP, JUnit XML, go test
+//     -json, or the nonce of the run as the last line), which must name the tests that it names
+//     for the reference solution. A report file is deleted before the run. A report that is
+//     printed goes through a socket that programs which the command starts cannot open, and in a
+//     sandbox they cannot write to the test file.
 //
-// Every check has a fresh copy, so that nothing that the agent's code does during one reaches the next; Go's tests share one, because they are compiled before.
+// Every check has a fresh copy, so that nothing that the agent's code does during one reaches the
+// next; Go's tests share one, because they are compiled before.
 //
 // # What remains
 //
-// Unit tests run code of the agent in their own process, and nothing inside of one process is safe from native code. An agent that knows this package can read
-// /proc/self/mem or its own executable, or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's variables, and find secrets there. In
-// Python, functions that hidden tests call through modules other than unittest can be replaced, and objects can claim to equal everything: compare plain values.
-// Code can recognise that it is being tested and answer from a table, and except in Go it can read the hidden test that is about to run, which lies in its directory.
-// Programs that a hook starts without fit-untrusted can read the hook's environment, and all that it starts can read the hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
-// unless the machine cannot make one: the record says so then.
-// A family's own command is only as good as its report: agent code that runs in its process can print one. exit-nonce is the weakest, because
-// the nonce is in the command line. Without isolation (none) graders have the network and see the machine. Families that need more should test through
-// a process boundary: start the agent's program from the hidden test and look at what it answers.
+// Unit tests run code of the agent in their own process, and nothing inside of one process is safe
+// from native code. An agent that knows this package can read /proc/self/mem or its own executable,
+// or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's
+// variables, and find secrets there. In Python, functions that hidden tests call through modules
+// other than unittest can be replaced, and objects can claim to equal everything: compare plain
+// values. Code can recognise that it is being tested and answer from a table, and except in Go it
+// can read the hidden test that is about to run, which lies in its directory. Programs that a hook
+// starts without fit-untrusted can read the hook's environment, and all that it starts can read the
+// hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
+// unless the machine cannot make one: the record says so then. A family's own command is only as
+// good as its report: agent code that runs in its process can print one. exit-nonce is the weakest,
+// because the nonce is in the command line. Without isolation (none) graders have the network and
+// see the machine. Families that need more should test through a process boundary: start the
+// agent's program from the hidden test and look at what it answers.
 package grade

@@ -9,17 +9,21 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// expect finds out which tests a check must report, from sources that no agent has touched: the family's declaration; for Go the parsed source; otherwise a run
-// of the check on the reference solution, or on the base where there is none; and where that names no tests, the names that can be read in the source.
+// expect finds out which tests a check must report, from sources that no agent has touched: the
+// family's declaration; for Go the parsed source; otherwise a run of the check on the reference
+// solution, or on the base where there is none; and where that names no tests, the names that can
+// be read in the source.
 func (s *suiteRun) expect(ctx context.Context, check task.Check) (expectation, error) {
-	if len(check.Tests) > 0 || ownWay(s.suite.Runner, task.LanguageGo) || s.suite.Runner.Parser == task.ParserExitNonce {
+	if len(check.Tests) > 0 || ownWay(s.suite.Runner, task.LanguageGo) ||
+		s.suite.Runner.Parser == task.ParserExitNonce {
 		return expectation{names: check.Tests}, nil
 	}
 	known, err := s.Baseline.test(ctx, s.grading, check)
 	if err != nil {
 		return expectation{}, err
 	}
-	if known.death == "" && known.unfit == "" && known.report.Complete && known.report.Problem == "" && len(known.report.Tests) > 0 {
+	if known.death == "" && known.unfit == "" && known.report.Complete && known.report.Problem == "" &&
+		len(known.report.Tests) > 0 {
 		return expectation{names: known.report.names()}, nil
 	}
 	source, _, err := hiddenFile(s.suite.Dir, check.File)
@@ -36,7 +40,8 @@ var (
 	blockComment   = lazyregexp.New(`(?s)/\*.*?\*/`)
 )
 
-// namesInSource finds names of tests that stand in a source as plain text at the beginning of a line.
+// namesInSource finds names of tests that stand in a source as plain text at the beginning of a
+// line.
 func namesInSource(language, source string) []string {
 	var names []string
 	switch language {

@@ -25,7 +25,8 @@ type bench struct {
 	config    grade.Config
 }
 
-// files are the content of a directory by path. A value that starts with "-> " is a link, and one that starts with "#!" is executable.
+// files are the content of a directory by path. A value that starts with "-> " is a link, and one
+// that starts with "#!" is executable.
 type files map[string]string
 
 func (f files) write(t *testing.T, dir string) {
@@ -54,7 +55,8 @@ func (f files) write(t *testing.T, dir string) {
 	}
 }
 
-// newBench loads a family of one task and prepares a workspace for it. Paths are relative to the task.
+// newBench loads a family of one task and prepares a workspace for it. Paths are relative to the
+// task.
 func newBench(t *testing.T, content files) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +74,8 @@ func benchOf(t *testing.T, family *task.Family) *bench {
 	t.Helper()
 	b := &bench{t: t, family: family, task: &family.Tasks[0], artifacts: filepath.Join(t.TempDir(), "evidence")}
 	ws, err := workspace.Prepare(t.Context(), workspace.Config{
-		Root: filepath.Join(t.TempDir(), "root"), Name: "cell", Family: family, Task: b.task, Environ: os.Environ(), Ports: &workspace.Ports{},
+		Root: filepath.Join(t.TempDir(), "root"), Name: "cell", Family: family, Task: b.task, Environ: os.Environ(),
+		Ports: &workspace.Ports{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +86,8 @@ func benchOf(t *testing.T, family *task.Family) *bench {
 		}
 	})
 	b.ws = ws
-	b.config = grade.Config{Task: b.task, Source: ws, Artifacts: b.artifacts, Scratch: t.TempDir(), Baseline: grade.NewBaseline()}
+	b.config = grade.Config{Task: b.task, Source: ws, Artifacts: b.artifacts, Scratch: t.TempDir(),
+		Baseline: grade.NewBaseline()}
 	return b
 }
 
@@ -136,7 +140,8 @@ func describe(result grade.Result) string {
 	return strings.NewReplacer(`\"`, `"`, `\u003e`, ">", `\u003c`, "<", `\u0026`, "&").Replace(string(text))
 }
 
-// warm is a workspace whose graders use the build cache of the tests themselves, as one of the harness's warmed caches would be used.
+// warm is a workspace whose graders use the build cache of the tests themselves, as one of the
+// harness's warmed caches would be used.
 type warm struct {
 	*workspace.Workspace
 	cache string

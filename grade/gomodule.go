@@ -12,8 +12,9 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// goFiles are globs of what decides how a Go package's tests are built: its test files, and where dependencies come from. They are put back as they were in
-// the base. The agent's own tests may define TestMain, or names that the hidden ones need.
+// goFiles are globs of what decides how a Go package's tests are built: its test files, and where
+// dependencies come from. They are put back as they were in the base. The agent's own tests may
+// define TestMain, or names that the hidden ones need.
 func goFiles(suite *task.Suite) []string {
 	globs := []string{"vendor", "vendor/**", "go.work", "go.work.sum"}
 	for _, check := range suite.Checks {
@@ -28,8 +29,8 @@ func goFiles(suite *task.Suite) []string {
 // maxModuleFile bounds a go.mod.
 const maxModuleFile = 1 << 20
 
-// replacedModule says whether the agent's go.mod takes a module from elsewhere that the base's does not. Hidden tests use modules too, and one that was
-// replaced could find everything equal.
+// replacedModule says whether the agent's go.mod takes a module from elsewhere that the base's does
+// not. Hidden tests use modules too, and one that was replaced could find everything equal.
 func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	own := moduleFile(s.root)
 	if s.fromBase || len(replacements(own)) == 0 {
@@ -91,7 +92,8 @@ func replacements(mod string) []string {
 			inBlock = false
 		case inBlock:
 			found = append(found, strings.Join(words, " "))
-		case strings.HasPrefix(words[0], "replace(") || words[0] == "replace" && len(words) > 1 && strings.HasPrefix(words[1], "("):
+		case strings.HasPrefix(words[0], "replace(") || words[0] == "replace" && len(words) > 1 &&
+			strings.HasPrefix(words[1], "("):
 			inBlock = true
 		case words[0] == "replace":
 			found = append(found, strings.Join(words[1:], " "))

@@ -15,29 +15,37 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// Source makes the copies that graders work on, and says where the processes on them run. A *workspace.Workspace is one.
+// Source makes the copies that graders work on, and says where the processes on them run. A
+// *workspace.Workspace is one.
 type Source interface {
 	Copy(ctx context.Context, cfg workspace.CopyConfig) (*workspace.Copy, error)
-	// Hook is the place of the family's own hook: with the hook variables, hidden material readable.
+	// Hook is the place of the family's own hook: with the hook variables, hidden material
+	// readable.
 	Hook(dir string) workspace.Place
-	// Grader is the place of hidden tests and of the agent's code under them: no hook variables, nothing hidden.
+	// Grader is the place of hidden tests and of the agent's code under them: no hook variables,
+	// nothing hidden.
 	Grader(c *workspace.Copy) workspace.Place
 }
 
 // Config says what to grade and where to leave the evidence.
 type Config struct {
 	Task *task.Task
-	// Source has what the agent left and the base it started from. It must be sealed: nobody writes to it any more.
+	// Source has what the agent left and the base it started from. It must be sealed: nobody writes
+	// to it any more.
 	Source Source
-	// Artifacts is a directory outside the agent's reach that gets the ends of what graders printed; empty: they are not kept.
+	// Artifacts is a directory outside the agent's reach that gets the ends of what graders
+	// printed; empty: they are not kept.
 	Artifacts string
-	// Scratch is a directory outside the agent's reach for reporters and compiled tests; empty: a fresh one, which is removed.
+	// Scratch is a directory outside the agent's reach for reporters and compiled tests; empty: a
+	// fresh one, which is removed.
 	Scratch string
-	// Baseline remembers how graders behave without the agent. Attempts of one experiment share one; nil: a new one.
+	// Baseline remembers how graders behave without the agent. Attempts of one experiment share
+	// one; nil: a new one.
 	Baseline *Baseline
 	// Spawner runs graders; nil: the real one.
 	Spawner sandbox.ProcessSpawner
-	// Redactor takes secrets out of everything that is kept; nil: nothing is taken out but the task's secret variables.
+	// Redactor takes secrets out of everything that is kept; nil: nothing is taken out but the
+	// task's secret variables.
 	Redactor *redact.Redactor
 	// Verify are commands that are run as checks beside the task's own graders.
 	Verify []Command
@@ -48,7 +56,8 @@ type Result struct {
 	Grade       Grade        `json:"grade"`
 	Invariants  Invariants   `json:"invariants"`
 	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
-	// Score is the effective score as far as a judge has not spoken; nil for a task without a score, and where nothing was measured.
+	// Score is the effective score as far as a judge has not spoken; nil for a task without a
+	// score, and where nothing was measured.
 	Score *float64 `json:"score,omitempty"`
 	// Rows are all rows in order, stamped with their source.
 	Rows []json.RawMessage `json:"rows"`
@@ -70,7 +79,8 @@ type Grade struct {
 // Invariants is what the invariants hook said.
 type Invariants struct {
 	Details []json.RawMessage `json:"details"`
-	// ExitCode is the hook's, or 128 and the signal's number, or 124 when it was stopped by a bound of ours.
+	// ExitCode is the hook's, or 128 and the signal's number, or 124 when it was stopped by a bound
+	// of ours.
 	ExitCode int    `json:"exitCode"`
 	Stderr   string `json:"stderr,omitempty"`
 }
@@ -81,8 +91,9 @@ type HiddenTests struct {
 	Error   string            `json:"error,omitempty"`
 }
 
-// Run grades one attempt: hooks first, then the hidden suite, each on a fresh copy. The error is for what prevented grading and is neither the agent's nor the
-// grader's doing: a cancelled context, a full disk.
+// Run grades one attempt: hooks first, then the hidden suite, each on a fresh copy. The error is
+// for what prevented grading and is neither the agent's nor the grader's doing: a cancelled
+// context, a full disk.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	began := time.Now()
 	g, err := newGrading(cfg)
@@ -102,7 +113,8 @@ type grading struct {
 	scratch    string // always there
 	ownScratch bool
 	artifacts  []string
-	// fromBase grades the base instead of what the agent left, and solved lays the reference solution over it.
+	// fromBase grades the base instead of what the agent left, and solved lays the reference
+	// solution over it.
 	fromBase, solved bool
 }
 
@@ -185,8 +197,9 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-// declaredScore is the score as the task declares it, so that attempts at one task never mix: a binary task has none, and a scored one always has one, also where
-// its graders did not come to a scored row.
+// declaredScore is the score as the task declares it, so that attempts at one task never mix: a
+// binary task has none, and a scored one always has one, also where its graders did not come to a
+// scored row.
 func declaredScore(scored *bool, g Grade) *float64 {
 	switch {
 	case scored == nil || *scored && g.Score != nil:
@@ -219,7 +232,8 @@ func (e *copyError) Unwrap() error { return e.err }
 
 // copy makes a fresh copy for one grader.
 func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy, error) {
-	copied, err := g.Source.Copy(ctx, workspace.CopyConfig{FromBase: g.fromBase, Restore: append(restore, g.Task.Settings.Protected...)})
+	copied, err := g.Source.Copy(ctx,
+		workspace.CopyConfig{FromBase: g.fromBase, Restore: append(restore, g.Task.Settings.Protected...)})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

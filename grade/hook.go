@@ -29,7 +29,8 @@ type graded struct {
 	stderr   string
 }
 
-// judgeHook runs the invariants hook and, where it did not do its work, finds out whose fault that is.
+// judgeHook runs the invariants hook and, where it did not do its work, finds out whose fault that
+// is.
 func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	if g.Task.Hooks.Invariants == "" {
 		return graded{}, nil
@@ -58,8 +59,9 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	return found, nil
 }
 
-// blame decides whether a hook that did not do its work is broken or was broken by the agent: by what it does on the base. A hook that is silent there too
-// checks nothing but that it runs; whether that is enough is decided by the number of all checks.
+// blame decides whether a hook that did not do its work is broken or was broken by the agent: by
+// what it does on the base. A hook that is silent there too checks nothing but that it runs;
+// whether that is enough is decided by the number of all checks.
 func blame(broken string, base hookBehaviour, silent bool) health {
 	switch {
 	case base.broken != "":
@@ -87,15 +89,19 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	place := g.Source.Hook(copied.Dir)
 	done, err := g.run(ctx, program{
-		argv: []string{g.Task.Hooks.Invariants}, dir: copied.Dir, place: place,
-		env:   map[string]string{"RESULTS_FD": "3"},
-		files: []*os.File{channel.theirs}, timeout: g.Task.Settings.Timeouts.Invariants,
+		argv:    []string{g.Task.Hooks.Invariants},
+		dir:     copied.Dir,
+		place:   place,
+		env:     map[string]string{"RESULTS_FD": "3"},
+		files:   []*os.File{channel.theirs},
+		timeout: g.Task.Settings.Timeouts.Invariants,
 	})
 	data, overflow := channel.close()
 	if err != nil {
 		return graded{}, err
 	}
-	found := graded{rows: ParseRows(g.redactRows(data)), exitCode: done.status(), stderr: g.last(&done.stderr, hookStderr)}
+	found := graded{rows: ParseRows(g.redactRows(data)), exitCode: done.status(),
+		stderr: g.last(&done.stderr, hookStderr)}
 	found.health.broken = hookTrouble(done, overflow || len(found.rows) >= maxRows)
 	g.keep("invariants.stderr.log", done.stderr.Bytes())
 	g.keep("invariants.stdout.log", done.stdout.Bytes())
@@ -126,8 +132,9 @@ func (g *grading) redactRows(data []byte) []byte {
 	return out.Bytes()
 }
 
-// channel carries rows from the hook to us. It is a socket: other than a file or a pipe it can neither be truncated nor rewritten nor be opened a second time
-// through /proc, so a process that inherits it can add rows but not take any away.
+// channel carries rows from the hook to us. It is a socket: other than a file or a pipe it can
+// neither be truncated nor rewritten nor be opened a second time through /proc, so a process that
+// inherits it can add rows but not take any away.
 type channel struct {
 	theirs, ours *os.File
 	data         bytes.Buffer
@@ -154,7 +161,8 @@ func openChannel() (*channel, error) {
 	return c, nil
 }
 
-// read drains the socket, so that nobody who writes to it ever waits, and keeps what is within the bound.
+// read drains the socket, so that nobody who writes to it ever waits, and keeps what is within the
+// bound.
 func (c *channel) read() {
 	n, _ := io.Copy(&c.data, io.LimitReader(c.ours, maxRowsSize))
 	if n < maxRowsSize {
@@ -164,9 +172,11 @@ func (c *channel) read() {
 	c.overflow = more > 0
 }
 
-// close ends the reading and returns what was written. The process tree is gone by then, so all that was ever written is in the socket.
+// close ends the reading and returns what was written. The process tree is gone by then, so all
+// that was ever written is in the socket.
 func (c *channel) close() (data []byte, overflow bool) {
-	// Closing the last end of the other side ends the reading; a process that cannot be killed may hold one more.
+	// Closing the last end of the other side ends the reading; a process that cannot be killed may
+	// hold one more.
 	_ = c.theirs.Close()
 	_ = c.ours.SetReadDeadline(time.Now().Add(channelDelay))
 	c.reading.Wait()

@@ -98,7 +98,8 @@ exit 0
 	if result.Invariants.ExitCode != 3 || *result.Grade.Score != 1 || *result.Score != 0 || result.Grade.Healthy {
 		t.Errorf("an unhealthy hook gave %s", describe(result))
 	}
-	broken := hookBench(t, "#!/bin/bash\necho '{\"test\":\"a\",\"pass\":true}' >&3\nexit 1\n").want(grade.VerdictError, "on the base")
+	broken := hookBench(t, "#!/bin/bash\necho '{\"test\":\"a\",\"pass\":true}' >&3\nexit 1\n").want(grade.VerdictError,
+		"on the base")
 	if broken.Grade.Healthy {
 		t.Error("a hook that always fails is called healthy")
 	}
@@ -132,7 +133,8 @@ echo '{"test":"a","pass":true}' >&3`, "made no row", 0},
 			}
 			result := hookBench(t, test.script, yaml).agent(files{"bomb": ""}).want(grade.VerdictFail, test.reason)
 			if result.Invariants.ExitCode != test.status || result.Grade.Healthy {
-				t.Errorf("the hook ended with %d, healthy %v; want %d and false", result.Invariants.ExitCode, result.Grade.Healthy, test.status)
+				t.Errorf("the hook ended with %d, healthy %v; want %d and false", result.Invariants.ExitCode,
+					result.Grade.Healthy, test.status)
 			}
 		})
 	}
@@ -151,7 +153,8 @@ echo '{"test":"a","pass":true}' >&3
 `
 	hookBench(t, script, yaml).want(grade.VerdictPass, "")
 	hookBench(t, script, yaml).agent(files{"bomb": ""}).want(grade.VerdictFail, "did not report b")
-	hookBench(t, "#!/bin/bash\necho '{\"test\":\"a\",\"pass\":true}' >&3\n", yaml).want(grade.VerdictError, "does not report b")
+	hookBench(t, "#!/bin/bash\necho '{\"test\":\"a\",\"pass\":true}' >&3\n", yaml).want(grade.VerdictError,
+		"does not report b")
 }
 
 func TestRowsForgedOnAnInheritedDescriptorDoNotHelp(t *testing.T) {
@@ -169,16 +172,19 @@ for i in 1 2 3 4 5 6 7 8 9; do echo "{\"test\":\"forged $i\",\"pass\":true,\"wei
 	for name, yaml := range map[string]files{"declared": {"task.yaml": "checks: [answer]\n"}, "not declared": nil} {
 		t.Run(name, func(t *testing.T) {
 			base := files{"workdir/program": "#!/bin/bash\necho 1\n"}
-			result := hookBench(t, script, base, yaml).agent(files{"program": forger}).want(grade.VerdictFail, "reported as passed and as failed")
+			result := hookBench(t, script, base, yaml).agent(files{"program": forger}).want(grade.VerdictFail,
+				"reported as passed and as failed")
 			if *result.Score != 0 {
 				t.Errorf("forged rows made the score %v", *result.Score)
 			}
 		})
 	}
-	hookBench(t, script, files{"workdir/program": "#!/bin/bash\necho 1\n"}).agent(files{"program": "#!/bin/bash\necho 42\n"}).want(grade.VerdictPass, "")
+	hookBench(t, script, files{"workdir/program": "#!/bin/bash\necho 1\n"}).agent(
+		files{"program": "#!/bin/bash\necho 42\n"}).want(grade.VerdictPass, "")
 }
 
-// untrustedForger is a program of the agent that tries every way to the rows of the hook that runs it.
+// untrustedForger is a program of the agent that tries every way to the rows of the hook that runs
+// it.
 const untrustedForger = `#!/usr/bin/python3
 import ctypes, os, re
 row = b'{"test":"forged","pass":true,"weight":1000}\n'
@@ -217,12 +223,14 @@ echo "{\"test\":\"answer\",\"pass\":$pass}" >&3
 	if len(trusting.Rows) < 2 {
 		t.Errorf("the forger is not able to forge: %s", describe(trusting))
 	}
-	result := hookBench(t, strings.Replace(script, "@", "fit-untrusted ", 1), base).agent(files{"program": untrustedForger}).want(grade.VerdictPass, "")
+	result := hookBench(t, strings.Replace(script, "@", "fit-untrusted ", 1),
+		base).agent(files{"program": untrustedForger}).want(grade.VerdictPass, "")
 	if len(result.Rows) != 1 {
 		t.Errorf("there are other rows than the hook's: %s", describe(result))
 	}
 	killer := "#!/bin/bash\nkill -9 $PPID; kill -9 -1\n"
-	hookBench(t, strings.Replace(script, "@", "fit-untrusted ", 1), base).agent(files{"program": killer}).want(grade.VerdictFail, "")
+	hookBench(t, strings.Replace(script, "@", "fit-untrusted ", 1),
+		base).agent(files{"program": killer}).want(grade.VerdictFail, "")
 }
 
 func TestRowsCannotBeTakenAwayByWhoInheritsTheDescriptor(t *testing.T) {
@@ -237,7 +245,8 @@ for fd in 1 2 3 4 5 6 7 8 9; do
   timeout 0.1 cat /proc/self/fd/$fd >/dev/null
 done 2>/dev/null
 `
-	result := hookBench(t, script, files{"workdir/program": "#!/bin/bash\n"}).agent(files{"program": thief}).want(grade.VerdictFail, "before")
+	result := hookBench(t, script, files{"workdir/program": "#!/bin/bash\n"}).agent(files{"program": thief}).want(
+		grade.VerdictFail, "before")
 	if len(result.Invariants.Details) != 2 {
 		t.Errorf("rows were lost: %s", describe(result))
 	}

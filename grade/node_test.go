@@ -23,7 +23,8 @@ test.describe('numbers', () => {
 `
 )
 
-// nodeTask is a task whose scaffold is wrong, with a hidden suite of one gate, one scored check and one support file.
+// nodeTask is a task whose scaffold is wrong, with a hidden suite of one gate, one scored check and
+// one support file.
 func nodeTask(more ...files) files {
 	content := files{
 		"workdir/src/add.js":     addBroken,
@@ -95,7 +96,8 @@ func TestCheatingNodeAgents(t *testing.T) {
 			files{"src/add.js": "exports.add = () => process.exit(0);\n"}, "did not run to their end",
 		},
 		"exit status rewritten at the end": {
-			files{"src/add.js": addBroken + "process.on('exit', () => { process.exitCode = 0; process.reallyExit(0); });\n"}, "adds failed",
+			files{"src/add.js": addBroken +
+				"process.on('exit', () => { process.exitCode = 0; process.reallyExit(0); });\n"}, "adds failed",
 		},
 		"printed TAP and exit": {
 			files{"src/add.js": `console.log('TAP version 13\nok 1 - adds\nok 2 - numbers\n1..2\n# pass 2\n# fail 0'); process.exit(0);`}, "did not run to their end",
@@ -144,12 +146,15 @@ process.exit(0);`}, "",
 		},
 		"settings of node and npm": {
 			files{
-				".npmrc": "node-options=--require=./evil.js\n", "evil.js": "process.exit(0)", "src/add.js": addBroken, ".node-version": "0",
-				"package.json": `{"scripts":{"test":"true","pretest":"true"},"type":"commonjs"}`, ".env": "NODE_OPTIONS=--require=./evil.js\n",
+				".npmrc": "node-options=--require=./evil.js\n", "evil.js": "process.exit(0)", "src/add.js": addBroken,
+				".node-version": "0",
+				"package.json":  `{"scripts":{"test":"true","pretest":"true"},"type":"commonjs"}`,
+				".env":          "NODE_OPTIONS=--require=./evil.js\n",
 			}, "adds failed",
 		},
 		"tests of its own in the place of the hidden ones": {
-			files{"test/add.test.js": "require('node:test')('adds', () => {});\n", "test/fixture.json": "{}"}, "adds failed",
+			files{"test/add.test.js": "require('node:test')('adds', () => {});\n", "test/fixture.json": "{}"},
+			"adds failed",
 		},
 		"own tests of the same names": {
 			files{"src/add.js": "const test = require('node:test'); test('adds', () => {}); test.describe('numbers', () => test.it('negative', () => {}));\n" + addBroken}, "",
@@ -182,14 +187,16 @@ func TestHiddenTestsAreStagedWhateverIsInTheirWay(t *testing.T) {
 			b.want(grade.VerdictFail, "adds failed")
 			b.agent(files{"src/add.js": addSource}).want(grade.VerdictPass, "")
 			entries, err := os.ReadDir(filepath.Dir(outside))
-			if content, readErr := os.ReadFile(outside); err != nil || readErr != nil || string(content) != "precious" || len(entries) != 1 {
+			if content, readErr := os.ReadFile(outside); err != nil || readErr != nil ||
+				string(content) != "precious" || len(entries) != 1 {
 				t.Errorf("something outside was touched: %q, %v", content, entries)
 			}
 		})
 	}
 }
 
-// A hidden test that proves nothing is not passed by anybody; lint finds it by the reference solution.
+// A hidden test that proves nothing is not passed by anybody; lint finds it by the reference
+// solution.
 func TestEmptyAndSkippedTestFilesProveNothing(t *testing.T) {
 	for name, source := range map[string]string{
 		"empty":   "\n",
@@ -201,7 +208,8 @@ func TestEmptyAndSkippedTestFilesProveNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			nodeBench(t, nodeTask(files{"tests/test/add.test.js": source})).agent(files{"src/add.js": addSource}).want(grade.VerdictFail, "")
+			nodeBench(t, nodeTask(files{"tests/test/add.test.js": source})).agent(
+				files{"src/add.js": addSource}).want(grade.VerdictFail, "")
 		})
 	}
 }
@@ -213,9 +221,12 @@ for (const c of cases ?? [[1, 1, 2], [2, 2, 4]]) test('case ' + c.join(), { skip
 `
 	content := nodeTask(files{"tests/test/add.test.js": source})
 	nodeBench(t, content).agent(files{"src/add.js": addSource}).want(grade.VerdictPass, "")
-	nodeBench(t, content).agent(files{"src/add.js": addBroken + "exports.cases = [[0, 0, 0]];\n"}).want(grade.VerdictFail, "no test ran")
-	nodeBench(t, content).agent(files{"src/add.js": addSource + "exports.cases = [[1, 1, 2]];\n"}).want(grade.VerdictFail, "was not reported")
-	nodeBench(t, content).agent(files{"src/add.js": addBroken + "exports.add.skip = true;\n"}).want(grade.VerdictFail, "skipped")
+	nodeBench(t, content).agent(files{"src/add.js": addBroken + "exports.cases = [[0, 0, 0]];\n"}).want(
+		grade.VerdictFail, "no test ran")
+	nodeBench(t, content).agent(files{"src/add.js": addSource + "exports.cases = [[1, 1, 2]];\n"}).want(
+		grade.VerdictFail, "was not reported")
+	nodeBench(t, content).agent(files{"src/add.js": addBroken + "exports.add.skip = true;\n"}).want(grade.VerdictFail,
+		"skipped")
 }
 
 func TestNamesAreReadInTheSourceWhereNothingElseTells(t *testing.T) {
@@ -264,7 +275,8 @@ func TestResultReadsAsTheRecordDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{`"grade":{"verdict":"fail","gatesPass":true,"score":0,"healthy":true`, `"invariants":{"details":[],"exitCode":0}`, `"hiddenTests":{"details":[`} {
+	for _, field := range []string{`"grade":{"verdict":"fail","gatesPass":true,"score":0,"healthy":true`,
+		`"invariants":{"details":[],"exitCode":0}`, `"hiddenTests":{"details":[`} {
 		if !strings.Contains(string(text), field) {
 			t.Errorf("%s is not in %s", field, text)
 		}

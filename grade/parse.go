@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// ParseNonce believes a command that prints the nonce of this run as its last line: it ran to its end. Beside that only the exit code counts.
+// ParseNonce believes a command that prints the nonce of this run as its last line: it ran to its
+// end. Beside that only the exit code counts.
 func ParseNonce(data []byte, nonce string) Report {
 	var report Report
 	lines := bytes.Split(bytes.TrimRight(data, " \t\r\n"), []byte("\n"))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseGoTest reads the events of go test -json. Only top-level tests are listed: a subtest that fails fails its parent. The report is complete when the package
-// itself has ended.
+// ParseGoTest reads the events of go test -json. Only top-level tests are listed: a subtest that
+// fails fails its parent. The report is complete when the package itself has ended.
 func ParseGoTest(data []byte) Report {
 	var report Report
 	ended := map[string]string{}

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// ParseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name. The counts of a suite, where it has them, must agree with
-// its tests. The report is complete when the document is.
+// ParseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name.
+// The counts of a suite, where it has them, must agree with its tests. The report is complete when
+// the document is.
 func ParseJUnit(data []byte) Report {
 	p := junitParser{}
 	decoder := xml.NewDecoder(bytes.NewReader(data))

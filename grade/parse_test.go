@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// summary writes a report as one line: the tests with their statuses, whether it is complete, and what is wrong with it.
+// summary writes a report as one line: the tests with their statuses, whether it is complete, and
+// what is wrong with it.
 func summary(r Report) string {
 	var parts []string
 	for _, test := range r.Tests {
@@ -118,22 +119,30 @@ func TestConviction(t *testing.T) {
 		want     expectation
 		reason   string
 	}{
-		"good":                     {evidence{report: passed}, expectation{names: []string{"s > a", "b"}}, ""},
-		"declared without suite":   {evidence{report: passed}, expectation{names: []string{"a", "b"}}, ""},
-		"more than expected":       {evidence{report: passed}, expectation{names: []string{"b"}}, ""},
-		"nothing known":            {evidence{report: passed}, expectation{}, ""},
-		"status":                   {evidence{report: passed, status: 1, note: "boom"}, expectation{}, "exit 1: boom"},
-		"death":                    {evidence{report: passed, death: "timed out"}, expectation{}, "timed out"},
-		"no end":                   {evidence{report: Report{Tests: passed.Tests}}, expectation{}, "the tests did not run to their end"},
-		"no tests":                 {evidence{report: Report{Complete: true}}, expectation{}, "no test ran"},
-		"missing":                  {evidence{report: passed}, expectation{names: []string{"c"}}, `the test "c" was not reported`},
-		"too few":                  {evidence{report: passed}, expectation{names: []string{"b", "b"}}, `the test "b" was reported 1 times instead of 2`},
-		"missing name from source": {evidence{report: passed}, expectation{leaves: []string{"c"}}, `the test "c" was not reported`},
+		"good":                   {evidence{report: passed}, expectation{names: []string{"s > a", "b"}}, ""},
+		"declared without suite": {evidence{report: passed}, expectation{names: []string{"a", "b"}}, ""},
+		"more than expected":     {evidence{report: passed}, expectation{names: []string{"b"}}, ""},
+		"nothing known":          {evidence{report: passed}, expectation{}, ""},
+		"status":                 {evidence{report: passed, status: 1, note: "boom"}, expectation{}, "exit 1: boom"},
+		"death":                  {evidence{report: passed, death: "timed out"}, expectation{}, "timed out"},
+		"no end": {evidence{report: Report{Tests: passed.Tests}}, expectation{},
+			"the tests did not run to their end"},
+		"no tests": {evidence{report: Report{Complete: true}}, expectation{}, "no test ran"},
+		"missing": {evidence{report: passed}, expectation{names: []string{"c"}},
+			`the test "c" was not reported`},
+		"too few": {evidence{report: passed}, expectation{names: []string{"b", "b"}},
+			`the test "b" was reported 1 times instead of 2`},
+		"missing name from source": {evidence{report: passed}, expectation{leaves: []string{"c"}},
+			`the test "c" was not reported`},
 		"failed": {
-			evidence{report: Report{Complete: true, Tests: []TestResult{{Name: "a", Status: Failed, Message: "1 is\n not 2"}}}}, expectation{}, "a failed (1 is not 2)",
+			evidence{report: Report{Complete: true,
+				Tests: []TestResult{{Name: "a", Status: Failed, Message: "1 is\n not 2"}}}}, expectation{},
+			"a failed (1 is not 2)",
 		},
 		"contradicts itself": {
-			evidence{report: Report{Complete: true, Tests: []TestResult{{Name: "a", Status: Passed}, {Name: "a", Status: Failed}}}}, expectation{}, "a failed",
+			evidence{report: Report{Complete: true,
+				Tests: []TestResult{{Name: "a", Status: Passed}, {Name: "a", Status: Failed}}}}, expectation{},
+			"a failed",
 		},
 	} {
 		if got := test.evidence.convict(test.want); got != test.reason {
@@ -149,7 +158,8 @@ func TestWitnessBelievesSecretsOnly(t *testing.T) {
 		return "\n\x1efit {\"status\":\"" + status + "\",\"name\":\"" + name + "\",\"pad\":\"" + pad + "\"}\n"
 	}
 	for name, test := range map[string]struct{ output, want string }{
-		"good":                {"noise" + record("pass", "a", a) + record("pass", "b", b) + record("done", "", secrets.Done), "a=passed, b=passed, complete"},
+		"good": {"noise" + record("pass", "a", a) + record("pass", "b", b) + record("done", "",
+			secrets.Done), "a=passed, b=passed, complete"},
 		"a secret twice":      {record("pass", "a", a) + record("pass", "a", a), "a=passed, problem"},
 		"a secret of another": {record("pass", "b", a), "problem"},
 		"a guess":             {record("pass", "a", "0"), "problem"},
@@ -213,7 +223,8 @@ func fuzzReport(f *testing.F, parse func([]byte) Report, seeds ...string) {
 }
 
 func FuzzTAP(f *testing.F) {
-	fuzzReport(f, ParseTAP, "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b # TODO x\n", "    ok 1 - x\n    1..1\nok 1 - s\n  ---\n  a: b\n  ...\n1..1\n")
+	fuzzReport(f, ParseTAP, "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b # TODO x\n",
+		"    ok 1 - x\n    1..1\nok 1 - s\n  ---\n  a: b\n  ...\n1..1\n")
 }
 
 func FuzzJUnit(f *testing.F) {
@@ -221,7 +232,8 @@ func FuzzJUnit(f *testing.F) {
 }
 
 func FuzzGoTest(f *testing.F) {
-	fuzzReport(f, ParseGoTest, `{"Action":"run","Test":"TestA"}`+"\n"+`{"Action":"pass","Test":"TestA"}`+"\n"+`{"Action":"pass"}`)
+	fuzzReport(f, ParseGoTest, `{"Action":"run","Test":"TestA"}`+"\n"+`{"Action":"pass","Test":"TestA"}`+"\n"+
+		`{"Action":"pass"}`)
 }
 
 func FuzzNonce(f *testing.F) {

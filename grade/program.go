@@ -39,7 +39,8 @@ type program struct {
 	readable, writable []string
 	// watch, if set, sees all of standard output.
 	watch io.Writer
-	// private is set where what is printed is the report itself: programs that this one starts cannot reach its output unless they are given it.
+	// private is set where what is printed is the report itself: programs that this one starts
+	// cannot reach its output unless they are given it.
 	private bool
 }
 
@@ -67,8 +68,16 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	isolation.ReadOnly = withPaths(isolation.ReadOnly, p.readable)
 	isolation.Writable = withPaths(isolation.Writable, p.writable)
 	spec := sandbox.SpawnSpec{
-		Argv: p.argv, Dir: p.dir, Env: env.List(), ExtraFiles: p.files, Timeout: p.timeout, Grace: killGrace,
-		MaxOutput: maxPrinted, PrivateOutput: p.private, Isolation: isolation, Limits: p.place.Limits,
+		Argv:          p.argv,
+		Dir:           p.dir,
+		Env:           env.List(),
+		ExtraFiles:    p.files,
+		Timeout:       p.timeout,
+		Grace:         killGrace,
+		MaxOutput:     maxPrinted,
+		PrivateOutput: p.private,
+		Isolation:     isolation,
+		Limits:        p.place.Limits,
 	}
 	if p.stdin != nil {
 		spec.Stdin = bytes.NewReader(p.stdin)
@@ -130,7 +139,8 @@ func (e ended) status() int {
 	return e.ExitCode
 }
 
-// signalNumber covers the signals that end programs; they have these numbers on all systems that we run on.
+// signalNumber covers the signals that end programs; they have these numbers on all systems that we
+// run on.
 func signalNumber(name string) int {
 	numbers := map[string]int{
 		"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGFPE": 8, "SIGKILL": 9,

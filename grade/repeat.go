@@ -15,8 +15,8 @@ type FlakyCheck struct {
 	Runs   int    `json:"runs"`
 }
 
-// Repeat grades the same thing several times and returns the checks that were not decided equally every time, sorted. A check that is missing in a run has not
-// passed in it.
+// Repeat grades the same thing several times and returns the checks that were not decided equally
+// every time, sorted. A check that is missing in a run has not passed in it.
 func Repeat(ctx context.Context, cfg Config, times int) ([]FlakyCheck, error) {
 	if times < 2 {
 		return nil, fmt.Errorf("grade %d times: at least two are needed to compare", times)
@@ -55,7 +55,12 @@ func Repeat(ctx context.Context, cfg Config, times int) ([]FlakyCheck, error) {
 	var flaky []FlakyCheck
 	for k, n := range passes {
 		if n > 0 && n < times {
-			flaky = append(flaky, FlakyCheck{Source: k.source, Name: k.name, Passes: n, Runs: times})
+			flaky = append(flaky, FlakyCheck{
+				Source: k.source,
+				Name:   k.name,
+				Passes: n,
+				Runs:   times,
+			})
 		}
 	}
 	slices.SortFunc(flaky, func(a, b FlakyCheck) int {

@@ -17,7 +17,8 @@ const (
 // Status is how one test ended.
 type Status int
 
-// The statuses of tests. Only Passed is good: a test that was skipped or is still to be written has proved nothing.
+// The statuses of tests. Only Passed is good: a test that was skipped or is still to be written has
+// proved nothing.
 const (
 	Failed Status = iota
 	Passed
@@ -59,7 +60,8 @@ func (r *Report) add(name string, status Status, message string) {
 		r.Problem = "the report has too many tests"
 		return
 	}
-	r.Tests = append(r.Tests, TestResult{Name: clip(printable(name), maxTestName), Status: status, Message: clip(printable(message), maxMessage)})
+	r.Tests = append(r.Tests, TestResult{Name: clip(printable(name), maxTestName), Status: status,
+		Message: clip(printable(message), maxMessage)})
 }
 
 // problem keeps the first thing that is wrong.
@@ -84,8 +86,8 @@ type evidence struct {
 // broke tells whether the run was not brought to an end of its own.
 func (e evidence) broke() bool { return e.death != "" || e.unfit != "" }
 
-// excuse is asked of the evidence of a run without the agent, when the one with the agent broke: if it broke too, nothing was measured. Otherwise the agent is to
-// blame, and the failed row says so.
+// excuse is asked of the evidence of a run without the agent, when the one with the agent broke: if
+// it broke too, nothing was measured. Otherwise the agent is to blame, and the failed row says so.
 func (e evidence) excuse(what, reason string) health {
 	if !e.broke() {
 		return health{}
@@ -97,7 +99,8 @@ func (e evidence) excuse(what, reason string) health {
 type expectation struct {
 	// names are all tests, each as often as it must be reported.
 	names []string
-	// leaves are the last parts of names of tests that must be among those reported, where all names are not known.
+	// leaves are the last parts of names of tests that must be among those reported, where all
+	// names are not known.
 	leaves []string
 }
 
@@ -159,7 +162,8 @@ func (r Report) bad() string {
 	return strings.Join(lines, ", ")
 }
 
-// compare finds the first test that was not reported exactly as often as it must be. More tests than expected do no harm as long as they pass.
+// compare finds the first test that was not reported exactly as often as it must be. More tests
+// than expected do no harm as long as they pass.
 func (want expectation) compare(tests []TestResult) string {
 	seen := map[string]int{}
 	leaves := map[string]int{}

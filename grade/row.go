@@ -20,7 +20,8 @@ type Role int
 
 // The roles of rows.
 const (
-	// Malformed rows count as failed checks: a grader that cannot be read has not vouched for anything.
+	// Malformed rows count as failed checks: a grader that cannot be read has not vouched for
+	// anything.
 	Malformed Role = iota
 	// Gate rows have no weight; one that fails decides about the whole.
 	Gate
@@ -49,14 +50,15 @@ type Row struct {
 	// Name is the row's test, empty if it has none.
 	Name string
 	Pass bool
-	// Weight is 1 where the row does not say otherwise; a malformed row keeps its own if that is a valid one.
+	// Weight is 1 where the row does not say otherwise; a malformed row keeps its own if that is a
+	// valid one.
 	Weight float64
 	// Raw is the row as it was written, or as what replaced a line that is no JSON.
 	Raw json.RawMessage
 }
 
-// ParseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is no JSON, or too long, becomes a row of its own that says so and is
-// malformed. The last line may lack its end.
+// ParseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is no JSON, or
+// too long, becomes a row of its own that says so and is malformed. The last line may lack its end.
 func ParseRows(data []byte) []Row {
 	var rows []Row
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
@@ -95,8 +97,10 @@ func unreadable(line string) Row {
 	return Row{Role: Malformed, Weight: 1, Raw: raw}
 }
 
-// Classify decides what a row counts as. The first rule that fits wins: what is no object is malformed; a row with a gate is a gate if the gate is true, there
-// is no weight and pass is a boolean; a row with the weight 0 is diagnostic; a row with a positive weight, or none, is scored if pass is a boolean.
+// Classify decides what a row counts as. The first rule that fits wins: what is no object is
+// malformed; a row with a gate is a gate if the gate is true, there is no weight and pass is a
+// boolean; a row with the weight 0 is diagnostic; a row with a positive weight, or none, is scored
+// if pass is a boolean.
 func Classify(raw json.RawMessage) Row {
 	row := Row{Role: Malformed, Weight: 1, Raw: raw}
 	var fields map[string]json.RawMessage
@@ -161,7 +165,8 @@ const (
 	sourceTests      = "tests"
 )
 
-// stamp writes the row's source into it, in place of one that its author may have written. What is no object passes as it is.
+// stamp writes the row's source into it, in place of one that its author may have written. What is
+// no object passes as it is.
 func stamp(row Row, source string) json.RawMessage {
 	trimmed := bytes.TrimSpace(row.Raw)
 	if len(trimmed) == 0 || trimmed[0] != '{' {
@@ -179,8 +184,9 @@ func stamp(row Row, source string) json.RawMessage {
 	return stamped
 }
 
-// settle looks at all rows of a grader together. Rows that contradict each other, and those that a hook was not declared to produce or produces again,
-// fail: somebody else wrote one of them. It returns what was wrong, one sentence each, and the declared checks that are missing.
+// settle looks at all rows of a grader together. Rows that contradict each other, and those that a
+// hook was not declared to produce or produces again, fail: somebody else wrote one of them. It
+// returns what was wrong, one sentence each, and the declared checks that are missing.
 func settle(rows []Row, declared []string) (wrong, missing []string) {
 	passes, fails := map[string]int{}, map[string]int{}
 	for _, row := range rows {

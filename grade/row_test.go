@@ -25,31 +25,38 @@ func TestTally(t *testing.T) {
 			Tally{GatesPass: true, Score: score(0.8), Scored: 3, Passed: 2},
 		},
 		"a weight of nothing said is 1": {
-			[]string{`{"pass":true}`, `{"pass":false}`}, Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
+			[]string{`{"pass":true}`, `{"pass":false}`},
+			Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 		"weight 0 is ignored, with whatever fields": {
 			[]string{`{"pass":true}`, `{"weight":0,"note":"x","pass":"maybe"}`, `{"weight":-0.0}`},
 			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1, Diagnostics: 2},
 		},
 		"gates are no part of the score": {
-			[]string{`{"gate":true,"pass":true}`, `{"pass":true}`}, Tally{GatesPass: true, FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
+			[]string{`{"gate":true,"pass":true}`, `{"pass":true}`},
+			Tally{GatesPass: true, FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
 		},
 		"fractions add up to full marks": {
 			[]string{`{"pass":true,"weight":0.1}`, `{"pass":true,"weight":0.1}`, `{"pass":true,"weight":0.1}`},
 			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 3, Passed: 3},
 		},
 		"a failed scored row breaks full marks": {
-			[]string{`{"pass":true,"weight":1e300}`, `{"pass":false,"weight":1e-300}`}, Tally{GatesPass: true, Score: score(1), Scored: 2, Passed: 1},
+			[]string{`{"pass":true,"weight":1e300}`, `{"pass":false,"weight":1e-300}`},
+			Tally{GatesPass: true, Score: score(1), Scored: 2, Passed: 1},
 		},
 		"a failed gate leaves the score derived": {
-			[]string{`{"gate":true,"pass":false}`, `{"pass":true}`}, Tally{FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
+			[]string{`{"gate":true,"pass":false}`, `{"pass":true}`},
+			Tally{FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
 		},
-		"gates only have no score": {[]string{`{"gate":true,"pass":true}`}, Tally{GatesPass: true, FullMarks: true, Gates: 1}},
-		"no rows":                  {nil, Tally{GatesPass: true, FullMarks: true}},
-		"only malformed rows":      {[]string{`null`, `{}`}, Tally{GatesPass: true, Score: score(0), Malformed: 2}},
-		"a source is ignored":      {[]string{`{"pass":true,"source":"tests"}`}, Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1}},
+		"gates only have no score": {[]string{`{"gate":true,"pass":true}`},
+			Tally{GatesPass: true, FullMarks: true, Gates: 1}},
+		"no rows":             {nil, Tally{GatesPass: true, FullMarks: true}},
+		"only malformed rows": {[]string{`null`, `{}`}, Tally{GatesPass: true, Score: score(0), Malformed: 2}},
+		"a source is ignored": {[]string{`{"pass":true,"source":"tests"}`},
+			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1}},
 		"huge weights do not overflow": {
-			[]string{`{"pass":true,"weight":1.7e308}`, `{"pass":false,"weight":1.7e308}`}, Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
+			[]string{`{"pass":true,"weight":1.7e308}`, `{"pass":false,"weight":1.7e308}`},
+			Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 	} {
 		if diff := cmp.Diff(test.want, count(test.rows...)); diff != "" {
@@ -128,25 +135,34 @@ func TestVerdicts(t *testing.T) {
 		health health
 		want   Grade
 	}{
-		"everything passed": {[]string{pass}, health{}, Grade{Verdict: VerdictPass, GatesPass: true, Score: score(1), Healthy: true}},
-		"something failed":  {[]string{pass, fail}, health{}, Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Healthy: true}},
-		"a gate failed":     {[]string{pass, gate}, health{}, Grade{Verdict: VerdictFail, Score: score(1), Healthy: true}},
-		"one malformed":     {[]string{pass, `{}`}, health{}, Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Malformed: 1, Healthy: true}},
+		"everything passed": {[]string{pass}, health{},
+			Grade{Verdict: VerdictPass, GatesPass: true, Score: score(1), Healthy: true}},
+		"something failed": {[]string{pass, fail}, health{},
+			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Healthy: true}},
+		"a gate failed": {[]string{pass, gate}, health{},
+			Grade{Verdict: VerdictFail, Score: score(1), Healthy: true}},
+		"one malformed": {[]string{pass, `{}`}, health{},
+			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Malformed: 1, Healthy: true}},
 		"the agent broke the grader": {
-			[]string{pass}, health{broken: "died"}, Grade{Verdict: VerdictFail, GatesPass: true, Score: score(1), Reason: "died"},
+			[]string{pass}, health{broken: "died"},
+			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"the grader is broken": {
-			[]string{pass}, health{broken: "died", ours: true}, Grade{Verdict: VerdictError, GatesPass: true, Score: score(1), Reason: "died"},
+			[]string{pass}, health{broken: "died", ours: true},
+			Grade{Verdict: VerdictError, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"no rows at all": {
-			nil, health{}, Grade{Verdict: VerdictError, GatesPass: true, Healthy: true, Reason: "the graders made no check: nothing was measured"},
+			nil, health{}, Grade{Verdict: VerdictError, GatesPass: true, Healthy: true,
+				Reason: "the graders made no check: nothing was measured"},
 		},
 		"only a diagnostic row": {
 			[]string{`{"weight":0}`},
 			health{},
-			Grade{Verdict: VerdictError, GatesPass: true, Healthy: true, Reason: "the graders made no check: nothing was measured"},
+			Grade{Verdict: VerdictError, GatesPass: true, Healthy: true,
+				Reason: "the graders made no check: nothing was measured"},
 		},
-		"gates only": {[]string{`{"gate":true,"pass":true}`}, health{}, Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true}},
+		"gates only": {[]string{`{"gate":true,"pass":true}`}, health{},
+			Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true}},
 	} {
 		if diff := cmp.Diff(test.want, decide(count(test.rows...), test.health, nil)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -181,10 +197,12 @@ func TestRowsOfSeveralWritersAreNotBelieved(t *testing.T) {
 		missing  []string
 	}{
 		"passed and failed at once": {
-			rows: []string{`{"test":"a","pass":true}`, `{"test":"a","pass":false}`}, want: Tally{GatesPass: true, Score: score(0), Malformed: 2},
+			rows: []string{`{"test":"a","pass":true}`, `{"test":"a","pass":false}`},
+			want: Tally{GatesPass: true, Score: score(0), Malformed: 2},
 		},
 		"a forged gate beside the real one": {
-			rows: []string{`{"test":"g","gate":true,"pass":true}`, `{"test":"g","gate":true,"pass":false}`}, want: Tally{FullMarks: true, Gates: 2},
+			rows: []string{`{"test":"g","gate":true,"pass":true}`, `{"test":"g","gate":true,"pass":false}`},
+			want: Tally{FullMarks: true, Gates: 2},
 		},
 		"not declared": {
 			rows: []string{`{"test":"a","pass":true}`, `{"test":"b","pass":true,"weight":99}`}, declared: []string{"a"},
@@ -199,7 +217,8 @@ func TestRowsOfSeveralWritersAreNotBelieved(t *testing.T) {
 			want: Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
 		},
 		"rows without names are all right": {
-			rows: []string{`{"pass":true}`, `{"pass":false}`}, want: Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
+			rows: []string{`{"pass":true}`, `{"pass":false}`},
+			want: Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 	} {
 		rows := ParseRows([]byte(strings.Join(test.rows, "\n")))

@@ -19,7 +19,8 @@ type Command struct {
 	Argv []string
 	// Parser and Report are those of task.Runner.
 	Parser, Report string
-	// Tests are the names of the tests that must be reported, exactly once each; empty: at least one test.
+	// Tests are the names of the tests that must be reported, exactly once each; empty: at least
+	// one test.
 	Tests   []string
 	Gate    bool
 	Weight  float64
@@ -43,14 +44,19 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 		}
 		found.health = base.excuse("the command "+command.Name, reason)
 	}
-	found.rows = append(found.rows, testRow(command.Name, command.Gate, command.Weight, reason == "", s.Redactor.String(reason)))
+	found.rows = append(found.rows,
+		testRow(command.Name, command.Gate, command.Weight, reason == "", s.Redactor.String(reason)))
 	return nil
 }
 
 func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, error) {
 	return s.tryReport(ctx, reportRun{
-		name: command.Name, argv: command.Argv, parser: command.Parser, report: command.Report, timeout: command.Timeout,
-		words: map[string]string{"{dir}": "."},
+		name:    command.Name,
+		argv:    command.Argv,
+		parser:  command.Parser,
+		report:  command.Report,
+		timeout: command.Timeout,
+		words:   map[string]string{"{dir}": "."},
 	})
 }
 
@@ -72,8 +78,14 @@ func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, 
 		words["{runner}"] = script
 	}
 	return s.tryReport(ctx, reportRun{
-		name: check.Name, argv: runner.Command, parser: runner.Parser, report: runner.Report, words: words, timeout: s.Task.Settings.Timeouts.Test,
-		// Some shells read a script while they run it, so the program under test must not be able to write to it.
+		name:    check.Name,
+		argv:    runner.Command,
+		parser:  runner.Parser,
+		report:  runner.Report,
+		words:   words,
+		timeout: s.Task.Settings.Timeouts.Test,
+		// Some shells read a script while they run it, so the program under test must not be able
+		// to write to it.
 		readable: []string{filepath.Join(s.copied.Dir, filepath.FromSlash(check.File))},
 	})
 }
@@ -100,8 +112,13 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	r.words["{nonce}"] = nonce
 	var all capture
 	done, err := s.run(ctx, program{
-		argv: substitute(r.argv, r.words), dir: s.copied.Dir, place: s.place, timeout: r.timeout, readable: append([]string{s.private}, r.readable...),
-		watch: &all, private: r.report == "",
+		argv:     substitute(r.argv, r.words),
+		dir:      s.copied.Dir,
+		place:    s.place,
+		timeout:  r.timeout,
+		readable: append([]string{s.private}, r.readable...),
+		watch:    &all,
+		private:  r.report == "",
 	})
 	if err != nil {
 		return evidence{}, err
@@ -123,7 +140,8 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	return shown, nil
 }
 
-// substitute replaces the placeholders of a command in one pass, so that what is put in is never looked at again.
+// substitute replaces the placeholders of a command in one pass, so that what is put in is never
+// looked at again.
 func substitute(argv []string, words map[string]string) []string {
 	var pairs []string
 	for word, value := range words {

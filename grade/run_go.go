@@ -30,7 +30,8 @@ type goBinary struct {
 	unfit  string
 }
 
-// tryGo runs the tests of one file. Everything is compiled before anything runs, because code of the agent that runs could change the compiler's cache.
+// tryGo runs the tests of one file. Everything is compiled before anything runs, because code of
+// the agent that runs could change the compiler's cache.
 func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error) {
 	if s.binaries == nil {
 		if err := s.buildAll(ctx); err != nil {
@@ -44,8 +45,8 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error
 	return s.runGo(ctx, check, path.Dir(check.File), binary)
 }
 
-// buildAll compiles all hidden files of a package together, or one by one if that fails, so that one that does not compile does not take the others with it. The
-// sources are gone afterwards.
+// buildAll compiles all hidden files of a package together, or one by one if that fails, so that
+// one that does not compile does not take the others with it. The sources are gone afterwards.
 func (s *suiteRun) buildAll(ctx context.Context) error {
 	s.binaries = map[string]goBinary{}
 	for _, check := range s.suite.Checks {
@@ -81,7 +82,8 @@ func (s *suiteRun) checksIn(dir string) []task.Check {
 	return checks
 }
 
-// runGo runs the tests of one check from a compiled binary. Its tests are believed when each has given its secret away, once.
+// runGo runs the tests of one check from a compiled binary. Its tests are believed when each has
+// given its secret away, once.
 func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, binary goBinary) (evidence, error) {
 	names := binary.tests[check.Name]
 	own := pads{Names: map[string][]string{}}
@@ -91,9 +93,13 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 	watch := newWitness(own)
 	timeout := s.Task.Settings.Timeouts.Test
 	done, err := s.run(ctx, program{
-		argv: []string{binary.path, "-test.run", goPattern(names), "-test.count=1", "-test.v"},
-		dir:  filepath.Join(s.copied.Dir, filepath.FromSlash(dir)), place: s.place, env: goEnvironment(), watch: watch,
-		timeout: timeout, readable: []string{filepath.Dir(binary.path)},
+		argv:     []string{binary.path, "-test.run", goPattern(names), "-test.count=1", "-test.v"},
+		dir:      filepath.Join(s.copied.Dir, filepath.FromSlash(dir)),
+		place:    s.place,
+		env:      goEnvironment(),
+		watch:    watch,
+		timeout:  timeout,
+		readable: []string{filepath.Dir(binary.path)},
 	})
 	if err != nil {
 		return evidence{}, err
@@ -114,7 +120,8 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 	return shown, nil
 }
 
-// goMessage finds what a test said in the output of its binary: the lines before it is called failed, or those of a panic.
+// goMessage finds what a test said in the output of its binary: the lines before it is called
+// failed, or those of a panic.
 func goMessage(output, name string) string {
 	lines := strings.Split(output, "\n")
 	for i, line := range lines {
@@ -126,7 +133,8 @@ func goMessage(output, name string) string {
 			return clip(line, maxMessage)
 		}
 		from := i
-		for from > 0 && i-from < 4 && !strings.HasPrefix(lines[from-1], "===") && !strings.HasPrefix(lines[from-1], "---") {
+		for from > 0 && i-from < 4 && !strings.HasPrefix(lines[from-1], "===") &&
+			!strings.HasPrefix(lines[from-1], "---") {
 			from--
 		}
 		return clip(strings.Join(strings.Fields(strings.Join(lines[from:i], " ")), " "), maxMessage)
@@ -134,11 +142,14 @@ func goMessage(output, name string) string {
 	return ""
 }
 
-// goEnvironment overrides everything through which the go command takes instructions from elsewhere than its arguments.
+// goEnvironment overrides everything through which the go command takes instructions from elsewhere
+// than its arguments.
 func goEnvironment() map[string]string {
 	return map[string]string{
-		"GOFLAGS": "", "GOENV": "off", "GOTOOLCHAIN": "local", "GOPROXY": "off", "GOSUMDB": "off", "GOVCS": "*:off", "GO111MODULE": "on",
-		"GOEXPERIMENT": "", "GODEBUG": "", "GOCACHEPROG": "", "CGO_ENABLED": "0", "GOTELEMETRY": "off", "GOROOT": "", "GOOS": "", "GOARCH": "",
+		"GOFLAGS": "", "GOENV": "off", "GOTOOLCHAIN": "local", "GOPROXY": "off", "GOSUMDB": "off", "GOVCS": "*:off",
+		"GO111MODULE":  "on",
+		"GOEXPERIMENT": "", "GODEBUG": "", "GOCACHEPROG": "", "CGO_ENABLED": "0", "GOTELEMETRY": "off", "GOROOT": "",
+		"GOOS": "", "GOARCH": "",
 	}
 }
 
@@ -174,7 +185,12 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 	flags, env := s.goBuildSettings(out)
 	argv := append(append([]string{"go", "test", "-c", "-vet=off", "-o", binary.path}, flags...), "./"+dir)
 	done, err := s.run(ctx, program{
-		argv: argv, dir: s.copied.Dir, place: s.place, env: env, timeout: buildFactor * max(s.Task.Settings.Timeouts.Test, defaultTimeout), writable: []string{out},
+		argv:     argv,
+		dir:      s.copied.Dir,
+		place:    s.place,
+		env:      env,
+		timeout:  buildFactor * max(s.Task.Settings.Timeouts.Test, defaultTimeout),
+		writable: []string{out},
 	})
 	if err != nil {
 		return binary, err
@@ -192,13 +208,15 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 	return binary, nil
 }
 
-// goBuildSettings decide where the compiler's cache is and where dependencies come from. The cache is never one that the agent could write to.
+// goBuildSettings decide where the compiler's cache is and where dependencies come from. The cache
+// is never one that the agent could write to.
 func (s *suiteRun) goBuildSettings(out string) (flags []string, env map[string]string) {
 	env = goEnvironment()
 	if s.place.Env["GOCACHE"] == "" {
 		env["GOCACHE"] = filepath.Join(out, "cache")
 	}
-	// What the agent added of these was taken away when the copy was made, so what is there belongs to the task.
+	// What the agent added of these was taken away when the copy was made, so what is there belongs
+	// to the task.
 	flags = []string{"-buildvcs=false"}
 	if _, err := s.root.Lstat("go.work"); err != nil {
 		env["GOWORK"] = "off"
@@ -210,7 +228,8 @@ func (s *suiteRun) goBuildSettings(out string) (flags []string, env map[string]s
 	return flags, env
 }
 
-// stageGo puts a hidden file into the package, with its tests wrapped so that they give their secrets away when they have passed.
+// stageGo puts a hidden file into the package, with its tests wrapped so that they give their
+// secrets away when they have passed.
 func (s *suiteRun) stageGo(check task.Check, binary *goBinary) ([]string, error) {
 	source, mode, err := hiddenFile(s.suite.Dir, check.File)
 	if err != nil {
@@ -242,8 +261,9 @@ type wrapped struct {
 	pads           map[string]string
 }
 
-// wrapGo renames the tests of a file and writes a second file that has tests of the old names. Each calls the renamed one and prints its secret when that has
-// returned and neither it nor a subtest of it has failed or was skipped. Lines keep their numbers.
+// wrapGo renames the tests of a file and writes a second file that has tests of the old names. Each
+// calls the renamed one and prints its secret when that has returned and neither it nor a subtest
+// of it has failed or was skipped. Lines keep their numbers.
 func wrapGo(source []byte) (wrapped, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "hidden_test.go", source, parser.SkipObjectResolution)
@@ -270,7 +290,8 @@ func wrapGo(source []byte) (wrapped, error) {
 		at = offset
 		w.names = append(w.names, name)
 		w.pads[name] = pad
-		fmt.Fprintf(&helper, "\nfunc %s(t *testing.%s) {\n\tdone := false\n\tt.Cleanup(func() { %sSay(done && !t.Failed() && !t.Skipped(), %q, 0x%s, 0x%s) })\n\t%s%s(t)\n\tdone = true\n}\n",
+		fmt.Fprintf(&helper, "\nfunc %s(t *testing.%s) {\n\tdone := false\n\tt.Cleanup(func() { %sSay(done && "+
+			"!t.Failed() && !t.Skipped(), %q, 0x%s, 0x%s) })\n\t%s%s(t)\n\tdone = true\n}\n",
 			name, kind, prefix, name, pad[:16], pad[16:], prefix, name)
 	}
 	w.source = append(w.source, source[at:]...)
@@ -295,7 +316,8 @@ func %[2]sSay(passed bool, name string, a, b uint64) {
 }
 `
 
-// goTestKind is T for a test, F for a fuzz target whose seeds run as tests, and empty for anything else.
+// goTestKind is T for a test, F for a fuzz target whose seeds run as tests, and empty for anything
+// else.
 func goTestKind(name string) string {
 	for prefix, kind := range map[string]string{"Test": "T", "Fuzz": "F"} {
 		rest, ok := strings.CutPrefix(name, prefix)

@@ -13,12 +13,15 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 	if err != nil {
 		return evidence{}, err
 	}
-	argv := []string{"node", "--import", reporter, "--test-reporter", reporter, "--test-reporter-destination", "stdout", "./" + check.File}
+	argv := []string{"node", "--import", reporter, "--test-reporter", reporter, "--test-reporter-destination", "stdout",
+		"./" + check.File}
 	return s.tryWitnessed(ctx, check, want, argv, map[string]string{"NODE_OPTIONS": "", "NODE_PATH": ""})
 }
 
-// tryWitnessed stages a check, runs it under a reporter that holds the secrets, and takes the check away again.
-func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, want expectation, argv []string, env map[string]string) (evidence, error) {
+// tryWitnessed stages a check, runs it under a reporter that holds the secrets, and takes the check
+// away again.
+func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, want expectation, argv []string,
+	env map[string]string) (evidence, error) {
 	if err := stage(s.root, s.suite.Dir, check.File); err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil
 	}
@@ -31,8 +34,14 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, want expe
 	}
 	watch := newWitness(secrets)
 	done, err := s.run(ctx, program{
-		argv: argv, dir: s.copied.Dir, place: s.place, env: env, stdin: stdin, watch: watch,
-		timeout: s.Task.Settings.Timeouts.Test, readable: []string{s.private},
+		argv:     argv,
+		dir:      s.copied.Dir,
+		place:    s.place,
+		env:      env,
+		stdin:    stdin,
+		watch:    watch,
+		timeout:  s.Task.Settings.Timeouts.Test,
+		readable: []string{s.private},
 	})
 	if err != nil {
 		return evidence{}, err

@@ -11,7 +11,8 @@ import (
 )
 
 // noPytest is what people are told who want pytest and have it nowhere.
-const noPytest = "no python3 on the search path has pytest: install it (on Debian: apt-get install python3-pytest; elsewhere: python3 -m pip install pytest), or say tests: {runner: unittest} in task.yaml"
+const noPytest = "no python3 on the search path has pytest: install it (on Debian: apt-get install python3-pytest; " +
+	"elsewhere: python3 -m pip install pytest), or say tests: {runner: unittest} in task.yaml"
 
 // pythonProbe bounds the question whether an interpreter has pytest.
 const pythonProbe = 30 * time.Second
@@ -38,15 +39,20 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 	return s.tryWitnessed(ctx, check, want, argv, nil)
 }
 
-// pytest finds the first interpreter of the search path that has pytest; empty if there is none. The first one of all need not: it may be a version manager's,
-// while the system's own has the packages.
+// pytest finds the first interpreter of the search path that has pytest; empty if there is none.
+// The first one of all need not: it may be a version manager's, while the system's own has the
+// packages.
 func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 	searchPath := s.place.Env["PATH"]
 	value, err := b.once(ctx, "pytest "+s.place.Isolation.Kind+" "+searchPath, func() (any, error) {
 		for _, interpreter := range interpreters(searchPath) {
 			// Neither the agent's directory nor its code has a say in this.
 			done, err := s.run(ctx, program{
-				argv: []string{interpreter, "-I", "-B", "-c", "import pytest"}, dir: s.private, place: s.place, timeout: pythonProbe, readable: []string{s.private},
+				argv:     []string{interpreter, "-I", "-B", "-c", "import pytest"},
+				dir:      s.private,
+				place:    s.place,
+				timeout:  pythonProbe,
+				readable: []string{s.private},
 			})
 			if err != nil {
 				return "", err
@@ -67,7 +73,8 @@ func interpreters(searchPath string) []string {
 	for _, dir := range filepath.SplitList(searchPath) {
 		candidate := filepath.Join(dir, "python3")
 		info, err := os.Stat(candidate)
-		if err == nil && filepath.IsAbs(candidate) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && !slices.Contains(found, candidate) {
+		if err == nil && filepath.IsAbs(candidate) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 &&
+			!slices.Contains(found, candidate) {
 			found = append(found, candidate)
 		}
 	}

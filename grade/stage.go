@@ -14,8 +14,9 @@ import (
 // maxStaged bounds one hidden file.
 const maxStaged = 256 << 20
 
-// place puts a file where the agent may have put anything else: a link, a file in the way of a directory, or a directory. Whatever is in the way goes. No link
-// is followed, so nothing outside of root is touched.
+// place puts a file where the agent may have put anything else: a link, a file in the way of a
+// directory, or a directory. Whatever is in the way goes. No link is followed, so nothing outside
+// of root is touched.
 func place(root *os.Root, rel string, content []byte, mode fs.FileMode) error {
 	rel = filepath.ToSlash(rel)
 	if !filepath.IsLocal(rel) {
@@ -67,7 +68,8 @@ func clearWay(root *os.Root, dir string) error {
 	return nil
 }
 
-// hiddenFile reads a file of the hidden suite; links within the family were checked when it was loaded.
+// hiddenFile reads a file of the hidden suite; links within the family were checked when it was
+// loaded.
 func hiddenFile(dir, rel string) ([]byte, fs.FileMode, error) {
 	name := filepath.Join(dir, filepath.FromSlash(rel))
 	info, err := os.Stat(name)
@@ -109,7 +111,8 @@ func overlay(dir, from string) error {
 	})
 }
 
-// readReport reads a report that a command has left in a copy, if it is a regular file. Nothing is followed, and no more is read than is reasonable.
+// readReport reads a report that a command has left in a copy, if it is a regular file. Nothing is
+// followed, and no more is read than is reasonable.
 func readReport(root *os.Root, rel string, limit int64) ([]byte, error) {
 	info, err := root.Lstat(rel)
 	if err != nil {

@@ -19,7 +19,8 @@ var nodeReporter []byte
 //go:embed assets/python_runner.py
 var pythonRunner []byte
 
-// pythonImports are files that Python or pytest run without being asked. They are put back as they were before any Python test runs.
+// pythonImports are files that Python or pytest run without being asked. They are put back as they
+// were before any Python test runs.
 var pythonImports = []string{"**/conftest.py", "**/sitecustomize.py", "**/usercustomize.py", "**/*.pth"}
 
 // suiteRun is a copy with the hidden suite in it.
@@ -75,8 +76,8 @@ func (s *suiteRun) close() {
 	_ = os.RemoveAll(s.private)
 }
 
-// renew makes ready for the next check: what the agent's code did to the files while the last one ran is forgotten. Go's tests are compiled already and only need
-// the other files of the suite.
+// renew makes ready for the next check: what the agent's code did to the files while the last one
+// ran is forgotten. Go's tests are compiled already and only need the other files of the suite.
 func (s *suiteRun) renew(ctx context.Context) (*suiteRun, error) {
 	if ownWay(s.suite.Runner, task.LanguageGo) {
 		for _, file := range s.suite.Support {
@@ -100,7 +101,8 @@ func (s *suiteRun) asset(name string, content []byte) (string, error) {
 	return path, os.WriteFile(path, content, 0o600)
 }
 
-// judgeTests runs every check of the hidden suite, and the commands to verify, and makes a row of each.
+// judgeTests runs every check of the hidden suite, and the commands to verify, and makes a row of
+// each.
 func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 	var found graded
 	if g.Task.Suite == nil && len(g.Verify) == 0 {
@@ -143,7 +145,8 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 	return found, nil
 }
 
-// unstaged is the grade of a suite that could not be put into the copy: the agent's doing, if it can be put into the base.
+// unstaged is the grade of a suite that could not be put into the copy: the agent's doing, if it
+// can be put into the base.
 func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason error) (graded, error) {
 	found := graded{reasons: []string{reason.Error()}}
 	for _, check := range checks {
@@ -180,7 +183,8 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 		}
 		found.health = base.excuse("the hidden test "+check.Name, reason)
 	}
-	found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, reason == "", s.Redactor.String(reason)))
+	found.rows = append(found.rows,
+		testRow(check.Name, check.Gate, check.Weight, reason == "", s.Redactor.String(reason)))
 	return nil
 }
 
@@ -197,8 +201,9 @@ func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) 
 	return s.tryCommand(ctx, check)
 }
 
-// ownWay tells whether a suite is run by our runner for a language. The command that the task package gives to suites that name none is not run as it stands: the
-// runners here do the same with evidence that cannot be printed by anybody. A command of the family's own is run as it is.
+// ownWay tells whether a suite is run by our runner for a language. The command that the task
+// package gives to suites that name none is not run as it stands: the runners here do the same with
+// evidence that cannot be printed by anybody. A command of the family's own is run as it is.
 func ownWay(runner task.Runner, language string) bool {
 	return runner.Own && runner.Language == language
 }

@@ -50,7 +50,8 @@ func Count(rows []Row) Tally {
 	return tally
 }
 
-// weights is a sum that does not overflow: beside the plain sum it keeps one of weights scaled down.
+// weights is a sum that does not overflow: beside the plain sum it keeps one of weights scaled
+// down.
 type weights struct{ sum, scaled float64 }
 
 func (w *weights) add(weight float64) {
@@ -66,7 +67,8 @@ func (w weights) over(total weights) float64 {
 	return min(max(share, 0), 1)
 }
 
-// Effective is the score that counts: the raw one, or 0 when the grader was not healthy, a gate failed or the judge said no. A task without a score has none.
+// Effective is the score that counts: the raw one, or 0 when the grader was not healthy, a gate
+// failed or the judge said no. A task without a score has none.
 func Effective(raw *float64, healthy, gatesPass, judgePass bool) *float64 {
 	if raw == nil {
 		return nil
@@ -89,7 +91,8 @@ const (
 type health struct {
 	// broken says why a grader did not do its work on the agent's copy; empty means that it did.
 	broken string
-	// ours is set when the grader does not do its work without the agent either: then nothing was measured.
+	// ours is set when the grader does not do its work without the agent either: then nothing was
+	// measured.
 	ours bool
 }
 
@@ -97,7 +100,13 @@ func (h health) ok() bool { return h.broken == "" }
 
 // decide turns a tally into a grade.
 func decide(tally Tally, h health, reasons []string) Grade {
-	grade := Grade{GatesPass: tally.GatesPass, Score: tally.Score, Malformed: tally.Malformed, Healthy: h.ok(), Reason: sentence(reasons)}
+	grade := Grade{
+		GatesPass: tally.GatesPass,
+		Score:     tally.Score,
+		Malformed: tally.Malformed,
+		Healthy:   h.ok(),
+		Reason:    sentence(reasons),
+	}
 	switch {
 	case !h.ok() && h.ours:
 		grade.Verdict, grade.Reason = VerdictError, h.broken

@@ -13,8 +13,9 @@ const recordMark = "\x1efit "
 // spareSecrets is for how many tests there are secrets where their names are not known.
 const spareSecrets = 2000
 
-// pads are the one-time secrets of one run of a test file. A reporter gives a secret away only when its test has passed, so output alone can claim nothing, and
-// a secret that was seen is of no use for another test.
+// pads are the one-time secrets of one run of a test file. A reporter gives a secret away only when
+// its test has passed, so output alone can claim nothing, and a secret that was seen is of no use
+// for another test.
 type pads struct {
 	Names map[string][]string `json:"names"`
 	Spare []string            `json:"spare"`

@@ -33,7 +33,8 @@ const (
 var (
 	advisorTools           = []string{"Read", "Glob", "Grep"}
 	advisorDisallowedTools = []string{
-		"Bash", "Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite", "WebFetch", "WebSearch",
+		"Bash", "Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite", "WebFetch",
+		"WebSearch",
 	}
 )
 
@@ -83,13 +84,21 @@ func (c *call) consult() ToolResult {
 	advice, usage, err := desk.ask(c.ctx, c.member.name, question)
 	remaining := desk.cfg.MaxUses - used
 	event := advisorConsultEvent{
-		Type: trace.TypeAdvisorConsult, Caller: c.member.name, Question: question, Model: desk.cfg.Model, DurationMs: time.Since(began).Milliseconds(), Remaining: remaining, OK: err == nil,
-		Tokens: usage.TotalTokens, CostUSD: usage.CostUSD,
+		Type:       trace.TypeAdvisorConsult,
+		Caller:     c.member.name,
+		Question:   question,
+		Model:      desk.cfg.Model,
+		DurationMs: time.Since(began).Milliseconds(),
+		Remaining:  remaining,
+		OK:         err == nil,
+		Tokens:     usage.TotalTokens,
+		CostUSD:    usage.CostUSD,
 	}
 	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, desk.cfg.MaxUses)
 	if err != nil {
 		event.Reason = c.hub.clean(err.Error())
-		text = fmt.Sprintf("The advisor is unavailable (%s); go on by your own judgment. %d of %d uses remain.", event.Reason, remaining, desk.cfg.MaxUses)
+		text = fmt.Sprintf("The advisor is unavailable (%s); go on by your own judgment. %d of %d uses remain.",
+			event.Reason, remaining, desk.cfg.MaxUses)
 	}
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -100,7 +109,8 @@ func (c *call) consult() ToolResult {
 var errAdvisorStopped = errors.New("the consultation was stopped or took too long")
 
 // ask runs one consultation. It ends with the caller's call, the session, or its own time limit.
-func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage, err error) {
+func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
@@ -128,13 +138,22 @@ func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice 
 	}
 }
 
-// config is the advisor as an agent: the caller's vendor and directory, another model, and tools that only read.
+// config is the advisor as an agent: the caller's vendor and directory, another model, and tools
+// that only read.
 func (d *advisorDesk) config(caller string) AgentConfig {
 	of := d.configs[caller]
 	return AgentConfig{
-		consultedBy: caller, Name: advisorName, Role: advisorName, Agent: or(d.cfg.Agent, of.Agent), Model: d.cfg.Model, Cwd: of.Cwd, Tools: advisorTools, ToolsByRole: true,
-		DisallowedTools: advisorDisallowedTools, MaxTurns: or(d.cfg.MaxTurns, defaultAdvisorTurns),
-		System: composePrompt(profile{}, promptText("advisor"), ""),
+		consultedBy:     caller,
+		Name:            advisorName,
+		Role:            advisorName,
+		Agent:           or(d.cfg.Agent, of.Agent),
+		Model:           d.cfg.Model,
+		Cwd:             of.Cwd,
+		Tools:           advisorTools,
+		ToolsByRole:     true,
+		DisallowedTools: advisorDisallowedTools,
+		MaxTurns:        or(d.cfg.MaxTurns, defaultAdvisorTurns),
+		System:          composePrompt(profile{}, promptText("advisor"), ""),
 	}
 }
 

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// The apply methods are the only place where a session's state changes. They must do the same for a live event and for one that is read back, and must not
-// fail on events that make no sense: a trace may have been damaged.
+// The apply methods are the only place where a session's state changes. They must do the same for a
+// live event and for one that is read back, and must not fail on events that make no sense: a trace
+// may have been damaged.
 
 func (e startedEvent) apply(s *state) {
 	s.settings = e.Settings
@@ -26,7 +27,12 @@ func (e startedEvent) apply(s *state) {
 			}
 		}
 	}
-	_, _ = s.bus.Post(&Message{Kind: KindTask, From: OrchestratorName, To: s.lead.name, Text: e.Task})
+	_, _ = s.bus.Post(&Message{
+		Kind: KindTask,
+		From: OrchestratorName,
+		To:   s.lead.name,
+		Text: e.Task,
+	})
 }
 
 func (e conversationEvent) apply(s *state) {
@@ -66,7 +72,12 @@ func (s *state) openAsk(m *Message) {
 	for int64(len(s.ends)) <= m.AskID {
 		s.ends = append(s.ends, askOpen)
 	}
-	a := &ask{id: m.AskID, asker: asker, addressee: addressee, message: m}
+	a := &ask{
+		id:        m.AskID,
+		asker:     asker,
+		addressee: addressee,
+		message:   m,
+	}
 	s.asks[a.id] = a
 	addressee.owed.push(a)
 	asker.asking++
@@ -175,7 +186,8 @@ func (e deliveryEvent) apply(s *state) {
 	}
 }
 
-// replayBatch finds the messages of a delivery again: in the queue, or, when they are delivered once more, in the turn before.
+// replayBatch finds the messages of a delivery again: in the queue, or, when they are delivered
+// once more, in the turn before.
 func (s *state) replayBatch(m *member, e deliveryEvent) []*Message {
 	source := m.lastBatch
 	if !e.Redelivery {
@@ -237,7 +249,8 @@ func (e conclusionEvent) apply(s *state) {
 	s.conclusion = &e
 	for _, id := range s.openAsks() {
 		a := s.asks[id]
-		s.unsettled = append(s.unsettled, PendingAsk{From: a.asker.name, To: a.addressee.name, Question: a.message.Text})
+		s.unsettled = append(s.unsettled,
+			PendingAsk{From: a.asker.name, To: a.addressee.name, Question: a.message.Text})
 	}
 	if m := s.members[e.By]; m != nil {
 		if r := m.record(e.Call); r != nil {
@@ -252,7 +265,13 @@ func (e *replyEvent) apply(s *state) {
 		body = a.Text
 		s.lastAnswer = nil
 	}
-	s.replies = append(s.replies, Reply{Body: body, Agent: e.Agent, Kind: e.Kind, Seq: e.seq, ThreadID: s.discussionID})
+	s.replies = append(s.replies, Reply{
+		Body:     body,
+		Agent:    e.Agent,
+		Kind:     e.Kind,
+		Seq:      e.seq,
+		ThreadID: s.discussionID,
+	})
 	if m := s.members[e.Agent]; m != nil && e.Kind == ReplyAck {
 		if r := m.record(e.Call); r != nil {
 			r.tool = toolAcknowledge
@@ -264,7 +283,13 @@ func (e rfcEvent) apply(s *state) {
 	if n, err := strconv.ParseInt(strings.TrimPrefix(e.CorrelationID, rfcPrefix), 10, 64); err == nil {
 		s.lastRFC = max(s.lastRFC, n)
 	}
-	base := RFC{Body: e.Body, Channel: e.Channel, Agent: e.Agent, CorrelationID: e.CorrelationID, ThreadID: s.discussionID}
+	base := RFC{
+		Body:          e.Body,
+		Channel:       e.Channel,
+		Agent:         e.Agent,
+		CorrelationID: e.CorrelationID,
+		ThreadID:      s.discussionID,
+	}
 	if len(e.Addressees) == 0 {
 		s.rfcs = append(s.rfcs, base)
 	}

@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// crew gives goroutines to the members that have something to do: a thousand that are idle cost nothing. Whoever is done with a member takes the next, so that members
-// who are quick share one goroutine, and do not cost more on several processors, where they would only wait for each other's locks. Nobody waits for one who is slow:
-// a timer looks whether those who wait get on, and starts more goroutines if they do not. It is guarded by the hub's lock.
+// crew gives goroutines to the members that have something to do: a thousand that are idle cost
+// nothing. Whoever is done with a member takes the next, so that members who are quick share one
+// goroutine, and do not cost more on several processors, where they would only wait for each
+// other's locks. Nobody waits for one who is slow: a timer looks whether those who wait get on, and
+// starts more goroutines if they do not. It is guarded by the hub's lock.
 type crew struct {
 	roused []*runner     // whose queues are to be looked at
 	begun  []begunTurn   // turns that have begun and wait for a goroutine
@@ -28,11 +30,14 @@ type begunTurn struct {
 }
 
 const (
-	// maxIdle is how many goroutines are kept for later: to begin with a new one costs about as much as everything else in a turn.
+	// maxIdle is how many goroutines are kept for later: to begin with a new one costs about as
+	// much as everything else in a turn.
 	maxIdle = 64
-	// burst is how many turns begin together, so that the lines which say so are written in one call.
+	// burst is how many turns begin together, so that the lines which say so are written in one
+	// call.
 	burst = 16
-	// patience is how long members wait for one who may be slow, and quickTurns how many turns one goroutine must get done meanwhile to be left alone.
+	// patience is how long members wait for one who may be slow, and quickTurns how many turns one
+	// goroutine must get done meanwhile to be left alone.
 	patience   = time.Millisecond
 	quickTurns = 32
 )
@@ -76,7 +81,8 @@ func (l *OrchestrationLoop) watch() {
 	})
 }
 
-// helpOut starts goroutines for those who wait, unless they get on: one at first, and twice as many every time that this did not help.
+// helpOut starts goroutines for those who wait, unless they get on: one at first, and twice as many
+// every time that this did not help.
 func (l *OrchestrationLoop) helpOut() {
 	waiting := len(l.crew.begun) + len(l.crew.roused)
 	if waiting == 0 {
@@ -92,7 +98,8 @@ func (l *OrchestrationLoop) helpOut() {
 	l.watch()
 }
 
-// attend looks after one member after the other as long as somebody waits, and sleeps until the next time.
+// attend looks after one member after the other as long as somebody waits, and sleeps until the
+// next time.
 func (l *OrchestrationLoop) attend() {
 	reserveStack(0)
 	for {
@@ -110,7 +117,8 @@ func (l *OrchestrationLoop) attend() {
 	}
 }
 
-// nextTurn takes a turn for a goroutine. Without one the goroutine may sleep, or is not needed any more.
+// nextTurn takes a turn for a goroutine. Without one the goroutine may sleep, or is not needed any
+// more.
 func (l *OrchestrationLoop) nextTurn() (turn begunTurn, ok, last bool) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -138,7 +146,8 @@ func (c *crew) take() (begunTurn, bool) {
 	return turn, true
 }
 
-// beginSome begins the turns of the next members that were roused, as far as there is something for them.
+// beginSome begins the turns of the next members that were roused, as far as there is something for
+// them.
 func (c *crew) beginSome() {
 	some := c.roused[:min(burst, len(c.roused))]
 	c.roused = c.roused[len(some):]
@@ -159,8 +168,8 @@ func (c *crew) dismiss() {
 	close(c.wake)
 }
 
-// reserveStack makes the goroutine's stack as large as a turn needs while there is nothing on it to be copied: growing it in the middle of a turn, several times, cost a
-// quarter of everything.
+// reserveStack makes the goroutine's stack as large as a turn needs while there is nothing on it to
+// be copied: growing it in the middle of a turn, several times, cost a quarter of everything.
 //
 //go:noinline
 func reserveStack(i int) byte {

@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/harness/inprocess"
 )
 
-// TestNobodyWaitsForOneWhoIsSlow has participants who end their turns only when all of them are in one: if members shared goroutines with those who are slow, the
-// session would never end.
+// TestNobodyWaitsForOneWhoIsSlow has participants who end their turns only when all of them are in
+// one: if members shared goroutines with those who are slow, the session would never end.
 func TestNobodyWaitsForOneWhoIsSlow(t *testing.T) {
 	const participants = 200
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,8 @@ func TestNobodyWaitsForOneWhoIsSlow(t *testing.T) {
 				return say(ctx, turn, "Answer", map[string]any{"message": "yes"})
 			}
 		}
-		result, err := facilitate(t, players, &buffer{}, harness.Options{HomeDir: t.TempDir()}, names...).Run(t.Context(), "meet")
+		result, err := facilitate(t, players, &buffer{}, harness.Options{HomeDir: t.TempDir()},
+			names...).Run(t.Context(), "meet")
 		if err != nil || !result.Success {
 			t.Errorf("%+v, %v", result, err)
 		}

@@ -11,7 +11,8 @@ import (
 // ErrBusClosed is what waiting on a closed bus ends with.
 var ErrBusClosed = errors.New("the bus is closed")
 
-// Bus holds one queue per participant. Appending never blocks; whoever waits for a queue sleeps until something is appended, without polling.
+// Bus holds one queue per participant. Appending never blocks; whoever waits for a queue sleeps
+// until something is appended, without polling.
 type Bus struct {
 	mu     sync.Mutex
 	boxes  map[string]*mailbox
@@ -23,9 +24,11 @@ type Bus struct {
 type mailbox struct {
 	name  string
 	queue []*Message
-	// wake holds a token while there is something new to look at. Whoever takes the token looks at the queue.
+	// wake holds a token while there is something new to look at. Whoever takes the token looks at
+	// the queue.
 	wake chan struct{}
-	// notify, if set, is called instead of leaving a token. Whoever sets it sees to it that nothing is posted meanwhile.
+	// notify, if set, is called instead of leaving a token. Whoever sets it sees to it that nothing
+	// is posted meanwhile.
 	notify func()
 	shut   bool // its participant is gone: nothing is accepted any more
 }
@@ -47,8 +50,8 @@ func NewBus(names ...string) (*Bus, error) {
 	return b, nil
 }
 
-// Post appends a message to its receiver's queue; one without receiver goes to everybody but its sender, in the order of the participants. It returns how many
-// queues it reached.
+// Post appends a message to its receiver's queue; one without receiver goes to everybody but its
+// sender, in the order of the participants. It returns how many queues it reached.
 func (b *Bus) Post(m *Message) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +155,8 @@ func (b *Bus) Drop(name string, id int64) bool {
 	return true
 }
 
-// Shut empties a queue for good: what is posted to it from now on goes nowhere. It returns what was left.
+// Shut empties a queue for good: what is posted to it from now on goes nowhere. It returns what was
+// left.
 func (b *Bus) Shut(name string) []*Message {
 	left := b.Take(name)
 	b.mu.Lock()
@@ -184,7 +188,8 @@ func (b *Bus) Queued() int {
 	return b.queued
 }
 
-// Wait sleeps until something was posted to the participant since the last Wait, the context ends, or the bus is closed.
+// Wait sleeps until something was posted to the participant since the last Wait, the context ends,
+// or the bus is closed.
 func (b *Bus) Wait(ctx context.Context, name string) error {
 	box := b.boxes[name] // the set of boxes never changes
 	if box == nil {

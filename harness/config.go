@@ -14,7 +14,8 @@ import (
 // Mode is the way a team works together.
 type Mode string
 
-// The modes that share this package's loop. A run, the one-shot mode of a single agent, stands apart.
+// The modes that share this package's loop. A run, the one-shot mode of a single agent, stands
+// apart.
 const (
 	ModeSupervise  Mode = "supervise"
 	ModeFacilitate Mode = "facilitate"
@@ -53,7 +54,8 @@ func (m Mode) violationTag() string {
 	}
 }
 
-// failureVerdict is the verdict of a session that ends without a conclusion. A judge that does not conclude has none.
+// failureVerdict is the verdict of a session that ends without a conclusion. A judge that does not
+// conclude has none.
 func (m Mode) failureVerdict() string {
 	switch m {
 	case ModeDiscuss:
@@ -65,39 +67,48 @@ func (m Mode) failureVerdict() string {
 	}
 }
 
-// AgentConfig is one member of a session: a participant, or the lead. What a profile says fills the fields that are empty.
+// AgentConfig is one member of a session: a participant, or the lead. What a profile says fills the
+// fields that are empty.
 type AgentConfig struct {
 	Name         string `json:"name"`
 	Role         string `json:"role,omitempty"`
 	AgentProfile string `json:"agentProfile,omitempty"` // the name of a profile
-	// Agent is the id of the registered agent that plays the member, and Model its model; empty is the caller's default.
-	Agent           string            `json:"agent,omitempty"`
-	Model           string            `json:"model,omitempty"`
-	Tools           []string          `json:"tools,omitempty"` // empty is the default of the member's role
-	DisallowedTools []string          `json:"disallowedTools,omitempty"`
-	ToolsByRole     bool              `json:"toolsByRole,omitempty"` // nobody asked for Tools; set where the default of the role is
-	MaxTurns        int               `json:"maxTurns,omitempty"`    // model turns in one call; 0 is the default of the role, -1 no limit
-	Cwd             string            `json:"cwd,omitempty"`
-	ReadOnly        []string          `json:"readOnly,omitempty"` // directories that its agent sees in a sandbox in which it can change nothing; empty is no sandbox
-	Skills          []string          `json:"skills,omitempty"`
-	Amend           string            `json:"amend,omitempty"` // added at the end of the system prompt
-	Limits          Limits            `json:"limits,omitzero"` // of this member over the whole session
-	MCPServers      []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
-	Home            string            `json:"home,omitempty"`  // the agent's own directory; empty is one below Options.HomeDir
-	System          SystemPrompt      `json:"-"`               // composed from the profile
-	Dispatcher      *Dispatcher       `json:"-"`               // set when Query is called, for agents that live in this process
+	// Agent is the id of the registered agent that plays the member, and Model its model; empty is
+	// the caller's default.
+	Agent           string   `json:"agent,omitempty"`
+	Model           string   `json:"model,omitempty"`
+	Tools           []string `json:"tools,omitempty"` // empty is the default of the member's role
+	DisallowedTools []string `json:"disallowedTools,omitempty"`
+	// nobody asked for Tools; set where the default of the role is
+	ToolsByRole bool `json:"toolsByRole,omitempty"`
+	// model turns in one call; 0 is the default of the role, -1 no limit
+	MaxTurns int    `json:"maxTurns,omitempty"`
+	Cwd      string `json:"cwd,omitempty"`
+	// directories that its agent sees in a sandbox in which it can change nothing; empty is no
+	// sandbox
+	ReadOnly   []string          `json:"readOnly,omitempty"`
+	Skills     []string          `json:"skills,omitempty"`
+	Amend      string            `json:"amend,omitempty"` // added at the end of the system prompt
+	Limits     Limits            `json:"limits,omitzero"` // of this member over the whole session
+	MCPServers []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
+	// the agent's own directory; empty is one below Options.HomeDir
+	Home   string       `json:"home,omitempty"`
+	System SystemPrompt `json:"-"` // composed from the profile
+	// set when Query is called, for agents that live in this process
+	Dispatcher *Dispatcher `json:"-"`
 
 	consultedBy string // of an advisor
 }
 
-// Query makes the agent that plays a member. It is called when the member gets its first message, when a turn of it that a crash has cut off is accounted for, and never
-// twice at once.
+// Query makes the agent that plays a member. It is called when the member gets its first message,
+// when a turn of it that a crash has cut off is accounted for, and never twice at once.
 type Query func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit.
 type Limits struct {
-	Timeout time.Duration `json:"timeoutNs,omitempty"` // of a session by the wall clock, of a member while it is in turns
-	Turns   int           `json:"turns,omitempty"`     // prompts given to agents
+	// of a session by the wall clock, of a member while it is in turns
+	Timeout time.Duration `json:"timeoutNs,omitempty"`
+	Turns   int           `json:"turns,omitempty"` // prompts given to agents
 	Tokens  int64         `json:"tokens,omitempty"`
 	CostUSD float64       `json:"costUsd,omitempty"`
 }
@@ -108,8 +119,9 @@ type ErrorPolicy struct {
 	Retries int `json:"retries,omitempty"`
 	// Backoff is the pause before a retry; 0 means one second.
 	Backoff time.Duration `json:"backoffNs,omitempty"`
-	// FailSession ends the session when a participant has failed for good. Otherwise the others go on without it, and whoever asked it something is told. A lead
-	// that fails always ends the session, and so does an agent that could not be run at all.
+	// FailSession ends the session when a participant has failed for good. Otherwise the others go
+	// on without it, and whoever asked it something is told. A lead that fails always ends the
+	// session, and so does an agent that could not be run at all.
 	FailSession bool `json:"failSession,omitempty"`
 }
 
@@ -124,23 +136,30 @@ type Connector interface {
 // Options are what all modes have in common. The zero value is useful.
 type Options struct {
 	TaskAmend string // appended to the task after a blank line
-	// Trace is written instead of Output, where the caller has a writer: for a file, which is locked and can be resumed.
+	// Trace is written instead of Output, where the caller has a writer: for a file, which is
+	// locked and can be resumed.
 	Trace *trace.Writer
 	// ProfilesDir is where profiles are; empty is .claude/agents below the lead's directory.
 	ProfilesDir string
-	// HomeDir is where members keep their conversations, each in a directory of its name. Empty is a temporary directory, which is removed at the end.
+	// HomeDir is where members keep their conversations, each in a directory of its name. Empty is
+	// a temporary directory, which is removed at the end.
 	HomeDir string
-	// Base is the agent configuration that every member starts from: environment, spawner, isolation, endpoint, prices.
+	// Base is the agent configuration that every member starts from: environment, spawner,
+	// isolation, endpoint, prices.
 	Base agent.Config
-	// DefaultAgent and DefaultModel are those of participants whose config and profile name none; DefaultAgent is that of the lead too. They are recorded, so that a
-	// resumed session has the same.
+	// DefaultAgent and DefaultModel are those of participants whose config and profile name none;
+	// DefaultAgent is that of the lead too. They are recorded, so that a resumed session has the
+	// same.
 	DefaultAgent string
 	DefaultModel string
-	// DefaultCwd is the directory of participants whose config and profile name none; empty is the lead's.
+	// DefaultCwd is the directory of participants whose config and profile name none; empty is the
+	// lead's.
 	DefaultCwd string
-	// DefaultMaxTurns is the limit of one call of members whose config and profile name none; 0 is that of their role, -1 no limit.
+	// DefaultMaxTurns is the limit of one call of members whose config and profile name none; 0 is
+	// that of their role, -1 no limit.
 	DefaultMaxTurns int
-	// Connect is called once per session; nil is for agents in this process, which use AgentConfig.Dispatcher.
+	// Connect is called once per session; nil is for agents in this process, which use
+	// AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 
 	Limits            Limits        // of the whole session
@@ -151,15 +170,17 @@ type Options struct {
 	Errors            ErrorPolicy
 	Advisor           AdvisorConfig
 
-	// BatchWindow is how long a lead that has something to read waits for more while others are at work, so that answers that arrive together wake it once; 0 is 20
-	// milliseconds, negative none.
+	// BatchWindow is how long a lead that has something to read waits for more while others are at
+	// work, so that answers that arrive together wake it once; 0 is 20 milliseconds, negative none.
 	BatchWindow time.Duration
 
 	// LeadGrace is how long a lead may go on talking after its terminal call; 0 is a minute.
 	LeadGrace time.Duration
-	// FinalTurnGrace is how long a participant has for a last message that was on its way when the session was concluded; 0 is two seconds.
+	// FinalTurnGrace is how long a participant has for a last message that was on its way when the
+	// session was concluded; 0 is two seconds.
 	FinalTurnGrace time.Duration
-	// StopGrace is how long an agent that was cancelled may take to stop before it is given up; 0 is ten seconds.
+	// StopGrace is how long an agent that was cancelled may take to stop before it is given up; 0
+	// is ten seconds.
 	StopGrace time.Duration
 }
 
@@ -183,9 +204,19 @@ type settings struct {
 
 func (o Options) settings() settings {
 	s := settings{
-		Limits: o.Limits, ParticipantLimits: o.ParticipantLimits, MaxLeadTurns: or(o.MaxLeadTurns, 200), AskDeadline: o.AskDeadline,
-		MaxMessageBytes: or(o.MaxMessageBytes, 1<<20), Errors: o.Errors, Advisor: o.Advisor, BatchWindow: or(o.BatchWindow, 20*time.Millisecond), LeadGrace: or(o.LeadGrace, time.Minute),
-		FinalTurnGrace: or(o.FinalTurnGrace, 2*time.Second), StopGrace: or(o.StopGrace, 10*time.Second), HomeDir: o.HomeDir, ProfilesDir: o.ProfilesDir,
+		Limits:            o.Limits,
+		ParticipantLimits: o.ParticipantLimits,
+		MaxLeadTurns:      or(o.MaxLeadTurns, 200),
+		AskDeadline:       o.AskDeadline,
+		MaxMessageBytes:   or(o.MaxMessageBytes, 1<<20),
+		Errors:            o.Errors,
+		Advisor:           o.Advisor,
+		BatchWindow:       or(o.BatchWindow, 20*time.Millisecond),
+		LeadGrace:         or(o.LeadGrace, time.Minute),
+		FinalTurnGrace:    or(o.FinalTurnGrace, 2*time.Second),
+		StopGrace:         or(o.StopGrace, 10*time.Second),
+		HomeDir:           o.HomeDir,
+		ProfilesDir:       o.ProfilesDir,
 	}
 	s.Errors.Backoff = or(s.Errors.Backoff, time.Second)
 	s.Errors.Retries = max(0, or(s.Errors.Retries, 1))
@@ -210,11 +241,14 @@ func validName(name string) bool {
 	return len(name) <= 64 && nameForm.MatchString(name)
 }
 
-// nameForm leaves the length to validName: counted repetitions make an expression that is slow to compile, at every start.
+// nameForm leaves the length to validName: counted repetitions make an expression that is slow to
+// compile, at every start.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not participants, and of tags.
-var reservedNames = []string{"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system", "shared", "human"}
+// reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not
+// participants, and of tags.
+var reservedNames = []string{"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system",
+	"shared", "human"}
 
 func checkNames(participants []AgentConfig) error {
 	seen := map[string]bool{}
@@ -223,7 +257,8 @@ func checkNames(participants []AgentConfig) error {
 		case p.Name == "":
 			return fmt.Errorf("participant %d has no name", i+1)
 		case !validName(p.Name):
-			return fmt.Errorf("participant name %q: use letters, digits, dots, dashes and underscores, at most 64", p.Name)
+			return fmt.Errorf("participant name %q: use letters, digits, dots, dashes and underscores, at most 64",
+				p.Name)
 		case slices.Contains(reservedNames, p.Name):
 			return fmt.Errorf("participant name %q is reserved", p.Name)
 		case seen[p.Name]:

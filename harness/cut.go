@@ -9,7 +9,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// cutTurn is what a turn that a crash has cut off had consumed by then, as far as the trace shows it. No end of a turn has counted it.
+// cutTurn is what a turn that a crash has cut off had consumed by then, as far as the trace shows
+// it. No end of a turn has counted it.
 type cutTurn struct {
 	tookMs  int64
 	tokens  int64
@@ -32,7 +33,8 @@ func (c *cutTurn) addTo(e *turnEndEvent) {
 	*c = cutTurn{}
 }
 
-// cutTurns reads in the lanes of a trace what those who were in a turn have consumed beyond what is counted already. What they did not print before the crash nobody knows.
+// cutTurns reads in the lanes of a trace what those who were in a turn have consumed beyond what is
+// counted already. What they did not print before the crash nobody knows.
 func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, error) {
 	var dialects session.Dialects
 	inTurn := map[string]*member{}
@@ -41,7 +43,8 @@ func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, err
 			continue
 		}
 		inTurn[m.name] = m
-		if played, err := cfg.Query(m.config); err == nil { // otherwise it cannot be started either, which is told there
+		// otherwise it cannot be started either, which is told there
+		if played, err := cfg.Query(m.config); err == nil {
 			dialects = append(dialects, played.Dialects()...)
 		}
 	}
@@ -52,7 +55,8 @@ func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, err
 }
 
 // readLanes sums up the lanes of the last session in a trace.
-func readLanes(path string, inTurn map[string]*member, dialects session.Dialects, opts session.Options) (map[*member]cutTurn, error) {
+func readLanes(path string, inTurn map[string]*member, dialects session.Dialects,
+	opts session.Options) (map[*member]cutTurn, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,8 @@ func readLanes(path string, inTurn map[string]*member, dialects session.Dialects
 	}
 }
 
-// laneReading is what the lines of a trace tell about the members that were in a turn when it ended.
+// laneReading is what the lines of a trace tell about the members that were in a turn when it
+// ended.
 type laneReading struct {
 	inTurn map[string]*member
 	lanes  map[string]*session.Enricher // nil before the session has started
@@ -124,7 +129,8 @@ func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 	return cut
 }
 
-// costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says of a turn before its end has no cost yet.
+// costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says
+// of a turn before its end has no cost yet.
 func costOf(told *session.EnrichedSession, model string, prices session.Prices, atMs int64) (float64, bool) {
 	switch {
 	case told.Usage.CostUSD != nil:

@@ -16,7 +16,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// talker is an agent that says one thing in every turn, for 100 tokens and a quarter of a dollar, and then acts. Its lane tells so before it acts.
+// talker is an agent that says one thing in every turn, for 100 tokens and a quarter of a dollar,
+// and then acts. Its lane tells so before it acts.
 type talker struct {
 	cfg    harness.AgentConfig
 	events func([]byte)
@@ -53,7 +54,8 @@ func (w *talker) Prompt(_ context.Context, prompt string) (agent.Result, error) 
 		return agent.Result{}, err
 	}
 	cost := 0.25
-	return agent.Result{Success: true, SessionID: w.cfg.Name, Usage: session.TokenUsage{TotalTokens: 100, CostUSD: &cost}}, nil
+	return agent.Result{Success: true, SessionID: w.cfg.Name,
+		Usage: session.TokenUsage{TotalTokens: 100, CostUSD: &cost}}, nil
 }
 
 // continuingTalker goes on in the middle of a turn.
@@ -98,9 +100,11 @@ func talkers(continuing bool, ready <-chan struct{}) harness.Query {
 	}
 }
 
-// cutBeforeTheAnswer holds a session and leaves of its trace what stood there when the participant was about to answer, as if the process had been killed then.
-// The lead's turn is over by then, so that nobody else is in one.
-func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{}, options harness.Options) (path string) {
+// cutBeforeTheAnswer holds a session and leaves of its trace what stood there when the participant
+// was about to answer, as if the process had been killed then. The lead's turn is over by then, so
+// that nobody else is in one.
+func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{},
+	options harness.Options) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "trace.ndjson")
 	var once sync.Once
@@ -113,7 +117,8 @@ func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{}
 		t.Fatal(err)
 	}
 	options.Trace, options.HomeDir = writer, t.TempDir()
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Query: query, Options: options})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(),
+		AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Query: query, Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +142,8 @@ func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{}
 	return path
 }
 
-// TestATurnThatACrashCutOffIsPaidFor resumes sessions whose participant had consumed something in a turn that never ended.
+// TestATurnThatACrashCutOffIsPaidFor resumes sessions whose participant had consumed something in a
+// turn that never ended.
 func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		continuing bool
@@ -146,17 +152,21 @@ func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 		tokens     int64 // of everybody, and of the participant
 		ofP        int64
 	}{
-		"messages are repeated":            {false, harness.Options{}, harness.ReasonConcluded, 400, 200},
-		"the turn goes on":                 {true, harness.Options{}, harness.ReasonConcluded, 400, 200},
-		"the budget in tokens is used up":  {false, harness.Options{Limits: harness.Limits{Tokens: 150}}, harness.ReasonBudget, 200, 100},
-		"the budget in dollars is used up": {false, harness.Options{Limits: harness.Limits{CostUSD: 0.4}}, harness.ReasonBudget, 200, 100},
-		"the participant's is":             {false, harness.Options{ParticipantLimits: harness.Limits{Tokens: 100}}, harness.ReasonConcluded, 300, 100},
+		"messages are repeated": {false, harness.Options{}, harness.ReasonConcluded, 400, 200},
+		"the turn goes on":      {true, harness.Options{}, harness.ReasonConcluded, 400, 200},
+		"the budget in tokens is used up": {false, harness.Options{Limits: harness.Limits{Tokens: 150}},
+			harness.ReasonBudget, 200, 100},
+		"the budget in dollars is used up": {false, harness.Options{Limits: harness.Limits{CostUSD: 0.4}},
+			harness.ReasonBudget, 200, 100},
+		"the participant's is": {false, harness.Options{ParticipantLimits: harness.Limits{Tokens: 100}},
+			harness.ReasonConcluded, 300, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ready := make(chan struct{})
 			query := talkers(test.continuing, ready)
 			path := cutBeforeTheAnswer(t, query, ready, test.options)
-			result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: query, Options: harness.Options{Base: agent.Config{Prices: pricePerToken}}})
+			result, err := harness.Resume(t.Context(), path,
+				harness.ResumeConfig{Query: query, Options: harness.Options{Base: agent.Config{Prices: pricePerToken}}})
 			if err != nil || result.Reason != test.reason || result.Tokens != test.tokens {
 				data, _ := os.ReadFile(path)
 				t.Fatalf("%+v, %v\n%s", result, err, data)
@@ -171,7 +181,8 @@ func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 	}
 }
 
-// TestAParticipantThatHasUsedUpItsBudgetIsOut gives one participant of two less than the other, by its own limits or by those of all.
+// TestAParticipantThatHasUsedUpItsBudgetIsOut gives one participant of two less than the other, by
+// its own limits or by those of all.
 func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 	for name, test := range map[string]struct {
 		own, all harness.Limits
@@ -200,7 +211,8 @@ func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 				return err
 			}
 			f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-				FacilitatorCwd: t.TempDir(), Output: &out, Options: harness.Options{ParticipantLimits: test.all, BatchWindow: 1 << 40},
+				FacilitatorCwd: t.TempDir(), Output: &out,
+				Options:      harness.Options{ParticipantLimits: test.all, BatchWindow: 1 << 40},
 				AgentConfigs: []harness.AgentConfig{{Name: "poor", Limits: test.own}, {Name: "rich"}},
 				Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
 					if cfg.Name == "facilitator" {
@@ -227,7 +239,8 @@ func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 				t.Errorf("the other: %+v\n%s", rich, out.String())
 			}
 			reached := ofType(lines(t, out.String()), "limit")
-			if len(reached) != 1 || reached[0]["agent"] != "poor" || reached[0]["name"] != kind || reached[0]["limit"] != test.limit {
+			if len(reached) != 1 || reached[0]["agent"] != "poor" || reached[0]["name"] != kind ||
+				reached[0]["limit"] != test.limit {
 				t.Errorf("limits reached: %v", reached)
 			}
 		})
@@ -250,7 +263,8 @@ func TestTheAdvisorIsPaidByWhoeverAsksIt(t *testing.T) {
 				w.act = func(*harness.Dispatcher, string) error { return nil }
 			case "p":
 				w.act = func(d *harness.Dispatcher, prompt string) error {
-					if _, err := d.Call(t.Context(), "p", "Advisor", json.RawMessage(`{"question":"what now?"}`)); err != nil {
+					if _, err := d.Call(t.Context(), "p", "Advisor",
+						json.RawMessage(`{"question":"what now?"}`)); err != nil {
 						return err
 					}
 					return answer(d, prompt)
@@ -263,7 +277,8 @@ func TestTheAdvisorIsPaidByWhoeverAsksIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := f.Run(t.Context(), "go")
-	if err != nil || !result.Success || result.Tokens != 400 || *result.CostUSD != 1 || result.Participants[1].Tokens != 200 {
+	if err != nil || !result.Success || result.Tokens != 400 || *result.CostUSD != 1 ||
+		result.Participants[1].Tokens != 200 {
 		t.Errorf("%+v, %v", result, err)
 	}
 }

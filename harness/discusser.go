@@ -49,8 +49,19 @@ func NewDiscusser(cfg DiscusserConfig) (*Discusser, error) {
 
 func (cfg DiscusserConfig) session() sessionConfig {
 	return sessionConfig{
-		mode: ModeDiscuss, lead: leadConfig(ModeDiscuss, cfg.Lead, cfg.LeadCwd, cfg.LeadProfile), participants: cfg.AgentConfigs, query: cfg.Query, output: cfg.Output,
-		redactor: cfg.Redactor, options: cfg.Options, discuss: &discussConfig{id: cfg.DiscussionID, sender: cfg.Replies, inbox: cfg.Inbox, resume: cfg.Resume},
+		mode:         ModeDiscuss,
+		lead:         leadConfig(ModeDiscuss, cfg.Lead, cfg.LeadCwd, cfg.LeadProfile),
+		participants: cfg.AgentConfigs,
+		query:        cfg.Query,
+		output:       cfg.Output,
+		redactor:     cfg.Redactor,
+		options:      cfg.Options,
+		discuss: &discussConfig{
+			id:     cfg.DiscussionID,
+			sender: cfg.Replies,
+			inbox:  cfg.Inbox,
+			resume: cfg.Resume,
+		},
 	}
 }
 
@@ -66,8 +77,9 @@ type HumanMessage struct {
 	Text   string `json:"text"`
 }
 
-// Inbox brings the messages of people into a running discussion. Receive waits until there are messages after the given seq, or the context ends; it may also return
-// none, to be called again. It retries by itself what is worth retrying.
+// Inbox brings the messages of people into a running discussion. Receive waits until there are
+// messages after the given seq, or the context ends; it may also return none, to be called again.
+// It retries by itself what is worth retrying.
 type Inbox interface {
 	Receive(ctx context.Context, after int64) ([]HumanMessage, error)
 }
@@ -88,7 +100,8 @@ func (l *OrchestrationLoop) receive() {
 		after := l.hub.state.lastInbox
 		l.hub.mu.Unlock()
 		messages, err := l.cfg.discuss.inbox.Receive(ctx, after)
-		if err != nil && !errors.Is(err, context.Canceled) { // also when the session has ended while a failure was kept back
+		// also when the session has ended while a failure was kept back
+		if err != nil && !errors.Is(err, context.Canceled) {
 			l.note(noteEvent{Type: typeInboxError, Text: l.hub.clean(err.Error())})
 			l.pause(inboxPause)
 		}
@@ -116,7 +129,8 @@ func (l *OrchestrationLoop) pause(d time.Duration) {
 	}
 }
 
-// inject gives messages of people to the lead. What comes after the end, or a second time, is left to the bridge.
+// inject gives messages of people to the lead. What comes after the end, or a second time, is left
+// to the bridge.
 func (h *hub) inject(messages []HumanMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,20 +138,29 @@ func (h *hub) inject(messages []HumanMessage) {
 		if h.stopped || m.Seq <= h.state.lastInbox {
 			continue
 		}
-		h.post(&Message{Kind: KindHuman, From: authorName(h.clean(m.Author)), To: h.state.lead.name, Text: h.bounded(h.clean(m.Text)), InboxSeq: m.Seq})
+		h.post(&Message{
+			Kind:     KindHuman,
+			From:     authorName(h.clean(m.Author)),
+			To:       h.state.lead.name,
+			Text:     h.bounded(h.clean(m.Text)),
+			InboxSeq: m.Seq,
+		})
 	}
 }
 
-// bounded is a text of somebody who cannot be told that it is too long: its beginning, and how much is missing.
+// bounded is a text of somebody who cannot be told that it is too long: its beginning, and how much
+// is missing.
 func (h *hub) bounded(text string) string {
 	limit := h.state.settings.MaxMessageBytes
 	if len(text) <= limit {
 		return text
 	}
-	return fmt.Sprintf("%s… [the message has %d bytes; the rest stands in the thread]", strings.ToValidUTF8(text[:limit], ""), len(text))
+	return fmt.Sprintf("%s… [the message has %d bytes; the rest stands in the thread]",
+		strings.ToValidUTF8(text[:limit], ""), len(text))
 }
 
-// ResumeContext is what one session of a discussion hands to the next. A bridge keeps it and adds what people wrote during the recess.
+// ResumeContext is what one session of a discussion hands to the next. A bridge keeps it and adds
+// what people wrote during the recess.
 type ResumeContext struct {
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// HistorySince is what was said in the thread since the recess.
@@ -146,11 +169,13 @@ type ResumeContext struct {
 	Replies      []Reply        `json:"replies,omitempty"`
 	AskIDCounter int64          `json:"askIdCounter,omitempty"`
 	RFCCounter   int64          `json:"rfcCounter,omitempty"`
-	// Reason and Trigger are what the lead said when it suspended the discussion, and Pending the questions that were open then.
+	// Reason and Trigger are what the lead said when it suspended the discussion, and Pending the
+	// questions that were open then.
 	Reason  string       `json:"reason,omitempty"`
 	Trigger *Trigger     `json:"trigger,omitempty"`
 	Pending []PendingAsk `json:"pending,omitempty"`
-	// Sessions are the ids of the agents' conversations by member. They are kept below Options.HomeDir, which must be the same in both sessions.
+	// Sessions are the ids of the agents' conversations by member. They are kept below
+	// Options.HomeDir, which must be the same in both sessions.
 	Sessions map[string]string `json:"sessions,omitempty"`
 }
 
@@ -178,7 +203,8 @@ func ParseResumeContext(text string) (*ResumeContext, error) {
 		return nil, fmt.Errorf("resume context: %w", err)
 	}
 	if r.AskIDCounter < 0 || r.RFCCounter < 0 || r.AskIDCounter > maxResumedAsks {
-		return nil, fmt.Errorf("resume context: the counters make no sense: askIdCounter %d, rfcCounter %d", r.AskIDCounter, r.RFCCounter)
+		return nil, fmt.Errorf("resume context: the counters make no sense: askIdCounter %d, rfcCounter %d",
+			r.AskIDCounter, r.RFCCounter)
 	}
 	return &r, nil
 }
@@ -195,7 +221,8 @@ func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 	c.HistorySince, c.Replies, c.Pending = nil, nil, nil
 	c.Reason = clean(r.Reason)
 	for _, p := range r.Pending {
-		c.Pending = append(c.Pending, PendingAsk{From: authorName(clean(p.From)), To: authorName(clean(p.To)), Question: clean(p.Question)})
+		c.Pending = append(c.Pending, PendingAsk{From: authorName(clean(p.From)), To: authorName(clean(p.To)),
+			Question: clean(p.Question)})
 	}
 	for _, entry := range r.HistorySince {
 		entry.Text, entry.Author = clean(entry.Text), clean(entry.Author)
@@ -209,24 +236,41 @@ func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 	return &c
 }
 
-// injectHistory tells the lead where the discussion stands and what was said while it was in recess. The lock must be held.
+// injectHistory tells the lead where the discussion stands and what was said while it was in
+// recess. The lock must be held.
 func (h *hub) injectHistory(r *ResumeContext) {
 	if r == nil {
 		return
 	}
 	if text := r.standing(r.Sessions[h.state.lead.name] != ""); text != "" {
-		h.post(&Message{Kind: KindSynthetic, From: OrchestratorName, To: h.state.lead.name, Text: text})
+		h.post(&Message{
+			Kind: KindSynthetic,
+			From: OrchestratorName,
+			To:   h.state.lead.name,
+			Text: text,
+		})
 	}
 	for _, entry := range r.HistorySince {
 		if entry.Text != "" {
-			h.post(&Message{Kind: KindHuman, From: authorName(or(entry.Author, entry.Role)), To: h.state.lead.name, Text: h.bounded(entry.Text)})
+			h.post(&Message{
+				Kind: KindHuman,
+				From: authorName(or(entry.Author, entry.Role)),
+				To:   h.state.lead.name,
+				Text: h.bounded(entry.Text),
+			})
 		}
 	}
 }
 
 // resumeContext is what the next session of this discussion needs to know.
 func (s *state) resumeContext() *ResumeContext {
-	r := &ResumeContext{Pending: s.unsettled, Replies: s.replies, AskIDCounter: s.lastAsk, RFCCounter: s.lastRFC, Sessions: map[string]string{}}
+	r := &ResumeContext{
+		Pending:      s.unsettled,
+		Replies:      s.replies,
+		AskIDCounter: s.lastAsk,
+		RFCCounter:   s.lastRFC,
+		Sessions:     map[string]string{},
+	}
 	if c := s.conclusion; c != nil && c.Verdict == VerdictRecessed {
 		r.Reason, r.Trigger = c.Summary, c.Trigger
 	}

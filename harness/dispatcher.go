@@ -20,7 +20,8 @@ type ToolResult struct {
 	IsError bool
 }
 
-// Dispatcher carries out tool calls. It knows no transport: one call is a participant, a tool and its arguments. It is safe for use from many goroutines.
+// Dispatcher carries out tool calls. It knows no transport: one call is a participant, a tool and
+// its arguments. It is safe for use from many goroutines.
 type Dispatcher struct {
 	hub *hub
 	// surfaces are the tools that each role has, worked out once.
@@ -54,7 +55,8 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 
 func newDispatcher(h *hub) *Dispatcher {
 	advisor := h.advisor != nil
-	return &Dispatcher{hub: h, leadTools: surface(h.state.mode, true, advisor), participantTools: surface(h.state.mode, false, advisor)}
+	return &Dispatcher{hub: h, leadTools: surface(h.state.mode, true, advisor),
+		participantTools: surface(h.state.mode, false, advisor)}
 }
 
 // call is one tool call on its way through the dispatcher.
@@ -69,15 +71,19 @@ type call struct {
 	refused *refusalEvent
 }
 
-// Call carries out a tool call. What the caller did wrong is told by the result, for the model to read; an error means that the session cannot go on. The line of the call
-// is in the trace when it returns.
-func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult, error) {
+// Call carries out a tool call. What the caller did wrong is told by the result, for the model to
+// read; an error means that the session cannot go on. The line of the call is in the trace when it
+// returns.
+func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult,
+	error) {
 	return d.CallOnce(ctx, "", participant, tool, arguments)
 }
 
-// CallOnce is Call for agents that can repeat a call after a crash: a call with the id of one that was carried out in the same turn is not carried out again, and
-// gets the same result. An empty id never repeats.
-func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult, error) {
+// CallOnce is Call for agents that can repeat a call after a crash: a call with the id of one that
+// was carried out in the same turn is not carried out again, and gets the same result. An empty id
+// never repeats.
+func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult,
+	error) {
 	m := d.hub.state.members[participant]
 	if m == nil {
 		return ToolResult{}, fmt.Errorf("call of %s: no participant is called %q", tool, participant)
@@ -85,7 +91,14 @@ func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string,
 	if offered := d.surface(m); !slices.Contains(offered, tool) {
 		return failed("%s has no tool %q; it has %s", participant, d.hub.clean(tool), strings.Join(offered, ", ")), nil
 	}
-	c := &call{ctx: ctx, hub: d.hub, member: m, tool: tool, args: arguments, id: id}
+	c := &call{
+		ctx:    ctx,
+		hub:    d.hub,
+		member: m,
+		tool:   tool,
+		args:   arguments,
+		id:     id,
+	}
 	c.begin()
 	result := c.run()
 	if err := d.hub.flush(); err != nil {
@@ -120,7 +133,8 @@ func (c *call) run() ToolResult {
 	}
 }
 
-// locked runs a tool under the lock of the session, unless the session is over or the call was carried out before.
+// locked runs a tool under the lock of the session, unless the session is over or the call was
+// carried out before.
 func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -138,11 +152,13 @@ func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 func (c *call) closed(s *state) string {
 	switch {
 	case s.conclusion != nil:
-		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted. End your turn.", s.conclusion.Verdict, c.tool)
+		return fmt.Sprintf("The session was concluded (%s); %s was not carried out and nothing more is accepted. End "+
+			"your turn.", s.conclusion.Verdict, c.tool)
 	case c.hub.stopped:
 		return fmt.Sprintf("The session has ended; %s was not carried out. End your turn.", c.tool)
 	case c.member.gone != "":
-		return fmt.Sprintf("You are no longer part of the session (%s %s); %s was not carried out.", c.member.name, c.member.gone, c.tool)
+		return fmt.Sprintf("You are no longer part of the session (%s %s); %s was not carried out.", c.member.name,
+			c.member.gone, c.tool)
 	default:
 		return ""
 	}
@@ -179,7 +195,8 @@ func (c *call) repeated() (bool, ToolResult) {
 // lenient makes the quick decoder accept field names as models write them.
 var lenient = quick.MatchCaseInsensitiveNames(true)
 
-// decode reads the arguments, leniently towards fields it does not know and strictly towards the types of those it does.
+// decode reads the arguments, leniently towards fields it does not know and strictly towards the
+// types of those it does.
 func (c *call) decode(into any) error {
 	args := c.args
 	if len(args) == 0 || string(args) == "null" {
@@ -206,7 +223,8 @@ func (c *call) text(field, value string) (string, error) {
 		return "", fmt.Errorf("%s: %q is empty", c.tool, field)
 	}
 	if limit := c.hub.state.settings.MaxMessageBytes; len(value) > limit {
-		return "", fmt.Errorf("%s: %q has %d bytes, and a message may have %d; write it to a file and send the path", c.tool, field, len(value), limit)
+		return "", fmt.Errorf("%s: %q has %d bytes, and a message may have %d; write it to a file and send the path",
+			c.tool, field, len(value), limit)
 	}
 	return c.hub.clean(value), nil
 }

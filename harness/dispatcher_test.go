@@ -25,7 +25,8 @@ func newDesk(t testing.TB, mode harness.Mode, names ...string) desk {
 	t.Helper()
 	out := &buffer{}
 	redactor := redact.New(redact.Config{Extra: map[string]string{"TOKEN": "s3cr3t-value-0001"}})
-	cfg := harness.DispatcherConfig{Mode: mode, Trace: trace.NewWriter(out, trace.Config{Redactor: redactor}), Redactor: redactor}
+	cfg := harness.DispatcherConfig{Mode: mode, Trace: trace.NewWriter(out, trace.Config{Redactor: redactor}),
+		Redactor: redactor}
 	for _, name := range names {
 		cfg.Participants = append(cfg.Participants, harness.AgentConfig{Name: name, Role: "role of " + name})
 	}
@@ -97,7 +98,8 @@ func TestAskAndAnswer(t *testing.T) {
 	}
 	d.ok(t, "alice", "Ask", `{"question":"and you?","to":"bob"}`)
 	d.ok(t, "alice", "Answer", `{"message":"so","askId":1}`)
-	if got := d.ok(t, "bob", "Answer", `{"message":"to all"}`); !strings.Contains(got, "everybody") || !strings.Contains(got, "2 answers") {
+	if got := d.ok(t, "bob", "Answer", `{"message":"to all"}`); !strings.Contains(got, "everybody") ||
+		!strings.Contains(got, "2 answers") {
 		t.Errorf("two owed: %s", got)
 	}
 	d.ok(t, "bob", "Answer", `{"message":"fine","askId":"4"}`)
@@ -107,11 +109,13 @@ func TestAskAndAnswer(t *testing.T) {
 	if got := d.ok(t, "bob", "Answer", `{"message":"and another thing"}`); !strings.Contains(got, "0 answers") {
 		t.Errorf("none owed: %s", got)
 	}
-	want := []string{"[ask#3] alice: why?", "[answer#1] alice: so", "[shared] bob: to all", "[answer#2] bob: the last", "[shared] bob: and another thing"}
+	want := []string{"[ask#3] alice: why?", "[answer#1] alice: so", "[shared] bob: to all", "[answer#2] bob: the last",
+		"[shared] bob: and another thing"}
 	if diff := cmp.Diff(want, strings.Split(d.Inbox("facilitator"), "\n")); diff != "" {
 		t.Error(diff)
 	}
-	if got := d.ok(t, "bob", "RollCall", ``); got != `[{"name":"facilitator","role":"facilitator"},{"name":"alice","role":"role of alice"},{"name":"bob","role":"role of bob"}]` {
+	if got := d.ok(t, "bob", "RollCall",
+		``); got != `[{"name":"facilitator","role":"facilitator"},{"name":"alice","role":"role of alice"},{"name":"bob","role":"role of bob"}]` {
 		t.Errorf("roll call: %s", got)
 	}
 }
@@ -166,9 +170,11 @@ func TestTerminalCallWithOpenAsksIsRefusedOnce(t *testing.T) {
 	d.ok(t, "facilitator", "Ask", `{"question":"q","to":"alice"}`)
 	d.bad(t, "facilitator", "Conclude", end, "ask #1 from facilitator to alice is unanswered")
 	d.ok(t, "alice", "Ask", `{"question":"q","to":"bob"}`)
-	d.bad(t, "facilitator", "Conclude", end, "ask #2 from alice to bob") // other asks are open than those it was told of
+	// other asks are open than those it was told of
+	d.bad(t, "facilitator", "Conclude", end, "ask #2 from alice to bob")
 	d.ok(t, "facilitator", "Conclude", end)
-	if got := d.Inbox("alice"); !strings.Contains(got, "[answer#2] @orchestrator: [no answer: facilitator ended the session with Conclude]") {
+	if got := d.Inbox("alice"); !strings.Contains(got,
+		"[answer#2] @orchestrator: [no answer: facilitator ended the session with Conclude]") {
 		t.Errorf("alice was told %q", got)
 	}
 	all := lines(t, d.out.String())
@@ -276,7 +282,8 @@ func TestNamesAreChecked(t *testing.T) {
 }
 
 func FuzzCall(f *testing.F) {
-	for _, tool := range []string{"Ask", "Answer", "Announce", "Acknowledge", "Recess", "Adjourn", "RequestForComment"} {
+	for _, tool := range []string{"Ask", "Answer", "Announce", "Acknowledge", "Recess", "Adjourn",
+		"RequestForComment"} {
 		f.Add(tool, []byte(`{"question":"q","message":"m","askId":1,"to":"alice","verdict":"adjourned","summary":"s","trigger":{"kind":"elapsed","elapsed":"PT1S"}}`))
 	}
 	f.Fuzz(func(t *testing.T, tool string, args []byte) {

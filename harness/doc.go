@@ -1,4 +1,5 @@
-// Package harness lets several agents work in one session and keeps a trace of everything that passes between them.
+// Package harness lets several agents work in one session and keeps a trace of everything that
+// passes between them.
 //
 // # How a session works
 //
@@ -14,13 +15,16 @@
 //
 // # The trace is the state
 //
-// Every change of the session's state is an event that is first written to the trace and applied to the state by the same code that reads it back. After a
-// crash, Resume rebuilds the state from the trace and goes on: same conversations, same open asks, same budgets. A line is in the file before its effect
-// leaves the process: before a tool call returns, and before a prompt is handed to an agent.
+// Every change of the session's state is an event that is first written to the trace and applied to
+// the state by the same code that reads it back. After a crash, Resume rebuilds the state from the
+// trace and goes on: same conversations, same open asks, same budgets. A line is in the file before
+// its effect leaves the process: before a tool call returns, and before a prompt is handed to an
+// agent.
 //
 // # Order and backpressure
 //
-// Messages from one sender to one receiver arrive in the order they were sent. Messages from different senders arrive in the order in which their tool calls
-// were accepted, which is the order of the message lines in the trace. Queues have no limit: what bounds a session are its limits, and the size of one
-// message. A sender never waits for a receiver.
+// Messages from one sender to one receiver arrive in the order they were sent. Messages from
+// different senders arrive in the order in which their tool calls were accepted, which is the order
+// of the message lines in the trace. Queues have no limit: what bounds a session are its limits,
+// and the size of one message. A sender never waits for a receiver.
 package harness

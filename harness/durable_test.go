@@ -15,8 +15,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// durable is an agent whose conversation survives a crash as it was at that moment, like that of an agent which writes every step to its session file. It is
-// played by a function of everything it was ever told.
+// durable is an agent whose conversation survives a crash as it was at that moment, like that of an
+// agent which writes every step to its session file. It is played by a function of everything it
+// was ever told.
 type durable struct {
 	cfg    harness.AgentConfig
 	play   durablePlay
@@ -116,7 +117,8 @@ func (s *durableSession) work(ctx context.Context) (agent.Result, error) {
 	if err := s.write(journalEntry{End: true}); err != nil {
 		return agent.Result{}, err
 	}
-	return agent.Result{Success: true, Outcome: session.OutcomeSuccess, Turns: 1, Usage: session.TokenUsage{TotalTokens: 10}}, nil
+	return agent.Result{Success: true, Outcome: session.OutcomeSuccess, Turns: 1,
+		Usage: session.TokenUsage{TotalTokens: 10}}, nil
 }
 
 func (s *durableSession) write(e journalEntry) error {
@@ -133,7 +135,8 @@ func (s *durableSession) write(e journalEntry) error {
 	return err
 }
 
-// read returns everything the agent was told, the results of the calls of its last turn, and whether that turn has ended.
+// read returns everything the agent was told, the results of the calls of its last turn, and
+// whether that turn has ended.
 func (s *durableSession) read() (told []string, results map[string]harness.ToolResult, ended bool, err error) {
 	data, err := os.ReadFile(s.path)
 	if os.IsNotExist(err) {
@@ -162,7 +165,8 @@ func (s *durableSession) read() (told []string, results map[string]harness.ToolR
 	return told, results, ended, nil
 }
 
-// The meeting: five rounds, in each of which the facilitator asks four participants, one of them asks another, and one announces something.
+// The meeting: five rounds, in each of which the facilitator asks four participants, one of them
+// asks another, and one announces something.
 const meetingRounds = 5
 
 var meetingNames = []string{"ann", "ben", "cat", "dan"}
@@ -194,7 +198,8 @@ func playFacilitator(call func(string, map[string]any) (harness.ToolResult, erro
 	done, before := roundsDone(told), roundsDone(told[:len(told)-1])
 	if done == meetingRounds {
 		for range 2 { // the first may be refused
-			result, err := call("Conclude", map[string]any{"verdict": "success", "summary": fmt.Sprintf("%d rounds", done)})
+			result, err := call("Conclude",
+				map[string]any{"verdict": "success", "summary": fmt.Sprintf("%d rounds", done)})
 			if err != nil || !result.IsError {
 				return err
 			}
@@ -209,7 +214,8 @@ func playFacilitator(call func(string, map[string]any) (harness.ToolResult, erro
 		if strings.Contains(text, fmt.Sprintf("round %d done by %s", done+1, name)) {
 			continue
 		}
-		if _, err := call("Ask", map[string]any{"question": fmt.Sprintf("round %d please", done+1), "to": name}); err != nil {
+		if _, err := call("Ask", map[string]any{"question": fmt.Sprintf("round %d please", done+1),
+			"to": name}); err != nil {
 			return err
 		}
 	}
@@ -222,28 +228,33 @@ func playParticipant(name string, call func(string, map[string]any) (harness.Too
 		var id, round int
 		if n, _ := fmt.Sscanf(l, "[ask#%d] facilitator: round %d please", &id, &round); n == 2 {
 			if name == "ann" {
-				if _, err := call("Ask", map[string]any{"question": fmt.Sprintf("is ask %d of round %d right?", id, round), "to": "ben"}); err != nil {
+				if _, err := call("Ask", map[string]any{"question": fmt.Sprintf("is ask %d of round %d right?", id,
+					round), "to": "ben"}); err != nil {
 					return err
 				}
 				continue // answered when ben has replied
 			}
 			if name == "dan" {
-				if _, err := call("Announce", map[string]any{"message": fmt.Sprintf("dan is at round %d", round)}); err != nil {
+				if _, err := call("Announce", map[string]any{"message": fmt.Sprintf("dan is at round %d",
+					round)}); err != nil {
 					return err
 				}
 			}
-			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("round %d done by %s", round, name), "askId": id}); err != nil {
+			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("round %d done by %s", round, name),
+				"askId": id}); err != nil {
 				return err
 			}
 		}
 		var asked int
 		if n, _ := fmt.Sscanf(l, "[ask#%d] ann: is ask %d of round %d right?", &id, &asked, &round); n == 3 {
-			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("yes %d %d", asked, round), "askId": id}); err != nil {
+			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("yes %d %d", asked, round),
+				"askId": id}); err != nil {
 				return err
 			}
 		}
 		if n, _ := fmt.Sscanf(l, "[answer#%d] ben: yes %d %d", &id, &asked, &round); n == 3 {
-			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("round %d done by ann", round), "askId": asked}); err != nil {
+			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("round %d done by ann", round),
+				"askId": asked}); err != nil {
 				return err
 			}
 		}

@@ -8,8 +8,9 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// event is one change of a session's state. Live code commits it, which stages its line and applies it; replay decodes the line and applies it. The two ways
-// meet in apply, so that what is rebuilt from a trace is what was there.
+// event is one change of a session's state. Live code commits it, which stages its line and applies
+// it; replay decodes the line and applies it. The two ways meet in apply, so that what is rebuilt
+// from a trace is what was there.
 type event interface {
 	apply(s *state)
 	trace.Appender
@@ -43,7 +44,8 @@ func encode(b []byte, value any) []byte {
 	return bytes.TrimRight(buf.Bytes(), "\n")
 }
 
-// messageEvent puts a message on the bus. It also opens and closes asks: an ask exists from the line of its message on, and ends with the line of its answer.
+// messageEvent puts a message on the bus. It also opens and closes asks: an ask exists from the
+// line of its message on, and ends with the line of its answer.
 type messageEvent struct{ *Message }
 
 func (e messageEvent) AppendJSON(b []byte) []byte {
@@ -99,12 +101,14 @@ func (e turnStartEvent) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// deliveryEvent says which messages a participant gets in a turn. It is on disk before the participant gets them.
+// deliveryEvent says which messages a participant gets in a turn. It is on disk before the
+// participant gets them.
 type deliveryEvent struct {
 	To   string  `json:"to"`
 	Turn int64   `json:"turn"`
 	IDs  []int64 `json:"ids"`
-	// Redelivery marks messages that the participant may have seen before: after a failed turn, or after a crash.
+	// Redelivery marks messages that the participant may have seen before: after a failed turn, or
+	// after a crash.
 	Redelivery bool `json:"redelivery,omitempty"`
 
 	batch []*Message // of a live delivery, already taken from the bus
@@ -152,7 +156,8 @@ func (e turnEndEvent) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// cancelEvent says why an ask got no answer. The null answer itself is the message line before it, which is what ends the ask.
+// cancelEvent says why an ask got no answer. The null answer itself is the message line before it,
+// which is what ends the ask.
 type cancelEvent struct {
 	Type      string `json:"type"`
 	AskID     int64  `json:"askId"`
@@ -173,7 +178,8 @@ const (
 func (e cancelEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e cancelEvent) apply(*state)               {}
 
-// reminderEvent says that a participant was reminded of asks; the text is the message of the given id.
+// reminderEvent says that a participant was reminded of asks; the text is the message of the given
+// id.
 type reminderEvent struct {
 	Type   string  `json:"type"`
 	Agent  string  `json:"agent"`
@@ -195,7 +201,8 @@ type violationEvent struct {
 func (e violationEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e violationEvent) apply(*state)               {}
 
-// undeliveredEvent lists messages that will never reach a queue's owner, so that none is lost without a word.
+// undeliveredEvent lists messages that will never reach a queue's owner, so that none is lost
+// without a word.
 type undeliveredEvent struct {
 	Type   string  `json:"type"`
 	To     string  `json:"to"`

@@ -1,13 +1,15 @@
 package harness
 
-// startedEvent is the first line of a session (after meta, in a discussion). It holds what a resumed session needs to know.
+// startedEvent is the first line of a session (after meta, in a discussion). It holds what a
+// resumed session needs to know.
 type startedEvent struct {
 	Type    string `json:"type"`
 	Mode    Mode   `json:"mode"`
 	Format  int    `json:"format"`
 	Lead    string `json:"lead"`
 	Started int64  `json:"startedMs"`
-	// Members are the lead and the participants, as they were configured after their profiles were read.
+	// Members are the lead and the participants, as they were configured after their profiles were
+	// read.
 	Members  []AgentConfig `json:"members"`
 	Settings settings      `json:"settings"`
 	// Task is what the session is about. It is the lead's first message and has the id 0.
@@ -35,7 +37,8 @@ type conversationEvent struct {
 
 func (e conversationEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
-// goneEvent says that a participant is out of the session: it failed for good or used up its budget.
+// goneEvent says that a participant is out of the session: it failed for good or used up its
+// budget.
 type goneEvent struct {
 	Type   string `json:"type"`
 	Agent  string `json:"agent"`
@@ -70,7 +73,8 @@ type conclusionEvent struct {
 
 func (e conclusionEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
-// replyEvent is something for the discussion thread. The text of a reply is that of the message it refers to; an acknowledgement has its own.
+// replyEvent is something for the discussion thread. The text of a reply is that of the message it
+// refers to; an acknowledgement has its own.
 type replyEvent struct {
 	Type    string `json:"type"`
 	Kind    string `json:"kind"`
@@ -97,7 +101,8 @@ type rfcEvent struct {
 
 func (e rfcEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
-// advisorStartEvent takes one use from the advisor's budget before the advisor is asked, so that a crash cannot give it back.
+// advisorStartEvent takes one use from the advisor's budget before the advisor is asked, so that a
+// crash cannot give it back.
 type advisorStartEvent struct {
 	Type   string `json:"type"`
 	Caller string `json:"caller"`
@@ -144,7 +149,8 @@ type runnerErrorEvent struct {
 func (e runnerErrorEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e runnerErrorEvent) apply(*state)               {}
 
-// limitEvent is a limit that was reached, of the session or of one participant. The old lead_turn_limit is one of them.
+// limitEvent is a limit that was reached, of the session or of one participant. The old
+// lead_turn_limit is one of them.
 type limitEvent struct {
 	Type  string  `json:"type"`
 	Agent string  `json:"agent,omitempty"`
@@ -155,7 +161,8 @@ type limitEvent struct {
 func (e limitEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 func (e limitEvent) apply(*state)               {}
 
-// quiescenceEvent says that nobody runs and nothing is queued. Message is the nudge that the lead gets; without it the session ends.
+// quiescenceEvent says that nobody runs and nothing is queued. Message is the nudge that the lead
+// gets; without it the session ends.
 type quiescenceEvent struct {
 	Type    string `json:"type"`
 	Message int64  `json:"message,omitempty"`

@@ -42,7 +42,8 @@ func ExampleNewFacilitator() {
 				_, err := turn.Call(ctx, "Ask", map[string]any{"question": "What is your current condition?"})
 				return "", err
 			}
-			result, err := turn.Call(ctx, "Conclude", map[string]any{"verdict": "success", "summary": "Everybody reported."})
+			result, err := turn.Call(ctx, "Conclude",
+				map[string]any{"verdict": "success", "summary": "Everybody reported."})
 			return result.Text, err
 		},
 	})
@@ -82,7 +83,8 @@ func ExampleNewSupervisor() {
 			return "", err
 		},
 	})
-	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: os.TempDir(), Query: query, Output: &bytes.Buffer{}})
+	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: os.TempDir(), Query: query,
+		Output: &bytes.Buffer{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -106,7 +108,8 @@ func ExampleNewDiscusser() {
 		},
 	})
 	discusser, err := harness.NewDiscusser(harness.DiscusserConfig{
-		LeadCwd: os.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, DiscussionID: "D_1", Query: query, Output: &bytes.Buffer{},
+		LeadCwd: os.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, DiscussionID: "D_1", Query: query,
+		Output: &bytes.Buffer{},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -12,7 +12,8 @@ import (
 type FacilitatorConfig struct {
 	FacilitatorCwd     string // empty is the current directory
 	FacilitatorProfile string
-	// Facilitator has further settings of the lead (agent, model, tools); its name and role are given by the mode.
+	// Facilitator has further settings of the lead (agent, model, tools); its name and role are
+	// given by the mode.
 	Facilitator  AgentConfig
 	AgentConfigs []AgentConfig
 	Query        Query
@@ -27,8 +28,13 @@ type Facilitator struct{ loop *OrchestrationLoop }
 // NewFacilitator checks the config and reads the profiles.
 func NewFacilitator(cfg FacilitatorConfig) (*Facilitator, error) {
 	loop, err := newLoop(sessionConfig{
-		mode: ModeFacilitate, lead: leadConfig(ModeFacilitate, cfg.Facilitator, cfg.FacilitatorCwd, cfg.FacilitatorProfile), participants: cfg.AgentConfigs,
-		query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
+		mode:         ModeFacilitate,
+		lead:         leadConfig(ModeFacilitate, cfg.Facilitator, cfg.FacilitatorCwd, cfg.FacilitatorProfile),
+		participants: cfg.AgentConfigs,
+		query:        cfg.Query,
+		output:       cfg.Output,
+		redactor:     cfg.Redactor,
+		options:      cfg.Options,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("facilitate: %w", err)

@@ -64,7 +64,12 @@ func (l *OrchestrationLoop) closeOpenEnds() {
 			m.abandoned = true
 		}
 		if left := h.state.bus.Shut(m.name); len(left) > 0 {
-			h.commit(undeliveredEvent{Type: typeUndelivered, To: m.name, IDs: messageIDs(left), Reason: "the session has ended"})
+			h.commit(undeliveredEvent{
+				Type:   typeUndelivered,
+				To:     m.name,
+				IDs:    messageIDs(left),
+				Reason: "the session has ended",
+			})
 		}
 	}
 }
@@ -83,7 +88,13 @@ func (l *OrchestrationLoop) flushReplies(ctx context.Context) []int64 {
 func (l *OrchestrationLoop) summary() summaryEvent {
 	s := l.hub.state
 	e := summaryEvent{
-		Type: trace.TypeSummary, Verdict: s.mode.failureVerdict(), Turns: s.lead.turns, Reason: l.reason, Tokens: s.usage.tokens, RFCs: s.rfcs, CostUSD: s.usage.cost(),
+		Type:    trace.TypeSummary,
+		Verdict: s.mode.failureVerdict(),
+		Turns:   s.lead.turns,
+		Reason:  l.reason,
+		Tokens:  s.usage.tokens,
+		RFCs:    s.rfcs,
+		CostUSD: s.usage.cost(),
 		Summary: l.unconcluded(),
 	}
 	if c := s.conclusion; c != nil {
@@ -92,7 +103,13 @@ func (l *OrchestrationLoop) summary() summaryEvent {
 	}
 	for _, m := range s.order {
 		e.Participants = append(e.Participants, ParticipantResult{
-			Name: m.name, Turns: m.turns, Tokens: m.usage.tokens, CostUSD: m.usage.cost(), SessionID: m.sessionID, Gone: m.gone, Abandoned: m.abandoned,
+			Name:      m.name,
+			Turns:     m.turns,
+			Tokens:    m.usage.tokens,
+			CostUSD:   m.usage.cost(),
+			SessionID: m.sessionID,
+			Gone:      m.gone,
+			Abandoned: m.abandoned,
 		})
 	}
 	if s.mode == ModeDiscuss {
@@ -135,8 +152,21 @@ func (s spending) cost() *float64 {
 
 func (e summaryEvent) result() Result {
 	r := Result{
-		Success: e.Success, Turns: e.Turns, Verdict: e.Verdict, Summary: e.Summary, Reason: e.Reason, Outcome: e.Outcome, CostUSD: e.CostUSD, Tokens: e.Tokens,
-		Participants: e.Participants, Replies: e.Replies, RFCs: e.RFCs, Trigger: e.Trigger, LastActedSeq: -1, Resume: e.Resume, Unsent: e.Unsent,
+		Success:      e.Success,
+		Turns:        e.Turns,
+		Verdict:      e.Verdict,
+		Summary:      e.Summary,
+		Reason:       e.Reason,
+		Outcome:      e.Outcome,
+		CostUSD:      e.CostUSD,
+		Tokens:       e.Tokens,
+		Participants: e.Participants,
+		Replies:      e.Replies,
+		RFCs:         e.RFCs,
+		Trigger:      e.Trigger,
+		LastActedSeq: -1,
+		Resume:       e.Resume,
+		Unsent:       e.Unsent,
 	}
 	if e.LastActedSeq != nil {
 		r.LastActedSeq = *e.LastActedSeq

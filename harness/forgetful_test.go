@@ -20,10 +20,12 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// envForgetful makes the test binary hold a session of functions, which remember nothing, and kill itself right after a call has returned.
+// envForgetful makes the test binary hold a session of functions, which remember nothing, and kill
+// itself right after a call has returned.
 const envForgetful = "HARNESS_TEST_FORGETFUL"
 
-// forgetfulCast is a session in which the facilitator asks one participant after the other and knows only what is in its prompt. Called is told when a call has returned.
+// forgetfulCast is a session in which the facilitator asks one participant after the other and
+// knows only what is in its prompt. Called is told when a call has returned.
 func forgetfulCast(called func()) cast {
 	act := func(ctx context.Context, turn *inprocess.Turn, tool string, args map[string]any) (string, error) {
 		defer called()
@@ -41,7 +43,8 @@ func forgetfulCast(called func()) cast {
 		switch {
 		case strings.Contains(turn.Prompt, "] ben: done"):
 			for range 2 { // the first is refused if somebody was asked twice
-				result, err := turn.Call(ctx, "Conclude", map[string]any{"verdict": "success", "summary": "both have answered"})
+				result, err := turn.Call(ctx, "Conclude",
+					map[string]any{"verdict": "success", "summary": "both have answered"})
 				called()
 				if err != nil || !result.IsError {
 					return "", err
@@ -89,7 +92,8 @@ func TestKilledRightAfterACallASessionOfFunctionsIsResumed(t *testing.T) {
 	for ; ; killed++ {
 		dir := t.TempDir()
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envForgetful+"="+dir, envMeetingKill+"="+strconv.Itoa(killed+1))
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envForgetful+"="+dir,
+			envMeetingKill+"="+strconv.Itoa(killed+1))
 		output, err := cmd.CombinedOutput()
 		if err == nil {
 			break
@@ -195,7 +199,8 @@ func TestLineOfACallIsInTheTraceWhenTheCallReturns(t *testing.T) {
 				return made, err
 			}
 			f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-				FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "ann"}}, Query: query, Output: out, Options: harness.Options{HomeDir: t.TempDir()},
+				FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "ann"}}, Query: query,
+				Output: out, Options: harness.Options{HomeDir: t.TempDir()},
 			})
 			if err != nil {
 				t.Fatal(err)

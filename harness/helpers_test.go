@@ -114,7 +114,8 @@ func askIDs(prompt string) []int {
 	return ids
 }
 
-func facilitate(t testing.TB, players cast, out *buffer, options harness.Options, names ...string) *harness.Facilitator {
+func facilitate(t testing.TB, players cast, out *buffer, options harness.Options,
+	names ...string) *harness.Facilitator {
 	t.Helper()
 	var configs []harness.AgentConfig
 	for _, name := range names {

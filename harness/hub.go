@@ -11,7 +11,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// hub is the heart of a session: the state, the lock that guards it, and the trace that every change goes through. It starts no goroutines; the loop does.
+// hub is the heart of a session: the state, the lock that guards it, and the trace that every
+// change goes through. It starts no goroutines; the loop does.
 type hub struct {
 	mu       sessionLock
 	state    *state
@@ -23,9 +24,11 @@ type hub struct {
 	refused *refusalEvent
 	// running counts the members that are in a turn or between two attempts at one.
 	running int
-	// stopped says that the session is coming to its end, whatever the reason; concluded, by a terminal call, is part of the state.
+	// stopped says that the session is coming to its end, whatever the reason; concluded, by a
+	// terminal call, is part of the state.
 	stopped bool
-	// onConclude tells the loop of a terminal call, with the last message that was on the bus before it. It is called with the lock held.
+	// onConclude tells the loop of a terminal call, with the last message that was on the bus
+	// before it. It is called with the lock held.
 	onConclude func(lastMessage int64)
 
 	lazy  *time.Timer // will flush; nil if nothing waits for it
@@ -38,7 +41,8 @@ type hub struct {
 	advisor *advisorDesk
 }
 
-// sessionLock is the lock of a session. Whatever happens while it is held once happens at one time, so that the clock is not looked at for every line.
+// sessionLock is the lock of a session. Whatever happens while it is held once happens at one time,
+// so that the clock is not looked at for every line.
 type sessionLock struct {
 	sync.Mutex
 	now time.Time
@@ -57,7 +61,8 @@ func (l *sessionLock) time() time.Time {
 	return l.now
 }
 
-// commit stages the line of an event and applies it. The lock must be held; the line is in the file only after flush.
+// commit stages the line of an event and applies it. The lock must be held; the line is in the file
+// only after flush.
 func (h *hub) commit(e event) {
 	if h.trace != nil && !h.ended {
 		h.record(e)
@@ -68,17 +73,20 @@ func (h *hub) commit(e event) {
 func (h *hub) record(e event) {
 	line := trace.Appender(e)
 	switch e.(type) {
-	case messageEvent, turnStartEvent, deliveryEvent, turnEndEvent: // made of ids, names, and text that was cleaned when it came in
+	case messageEvent, turnStartEvent, deliveryEvent, turnEndEvent:
+		// made of ids, names, and text that was cleaned when it came in
 	default:
 		line = trace.JSON(h.redactor.JSON(e.AppendJSON(nil)))
 	}
-	seq, _ := h.trace.StageAt(trace.Orchestrator, h.mu.time(), line) // an error stays with the writer, and flush returns it
+	// an error stays with the writer, and flush returns it
+	seq, _ := h.trace.StageAt(trace.Orchestrator, h.mu.time(), line)
 	if r, ok := e.(*replyEvent); ok {
 		r.seq = seq
 	}
 }
 
-// flush makes sure that everything committed so far is in the trace. It must be called, without the lock, before an effect leaves the process.
+// flush makes sure that everything committed so far is in the trace. It must be called, without the
+// lock, before an effect leaves the process.
 func (h *hub) flush() error {
 	if h.outbox.sender == nil {
 		return h.flushTrace()
@@ -112,10 +120,12 @@ func (h *hub) flushTo(seq int64) error {
 	return h.trace.FlushTo(seq)
 }
 
-// lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process with them.
+// lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process
+// with them.
 const lazyFlush = 5 * time.Millisecond
 
-// flushSoon makes sure that what was committed is in the trace before long, even if nobody needs it there. The lock must be held.
+// flushSoon makes sure that what was committed is in the trace before long, even if nobody needs it
+// there. The lock must be held.
 func (h *hub) flushSoon() {
 	if h.trace == nil || h.lazy != nil {
 		return
@@ -168,7 +178,14 @@ func (h *hub) post(m *Message) *Message {
 
 // open registers an ask and puts it on the bus.
 func (h *hub) open(from, to *member, question string, deadline time.Duration, call string) int64 {
-	m := &Message{Kind: KindAsk, From: from.name, To: to.name, AskID: h.state.lastAsk + 1, Text: question, Call: call}
+	m := &Message{
+		Kind:  KindAsk,
+		From:  from.name,
+		To:    to.name,
+		AskID: h.state.lastAsk + 1,
+		Text:  question,
+		Call:  call,
+	}
 	if deadline > 0 {
 		m.DeadlineMs = time.Now().Add(deadline).UnixMilli()
 	}
@@ -200,18 +217,41 @@ func (h *hub) expire(id int64) {
 // cancel ends an ask without an answer: the asker is told why.
 func (h *hub) cancel(a *ask, reason, why string) {
 	queued := !a.delivered
-	h.post(&Message{Kind: KindAnswer, From: OrchestratorName, To: a.asker.name, AskID: a.id, Text: "[no answer: " + why + "]"})
+	h.post(&Message{
+		Kind:  KindAnswer,
+		From:  OrchestratorName,
+		To:    a.asker.name,
+		AskID: a.id,
+		Text:  "[no answer: " + why + "]",
+	})
 	h.noteDropped(a, queued)
 	if reason == cancelSilent {
-		h.commit(violationEvent{Type: trace.TypeProtocolViolation, Agent: a.addressee.name, AskID: a.id, Mode: h.state.mode.violationTag()})
+		h.commit(violationEvent{
+			Type:  trace.TypeProtocolViolation,
+			Agent: a.addressee.name,
+			AskID: a.id,
+			Mode:  h.state.mode.violationTag(),
+		})
 	}
-	h.commit(cancelEvent{Type: trace.TypeCancel, AskID: a.id, Asker: a.asker.name, Addressee: a.addressee.name, Reason: reason})
+	h.commit(cancelEvent{
+		Type:      trace.TypeCancel,
+		AskID:     a.id,
+		Asker:     a.asker.name,
+		Addressee: a.addressee.name,
+		Reason:    reason,
+	})
 }
 
-// noteDropped records that an ask ended before it reached its addressee, who will not see it any more.
+// noteDropped records that an ask ended before it reached its addressee, who will not see it any
+// more.
 func (h *hub) noteDropped(a *ask, queued bool) {
 	if queued && a.addressee.gone == "" {
-		h.commit(undeliveredEvent{Type: typeUndelivered, To: a.addressee.name, IDs: []int64{a.message.ID}, Reason: "the ask has ended"})
+		h.commit(undeliveredEvent{
+			Type:   typeUndelivered,
+			To:     a.addressee.name,
+			IDs:    []int64{a.message.ID},
+			Reason: "the ask has ended",
+		})
 	}
 }
 
@@ -236,7 +276,12 @@ func (h *hub) dismiss(m *member, why string) {
 	left := messageIDs(h.state.bus.Peek(m.name))
 	h.commit(goneEvent{Type: trace.TypeAgentEnd, Agent: m.name, Reason: why})
 	if len(left) > 0 {
-		h.commit(undeliveredEvent{Type: typeUndelivered, To: m.name, IDs: left, Reason: m.name + " " + why})
+		h.commit(undeliveredEvent{
+			Type:   typeUndelivered,
+			To:     m.name,
+			IDs:    left,
+			Reason: m.name + " " + why,
+		})
 	}
 }
 

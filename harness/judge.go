@@ -12,12 +12,16 @@ import (
 
 // JudgeConfig is one judgement of finished work.
 type JudgeConfig struct {
-	// JudgeCwd is where the work lies. The judge is told the path but does not run there, so that it never loads the settings of the agent it judges.
-	JudgeCwd     string
-	JudgeProfile string // read from Options.ProfilesDir, never from JudgeCwd; empty is the one that ships with the binary
+	// JudgeCwd is where the work lies. The judge is told the path but does not run there, so that
+	// it never loads the settings of the agent it judges.
+	JudgeCwd string
+	// read from Options.ProfilesDir, never from JudgeCwd; empty is the one that ships with the
+	// binary
+	JudgeProfile string
 	// Judge has further settings; its name and role are given by the mode.
 	Judge AgentConfig
-	// ReadOnlySandbox says that Options.Base isolates the judge so that it cannot write. Only then it may run commands.
+	// ReadOnlySandbox says that Options.Base isolates the judge so that it cannot write. Only then
+	// it may run commands.
 	ReadOnlySandbox bool
 	Query           Query
 	Output          io.Writer        // of the trace
@@ -26,7 +30,8 @@ type JudgeConfig struct {
 }
 
 // judgeDenied are the tools that a judge must not have, beyond running commands.
-var judgeDenied = []string{"Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite", "WebFetch", "WebSearch"}
+var judgeDenied = []string{"Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite",
+	"WebFetch", "WebSearch"}
 
 // Judge judges finished work in one go.
 type Judge struct {
@@ -57,7 +62,12 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 		judge.Tools = withoutWord(judge.Tools, "Bash")
 	}
 	j.loop, err = newLoop(sessionConfig{
-		mode: ModeJudge, lead: judge, query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
+		mode:     ModeJudge,
+		lead:     judge,
+		query:    cfg.Query,
+		output:   cfg.Output,
+		redactor: cfg.Redactor,
+		options:  cfg.Options,
 	})
 	if err != nil {
 		j.clear()
@@ -66,7 +76,8 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 	return j, nil
 }
 
-// Run gives the judge its task and returns the verdict, which is empty if the judge did not conclude.
+// Run gives the judge its task and returns the verdict, which is empty if the judge did not
+// conclude.
 func (j *Judge) Run(ctx context.Context, task string) (Result, error) {
 	defer j.clear()
 	return j.loop.Run(ctx, joinTask(task, "The work to judge lies in "+j.work+"."))

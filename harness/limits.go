@@ -56,7 +56,8 @@ func (l *OrchestrationLoop) overBudget(m *member) bool {
 	return false
 }
 
-// consumed is called while a turn goes on, with what it has consumed so far. A budget that is used up ends it, and the whole session if the budget is the session's.
+// consumed is called while a turn goes on, with what it has consumed so far. A budget that is used
+// up ends it, and the whole session if the budget is the session's.
 func (l *OrchestrationLoop) consumed(r *runner, ahead spending) {
 	h := l.hub
 	h.mu.Lock()
@@ -79,12 +80,14 @@ func (l *OrchestrationLoop) consumed(r *runner, ahead spending) {
 	}
 }
 
-// warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the member does not tell what it costs.
+// warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the
+// member does not tell what it costs.
 func (l *OrchestrationLoop) warnUnknownCost(m *member) {
 	limited := l.hub.state.settings.Limits.CostUSD > 0 || l.limitsOf(m).CostUSD > 0
 	if limited && m.usage.unknown && !m.warned {
 		m.warned = true
-		l.hub.commit(noteEvent{Type: typeWarning, Agent: m.name, Text: "what this agent costs is not known, so the limit in dollars does not count it"})
+		l.hub.commit(noteEvent{Type: typeWarning, Agent: m.name,
+			Text: "what this agent costs is not known, so the limit in dollars does not count it"})
 	}
 }
 
@@ -108,14 +111,22 @@ func (l *OrchestrationLoop) limitsOf(m *member) Limits {
 	}
 	byDefault := l.hub.state.settings.ParticipantLimits
 	return Limits{
-		Timeout: or(limits.Timeout, byDefault.Timeout), Turns: or(limits.Turns, byDefault.Turns), Tokens: or(limits.Tokens, byDefault.Tokens),
+		Timeout: or(limits.Timeout, byDefault.Timeout),
+		Turns:   or(limits.Turns, byDefault.Turns),
+		Tokens:  or(limits.Tokens, byDefault.Tokens),
 		CostUSD: or(limits.CostUSD, byDefault.CostUSD),
 	}
 }
 
-// spent takes a member that has used up its budget out of the session; without its lead a session ends.
+// spent takes a member that has used up its budget out of the session; without its lead a session
+// ends.
 func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason string) {
-	l.hub.commit(limitEvent{Type: typeLimit, Agent: m.name, Name: name, Limit: limit})
+	l.hub.commit(limitEvent{
+		Type:  typeLimit,
+		Agent: m.name,
+		Name:  name,
+		Limit: limit,
+	})
 	if m == l.hub.state.lead {
 		l.stopLocked(reason, nil)
 		return

@@ -11,8 +11,9 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// OrchestrationLoop runs the turns of a session: it hands queued messages to the members' agents, settles what they owe when a turn ends, notices when nothing goes on
-// any more, and ends the session. It is the same for all modes.
+// OrchestrationLoop runs the turns of a session: it hands queued messages to the members' agents,
+// settles what they owe when a turn ends, notices when nothing goes on any more, and ends the
+// session. It is the same for all modes.
 type OrchestrationLoop struct {
 	cfg        sessionConfig
 	hub        *hub
@@ -21,7 +22,8 @@ type OrchestrationLoop struct {
 	connector  Connector
 	skills     skillNotes
 
-	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped in order.
+	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped
+	// in order.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -40,7 +42,12 @@ type OrchestrationLoop struct {
 }
 
 func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationLoop {
-	l := &OrchestrationLoop{cfg: cfg, stopped: make(chan struct{}), final: map[*runner]bool{}, crew: crew{wake: make(chan struct{}, maxIdle), help: 1}}
+	l := &OrchestrationLoop{
+		cfg:     cfg,
+		stopped: make(chan struct{}),
+		final:   map[*runner]bool{},
+		crew:    crew{wake: make(chan struct{}, maxIdle), help: 1},
+	}
 	l.hub = &hub{state: s, redactor: cfg.redactor, trace: writer}
 	l.hub.onConclude = l.concluded
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -66,8 +73,10 @@ func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationL
 // Dispatcher returns the dispatcher through which the members' tool calls go.
 func (l *OrchestrationLoop) Dispatcher() *Dispatcher { return l.dispatcher }
 
-// Run gives the lead a task and returns when the session has ended, which it always does: by a terminal call, by a limit, because nothing goes on any more, or
-// because the context ended. The result says how; the error is for sessions in which an agent could not do its part or the trace could not be written.
+// Run gives the lead a task and returns when the session has ended, which it always does: by a
+// terminal call, by a limit, because nothing goes on any more, or because the context ended. The
+// result says how; the error is for sessions in which an agent could not do its part or the trace
+// could not be written.
 func (l *OrchestrationLoop) Run(ctx context.Context, task string) (Result, error) {
 	if err := l.prepare(); err != nil {
 		return Result{}, err
@@ -75,8 +84,13 @@ func (l *OrchestrationLoop) Run(ctx context.Context, task string) (Result, error
 	l.hub.mu.Lock()
 	s := l.hub.state
 	start := startedEvent{
-		Type: trace.TypeSessionStart, Mode: s.mode, Format: trace.FormatVersion, Lead: s.lead.name, Started: time.Now().UnixMilli(), Settings: s.settings,
-		Task: l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
+		Type:     trace.TypeSessionStart,
+		Mode:     s.mode,
+		Format:   trace.FormatVersion,
+		Lead:     s.lead.name,
+		Started:  time.Now().UnixMilli(),
+		Settings: s.settings,
+		Task:     l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
 	}
 	for _, m := range s.order {
 		start.Members = append(start.Members, m.config)
@@ -155,7 +169,8 @@ func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
 	return l.finish(ctx)
 }
 
-// settleAll looks at everybody who is idle: in a new session there is nothing to do, in a resumed one there may be.
+// settleAll looks at everybody who is idle: in a new session there is nothing to do, in a resumed
+// one there may be.
 func (l *OrchestrationLoop) settleAll() {
 	if l.hub.state.conclusion != nil {
 		l.stopLocked(ReasonConcluded, nil)
@@ -197,7 +212,8 @@ func (l *OrchestrationLoop) stop(reason string, err error) {
 	l.stopLocked(reason, err)
 }
 
-// stopLocked ends the session: nothing is accepted and no new turn begins; whoever is in one is interrupted.
+// stopLocked ends the session: nothing is accepted and no new turn begins; whoever is in one is
+// interrupted.
 func (l *OrchestrationLoop) stopLocked(reason string, err error) {
 	if l.hub.stopped {
 		if reason == ReasonInterrupted { // no more patience with a lead that goes on talking
@@ -232,7 +248,8 @@ func (l *OrchestrationLoop) interruptAll(cause error) {
 	}
 }
 
-// concluded is called when a terminal call was accepted. A participant that was about to get something said before it still gets it.
+// concluded is called when a terminal call was accepted. A participant that was about to get
+// something said before it still gets it.
 func (l *OrchestrationLoop) concluded(lastMessage int64) {
 	for _, r := range l.runners {
 		if r.member == l.hub.state.lead || r.interrupt != nil || r.busy {
@@ -247,7 +264,8 @@ func (l *OrchestrationLoop) concluded(lastMessage int64) {
 	l.stopLocked(ReasonConcluded, nil)
 }
 
-// awaitMembers waits until every member's agent has stopped. One that does not is closed, and in the end left behind.
+// awaitMembers waits until every member's agent has stopped. One that does not is closed, and in
+// the end left behind.
 func (l *OrchestrationLoop) awaitMembers() {
 	done := make(chan struct{})
 	go func() {

@@ -37,7 +37,8 @@ func TestFacilitatedSessionFromAskToConclusion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !result.Success || result.Verdict != "success" || result.Summary != "both answered" || result.Reason != harness.ReasonConcluded {
+	if !result.Success || result.Verdict != "success" || result.Summary != "both answered" ||
+		result.Reason != harness.ReasonConcluded {
 		t.Errorf("got %+v", result)
 	}
 	if prompts[0] != "Hold a meeting." {
@@ -59,12 +60,13 @@ func TestFacilitatedSessionFromAskToConclusion(t *testing.T) {
 
 func TestOnlyAddressedParticipantsStart(t *testing.T) {
 	var out buffer
-	players := cast{"alice": answerAll("yes"), "bob": nil, "facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
-		if turn.Number == 1 {
-			return say(ctx, turn, "Ask", map[string]any{"question": "ready?", "to": "alice"})
-		}
-		return conclude(ctx, turn, "success", "done")
-	}}
+	players := cast{"alice": answerAll("yes"), "bob": nil,
+		"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			if turn.Number == 1 {
+				return say(ctx, turn, "Ask", map[string]any{"question": "ready?", "to": "alice"})
+			}
+			return conclude(ctx, turn, "success", "done")
+		}}
 	result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
 	if err != nil || !result.Success {
 		t.Fatalf("%+v, %v", result, err)
@@ -82,13 +84,15 @@ func TestAnnouncementBeforeTheConclusionStillArrives(t *testing.T) {
 			heard <- turn.Prompt
 			return "", nil
 		}
-		players := cast{"alice": listen, "bob": listen, "facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
-			if _, err := say(ctx, turn, "Announce", map[string]any{"message": "that is all"}); err != nil {
-				return "", err
-			}
-			return conclude(ctx, turn, "success", "done")
-		}}
-		if _, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go"); err != nil {
+		players := cast{"alice": listen, "bob": listen,
+			"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+				if _, err := say(ctx, turn, "Announce", map[string]any{"message": "that is all"}); err != nil {
+					return "", err
+				}
+				return conclude(ctx, turn, "success", "done")
+			}}
+		if _, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(),
+			"go"); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -123,7 +127,8 @@ func TestParticipantMayAskItsLeadBeforeItAnswers(t *testing.T) {
 			}
 		},
 	}
-	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), Query: players.query, Output: &out})
+	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), Query: players.query,
+		Output: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +167,16 @@ func TestSilenceIsRemindedOnceThenAnsweredWithNothing(t *testing.T) {
 	if err != nil || !result.Success {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if len(prompts) != 2 || !strings.HasPrefix(prompts[1], "[system] @orchestrator: You have an unanswered ask from facilitator (askId=2)") {
+	if len(prompts) != 2 || !strings.HasPrefix(prompts[1],
+		"[system] @orchestrator: You have an unanswered ask from facilitator (askId=2)") {
 		t.Errorf("bob got %q", prompts)
 	}
 	if !strings.Contains(result.Summary, "[answer#2] @orchestrator: [no answer: bob did not answer") {
 		t.Errorf("the lead got %q", result.Summary)
 	}
 	violations := ofType(lines(t, out.String()), "protocol_violation")
-	if len(violations) != 1 || violations[0]["agent"] != "bob" || violations[0]["askId"] != 2.0 || violations[0]["mode"] != "facilitated" {
+	if len(violations) != 1 || violations[0]["agent"] != "bob" || violations[0]["askId"] != 2.0 ||
+		violations[0]["mode"] != "facilitated" {
 		t.Errorf("violations: %v", violations)
 	}
 }
@@ -177,12 +184,14 @@ func TestSilenceIsRemindedOnceThenAnsweredWithNothing(t *testing.T) {
 func TestLeadThatStopsTalkingIsNudgedOnceThenTheSessionEnds(t *testing.T) {
 	var out buffer
 	var prompts []string
-	players := cast{"alice": answerAll("x"), "facilitator": func(_ context.Context, turn *inprocess.Turn) (string, error) {
-		prompts = append(prompts, turn.Prompt)
-		return "hm", nil
-	}}
+	players := cast{"alice": answerAll("x"),
+		"facilitator": func(_ context.Context, turn *inprocess.Turn) (string, error) {
+			prompts = append(prompts, turn.Prompt)
+			return "hm", nil
+		}}
 	result, err := facilitate(t, players, &out, harness.Options{}, "alice").Run(t.Context(), "go")
-	if err != nil || result.Success || result.Verdict != "failure" || result.Reason != harness.ReasonQuiescent || result.Summary == "" {
+	if err != nil || result.Success || result.Verdict != "failure" || result.Reason != harness.ReasonQuiescent ||
+		result.Summary == "" {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	if len(prompts) != 2 || !strings.HasPrefix(prompts[1], "[system] @orchestrator: Nobody is working") {
@@ -206,7 +215,8 @@ func TestMembersWaitingForEachOtherDoNotWaitForEver(t *testing.T) {
 			return "still waiting", nil
 		},
 	}
-	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), Query: players.query, Output: &out})
+	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), Query: players.query,
+		Output: &out})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,16 @@ import (
 	"slices"
 )
 
-// Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
+// Members returns the lead and the participants as they will take part, their profiles read and
+// their defaults filled in, the lead first.
 func (f *Facilitator) Members() []AgentConfig { return f.loop.members() }
 
-// Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
+// Members returns the lead and the participants as they will take part, their profiles read and
+// their defaults filled in, the lead first.
 func (s *Supervisor) Members() []AgentConfig { return s.loop.members() }
 
-// Members returns the lead and the participants as they will take part, their profiles read and their defaults filled in, the lead first.
+// Members returns the lead and the participants as they will take part, their profiles read and
+// their defaults filled in, the lead first.
 func (d *Discusser) Members() []AgentConfig { return d.loop.members() }
 
 // Members returns the judge as it will work.
@@ -29,7 +32,8 @@ func (l *OrchestrationLoop) members() []AgentConfig {
 type Interrupted struct {
 	Mode    Mode
 	Members []AgentConfig // the lead first
-	// HomeDir is where the members keep their conversations; empty if it is a temporary directory that ends with the session.
+	// HomeDir is where the members keep their conversations; empty if it is a temporary directory
+	// that ends with the session.
 	HomeDir string
 }
 

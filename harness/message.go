@@ -42,8 +42,8 @@ type Message struct {
 	Call string
 }
 
-// appendInboxLine writes the line under which a participant sees a message. Whatever stands in the text, only its first line can begin with a tag: the lines
-// after it are quoted.
+// appendInboxLine writes the line under which a participant sees a message. Whatever stands in the
+// text, only its first line can begin with a tag: the lines after it are quoted.
 func appendInboxLine(b []byte, m *Message) []byte {
 	switch m.Kind {
 	case KindTask:
@@ -106,7 +106,8 @@ func hasLineBreak(text string) bool {
 	return false
 }
 
-// lineBreak returns the length of the line break at the start of text: the ASCII ones, and those of Unicode, which some models take for new lines.
+// lineBreak returns the length of the line break at the start of text: the ASCII ones, and those of
+// Unicode, which some models take for new lines.
 func lineBreak(text string) int {
 	switch {
 	case strings.HasPrefix(text, "\r\n"):
@@ -138,7 +139,8 @@ func appendInbox(b []byte, batch []*Message) []byte {
 // maxAuthor is how much of a person's name is shown.
 const maxAuthor = 80
 
-// authorName makes the name of a person fit for an inbox line: one line, and nothing in it that could pass for a tag or end the name early.
+// authorName makes the name of a person fit for an inbox line: one line, and nothing in it that
+// could pass for a tag or end the name early.
 func authorName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -7,8 +7,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// meter follows what an agent consumes while it is in a turn, as far as its stream tells: a budget then ends the turn that uses it up and not only the next one, and an
-// interrupted turn is not counted as free.
+// meter follows what an agent consumes while it is in a turn, as far as its stream tells: a budget
+// then ends the turn that uses it up and not only the next one, and an interrupted turn is not
+// counted as free.
 type meter struct {
 	dialects session.Dialects
 	prices   session.Prices
@@ -36,7 +37,8 @@ func (m *meter) started(info agent.Started) {
 	}
 }
 
-// take reads an event. It reports what the turn has consumed so far, if the event says something new about that.
+// take reads an event. It reports what the turn has consumed so far, if the event says something
+// new about that.
 func (m *meter) take(event []byte, atMs int64) (ahead spending, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

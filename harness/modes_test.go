@@ -19,7 +19,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// askEverybodyThenConclude is a facilitator that asks once and concludes when everything is answered.
+// askEverybodyThenConclude is a facilitator that asks once and concludes when everything is
+// answered.
 func askEverybodyThenConclude(ctx context.Context, turn *inprocess.Turn) (string, error) {
 	if turn.Number == 1 {
 		return say(ctx, turn, "Ask", map[string]any{"question": "well?"})
@@ -32,10 +33,11 @@ func TestFailedTurnIsTriedAgainAndThenTheParticipantIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out buffer
 		attempts := 0
-		players := cast{"alice": answerAll("fine"), "facilitator": askEverybodyThenConclude, "bob": func(context.Context, *inprocess.Turn) (string, error) {
-			attempts++
-			return "", errors.New("model is overloaded")
-		}}
+		players := cast{"alice": answerAll("fine"), "facilitator": askEverybodyThenConclude,
+			"bob": func(context.Context, *inprocess.Turn) (string, error) {
+				attempts++
+				return "", errors.New("model is overloaded")
+			}}
 		result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
 		if err != nil || !result.Success || attempts != 2 {
 			t.Fatalf("%+v, %v, %d attempts", result, err, attempts)
@@ -59,7 +61,8 @@ func TestAgentThatCannotRunEndsTheSessionWithASummary(t *testing.T) {
 		var out buffer
 		players := cast{"facilitator": askEverybodyThenConclude} // nobody plays alice
 		result, err := facilitate(t, players, &out, harness.Options{}, "alice").Run(t.Context(), "go")
-		if err == nil || !strings.Contains(err.Error(), "nobody plays alice") || result.Verdict != "failure" || result.Reason != harness.ReasonError {
+		if err == nil || !strings.Contains(err.Error(), "nobody plays alice") || result.Verdict != "failure" ||
+			result.Reason != harness.ReasonError {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		all := lines(t, out.String())
@@ -92,7 +95,8 @@ func TestConversationThatIsGoneIsStartedAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result, err := d.Run(t.Context(), "go"); err != nil || !result.Success || len(ofType(lines(t, out.String()), "warning")) != 1 {
+	if result, err := d.Run(t.Context(), "go"); err != nil || !result.Success ||
+		len(ofType(lines(t, out.String()), "warning")) != 1 {
 		t.Errorf("%+v, %v\n%s", result, err, out.String())
 	}
 }
@@ -111,17 +115,21 @@ func TestLimits(t *testing.T) {
 		reason  string
 		event   string
 	}{
-		"time":               {harness.Options{Limits: harness.Limits{Timeout: time.Minute}}, harness.ReasonTimeout, "limit"},
-		"turns":              {harness.Options{Limits: harness.Limits{Turns: 9}}, harness.ReasonMaxTurns, "limit"},
-		"lead turns":         {harness.Options{MaxLeadTurns: 5}, harness.ReasonMaxTurns, "lead_turn_limit"},
-		"participant's time": {harness.Options{ParticipantLimits: harness.Limits{Timeout: 1500 * time.Millisecond}}, harness.ReasonQuiescent, "agent_end"},
-		"participants":       {harness.Options{ParticipantLimits: harness.Limits{Turns: 3}}, harness.ReasonQuiescent, "agent_end"},
-		"default":            {harness.Options{}, harness.ReasonMaxTurns, "lead_turn_limit"},
+		"time": {harness.Options{Limits: harness.Limits{Timeout: time.Minute}}, harness.ReasonTimeout,
+			"limit"},
+		"turns":      {harness.Options{Limits: harness.Limits{Turns: 9}}, harness.ReasonMaxTurns, "limit"},
+		"lead turns": {harness.Options{MaxLeadTurns: 5}, harness.ReasonMaxTurns, "lead_turn_limit"},
+		"participant's time": {harness.Options{ParticipantLimits: harness.Limits{Timeout: 1500 * time.Millisecond}},
+			harness.ReasonQuiescent, "agent_end"},
+		"participants": {harness.Options{ParticipantLimits: harness.Limits{Turns: 3}}, harness.ReasonQuiescent,
+			"agent_end"},
+		"default": {harness.Options{}, harness.ReasonMaxTurns, "lead_turn_limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out buffer
-				result, err := facilitate(t, cast{"alice": chat, "facilitator": chat}, &out, test.options, "alice").Run(t.Context(), "go")
+				result, err := facilitate(t, cast{"alice": chat, "facilitator": chat}, &out, test.options,
+					"alice").Run(t.Context(), "go")
 				if err != nil || result.Reason != test.reason || result.Verdict != "failure" {
 					t.Errorf("%+v, %v", result, err)
 				}
@@ -149,7 +157,8 @@ func TestBudgets(t *testing.T) {
 	for name, limits := range map[string]harness.Limits{"tokens": {Tokens: 500}, "dollars": {CostUSD: 1}} {
 		var out buffer
 		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Output: &out, Options: harness.Options{Limits: limits},
+			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Output: &out,
+			Options: harness.Options{Limits: limits},
 			Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
 				w := &worker{cfg: cfg, team: 1}
 				if cfg.Name == "facilitator" {
@@ -208,8 +217,10 @@ func TestInterruptionEndsEverythingInOrder(t *testing.T) {
 			return "", ctx.Err()
 		}
 		time.AfterFunc(time.Minute, cancel)
-		result, err := facilitate(t, cast{"alice": hang, "facilitator": askEverybodyThenConclude}, &out, harness.Options{}, "alice").Run(ctx, "go")
-		if !errors.Is(err, context.Canceled) || result.Reason != harness.ReasonInterrupted || result.Verdict != "failure" {
+		result, err := facilitate(t, cast{"alice": hang, "facilitator": askEverybodyThenConclude}, &out,
+			harness.Options{}, "alice").Run(ctx, "go")
+		if !errors.Is(err, context.Canceled) || result.Reason != harness.ReasonInterrupted ||
+			result.Verdict != "failure" {
 			t.Errorf("%+v, %v", result, err)
 		}
 		all := lines(t, out.String())
@@ -238,11 +249,12 @@ func TestAdvisor(t *testing.T) {
 		}
 		return answerAll("right")(ctx, turn)
 	}
-	players := cast{"alice": consult, "facilitator": askEverybodyThenConclude, "advisor": func(_ context.Context, turn *inprocess.Turn) (string, error) {
-		advisorPrompt = turn.Prompt
-		turn.Say("thinking")
-		return "Go right.", nil
-	}}
+	players := cast{"alice": consult, "facilitator": askEverybodyThenConclude,
+		"advisor": func(_ context.Context, turn *inprocess.Turn) (string, error) {
+			advisorPrompt = turn.Prompt
+			turn.Say("thinking")
+			return "Go right.", nil
+		}}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 		FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice", Agent: "codex"}}, Output: &out,
 		Options: harness.Options{Advisor: harness.AdvisorConfig{Model: "big", MaxUses: 1}},
@@ -259,10 +271,12 @@ func TestAdvisor(t *testing.T) {
 	if result, err := f.Run(t.Context(), "go"); err != nil || !result.Success {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if len(texts) != 2 || !strings.HasPrefix(texts[0], "Go right.") || !strings.Contains(texts[0], "0 of 1") || !strings.Contains(texts[1], "1 of 1 times") {
+	if len(texts) != 2 || !strings.HasPrefix(texts[0], "Go right.") || !strings.Contains(texts[0], "0 of 1") ||
+		!strings.Contains(texts[1], "1 of 1 times") {
 		t.Errorf("alice was told %q", texts)
 	}
-	for _, part := range []string{"<caller_system_prompt>", "use it once in this session", "<caller_prompts>", "[ask#1]", "<caller_transcript>", "I looked at the code", "<consult_question>\nleft or right?"} {
+	for _, part := range []string{"<caller_system_prompt>", "use it once in this session", "<caller_prompts>",
+		"[ask#1]", "<caller_transcript>", "I looked at the code", "<consult_question>\nleft or right?"} {
 		if !strings.Contains(advisorPrompt, part) {
 			t.Errorf("the advisor does not know %q: %s", part, advisorPrompt)
 		}
@@ -271,7 +285,8 @@ func TestAdvisor(t *testing.T) {
 		t.Errorf("advisor: %+v", advisorConfig)
 	}
 	consults := ofType(lines(t, out.String()), "advisor_consult")
-	if len(consults) != 1 || consults[0]["caller"] != "alice" || consults[0]["ok"] != true || consults[0]["remaining"] != 0.0 || !strings.Contains(out.String(), `"source":"advisor"`) {
+	if len(consults) != 1 || consults[0]["caller"] != "alice" || consults[0]["ok"] != true ||
+		consults[0]["remaining"] != 0.0 || !strings.Contains(out.String(), `"source":"advisor"`) {
 		t.Errorf("consults: %v", consults)
 	}
 }
@@ -296,7 +311,8 @@ func TestAdvisorThatHangsIsUnavailable(t *testing.T) {
 			"facilitator": askEverybodyThenConclude,
 		}
 		options := harness.Options{Advisor: harness.AdvisorConfig{Model: "big"}}
-		if result, err := facilitate(t, players, &out, options, "alice").Run(t.Context(), "go"); err != nil || !result.Success {
+		if result, err := facilitate(t, players, &out, options, "alice").Run(t.Context(), "go"); err != nil ||
+			!result.Success {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		if !strings.Contains(told, "unavailable") || !strings.Contains(told, "2 of 3") {
@@ -305,20 +321,23 @@ func TestAdvisorThatHangsIsUnavailable(t *testing.T) {
 	})
 }
 
-// TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing looks at what the supervisor's agent is given, with and without a sandbox.
+// TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing looks at what the supervisor's agent is
+// given, with and without a sandbox.
 func TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		sandbox bool
 		named   []string
 		bash    bool
 	}{
-		"in a sandbox": {sandbox: true, bash: true}, "without one": {}, "without one, because somebody wants it": {named: []string{"Read", "Bash"}, bash: true},
+		"in a sandbox": {sandbox: true, bash: true}, "without one": {},
+		"without one, because somebody wants it": {named: []string{"Read", "Bash"}, bash: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			office, workshop := t.TempDir(), t.TempDir()
 			var lead harness.AgentConfig
 			s, err := harness.NewSupervisor(harness.SupervisorConfig{
-				SupervisorCwd: office, AgentCwd: workshop, Supervisor: harness.AgentConfig{Tools: test.named}, ReadOnlySandbox: test.sandbox, Output: &buffer{},
+				SupervisorCwd: office, AgentCwd: workshop, Supervisor: harness.AgentConfig{Tools: test.named},
+				ReadOnlySandbox: test.sandbox, Output: &buffer{},
 				Options: harness.Options{Errors: harness.ErrorPolicy{Retries: -1}},
 				Query: func(c harness.AgentConfig) (agent.Agent, error) {
 					lead = c
@@ -331,7 +350,8 @@ func TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing(t *testing.T) {
 			if _, err := s.Run(t.Context(), "Lead."); err == nil {
 				t.Fatal("a session without a lead")
 			}
-			if slices.Contains(lead.Tools, "Bash") != test.bash || slices.Contains(lead.DisallowedTools, "Bash") == test.bash {
+			if slices.Contains(lead.Tools, "Bash") != test.bash ||
+				slices.Contains(lead.DisallowedTools, "Bash") == test.bash {
 				t.Errorf("tools %v, denied %v", lead.Tools, lead.DisallowedTools)
 			}
 			var want []string
@@ -358,23 +378,27 @@ func TestJudge(t *testing.T) {
 		"not met": {true, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
 			return conclude(ctx, turn, "failure", "one missing")
 		}, harness.Result{Verdict: "failure", Summary: "one missing", Turns: 1}},
-		"no words": {false, func(context.Context, *inprocess.Turn) (string, error) { return "hm", nil }, harness.Result{Turns: 1}},
+		"no words": {false, func(context.Context, *inprocess.Turn) (string, error) { return "hm", nil },
+			harness.Result{Turns: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out buffer
 			var cfg harness.AgentConfig
-			j, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: work, ReadOnlySandbox: test.sandbox, Output: &out, Query: func(c harness.AgentConfig) (agent.Agent, error) {
-				cfg = c
-				return inprocess.New(c, test.play), nil
-			}})
+			j, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: work, ReadOnlySandbox: test.sandbox, Output: &out,
+				Query: func(c harness.AgentConfig) (agent.Agent, error) {
+					cfg = c
+					return inprocess.New(c, test.play), nil
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got, err := j.Run(t.Context(), "Is it good?")
-			if err != nil || got.Success != test.want.Success || got.Verdict != test.want.Verdict || got.Turns != test.want.Turns || test.want.Verdict != "" && got.Summary != test.want.Summary {
+			if err != nil || got.Success != test.want.Success || got.Verdict != test.want.Verdict ||
+				got.Turns != test.want.Turns || test.want.Verdict != "" && got.Summary != test.want.Summary {
 				t.Errorf("%+v, %v", got, err)
 			}
-			if cfg.Cwd == work || strings.HasPrefix(cfg.Cwd, work) || !strings.Contains(out.String(), "The work to judge lies in "+work) {
+			if cfg.Cwd == work || strings.HasPrefix(cfg.Cwd, work) ||
+				!strings.Contains(out.String(), "The work to judge lies in "+work) {
 				t.Errorf("the judge runs in %s", cfg.Cwd)
 			}
 			if hasBash := strings.Contains(strings.Join(cfg.Tools, " "), "Bash"); hasBash != test.sandbox {

@@ -5,14 +5,16 @@ import (
 	"sync"
 )
 
-// ReplySender posts replies to the thread of a discussion. Send must not block: it queues the reply, and a goroutine of the sender's own posts it, in order and
-// with retries. Flush waits until everything is posted or the context ends, and returns the seqs of the replies that were not.
+// ReplySender posts replies to the thread of a discussion. Send must not block: it queues the
+// reply, and a goroutine of the sender's own posts it, in order and with retries. Flush waits until
+// everything is posted or the context ends, and returns the seqs of the replies that were not.
 type ReplySender interface {
 	Send(Reply)
 	Flush(ctx context.Context) (unsent []int64)
 }
 
-// outbox holds replies until their lines are in the trace, and hands them on in the order of their lines.
+// outbox holds replies until their lines are in the trace, and hands them on in the order of their
+// lines.
 type outbox struct {
 	sender ReplySender
 

@@ -69,7 +69,8 @@ func FrontMatterSchema() ([]byte, error) {
 	return document.SchemaOf("profile front matter", FrontMatter{})
 }
 
-// loadProfile reads a profile by name. A profile that ships with the binary is used where the directory has none of that name.
+// loadProfile reads a profile by name. A profile that ships with the binary is used where the
+// directory has none of that name.
 func loadProfile(dir, name string) (profile, error) {
 	if !validName(name) || strings.Contains(name, "..") {
 		return profile{}, fmt.Errorf("profile name %q: use the name of a file in %s, without its .md", name, dir)
@@ -82,7 +83,8 @@ func loadProfile(dir, name string) (profile, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return profile{}, fmt.Errorf("profile %q: there is no %s%w", name, file, missingProfile{others: profilesIn(dir)})
+		return profile{}, fmt.Errorf("profile %q: there is no %s%w", name, file,
+			missingProfile{others: profilesIn(dir)})
 	}
 	if err != nil {
 		return profile{}, fmt.Errorf("profile %q: %w", name, err)
@@ -142,7 +144,8 @@ func parseProfile(file string, text []byte) (profile, error) {
 	return p, nil
 }
 
-// cutFrontMatter splits off the block between a first line of dashes and the next one, which may be the end of the file.
+// cutFrontMatter splits off the block between a first line of dashes and the next one, which may be
+// the end of the file.
 func cutFrontMatter(text []byte) (matter, body []byte, found bool) {
 	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
 	if !ok {

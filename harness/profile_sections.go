@@ -12,8 +12,9 @@ var (
 	fenceLine       = lazyregexp.New("^ {0,3}(`{3,}|~{3,})(.*)$")
 )
 
-// hoistProtocol takes the first "Session Protocol" section out of a profile's body: it moves from the persona to the session protocol. The section ends at the next
-// heading of level one or two; what looks like a heading inside a code fence is none.
+// hoistProtocol takes the first "Session Protocol" section out of a profile's body: it moves from
+// the persona to the session protocol. The section ends at the next heading of level one or two;
+// what looks like a heading inside a code fence is none.
 func hoistProtocol(body string) (persona, protocol string) {
 	lines := strings.Split(body, "\n")
 	start, end := -1, len(lines)

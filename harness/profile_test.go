@@ -23,11 +23,13 @@ func TestProfileIsTakenApart(t *testing.T) {
 		"fence at end":    {"---\nname: x\n---", "", ""},
 		"CRLF":            {"---\r\nname: x\r\n---\r\nBe kind.\r\n", "Be kind.", ""},
 		"no end":          {"---\nname: x\n", "---\nname: x", ""},
-		"hoisted":         {"Before.\n\n## session PROTOCOL  \n\nSay so.\n\n### Detail\n\nMore.\n\n## After\n\nRest.", "Before.\n\n## After\n\nRest.", "Say so.\n\n### Detail\n\nMore."},
-		"heading in code": {"## Session Protocol\n```sh\n# a comment\n## another\n```\nStill it.\n# End\n", "# End", "```sh\n# a comment\n## another\n```\nStill it."},
-		"all in code":     {"~~~\n## Session Protocol\n~~~\nBody.", "~~~\n## Session Protocol\n~~~\nBody.", ""},
-		"second stays":    {"## Session Protocol\none\n## Session Protocol\ntwo", "## Session Protocol\ntwo", "one"},
-		"level three":     {"### Session Protocol\nno", "### Session Protocol\nno", ""},
+		"hoisted": {"Before.\n\n## session PROTOCOL  \n\nSay so.\n\n### Detail\n\nMore.\n\n## After\n\nRest.",
+			"Before.\n\n## After\n\nRest.", "Say so.\n\n### Detail\n\nMore."},
+		"heading in code": {"## Session Protocol\n```sh\n# a comment\n## another\n```\nStill it.\n# End\n", "# End",
+			"```sh\n# a comment\n## another\n```\nStill it."},
+		"all in code":  {"~~~\n## Session Protocol\n~~~\nBody.", "~~~\n## Session Protocol\n~~~\nBody.", ""},
+		"second stays": {"## Session Protocol\none\n## Session Protocol\ntwo", "## Session Protocol\ntwo", "one"},
+		"level three":  {"### Session Protocol\nno", "### Session Protocol\nno", ""},
 	} {
 		p, err := harness.ParseProfile(test.text)
 		if err != nil {
@@ -45,7 +47,8 @@ func TestFrontMatterIsHonoured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Name != "sec" || p.Agent != "codex" || p.Model != "big" || p.MaxTurns != 7 || p.Cwd != "sub" || strings.Join(p.Tools, " ") != "Read Grep" || strings.Join(p.Skills, " ") != "audit" {
+	if p.Name != "sec" || p.Agent != "codex" || p.Model != "big" || p.MaxTurns != 7 || p.Cwd != "sub" ||
+		strings.Join(p.Tools, " ") != "Read Grep" || strings.Join(p.Skills, " ") != "audit" {
 		t.Errorf("got %+v", p)
 	}
 	for text, want := range map[string]string{
@@ -79,7 +82,8 @@ func TestProfilesAreFoundByNameOnly(t *testing.T) {
 			t.Errorf("profile %q was read: %q", name, p.Persona())
 		}
 	}
-	if _, err := harness.LoadProfile(agents, "nobody"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nobody.md; there are alice, link") {
+	if _, err := harness.LoadProfile(agents, "nobody"); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "nobody.md; there are alice, link") {
 		t.Errorf("a profile that is not there: %v", err)
 	}
 	if p, err := harness.LoadProfile(agents, "alice"); err != nil || p.Persona() != "I am Alice." {
@@ -133,26 +137,34 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 	}
 	got := members(t, harness.FacilitatorConfig{
 		FacilitatorCwd: dir, FacilitatorProfile: "alice",
-		AgentConfigs: []harness.AgentConfig{{Name: "alice", AgentProfile: "alice", Amend: "Be brief.", Model: "large"}, {Name: "bob"}},
+		AgentConfigs: []harness.AgentConfig{{Name: "alice", AgentProfile: "alice", Amend: "Be brief.", Model: "large"},
+			{Name: "bob"}},
 	})
 	lead, alice, bob := got["facilitator"], got["alice"], got["bob"]
-	if !lead.System.Replace || lead.Role != "facilitator" || !strings.HasPrefix(lead.System.Text, "<agent_profile>\nI am Alice.\n</agent_profile>\n\n<session_protocol>\n"+harness.PromptText("facilitator")) {
+	if !lead.System.Replace || lead.Role != "facilitator" ||
+		!strings.HasPrefix(lead.System.Text,
+			"<agent_profile>\nI am Alice.\n</agent_profile>\n\n<session_protocol>\n"+
+				harness.PromptText("facilitator")) {
 		t.Errorf("lead: %+v", lead.System)
 	}
-	want := "<agent_profile>\nI am Alice.\n</agent_profile>\n\n<session_protocol>\n" + harness.PromptText("facilitated-agent") + "\n\nKnock first.\n\nBe brief.\n</session_protocol>"
+	want := "<agent_profile>\nI am Alice.\n</agent_profile>\n\n<session_protocol>\n" +
+		harness.PromptText("facilitated-agent") + "\n\nKnock first.\n\nBe brief.\n</session_protocol>"
 	if diff := cmp.Diff(want, alice.System.Text); diff != "" || alice.System.Replace {
 		t.Error(diff)
 	}
-	if alice.Role != "Explores." || alice.Agent != "codex" || alice.Model != "large" || alice.Cwd != filepath.Join(dir, "sub") {
+	if alice.Role != "Explores." || alice.Agent != "codex" || alice.Model != "large" ||
+		alice.Cwd != filepath.Join(dir, "sub") {
 		t.Errorf("alice: %+v", alice)
 	}
-	if bob.System.Text != "<session_protocol>\n"+harness.PromptText("facilitated-agent")+"\n</session_protocol>" || bob.Cwd != dir {
+	if bob.System.Text != "<session_protocol>\n"+harness.PromptText("facilitated-agent")+"\n</session_protocol>" ||
+		bob.Cwd != dir {
 		t.Errorf("bob: %q in %s", bob.System.Text, bob.Cwd)
 	}
 	if diff := cmp.Diff([]string{"Read", "Glob", "Grep"}, lead.Tools); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"Bash", "Agent", "Task", "TaskOutput", "TaskStop", "Write", "Edit"}, lead.DisallowedTools); diff != "" {
+	if diff := cmp.Diff([]string{"Bash", "Agent", "Task", "TaskOutput", "TaskStop", "Write", "Edit"},
+		lead.DisallowedTools); diff != "" {
 		t.Error(diff)
 	}
 	if len(bob.DisallowedTools) != 0 {
@@ -162,9 +174,11 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 
 func TestBuiltInPromptsSayWhatTheyMust(t *testing.T) {
 	for name, facts := range map[string][]string{
-		"supervisor":        {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn", "another Ask"},
-		"facilitator":       {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn", "no tools for doing the work", "RollCall", "not the method", "in parallel"},
-		"discuss-lead":      {"Ask", "Adjourn", "Recess", "Acknowledge", "asynchronous", "[answer#ID]", "end your turn", "no tools for doing the work", "RollCall", "posted to the thread"},
+		"supervisor": {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn", "another Ask"},
+		"facilitator": {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn",
+			"no tools for doing the work", "RollCall", "not the method", "in parallel"},
+		"discuss-lead": {"Ask", "Adjourn", "Recess", "Acknowledge", "asynchronous", "[answer#ID]", "end your turn",
+			"no tools for doing the work", "RollCall", "posted to the thread"},
 		"supervised-agent":  {"[ask#ID]", "inbox", "quote its id", "nothing to do"},
 		"facilitated-agent": {"[ask#ID]", "inbox", "quote its id", "nothing to do"},
 		"discuss-agent":     {"[ask#ID]", "inbox", "quote its id", "nothing to do", "reply in the thread"},
@@ -186,12 +200,14 @@ func TestBuiltInPromptsSayWhatTheyMust(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{"P14D": 14 * 24 * time.Hour, "PT12H": 12 * time.Hour, "P1DT6H": 30 * time.Hour, "PT30M": 30 * time.Minute, "PT45S": 45 * time.Second} {
+	for text, want := range map[string]time.Duration{"P14D": 14 * 24 * time.Hour, "PT12H": 12 * time.Hour,
+		"P1DT6H": 30 * time.Hour, "PT30M": 30 * time.Minute, "PT45S": 45 * time.Second} {
 		if got, err := harness.ParseDuration(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "P", "PT", "14D", "P1Y", "P1M", "PT1.5H", "pt1h", "P1D ", "PT0S", "P99999999999999D", "P1DT"} {
+	for _, text := range []string{"", "P", "PT", "14D", "P1Y", "P1M", "PT1.5H", "pt1h", "P1D ", "PT0S",
+		"P99999999999999D", "P1DT"} {
 		if got, err := harness.ParseDuration(text); err == nil {
 			t.Errorf("%q was read as %v", text, got)
 		}

@@ -48,8 +48,8 @@ type SystemPrompt struct {
 	Protocol string
 }
 
-// composePrompt puts a system prompt together: the persona first, then the session protocol, whose parts are the role's mechanics, the profile's own section, and what
-// is special about this run.
+// composePrompt puts a system prompt together: the persona first, then the session protocol, whose
+// parts are the role's mechanics, the profile's own section, and what is special about this run.
 func composePrompt(p profile, trailer, amend string) SystemPrompt {
 	prompt := SystemPrompt{Profile: p.persona, Protocol: joinBlocks(trailer, p.protocol, amend)}
 	var blocks []string

@@ -33,7 +33,8 @@ type drama struct {
 }
 
 var stepKinds = []string{
-	"sleep", "sleep", "ask", "ask", "ask", "askAll", "askNobody", "askWithDeadline", "answer", "answer", "answer", "answerAll", "answerAll", "answerWithoutID", "answerWrong", "announce",
+	"sleep", "sleep", "ask", "ask", "ask", "askAll", "askNobody", "askWithDeadline", "answer", "answer", "answer",
+	"answerAll", "answerAll", "answerWithoutID", "answerWrong", "announce",
 	"ask", "askAll", "announce", "answerAll", "conclude", "fail", "cannotRun", "hang", "deaf",
 }
 
@@ -44,7 +45,8 @@ func drawDrama(rt *rapid.T) drama {
 	}
 	drawStep := rapid.Custom(func(rt *rapid.T) step {
 		return step{
-			kind: rapid.SampledFrom(stepKinds).Draw(rt, "kind"), peer: rapid.IntRange(0, len(d.members)-1).Draw(rt, "peer"),
+			kind: rapid.SampledFrom(stepKinds).Draw(rt, "kind"),
+			peer: rapid.IntRange(0, len(d.members)-1).Draw(rt, "peer"),
 			wait: time.Duration(rapid.IntRange(0, 3000).Draw(rt, "ms")) * time.Millisecond,
 		}
 	})
@@ -162,7 +164,8 @@ func stage(t *testing.T, d drama, home string) (string, harness.Result) {
 		for _, name := range d.members[1:] {
 			configs = append(configs, harness.AgentConfig{Name: name})
 		}
-		f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: home, AgentConfigs: configs, Query: query, Output: &out, Options: d.options})
+		f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: home, AgentConfigs: configs,
+			Query: query, Output: &out, Options: d.options})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,8 +202,10 @@ func TestWhateverHappensNothingIsLostAndTheSessionEnds(t *testing.T) {
 	}
 	t.Logf("%d sessions: %v", runs, seen)
 	for _, kind := range []string{
-		"message", "delivery", "reminder", "protocol_violation", "cancel", "undelivered", "refusal", "conclusion", "runner_error", "agent_end", "limit", "lead_turn_limit", "quiescence",
-		harness.ReasonConcluded, harness.ReasonQuiescent, harness.ReasonMaxTurns, harness.ReasonError, harness.ReasonTimeout,
+		"message", "delivery", "reminder", "protocol_violation", "cancel", "undelivered", "refusal", "conclusion",
+		"runner_error", "agent_end", "limit", "lead_turn_limit", "quiescence",
+		harness.ReasonConcluded, harness.ReasonQuiescent, harness.ReasonMaxTurns, harness.ReasonError,
+		harness.ReasonTimeout,
 	} {
 		if seen[kind] == 0 && !t.Failed() {
 			t.Errorf("no session showed %s: the dramas are too tame", kind)
@@ -216,7 +221,8 @@ func checkTrace(all []line, members []string) error {
 	if len(all) == 0 || all[len(all)-1].kind() != "summary" {
 		return errors.New("the summary is not the last line")
 	}
-	c := checker{members: members, asks: map[int64]*askLife{}, fate: map[parcel]int{}, last: map[[2]string]int64{}, from: map[int64]string{}, gone: map[string]bool{}}
+	c := checker{members: members, asks: map[int64]*askLife{}, fate: map[parcel]int{}, last: map[[2]string]int64{},
+		from: map[int64]string{}, gone: map[string]bool{}}
 	for i, l := range all {
 		if l.Seq != int64(i) {
 			return fmt.Errorf("line %d has seq %d", i, l.Seq)

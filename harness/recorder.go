@@ -11,8 +11,8 @@ import (
 // recordLimit is how much of a caller's transcript an advisor gets: the newest part.
 const recordLimit = 512 << 10
 
-// recorder keeps what an advisor needs to know about one participant: its system prompt, what it was asked, and what it did. It exists only where there is an
-// advisor.
+// recorder keeps what an advisor needs to know about one participant: its system prompt, what it
+// was asked, and what it did. It exists only where there is an advisor.
 type recorder struct {
 	redactor *redact.Redactor
 

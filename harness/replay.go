@@ -18,7 +18,8 @@ type past struct {
 	elapsed time.Duration
 }
 
-// readPast reads the orchestrator's lines of a trace. Damaged lines are passed over, as are those of agents: what they did to the session stands in the orchestrator's.
+// readPast reads the orchestrator's lines of a trace. Damaged lines are passed over, as are those
+// of agents: what they did to the session stands in the orchestrator's.
 func readPast(path string) (*past, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -57,7 +58,8 @@ func readPast(path string) (*past, error) {
 	return p, nil
 }
 
-// begin forgets what was before: a file may hold several sessions, and it is the last that can be taken up. A discussion's first line stands before its start.
+// begin forgets what was before: a file may hold several sessions, and it is the last that can be
+// taken up. A discussion's first line stands before its start.
 func (p *past) begin(start startedEvent) {
 	var meta []event
 	if n := len(p.events); n > 0 {
@@ -68,7 +70,8 @@ func (p *past) begin(start startedEvent) {
 	*p = past{start: start, events: meta}
 }
 
-// decodeEvent reads a line of the orchestrator. Lines that only inform, and lines of later versions, give no event.
+// decodeEvent reads a line of the orchestrator. Lines that only inform, and lines of later
+// versions, give no event.
 func decodeEvent(data []byte, seq int64) (kind string, e event) {
 	var head struct {
 		Type string `json:"type"`
@@ -152,8 +155,16 @@ func (w *wireMessage) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("message line: %w", err)
 	}
 	*w.m = Message{
-		ID: fields.ID, Kind: fields.Kind, From: fields.From, To: fields.To, AskID: fields.AskID, DeadlineMs: fields.DeadlineMs, InboxSeq: fields.InboxSeq,
-		Reminds: fields.Reminds, Call: fields.Call, Text: fields.Text,
+		ID:         fields.ID,
+		Kind:       fields.Kind,
+		From:       fields.From,
+		To:         fields.To,
+		AskID:      fields.AskID,
+		DeadlineMs: fields.DeadlineMs,
+		InboxSeq:   fields.InboxSeq,
+		Reminds:    fields.Reminds,
+		Call:       fields.Call,
+		Text:       fields.Text,
 	}
 	return nil
 }

@@ -38,14 +38,16 @@ type Result struct {
 	Tokens       int64
 	Participants []ParticipantResult
 
-	// Replies went to the thread of a discussion, in order; RFCs are requests to open other threads.
+	// Replies went to the thread of a discussion, in order; RFCs are requests to open other
+	// threads.
 	Replies []Reply
 	RFCs    []RFC
 	// Trigger is what a recessed discussion waits for.
 	Trigger *Trigger
 	// Unsent are the seqs of the replies that could not be posted.
 	Unsent []int64
-	// LastActedSeq is the last message of the bridge's inbox that the lead has dealt with; -1 is none.
+	// LastActedSeq is the last message of the bridge's inbox that the lead has dealt with; -1 is
+	// none.
 	LastActedSeq int64
 	// Resume is what a later session needs to take a recessed discussion up again.
 	Resume *ResumeContext
@@ -74,7 +76,8 @@ type Reply struct {
 	Body  string `json:"body"`
 	Agent string `json:"agent"`
 	Kind  string `json:"kind,omitempty"`
-	// Seq is that of the reply's own line in the trace; together with the correlation id it makes a post unique.
+	// Seq is that of the reply's own line in the trace; together with the correlation id it makes a
+	// post unique.
 	Seq      int64  `json:"seq"`
 	ThreadID string `json:"thread_id,omitempty"`
 }

@@ -15,17 +15,21 @@ import (
 type ResumeConfig struct {
 	Query    Query
 	Redactor *redact.Redactor // nil is the one the environment asks for
-	// Options: only Base and Connect are used; everything else is as it was when the session started.
+	// Options: only Base and Connect are used; everything else is as it was when the session
+	// started.
 	Options Options
 	// OnLine, if set, sees every line that is added to the trace.
 	OnLine func(trace.Envelope)
-	// Replies and Inbox are those of a discussion. Replies that were sent before are sent again: their receiver knows them by their seq.
+	// Replies and Inbox are those of a discussion. Replies that were sent before are sent again:
+	// their receiver knows them by their seq.
 	Replies ReplySender
 	Inbox   Inbox
 }
 
-// Resume takes up a session whose process was killed. Its state is rebuilt from the trace: conversations, open asks, budgets. Whoever was in the middle of a turn goes on
-// with it (Continuer), or gets the messages of that turn once more, marked as such. A trace that is still being written is refused with trace.ErrLocked.
+// Resume takes up a session whose process was killed. Its state is rebuilt from the trace:
+// conversations, open asks, budgets. Whoever was in the middle of a turn goes on with it
+// (Continuer), or gets the messages of that turn once more, marked as such. A trace that is still
+// being written is refused with trace.ErrLocked.
 func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
 	if cfg.Query == nil {
 		return Result{}, errNoQuery
@@ -62,7 +66,14 @@ func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeCo
 func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*OrchestrationLoop, error) {
 	options := cfg.Options
 	options.ProfilesDir, options.Advisor = p.start.Settings.ProfilesDir, p.start.Settings.Advisor
-	sc := sessionConfig{mode: p.start.Mode, lead: p.start.Members[0], participants: p.start.Members[1:], query: cfg.Query, redactor: cfg.Redactor, options: options}
+	sc := sessionConfig{
+		mode:         p.start.Mode,
+		lead:         p.start.Members[0],
+		participants: p.start.Members[1:],
+		query:        cfg.Query,
+		redactor:     cfg.Redactor,
+		options:      options,
+	}
 	if sc.mode == ModeDiscuss {
 		sc.discuss = &discussConfig{sender: cfg.Replies, inbox: cfg.Inbox}
 	}
@@ -89,7 +100,8 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*Or
 	return l, err
 }
 
-// takeOver notes that the session goes on, and starts what a trace cannot hold: timers, and the replies on their way.
+// takeOver notes that the session goes on, and starts what a trace cannot hold: timers, and the
+// replies on their way.
 func (l *OrchestrationLoop) takeOver() {
 	h := l.hub
 	h.mu.Lock()
@@ -112,15 +124,22 @@ func (l *OrchestrationLoop) takeOver() {
 	}
 }
 
-// replyAgain writes the reply line of an answer that was the last thing to reach the trace: every answer to the lead of a discussion has one, right after it.
+// replyAgain writes the reply line of an answer that was the last thing to reach the trace: every
+// answer to the lead of a discussion has one, right after it.
 func (h *hub) replyAgain() {
 	a := h.state.lastAnswer
 	if h.state.mode == ModeDiscuss && a != nil && a.To == h.state.lead.name && a.From != OrchestratorName {
-		h.commit(&replyEvent{Type: typeReply, Kind: ReplyReply, Agent: a.From, Message: a.ID})
+		h.commit(&replyEvent{
+			Type:    typeReply,
+			Kind:    ReplyReply,
+			Agent:   a.From,
+			Message: a.ID,
+		})
 	}
 }
 
-// elapsedBetween is the time between two lines that the session was at work; it was not before a line that says it was resumed.
+// elapsedBetween is the time between two lines that the session was at work; it was not before a
+// line that says it was resumed.
 func elapsedBetween(before, after int64, kind string) time.Duration {
 	if before == 0 || kind == typeResumed || kind == trace.TypeRecovered {
 		return 0

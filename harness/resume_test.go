@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// holdMeeting runs the meeting of durable agents and kills its own process when line killAt is written.
+// holdMeeting runs the meeting of durable agents and kills its own process when line killAt is
+// written.
 func holdMeeting(dir string, killAt int, vendor bool) error {
 	writer, err := trace.Open(filepath.Join(dir, "trace.ndjson"), trace.Config{OnLine: func(env trace.Envelope) {
 		if env.Seq == int64(killAt) {
@@ -62,7 +63,8 @@ func holdMeeting(dir string, killAt int, vendor bool) error {
 		configs = append(configs, harness.AgentConfig{Name: name})
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-		FacilitatorCwd: dir, AgentConfigs: configs, Query: meetingQuery(vendor), Options: harness.Options{Trace: writer, HomeDir: filepath.Join(dir, "homes"), BatchWindow: -1},
+		FacilitatorCwd: dir, AgentConfigs: configs, Query: meetingQuery(vendor),
+		Options: harness.Options{Trace: writer, HomeDir: filepath.Join(dir, "homes"), BatchWindow: -1},
 	})
 	if err != nil {
 		return err
@@ -74,12 +76,14 @@ func holdMeeting(dir string, killAt int, vendor bool) error {
 	return errors.Join(err, writer.Close())
 }
 
-// killMeeting holds a meeting in another process that is killed at a line, and leaves of its trace what stands up to that line, and a part of the next one.
+// killMeeting holds a meeting in another process that is killed at a line, and leaves of its trace
+// what stands up to that line, and a part of the next one.
 func killMeeting(t *testing.T, killAt int, vendor bool) (path string, killed bool) {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envMeetingDir+"="+dir, envMeetingKill+"="+strconv.Itoa(killAt))
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envMeetingDir+"="+dir,
+		envMeetingKill+"="+strconv.Itoa(killAt))
 	if vendor {
 		cmd.Env = append(cmd.Env, envMeetingKind+"=1")
 	}
@@ -151,8 +155,8 @@ func checkResumed(t *testing.T, path string, killAt int, vendor bool) {
 	checkDeliveries(t, data, killAt, vendor)
 }
 
-// checkDeliveries reads a trace that may have a torn line in it, and checks that no message was delivered twice, or, with agents that cannot continue a turn, at most once
-// more and marked so.
+// checkDeliveries reads a trace that may have a torn line in it, and checks that no message was
+// delivered twice, or, with agents that cannot continue a turn, at most once more and marked so.
 func checkDeliveries(t *testing.T, data []byte, killAt int, vendor bool) {
 	t.Helper()
 	type delivery struct {
@@ -201,17 +205,20 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "trace.ndjson")
-	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); err == nil ||
+		!strings.Contains(err.Error(), "has ended") {
 		t.Errorf("a finished session: %v", err)
 	}
-	if _, err := harness.Resume(t.Context(), path+".missing", harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := harness.Resume(t.Context(), path+".missing",
+		harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no trace: %v", err)
 	}
 	other := filepath.Join(dir, "other.ndjson")
 	if err := os.WriteFile(other, []byte(`{"type":"assistant"}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := harness.Resume(t.Context(), other, harness.ResumeConfig{Query: meetingQuery(false)}); err == nil || !strings.Contains(err.Error(), "no session") {
+	if _, err := harness.Resume(t.Context(), other, harness.ResumeConfig{Query: meetingQuery(false)}); err == nil ||
+		!strings.Contains(err.Error(), "no session") {
 		t.Errorf("somebody else's trace: %v", err)
 	}
 	live, err := trace.Open(path, trace.Config{})
@@ -219,24 +226,27 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer live.Close()
-	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err, trace.ErrLocked) {
+	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err,
+		trace.ErrLocked) {
 		t.Errorf("a live trace: %v", err)
 	}
 }
 
 func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
-	players := cast{"alice": answerAll("so far"), "lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
-		switch {
-		case strings.Contains(turn.Prompt, "[answer#1]"):
-			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
-		case strings.Contains(turn.Prompt, "repeated here"): // it has asked
-			return "", nil
-		default:
-			return say(ctx, turn, "Ask", map[string]any{"question": "state?"})
-		}
-	}}
+	players := cast{"alice": answerAll("so far"),
+		"lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			switch {
+			case strings.Contains(turn.Prompt, "[answer#1]"):
+				return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
+			case strings.Contains(turn.Prompt, "repeated here"): // it has asked
+				return "", nil
+			default:
+				return say(ctx, turn, "Ask", map[string]any{"question": "state?"})
+			}
+		}}
 	th := &thread{trace: &buffer{}, arrived: make(chan struct{})}
-	if _, err := discuss(t, players, th, harness.DiscusserConfig{Options: harness.Options{HomeDir: t.TempDir()}}); err != nil {
+	if _, err := discuss(t, players, th,
+		harness.DiscusserConfig{Options: harness.Options{HomeDir: t.TempDir()}}); err != nil {
 		t.Fatal(err)
 	}
 	whole := th.trace.String()
@@ -247,7 +257,8 @@ func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
 	}
 	th.posted = nil
 	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: players.query, Replies: th, Inbox: th})
-	if err != nil || !result.Success || len(result.Replies) != 1 || len(th.posted) != 1 || th.posted[0].Body != "so far" {
+	if err != nil || !result.Success || len(result.Replies) != 1 || len(th.posted) != 1 ||
+		th.posted[0].Body != "so far" {
 		t.Errorf("%+v, %v; posted: %+v", result, err, th.posted)
 	}
 }

@@ -25,12 +25,14 @@ type RunConfig struct {
 	Session agent.Config
 	// Task is the whole prompt.
 	Task string
-	// Injections are recorded in the trace as what was added to the agent's system prompt; Session.SystemPrompt holds their text.
+	// Injections are recorded in the trace as what was added to the agent's system prompt;
+	// Session.SystemPrompt holds their text.
 	Injections []session.SystemPromptInjection
 	// Timeout ends the run; 0 means never.
 	Timeout time.Duration
 	Trace   *trace.Writer
-	// Advisor gives the agent a stronger model to ask; it needs Query, to make the advisor's agent, and Connect. Redactor is for what the advisor is told.
+	// Advisor gives the agent a stronger model to ask; it needs Query, to make the advisor's agent,
+	// and Connect. Redactor is for what the advisor is told.
 	Advisor  AdvisorConfig
 	Query    Query
 	Connect  func(*Dispatcher) (Connector, error)
@@ -42,15 +44,17 @@ type RunConfig struct {
 // RunResult is how a run ended.
 type RunResult struct {
 	agent.Result
-	// Reason is the outcome as the summary tells it: it knows our own reasons for stopping an agent from the agent's.
+	// Reason is the outcome as the summary tells it: it knows our own reasons for stopping an agent
+	// from the agent's.
 	Reason session.Outcome
 }
 
 // errRunTimeout is the cause with which the context of a run ends when its time is up.
 var errRunTimeout = errors.New("the run took too long")
 
-// Run gives one agent one task and writes the trace of it: session_start, agent_start, everything the agent prints, and a summary, which is the last line
-// however the run ends. The error is only for runs that could not start or could not be recorded; how the agent did is in the result.
+// Run gives one agent one task and writes the trace of it: session_start, agent_start, everything
+// the agent prints, and a summary, which is the last line however the run ends. The error is only
+// for runs that could not start or could not be recorded; how the agent did is in the result.
 func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	recorder := &runRecorder{cfg: cfg}
 	recorder.emit(trace.SessionStart{Type: trace.TypeSessionStart, Mode: ModeRun, Format: trace.FormatVersion})
@@ -67,7 +71,8 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	return result, recorder.err
 }
 
-// runRecorder keeps the order of the trace: the line that opens the lane comes before the lane's first event.
+// runRecorder keeps the order of the trace: the line that opens the lane comes before the lane's
+// first event.
 type runRecorder struct {
 	cfg     RunConfig
 	advisor *runAdvisor // nil without
@@ -132,12 +137,22 @@ func (r *runRecorder) started(info agent.Started) {
 	}
 	r.opened = true
 	r.emit(trace.AgentStart{
-		Type: trace.TypeAgentStart, Agent: RunLane, Runtime: string(r.cfg.Agent.Info().ID), Version: info.Version, Protocol: info.Protocol,
-		Model: info.Model, KeyVisible: info.KeyVisible, Auth: info.Auth,
+		Type:       trace.TypeAgentStart,
+		Agent:      RunLane,
+		Runtime:    string(r.cfg.Agent.Info().ID),
+		Version:    info.Version,
+		Protocol:   info.Protocol,
+		Model:      info.Model,
+		KeyVisible: info.KeyVisible,
+		Auth:       info.Auth,
 	})
 	for _, injection := range r.cfg.Injections {
 		r.emit(trace.SystemPrompt{
-			Type: trace.TypeSystemPrompt, Agent: RunLane, Source: injection.Source, Label: injection.Label, Content: injection.Content,
+			Type:    trace.TypeSystemPrompt,
+			Agent:   RunLane,
+			Source:  injection.Source,
+			Label:   injection.Label,
+			Content: injection.Content,
 		})
 	}
 	r.emit(trace.Prompt{Type: trace.TypePrompt, Agent: RunLane, Text: r.cfg.Task})
@@ -167,7 +182,12 @@ func summaryOf(result RunResult) trace.Summary {
 		text = string(runes[:summaryLimit]) + "…"
 	}
 	return trace.Summary{
-		Type: trace.TypeSummary, Success: result.Success, Verdict: verdict, Turns: result.Turns, Summary: text,
-		Reason: string(result.Reason), CostUSD: result.Usage.CostUSD,
+		Type:    trace.TypeSummary,
+		Success: result.Success,
+		Verdict: verdict,
+		Turns:   result.Turns,
+		Summary: text,
+		Reason:  string(result.Reason),
+		CostUSD: result.Usage.CostUSD,
 	}
 }

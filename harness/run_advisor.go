@@ -18,7 +18,10 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 		return nil, errors.New("a run with an advisor needs Query and Connect")
 	}
 	member := AgentConfig{
-		Name: RunLane, Role: RunLane, Agent: string(cfg.Agent.Info().ID), Cwd: cfg.Session.Dir,
+		Name:   RunLane,
+		Role:   RunLane,
+		Agent:  string(cfg.Agent.Info().ID),
+		Cwd:    cfg.Session.Dir,
 		System: SystemPrompt{Text: cfg.Session.SystemPrompt, Replace: cfg.Session.ReplaceSystemPrompt},
 	}
 	s, err := newState(ModeRun, []AgentConfig{member}, "")
@@ -29,7 +32,12 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 	base.MCPServers, base.Events, base.Started, base.MaxCostUSD, base.Resume, base.Model = nil, nil, nil, 0, "", ""
 	options := Options{Advisor: cfg.Advisor, Base: base, Connect: cfg.Connect}
 	s.settings = options.settings()
-	loop := wireLoop(sessionConfig{mode: ModeRun, query: cfg.Query, options: options, redactor: redactorOr(cfg.Redactor, options)}, s, cfg.Trace)
+	loop := wireLoop(sessionConfig{
+		mode:     ModeRun,
+		query:    cfg.Query,
+		options:  options,
+		redactor: redactorOr(cfg.Redactor, options),
+	}, s, cfg.Trace)
 	if err := loop.prepare(); err != nil {
 		return nil, err
 	}

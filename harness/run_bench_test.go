@@ -55,7 +55,8 @@ func BenchmarkRun(b *testing.B) {
 	b.SetBytes(int64(len(line)))
 	flood := &floodAgent{line: line, lines: b.N}
 	text := render.New(render.Config{Out: io.Discard, Dialects: flood.Dialects()})
-	writer, err := trace.Open(filepath.Join(dir, "trace"), trace.Config{Redactor: redact.New(redact.Config{Environ: os.Environ()}), OnLine: text.Line})
+	writer, err := trace.Open(filepath.Join(dir, "trace"),
+		trace.Config{Redactor: redact.New(redact.Config{Environ: os.Environ()}), OnLine: text.Line})
 	if err != nil {
 		b.Fatal(err)
 	}

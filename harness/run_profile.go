@@ -4,7 +4,8 @@ import "github.com/fit-eval/fit/session"
 
 // RunProfile is what a profile, and the presence of an advisor, mean for the agent of a run.
 type RunProfile struct {
-	// Agent, Model, Tools, MaxTurns and Cwd are what the profile's front matter says; zero where it says nothing.
+	// Agent, Model, Tools, MaxTurns and Cwd are what the profile's front matter says; zero where it
+	// says nothing.
 	Agent    string
 	Model    string
 	Tools    []string
@@ -15,7 +16,8 @@ type RunProfile struct {
 	Injections   []session.SystemPromptInjection
 }
 
-// LoadRunProfile reads a profile for a run. An empty name is no profile; then only the advisor, if there is one, has something to add.
+// LoadRunProfile reads a profile for a run. An empty name is no profile; then only the advisor, if
+// there is one, has something to add.
 func LoadRunProfile(dir, name string, advisor AdvisorConfig) (RunProfile, error) {
 	var p profile
 	if name != "" {
@@ -29,12 +31,19 @@ func LoadRunProfile(dir, name string, advisor AdvisorConfig) (RunProfile, error)
 		amend = joinBlocks(amend, advisorGuidance(Options{Advisor: advisor}.settings().Advisor))
 	}
 	prompt := composePrompt(p, "", amend)
-	run := RunProfile{Agent: p.Agent, Tools: p.Tools, MaxTurns: p.MaxTurns, Cwd: p.Cwd, SystemPrompt: prompt.Text}
+	run := RunProfile{
+		Agent:        p.Agent,
+		Tools:        p.Tools,
+		MaxTurns:     p.MaxTurns,
+		Cwd:          p.Cwd,
+		SystemPrompt: prompt.Text,
+	}
 	if p.Model != "inherit" {
 		run.Model = p.Model
 	}
 	for _, part := range []session.SystemPromptInjection{
-		{Source: "profile", Label: name, Content: prompt.Profile}, {Source: "session_protocol", Label: RunLane, Content: prompt.Protocol},
+		{Source: "profile", Label: name, Content: prompt.Profile},
+		{Source: "session_protocol", Label: RunLane, Content: prompt.Protocol},
 	} {
 		if part.Content != "" {
 			run.Injections = append(run.Injections, part)

@@ -13,9 +13,11 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Continuer is a session that can take up a turn in the middle: an agent whose conversation survives a crash of this process as it was at that moment. Every prompt has an
-// id; if the conversation has the prompt of that id already, it goes on from there. Tool calls that the agent then repeats must carry the ids they had
-// (Dispatcher.CallOnce). Other agents get the messages of the interrupted turn once more, marked as such.
+// Continuer is a session that can take up a turn in the middle: an agent whose conversation
+// survives a crash of this process as it was at that moment. Every prompt has an id; if the
+// conversation has the prompt of that id already, it goes on from there. Tool calls that the agent
+// then repeats must carry the ids they had (Dispatcher.CallOnce). Other agents get the messages of
+// the interrupted turn once more, marked as such.
 type Continuer interface {
 	PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error)
 }
@@ -70,7 +72,8 @@ type outcome struct {
 	kind   string
 }
 
-// attend takes a turn that has begun, or the one that a crash interrupted, and more until there is nothing queued any more.
+// attend takes a turn that has begun, or the one that a crash interrupted, and more until there is
+// nothing queued any more.
 func (r *runner) attend(ctx context.Context, prompt string) {
 	if ctx == nil {
 		r.takeUp()
@@ -171,8 +174,10 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	}
 	r.id = played.Info().ID
 	started, err := r.start(played, config, r.member.sessionID)
-	if err != nil && r.member.sessionID != "" { // a conversation of which nothing was kept cannot be taken up, but a new one can be had
-		r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name, Text: r.loop.hub.clean("a new conversation is started: " + err.Error())})
+	// a conversation of which nothing was kept cannot be taken up, but a new one can be had
+	if err != nil && r.member.sessionID != "" {
+		r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name,
+			Text: r.loop.hub.clean("a new conversation is started: " + err.Error())})
 		started, err = r.start(played, config, "")
 	}
 	if err != nil {
@@ -181,7 +186,8 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	r.session = started
 	if known := started.ID(); known != "" && known != r.member.sessionID {
 		r.loop.hub.mu.Lock()
-		r.loop.hub.commit(conversationEvent{Type: typeConversation, Agent: r.member.name, SessionID: r.loop.hub.clean(known)})
+		r.loop.hub.commit(conversationEvent{Type: typeConversation, Agent: r.member.name,
+			SessionID: r.loop.hub.clean(known)})
 		r.loop.hub.mu.Unlock()
 		return started, r.loop.hub.flush()
 	}
@@ -229,15 +235,26 @@ func (r *runner) open(info agent.Started) {
 	r.opened.Do(func() {
 		config := r.member.config
 		r.loop.hub.emitRedacted(trace.AgentStart{
-			Type: trace.TypeAgentStart, Agent: r.member.name, Runtime: string(r.id), Version: info.Version, Protocol: info.Protocol, Model: or(info.Model, config.Model),
-			KeyVisible: info.KeyVisible, Auth: info.Auth,
+			Type:       trace.TypeAgentStart,
+			Agent:      r.member.name,
+			Runtime:    string(r.id),
+			Version:    info.Version,
+			Protocol:   info.Protocol,
+			Model:      or(info.Model, config.Model),
+			KeyVisible: info.KeyVisible,
+			Auth:       info.Auth,
 		})
 		for _, part := range []struct{ source, label, content string }{
-			{"profile", config.AgentProfile, config.System.Profile}, {"session_protocol", r.member.name, config.System.Protocol},
+			{"profile", config.AgentProfile, config.System.Profile},
+			{"session_protocol", r.member.name, config.System.Protocol},
 		} {
 			if part.content != "" {
 				r.loop.hub.emitRedacted(trace.SystemPrompt{
-					Type: trace.TypeSystemPrompt, Agent: r.member.name, Source: part.source, Label: part.label, Content: part.content,
+					Type:    trace.TypeSystemPrompt,
+					Agent:   r.member.name,
+					Source:  part.source,
+					Label:   part.label,
+					Content: part.content,
 				})
 			}
 		}
@@ -245,13 +262,24 @@ func (r *runner) open(info agent.Started) {
 }
 
 func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {
-	d := &advisorDesk{cfg: cfg, hub: l.hub, records: map[string]*recorder{}, configs: map[string]AgentConfig{}}
+	d := &advisorDesk{
+		cfg:     cfg,
+		hub:     l.hub,
+		records: map[string]*recorder{},
+		configs: map[string]AgentConfig{},
+	}
 	d.ctx, d.cancel = context.WithCancel(l.ctx)
 	d.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
 		started := func(info agent.Started) {
 			l.hub.emitRedacted(trace.AgentStart{
-				Type: trace.TypeAgentStart, Agent: advisorName, Runtime: cfg.Agent, Version: info.Version, Protocol: info.Protocol, Model: or(info.Model, cfg.Model),
-				KeyVisible: info.KeyVisible, Auth: info.Auth,
+				Type:       trace.TypeAgentStart,
+				Agent:      advisorName,
+				Runtime:    cfg.Agent,
+				Version:    info.Version,
+				Protocol:   info.Protocol,
+				Model:      or(info.Model, cfg.Model),
+				KeyVisible: info.KeyVisible,
+				Auth:       info.Auth,
 			})
 		}
 		played, err := l.agentOf(cfg)

@@ -18,7 +18,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// worker is an agent as fast as can be: it answers every ask at once, and as facilitator asks everybody again until there were enough messages.
+// worker is an agent as fast as can be: it answers every ask at once, and as facilitator asks
+// everybody again until there were enough messages.
 type worker struct {
 	cfg    harness.AgentConfig
 	rounds int // of the facilitator
@@ -84,7 +85,8 @@ func countLines(text string) int {
 	return n
 }
 
-// measure runs a session of about the given number of messages and returns the cost of each, once everybody has started.
+// measure runs a session of about the given number of messages and returns the cost of each, once
+// everybody has started.
 func measure(tb testing.TB, participants, messages int, traced bool) cost {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -111,7 +113,8 @@ func measure(tb testing.TB, participants, messages int, traced bool) cost {
 		configs = append(configs, harness.AgentConfig{Name: fmt.Sprintf("p%d", i)})
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-		FacilitatorCwd: dir, AgentConfigs: configs, Query: query, Options: harness.Options{Trace: writer, HomeDir: dir, MaxLeadTurns: 1 << 30},
+		FacilitatorCwd: dir, AgentConfigs: configs, Query: query,
+		Options: harness.Options{Trace: writer, HomeDir: dir, MaxLeadTurns: 1 << 30},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -133,7 +136,8 @@ func measure(tb testing.TB, participants, messages int, traced bool) cost {
 	return cost{wall: took.wall / count, cpu: took.cpu / count}
 }
 
-// cost is what one message takes. Processor time is what ratios are made of: it does not depend on who else is using the machine.
+// cost is what one message takes. Processor time is what ratios are made of: it does not depend on
+// who else is using the machine.
 type cost struct{ wall, cpu time.Duration }
 
 func cpuTime(tb testing.TB) time.Duration {
@@ -151,10 +155,12 @@ type scale struct {
 	traced       bool
 }
 
-// costs holds the least that a message cost in each setup: what disturbs a measurement only ever adds.
+// costs holds the least that a message cost in each setup: what disturbs a measurement only ever
+// adds.
 type costs map[scale]cost
 
-// measure adds a round. Rounds are short and setups take turns, so that on a busy machine each of them finds a quiet moment.
+// measure adds a round. Rounds are short and setups take turns, so that on a busy machine each of
+// them finds a quiet moment.
 func (c costs) measure(tb testing.TB, participants ...int) {
 	tb.Helper()
 	const messages = 20_000
@@ -185,7 +191,8 @@ func (c costs) log(tb testing.TB, participants ...int) {
 	for _, n := range participants {
 		for _, traced := range []bool{true, false} {
 			best := c[scale{n, traced}]
-			tb.Logf("%4d participants, traced %-5v: %4d ns of processor time per message, %7.0f messages a second", n, traced, best.cpu, float64(time.Second)/float64(best.wall))
+			tb.Logf("%4d participants, traced %-5v: %4d ns of processor time per message, %7.0f messages a second", n,
+				traced, best.cpu, float64(time.Second)/float64(best.wall))
 		}
 		tb.Logf("%4d participants, traced to untraced: %.2f", n, c.tracing(n))
 	}

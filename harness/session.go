@@ -44,7 +44,8 @@ var (
 	participantMaxTurn = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 50, ModeDiscuss: 50}
 )
 
-// newLoop checks a session's config, reads the profiles and wires everything up. Nothing has started when it returns.
+// newLoop checks a session's config, reads the profiles and wires everything up. Nothing has
+// started when it returns.
 func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
 	if cfg.query == nil {
 		return nil, errNoQuery
@@ -71,7 +72,8 @@ func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
 	return wireLoop(cfg, s, writer), nil
 }
 
-// redactorOr is the given redactor, or the one that the environment asks for: redaction is on unless somebody turns it off.
+// redactorOr is the given redactor, or the one that the environment asks for: redaction is on
+// unless somebody turns it off.
 func redactorOr(given *redact.Redactor, options Options) *redact.Redactor {
 	if given != nil {
 		return given
@@ -87,7 +89,8 @@ func (cfg *sessionConfig) profilesDir() string {
 	return or(cfg.options.ProfilesDir, filepath.Join(cfg.lead.Cwd, ".claude", "agents"))
 }
 
-// members completes the configs of the lead and the participants from their profiles and the defaults of their roles.
+// members completes the configs of the lead and the participants from their profiles and the
+// defaults of their roles.
 func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfig, err error) {
 	if cfg.lead.Cwd, err = filepath.Abs(or(cfg.lead.Cwd, ".")); err != nil {
 		return lead, nil, fmt.Errorf("directory of the %s: %w", leadOf(cfg.mode), err)
@@ -159,7 +162,8 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 	return c, nil
 }
 
-// applyRole sets the tools and turn limits that a role has unless its config says otherwise. A supervisor may run commands where they can change nothing.
+// applyRole sets the tools and turn limits that a role has unless its config says otherwise. A
+// supervisor may run commands where they can change nothing.
 func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 	var allowed, denied []string
 	switch {

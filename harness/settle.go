@@ -7,9 +7,11 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// settle deals with the asks that a member has been given and not answered, now that its turn is over: those not reminded of yet are reminded of, all in one message;
-// those that it left open after the reminder end without an answer. A member that waits for answers of its own is left in peace, because it was told to wait, unless
-// force says that nobody else will ever move. The lock must be held.
+// settle deals with the asks that a member has been given and not answered, now that its turn is
+// over: those not reminded of yet are reminded of, all in one message; those that it left open
+// after the reminder end without an answer. A member that waits for answers of its own is left in
+// peace, because it was told to wait, unless force says that nobody else will ever move. The lock
+// must be held.
 func (l *OrchestrationLoop) settle(m *member, force bool) {
 	if m.gone != "" || m.owed.count == 0 || m.asking > 0 && !force {
 		return
@@ -40,12 +42,23 @@ func (l *OrchestrationLoop) remind(m *member, due []*ask) {
 		ids = append(ids, a.id)
 	}
 	text.WriteString("Call Answer with that askId now; otherwise the asker is told that there is no answer.")
-	message := l.hub.post(&Message{Kind: KindSynthetic, From: OrchestratorName, To: m.name, Text: text.String(), Reminds: ids})
-	l.hub.commit(reminderEvent{Type: trace.TypeReminder, Agent: m.name, ID: message.ID, AskIDs: ids})
+	message := l.hub.post(&Message{
+		Kind:    KindSynthetic,
+		From:    OrchestratorName,
+		To:      m.name,
+		Text:    text.String(),
+		Reminds: ids,
+	})
+	l.hub.commit(reminderEvent{
+		Type:   trace.TypeReminder,
+		Agent:  m.name,
+		ID:     message.ID,
+		AskIDs: ids,
+	})
 }
 
-// checkQuiet notices that nobody runs and nothing is queued. Members that wait for each other in a circle are reminded; then the lead is nudged, once; then the session
-// ends. The lock must be held.
+// checkQuiet notices that nobody runs and nothing is queued. Members that wait for each other in a
+// circle are reminded; then the lead is nudged, once; then the session ends. The lock must be held.
 func (l *OrchestrationLoop) checkQuiet() {
 	h := l.hub
 	if h.stopped || h.running > 0 || h.state.bus.Queued() > 0 {
@@ -62,7 +75,12 @@ func (l *OrchestrationLoop) checkQuiet() {
 		l.stopLocked(ReasonQuiescent, nil)
 		return
 	}
-	nudge := h.post(&Message{Kind: KindSynthetic, From: OrchestratorName, To: h.state.lead.name, Text: nudgeText(h.state.mode)})
+	nudge := h.post(&Message{
+		Kind: KindSynthetic,
+		From: OrchestratorName,
+		To:   h.state.lead.name,
+		Text: nudgeText(h.state.mode),
+	})
 	h.commit(quiescenceEvent{Type: typeQuiescence, Message: nudge.ID})
 }
 
@@ -71,5 +89,6 @@ func nudgeText(mode Mode) string {
 	if mode == ModeDiscuss {
 		tool = "Adjourn or Recess"
 	}
-	return fmt.Sprintf("Nobody is working and nothing is on its way to you. Ask somebody something, or end the session with %s. If you do neither, it ends without a conclusion.", tool)
+	return fmt.Sprintf("Nobody is working and nothing is on its way to you. Ask somebody something, or end the "+
+		"session with %s. If you do neither, it ends without a conclusion.", tool)
 }

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// skillVariable tells programs that are started from then on which skill an agent is using. A process that runs already cannot be told.
+// skillVariable tells programs that are started from then on which skill an agent is using. A
+// process that runs already cannot be told.
 const skillVariable = "LIBHARNESS_SKILL="
 
 // skillNotes remembers the skill that each member has called for last.

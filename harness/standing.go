@@ -11,7 +11,8 @@ const (
 	toldReplyRunes = 2000
 )
 
-// standing says where a discussion stood when it was suspended. A lead whose conversation goes on knows the replies; a new one is told them.
+// standing says where a discussion stood when it was suspended. A lead whose conversation goes on
+// knows the replies; a new one is told them.
 func (r *ResumeContext) standing(remembers bool) string {
 	var b strings.Builder
 	if r.Reason != "" {

@@ -34,7 +34,8 @@ func (l *OrchestrationLoop) agentOf(config AgentConfig) (agent.Agent, error) {
 
 // startAgent starts the agent of a member, or of the advisor.
 func (l *OrchestrationLoop) startAgent(
-	ctx context.Context, played agent.Agent, config AgentConfig, resume string, events func([]byte), started func(agent.Started),
+	ctx context.Context, played agent.Agent, config AgentConfig, resume string, events func([]byte),
+	started func(agent.Started),
 ) (agent.Session, error) {
 	info := played.Info()
 	settings := l.agentSettings(config)
@@ -44,7 +45,8 @@ func (l *OrchestrationLoop) startAgent(
 		return nil, &StartError{config.Name, err}
 	}
 	if lost != nil {
-		l.note(noteEvent{Type: typeWarning, Agent: config.Name, Text: "not all tools of its role can be had: " + lost.Error()})
+		l.note(noteEvent{Type: typeWarning, Agent: config.Name,
+			Text: "not all tools of its role can be had: " + lost.Error()})
 	}
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
 		servers, err := l.connector.Servers(config.Name, info)
@@ -79,7 +81,8 @@ func (l *OrchestrationLoop) agentSettings(config AgentConfig) agent.Config {
 // memberSettings is what a member's agent is asked for, but for what only a running session knows.
 func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings := base
-	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, or(config.Model, base.Model), config.Home
+	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, or(config.Model,
+		base.Model), config.Home
 	settings.MaxTurns = max(config.MaxTurns, 0)
 	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
 	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
@@ -91,7 +94,8 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	return settings
 }
 
-// sealed is a sandbox in which a member sees what it otherwise would, and what it is to see, but can change nothing. Its home is its own.
+// sealed is a sandbox in which a member sees what it otherwise would, and what it is to see, but
+// can change nothing. Its home is its own.
 func sealed(base sandbox.Isolation, config AgentConfig) sandbox.Isolation {
 	isolation := base
 	if base.Kind != sandbox.IsolationBwrap {
@@ -105,13 +109,15 @@ func sealed(base sandbox.Isolation, config AgentConfig) sandbox.Isolation {
 // profileVariable tells the programs that an agent starts which profile it plays.
 const profileVariable = "LIBHARNESS_AGENT_PROFILE="
 
-// CheckMember finds out, before anything is started or written, whether an agent can play a member of a session. An agent.CapabilityError is a request that cannot be
-// fulfilled; other errors are what is missing on this machine.
+// CheckMember finds out, before anything is started or written, whether an agent can play a member
+// of a session. An agent.CapabilityError is a request that cannot be fulfilled; other errors are
+// what is missing on this machine.
 func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Options) error {
 	settings := memberSettings(options.Base, member)
 	settings.Home = or(settings.Home, member.Cwd)
 	settings.MCPServers = append(settings.MCPServers, agent.MCPServer{Name: ServerName})
-	settings.MaxCostUSD = max(options.Limits.CostUSD, member.Limits.CostUSD) // whether there is a budget matters here, and not its size
+	// whether there is a budget matters here, and not its size
+	settings.MaxCostUSD = max(options.Limits.CostUSD, member.Limits.CostUSD)
 	if member.Name != leadOf(mode) {
 		settings.MaxCostUSD = max(settings.MaxCostUSD, options.ParticipantLimits.CostUSD)
 	}
@@ -119,8 +125,9 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	return err
 }
 
-// adapt takes back the list of tools that a member has only because of its role, where the agent cannot honour it, and returns why: it keeps everything that is denied to
-// it. A list that somebody asked for is honoured or refused, and so is every list of a judge.
+// adapt takes back the list of tools that a member has only because of its role, where the agent
+// cannot honour it, and returns why: it keeps everything that is denied to it. A list that somebody
+// asked for is honoured or refused, and so is every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (lost error, err error) {
 	if played.Info().Capabilities.MCP == agent.Unsupported { // it lives in this process and has no tools of its own
 		return nil, nil

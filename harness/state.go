@@ -2,7 +2,8 @@ package harness
 
 import "strconv"
 
-// state is what a session knows. It changes only by applying events, and is guarded by the lock of its hub.
+// state is what a session knows. It changes only by applying events, and is guarded by the lock of
+// its hub.
 type state struct {
 	mode    Mode
 	lead    *member
@@ -129,7 +130,8 @@ const (
 	askCancelled
 )
 
-// askList is a list of asks from which one can be taken in constant time, however many a member owes.
+// askList is a list of asks from which one can be taken in constant time, however many a member
+// owes.
 type askList struct {
 	first, last *ask
 	count       int
@@ -170,9 +172,21 @@ func newState(mode Mode, members []AgentConfig, lead string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{mode: mode, bus: bus, members: make(map[string]*member, len(members)), asks: map[int64]*ask{}, ends: make([]askEnd, 1), lastActed: -1}
+	s := &state{
+		mode:      mode,
+		bus:       bus,
+		members:   make(map[string]*member, len(members)),
+		asks:      map[int64]*ask{},
+		ends:      make([]askEnd, 1),
+		lastActed: -1,
+	}
 	for _, config := range members {
-		m := &member{name: config.Name, role: config.Role, config: config, box: bus.boxes[config.Name]}
+		m := &member{
+			name:   config.Name,
+			role:   config.Role,
+			config: config,
+			box:    bus.boxes[config.Name],
+		}
 		s.members[m.name] = m
 		s.order = append(s.order, m)
 	}
@@ -180,7 +194,8 @@ func newState(mode Mode, members []AgentConfig, lead string) (*state, error) {
 	return s, nil
 }
 
-// promptID names the prompt of a turn, among all that a conversation may ever get: it can go on in another session.
+// promptID names the prompt of a turn, among all that a conversation may ever get: it can go on in
+// another session.
 func (s *state) promptID(turn int64) string {
 	return strconv.FormatInt(s.startedMs, 10) + "-" + strconv.FormatInt(turn, 10)
 }

@@ -15,11 +15,13 @@ type SupervisorConfig struct {
 	// Supervisor has further settings of the lead; its name and role are given by the mode.
 	Supervisor AgentConfig
 	AgentCwd   string
-	// AgentProfile is the profile of the supervised agent, and Agent has its further settings; its name is given by the mode.
+	// AgentProfile is the profile of the supervised agent, and Agent has its further settings; its
+	// name is given by the mode.
 	AgentProfile string
 	Agent        AgentConfig
-	// ReadOnlySandbox has the supervisor run in a sandbox, from which it sees its own directory and the agent's but changes neither. Only then it may run commands
-	// without being given Bash by name: a supervisor leads, and does not do the work.
+	// ReadOnlySandbox has the supervisor run in a sandbox, from which it sees its own directory and
+	// the agent's but changes neither. Only then it may run commands without being given Bash by
+	// name: a supervisor leads, and does not do the work.
 	ReadOnlySandbox bool
 	Query           Query
 	Output          io.Writer        // of the trace
@@ -38,8 +40,14 @@ func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 	supervised.Cwd = or(cfg.AgentCwd, supervised.Cwd)
 	supervised.AgentProfile = or(cfg.AgentProfile, supervised.AgentProfile)
 	loop, err := newLoop(sessionConfig{
-		mode: ModeSupervise, lead: leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile), participants: []AgentConfig{supervised},
-		sealLead: cfg.ReadOnlySandbox, query: cfg.Query, output: cfg.Output, redactor: cfg.Redactor, options: cfg.Options,
+		mode:         ModeSupervise,
+		lead:         leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile),
+		participants: []AgentConfig{supervised},
+		sealLead:     cfg.ReadOnlySandbox,
+		query:        cfg.Query,
+		output:       cfg.Output,
+		redactor:     cfg.Redactor,
+		options:      cfg.Options,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("supervise: %w", err)

@@ -41,8 +41,10 @@ func (c *call) ask() ToolResult {
 		if before == nil {
 			return asked(c.openAll(addressees, question, deadline), absent)
 		}
-		// A crash may have come between the lines of an ask that goes to everybody: those it did not reach are asked now.
-		done, missing := before.askIDs, slices.DeleteFunc(addressees, func(m *member) bool { return slices.Contains(before.asked, m.name) })
+		// A crash may have come between the lines of an ask that goes to everybody: those it did
+		// not reach are asked now.
+		done, missing := before.askIDs, slices.DeleteFunc(addressees,
+			func(m *member) bool { return slices.Contains(before.asked, m.name) })
 		return asked(append(slices.Clone(done), c.openAll(missing, question, deadline)...), absent)
 	})
 }
@@ -58,7 +60,8 @@ func (c *call) openAll(addressees []*member, question string, deadline time.Dura
 // addressees decides whom an ask goes to, before anything is registered.
 func (c *call) addressees(s *state, to string) (list []*member, absent []string, err error) {
 	if s.mode == ModeSupervise && to != "" {
-		return nil, nil, errors.New("\"to\" is not accepted here: there are only two of you, and the question always goes to the other side. Leave it out")
+		return nil, nil, errors.New("\"to\" is not accepted here: there are only two of you, and the question always " +
+			"goes to the other side. Leave it out")
 	}
 	if to != "" {
 		m, err := c.named(s, to)
@@ -86,7 +89,8 @@ func (c *call) named(s *state, to string) (*member, error) {
 	m := s.members[to]
 	switch {
 	case m == nil:
-		return nil, fmt.Errorf("there is no participant %q; present are %s", c.hub.clean(to), strings.Join(c.hub.present(c.member), ", "))
+		return nil, fmt.Errorf("there is no participant %q; present are %s", c.hub.clean(to),
+			strings.Join(c.hub.present(c.member), ", "))
 	case m == c.member:
 		return nil, errors.New("you cannot ask yourself")
 	case m.gone != "":
@@ -105,7 +109,8 @@ func asked(ids []int64, absent []string) ToolResult {
 	return ToolResult{Text: string(b)}
 }
 
-// askNumber is the id of an ask as models write it: a number, or a string that holds one, with or without its tag.
+// askNumber is the id of an ask as models write it: a number, or a string that holds one, with or
+// without its tag.
 type askNumber struct {
 	given bool
 	id    int64
@@ -152,7 +157,8 @@ func (c *call) answer() ToolResult {
 		case a == nil:
 			return failed("Answer: ask #%d %s", ask.id, c.whyNotOpen(s, ask.id))
 		case a.addressee != c.member:
-			return failed("Answer: ask #%d was put to %s, not to %s; it stays open", a.id, a.addressee.name, c.member.name)
+			return failed("Answer: ask #%d was put to %s, not to %s; it stays open", a.id, a.addressee.name,
+				c.member.name)
 		default:
 			return c.answerAsk(s, a, message)
 		}
@@ -187,11 +193,18 @@ func (c *call) answerOnly(s *state, message string) ToolResult {
 	if a != nil {
 		return c.answerAsk(s, a, message)
 	}
-	c.hub.post(&Message{Kind: KindAnnounce, From: c.member.name, Text: message, Call: c.id})
-	return ToolResult{Text: fmt.Sprintf("Sent to everybody as an announcement, because no askId was given and you owe %d answers. To answer one ask, give its askId.", owed)}
+	c.hub.post(&Message{
+		Kind: KindAnnounce,
+		From: c.member.name,
+		Text: message,
+		Call: c.id,
+	})
+	return ToolResult{Text: fmt.Sprintf("Sent to everybody as an announcement, because no askId was given and you "+
+		"owe %d answers. To answer one ask, give its askId.", owed)}
 }
 
-// owedOne returns the ask that an answer without id can only mean: of those that the member has seen, or of all if it has seen none.
+// owedOne returns the ask that an answer without id can only mean: of those that the member has
+// seen, or of all if it has seen none.
 func owedOne(m *member) (*ask, int) {
 	var seen, only *ask
 	delivered := 0
@@ -214,10 +227,22 @@ func owedOne(m *member) (*ask, int) {
 
 func (c *call) answerAsk(s *state, a *ask, message string) ToolResult {
 	queued := !a.delivered
-	m := c.hub.post(&Message{Kind: KindAnswer, From: c.member.name, To: a.asker.name, AskID: a.id, Text: message, Call: c.id})
+	m := c.hub.post(&Message{
+		Kind:  KindAnswer,
+		From:  c.member.name,
+		To:    a.asker.name,
+		AskID: a.id,
+		Text:  message,
+		Call:  c.id,
+	})
 	c.hub.noteDropped(a, queued)
 	if s.mode == ModeDiscuss && a.asker == s.lead {
-		c.hub.reply(&replyEvent{Type: typeReply, Kind: ReplyReply, Agent: c.member.name, Message: m.ID})
+		c.hub.reply(&replyEvent{
+			Type:    typeReply,
+			Kind:    ReplyReply,
+			Agent:   c.member.name,
+			Message: m.ID,
+		})
 	}
 	return answered(m)
 }
@@ -235,7 +260,12 @@ func (c *call) announce() ToolResult {
 		return failure(err)
 	}
 	return c.locked(func(*state) ToolResult {
-		c.hub.post(&Message{Kind: KindAnnounce, From: c.member.name, Text: message, Call: c.id})
+		c.hub.post(&Message{
+			Kind: KindAnnounce,
+			From: c.member.name,
+			Text: message,
+			Call: c.id,
+		})
 		return ToolResult{Text: "Announced to everybody."}
 	})
 }

@@ -35,7 +35,15 @@ func (c *call) requestForComment() ToolResult {
 	}
 	return c.locked(func(s *state) ToolResult {
 		id := fmt.Sprintf("%s%d", rfcPrefix, s.lastRFC+1)
-		c.hub.commit(rfcEvent{Type: typeRFC, Agent: c.member.name, CorrelationID: id, Channel: channel, Body: body, Addressees: addressees, Call: c.id})
+		c.hub.commit(rfcEvent{
+			Type:          typeRFC,
+			Agent:         c.member.name,
+			CorrelationID: id,
+			Channel:       channel,
+			Body:          body,
+			Addressees:    addressees,
+			Call:          c.id,
+		})
 		return requested(id, channel)
 	})
 }
@@ -54,12 +62,19 @@ func (c *call) acknowledge() ToolResult {
 		return failure(err)
 	}
 	return c.locked(func(*state) ToolResult {
-		c.hub.reply(&replyEvent{Type: typeReply, Kind: ReplyAck, Agent: c.member.name, Body: message, Call: c.id})
+		c.hub.reply(&replyEvent{
+			Type:  typeReply,
+			Kind:  ReplyAck,
+			Agent: c.member.name,
+			Body:  message,
+			Call:  c.id,
+		})
 		return ToolResult{Text: "Posted to the thread. It does not count as an answer to an ask."}
 	})
 }
 
-// reply records a post to the thread and puts it in the outbox, which hands it on once its line is in the trace.
+// reply records a post to the thread and puts it in the outbox, which hands it on once its line is
+// in the trace.
 func (h *hub) reply(e *replyEvent) {
 	h.commit(e)
 	h.outbox.put(h.state.replies[len(h.state.replies)-1])

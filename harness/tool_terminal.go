@@ -47,7 +47,8 @@ func (c *call) recess() ToolResult {
 		return failed("Recess: %v", err)
 	}
 	trigger.Signal = c.hub.clean(trigger.Signal)
-	return c.terminate(conclusionEvent{Verdict: VerdictRecessed, Summary: args.Reason, Trigger: trigger}, VerdictRecessed)
+	return c.terminate(conclusionEvent{Verdict: VerdictRecessed, Summary: args.Reason, Trigger: trigger},
+		VerdictRecessed)
 }
 
 // parseTrigger reads a trigger strictly: what it accepts, a bridge can wait for.
@@ -90,7 +91,8 @@ func parseTrigger(data json.RawMessage) (*Trigger, error) {
 // terminate ends the session, unless something is still open that the lead has not been told about.
 func (c *call) terminate(e conclusionEvent, verdicts ...string) ToolResult {
 	if !slices.Contains(verdicts, e.Verdict) {
-		return failed("%s: \"verdict\" must be %s, not %q", c.tool, strings.Join(verdicts, " or "), c.hub.clean(e.Verdict))
+		return failed("%s: \"verdict\" must be %s, not %q", c.tool, strings.Join(verdicts, " or "),
+			c.hub.clean(e.Verdict))
 	}
 	field := "summary"
 	if c.tool == toolRecess {
@@ -102,7 +104,13 @@ func (c *call) terminate(e conclusionEvent, verdicts ...string) ToolResult {
 	}
 	e.Type, e.By, e.Tool, e.Call = typeConclusion, c.member.name, c.tool, c.id
 	return c.locked(func(s *state) ToolResult {
-		open := refusalEvent{Type: typeRefusal, By: c.member.name, Tool: c.tool, AskIDs: s.openAsks(), Call: c.id}
+		open := refusalEvent{
+			Type:   typeRefusal,
+			By:     c.member.name,
+			Tool:   c.tool,
+			AskIDs: s.openAsks(),
+			Call:   c.id,
+		}
 		if s.mode == ModeDiscuss {
 			open.Unread = s.unreadHumans()
 		}
@@ -120,25 +128,30 @@ func (c *call) terminate(e conclusionEvent, verdicts ...string) ToolResult {
 	})
 }
 
-// warned reports whether the lead has been told of exactly what is open, in answer to the same tool.
+// warned reports whether the lead has been told of exactly what is open, in answer to the same
+// tool.
 func (c *call) warned(open refusalEvent) bool {
 	before := c.refused
-	return before != nil && before.Tool == open.Tool && sameIDs(before.AskIDs, open.AskIDs) && sameIDs(before.Unread, open.Unread)
+	return before != nil && before.Tool == open.Tool && sameIDs(before.AskIDs, open.AskIDs) &&
+		sameIDs(before.Unread, open.Unread)
 }
 
 func (c *call) refuse(s *state, open refusalEvent) ToolResult {
 	var reasons []string
 	for _, id := range open.AskIDs {
 		if a := s.asks[id]; a != nil {
-			reasons = append(reasons, fmt.Sprintf("ask #%d from %s to %s is unanswered", id, a.asker.name, a.addressee.name))
+			reasons = append(reasons, fmt.Sprintf("ask #%d from %s to %s is unanswered", id, a.asker.name,
+				a.addressee.name))
 		} else {
 			reasons = append(reasons, fmt.Sprintf("ask #%d was unanswered", id))
 		}
 	}
 	if n := len(open.Unread); n > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d human messages have arrived that you have not seen; end your turn to get them", n))
+		reasons = append(reasons, fmt.Sprintf("%d human messages have arrived that you have not seen; end your turn "+
+			"to get them", n))
 	}
-	return failed("%s was refused: %s. Wait by ending your turn, or call %s again to end the session all the same.", c.tool, strings.Join(reasons, "; "), c.tool)
+	return failed("%s was refused: %s. Wait by ending your turn, or call %s again to end the session all the same.",
+		c.tool, strings.Join(reasons, "; "), c.tool)
 }
 
 func concludedText(e conclusionEvent) string {

@@ -16,7 +16,8 @@ const (
 	toolAdvisor           = "Advisor"
 )
 
-// ServerName is the name under which agents know the tools, so that a model sees mcp__orchestration__Ask.
+// ServerName is the name under which agents know the tools, so that a model sees
+// mcp__orchestration__Ask.
 const ServerName = "orchestration"
 
 // Tool describes a tool to whoever offers it to an agent.
@@ -24,7 +25,8 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
-	// ReadOnlyHint is true for all tools: agents then run several calls of one turn at once. What a tool changes is the session, never the workspace.
+	// ReadOnlyHint is true for all tools: agents then run several calls of one turn at once. What a
+	// tool changes is the session, never the workspace.
 	ReadOnlyHint bool `json:"readOnlyHint"`
 	// Slow marks tools whose calls take long enough that a transport should report progress.
 	Slow bool `json:"-"`
@@ -33,8 +35,10 @@ type Tool struct {
 // tools is the whole surface in one table. Which role has which tool is decided by surface.
 var tools = map[string]Tool{
 	toolAsk: {
-		Description: "Put a question or a piece of work to another participant. Returns at once with the ids of the asks; each answer reaches you later, in a coming " +
-			"turn, as a line [answer#ID] name: text. Without \"to\" the question goes to your lead, or, if you lead, to everybody else.",
+		Description: "Put a question or a piece of work to another participant. Returns at once with the ids of the " +
+			"asks; each answer reaches you later, in a coming " +
+			"turn, as a line [answer#ID] name: text. Without \"to\" the question goes to your lead, or, if you lead, " +
+			"to everybody else.",
 		InputSchema: schema(`{
 			"question": {"type": "string", "description": "What you want to know or to have done."},
 			"to": {"type": "string", "description": "The participant to ask. Leave it out for the default."},
@@ -42,7 +46,8 @@ var tools = map[string]Tool{
 		}`, "question"),
 	},
 	toolAnswer: {
-		Description: "Answer an ask that reached you as [ask#ID] name: text. Quote the id. Without an id the one ask you owe is answered; if you owe none or several, the " +
+		Description: "Answer an ask that reached you as [ask#ID] name: text. Quote the id. Without an id the one ask " +
+			"you owe is answered; if you owe none or several, the " +
 			"message goes to everybody, and the result says so.",
 		InputSchema: schema(`{
 			"message": {"type": "string", "description": "The answer."},
@@ -58,14 +63,16 @@ var tools = map[string]Tool{
 		InputSchema: schema(`{}`),
 	},
 	toolConclude: {
-		Description: "End the session with a verdict. Refused the first time if asks are still open; called again, it ends the session and cancels them. Nothing is accepted after it.",
+		Description: "End the session with a verdict. Refused the first time if asks are still open; called again, " +
+			"it ends the session and cancels them. Nothing is accepted after it.",
 		InputSchema: schema(`{
 			"verdict": {"type": "string", "enum": ["success", "failure"], "description": "Whether the task was accomplished."},
 			"summary": {"type": "string", "description": "What was done and why the verdict is what it is."}
 		}`, "verdict", "summary"),
 	},
 	toolRequestForComment: {
-		Description: "Queue a request to open a discussion thread elsewhere, for a question that will take longer than this session. It does not ask anybody here.",
+		Description: "Queue a request to open a discussion thread elsewhere, for a question that will take longer " +
+			"than this session. It does not ask anybody here.",
 		InputSchema: schema(`{
 			"channel": {"type": "string", "description": "Where the thread is to be opened."},
 			"body": {"type": "string", "description": "What is to be discussed."},
@@ -73,14 +80,16 @@ var tools = map[string]Tool{
 		}`, "channel", "body"),
 	},
 	toolAcknowledge: {
-		Description: "Post a short message straight to the discussion thread: a status, or a word to a person who wrote. It does not settle an ask.",
+		Description: "Post a short message straight to the discussion thread: a status, or a word to a person who " +
+			"wrote. It does not settle an ask.",
 		InputSchema: schema(`{
 			"message": {"type": "string", "description": "What to post."},
 			"askId": {"type": "integer", "description": "The ask it is about, if any."}
 		}`, "message"),
 	},
 	toolRecess: {
-		Description: "Suspend the discussion until something outside happens. Only for waiting on people or time; participants are waited for by ending the turn.",
+		Description: "Suspend the discussion until something outside happens. Only for waiting on people or time; " +
+			"participants are waited for by ending the turn.",
 		InputSchema: schema(`{
 			"reason": {"type": "string", "description": "What is being waited for, and why."},
 			"trigger": {
@@ -97,7 +106,8 @@ var tools = map[string]Tool{
 		}`, "reason", "trigger"),
 	},
 	toolAdjourn: {
-		Description: "End the discussion with a verdict. Refused the first time if asks are open or people have written something you have not seen; called again, it ends the session.",
+		Description: "End the discussion with a verdict. Refused the first time if asks are open or people have " +
+			"written something you have not seen; called again, it ends the session.",
 		InputSchema: schema(`{
 			"verdict": {"type": "string", "enum": ["adjourned", "failed"], "description": "Whether the discussion came to its end."},
 			"summary": {"type": "string", "description": "What came out of it."},
@@ -105,7 +115,8 @@ var tools = map[string]Tool{
 		}`, "verdict", "summary"),
 	},
 	toolAdvisor: {
-		Description: "Ask a stronger model for a second opinion. It sees your whole record so far, reads but changes nothing, and answers in a few short paragraphs. Uses are limited for the whole session.",
+		Description: "Ask a stronger model for a second opinion. It sees your whole record so far, reads but changes " +
+			"nothing, and answers in a few short paragraphs. Uses are limited for the whole session.",
 		InputSchema: schema(`{"question": {"type": "string", "description": "What you want advice on."}}`, "question"),
 		Slow:        true,
 	},
@@ -158,7 +169,8 @@ func describe(name string, mode Mode, lead bool) Tool {
 	switch {
 	case name == toolAsk && mode == ModeSupervise:
 		tool.InputSchema = without(tool.InputSchema, "to")
-		tool.Description = "Put a question or a piece of work to the other side. Returns at once with the ids of the asks; the answer reaches you later, in a coming turn, as a " +
+		tool.Description = "Put a question or a piece of work to the other side. Returns at once with the ids of the " +
+			"asks; the answer reaches you later, in a coming turn, as a " +
 			"line [answer#ID] name: text."
 	case name == toolAcknowledge && lead:
 		tool.InputSchema = without(tool.InputSchema, "askId")
@@ -190,7 +202,8 @@ func (d *Dispatcher) Participants() []string {
 	return names
 }
 
-// ServerName is the name under which the tools are offered. In a run there is no orchestration, only an advisor.
+// ServerName is the name under which the tools are offered. In a run there is no orchestration,
+// only an advisor.
 func (d *Dispatcher) ServerName() string {
 	if d.hub.state.mode == ModeRun {
 		return advisorName

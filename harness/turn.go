@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// next begins a turn with what is queued. The context is nil if there is nothing, or if there will be no more turns; the member then sleeps until it is roused.
+// next begins a turn with what is queued. The context is nil if there is nothing, or if there will
+// be no more turns; the member then sleeps until it is roused.
 func (r *runner) next() (ctx context.Context, prompt string) {
 	r.loop.hub.mu.Lock()
 	defer r.loop.hub.mu.Unlock()
@@ -48,8 +49,9 @@ func (r *runner) ready() bool {
 	return !r.gathering() && !r.loop.exhausted(r.member)
 }
 
-// gathering reports whether the lead should wait a moment for more to read. It is woken when the window closes, or when nobody is left who could add something: nobody
-// is in a turn, and nobody has something to read. The lock must be held.
+// gathering reports whether the lead should wait a moment for more to read. It is woken when the
+// window closes, or when nobody is left who could add something: nobody is in a turn, and nobody
+// has something to read. The lock must be held.
 func (r *runner) gathering() bool {
 	h := r.loop.hub
 	window := h.state.settings.BatchWindow
@@ -81,7 +83,13 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	h := r.loop.hub
 	turn := h.state.lastTurn + 1
 	h.commit(turnStartEvent{Agent: r.member.name, Turn: turn})
-	h.commit(deliveryEvent{To: r.member.name, Turn: turn, IDs: messageIDs(batch), Redelivery: again, batch: batch})
+	h.commit(deliveryEvent{
+		To:         r.member.name,
+		Turn:       turn,
+		IDs:        messageIDs(batch),
+		Redelivery: again,
+		batch:      batch,
+	})
 	// The context has no parent: whatever ends the session interrupts every turn by itself.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
@@ -105,7 +113,8 @@ func (r *runner) interruptAfter(grace time.Duration) {
 	r.grace = time.AfterFunc(grace, func() { interrupt(errSessionConcluded) })
 }
 
-// end records how an attempt at a turn ended, and settles what the member owes. It returns true if the turn is to be tried again.
+// end records how an attempt at a turn ended, and settles what the member owes. It returns true if
+// the turn is to be tried again.
 func (r *runner) end(out outcome, attempt int) (again bool) {
 	h := r.loop.hub
 	h.mu.Lock()
@@ -155,11 +164,17 @@ func (r *runner) idle() {
 
 func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 	e := turnEndEvent{
-		Agent: r.member.name, Turn: turn, Outcome: out.kind, SessionID: r.loop.hub.clean(out.result.SessionID), Tokens: out.result.Usage.TotalTokens,
-		CostUSD: out.result.Usage.CostUSD, Steps: out.result.Turns,
+		Agent:     r.member.name,
+		Turn:      turn,
+		Outcome:   out.kind,
+		SessionID: r.loop.hub.clean(out.result.SessionID),
+		Tokens:    out.result.Usage.TotalTokens,
+		CostUSD:   out.result.Usage.CostUSD,
+		Steps:     out.result.Turns,
 	}
 	if m := r.meter.Load(); m != nil {
-		if used := m.settle(); out.kind != turnDone && used.tokens > e.Tokens { // an agent that was stopped in the middle does not tell of everything
+		// an agent that was stopped in the middle does not tell of everything
+		if used := m.settle(); out.kind != turnDone && used.tokens > e.Tokens {
 			e.Tokens, e.CostUSD = used.tokens, used.cost()
 		}
 	}
@@ -177,13 +192,21 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 	return e
 }
 
-// failed decides what happens after a failed attempt: it returns true for another one. Otherwise the member, or the whole session, has failed.
+// failed decides what happens after a failed attempt: it returns true for another one. Otherwise
+// the member, or the whole session, has failed.
 func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 	h := r.loop.hub
 	policy := h.state.settings.Errors
 	reason := out.reason()
 	again = attempt <= policy.Retries && out.result.Outcome != session.OutcomeAuth && h.traceErr() == nil
-	e := runnerErrorEvent{Type: typeRunnerError, Agent: r.member.name, Turn: turn, Attempt: attempt, Policy: "fail", Error: h.clean(reason.Error())}
+	e := runnerErrorEvent{
+		Type:    typeRunnerError,
+		Agent:   r.member.name,
+		Turn:    turn,
+		Attempt: attempt,
+		Policy:  "fail",
+		Error:   h.clean(reason.Error()),
+	}
 	if again {
 		e.Policy = "retry"
 	}
@@ -207,7 +230,8 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 	return false
 }
 
-// retry waits a moment and begins the turn again with what is still to be said. The context is nil if there is nothing, or no time.
+// retry waits a moment and begins the turn again with what is still to be said. The context is nil
+// if there is nothing, or no time.
 func (r *runner) retry() (context.Context, string) {
 	timer := time.NewTimer(r.loop.hub.state.settings.Errors.Backoff)
 	defer timer.Stop()
@@ -225,7 +249,8 @@ func (r *runner) retry() (context.Context, string) {
 	return r.again("Your last turn failed before it was over. Its messages are repeated here; do not redo what is done.")
 }
 
-// again begins a turn with the messages of the one before, but for asks that have ended meanwhile. The lock must be held.
+// again begins a turn with the messages of the one before, but for asks that have ended meanwhile.
+// The lock must be held.
 func (r *runner) again(note string) (context.Context, string) {
 	var batch []*Message
 	for _, m := range r.member.lastBatch {
@@ -282,7 +307,8 @@ func (r *runner) takeUp() {
 		h.mu.Unlock()
 		return
 	}
-	ctx, prompt := r.again("The session was interrupted during your last turn. Its messages are repeated here; do not redo what is done.")
+	ctx, prompt := r.again("The session was interrupted during your last turn. Its messages are repeated here; do " +
+		"not redo what is done.")
 	h.mu.Unlock()
 	if ctx != nil {
 		r.turn(ctx, prompt)

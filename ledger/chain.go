@@ -11,7 +11,8 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// Every line ends with its two links. They are set last, so that a line can be checked by its bytes alone: a reader need not know all its fields.
+// Every line ends with its two links. They are set last, so that a line can be checked by its bytes
+// alone: a reader need not know all its fields.
 const (
 	emptyLinks = `"prev":"","hash":""}`
 	linksSize  = len(emptyLinks) + 2*hashSize
@@ -29,7 +30,8 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// seal makes the line of a value whose JSON ends with empty links: redacted, linked to the line before, without a line break.
+// seal makes the line of a value whose JSON ends with empty links: redacted, linked to the line
+// before, without a line break.
 func seal(value any, prev string, redactor *redact.Redactor) (line []byte, hash string, err error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)
@@ -67,7 +69,8 @@ func unseal(line []byte) (links, bool, error) {
 	return found, digest(line[:len(line)-2-hashSize], []byte(`"}`)) == found.hash, nil
 }
 
-// recovery is the line that a writer adds when it found the end of the ledger torn. Nothing is cut off: the torn bytes stay, and this line vouches for them.
+// recovery is the line that a writer adds when it found the end of the ledger torn. Nothing is cut
+// off: the torn bytes stay, and this line vouches for them.
 type recovery struct {
 	Recovered tornBytes `json:"recovered"`
 	Prev      string    `json:"prev"`

@@ -19,7 +19,8 @@ import (
 )
 
 func verdict(task string, run, attempt int, verdict string) Record {
-	r := Record{TaskID: task, RunIndex: run, Attempt: attempt, Arm: "default", Verdict: verdict, Final: true, Grade: &Grade{Verdict: verdict, GatesPass: true, Healthy: true}}
+	r := Record{TaskID: task, RunIndex: run, Attempt: attempt, Arm: "default", Verdict: verdict, Final: true,
+		Grade: &Grade{Verdict: verdict, GatesPass: true, Healthy: true}}
 	if verdict == Error {
 		r.Grade, r.ErrorClass, r.Final = nil, ErrorProvider, false
 	}
@@ -96,7 +97,8 @@ func TestChangesAreFoundAndNamedByTheirLine(t *testing.T) {
 		kind  string
 		line  int
 	}{
-		"changed":          {slices.Replace(slices.Clone(lines), 2, 3, strings.Replace(lines[2], `"pass"`, `"fail"`, 1)), Changed, 3},
+		"changed": {slices.Replace(slices.Clone(lines), 2, 3,
+			strings.Replace(lines[2], `"pass"`, `"fail"`, 1)), Changed, 3},
 		"removed":          {slices.Delete(slices.Clone(lines), 1, 2), Removed, 2},
 		"first removed":    {lines[1:], Removed, 1},
 		"inserted":         {slices.Insert(slices.Clone(lines), 3, other), Inserted, 4},
@@ -114,10 +116,12 @@ func TestChangesAreFoundAndNamedByTheirLine(t *testing.T) {
 			if !errors.As(contents.Damage(path), &damage) {
 				t.Fatal("the ledger verifies")
 			}
-			if !slices.ContainsFunc(damage.Problems, func(p Problem) bool { return p.Kind == test.kind && p.Line == test.line }) {
+			if !slices.ContainsFunc(damage.Problems,
+				func(p Problem) bool { return p.Kind == test.kind && p.Line == test.line }) {
 				t.Errorf("want %s at line %d, got %v", test.kind, test.line, damage.Problems)
 			}
-			if _, err := Open(path, Config{Experiment: "e"}, nil); name != "inserted garbage" && !errors.As(err, &damage) {
+			if _, err := Open(path, Config{Experiment: "e"}, nil); name != "inserted garbage" &&
+				!errors.As(err, &damage) {
 				t.Errorf("a writer takes it over: %v", err)
 			}
 		})
@@ -136,7 +140,8 @@ func TestLinesMissingAtTheEndAreNoticed(t *testing.T) {
 	}
 }
 
-// A writer may die after any byte. The next one keeps every byte that is there, loses no whole record, and goes on.
+// A writer may die after any byte. The next one keeps every byte that is there, loses no whole
+// record, and goes on.
 func TestATornEndIsRecoveredWhereverItTears(t *testing.T) {
 	whole := content(t, written(t, 3))
 	last := strings.LastIndex(strings.TrimSuffix(whole, "\n"), "\n") + 1
@@ -220,7 +225,8 @@ func TestOnlyOneWriter(t *testing.T) {
 
 func TestAnotherExperimentsLedgerIsRefused(t *testing.T) {
 	path := written(t, 1)
-	if _, err := Open(path, Config{Experiment: "other"}, nil); err == nil || !strings.Contains(err.Error(), "belongs to experiment e") {
+	if _, err := Open(path, Config{Experiment: "other"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "belongs to experiment e") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -243,7 +249,8 @@ func TestAnAttemptIsRecordedOnce(t *testing.T) {
 func TestSecretsAreTakenOutOfEveryField(t *testing.T) {
 	const secret = "a-very-secret-value-123"
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	w, err := Open(path, Config{Experiment: "e", Redactor: redact.New(redact.Config{Extra: map[string]string{"TASK_TOKEN": secret}})}, nil)
+	w, err := Open(path, Config{Experiment: "e",
+		Redactor: redact.New(redact.Config{Extra: map[string]string{"TASK_TOKEN": secret}})}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +282,8 @@ func TestMergeDoesNotDependOnTheOrderOfShards(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "order"))).Shuffle(len(shards), func(i, j int) { shards[i], shards[j] = shards[j], shards[i] })
+		rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "order"))).Shuffle(len(shards),
+			func(i, j int) { shards[i], shards[j] = shards[j], shards[i] })
 		second, err := Merge(shards...)
 		if err != nil {
 			rt.Fatal(err)
@@ -293,7 +301,8 @@ func TestMergeRefusesDuplicatesAndStrangers(t *testing.T) {
 		t.Errorf("duplicates: got %v", err)
 	}
 	b.Experiment, b.RunIndex = "f", 1
-	if _, err := Merge([]Record{a}, []Record{b}); err == nil || !strings.Contains(err.Error(), "different experiments") {
+	if _, err := Merge([]Record{a}, []Record{b}); err == nil ||
+		!strings.Contains(err.Error(), "different experiments") {
 		t.Errorf("strangers: got %v", err)
 	}
 }
@@ -305,7 +314,8 @@ func TestAMergedLedgerVerifiesAndRemembersWhereItCameFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	contents, err := Scan(&out, func(r *Record) error {
-		if i := slices.IndexFunc(records, func(o Record) bool { return o.Key() == r.Key() }); r.Origin != records[i].Hash {
+		if i := slices.IndexFunc(records,
+			func(o Record) bool { return o.Key() == r.Key() }); r.Origin != records[i].Hash {
 			t.Errorf("%s: origin %s", r.Key(), r.Origin)
 		}
 		return nil
@@ -351,7 +361,8 @@ func TestRecordsThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestFailuresOfPreflightAndAgentAreRecords(t *testing.T) {
-	preflight := Record{TaskID: "t", Arm: "a", Attempt: 1, Verdict: Error, ErrorClass: ErrorPreflight, PreflightError: &PreflightError{Phase: "preflight", ExitCode: 7}}
+	preflight := Record{TaskID: "t", Arm: "a", Attempt: 1, Verdict: Error, ErrorClass: ErrorPreflight,
+		PreflightError: &PreflightError{Phase: "preflight", ExitCode: 7}}
 	agent := verdict("t", 0, 1, Fail)
 	agent.AgentError = &AgentError{Message: "crashed"}
 	supervised := verdict("t", 0, 1, Pass)
@@ -376,7 +387,8 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		contents, err := Scan(io.LimitReader(bytes.NewReader(data), 1<<20), func(r *Record) error { return r.Validate() })
+		contents, err := Scan(io.LimitReader(bytes.NewReader(data), 1<<20),
+			func(r *Record) error { return r.Validate() })
 		if err == nil && len(contents.Problems) == 0 && contents.Head == "" && len(data) > 0 {
 			t.Error("bytes that are no ledger raised no problem")
 		}

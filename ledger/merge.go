@@ -19,8 +19,9 @@ type Cell struct {
 // Cell returns the cell that the record is an attempt at.
 func (r *Record) Cell() Cell { return Cell{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex} }
 
-// Merge unites the records of several ledgers of one experiment, usually its shards. The result does not depend on the order of the ledgers: it is
-// sorted by task, run, arm and attempt. An attempt that is in two ledgers, or ledgers of different experiments, are an error.
+// Merge unites the records of several ledgers of one experiment, usually its shards. The result
+// does not depend on the order of the ledgers: it is sorted by task, run, arm and attempt. An
+// attempt that is in two ledgers, or ledgers of different experiments, are an error.
 func Merge(ledgers ...[]Record) ([]Record, error) {
 	var all []Record
 	for _, records := range ledgers {
@@ -30,7 +31,8 @@ func Merge(ledgers ...[]Record) ([]Record, error) {
 	var problems []error
 	for i := 1; i < len(all); i++ {
 		if all[i].Experiment != all[0].Experiment {
-			return nil, fmt.Errorf("the ledgers belong to different experiments (%s and %s); they can be compared, not merged", all[0].Experiment, all[i].Experiment)
+			return nil, fmt.Errorf("the ledgers belong to different experiments (%s and %s); they can be compared, "+
+				"not merged", all[0].Experiment, all[i].Experiment)
 		}
 		if all[i].Key() == all[i-1].Key() {
 			problems = append(problems, fmt.Errorf("attempt %s is in two ledgers", all[i].Key()))
@@ -43,10 +45,12 @@ func Merge(ledgers ...[]Record) ([]Record, error) {
 }
 
 func compareKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(a.TaskID, b.TaskID), cmp.Compare(a.RunIndex, b.RunIndex), strings.Compare(a.Arm, b.Arm), cmp.Compare(a.Attempt, b.Attempt))
+	return cmp.Or(strings.Compare(a.TaskID, b.TaskID), cmp.Compare(a.RunIndex, b.RunIndex),
+		strings.Compare(a.Arm, b.Arm), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// Write writes records as a ledger of their own, with a chain of its own. Each record keeps the hash it had before in Origin.
+// Write writes records as a ledger of their own, with a chain of its own. Each record keeps the
+// hash it had before in Origin.
 func Write(w io.Writer, records []Record) error {
 	head := ""
 	for i := range records {

@@ -21,8 +21,9 @@ func writeNote(path string, n note) error {
 	return nil
 }
 
-// checkNote compares a ledger with the note of its last orderly end. The ledger may have grown since, by a writer that was killed; it cannot have shrunk. A
-// ledger without a note, such as one that was downloaded alone, is taken as it is.
+// checkNote compares a ledger with the note of its last orderly end. The ledger may have grown
+// since, by a writer that was killed; it cannot have shrunk. A ledger without a note, such as one
+// that was downloaded alone, is taken as it is.
 func (c *Contents) checkNote(path string) {
 	content, err := os.ReadFile(notePath(path))
 	if err != nil {
@@ -38,7 +39,8 @@ func (c *Contents) checkNote(path string) {
 	}
 	if info.Size() < n.Bytes {
 		c.Problems = append(c.Problems, Problem{
-			Line: c.Lines + 1, Kind: Removed, Message: fmt.Sprintf("the ledger had %d bytes when it was closed and has %d now", n.Bytes, info.Size()),
+			Line: c.Lines + 1, Kind: Removed,
+			Message: fmt.Sprintf("the ledger had %d bytes when it was closed and has %d now", n.Bytes, info.Size()),
 		})
 	}
 }

@@ -62,7 +62,8 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("ledger %s does not verify: %s", d.Path, strings.Join(texts, "; "))
 }
 
-// Damage returns the problems that put the content in doubt, as an error; nil if there are none. A torn end is none: its writer died, nothing was altered.
+// Damage returns the problems that put the content in doubt, as an error; nil if there are none. A
+// torn end is none: its writer died, nothing was altered.
 func (c *Contents) Damage(path string) error {
 	doubts := slices.DeleteFunc(slices.Clone(c.Problems), func(p Problem) bool { return p.Kind == Torn })
 	if len(doubts) == 0 {
@@ -71,8 +72,8 @@ func (c *Contents) Damage(path string) error {
 	return &Damage{Path: path, Problems: doubts}
 }
 
-// ReadFile reads and verifies a ledger together with the note of its length, if there is one beside it. The error is for files that cannot be read; what is
-// wrong with the content is in Problems.
+// ReadFile reads and verifies a ledger together with the note of its length, if there is one beside
+// it. The error is for files that cannot be read; what is wrong with the content is in Problems.
 func ReadFile(path string) (*Contents, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -91,7 +92,8 @@ func ReadFile(path string) (*Contents, error) {
 	return contents, nil
 }
 
-// Scan reads and verifies a ledger, handing out each valid record without keeping it; the record is valid during the call only.
+// Scan reads and verifies a ledger, handing out each valid record without keeping it; the record is
+// valid during the call only.
 func Scan(r io.Reader, visit func(*Record) error) (*Contents, error) {
 	contents := &Contents{}
 	err := contents.scan(r, visit)
@@ -130,7 +132,8 @@ func (c *Contents) scan(r io.Reader, visit func(*Record) error) error {
 	return nil
 }
 
-// readLine returns the next line without its line break, and whether it had one. The bytes are the caller's.
+// readLine returns the next line without its line break, and whether it had one. The bytes are the
+// caller's.
 func readLine(r *bufio.Reader) (line []byte, whole bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -146,7 +149,8 @@ func readLine(r *bufio.Reader) (line []byte, whole bool, err error) {
 	}
 }
 
-// line takes in one line. A line that is no sealed record is garbage until a recovery vouches for it.
+// line takes in one line. A line that is no sealed record is garbage until a recovery vouches for
+// it.
 func (s *scanner) line(line []byte, whole bool, visit func(*Record) error) error {
 	found, intact, err := unseal(line)
 	switch {
@@ -214,7 +218,8 @@ func (s *scanner) link(found links, intact bool, experiment string) bool {
 func (s *scanner) broken(prev string) {
 	if after, known := s.hashes[prev]; known {
 		for line := after + 1; line < s.Lines; line++ {
-			s.Problems = append(s.Problems, Problem{Line: line, Kind: Inserted, Message: fmt.Sprintf("line %d follows line %d", s.Lines, after)})
+			s.Problems = append(s.Problems,
+				Problem{Line: line, Kind: Inserted, Message: fmt.Sprintf("line %d follows line %d", s.Lines, after)})
 		}
 		return
 	}
@@ -226,7 +231,8 @@ func (s *scanner) recovered(line []byte, found links, intact bool) {
 	var note recovery
 	garbage := s.garbage
 	s.garbage = nil
-	if json.Unmarshal(line, &note) != nil || digest(garbage) != note.Recovered.SHA256 || len(garbage) != note.Recovered.Bytes {
+	if json.Unmarshal(line, &note) != nil || digest(garbage) != note.Recovered.SHA256 ||
+		len(garbage) != note.Recovered.Bytes {
 		s.garbage = garbage
 		s.flushGarbage()
 		s.problem(Changed, "the torn bytes before this line are not those it vouches for")
@@ -242,7 +248,8 @@ func (s *scanner) recovered(line []byte, found links, intact bool) {
 
 func (s *scanner) flushGarbage() {
 	if len(s.garbage) > 0 {
-		s.Problems = append(s.Problems, Problem{Line: s.garbageAt, Kind: Garbage, Message: "no record, and no later writer has vouched for it"})
+		s.Problems = append(s.Problems,
+			Problem{Line: s.garbageAt, Kind: Garbage, Message: "no record, and no later writer has vouched for it"})
 		s.garbage = nil
 	}
 }

@@ -33,79 +33,93 @@ type Key struct {
 	Attempt  int    `json:"attempt"`
 }
 
-// Record is one attempt at one cell. The first block has the fields that reports have always had; the rest is additive.
+// Record is one attempt at one cell. The first block has the fields that reports have always had;
+// the rest is additive.
 type Record struct {
-	TaskID              string            `json:"taskId"`
-	RunIndex            int               `json:"runIndex"`
-	Verdict             string            `json:"verdict"`
-	Score               *float64          `json:"score,omitempty"` // effective: 0 when unhealthy, a gate failed or the judge said no
-	CostUSD             *float64          `json:"costUsd"`         // nil is unknown
-	CostBreakdown       *CostBreakdown    `json:"costBreakdown,omitempty"`
-	Turns               int               `json:"turns"`
-	Profiles            Profiles          `json:"profiles"`
-	Model               Models            `json:"model"`
-	SkillSetHash        string            `json:"skillSetHash"`
-	FamilyRevision      string            `json:"familyRevision"`
-	DurationMs          int64             `json:"durationMs"`
-	AgentTracePath      string            `json:"agentTracePath"` // relative to the run directory
-	SupervisorTracePath string            `json:"supervisorTracePath"`
-	JudgeTracePath      string            `json:"judgeTracePath"`
-	Invariants          *Invariants       `json:"invariants,omitempty"`
-	Grade               *Grade            `json:"grade,omitempty"`
-	HiddenTests         *HiddenTests      `json:"hiddenTests,omitempty"`
-	Submission          string            `json:"submission,omitempty"`
-	JudgeVerdict        *JudgeVerdict     `json:"judgeVerdict,omitempty"`
-	JudgeVotes          []JudgeVote       `json:"judgeVotes,omitempty"` // what the verdict of the judge was made from, those that came to nothing included
-	AgentError          *AgentError       `json:"agentError,omitempty"`
-	PreflightError      *PreflightError   `json:"preflightError,omitempty"`
-	Version             int               `json:"version"`
-	Experiment          string            `json:"experiment"`
-	Arm                 string            `json:"arm"`
-	ArmHash             string            `json:"armHash"`
-	Attempt             int               `json:"attempt"`
-	Seed                uint64            `json:"seed"`
-	ErrorClass          string            `json:"errorClass,omitempty"`
-	ErrorMessage        string            `json:"errorMessage,omitempty"`
-	Final               bool              `json:"final"` // no further attempt at this cell will follow
-	StartMs             int64             `json:"startMs"`
-	EndMs               int64             `json:"endMs"`
-	PhaseMs             map[string]int64  `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
-	Tokens              *Tokens           `json:"tokens,omitempty"`
-	CostSource          string            `json:"costSource,omitempty"`
-	Agent               string            `json:"agent"`
-	AgentVersion        string            `json:"agentVersion,omitempty"`
-	Outcome             string            `json:"outcome,omitempty"` // how the agent itself ended
-	KeyVisible          bool              `json:"keyVisible"`
-	Isolation           string            `json:"isolation"`
-	AgentNetwork        bool              `json:"agentNetwork"`
-	GraderNetwork       bool              `json:"graderNetwork"`            // graders have the host's network
-	ServiceNetwork      string            `json:"serviceNetwork,omitempty"` // where preflight's services are: private, with the graders, or host
-	Digests             Digests           `json:"digests"`
-	Tools               map[string]string `json:"tools,omitempty"` // versions: fit, git, …
-	Host                string            `json:"host,omitempty"`
-	Shard               string            `json:"shard,omitempty"`
-	Cluster             string            `json:"cluster,omitempty"`
-	Tags                []string          `json:"tags,omitempty"`
-	Sequential          *Sequential       `json:"sequential,omitempty"` // the experiment is looked at while it runs
-	Survivors           int               `json:"survivors"`            // processes that had to be killed before grading
-	DiffPath            string            `json:"diffPath,omitempty"`
-	Artifacts           []Artifact        `json:"artifacts,omitempty"` // the files that the attempt left, by their content
-	RunDir              string            `json:"runDir"`
-	Origin              string            `json:"origin,omitempty"` // the hash of the record in the ledger that it was merged from
-	Prev                string            `json:"prev"`             // the hash of the record before
-	Hash                string            `json:"hash"`             // of this record with an empty hash
+	TaskID   string `json:"taskId"`
+	RunIndex int    `json:"runIndex"`
+	Verdict  string `json:"verdict"`
+	// effective: 0 when unhealthy, a gate failed or the judge said no
+	Score               *float64       `json:"score,omitempty"`
+	CostUSD             *float64       `json:"costUsd"` // nil is unknown
+	CostBreakdown       *CostBreakdown `json:"costBreakdown,omitempty"`
+	Turns               int            `json:"turns"`
+	Profiles            Profiles       `json:"profiles"`
+	Model               Models         `json:"model"`
+	SkillSetHash        string         `json:"skillSetHash"`
+	FamilyRevision      string         `json:"familyRevision"`
+	DurationMs          int64          `json:"durationMs"`
+	AgentTracePath      string         `json:"agentTracePath"` // relative to the run directory
+	SupervisorTracePath string         `json:"supervisorTracePath"`
+	JudgeTracePath      string         `json:"judgeTracePath"`
+	Invariants          *Invariants    `json:"invariants,omitempty"`
+	Grade               *Grade         `json:"grade,omitempty"`
+	HiddenTests         *HiddenTests   `json:"hiddenTests,omitempty"`
+	Submission          string         `json:"submission,omitempty"`
+	JudgeVerdict        *JudgeVerdict  `json:"judgeVerdict,omitempty"`
+	// what the verdict of the judge was made from, those that came to nothing included
+	JudgeVotes     []JudgeVote      `json:"judgeVotes,omitempty"`
+	AgentError     *AgentError      `json:"agentError,omitempty"`
+	PreflightError *PreflightError  `json:"preflightError,omitempty"`
+	Version        int              `json:"version"`
+	Experiment     string           `json:"experiment"`
+	Arm            string           `json:"arm"`
+	ArmHash        string           `json:"armHash"`
+	Attempt        int              `json:"attempt"`
+	Seed           uint64           `json:"seed"`
+	ErrorClass     string           `json:"errorClass,omitempty"`
+	ErrorMessage   string           `json:"errorMessage,omitempty"`
+	Final          bool             `json:"final"` // no further attempt at this cell will follow
+	StartMs        int64            `json:"startMs"`
+	EndMs          int64            `json:"endMs"`
+	PhaseMs        map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	Tokens         *Tokens          `json:"tokens,omitempty"`
+	CostSource     string           `json:"costSource,omitempty"`
+	Agent          string           `json:"agent"`
+	AgentVersion   string           `json:"agentVersion,omitempty"`
+	Outcome        string           `json:"outcome,omitempty"` // how the agent itself ended
+	KeyVisible     bool             `json:"keyVisible"`
+	Isolation      string           `json:"isolation"`
+	AgentNetwork   bool             `json:"agentNetwork"`
+	GraderNetwork  bool             `json:"graderNetwork"` // graders have the host's network
+	// where preflight's services are: private, with the graders, or host
+	ServiceNetwork string            `json:"serviceNetwork,omitempty"`
+	Digests        Digests           `json:"digests"`
+	Tools          map[string]string `json:"tools,omitempty"` // versions: fit, git, …
+	Host           string            `json:"host,omitempty"`
+	Shard          string            `json:"shard,omitempty"`
+	Cluster        string            `json:"cluster,omitempty"`
+	Tags           []string          `json:"tags,omitempty"`
+	Sequential     *Sequential       `json:"sequential,omitempty"` // the experiment is looked at while it runs
+	// processes that had to be killed before grading
+	Survivors int    `json:"survivors"`
+	DiffPath  string `json:"diffPath,omitempty"`
+	// the files that the attempt left, by their content
+	Artifacts []Artifact `json:"artifacts,omitempty"`
+	RunDir    string     `json:"runDir"`
+	// the hash of the record in the ledger that it was merged from
+	Origin string `json:"origin,omitempty"`
+	Prev   string `json:"prev"` // the hash of the record before
+	Hash   string `json:"hash"` // of this record with an empty hash
 }
 
 // Key returns the record's key.
 func (r *Record) Key() Key {
-	return Key{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex, Attempt: r.Attempt}
+	return Key{
+		Arm:      r.Arm,
+		TaskID:   r.TaskID,
+		RunIndex: r.RunIndex,
+		Attempt:  r.Attempt,
+	}
 }
 
-// Sequential marks the records of an experiment that stops as soon as it is decided. Whoever compares its arms needs a method that allows for looking: it stands
-// in every record, so that a ledger that travels alone still says so.
+// Sequential marks the records of an experiment that stops as soon as it is decided. Whoever
+// compares its arms needs a method that allows for looking: it stands in every record, so that a
+// ledger that travels alone still says so.
 type Sequential struct {
 	Alpha float64 `json:"alpha"`
-	// Position is the place of the task in the order that was fixed beforehand, and Tasks how many there are; Runs are the runs of each arm that make a task complete.
+	// Position is the place of the task in the order that was fixed beforehand, and Tasks how many
+	// there are; Runs are the runs of each arm that make a task complete.
 	Position int `json:"position"`
 	Tasks    int `json:"tasks"`
 	Runs     int `json:"runs"`

@@ -32,7 +32,8 @@ func (r *Record) Validate() error {
 	if err := r.Grade.validate(); err != nil {
 		return err
 	}
-	if r.PreflightError != nil && (r.Grade != nil || r.Invariants != nil || r.HiddenTests != nil || r.JudgeVerdict != nil || r.AgentError != nil || r.Score != nil) {
+	if r.PreflightError != nil && (r.Grade != nil || r.Invariants != nil || r.HiddenTests != nil ||
+		r.JudgeVerdict != nil || r.AgentError != nil || r.Score != nil) {
 		return errors.New("after a failed preflight nothing is graded, but the record has a grade")
 	}
 	return r.validateVerdict()

@@ -40,8 +40,10 @@ type Writer struct {
 	seen map[Key]bool
 }
 
-// Open opens a ledger for appending, creating it if need be, and hands every record that is already there to visit (which may be nil). A ledger that does not
-// verify is refused with a *Damage; a torn end is recovered: its bytes stay, and a line that vouches for them is added. A second writer gets ErrLocked.
+// Open opens a ledger for appending, creating it if need be, and hands every record that is already
+// there to visit (which may be nil). A ledger that does not verify is refused with a *Damage; a
+// torn end is recovered: its bytes stay, and a line that vouches for them is added. A second writer
+// gets ErrLocked.
 func Open(path string, cfg Config, visit func(*Record) error) (*Writer, error) {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return time.Now().UnixMilli() }
@@ -50,7 +52,13 @@ func Open(path string, cfg Config, visit func(*Record) error) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
-	w := &Writer{file: file, path: path, cfg: cfg, head: Genesis(cfg.Experiment), seen: map[Key]bool{}}
+	w := &Writer{
+		file: file,
+		path: path,
+		cfg:  cfg,
+		head: Genesis(cfg.Experiment),
+		seen: map[Key]bool{},
+	}
 	if err := lock(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", path, err), file.Close())
 	}
@@ -104,8 +112,8 @@ func (w *Writer) reread() (*Contents, error) {
 	return Scan(io.NewSectionReader(w.file, 0, w.size), func(*Record) error { return nil })
 }
 
-// tornEnd returns the bytes after the last sealed line, a final line break left out. What stands before an unfinished last line may be earlier torn
-// bytes whose recovery was torn as well.
+// tornEnd returns the bytes after the last sealed line, a final line break left out. What stands
+// before an unfinished last line may be earlier torn bytes whose recovery was torn as well.
 func (w *Writer) tornEnd() ([]byte, error) {
 	if w.size == 0 {
 		return nil, nil
@@ -145,7 +153,8 @@ func lastSealed(buf []byte) int {
 	return -1
 }
 
-// recover ends the torn bytes with a line break and vouches for them. A record that only lacks its line break is whole and needs no more than that.
+// recover ends the torn bytes with a line break and vouches for them. A record that only lacks its
+// line break is whole and needs no more than that.
 func (w *Writer) recover(torn []byte) error {
 	// The last line may also be the whole recovery of the bytes before it.
 	last := torn[bytes.LastIndexByte(torn, '\n')+1:]
@@ -171,8 +180,9 @@ func (w *Writer) recover(torn []byte) error {
 	return nil
 }
 
-// Append seals a record and makes it durable: it fills in Version, Experiment, Prev and Hash, and returns once the line is on disk. After an error of the file
-// every further call returns that error. A second record of the same attempt is refused.
+// Append seals a record and makes it durable: it fills in Version, Experiment, Prev and Hash, and
+// returns once the line is on disk. After an error of the file every further call returns that
+// error. A second record of the same attempt is refused.
 func (w *Writer) Append(r *Record) error {
 	r.Version, r.Experiment, r.Prev, r.Hash = Version, w.cfg.Experiment, "", ""
 	if err := r.Validate(); err != nil {
@@ -221,7 +231,8 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// note is kept beside a ledger when its writer closes it, so that lines missing at the end are noticed: the chain alone cannot tell.
+// note is kept beside a ledger when its writer closes it, so that lines missing at the end are
+// noticed: the chain alone cannot tell.
 type note struct {
 	Head  string `json:"head"`
 	Bytes int64  `json:"bytes"`

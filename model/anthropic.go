@@ -13,7 +13,11 @@ type anthropicCodec struct{}
 
 func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
 	out := wire.AnthropicRequest{
-		Model: req.Model, MaxTokens: req.MaxTokens, Temperature: req.Temperature, StopSequences: req.StopSequences, Stream: stream,
+		Model:         req.Model,
+		MaxTokens:     req.MaxTokens,
+		Temperature:   req.Temperature,
+		StopSequences: req.StopSequences,
+		Stream:        stream,
 	}
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = DefaultMaxTokens
@@ -26,10 +30,12 @@ func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
 		}
 	}
 	for _, tool := range req.Tools {
-		out.Tools = append(out.Tools, wire.AnthropicTool{Name: tool.Name, Description: tool.Description, InputSchema: schemaOrObject(tool.Schema)})
+		out.Tools = append(out.Tools, wire.AnthropicTool{Name: tool.Name, Description: tool.Description,
+			InputSchema: schemaOrObject(tool.Schema)})
 	}
 	if req.System != "" {
-		// The end of the system prompt ends the part that never changes: tools come before it. Caching it is what makes long sessions affordable.
+		// The end of the system prompt ends the part that never changes: tools come before it.
+		// Caching it is what makes long sessions affordable.
 		out.System = wire.AnthropicContent{{Type: "text", Text: req.System, CacheControl: ephemeral()}}
 	}
 	for i, message := range req.Messages {
@@ -45,7 +51,8 @@ func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
 
 func ephemeral() *wire.AnthropicCacheControl { return &wire.AnthropicCacheControl{Type: "ephemeral"} }
 
-// cacheLastBlock asks the server to remember the conversation so far, which the next request repeats. Thinking cannot carry the mark.
+// cacheLastBlock asks the server to remember the conversation so far, which the next request
+// repeats. Thinking cannot carry the mark.
 func cacheLastBlock(turns []wire.AnthropicTurn) {
 	if len(turns) == 0 {
 		return
@@ -80,13 +87,21 @@ func anthropicTurn(message Message) (wire.AnthropicTurn, error) {
 		case b.Type == BlockThinking && b.Hidden:
 			turn.Content = append(turn.Content, wire.AnthropicBlock{Type: "redacted_thinking", Data: b.Signature})
 		case b.Type == BlockThinking:
-			turn.Content = append(turn.Content, wire.AnthropicBlock{Type: "thinking", Thinking: b.Text, Signature: b.Signature})
+			turn.Content = append(turn.Content,
+				wire.AnthropicBlock{Type: "thinking", Thinking: b.Text, Signature: b.Signature})
 		case b.Type == BlockToolCall && b.Call != nil:
-			turn.Content = append(turn.Content, wire.AnthropicBlock{Type: "tool_use", ID: b.Call.ID, Name: b.Call.Name, Input: b.Call.Input})
+			turn.Content = append(turn.Content, wire.AnthropicBlock{
+				Type:  "tool_use",
+				ID:    b.Call.ID,
+				Name:  b.Call.Name,
+				Input: b.Call.Input,
+			})
 		case b.Type == BlockToolResult && b.Result != nil:
 			turn.Content = append(turn.Content, wire.AnthropicBlock{
-				Type: "tool_result", ToolUseID: b.Result.CallID, IsError: b.Result.IsError,
-				Content: wire.AnthropicContent{{Type: "text", Text: orPlaceholder(b.Result.Text)}},
+				Type:      "tool_result",
+				ToolUseID: b.Result.CallID,
+				IsError:   b.Result.IsError,
+				Content:   wire.AnthropicContent{{Type: "text", Text: orPlaceholder(b.Result.Text)}},
 			})
 		default:
 			return turn, fmt.Errorf("block of type %q is incomplete or unknown", b.Type)
@@ -127,7 +142,12 @@ func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 	if m.StopReason == nil {
 		return Response{}, errors.New("reply has no stop_reason")
 	}
-	reply := Response{ID: m.ID, Model: m.Model, StopReason: StopReason(*m.StopReason), Usage: anthropicUsage(m.Usage)}
+	reply := Response{
+		ID:         m.ID,
+		Model:      m.Model,
+		StopReason: StopReason(*m.StopReason),
+		Usage:      anthropicUsage(m.Usage),
+	}
 	for _, b := range m.Content {
 		switch b.Type {
 		case "text":
@@ -137,14 +157,20 @@ func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 		case "redacted_thinking":
 			reply.Blocks = append(reply.Blocks, Block{Type: BlockThinking, Signature: b.Data, Hidden: true})
 		case "tool_use":
-			reply.Blocks = append(reply.Blocks, Block{Type: BlockToolCall, Call: toolCall(b.ID, b.Name, string(b.Input))})
+			reply.Blocks = append(reply.Blocks,
+				Block{Type: BlockToolCall, Call: toolCall(b.ID, b.Name, string(b.Input))})
 		}
 	}
 	return reply, nil
 }
 
 func anthropicUsage(u wire.AnthropicUsage) Usage {
-	usage := Usage{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens}
+	usage := Usage{
+		Input:      u.InputTokens,
+		Output:     u.OutputTokens,
+		CacheRead:  u.CacheReadInputTokens,
+		CacheWrite: u.CacheCreationInputTokens,
+	}
 	if u.CacheCreation != nil {
 		usage.CacheWriteLong = min(u.CacheCreation.Ephemeral1h, usage.CacheWrite)
 	}

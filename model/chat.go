@@ -8,14 +8,22 @@ import (
 	"github.com/fit-eval/fit/model/wire"
 )
 
-// chatCodec speaks OpenAI Chat Completions, to the vendor or to one of the many servers that imitate it.
+// chatCodec speaks OpenAI Chat Completions, to the vendor or to one of the many servers that
+// imitate it.
 type chatCodec struct {
-	// vendor is set for OpenAI itself, which has renamed a parameter that everybody else knows by its old name.
+	// vendor is set for OpenAI itself, which has renamed a parameter that everybody else knows by
+	// its old name.
 	vendor bool
 }
 
 func (c chatCodec) encode(req Request, stream bool) ([]byte, error) {
-	out := wire.ChatRequest{Model: req.Model, Temperature: req.Temperature, ReasoningEffort: req.Effort, Stop: req.StopSequences, Stream: stream}
+	out := wire.ChatRequest{
+		Model:           req.Model,
+		Temperature:     req.Temperature,
+		ReasoningEffort: req.Effort,
+		Stop:            req.StopSequences,
+		Stream:          stream,
+	}
 	if stream {
 		out.StreamOptions = &wire.ChatStreamOptions{IncludeUsage: true}
 	}
@@ -46,7 +54,8 @@ func chatText(role, text string) wire.ChatMessage {
 	return wire.ChatMessage{Role: role, Content: wire.OpenAIContent{{Type: "text", Text: text}}}
 }
 
-// chatMessages renders a message: tool results become messages of their own and must come before any text; thinking is not sent back.
+// chatMessages renders a message: tool results become messages of their own and must come before
+// any text; thinking is not sent back.
 func chatMessages(message Message) ([]wire.ChatMessage, error) {
 	var results []wire.ChatMessage
 	own := wire.ChatMessage{Role: string(message.Role)}
@@ -57,7 +66,8 @@ func chatMessages(message Message) ([]wire.ChatMessage, error) {
 		case b.Type == BlockThinking:
 		case b.Type == BlockToolCall && b.Call != nil:
 			own.ToolCalls = append(own.ToolCalls, wire.ChatToolCall{
-				ID: b.Call.ID, Type: "function", Function: wire.ChatFunction{Name: b.Call.Name, Arguments: string(b.Call.Input)},
+				ID: b.Call.ID, Type: "function",
+				Function: wire.ChatFunction{Name: b.Call.Name, Arguments: string(b.Call.Input)},
 			})
 		case b.Type == BlockToolResult && b.Result != nil:
 			result := chatText("tool", resultText(*b.Result))
@@ -111,7 +121,8 @@ func chatResponse(c wire.ChatCompletion) (Response, error) {
 		reply.StopReason = StopRefusal
 	}
 	for _, call := range m.ToolCalls {
-		reply.Blocks = append(reply.Blocks, Block{Type: BlockToolCall, Call: toolCall(call.ID, call.Function.Name, call.Function.Arguments)})
+		reply.Blocks = append(reply.Blocks,
+			Block{Type: BlockToolCall, Call: toolCall(call.ID, call.Function.Name, call.Function.Arguments)})
 		if reply.StopReason == StopEndTurn {
 			reply.StopReason = StopToolUse // servers that imitate the protocol forget to say so
 		}

@@ -18,12 +18,15 @@ import (
 // Config says where a model is and how patient to be with it. Only Protocol is required.
 type Config struct {
 	Protocol Protocol
-	// BaseURL means what it means to the vendor's own SDK: without /v1 for Anthropic (ANTHROPIC_BASE_URL), with /v1 for OpenAI (OPENAI_BASE_URL).
-	// Empty is the vendor's public endpoint.
+	// BaseURL means what it means to the vendor's own SDK: without /v1 for Anthropic
+	// (ANTHROPIC_BASE_URL), with /v1 for OpenAI (OPENAI_BASE_URL). Empty is the vendor's public
+	// endpoint.
 	BaseURL string
-	// ModelURL is the neutral way to say it: an endpoint without /v1, possibly with a path, that serves any of the protocols. It wins over BaseURL.
+	// ModelURL is the neutral way to say it: an endpoint without /v1, possibly with a path, that
+	// serves any of the protocols. It wins over BaseURL.
 	ModelURL string
-	// APIKey is sent the way the protocol wants it; empty sends none, which is right for local servers.
+	// APIKey is sent the way the protocol wants it; empty sends none, which is right for local
+	// servers.
 	APIKey string
 	// AuthToken is sent as a bearer token in the Anthropic protocol (ANTHROPIC_AUTH_TOKEN).
 	AuthToken string
@@ -35,10 +38,12 @@ type Config struct {
 	MaxRetries int
 	// OnRetry, where set, is told before every wait.
 	OnRetry func(RetryInfo)
-	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller is sent EventReset and must forget what it was given.
-	// Without it such a failure is final, though its Error says that it is retryable.
+	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller is
+	// sent EventReset and must forget what it was given. Without it such a failure is final, though
+	// its Error says that it is retryable.
 	RestartStreams bool
-	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the default is DefaultIdleTimeout.
+	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the
+	// default is DefaultIdleTimeout.
 	IdleTimeout time.Duration
 	// Now, Sleep and Random replace the clock and the dice in tests.
 	Now    func() time.Time
@@ -46,18 +51,20 @@ type Config struct {
 	Random func() float64
 }
 
-// DefaultIdleTimeout is generous because a reply that is not streamed is silent until it is complete.
+// DefaultIdleTimeout is generous because a reply that is not streamed is silent until it is
+// complete.
 const DefaultIdleTimeout = 10 * time.Minute
 
 // maxReplySize bounds a reply that is not streamed, and error bodies.
 const maxReplySize = 64 << 20
 
-// ConfigFromEnv reads the variables of the vendors' SDKs: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and
-// OPENAI_BASE_URL.
+// ConfigFromEnv reads the variables of the vendors' SDKs: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN
+// and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and OPENAI_BASE_URL.
 func ConfigFromEnv(protocol Protocol, getenv func(string) string) Config {
 	cfg := Config{Protocol: protocol}
 	if protocol == Anthropic {
-		cfg.APIKey, cfg.AuthToken, cfg.BaseURL = getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN"), getenv("ANTHROPIC_BASE_URL")
+		cfg.APIKey, cfg.AuthToken, cfg.BaseURL = getenv("ANTHROPIC_API_KEY"), getenv(
+			"ANTHROPIC_AUTH_TOKEN"), getenv("ANTHROPIC_BASE_URL")
 	} else {
 		cfg.APIKey, cfg.BaseURL = getenv("OPENAI_API_KEY"), getenv("OPENAI_BASE_URL")
 	}
@@ -77,7 +84,8 @@ type protocolCodec interface {
 // accumulator puts a streamed reply together.
 type accumulator interface {
 	add(wire.Event) ([]wire.Delta, error)
-	// done says that the reply is complete; mayEnd that it lacks nothing but the closing words, which some servers leave out.
+	// done says that the reply is complete; mayEnd that it lacks nothing but the closing words,
+	// which some servers leave out.
 	done() bool
 	mayEnd() bool
 	response() (Response, error)
@@ -119,7 +127,12 @@ func (c *client) fillDefaults() {
 	if c.cfg.Now == nil {
 		c.cfg.Now = time.Now
 	}
-	c.retry = retryPolicy{maxRetries: c.cfg.MaxRetries, onRetry: c.cfg.OnRetry, sleep: c.cfg.Sleep, random: c.cfg.Random}
+	c.retry = retryPolicy{
+		maxRetries: c.cfg.MaxRetries,
+		onRetry:    c.cfg.OnRetry,
+		sleep:      c.cfg.Sleep,
+		random:     c.cfg.Random,
+	}
 	switch {
 	case c.cfg.MaxRetries == 0:
 		c.retry.maxRetries = DefaultMaxRetries
@@ -190,7 +203,12 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 		return Response{}, err
 	}
 	if reply.StopReason == StopRefusal {
-		return reply, &Error{Kind: KindRefusal, Message: reply.Text(), RetryAfter: -1, Attempts: reply.Attempts}
+		return reply, &Error{
+			Kind:       KindRefusal,
+			Message:    reply.Text(),
+			RetryAfter: -1,
+			Attempts:   reply.Attempts,
+		}
 	}
 	return reply, nil
 }
@@ -274,7 +292,12 @@ func (c *client) readStream(ctx context.Context, body io.Reader, emit func(Strea
 		case errors.Is(err, io.EOF) && acc.mayEnd():
 			return acc.response()
 		case errors.Is(err, io.EOF):
-			return Response{}, &Error{Kind: KindNetwork, Message: "the stream ended before the reply was complete", Retryable: true, RetryAfter: -1}
+			return Response{}, &Error{
+				Kind:       KindNetwork,
+				Message:    "the stream ended before the reply was complete",
+				Retryable:  true,
+				RetryAfter: -1,
+			}
 		case errors.Is(err, wire.ErrEventTooLarge):
 			return Response{}, &Error{Kind: KindProtocol, Err: err, RetryAfter: -1}
 		case err != nil:
@@ -285,7 +308,13 @@ func (c *client) readStream(ctx context.Context, body io.Reader, emit func(Strea
 			return Response{}, streamError(err)
 		}
 		for _, d := range deltas {
-			emit(StreamEvent{Type: eventTypes[d.Kind], Index: d.Index, Text: d.Text, ID: d.ID, Name: d.Name})
+			emit(StreamEvent{
+				Type:  eventTypes[d.Kind],
+				Index: d.Index,
+				Text:  d.Text,
+				ID:    d.ID,
+				Name:  d.Name,
+			})
 		}
 	}
 	reply, err := acc.response()
@@ -296,10 +325,12 @@ func (c *client) readStream(ctx context.Context, body io.Reader, emit func(Strea
 }
 
 var eventTypes = map[wire.DeltaKind]EventType{
-	wire.DeltaText: EventText, wire.DeltaThinking: EventThinking, wire.DeltaToolStart: EventToolStart, wire.DeltaToolInput: EventToolInput,
+	wire.DeltaText: EventText, wire.DeltaThinking: EventThinking, wire.DeltaToolStart: EventToolStart,
+	wire.DeltaToolInput: EventToolInput,
 }
 
-// emitWhole tells the caller of a reply that was asked for as a stream and came in one piece, as some servers do.
+// emitWhole tells the caller of a reply that was asked for as a stream and came in one piece, as
+// some servers do.
 func emitWhole(reply Response, emit func(StreamEvent)) {
 	for i, b := range reply.Blocks {
 		switch {
@@ -308,7 +339,12 @@ func emitWhole(reply Response, emit func(StreamEvent)) {
 		case b.Type == BlockThinking && b.Text != "":
 			emit(StreamEvent{Type: EventThinking, Index: i, Text: b.Text})
 		case b.Type == BlockToolCall && b.Call != nil:
-			emit(StreamEvent{Type: EventToolStart, Index: i, ID: b.Call.ID, Name: b.Call.Name})
+			emit(StreamEvent{
+				Type:  EventToolStart,
+				Index: i,
+				ID:    b.Call.ID,
+				Name:  b.Call.Name,
+			})
 			emit(StreamEvent{Type: EventToolInput, Index: i, Text: string(b.Call.Input)})
 		}
 	}
@@ -320,15 +356,26 @@ func streamError(err error) error {
 	if errors.As(err, &api) {
 		return classify(0, api)
 	}
-	return &Error{Kind: KindProtocol, Err: err, Retryable: true, RetryAfter: -1}
+	return &Error{
+		Kind:       KindProtocol,
+		Err:        err,
+		Retryable:  true,
+		RetryAfter: -1,
+	}
 }
 
-// networkError wraps a failure of the connection. Whether the caller cancelled is for the retry loop to see.
+// networkError wraps a failure of the connection. Whether the caller cancelled is for the retry
+// loop to see.
 func networkError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errSilence) {
 		err = errSilence
 	}
-	return &Error{Kind: KindNetwork, Err: err, Retryable: true, RetryAfter: -1}
+	return &Error{
+		Kind:       KindNetwork,
+		Err:        err,
+		Retryable:  true,
+		RetryAfter: -1,
+	}
 }
 
 // watchedReader reports every read that brought something.

@@ -35,10 +35,13 @@ func connect(t *testing.T, cfg model.Config) model.Client {
 
 func question() model.Request {
 	return model.Request{
-		Model: "test-model", System: "You are terse.", MaxTokens: 1000, Messages: []model.Message{model.UserText("Fix Add")},
+		Model: "test-model", System: "You are terse.", MaxTokens: 1000,
+		Messages: []model.Message{model.UserText("Fix Add")},
 		Tools: []model.Tool{
-			{Name: "Bash", Description: "Runs a command.", Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)},
-			{Name: "Read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"file_path":{"type":"string"}}}`)},
+			{Name: "Bash", Description: "Runs a command.",
+				Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)},
+			{Name: "Read", Description: "Reads a file.",
+				Schema: json.RawMessage(`{"type":"object","properties":{"file_path":{"type":"string"}}}`)},
 		},
 	}
 }
@@ -53,7 +56,8 @@ func eachWay(t *testing.T, test func(t *testing.T, protocol model.Protocol, stre
 }
 
 // complete asks, and joins what was streamed.
-func complete(client model.Client, req model.Request, streamed bool) (reply model.Response, shown map[model.EventType]string, err error) {
+func complete(client model.Client, req model.Request, streamed bool) (reply model.Response,
+	shown map[model.EventType]string, err error) {
 	shown = map[model.EventType]string{}
 	if !streamed {
 		reply, err = client.Complete(context.Background(), req, nil)
@@ -90,11 +94,13 @@ func TestAConversationWithTools(t *testing.T) {
 		if diff := cmp.Diff(want, first.Usage, cmpopts.IgnoreFields(model.Usage{}, "Reasoning")); diff != "" {
 			t.Errorf("usage: %s", diff)
 		}
-		if streamed && (shown[model.EventText] != first.Text() || shown[model.EventThinking] != "Look first." || shown[model.EventToolStart] != "ReadBash") {
+		if streamed && (shown[model.EventText] != first.Text() || shown[model.EventThinking] != "Look first." ||
+			shown[model.EventToolStart] != "ReadBash") {
 			t.Errorf("streamed: %v", shown)
 		}
 		calls := first.ToolCalls()
-		if len(calls) != 2 || calls[0].Name != "Read" || string(calls[0].Input) != `{"file_path":"calc.go"}` || calls[1].Name != "Bash" {
+		if len(calls) != 2 || calls[0].Name != "Read" || string(calls[0].Input) != `{"file_path":"calc.go"}` ||
+			calls[1].Name != "Bash" {
 			t.Fatalf("calls: %+v", calls)
 		}
 
@@ -108,7 +114,8 @@ func TestAConversationWithTools(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Messages = append(req.Messages, model.Message{Role: model.User, Blocks: []model.Block{
-			{Type: model.BlockToolResult, Result: &model.ToolResult{CallID: calls[0].ID, Text: "no such file", IsError: true}},
+			{Type: model.BlockToolResult, Result: &model.ToolResult{CallID: calls[0].ID, Text: "no such file",
+				IsError: true}},
 			{Type: model.BlockToolResult, Result: &model.ToolResult{CallID: calls[1].ID, Text: "two files"}},
 		}})
 		second, _, err := complete(client, req, streamed)
@@ -127,18 +134,20 @@ func TestErrorsAreToldApart(t *testing.T) {
 		kind      model.Kind
 		retryable bool
 	}{
-		"auth":             {`{"status": 401}`, model.KindAuth, false},
-		"permission":       {`{"status": 403}`, model.KindAuth, false},
-		"rate limit":       {`{"status": 429}`, model.KindRateLimit, true},
-		"overloaded":       {`{"status": 529}`, model.KindOverloaded, true},
-		"server":           {`{"status": 500}`, model.KindServer, true},
-		"invalid request":  {`{"status": 400, "message": "tools.0: bad name"}`, model.KindInvalidRequest, false},
-		"unknown model":    {`{"status": 404}`, model.KindInvalidRequest, false},
-		"context overflow": {`{"status": 400, "message": "prompt is too long: 210000 tokens > 200000 maximum"}`, model.KindContextOverflow, false},
+		"auth":            {`{"status": 401}`, model.KindAuth, false},
+		"permission":      {`{"status": 403}`, model.KindAuth, false},
+		"rate limit":      {`{"status": 429}`, model.KindRateLimit, true},
+		"overloaded":      {`{"status": 529}`, model.KindOverloaded, true},
+		"server":          {`{"status": 500}`, model.KindServer, true},
+		"invalid request": {`{"status": 400, "message": "tools.0: bad name"}`, model.KindInvalidRequest, false},
+		"unknown model":   {`{"status": 404}`, model.KindInvalidRequest, false},
+		"context overflow": {`{"status": 400, "message": "prompt is too long: 210000 tokens > 200000 maximum"}`,
+			model.KindContextOverflow, false},
 		"overflow by code": {`{"status": 400, "code": "context_length_exceeded", "message": "Your input exceeds the context window"}`, model.KindContextOverflow, false},
 		"too large":        {`{"status": 413}`, model.KindContextOverflow, false},
-		"out of quota":     {`{"status": 429, "type": "insufficient_quota", "code": "insufficient_quota"}`, model.KindQuota, false},
-		"dropped":          {`{"stream": "drop"}`, model.KindNetwork, true},
+		"out of quota": {`{"status": 429, "type": "insufficient_quota", "code": "insufficient_quota"}`,
+			model.KindQuota, false},
+		"dropped": {`{"stream": "drop"}`, model.KindNetwork, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := scriptedtest.Serve(t, `{"turns": [{"fault": `+tt.fault+`}]}`)
@@ -154,7 +163,8 @@ func TestErrorsAreToldApart(t *testing.T) {
 					attempts = 2
 				}
 				if failure.Kind != tt.kind || failure.Retryable != tt.retryable || failure.Attempts != attempts {
-					t.Errorf("kind %s, retryable %v, attempts %d; want %s, %v, %d: %v", failure.Kind, failure.Retryable, failure.Attempts, tt.kind, tt.retryable, attempts, err)
+					t.Errorf("kind %s, retryable %v, attempts %d; want %s, %v, %d: %v", failure.Kind, failure.Retryable,
+						failure.Attempts, tt.kind, tt.retryable, attempts, err)
 				}
 			})
 		})
@@ -183,13 +193,15 @@ func TestAReplyCutShortByItsLimitSaysSo(t *testing.T) {
 
 func TestPassingFaultsAreRetried(t *testing.T) {
 	for _, fault := range []string{
-		`{"status": 529, "times": 2}`, `{"status": 500, "times": 2}`, `{"status": 429, "retry_after": "1", "times": 2}`, `{"stream": "drop", "times": 2}`,
+		`{"status": 529, "times": 2}`, `{"status": 500, "times": 2}`, `{"status": 429, "retry_after": "1", "times": 2}`,
+		`{"stream": "drop", "times": 2}`,
 	} {
 		t.Run(fault, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 				url := scriptedtest.Serve(t, `{"turns": [{"text": "There.", "fault": `+fault+`}]}`)
 				var retries []model.RetryInfo
-				client := connect(t, model.Config{Protocol: protocol, ModelURL: url, OnRetry: func(i model.RetryInfo) { retries = append(retries, i) }})
+				client := connect(t, model.Config{Protocol: protocol, ModelURL: url,
+					OnRetry: func(i model.RetryInfo) { retries = append(retries, i) }})
 				reply, _, err := complete(client, question(), streamed)
 				if err != nil || reply.Text() != "There." || reply.Attempts != 3 || len(retries) != 2 {
 					t.Fatalf("reply %+v, error %v, %d retries", reply, err, len(retries))
@@ -219,7 +231,9 @@ func TestABrokenStreamIsNotRepeatedBehindTheCallersBack(t *testing.T) {
 					t.Error("nothing was streamed, so the test shows nothing")
 				}
 				// The caller may try again, and with a client that may start over need not.
-				restarting := connect(t, model.Config{Protocol: protocol, ModelURL: scriptedtest.Serve(t, strings.Replace(brokenStream, "%", fault, 1)), RestartStreams: true})
+				restarting := connect(t, model.Config{Protocol: protocol,
+					ModelURL: scriptedtest.Serve(t,
+						strings.Replace(brokenStream, "%", fault, 1)), RestartStreams: true})
 				reply, shown, err := complete(restarting, question(), true)
 				if err != nil || reply.Attempts != 2 || shown[model.EventText] != reply.Text() {
 					t.Errorf("reply %+v, streamed %v, error %v", reply, shown, err)
@@ -242,9 +256,11 @@ func TestABrokenReplyThatWasNotStreamedIsRetried(t *testing.T) {
 func TestASilentEndpointIsGivenUp(t *testing.T) {
 	for _, protocol := range protocols {
 		url := scriptedtest.Serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
-		client := connect(t, model.Config{Protocol: protocol, ModelURL: url, MaxRetries: -1, IdleTimeout: 50 * time.Millisecond})
+		client := connect(t, model.Config{Protocol: protocol, ModelURL: url, MaxRetries: -1,
+			IdleTimeout: 50 * time.Millisecond})
 		for _, streamed := range []bool{false, true} {
-			if _, _, err := complete(client, question(), streamed); kindOf(err) != model.KindNetwork || !strings.Contains(err.Error(), "silent") {
+			if _, _, err := complete(client, question(), streamed); kindOf(err) != model.KindNetwork ||
+				!strings.Contains(err.Error(), "silent") {
 				t.Errorf("%s, streamed %v: %v", protocol, streamed, err)
 			}
 		}
@@ -255,7 +271,8 @@ func TestCancellingEndsARequestAtOnce(t *testing.T) {
 	url := scriptedtest.Serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
 	for _, protocol := range protocols {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := connect(t, model.Config{Protocol: protocol, ModelURL: url}).Complete(ctx, question(), func(model.StreamEvent) { cancel() })
+		_, err := connect(t, model.Config{Protocol: protocol, ModelURL: url}).Complete(ctx, question(),
+			func(model.StreamEvent) { cancel() })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", protocol, err)
 		}
@@ -298,22 +315,28 @@ func TestBaseURLsMeanWhatTheyMeanToTheVendors(t *testing.T) {
 		{model.Config{Protocol: model.Responses, BaseURL: server.URL + "/v1"}, "/v1/responses"},
 		{model.Config{Protocol: model.Chat, BaseURL: server.URL + "/v1/"}, "/v1/chat/completions"},
 		{model.Config{Protocol: model.Chat, BaseURL: server.URL + "/openai"}, "/openai/chat/completions"},
-		{model.Config{Protocol: model.Anthropic, ModelURL: server.URL + "/s/a/c/k/seed/1"}, "/s/a/c/k/seed/1/v1/messages"},
-		{model.Config{Protocol: model.Chat, ModelURL: server.URL, BaseURL: "http://unused.invalid"}, "/v1/chat/completions"},
+		{model.Config{Protocol: model.Anthropic, ModelURL: server.URL + "/s/a/c/k/seed/1"},
+			"/s/a/c/k/seed/1/v1/messages"},
+		{model.Config{Protocol: model.Chat, ModelURL: server.URL, BaseURL: "http://unused.invalid"},
+			"/v1/chat/completions"},
 		{model.Config{Protocol: model.Responses, ModelURL: server.URL + "/v1/"}, "/v1/responses"},
 	} {
 		tt.cfg.APIKey = "key-1"
-		if _, err := connect(t, tt.cfg).Complete(t.Context(), question(), nil); kindOf(err) != model.KindInvalidRequest {
+		if _, err := connect(t, tt.cfg).Complete(t.Context(), question(),
+			nil); kindOf(err) != model.KindInvalidRequest {
 			t.Fatalf("%+v: %v", tt.cfg, err)
 		}
 		if path.Load() != tt.want {
-			t.Errorf("%s %s%s: asked %v, want %s", tt.cfg.Protocol, tt.cfg.BaseURL, tt.cfg.ModelURL, path.Load(), tt.want)
+			t.Errorf("%s %s%s: asked %v, want %s", tt.cfg.Protocol, tt.cfg.BaseURL, tt.cfg.ModelURL, path.Load(),
+				tt.want)
 		}
-		if tt.cfg.Protocol == model.Anthropic && key.Load() != "key-1" || tt.cfg.Protocol != model.Anthropic && bearer.Load() != "Bearer key-1" {
+		if tt.cfg.Protocol == model.Anthropic && key.Load() != "key-1" || tt.cfg.Protocol != model.Anthropic &&
+			bearer.Load() != "Bearer key-1" {
 			t.Errorf("%s: the key was sent as %q and %q", tt.cfg.Protocol, key.Load(), bearer.Load())
 		}
 	}
-	for _, bad := range []model.Config{{}, {Protocol: "grpc"}, {Protocol: model.Chat, BaseURL: "localhost:8080"}, {Protocol: model.Chat, ModelURL: "file:///etc"}} {
+	for _, bad := range []model.Config{{}, {Protocol: "grpc"}, {Protocol: model.Chat, BaseURL: "localhost:8080"},
+		{Protocol: model.Chat, ModelURL: "file:///etc"}} {
 		if _, err := model.New(bad); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
@@ -322,10 +345,12 @@ func TestBaseURLsMeanWhatTheyMeanToTheVendors(t *testing.T) {
 
 func TestConfigFromEnvReadsTheVendorsVariables(t *testing.T) {
 	env := map[string]string{
-		"ANTHROPIC_API_KEY": "a", "ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://a", "OPENAI_API_KEY": "o", "OPENAI_BASE_URL": "http://o/v1",
+		"ANTHROPIC_API_KEY": "a", "ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://a", "OPENAI_API_KEY": "o",
+		"OPENAI_BASE_URL": "http://o/v1",
 	}
 	getenv := func(name string) string { return env[name] }
-	if c := model.ConfigFromEnv(model.Anthropic, getenv); c.APIKey != "a" || c.AuthToken != "t" || c.BaseURL != "http://a" {
+	if c := model.ConfigFromEnv(model.Anthropic, getenv); c.APIKey != "a" || c.AuthToken != "t" ||
+		c.BaseURL != "http://a" {
 		t.Errorf("%+v", c)
 	}
 	if c := model.ConfigFromEnv(model.Chat, getenv); c.APIKey != "o" || c.BaseURL != "http://o/v1" {

@@ -96,9 +96,16 @@ func errorFromReply(status int, header http.Header, body []byte, now time.Time) 
 	return e
 }
 
-// classify turns what the service said, and the status it said it with (0 inside a stream), into an Error.
+// classify turns what the service said, and the status it said it with (0 inside a stream), into an
+// Error.
 func classify(status int, api *wire.APIError) *Error {
-	e := &Error{Status: status, Type: api.Type, Message: api.Message, RequestID: api.RequestID, RetryAfter: -1}
+	e := &Error{
+		Status:     status,
+		Type:       api.Type,
+		Message:    api.Message,
+		RequestID:  api.RequestID,
+		RetryAfter: -1,
+	}
 	if e.Type == "" {
 		e.Type = api.Code
 	}
@@ -113,7 +120,8 @@ func kindOf(status int, api *wire.APIError) (Kind, bool) {
 		return KindQuota, false
 	case isOverflow(status, api):
 		return KindContextOverflow, false
-	case status == http.StatusUnauthorized || status == http.StatusForbidden || strings.Contains(words, "authentication_error") || strings.Contains(words, "permission_error"):
+	case status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		strings.Contains(words, "authentication_error") || strings.Contains(words, "permission_error"):
 		return KindAuth, false
 	case status == http.StatusTooManyRequests || strings.Contains(words, "rate_limit"):
 		return KindRateLimit, true
@@ -133,9 +141,11 @@ func isQuota(api *wire.APIError) bool {
 		strings.Contains(api.Message, "credit balance is too low")
 }
 
-// overflowWords are how services and their imitators say that a conversation is too long; few have a code for it.
+// overflowWords are how services and their imitators say that a conversation is too long; few have
+// a code for it.
 var overflowWords = []string{
-	"prompt is too long", "context_length_exceeded", "maximum context length", "context window", "exceed context limit", "exceeds the available context size", "too many tokens",
+	"prompt is too long", "context_length_exceeded", "maximum context length", "context window", "exceed context limit",
+	"exceeds the available context size", "too many tokens",
 }
 
 func isOverflow(status int, api *wire.APIError) bool {

@@ -1,5 +1,6 @@
-// Package model talks to language models. One neutral conversation goes in, one neutral reply comes out, whichever of the three protocols lies between:
-// Anthropic Messages, OpenAI Responses, or OpenAI Chat Completions, which most local servers imitate.
+// Package model talks to language models. One neutral conversation goes in, one neutral reply comes
+// out, whichever of the three protocols lies between: Anthropic Messages, OpenAI Responses, or
+// OpenAI Chat Completions, which most local servers imitate.
 //
 //	client, err := model.New(model.Config{Protocol: model.Anthropic, APIKey: key})
 //	reply, err := client.Complete(ctx, model.Request{
@@ -8,11 +9,15 @@
 //		Messages:  []model.Message{model.UserText("What does this repository do?")},
 //	}, nil)
 //
-// With a nil callback the reply is fetched in one piece; with a callback it is streamed, and the callback sees every piece as it arrives. To continue a
-// conversation append Message{Role: Assistant, Blocks: reply.Blocks} and the next user message: signatures of thinking blocks are kept for that.
+// With a nil callback the reply is fetched in one piece; with a callback it is streamed, and the
+// callback sees every piece as it arrives. To continue a conversation append Message{Role:
+// Assistant, Blocks: reply.Blocks} and the next user message: signatures of thinking blocks are
+// kept for that.
 //
-// Rate limits, overload, server errors and broken connections are retried with backoff; see Config. What remains comes back as an *Error, whose Kind tells
-// the causes apart. The wire formats live in the package wire, the scripted model that speaks them from the other side in the package scripted.
+// Rate limits, overload, server errors and broken connections are retried with backoff; see Config.
+// What remains comes back as an *Error, whose Kind tells the causes apart. The wire formats live in
+// the package wire, the scripted model that speaks them from the other side in the package
+// scripted.
 package model
 
 import (
@@ -25,9 +30,11 @@ import (
 
 // Client is a connection to one model endpoint. It may be used by many goroutines at once.
 type Client interface {
-	// Complete asks for the next reply. onEvent may be nil; otherwise it is called from this goroutine as the pieces of the reply arrive.
+	// Complete asks for the next reply. onEvent may be nil; otherwise it is called from this
+	// goroutine as the pieces of the reply arrive.
 	//
-	// A refusal comes back as both a Response, because it was paid for, and an *Error of KindRefusal.
+	// A refusal comes back as both a Response, because it was paid for, and an *Error of
+	// KindRefusal.
 	Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error)
 }
 
@@ -47,12 +54,15 @@ type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
-	// MaxTokens bounds the reply. Zero leaves it to the server, or to DefaultMaxTokens where the protocol demands a figure.
+	// MaxTokens bounds the reply. Zero leaves it to the server, or to DefaultMaxTokens where the
+	// protocol demands a figure.
 	MaxTokens   int
 	Temperature *float64
-	// ThinkingTokens is the budget for extended thinking in the Anthropic protocol; zero switches it off.
+	// ThinkingTokens is the budget for extended thinking in the Anthropic protocol; zero switches
+	// it off.
 	ThinkingTokens int
-	// Effort is the reasoning effort of the OpenAI protocols ("low", "medium", "high"); empty leaves it to the server.
+	// Effort is the reasoning effort of the OpenAI protocols ("low", "medium", "high"); empty
+	// leaves it to the server.
 	Effort        string
 	StopSequences []string
 }
@@ -91,11 +101,13 @@ const (
 	BlockToolResult BlockType = "tool_result"
 )
 
-// Block is a part of a message. It can be stored as JSON and read back, so that a conversation survives its process.
+// Block is a part of a message. It can be stored as JSON and read back, so that a conversation
+// survives its process.
 type Block struct {
 	Type BlockType `json:"type"`
 	Text string    `json:"text,omitempty"`
-	// ID, Signature and Hidden belong to thinking; they are opaque and must be sent back unchanged. Hidden thinking has no readable text at all.
+	// ID, Signature and Hidden belong to thinking; they are opaque and must be sent back unchanged.
+	// Hidden thinking has no readable text at all.
 	ID        string      `json:"id,omitempty"`
 	Signature string      `json:"signature,omitempty"`
 	Hidden    bool        `json:"hidden,omitempty"`
@@ -174,7 +186,8 @@ func (r Response) ToolCalls() []ToolCall {
 	return calls
 }
 
-// Usage counts tokens. The figures do not overlap, except that Reasoning is part of Output: the whole prompt is Input + CacheRead + CacheWrite.
+// Usage counts tokens. The figures do not overlap, except that Reasoning is part of Output: the
+// whole prompt is Input + CacheRead + CacheWrite.
 type Usage struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`
@@ -188,15 +201,24 @@ type Usage struct {
 // Add returns the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		Input: u.Input + v.Input, Output: u.Output + v.Output,
-		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite, CacheWriteLong: u.CacheWriteLong + v.CacheWriteLong,
-		Reasoning: u.Reasoning + v.Reasoning,
+		Input:          u.Input + v.Input,
+		Output:         u.Output + v.Output,
+		CacheRead:      u.CacheRead + v.CacheRead,
+		CacheWrite:     u.CacheWrite + v.CacheWrite,
+		CacheWriteLong: u.CacheWriteLong + v.CacheWriteLong,
+		Reasoning:      u.Reasoning + v.Reasoning,
 	}
 }
 
 // Tokens is the usage as the price table takes it.
 func (u Usage) Tokens() price.Tokens {
-	return price.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CacheWriteLong: u.CacheWriteLong}
+	return price.Tokens{
+		Input:          u.Input,
+		Output:         u.Output,
+		CacheRead:      u.CacheRead,
+		CacheWrite:     u.CacheWrite,
+		CacheWriteLong: u.CacheWriteLong,
+	}
 }
 
 // EventType says what a StreamEvent is.
@@ -208,7 +230,8 @@ const (
 	EventThinking  EventType = "thinking"   // Text continues the model's visible reasoning
 	EventToolStart EventType = "tool_start" // a tool call begins: ID and Name
 	EventToolInput EventType = "tool_input" // Text continues the input of a tool call
-	// EventReset says that the stream broke and is started again: forget every event so far. It is sent only with Config.RestartStreams.
+	// EventReset says that the stream broke and is started again: forget every event so far. It is
+	// sent only with Config.RestartStreams.
 	EventReset EventType = "reset"
 )
 

@@ -13,8 +13,13 @@ type responsesCodec struct{}
 func (responsesCodec) encode(req Request, stream bool) ([]byte, error) {
 	store := false
 	out := wire.ResponsesRequest{
-		Model: req.Model, Instructions: req.System, Input: wire.ResponsesInput{}, MaxOutputTokens: max(req.MaxTokens, 0), Temperature: req.Temperature,
-		Store: &store, Stream: stream,
+		Model:           req.Model,
+		Instructions:    req.System,
+		Input:           wire.ResponsesInput{},
+		MaxOutputTokens: max(req.MaxTokens, 0),
+		Temperature:     req.Temperature,
+		Store:           &store,
+		Stream:          stream,
 	}
 	if len(req.StopSequences) > 0 {
 		return nil, fmt.Errorf("the Responses protocol has no stop sequences")
@@ -26,7 +31,11 @@ func (responsesCodec) encode(req Request, stream bool) ([]byte, error) {
 	strict := false
 	for _, tool := range req.Tools {
 		out.Tools = append(out.Tools, wire.ResponsesTool{
-			Type: "function", Name: tool.Name, Description: tool.Description, Parameters: schemaOrObject(tool.Schema), Strict: &strict,
+			Type:        "function",
+			Name:        tool.Name,
+			Description: tool.Description,
+			Parameters:  schemaOrObject(tool.Schema),
+			Strict:      &strict,
 		})
 	}
 	for i, message := range req.Messages {
@@ -61,10 +70,16 @@ func responsesItem(role Role, b Block) (wire.ResponsesItem, error) {
 		}
 		return item, nil
 	case b.Type == BlockToolCall && b.Call != nil:
-		return wire.ResponsesItem{Type: "function_call", CallID: b.Call.ID, Name: b.Call.Name, Arguments: string(b.Call.Input)}, nil
+		return wire.ResponsesItem{
+			Type:      "function_call",
+			CallID:    b.Call.ID,
+			Name:      b.Call.Name,
+			Arguments: string(b.Call.Input),
+		}, nil
 	case b.Type == BlockToolResult && b.Result != nil:
 		return wire.ResponsesItem{
-			Type: "function_call_output", CallID: b.Result.CallID, Output: wire.OpenAIContent{{Type: "text", Text: resultText(*b.Result)}},
+			Type: "function_call_output", CallID: b.Result.CallID,
+			Output: wire.OpenAIContent{{Type: "text", Text: resultText(*b.Result)}},
 		}, nil
 	default:
 		return wire.ResponsesItem{}, fmt.Errorf("block of type %q is incomplete or unknown", b.Type)
@@ -114,9 +129,15 @@ func responsesResponse(r wire.Response) (Response, error) {
 				reply.Blocks = append(reply.Blocks, Block{Type: BlockText, Text: part.Text})
 			}
 		case "reasoning":
-			reply.Blocks = append(reply.Blocks, Block{Type: BlockThinking, ID: item.ID, Text: item.Summary.Text(), Signature: item.EncryptedContent})
+			reply.Blocks = append(reply.Blocks, Block{
+				Type:      BlockThinking,
+				ID:        item.ID,
+				Text:      item.Summary.Text(),
+				Signature: item.EncryptedContent,
+			})
 		case "function_call":
-			reply.Blocks = append(reply.Blocks, Block{Type: BlockToolCall, Call: toolCall(item.CallID, item.Name, item.Arguments)})
+			reply.Blocks = append(reply.Blocks,
+				Block{Type: BlockToolCall, Call: toolCall(item.CallID, item.Name, item.Arguments)})
 			reply.StopReason = StopToolUse
 		}
 	}
@@ -148,7 +169,10 @@ func finishReason(reason string) StopReason {
 // openAIUsage takes the cached tokens out of the input, where these protocols count them in.
 func openAIUsage(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) Usage {
 	return Usage{
-		Input: max(0, input-in.CachedTokens-in.CacheWriteTokens), Output: output,
-		CacheRead: in.CachedTokens, CacheWrite: in.CacheWriteTokens, Reasoning: out.ReasoningTokens,
+		Input:      max(0, input-in.CachedTokens-in.CacheWriteTokens),
+		Output:     output,
+		CacheRead:  in.CachedTokens,
+		CacheWrite: in.CacheWriteTokens,
+		Reasoning:  out.ReasoningTokens,
 	}
 }

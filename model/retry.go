@@ -16,7 +16,8 @@ const (
 	DefaultMaxRetries = 4
 	firstBackoff      = 500 * time.Millisecond
 	longestBackoff    = 30 * time.Second
-	// longestRetryAfter bounds what a service may ask for; beyond it the caller learns at once instead of waiting for hours.
+	// longestRetryAfter bounds what a service may ask for; beyond it the caller learns at once
+	// instead of waiting for hours.
 	longestRetryAfter = 10 * time.Minute
 )
 
@@ -37,7 +38,8 @@ type retryPolicy struct {
 	random     func() float64
 }
 
-// errDelivered marks a failure after the caller has seen part of the reply, which must not be asked for again.
+// errDelivered marks a failure after the caller has seen part of the reply, which must not be asked
+// for again.
 type errDelivered struct{ cause *Error }
 
 func (e errDelivered) Error() string { return e.cause.Error() }
@@ -67,7 +69,12 @@ func (p retryPolicy) do(ctx context.Context, try func(attempt int) error) error 
 		}
 		delay := p.delay(attempt, failure.RetryAfter)
 		if p.onRetry != nil {
-			p.onRetry(RetryInfo{Attempt: attempt, MaxRetries: p.maxRetries, Delay: delay, Err: failure})
+			p.onRetry(RetryInfo{
+				Attempt:    attempt,
+				MaxRetries: p.maxRetries,
+				Delay:      delay,
+				Err:        failure,
+			})
 		}
 		if err := p.sleep(ctx, delay); err != nil {
 			return err
@@ -75,8 +82,9 @@ func (p retryPolicy) do(ctx context.Context, try func(attempt int) error) error 
 	}
 }
 
-// delay grows twofold with every attempt. Half of it is drawn at random, so that clients that failed together do not come back together; what the service
-// asked for is taken as the least, with a little on top for the same reason.
+// delay grows twofold with every attempt. Half of it is drawn at random, so that clients that
+// failed together do not come back together; what the service asked for is taken as the least, with
+// a little on top for the same reason.
 func (p retryPolicy) delay(attempt int, asked time.Duration) time.Duration {
 	if asked >= 0 {
 		return asked + time.Duration(p.random()*float64(firstBackoff)/5)
@@ -99,8 +107,8 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 
 func randomFraction() float64 { return rand.Float64() } //nolint:gosec // jitter needs no secrecy
 
-// retryAfter reads how long the service asks to wait: milliseconds in OpenAI's header, seconds or a date in the standard one. It is negative where there is
-// no such wish.
+// retryAfter reads how long the service asks to wait: milliseconds in OpenAI's header, seconds or a
+// date in the standard one. It is negative where there is no such wish.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(strings.TrimSpace(header.Get("retry-after-ms")), 64); err == nil && ms >= 0 {
 		return boundedDuration(ms * float64(time.Millisecond))

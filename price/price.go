@@ -1,14 +1,18 @@
 // Package price turns tokens into dollars, or says that it cannot.
 //
-// A Table is keyed by the exact model id that a service reports, and every line says from which day it holds and where it is from. Nothing is guessed: an
-// id that is not in the table, a date before its first line, or tokens of a sort the line has no price for give an unknown cost (nil), never zero. The only
-// names that stand for another are the table's own documented aliases; no suffix or prefix is ever cut off.
+// A Table is keyed by the exact model id that a service reports, and every line says from which day
+// it holds and where it is from. Nothing is guessed: an id that is not in the table, a date before
+// its first line, or tokens of a sort the line has no price for give an unknown cost (nil), never
+// zero. The only names that stand for another are the table's own documented aliases; no suffix or
+// prefix is ever cut off.
 //
 //	table := price.Default()
 //	cost := table.Cost("claude-sonnet-4-5", time.Now().UnixMilli(), price.Tokens{Input: 1200, Output: 300})
 //
-// The built-in table holds the vendors' list prices for standard processing and contexts of ordinary length. Discounts, batch or priority processing, taxes
-// and surcharges for very long contexts are not in it. A file of the same format (see Load) adds lines or replaces those of a model.
+// The built-in table holds the vendors' list prices for standard processing and contexts of
+// ordinary length. Discounts, batch or priority processing, taxes and surcharges for very long
+// contexts are not in it. A file of the same format (see Load) adds lines or replaces those of a
+// model.
 package price
 
 import (
@@ -24,7 +28,8 @@ import (
 	"time"
 )
 
-// Tokens is what a model consumed. The figures do not overlap, except that CacheWriteLong is the part of CacheWrite that is kept for an hour.
+// Tokens is what a model consumed. The figures do not overlap, except that CacheWriteLong is the
+// part of CacheWrite that is kept for an hour.
 type Tokens struct {
 	Input          int64
 	Output         int64
@@ -33,10 +38,12 @@ type Tokens struct {
 	CacheWriteLong int64
 }
 
-// Line is the price of one model from one day on, in US dollars per million tokens. A nil price is unknown.
+// Line is the price of one model from one day on, in US dollars per million tokens. A nil price is
+// unknown.
 type Line struct {
 	Model string `json:"model"`
-	// From is the first day, as YYYY-MM-DD in UTC, that the line holds. It holds until the model's next line.
+	// From is the first day, as YYYY-MM-DD in UTC, that the line holds. It holds until the model's
+	// next line.
 	From           string   `json:"from"`
 	Input          *float64 `json:"input"`
 	Output         *float64 `json:"output"`
@@ -81,7 +88,8 @@ const maxFileSize = 4 << 20
 //	{"prices":  [{"model": "my-model", "from": "2026-01-31", "input": 1.5, "output": 6, "cache_read": 0.15, "source": "contract of January"}],
 //	 "aliases": {"my-model-latest": "my-model"}}
 //
-// Prices are US dollars per million tokens. A field that is unknown to the format is an error, because a misspelt price would pass for an unknown one.
+// Prices are US dollars per million tokens. A field that is unknown to the format is an error,
+// because a misspelt price would pass for an unknown one.
 func Load(r io.Reader) (Table, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
 	if err != nil {
@@ -139,7 +147,8 @@ func (l Line) check() (fromMs int64, err error) {
 		return 0, fmt.Errorf("%q: input and output are required", l.Model)
 	}
 	for name, value := range map[string]*float64{
-		"input": l.Input, "output": l.Output, "cache_read": l.CacheRead, "cache_write": l.CacheWrite, "cache_write_1h": l.CacheWriteLong,
+		"input": l.Input, "output": l.Output, "cache_read": l.CacheRead, "cache_write": l.CacheWrite,
+		"cache_write_1h": l.CacheWriteLong,
 	} {
 		if value != nil && (*value < 0 || math.IsInf(*value, 0) || math.IsNaN(*value)) {
 			return 0, fmt.Errorf("%q: %s is %v, want 0 or more", l.Model, name, *value)
@@ -152,8 +161,8 @@ func (l Line) check() (fromMs int64, err error) {
 	return day.UnixMilli(), nil
 }
 
-// With returns the table with the lines and aliases of another put over it: a model that the other one prices is priced by the other one alone, and is
-// no longer an alias.
+// With returns the table with the lines and aliases of another put over it: a model that the other
+// one prices is priced by the other one alone, and is no longer an alias.
 func (t Table) With(over Table) Table {
 	merged := Table{lines: map[string][]Line{}, aliases: map[string]string{}}
 	maps.Copy(merged.lines, t.lines)
@@ -180,13 +189,15 @@ func (t Table) Lookup(model string, atMs int64) (Line, bool) {
 	return Line{}, false
 }
 
-// Priced reports whether the table has a price for a model at a time, so that a dollar budget can be refused before anything is spent.
+// Priced reports whether the table has a price for a model at a time, so that a dollar budget can
+// be refused before anything is spent.
 func (t Table) Priced(model string, atMs int64) bool {
 	_, ok := t.Lookup(model, atMs)
 	return ok
 }
 
-// Cost returns the price in US dollars of tokens consumed at a time in epoch milliseconds, or nil where it is unknown.
+// Cost returns the price in US dollars of tokens consumed at a time in epoch milliseconds, or nil
+// where it is unknown.
 func (t Table) Cost(model string, atMs int64, tokens Tokens) *float64 {
 	line, ok := t.Lookup(model, atMs)
 	if !ok {

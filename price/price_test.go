@@ -39,7 +39,8 @@ func wantCost(t *testing.T, got *float64, want float64) {
 
 func TestCostAddsUpEverySortOfToken(t *testing.T) {
 	at := day(t, "2026-02-01")
-	tokens := price.Tokens{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 300_000, CacheWriteLong: 100_000}
+	tokens := price.Tokens{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 300_000,
+		CacheWriteLong: 100_000}
 	// 3.00 + 1.50 + 0.60 + 200k × 3.75/M + 100k × 6/M
 	wantCost(t, price.Default().Cost("claude-sonnet-4-5-20250929", at, tokens), 3+1.5+0.6+0.75+0.6)
 }
@@ -54,13 +55,15 @@ func TestWhatIsNotInTheTableIsUnknownAndNotFree(t *testing.T) {
 	table := price.Default()
 	at := day(t, "2026-02-01")
 	for name, cost := range map[string]*float64{
-		"unknown model":                  table.Cost("no-such-model", at, price.Tokens{Input: 1}),
-		"unknown model, nothing used":    table.Cost("no-such-model", at, price.Tokens{}),
-		"a suffix that is not an alias":  table.Cost("claude-sonnet-4-5-20250929[1m]", at, price.Tokens{Input: 1}),
-		"a prefix that is not an alias":  table.Cost("anthropic/claude-sonnet-4-5-20250929", at, price.Tokens{Input: 1}),
-		"before the model existed":       table.Cost("claude-sonnet-4-5", day(t, "2024-01-01"), price.Tokens{Input: 1}),
-		"a sort of token with no price":  table.Cost("gpt-5", at, price.Tokens{Input: 1, CacheWrite: 1}),
-		"more long writes than writes":   table.Cost("claude-sonnet-4-5", at, price.Tokens{CacheWrite: 1, CacheWriteLong: 2}),
+		"unknown model":                 table.Cost("no-such-model", at, price.Tokens{Input: 1}),
+		"unknown model, nothing used":   table.Cost("no-such-model", at, price.Tokens{}),
+		"a suffix that is not an alias": table.Cost("claude-sonnet-4-5-20250929[1m]", at, price.Tokens{Input: 1}),
+		"a prefix that is not an alias": table.Cost("anthropic/claude-sonnet-4-5-20250929", at,
+			price.Tokens{Input: 1}),
+		"before the model existed":      table.Cost("claude-sonnet-4-5", day(t, "2024-01-01"), price.Tokens{Input: 1}),
+		"a sort of token with no price": table.Cost("gpt-5", at, price.Tokens{Input: 1, CacheWrite: 1}),
+		"more long writes than writes": table.Cost("claude-sonnet-4-5", at,
+			price.Tokens{CacheWrite: 1, CacheWriteLong: 2}),
 		"the zero table":                 price.Table{}.Cost("gpt-5", at, price.Tokens{Input: 1}),
 		"a negative figure":              table.Cost("gpt-5", at, price.Tokens{Input: -1}),
 		"an alias of nothing in a table": load(t, `{"aliases":{"a":"b"}}`).Cost("a", at, price.Tokens{}),
@@ -139,7 +142,8 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		for _, model := range table.Models() {
-			if cost := table.Cost(model, math.MaxInt64, price.Tokens{Input: 1, Output: 1}); cost != nil && (*cost < 0 || math.IsNaN(*cost)) {
+			if cost := table.Cost(model, math.MaxInt64, price.Tokens{Input: 1, Output: 1}); cost != nil &&
+				(*cost < 0 || math.IsNaN(*cost)) {
 				t.Errorf("%s costs %v", model, *cost)
 			}
 		}

@@ -68,7 +68,8 @@ func (s AlignedStep) Mark() string {
 	return ">"
 }
 
-// Loop is an action, or a short sequence of them, that was repeated at once without anything else in between.
+// Loop is an action, or a short sequence of them, that was repeated at once without anything else
+// in between.
 type Loop struct {
 	Action string `json:"action"`
 	Times  int    `json:"times"`
@@ -81,7 +82,8 @@ type Reread struct {
 	Times int    `json:"times"`
 }
 
-// maxActions bounds the work: the alignment takes time in proportion to the product of the two numbers of actions.
+// maxActions bounds the work: the alignment takes time in proportion to the product of the two
+// numbers of actions.
 const maxActions = 20000
 
 // Align aligns the actions of two traces by edit distance.
@@ -119,10 +121,16 @@ func (t *Trace) alignedSide(ctx context.Context) (AlignedSide, error) {
 	if err != nil {
 		return AlignedSide{}, err
 	}
-	return AlignedSide{File: t.Name(), Actions: actions, Loops: loops(actions), Rereads: rereads(actions)}, nil
+	return AlignedSide{
+		File:    t.Name(),
+		Actions: actions,
+		Loops:   loops(actions),
+		Rereads: rereads(actions),
+	}, nil
 }
 
-// actions decodes the tool calls of the wanted lanes with the dialects of the agents, the stream dialect included.
+// actions decodes the tool calls of the wanted lanes with the dialects of the agents, the stream
+// dialect included.
 func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 	c := &actionCollector{trace: t, lanes: map[string]*actionLane{}, actions: []Action{}}
 	if t.doc != nil {
@@ -167,7 +175,8 @@ func (c *actionCollector) batch(b *batch) error {
 		native := ev.event.of(b.data)
 		lane := c.lane(name, ev.kind, native)
 		if lane != nil {
-			lane.decoder.Decode(native, session.Stamp{Line: c.lines + int64(ev.line) + 1, Ts: ev.ts, Lane: name}, lane.fold)
+			lane.decoder.Decode(native, session.Stamp{Line: c.lines + int64(ev.line) + 1, Ts: ev.ts, Lane: name},
+				lane.fold)
 		}
 	}
 	c.lines += int64(b.lines)
@@ -186,7 +195,8 @@ func (c *actionCollector) lane(name string, k kind, native []byte) *actionLane {
 		}
 	}
 	lane := &actionLane{decoder: dialect.New()}
-	lane.fold = session.NewFold(session.Options{Flat: true, OnEvent: func(e *session.EnrichedEvent) { c.took(lane, e) }})
+	lane.fold = session.NewFold(session.Options{Flat: true,
+		OnEvent: func(e *session.EnrichedEvent) { c.took(lane, e) }})
 	c.lanes[strings.Clone(name)] = lane
 	return lane
 }
@@ -206,8 +216,11 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 		}
 		target = relativeTo(lane.fold.Identity().Cwd, target)
 		c.actions = append(c.actions, Action{
-			Turn: e.TurnIndex, Line: e.RawLine, Kind: strings.Clone(e.Tool.Effective()),
-			Target: strings.Join(strings.Fields(target), " "), id: strings.Clone(e.Tool.CallID),
+			Turn:   e.TurnIndex,
+			Line:   e.RawLine,
+			Kind:   strings.Clone(e.Tool.Effective()),
+			Target: strings.Join(strings.Fields(target), " "),
+			id:     strings.Clone(e.Tool.CallID),
 		})
 	case session.KindToolResult:
 		c.failed(e.Result.CallID, e.Result.IsError)
@@ -242,14 +255,18 @@ func (c *actionCollector) turn(e *Entry) error {
 			target = string(compact(b.Input))
 		}
 		c.actions = append(c.actions, Action{
-			Turn: turn.Index, Line: turn.Line, Kind: strings.ToLower(b.Name),
-			Target: strings.Join(strings.Fields(target), " "), id: textOf(b.ToolUseID),
+			Turn:   turn.Index,
+			Line:   turn.Line,
+			Kind:   strings.ToLower(b.Name),
+			Target: strings.Join(strings.Fields(target), " "),
+			id:     textOf(b.ToolUseID),
 		})
 	}
 	return nil
 }
 
-// relativeTo takes the agent's own directory out of a target, so that two agents in two directories can be compared.
+// relativeTo takes the agent's own directory out of a target, so that two agents in two directories
+// can be compared.
 func relativeTo(cwd, target string) string {
 	if cwd == "" || cwd == "/" {
 		return target
@@ -298,7 +315,8 @@ func repeats(actions []Action, n int) int {
 	return times
 }
 
-// rereads finds files that were read again although no edit, write or command had come in between that may have changed them.
+// rereads finds files that were read again although no edit, write or command had come in between
+// that may have changed them.
 func rereads(actions []Action) []Reread {
 	seen, counts, order := map[string]bool{}, map[string]int{}, []string{}
 	for i := range actions {

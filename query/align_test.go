@@ -39,7 +39,8 @@ func TestAlignmentOfTwoRecordings(t *testing.T) {
 // drawActions makes sequences of few different actions, so that many are equal.
 func drawActions(t *rapid.T, name string) []Action {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Action {
-		return Action{Kind: rapid.SampledFrom([]string{"read", "bash"}).Draw(t, "kind"), Target: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target")}
+		return Action{Kind: rapid.SampledFrom([]string{"read", "bash"}).Draw(t, "kind"),
+			Target: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target")}
 	}), 0, 14).Draw(t, name)
 }
 
@@ -55,7 +56,8 @@ func plainDistance(a, b []Action) int {
 			case j == 0:
 				table[i][j] = i * gapCost
 			default:
-				table[i][j] = min(table[i-1][j]+gapCost, table[i][j-1]+gapCost, table[i-1][j-1]+pairCost(&a[i-1], &b[j-1]))
+				table[i][j] = min(table[i-1][j]+gapCost, table[i][j-1]+gapCost,
+					table[i-1][j-1]+pairCost(&a[i-1], &b[j-1]))
 			}
 		}
 	}
@@ -97,7 +99,8 @@ func TestLoopsAndRereads(t *testing.T) {
 	actions := []Action{
 		act("read", "x"), act("read", "y"), act("read", "x"), act("edit", "x"), act("read", "x"),
 		act("test", "go test"), act("test", "go test"), act("test", "go test"),
-		act("edit", "z"), act("bash", "make"), act("edit", "z"), act("bash", "make"), act("edit", "z"), act("bash", "make"),
+		act("edit", "z"), act("bash", "make"), act("edit", "z"), act("bash", "make"), act("edit", "z"),
+		act("bash", "make"),
 	}
 	if diff := cmp.Diff([]Loop{{"test go test", 3, 0}, {"edit z → bash make", 3, 0}}, loops(actions)); diff != "" {
 		t.Errorf("loops (-want +got):\n%s", diff)

@@ -43,7 +43,8 @@ type Row struct {
 	Failed error
 }
 
-// MarshalJSON writes the row: the role follows the message, but precedes it when the check could not be made.
+// MarshalJSON writes the row: the role follows the message, but precedes it when the check could
+// not be made.
 func (r Row) MarshalJSON() ([]byte, error) {
 	dst := append([]byte(`{"test":`), appendString(nil, r.Test)...)
 	dst = append(dst, fmt.Sprintf(`,"pass":%t`, r.Pass)...)
@@ -64,7 +65,13 @@ func (r Row) MarshalJSON() ([]byte, error) {
 
 // FailedRow is the row of an assertion that could not be evaluated.
 func (a Assertion) FailedRow(err error) Row {
-	return Row{Test: a.Test, Message: "assert: " + err.Error(), Failed: err, Gate: a.Gate, Weight: a.Weight}
+	return Row{
+		Test:    a.Test,
+		Message: "assert: " + err.Error(),
+		Failed:  err,
+		Gate:    a.Gate,
+		Weight:  a.Weight,
+	}
 }
 
 // Check evaluates the assertion. There is always a row.
@@ -76,7 +83,12 @@ func (a Assertion) Check() Row {
 	if err != nil {
 		return a.FailedRow(err)
 	}
-	row := Row{Test: a.Test, Pass: held != a.Not, Gate: a.Gate, Weight: a.Weight}
+	row := Row{
+		Test:   a.Test,
+		Pass:   held != a.Not,
+		Gate:   a.Gate,
+		Weight: a.Weight,
+	}
 	if row.Pass {
 		return row
 	}

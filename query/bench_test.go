@@ -35,10 +35,11 @@ func BenchmarkCount(b *testing.B) {
 	b.SetBytes(int64(text.Len()))
 	for b.Loop() {
 		lines := 0
-		err := parallelScan(context.Background(), newBlockReader(bytes.NewReader(text.Bytes()), -1), nil, func(b *batch) error {
-			lines += len(b.events)
-			return nil
-		})
+		err := parallelScan(context.Background(), newBlockReader(bytes.NewReader(text.Bytes()), -1), nil,
+			func(b *batch) error {
+				lines += len(b.events)
+				return nil
+			})
 		if err != nil || lines == 0 {
 			b.Fatal(lines, err)
 		}
@@ -47,7 +48,8 @@ func BenchmarkCount(b *testing.B) {
 
 // BenchmarkStrings is the inner loop alone.
 func BenchmarkStrings(b *testing.B) {
-	text := append(append([]byte{'"'}, bytes.Repeat([]byte(`the config module handler returns value error test build deploy service schema index cache retry\n`), 1000)...), '"')
+	text := append(append([]byte{'"'},
+		bytes.Repeat([]byte(`the config module handler returns value error test build deploy service schema index cache retry\n`), 1000)...), '"')
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		s := scanner{b: text}

@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// blockSize is how much is read at a time: small enough to stay in a core's cache while it is scanned, large enough to make the calls cheap.
+// blockSize is how much is read at a time: small enough to stay in a core's cache while it is
+// scanned, large enough to make the calls cheap.
 const blockSize = 1 << 20
 
 // block is a run of whole lines.
@@ -17,17 +18,20 @@ type block struct {
 	offset int64 // of the first byte in the stream
 	// torn is the number of bytes of a last line that has no newline; it is the end of data.
 	torn int
-	// tooLong holds the lengths of lines beyond trace.MaxLine; such a line stands before data, which is empty then.
+	// tooLong holds the lengths of lines beyond trace.MaxLine; such a line stands before data,
+	// which is empty then.
 	tooLong int64
 }
 
-// blockReader cuts a stream into blocks that end at newlines. The part of a line at the end of one read is carried to the front of the next.
+// blockReader cuts a stream into blocks that end at newlines. The part of a line at the end of one
+// read is carried to the front of the next.
 type blockReader struct {
 	in     io.Reader
 	offset int64
 	carry  []byte
 	ended  bool
-	// limit is the number of bytes to read; a file that grows meanwhile is read as it was when it was opened. Negative means to the end.
+	// limit is the number of bytes to read; a file that grows meanwhile is read as it was when it
+	// was opened. Negative means to the end.
 	limit int64
 }
 
@@ -35,7 +39,8 @@ func newBlockReader(in io.Reader, limit int64) *blockReader {
 	return &blockReader{in: in, limit: limit}
 }
 
-// next fills buf, which it may replace by a larger one, and returns the block in it; io.EOF after the last one.
+// next fills buf, which it may replace by a larger one, and returns the block in it; io.EOF after
+// the last one.
 func (r *blockReader) next(buf []byte) (block, []byte, error) {
 	if r.ended && len(r.carry) == 0 {
 		return block{}, buf, io.EOF

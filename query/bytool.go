@@ -25,15 +25,17 @@ type ByTool struct {
 // noTool is the bucket of messages that use no tool.
 const noTool = "(no-tool)"
 
-// messageShare is one message of the model: its usage counts once, whatever the number of events it was streamed in.
+// messageShare is one message of the model: its usage counts once, whatever the number of events it
+// was streamed in.
 type messageShare struct {
 	usage Tokens
 	turns []int
 	tools []string
 }
 
-// ByTool attributes the tokens of every message to the tools it calls, in equal parts. The columns are then scaled so that they add up to the totals of Stats
-// exactly; the first row takes the rounding.
+// ByTool attributes the tokens of every message to the tools it calls, in equal parts. The columns
+// are then scaled so that they add up to the totals of Stats exactly; the first row takes the
+// rounding.
 func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 	book := &usageBook{places: map[string]int{}}
 	var messages []messageShare
@@ -72,7 +74,8 @@ func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 	return &ByTool{PerTool: shares(messages, totals), Totals: totals}, info, nil
 }
 
-// shareBook keeps the buckets in the order of their first appearance: sums must not depend on the order of a map.
+// shareBook keeps the buckets in the order of their first appearance: sums must not depend on the
+// order of a map.
 type shareBook struct {
 	places map[string]int
 	rows   []ToolShare
@@ -136,7 +139,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// reconcile puts what rounding has left over into the first row, until the columns add up from top to bottom.
+// reconcile puts what rounding has left over into the first row, until the columns add up from top
+// to bottom.
 func reconcile(rows []ToolShare, totals Totals) {
 	for _, column := range []struct {
 		of    func(*ToolShare) *float64
@@ -150,7 +154,8 @@ func reconcile(rows []ToolShare, totals Totals) {
 		for range 4 {
 			*first += column.total - columnSum(rows, column.of)
 		}
-		// The last unit of the last place can go back and forth for ever; in the smallest row it settles.
+		// The last unit of the last place can go back and forth for ever; in the smallest row it
+		// settles.
 		*last += column.total - columnSum(rows, column.of)
 	}
 }

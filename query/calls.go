@@ -40,14 +40,16 @@ type place struct {
 	role   Role
 }
 
-// pairing is a call and the place of its result. Only places are kept, so that a file of any length is paired in little memory.
+// pairing is a call and the place of its result. Only places are kept, so that a file of any length
+// is paired in little memory.
 type pairing struct {
 	id     string
 	call   place
 	result *place
 }
 
-// Calls shows every tool call that has an id, with its result. A repeated id keeps its first place and its last value.
+// Calls shows every tool call that has an id, with its result. A repeated id keeps its first place
+// and its last value.
 func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
 	pairs, err := t.pair(ctx)
 	if err != nil {
@@ -123,7 +125,15 @@ func (t *Trace) place(e *Entry) place {
 	if !t.seekable || e.turn != nil {
 		return place{turn: e.Turn()}
 	}
-	return place{lane: e.lane, index: e.Index, line: e.Line, offset: e.base + int64(e.ev.start), length: e.ev.end - e.ev.start, part: e.part, role: e.Role}
+	return place{
+		lane:   e.lane,
+		index:  e.Index,
+		line:   e.Line,
+		offset: e.base + int64(e.ev.start),
+		length: e.ev.end - e.ev.start,
+		part:   e.part,
+		role:   e.Role,
+	}
 }
 
 // placeReader goes back to places.
@@ -163,7 +173,15 @@ func (r *placeReader) turn(p *place) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := Entry{lane: p.lane, Index: p.index, Role: p.role, Line: p.line, ev: ev, data: data, part: p.part}
+	e := Entry{
+		lane:  p.lane,
+		Index: p.index,
+		Role:  p.role,
+		Line:  p.line,
+		ev:    ev,
+		data:  data,
+		part:  p.part,
+	}
 	if p.role == RoleToolResult && p.part >= len(ev.parts) {
 		return nil, errStaleIndex
 	}
@@ -179,8 +197,14 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 	for _, b := range turn.Content {
 		if b.Type == BlockToolUse && textOf(b.ToolUseID) == p.id {
 			call = &Call{
-				TurnIndex: turn.Index, Name: b.Name, ToolUseID: p.id, Input: b.Input, Source: turn.Lane,
-				TimestampMs: turn.TimestampMs, Parent: turn.Parent, block: b,
+				TurnIndex:   turn.Index,
+				Name:        b.Name,
+				ToolUseID:   p.id,
+				Input:       b.Input,
+				Source:      turn.Lane,
+				TimestampMs: turn.TimestampMs,
+				Parent:      turn.Parent,
+				block:       b,
 			}
 		}
 	}
@@ -256,7 +280,12 @@ func addCommand(commands []Command, known map[string]int, turn *Turn, b *Block) 
 	if !ok {
 		return commands
 	}
-	command := Command{TurnIndex: turn.Index, ToolUseID: *b.ToolUseID, Command: text, Source: turn.Lane}
+	command := Command{
+		TurnIndex: turn.Index,
+		ToolUseID: *b.ToolUseID,
+		Command:   text,
+		Source:    turn.Lane,
+	}
 	if n, again := known[command.ToolUseID]; again {
 		command.IsError = commands[n].IsError
 		commands[n] = command

@@ -10,7 +10,8 @@ type Cost struct {
 	// TotalUSD is nil if nothing in the trace tells.
 	TotalUSD *float64
 	BySource []LaneCost
-	// Unknown names the lanes that used tokens whose price nobody knows; the total does not include them.
+	// Unknown names the lanes that used tokens whose price nobody knows; the total does not include
+	// them.
 	Unknown []string
 }
 

@@ -17,7 +17,8 @@ import (
 // firstLine is how much of a file is read to find the discussion it belongs to.
 const firstLine = 64 << 10
 
-// ByDiscussion lists the traces of a directory that belong to a discussion, oldest first by the time of their first event, else by that of the file.
+// ByDiscussion lists the traces of a directory that belong to a discussion, oldest first by the
+// time of their first event, else by that of the file.
 func ByDiscussion(dir, id string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +46,10 @@ func ByDiscussion(dir, id string) ([]string, error) {
 		}
 		all = append(all, found{path, at})
 	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.path, b.path)) })
+	slices.SortStableFunc(all, func(a,
+		b found) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.path, b.path))
+	})
 	paths := make([]string, len(all))
 	for i := range all {
 		paths[i] = all[i].path
@@ -53,7 +57,8 @@ func ByDiscussion(dir, id string) ([]string, error) {
 	return paths, nil
 }
 
-// discussionStart reports whether the first line of a file names a discussion, and when that line was written if it says so.
+// discussionStart reports whether the first line of a file names a discussion, and when that line
+// was written if it says so.
 func discussionStart(path, id string) (int64, bool) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -71,5 +76,6 @@ func discussionStart(path, id string) (int64, bool) {
 		return 0, false
 	}
 	native := ev.event.of(line)
-	return ev.ts, len(native) > 0 && native[0] == '{' && memberText(native, "type") == trace.TypeMeta && memberText(native, "discussion_id") == id
+	return ev.ts, len(native) > 0 && native[0] == '{' && memberText(native, "type") == trace.TypeMeta &&
+		memberText(native, "discussion_id") == id
 }

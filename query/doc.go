@@ -11,15 +11,19 @@
 //  4. Lanes that speak another dialect than the stream of system, assistant, user and result objects are decoded by the session.Dialects that Open was
 //     handed, and their canonical events become turns of the same shapes.
 //
-// Over Options.IndexFrom bytes the first complete pass leaves an index beside the file (or in a cache directory): offsets, kinds, lanes, tools and error
-// flags of every line. It is checked against the file's size, modification time and edges, rebuilt silently, and may be deleted at any time.
+// Over Options.IndexFrom bytes the first complete pass leaves an index beside the file (or in a
+// cache directory): offsets, kinds, lanes, tools and error flags of every line. It is checked
+// against the file's size, modification time and edges, rebuilt silently, and may be deleted at any
+// time.
 //
 // # Turns
 //
-// A turn is one rendered record and not a call of the model: a system event, an assistant event, the text of a user event, and every tool result are one
-// turn each. Turns are numbered from 0 in the order of the file over all lanes; filters never renumber them.
+// A turn is one rendered record and not a call of the model: a system event, an assistant event,
+// the text of a user event, and every tool result are one turn each. Turns are numbered from 0 in
+// the order of the file over all lanes; filters never renumber them.
 //
 // # What is wrong with a file
 //
-// Nothing in a file is fatal. Lines that are no JSON objects, lines beyond trace.MaxLine and a torn last line are skipped and counted in Info.Problems.
+// Nothing in a file is fatal. Lines that are no JSON objects, lines beyond trace.MaxLine and a torn
+// last line are skipped and counted in Info.Problems.
 package query

@@ -19,7 +19,8 @@ const maxDocument = 2 << 30
 // documentHead is how much of a file is looked at to tell whether it is a document.
 const documentHead = 64 << 10
 
-// document is a structured document: one JSON value that an earlier run of this tool, or the reference, made of a trace. It is small enough to be held.
+// document is a structured document: one JSON value that an earlier run of this tool, or the
+// reference, made of a trace. It is small enough to be held.
 type document struct {
 	raw     []byte
 	version *string
@@ -55,8 +56,8 @@ func openDocument(path string) (*document, error) {
 	return parseDocument(raw), nil
 }
 
-// mayBeDocument looks at the beginning of a file: a structured document names its turns, or starts with its version, or is spread over lines none of which
-// is an object by itself.
+// mayBeDocument looks at the beginning of a file: a structured document names its turns, or starts
+// with its version, or is spread over lines none of which is an object by itself.
 func mayBeDocument(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, byteOrderMark))
 	if len(head) == 0 || head[0] != '{' {
@@ -80,7 +81,12 @@ func parseDocument(raw []byte) *document {
 		return nil
 	}
 	d := &document{raw: raw, version: memberOptional(raw, "version")}
-	d.info = Info{Version: d.version, wants: func(string) bool { return true }, lanes: map[string]*laneState{}, results: newResults()}
+	d.info = Info{
+		Version: d.version,
+		wants:   func(string) bool { return true },
+		lanes:   map[string]*laneState{},
+		results: newResults(),
+	}
 	if init := memberOf(raw, "initEvent"); len(init) > 0 && init[0] == '{' {
 		d.info.InitEvent = cloneRaw(init)
 	}
@@ -165,12 +171,18 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 	return nil
 }
 
-// documentTurn reads one turn of a document. It is printed as it stands; the fields are for questions.
+// documentTurn reads one turn of a document. It is printed as it stands; the fields are for
+// questions.
 func documentTurn(raw []byte) (*Turn, bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false
 	}
-	t := &Turn{verbatim: raw, Index: int(parseInt(memberOf(raw, "index"))), Role: Role(memberText(raw, "role")), Line: 1}
+	t := &Turn{
+		verbatim: raw,
+		Index:    int(parseInt(memberOf(raw, "index"))),
+		Role:     Role(memberText(raw, "role")),
+		Line:     1,
+	}
 	t.Lane, t.Parent = memberOptional(raw, "source"), memberText(raw, "parentToolUseId")
 	t.TimestampMs = parseInt(memberOf(raw, "timestampMs"))
 	t.Subtype, t.Data = memberOptional(raw, "subtype"), memberOf(raw, "data")
@@ -207,7 +219,12 @@ func documentResult(content []byte) *string {
 }
 
 func documentBlock(raw []byte) Block {
-	b := Block{Type: memberText(raw, "type"), Name: memberText(raw, "name"), ToolUseID: memberOptional(raw, "toolUseId"), Raw: raw}
+	b := Block{
+		Type:      memberText(raw, "type"),
+		Name:      memberText(raw, "name"),
+		ToolUseID: memberOptional(raw, "toolUseId"),
+		Raw:       raw,
+	}
 	if input := memberOf(raw, "input"); input != nil {
 		b.Input = input
 	}

@@ -1,7 +1,8 @@
 package query
 
-// alignActions finds the cheapest way from one sequence to the other. To leave out or add an action costs 2, to aim it elsewhere 1, and actions of different
-// kinds are never paired. Hirschberg's method: time in proportion to the product of the lengths, memory to their sum.
+// alignActions finds the cheapest way from one sequence to the other. To leave out or add an action
+// costs 2, to aim it elsewhere 1, and actions of different kinds are never paired. Hirschberg's
+// method: time in proportion to the product of the lengths, memory to their sum.
 func alignActions(a, b []Action) []AlignedStep {
 	steps := make([]AlignedStep, 0, max(len(a), len(b)))
 	return appendAlignment(steps, a, b)
@@ -71,7 +72,8 @@ func appendOne(steps []AlignedStep, a *Action, b []Action) []AlignedStep {
 	return appendRest(append(steps, AlignedStep{op, a, &b[best]}), nil, b[best+1:])
 }
 
-// costs is what it costs to get from a to every beginning of b; from the ends backwards if reverse is set.
+// costs is what it costs to get from a to every beginning of b; from the ends backwards if reverse
+// is set.
 func costs(a, b []Action, reverse bool) []int {
 	at := func(list []Action, i int) *Action {
 		if reverse {

@@ -2,7 +2,8 @@ package query
 
 import "encoding/json"
 
-// Entry is one turn as it passes by: cheap to look at, and decoded in full only when Turn is called. It is valid during the visit only.
+// Entry is one turn as it passes by: cheap to look at, and decoded in full only when Turn is
+// called. It is valid during the visit only.
 type Entry struct {
 	Index int
 	Role  Role
@@ -97,7 +98,14 @@ func (e *Entry) Turn() *Turn {
 }
 
 func (e *Entry) decode() *Turn {
-	t := &Turn{Index: e.Index, Role: e.Role, Lane: e.lane, Line: e.Line, Parent: unescape(e.ev.parent.of(e.data)), TimestampMs: e.ev.time(e.data)}
+	t := &Turn{
+		Index:       e.Index,
+		Role:        e.Role,
+		Lane:        e.lane,
+		Line:        e.Line,
+		Parent:      unescape(e.ev.parent.of(e.data)),
+		TimestampMs: e.ev.time(e.data),
+	}
 	switch e.Role {
 	case RoleSystem:
 		if !e.ev.subtype.empty() {
@@ -178,8 +186,9 @@ func optional(raw []byte) *string {
 	return &text
 }
 
-// cloneRaw copies a value. The scanner is lenient about escapes inside long strings, so that a value may turn out to be no JSON after all; it is kept as a
-// string then, because nothing that is printed may be broken by what an agent wrote.
+// cloneRaw copies a value. The scanner is lenient about escapes inside long strings, so that a
+// value may turn out to be no JSON after all; it is kept as a string then, because nothing that is
+// printed may be broken by what an agent wrote.
 func cloneRaw(raw []byte) json.RawMessage {
 	if !validJSON(raw) {
 		return appendString(nil, string(raw))
@@ -218,7 +227,8 @@ func memberText(object []byte, name string) string {
 	return unescape(raw[1 : len(raw)-1])
 }
 
-// memberOf is the value of an object's member, nil if there is none; the last of two equal ones counts.
+// memberOf is the value of an object's member, nil if there is none; the last of two equal ones
+// counts.
 func memberOf(object []byte, name string) []byte {
 	s := scanner{b: object}
 	var found []byte

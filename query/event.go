@@ -90,7 +90,8 @@ type lineScanner struct {
 
 func newLineScanner() *lineScanner { return &lineScanner{lanes: map[string]string{}} }
 
-// scan takes one line apart. The parts of the event are appended to arena. It reports false for a line that is no JSON object.
+// scan takes one line apart. The parts of the event are appended to arena. It reports false for a
+// line that is no JSON object.
 func (s *lineScanner) scan(data []byte, start, end int, ev *event, arena *[]part) bool {
 	line := data[start:end]
 	s.scanner = scanner{b: line, lenient: !hasControl(line)}

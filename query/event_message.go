@@ -60,7 +60,12 @@ func (s *lineScanner) content(f *fields) bool {
 	case s.at('"'):
 		start := s.i
 		text, _, ok := s.str()
-		f.parts = append(f.parts, part{typ: blockText, hasText: true, text: text, raw: s.from(start)})
+		f.parts = append(f.parts, part{
+			typ:     blockText,
+			hasText: true,
+			text:    text,
+			raw:     s.from(start),
+		})
 		return ok
 	case s.at('['):
 		return s.array(func() bool {

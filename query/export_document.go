@@ -7,8 +7,9 @@ import (
 	"io"
 )
 
-// ExportDocument writes the trace as one structured document on a single line: metadata, the init event, all turns, the summary. Questions to the document
-// get the answers that the trace would give, except that a document has no room for the cost of single lanes.
+// ExportDocument writes the trace as one structured document on a single line: metadata, the init
+// event, all turns, the summary. Questions to the document get the answers that the trace would
+// give, except that a document has no room for the cost of single lanes.
 func (t *Trace) ExportDocument(ctx context.Context, w io.Writer) error {
 	if t.doc != nil {
 		_, err := w.Write(append(compact(t.doc.raw), '\n'))
@@ -78,7 +79,8 @@ func (d *documentWriter) turn(turn *Turn) error {
 func (d *documentWriter) tail(info *Info) {
 	d.text(`],"summary":`)
 	d.value(info.Summary)
-	for _, field := range []struct{ key, value string }{{"verdict", info.Verdict}, {"discussionId", info.DiscussionID}} {
+	for _, field := range []struct{ key, value string }{{"verdict", info.Verdict},
+		{"discussionId", info.DiscussionID}} {
 		if field.value != "" {
 			d.text(`,"` + field.key + `":`)
 			d.value(field.value)

@@ -11,8 +11,8 @@ import (
 // shownResult is how many characters of a result are shown; the trace has the rest.
 const shownResult = 4000
 
-// ExportMarkdown writes the trace as a page to read: what was said as quotations, calls and results as code. Nothing that an agent has written can become
-// markup of the page.
+// ExportMarkdown writes the trace as a page to read: what was said as quotations, calls and results
+// as code. Nothing that an agent has written can become markup of the page.
 func (t *Trace) ExportMarkdown(ctx context.Context, w io.Writer) error {
 	if err := t.spool(); err != nil {
 		return err
@@ -53,7 +53,8 @@ func (p *markdownPage) head(name string, o *Overview) {
 		row("Cost", fmt.Sprintf("$%.4f", *o.Summary.TotalCostUSD))
 	}
 	for _, lane := range o.Lanes {
-		row("Lane "+inline(lane.Lane), strings.TrimSpace(fmt.Sprintf("%s %s, %d turns", lane.Dialect, lane.Model, lane.Turns)))
+		row("Lane "+inline(lane.Lane), strings.TrimSpace(fmt.Sprintf("%s %s, %d turns", lane.Dialect, lane.Model,
+			lane.Turns)))
 	}
 	_ = p.linef("")
 }
@@ -97,7 +98,8 @@ func (p *markdownPage) result(t *Turn) error {
 	return p.linef("<details><summary>%d · %s</summary>\n\n%s\n\n</details>\n", t.Index, word, fenced("", text))
 }
 
-var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ", "`", "'", "*", "\\*", "_", "\\_", "[", "\\[", "#", "\\#")
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ", "`", "'",
+	"*", "\\*", "_", "\\_", "[", "\\[", "#", "\\#")
 
 // inline is text that stands in a line of the page.
 func inline(text string) string { return markup.Replace(text) }

@@ -10,8 +10,9 @@ import (
 	"strconv"
 )
 
-// ExportOTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions for generative models: one span for the session, one for
-// every lane, one for every message of a model, one for every tool call.
+// ExportOTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions
+// for generative models: one span for the session, one for every lane, one for every message of a
+// model, one for every tool call.
 func (t *Trace) ExportOTLP(ctx context.Context, w io.Writer) error {
 	if err := t.spool(); err != nil {
 		return err
@@ -58,7 +59,12 @@ func (t *Trace) spanMessages(ctx context.Context) ([]spanMessage, *Info, error) 
 				id = "turn-" + strconv.Itoa(turn.Index)
 			}
 			places[id] = n
-			messages = append(messages, spanMessage{id: id, lane: turn.LaneName(), parent: turn.Parent, first: turn.TimestampMs})
+			messages = append(messages, spanMessage{
+				id:     id,
+				lane:   turn.LaneName(),
+				parent: turn.Parent,
+				first:  turn.TimestampMs,
+			})
 		}
 		m := &messages[n]
 		m.last = max(m.last, turn.TimestampMs)
@@ -126,7 +132,8 @@ func spanID(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-func (s *spanWriter) text(text string) { _, _ = s.w.WriteString(text) } // the writer keeps the error until it is flushed
+// the writer keeps the error until it is flushed
+func (s *spanWriter) text(text string) { _, _ = s.w.WriteString(text) }
 
 func (s *spanWriter) open(t *Trace, info *Info) {
 	sum := sha256.Sum256([]byte(t.Name() + "\x00" + textOf(info.Metadata.SessionID)))
@@ -141,15 +148,25 @@ func (s *spanWriter) open(t *Trace, info *Info) {
 	}
 	s.text(`{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"fit"}}]},"scopeSpans":[{"scope":{"name":"fit.trace"},"spans":[`)
 	s.write(otlpSpan{
-		SpanID: s.root, Name: "session", Kind: spanInternal, Attributes: []attribute{textAttribute("fit.file", t.Name()), textAttribute("fit.result", info.Summary.Result)},
-		Status: status(info.Summary.IsError, ""),
+		SpanID:     s.root,
+		Name:       "session",
+		Kind:       spanInternal,
+		Attributes: []attribute{textAttribute("fit.file", t.Name()), textAttribute("fit.result", info.Summary.Result)},
+		Status:     status(info.Summary.IsError, ""),
 	}, s.start, end)
 	for _, lane := range info.Lanes {
 		id := spanID(s.traceID, "lane", lane.Lane)
 		s.lanes[lane.Lane] = id
-		s.write(otlpSpan{SpanID: id, Parent: s.root, Name: "invoke_agent " + lane.Lane, Kind: spanInternal, Attributes: []attribute{
-			textAttribute("gen_ai.operation.name", "invoke_agent"), textAttribute("gen_ai.agent.name", lane.Lane), textAttribute("gen_ai.request.model", lane.Model),
-		}}, lane.FirstMs, lane.LastMs)
+		s.write(otlpSpan{
+			SpanID: id,
+			Parent: s.root,
+			Name:   "invoke_agent " + lane.Lane,
+			Kind:   spanInternal,
+			Attributes: []attribute{
+				textAttribute("gen_ai.operation.name", "invoke_agent"), textAttribute("gen_ai.agent.name", lane.Lane),
+				textAttribute("gen_ai.request.model", lane.Model),
+			},
+		}, lane.FirstMs, lane.LastMs)
 	}
 }
 
@@ -163,10 +180,17 @@ func status(failed bool, message string) *spanStatus {
 func (s *spanWriter) message(m spanMessage) {
 	attributes := []attribute{textAttribute("gen_ai.operation.name", "chat"), textAttribute("gen_ai.response.id", m.id)}
 	if m.hasUsage {
-		attributes = append(attributes, intAttribute("gen_ai.usage.input_tokens", m.usage.Input+m.usage.CacheRead+m.usage.CacheCreation),
+		attributes = append(attributes,
+			intAttribute("gen_ai.usage.input_tokens", m.usage.Input+m.usage.CacheRead+m.usage.CacheCreation),
 			intAttribute("gen_ai.usage.output_tokens", m.usage.Output))
 	}
-	s.write(otlpSpan{SpanID: spanID(s.traceID, "message", m.id), Parent: s.parent(m.lane, m.parent), Name: "chat", Kind: spanClient, Attributes: attributes}, m.first, m.last)
+	s.write(otlpSpan{
+		SpanID:     spanID(s.traceID, "message", m.id),
+		Parent:     s.parent(m.lane, m.parent),
+		Name:       "chat",
+		Kind:       spanClient,
+		Attributes: attributes,
+	}, m.first, m.last)
 }
 
 // parent is the tool call that started the sub-agent, else the lane.
@@ -183,8 +207,12 @@ func (s *spanWriter) call(c *Call) error {
 		end += *c.DurationMs
 	}
 	sp := otlpSpan{
-		SpanID: spanID(s.traceID, "call", c.ToolUseID), Parent: s.parent(laneName(c.Source), c.Parent), Name: "execute_tool " + c.Name, Kind: spanInternal,
-		Attributes: []attribute{textAttribute("gen_ai.operation.name", "execute_tool"), textAttribute("gen_ai.tool.name", c.Name), textAttribute("gen_ai.tool.call.id", c.ToolUseID)},
+		SpanID: spanID(s.traceID, "call", c.ToolUseID),
+		Parent: s.parent(laneName(c.Source), c.Parent),
+		Name:   "execute_tool " + c.Name,
+		Kind:   spanInternal,
+		Attributes: []attribute{textAttribute("gen_ai.operation.name", "execute_tool"),
+			textAttribute("gen_ai.tool.name", c.Name), textAttribute("gen_ai.tool.call.id", c.ToolUseID)},
 	}
 	if c.Result != nil {
 		sp.Status = status(c.Result.IsError, firstLineOf(textOf(c.Result.Content)))

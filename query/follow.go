@@ -20,7 +20,8 @@ type Follower struct {
 	FromMiddle bool
 }
 
-// Run shows every whole line until the session's summary has been read or the context ends. Lines that are no JSON are passed over.
+// Run shows every whole line until the session's summary has been read or the context ends. Lines
+// that are no JSON are passed over.
 func (f *Follower) Run(ctx context.Context, show func(trace.Envelope)) error {
 	var pending []byte
 	buf := make([]byte, 64<<10)

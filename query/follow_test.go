@@ -11,7 +11,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// growing is a file that somebody writes to: each read gives the next piece, an empty piece means that there is nothing new yet.
+// growing is a file that somebody writes to: each read gives the next piece, an empty piece means
+// that there is nothing new yet.
 type growing struct{ pieces []string }
 
 func (g *growing) Read(p []byte) (int, error) {
@@ -32,11 +33,14 @@ func (g *growing) Read(p []byte) (int, error) {
 func TestFollowShowsWholeLinesUntilTheSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := enveloped("a", 0, prompt), enveloped("b", 1, sayDone)
-		file := &growing{[]string{first[:10], "", "", first[10:] + "\njunk\n", "", second + "\n" + enveloped("orchestrator", 2, `{"type":"summary"}`)[:9], "", enveloped("orchestrator", 2, `{"type":"summary"}`)[9:] + "\nnever read"}}
+		file := &growing{[]string{first[:10], "", "", first[10:] + "\njunk\n", "",
+			second + "\n" + enveloped("orchestrator", 2, `{"type":"summary"}`)[:9], "", enveloped("orchestrator", 2,
+				`{"type":"summary"}`)[9:] + "\nnever read"}}
 		var lanes []string
 		f := Follower{In: file, Interval: time.Second, Lanes: []string{"a"}}
 		start := time.Now()
-		if err := f.Run(context.Background(), func(env trace.Envelope) { lanes = append(lanes, env.Source) }); err != nil {
+		if err := f.Run(context.Background(),
+			func(env trace.Envelope) { lanes = append(lanes, env.Source) }); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(lanes, " "); got != "a orchestrator" {

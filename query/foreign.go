@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// foreignLane decodes a lane that speaks another dialect than the stream of system, assistant, user and result objects. Its canonical events become turns.
+// foreignLane decodes a lane that speaks another dialect than the stream of system, assistant, user
+// and result objects. Its canonical events become turns.
 type foreignLane struct {
 	dialect session.Dialect
 	lane    *laneState
@@ -22,7 +23,8 @@ type foreignLane struct {
 func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Prices) *foreignLane {
 	f := &foreignLane{dialect: dialect, lane: lane, decoder: dialect.New()}
 	f.fold = session.NewFold(session.Options{Flat: true, OnEvent: f.took, Prices: prices})
-	f.fold.Identify(session.Identity{Model: lane.Model}) // not every stream names its model, but whoever started the agent knew
+	// not every stream names its model, but whoever started the agent knew
+	f.fold.Identify(session.Identity{Model: lane.Model})
 	lane.Dialect = dialect.Name
 	if lane.Agent == "" {
 		lane.Agent = string(dialect.Agent)
@@ -110,7 +112,13 @@ func (t *Turn) system(subtype string, data any) {
 }
 
 func callBlock(call *session.ToolCall) Block {
-	b := Block{Type: BlockToolUse, Name: strings.Clone(call.NativeName), Input: cloneRaw(call.Args), Canonical: call.Canonical, Command: strings.Clone(call.Command)}
+	b := Block{
+		Type:      BlockToolUse,
+		Name:      strings.Clone(call.NativeName),
+		Input:     cloneRaw(call.Args),
+		Canonical: call.Canonical,
+		Command:   strings.Clone(call.Command),
+	}
 	if call.CallID != "" {
 		id := strings.Clone(call.CallID)
 		b.ToolUseID = &id
@@ -121,7 +129,8 @@ func callBlock(call *session.ToolCall) Block {
 	return b
 }
 
-// attachUsage gives the usage that a native event reports to the turns it belongs to: all pieces of the message, or, for a message without an id, the last.
+// attachUsage gives the usage that a native event reports to the turns it belongs to: all pieces of
+// the message, or, for a message without an id, the last.
 func (f *foreignLane) attachUsage() {
 	for _, cost := range f.costs {
 		usage := tokensOf(*cost.Usage)
@@ -155,8 +164,11 @@ func (f *foreignLane) finish(in *Info) {
 	}
 	usage := tokensOf(s.Usage)
 	result := resultEvent{
-		subtype: string(s.Outcome), durationMs: s.WallClockMs, turns: int64(s.Turns), usage: &usage,
-		isError: s.Outcome != "" && s.Outcome != session.OutcomeSuccess,
+		subtype:    string(s.Outcome),
+		durationMs: s.WallClockMs,
+		turns:      int64(s.Turns),
+		usage:      &usage,
+		isError:    s.Outcome != "" && s.Outcome != session.OutcomeSuccess,
 	}
 	if s.Outcome == "" {
 		result.subtype = "unknown"

@@ -18,7 +18,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// The index file: a fixed header, the records, and a JSON tail with the tables that records refer to. Every number is little-endian.
+// The index file: a fixed header, the records, and a JSON tail with the tables that records refer
+// to. Every number is little-endian.
 const (
 	indexMagic  = "fitidx02"
 	indexSuffix = ".fitidx"
@@ -48,7 +49,8 @@ const (
 	flagFirstUser             // the first user text of its lane
 	flagText                  // holds a text block
 	flagIDs                   // holds several ids, so that id is not conclusive
-	flagForeign               // of a lane that speaks another dialect: its turns depend on all lines of the lane before it
+	// of a lane that speaks another dialect: its turns depend on all lines of the lane before it
+	flagForeign
 )
 
 func (r *record) encode(b []byte) {
@@ -65,13 +67,21 @@ func (r *record) encode(b []byte) {
 
 func (r *record) decode(b []byte) {
 	*r = record{
-		offset: int64(binary.LittleEndian.Uint64(b)), length: binary.LittleEndian.Uint32(b[8:]), first: binary.LittleEndian.Uint32(b[12:]),
-		line: binary.LittleEndian.Uint32(b[16:]), id: binary.LittleEndian.Uint32(b[20:]), turns: binary.LittleEndian.Uint16(b[24:]),
-		lane: binary.LittleEndian.Uint16(b[26:]), tools: binary.LittleEndian.Uint16(b[28:]), kind: kind(b[30]), flags: b[31],
+		offset: int64(binary.LittleEndian.Uint64(b)),
+		length: binary.LittleEndian.Uint32(b[8:]),
+		first:  binary.LittleEndian.Uint32(b[12:]),
+		line:   binary.LittleEndian.Uint32(b[16:]),
+		id:     binary.LittleEndian.Uint32(b[20:]),
+		turns:  binary.LittleEndian.Uint16(b[24:]),
+		lane:   binary.LittleEndian.Uint16(b[26:]),
+		tools:  binary.LittleEndian.Uint16(b[28:]),
+		kind:   kind(b[30]),
+		flags:  b[31],
 	}
 }
 
-// idHash is how ids are compared without reading them; equal hashes must be checked against the line itself.
+// idHash is how ids are compared without reading them; equal hashes must be checked against the
+// line itself.
 func idHash(id []byte) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write(id)
@@ -143,7 +153,8 @@ func loadIndex(path string, info os.FileInfo, opts Options) *index {
 	return nil
 }
 
-// indexHeader is the first part of the header that the index of a file must have: it changes whenever the file does.
+// indexHeader is the first part of the header that the index of a file must have: it changes
+// whenever the file does.
 func indexHeader(path string, info os.FileInfo) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -197,7 +208,8 @@ func readIndex(path string, want []byte) *index {
 // errStaleIndex means that the index does not describe the file after all.
 var errStaleIndex = errors.New("the index does not fit the trace")
 
-// dropIndex removes an index that turned out to be damaged. Visitors may have seen turns already, so the question has to be asked again.
+// dropIndex removes an index that turned out to be damaged. Visitors may have seen turns already,
+// so the question has to be asked again.
 func (t *Trace) dropIndex() error {
 	if err := os.Remove(t.index.path); err != nil {
 		return fmt.Errorf("the index %s is damaged and cannot be removed: %w", t.index.path, err)
@@ -249,7 +261,8 @@ func (x *index) seek(turn int) (int64, error) {
 	return int64(n), err
 }
 
-// walk shows the wanted lines only. Lines of other dialects are always read, because what they mean depends on those before them.
+// walk shows the wanted lines only. Lines of other dialects are always read, because what they mean
+// depends on those before them.
 func (x *index) walk(ctx context.Context, w *walker) error {
 	file, err := os.Open(x.trace)
 	if err != nil {
@@ -314,7 +327,8 @@ type lineFetcher struct {
 	parts   []part
 }
 
-// A line that lies near the one before is taken for the next of many, of which one read gets as many as fit.
+// A line that lies near the one before is taken for the next of many, of which one read gets as
+// many as fit.
 const (
 	fetchNear  = 4 << 10
 	fetchAhead = 64 << 10

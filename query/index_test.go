@@ -25,8 +25,10 @@ func teamTrace(t testing.TB, rounds int) string {
 			emit(lane, strings.ReplaceAll(prompt, "Fix it", "Task of "+lane))
 		}
 		id := fmt.Sprintf("t%d", i)
-		emit(lane, strings.NewReplacer(`"t2"`, `"`+id+`"`, `"m2"`, fmt.Sprintf(`"m%d"`, i)).Replace([]string{askBash, strings.ReplaceAll(askRead, "t1", "t2")}[i%3%2]))
-		emit(lane, strings.ReplaceAll([]string{gotFailure, strings.ReplaceAll(gotRead, "t1", "t2")}[i%2], `"t2"`, `"`+id+`"`))
+		emit(lane, strings.NewReplacer(`"t2"`, `"`+id+`"`, `"m2"`,
+			fmt.Sprintf(`"m%d"`, i)).Replace([]string{askBash, strings.ReplaceAll(askRead, "t1", "t2")}[i%3%2]))
+		emit(lane, strings.ReplaceAll([]string{gotFailure, strings.ReplaceAll(gotRead, "t1", "t2")}[i%2], `"t2"`,
+			`"`+id+`"`))
 		if i%5 == 0 {
 			lines = append(lines, "not json")
 			emit(lane, sayDone)
@@ -74,8 +76,10 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	_, err = trace.Filter(ctx, Criteria{Role: RoleAssistant, Tool: "Bash"}, collect("bash"))
 	fail(err)
 	for name, criteria := range map[string]Criteria{
-		"failed": {Error: true}, "failed results": {Role: RoleToolResult, Error: true}, "failed words": {Role: RoleAssistant, Error: true}, "read": {Tool: "Read"},
-		"tool of nobody": {Tool: "Nothing"}, "failed tool": {Tool: "Bash", Error: true}, "results": {Role: RoleToolResult}, "system": {Role: RoleSystem}, "all": {},
+		"failed": {Error: true}, "failed results": {Role: RoleToolResult, Error: true},
+		"failed words": {Role: RoleAssistant, Error: true}, "read": {Tool: "Read"},
+		"tool of nobody": {Tool: "Nothing"}, "failed tool": {Tool: "Bash", Error: true},
+		"results": {Role: RoleToolResult}, "system": {Role: RoleSystem}, "all": {},
 	} {
 		_, err = trace.Filter(ctx, criteria, collect(name))
 		fail(err)

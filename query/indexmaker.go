@@ -14,7 +14,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// indexMaker takes notes during a complete pass and leaves an index behind. Whatever goes wrong, it gives up silently: an index is only a convenience.
+// indexMaker takes notes during a complete pass and leaves an index behind. Whatever goes wrong, it
+// gives up silently: an index is only a convenience.
 type indexMaker struct {
 	trace    *Trace
 	header   []byte
@@ -41,7 +42,11 @@ func (t *Trace) newIndexMaker(limit int64) *indexMaker {
 		return nil
 	}
 	return &indexMaker{
-		trace: t, header: header, info: info, lanes: map[string]uint16{}, sets: map[string]uint16{"": 0},
+		trace:  t,
+		header: header,
+		info:   info,
+		lanes:  map[string]uint16{},
+		sets:   map[string]uint16{"": 0},
 		tables: tables{ToolSets: [][]string{{}}},
 	}
 }
@@ -57,8 +62,13 @@ func (m *indexMaker) add(ev *event, b *batch, line int64, first, turns int, in *
 		return
 	}
 	r := record{
-		offset: b.offset + int64(ev.start), length: uint32(ev.end - ev.start), first: uint32(first), line: uint32(line),
-		turns: uint16(turns), lane: uint16(lane), kind: ev.kind,
+		offset: b.offset + int64(ev.start),
+		length: uint32(ev.end - ev.start),
+		first:  uint32(first),
+		line:   uint32(line),
+		turns:  uint16(turns),
+		lane:   uint16(lane),
+		kind:   ev.kind,
 	}
 	if turns > math.MaxUint16 || first > math.MaxUint32/2 || line > math.MaxUint32/2 || len(m.lanes) >= math.MaxUint16 {
 		m.unusable = true
@@ -134,7 +144,8 @@ func (r *record) noteID(id []byte) {
 	r.id = idHash(id)
 }
 
-// sawUser reports whether the lane had a user's text before, and notes that it has one now. FirstMs is not yet in use while the pass runs.
+// sawUser reports whether the lane had a user's text before, and notes that it has one now. FirstMs
+// is not yet in use while the pass runs.
 func (t *laneTable) sawUser() bool {
 	before := t.FirstMs != 0
 	t.FirstMs = 1

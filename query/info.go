@@ -32,7 +32,8 @@ type Info struct {
 	Verdict      string
 	Closing      string
 	DiscussionID string
-	// TaskPrompt is the text of the first user turn, else the first prompt that the orchestrator noted.
+	// TaskPrompt is the text of the first user turn, else the first prompt that the orchestrator
+	// noted.
 	TaskPrompt *string
 	Lanes      []LaneInfo
 	Problems   Problems
@@ -215,9 +216,12 @@ func (in *Info) finish() {
 
 func metadataOf(init []byte, ts int64) Metadata {
 	m := Metadata{
-		Timestamp: memberOptional(init, "timestamp"), SessionID: memberOptional(init, "session_id"), Model: memberOptional(init, "model"),
-		ClaudeCodeVersion: memberOptional(init, "claude_code_version"), PermissionMode: memberOptional(init, "permissionMode"),
-		Tools: json.RawMessage("[]"),
+		Timestamp:         memberOptional(init, "timestamp"),
+		SessionID:         memberOptional(init, "session_id"),
+		Model:             memberOptional(init, "model"),
+		ClaudeCodeVersion: memberOptional(init, "claude_code_version"),
+		PermissionMode:    memberOptional(init, "permissionMode"),
+		Tools:             json.RawMessage("[]"),
 	}
 	if tools := memberOf(init, "tools"); len(tools) > 0 && tools[0] == '[' {
 		m.Tools = cloneRaw(tools)

@@ -6,21 +6,25 @@ import (
 	"math/bits"
 )
 
-// maxDepth bounds the nesting that is accepted, so that a line of brackets cannot exhaust the stack.
+// maxDepth bounds the nesting that is accepted, so that a line of brackets cannot exhaust the
+// stack.
 const maxDepth = 2000
 
-// scanner walks over one JSON text and validates it on the way. It never copies and never allocates; a false answer of any method means that the text is no
-// JSON, and the position is meaningless then.
+// scanner walks over one JSON text and validates it on the way. It never copies and never
+// allocates; a false answer of any method means that the text is no JSON, and the position is
+// meaningless then.
 type scanner struct {
 	b     []byte
 	i     int
 	depth int
-	// lenient leaves escapes inside long strings unchecked, which makes it several times as fast. Where strings end is found exactly all the same, so that
-	// nothing inside a string can pass for structure.
+	// lenient leaves escapes inside long strings unchecked, which makes it several times as fast.
+	// Where strings end is found exactly all the same, so that nothing inside a string can pass for
+	// structure.
 	lenient bool
 }
 
-// span is a piece of the scanned text. For strings it lies between the quotes and may still hold escapes.
+// span is a piece of the scanned text. For strings it lies between the quotes and may still hold
+// escapes.
 type span struct{ start, end int32 }
 
 func (s span) empty() bool          { return s.start == s.end }
@@ -51,16 +55,18 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// stops marks the bytes of a word at which a string ends or needs a look: the high bit of a quote, a backslash or a control character is set. Flipping bit 1
-// maps the quote next to the control characters, so that one comparison finds both. Borrows can mark later bytes too, but never an earlier one: the lowest
-// mark is right.
+// stops marks the bytes of a word at which a string ends or needs a look: the high bit of a quote,
+// a backslash or a control character is set. Flipping bit 1 maps the quote next to the control
+// characters, so that one comparison finds both. Borrows can mark later bytes too, but never an
+// earlier one: the lowest mark is right.
 func stops(w uint64) uint64 {
 	low := w ^ (0x02 * lowBits)
 	slash := w ^ ('\\' * lowBits)
 	return ((low-0x21*lowBits)&^low | (slash-lowBits)&^slash) & highBits
 }
 
-// nextStop is the position of the first quote, backslash or control character from i on, or the end.
+// nextStop is the position of the first quote, backslash or control character from i on, or the
+// end.
 func nextStop(b []byte, i int) int {
 	rest := b[i:]
 	for len(rest) >= 32 {
@@ -87,7 +93,8 @@ func nextStop(b []byte, i int) int {
 	return i
 }
 
-// str reads a string whose opening quote is at the position, and returns what lies between the quotes. A lenient scanner reports every long string as escaped.
+// str reads a string whose opening quote is at the position, and returns what lies between the
+// quotes. A lenient scanner reports every long string as escaped.
 func (s *scanner) str() (text span, escaped, ok bool) {
 	if !s.take('"') {
 		return span{}, false, false
@@ -125,7 +132,8 @@ func (s *scanner) str() (text span, escaped, ok bool) {
 // shortString is the length up to which looking at words beats the search for the next quote.
 const shortString = 32
 
-// longStr finds the end of a string by its quotes: the first one that an even number of backslashes precedes.
+// longStr finds the end of a string by its quotes: the first one that an even number of backslashes
+// precedes.
 func (s *scanner) longStr(from int) (text span, escaped, ok bool) {
 	for {
 		n := bytes.IndexByte(s.b[from:], '"')
@@ -150,7 +158,8 @@ func (s *scanner) longStr(from int) (text span, escaped, ok bool) {
 func hasControl(text []byte) bool {
 	var found uint64
 	for len(text) >= 32 {
-		a, b, c, d := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:]), binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
+		a, b, c, d := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(
+			text[8:]), binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
 		found |= (a-0x20*lowBits)&^a | (b-0x20*lowBits)&^b | (c-0x20*lowBits)&^c | (d-0x20*lowBits)&^d
 		text = text[32:]
 	}
@@ -245,7 +254,8 @@ func (s *scanner) skip() bool {
 	}
 }
 
-// object reads an object. For every member it calls member with the position at the value, which member must read.
+// object reads an object. For every member it calls member with the position at the value, which
+// member must read.
 func (s *scanner) object(member func(key span, escaped bool) bool) bool {
 	if !s.open('{') {
 		return false
@@ -320,7 +330,8 @@ func validJSON(b []byte) bool {
 	return !s.more()
 }
 
-// truthy reports whether a JSON value counts as present: everything but null, false, zero and the empty string.
+// truthy reports whether a JSON value counts as present: everything but null, false, zero and the
+// empty string.
 func truthy(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", "false", `""`, "0", "-0", "0.0":

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// jsonText draws JSON texts with the awkward things in them: escapes, surrogates, deep nesting, numbers of all forms.
+// jsonText draws JSON texts with the awkward things in them: escapes, surrogates, deep nesting,
+// numbers of all forms.
 func jsonText(t *rapid.T, depth int) string {
 	kinds := 6
 	if depth == 0 {
@@ -18,12 +19,14 @@ func jsonText(t *rapid.T, depth int) string {
 	}
 	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
 	case 0:
-		return rapid.SampledFrom([]string{"null", "true", "false", "0", "-0", "1.50", "1e2", "-12.5E-3", "9007199254740993", "1e400"}).Draw(t, "literal")
+		return rapid.SampledFrom([]string{"null", "true", "false", "0", "-0", "1.50", "1e2", "-12.5E-3",
+			"9007199254740993", "1e400"}).Draw(t, "literal")
 	case 1, 2:
 		raw, _ := json.Marshal(rapid.String().Draw(t, "string"))
 		return string(raw)
 	case 3:
-		return rapid.SampledFrom([]string{`""`, `"\u0041\ud83d\ude00"`, `"\ud800"`, `"a\/b\\\"c"`, "\"\u2028<&>\""}).Draw(t, "escapes")
+		return rapid.SampledFrom([]string{`""`, `"\u0041\ud83d\ude00"`, `"\ud800"`, `"a\/b\\\"c"`,
+			"\"\u2028<&>\""}).Draw(t, "escapes")
 	case 4:
 		n := rapid.IntRange(0, 3).Draw(t, "n")
 		parts := make([]string, n)
@@ -65,11 +68,13 @@ func TestPrintingKeepsTheMeaningOfJSON(t *testing.T) {
 }
 
 func FuzzScannerAgreesWithTheStandardLibrary(f *testing.F) {
-	for _, seed := range []string{`{}`, `[1,2.5e-3,"a\u0041"]`, `{"a":"\ud83d\ude00\\"}`, `"` + strings.Repeat("x", 40) + `\n"`, "\"\x01\"", `{"a":1,}`, `01`, `-`, `[`, "\"\xff\"", " null "} {
+	for _, seed := range []string{`{}`, `[1,2.5e-3,"a\u0041"]`, `{"a":"\ud83d\ude00\\"}`,
+		`"` + strings.Repeat("x", 40) + `\n"`, "\"\x01\"", `{"a":1,}`, `01`, `-`, `[`, "\"\xff\"", " null "} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if got, want := validJSON(text), json.Valid(text); got != want && strings.Count(string(text), "[")+strings.Count(string(text), "{") < maxDepth {
+		if got, want := validJSON(text), json.Valid(text); got != want &&
+			strings.Count(string(text), "[")+strings.Count(string(text), "{") < maxDepth {
 			t.Errorf("%q: valid %v, want %v", text, got, want)
 		}
 		var s string
@@ -104,7 +109,8 @@ func TestStringsEndWhereTheyEndAtEveryAlignment(t *testing.T) {
 
 func TestSignaturesOfThinkingBlocksAreLeftOut(t *testing.T) {
 	const in = `[{"type":"thinking","signature":"s","thinking":"t"},{"a":{"signature":"x","type":"thinking"}},{"type":"text","signature":"kept"}]`
-	if got, want := string(Style{}.AppendJSON(nil, []byte(in))), `[{"type":"thinking","thinking":"t"},{"a":{"type":"thinking"}},{"type":"text","signature":"kept"}]`; got != want {
+	if got, want := string(Style{}.AppendJSON(nil,
+		[]byte(in))), `[{"type":"thinking","thinking":"t"},{"a":{"type":"thinking"}},{"type":"text","signature":"kept"}]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := string(Style{Signatures: true}.AppendJSON(nil, []byte(in))); got != in {
@@ -114,7 +120,9 @@ func TestSignaturesOfThinkingBlocksAreLeftOut(t *testing.T) {
 
 func TestNumbersArePrintedShort(t *testing.T) {
 	for in, want := range map[string]string{
-		"1.0": "1", "1e2": "100", "0.1": "0.1", "1e21": "1e+21", "1e-7": "1e-7", "123456789012345678901": "123456789012345680000", "-0": "0", "0.30000000000000004": "0.30000000000000004", "1e-9": "1e-9",
+		"1.0": "1", "1e2": "100", "0.1": "0.1", "1e21": "1e+21", "1e-7": "1e-7",
+		"123456789012345678901": "123456789012345680000", "-0": "0", "0.30000000000000004": "0.30000000000000004",
+		"1e-9": "1e-9",
 	} {
 		if got := string(Style{}.AppendJSON(nil, []byte(in))); got != want {
 			t.Errorf("%s is printed as %s, want %s", in, got, want)
@@ -133,9 +141,11 @@ func TestNestingIsBounded(t *testing.T) {
 }
 
 func TestStringsAreWrittenWithTheFewestEscapes(t *testing.T) {
-	pieces := rapid.SampledFrom([]string{`\n`, `\t`, `\"`, `\\`, `\/`, `\u0041`, `\u000a`, `\u001f`, `\ud83d\ude00`, `\ud83d`, `é`, "\xff", "\xff\xfe", "😀", "plain text that is longer than one word of the machine"})
+	pieces := rapid.SampledFrom([]string{`\n`, `\t`, `\"`, `\\`, `\/`, `\u0041`, `\u000a`, `\u001f`, `\ud83d\ude00`,
+		`\ud83d`, `é`, "\xff", "\xff\xfe", "😀", "plain text that is longer than one word of the machine"})
 	rapid.Check(t, func(t *rapid.T) {
-		raw := strings.Join(rapid.SliceOf(pieces).Draw(t, "pieces"), rapid.SampledFrom([]string{"", "a"}).Draw(t, "between"))
+		raw := strings.Join(rapid.SliceOf(pieces).Draw(t, "pieces"),
+			rapid.SampledFrom([]string{"", "a"}).Draw(t, "between"))
 		want := `"`
 		for _, r := range unescape([]byte(raw)) {
 			switch {

@@ -12,7 +12,8 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// unescape returns the text of a string given as it stands between its quotes. Lone surrogates become U+FFFD.
+// unescape returns the text of a string given as it stands between its quotes. Lone surrogates
+// become U+FFFD.
 func unescape(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return validText(string(raw))
@@ -42,7 +43,8 @@ func validText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// escapedRune decodes the escape that b begins with. The escape was validated by the scanner; a pair of surrogates counts as one.
+// escapedRune decodes the escape that b begins with. The escape was validated by the scanner; a
+// pair of surrogates counts as one.
 func escapedRune(b []byte) (r rune, size int) {
 	if len(b) < 2 {
 		return utf8.RuneError, len(b)
@@ -118,7 +120,8 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// appendNumber writes a number in the shortest form that reads back the same, as JavaScript does: no exponent between 1e-7 and 1e21.
+// appendNumber writes a number in the shortest form that reads back the same, as JavaScript does:
+// no exponent between 1e-7 and 1e21.
 func appendNumber(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)
@@ -147,12 +150,14 @@ type Style struct {
 	Indent int
 	// Level is the level that the value itself stands on.
 	Level int
-	// Signatures keeps the signatures of thinking blocks, which are long and mean nothing to a reader.
+	// Signatures keeps the signatures of thinking blocks, which are long and mean nothing to a
+	// reader.
 	Signatures bool
 }
 
-// AppendJSON appends a JSON value in the form that this tool prints everywhere: keys in the order of the input, of two equal keys the last value, strings with
-// as few escapes as possible, numbers in their shortest form. What is no JSON is printed as a string.
+// AppendJSON appends a JSON value in the form that this tool prints everywhere: keys in the order
+// of the input, of two equal keys the last value, strings with as few escapes as possible, numbers
+// in their shortest form. What is no JSON is printed as a string.
 func (st Style) AppendJSON(dst, raw []byte) []byte {
 	raw = bytes.TrimSpace(raw)
 	if !validJSON(raw) {
@@ -201,7 +206,8 @@ func (p *printer) stringValue(dst []byte, text span, escaped bool) []byte {
 	return appendString(dst, unescape(raw))
 }
 
-// fewestEscapes reports whether every escape of a string is needed, and is the one that appendEscape writes. A control character that is written as a number is left to it.
+// fewestEscapes reports whether every escape of a string is needed, and is the one that
+// appendEscape writes. A control character that is written as a number is left to it.
 func fewestEscapes(raw []byte) bool {
 	for {
 		at := bytes.IndexByte(raw, '\\')
@@ -319,7 +325,8 @@ func (p *printer) newline(dst []byte, level int) []byte {
 // compact is the JSON text of a value on one line, everything kept.
 func compact(raw []byte) []byte { return Style{Signatures: true}.AppendJSON(nil, raw) }
 
-// EachMember calls visit with the members of a JSON object in order; of two equal keys the last value counts. Anything else has none.
+// EachMember calls visit with the members of a JSON object in order; of two equal keys the last
+// value counts. Anything else has none.
 func EachMember(object []byte, visit func(key string, value []byte)) {
 	object = bytes.TrimSpace(object)
 	if len(object) == 0 || object[0] != '{' || !validJSON(object) {

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// A search for a rare word must not decode every line of a large file. If every match of a pattern contains one of a few literals, lines without any of them
-// are passed over. The literals are made of characters that JSON writes as they are; where a line spells such a character as an escape (\u0041), or
-// as one of the two letters beyond ASCII that match k and s when case does not matter, the line is decoded to be sure.
+// A search for a rare word must not decode every line of a large file. If every match of a pattern
+// contains one of a few literals, lines without any of them are passed over. The literals are made
+// of characters that JSON writes as they are; where a line spells such a character as an escape
+// (\u0041), or as one of the two letters beyond ASCII that match k and s when case does not matter,
+// the line is decoded to be sure.
 
 // minLiteral is the length from which a literal is worth looking for.
 const minLiteral = 3
@@ -39,7 +41,8 @@ func newLiteralFilter(pattern string) filter {
 	}
 }
 
-// requiredLiterals are lower-case texts one of which every match contains; none if there are no such texts.
+// requiredLiterals are lower-case texts one of which every match contains; none if there are no
+// such texts.
 func requiredLiterals(pattern string) []string {
 	expr, err := syntax.Parse(pattern, syntax.Perl|syntax.FoldCase)
 	if err != nil {
@@ -119,7 +122,8 @@ func longestPlain(runes []rune) string {
 	return string(longest)
 }
 
-// isPlain excludes what may be escaped and what may be structure: quotes, slashes, angle brackets and ampersands; braces, brackets, colons, commas.
+// isPlain excludes what may be escaped and what may be structure: quotes, slashes, angle brackets
+// and ampersands; braces, brackets, colons, commas.
 func isPlain(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
@@ -128,7 +132,8 @@ func isPlain(r rune) bool {
 	return strings.ContainsRune(" _-.=#@!%*()+;?~^|$", r)
 }
 
-// finder looks for a literal, upper and lower case alike: Horspool's way, so that most bytes are never looked at.
+// finder looks for a literal, upper and lower case alike: Horspool's way, so that most bytes are
+// never looked at.
 type finder struct {
 	literal []byte
 	skip    [256]uint8
@@ -187,7 +192,8 @@ func (f *finder) matches(text []byte) bool {
 	return true
 }
 
-// escapedPlain reports whether a line spells a plain character, or one that folds to it, as an escape.
+// escapedPlain reports whether a line spells a plain character, or one that folds to it, as an
+// escape.
 func escapedPlain(line []byte) bool {
 	for rest := line; ; {
 		i := bytes.Index(rest, []byte(`\u`))
@@ -210,7 +216,8 @@ func foldsToASCII(line []byte) bool {
 	return bytes.Contains(line, []byte("\u212a")) || bytes.Contains(line, []byte("\u017f"))
 }
 
-// escapedByHabit are the characters that encoders escape for the sake of HTML; no literal contains them.
+// escapedByHabit are the characters that encoders escape for the sake of HTML; no literal contains
+// them.
 func escapedByHabit(hex []byte) bool {
 	switch strings.ToLower(string(hex)) {
 	case "22", "26", "27", "2f", "3c", "3e", "5c", "7f":

@@ -36,8 +36,8 @@ type Answer struct {
 	Text        string `json:"text"`
 }
 
-// Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces in which it noted none tell it by the tool calls of the
-// participants.
+// Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces
+// in which it noted none tell it by the tool calls of the participants.
 func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
 	m := &messageBook{officialAsks: map[int64]int{}, asks: map[int64]int{}, calls: map[string]int{}}
 	lanes := t.opts.Lanes
@@ -107,7 +107,14 @@ func (m *messageBook) noted(event []byte, line, ts int64) {
 			return
 		}
 	}
-	message := Message{Line: line, TimestampMs: ts, Kind: e.Kind, From: e.From, To: []string{}, Text: e.Text}
+	message := Message{
+		Line:        line,
+		TimestampMs: ts,
+		Kind:        e.Kind,
+		From:        e.From,
+		To:          []string{},
+		Text:        e.Text,
+	}
 	if e.To != "" {
 		message.To = []string{e.To}
 	}
@@ -142,7 +149,12 @@ func (m *messageBook) call(e *Entry) error {
 }
 
 func (m *messageBook) used(turn *Turn, b *Block) {
-	message := Message{Line: turn.Line, TimestampMs: turn.TimestampMs, From: turn.LaneName(), To: []string{}}
+	message := Message{
+		Line:        turn.Line,
+		TimestampMs: turn.TimestampMs,
+		From:        turn.LaneName(),
+		To:          []string{},
+	}
 	switch teamTool(b.Name) {
 	case "Ask":
 		message.Kind, message.Text = MessageAsk, memberText(b.Input, "question")
@@ -200,7 +212,8 @@ func (m *messageBook) asked(n int, result string) {
 	}
 }
 
-// answered adds an answer to its ask. Without an id it belongs to the only open ask of the one who answers.
+// answered adds an answer to its ask. Without an id it belongs to the only open ask of the one who
+// answers.
 func (m *messageBook) answered(turn *Turn, b *Block, text string) bool {
 	from := turn.LaneName()
 	id := parseInt(memberOf(b.Input, "askId"))
@@ -209,7 +222,8 @@ func (m *messageBook) answered(turn *Turn, b *Block, text string) bool {
 		open := 0
 		for i := range m.messages {
 			ask := &m.messages[i]
-			if ask.Kind == MessageAsk && len(ask.Answers) == 0 && (len(ask.To) == 0 || ask.To[0] == from) && ask.From != from {
+			if ask.Kind == MessageAsk && len(ask.Answers) == 0 && (len(ask.To) == 0 || ask.To[0] == from) &&
+				ask.From != from {
 				n, open = i, open+1
 			}
 		}

@@ -23,9 +23,11 @@ type Options struct {
 	Prices session.Prices
 	// Lanes keeps only these lanes; empty keeps all. Turns keep their numbers.
 	Lanes []string
-	// IndexFrom is the size from which an index is written and used; 0 means DefaultIndexFrom, a negative number never.
+	// IndexFrom is the size from which an index is written and used; 0 means DefaultIndexFrom, a
+	// negative number never.
 	IndexFrom int64
-	// CacheDir is where the index goes if it cannot be written beside the trace; empty means nowhere.
+	// CacheDir is where the index goes if it cannot be written beside the trace; empty means
+	// nowhere.
 	CacheDir string
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
@@ -43,7 +45,8 @@ type Trace struct {
 
 	doc   *document
 	index *index
-	// seekable says that lines can be read again by their offsets: a regular file that is not packed.
+	// seekable says that lines can be read again by their offsets: a regular file that is not
+	// packed.
 	seekable bool
 	stdin    *bufio.Reader
 	// spooled holds standard input for questions that read it more than once.
@@ -55,13 +58,16 @@ type Trace struct {
 // Name is how the trace is named in answers.
 func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 
-// Problems tells what the last question could not read. A question that stopped early knows only about the part that it has read.
+// Problems tells what the last question could not read. A question that stopped early knows only
+// about the part that it has read.
 func (t *Trace) Problems() Problems { return t.problems }
 
-// MissingLanes lists the lanes of the options that the last question did not find, if it saw the whole trace.
+// MissingLanes lists the lanes of the options that the last question did not find, if it saw the
+// whole trace.
 func (t *Trace) MissingLanes() []string { return t.missing }
 
-// ErrEmptyPath is returned for a path that is empty, ErrDirectory (in an fs.PathError) for one that names a directory.
+// ErrEmptyPath is returned for a path that is empty, ErrDirectory (in an fs.PathError) for one that
+// names a directory.
 var (
 	ErrEmptyPath = errors.New("no file was named")
 	ErrDirectory = errors.New("a directory, not a trace")
@@ -100,7 +106,8 @@ func (o *Options) wants(lane string) bool {
 	return len(o.Lanes) == 0 || slices.Contains(o.Lanes, lane)
 }
 
-// openStdin looks at the beginning of standard input, which may be packed and may be a structured document.
+// openStdin looks at the beginning of standard input, which may be packed and may be a structured
+// document.
 func (t *Trace) openStdin() error {
 	if t.opts.Stdin == nil {
 		return errors.New("there is no standard input to read")
@@ -124,7 +131,8 @@ func (t *Trace) openStdin() error {
 	return nil
 }
 
-// spool puts standard input into a file without a name, for questions that have to read a trace more than once.
+// spool puts standard input into a file without a name, for questions that have to read a trace
+// more than once.
 func (t *Trace) spool() error {
 	if t.stdin == nil || t.doc != nil || t.spooled != nil {
 		return nil
@@ -141,7 +149,8 @@ func (t *Trace) spool() error {
 	return nil
 }
 
-// stream opens the bytes of the trace, decompressed. The limit is the number of bytes to read, negative for all.
+// stream opens the bytes of the trace, decompressed. The limit is the number of bytes to read,
+// negative for all.
 func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error) {
 	switch {
 	case t.spooled != nil:

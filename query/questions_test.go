@@ -19,7 +19,8 @@ func TestCallsArePairedWithResults(t *testing.T) {
 	trace := traceOf(t, askRead, askBash, gotRead, gotFailure, repeated,
 		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t9","name":"Glob"},{"type":"tool_use","name":"NoID"}]}}`)
 	var got []string
-	if err := trace.Calls(context.Background(), func(c *Call) error { got = append(got, asJSON(t, c)); return nil }); err != nil {
+	if err := trace.Calls(context.Background(),
+		func(c *Call) error { got = append(got, asJSON(t, c)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -33,7 +34,8 @@ func TestCallsArePairedWithResults(t *testing.T) {
 }
 
 func TestTheTimeOfACallIsKnownFromItsLines(t *testing.T) {
-	trace := traceOf(t, `{"source":"a","seq":0,"ts":1000,"event":`+askRead+`}`, `{"source":"a","seq":1,"ts":1250,"event":`+gotRead+`}`)
+	trace := traceOf(t, `{"source":"a","seq":0,"ts":1000,"event":`+askRead+`}`,
+		`{"source":"a","seq":1,"ts":1250,"event":`+gotRead+`}`)
 	err := trace.Calls(context.Background(), func(c *Call) error {
 		if c.DurationMs == nil || *c.DurationMs != 250 {
 			t.Errorf("call %+v, want 250 ms", c)
@@ -46,10 +48,12 @@ func TestTheTimeOfACallIsKnownFromItsLines(t *testing.T) {
 }
 
 func TestCommandsAndPaths(t *testing.T) {
-	trace := traceOf(t, append(sample, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"e","name":"Edit","input":{"file_path":"/repo/a.go"}},{"type":"tool_use","id":"w","name":"Write","input":{"file_path":7}},{"type":"tool_use","id":"g","name":"Grep","input":{"path":"/repo"}}]}}`)...)
+	trace := traceOf(t, append(sample,
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"e","name":"Edit","input":{"file_path":"/repo/a.go"}},{"type":"tool_use","id":"w","name":"Write","input":{"file_path":7}},{"type":"tool_use","id":"g","name":"Grep","input":{"path":"/repo"}}]}}`)...)
 	var got []Command
 	collect := func(c Command) error { got = append(got, c); return nil }
-	if err := trace.Commands(context.Background(), nil, collect); err != nil || len(got) != 1 || got[0].Command != "cat b.go" || !*got[0].IsError {
+	if err := trace.Commands(context.Background(), nil, collect); err != nil || len(got) != 1 ||
+		got[0].Command != "cat b.go" || !*got[0].IsError {
 		t.Errorf("commands %+v, %v", got, err)
 	}
 	got = nil
@@ -64,15 +68,18 @@ func TestCommandsAndPaths(t *testing.T) {
 
 func TestRangesAreHalfOpenAndClamped(t *testing.T) {
 	trace := traceOf(t, sample...)
-	for _, test := range []struct{ from, to, want int }{{0, 3, 3}, {2, 100, 5}, {5, 2, 0}, {-2, 100, 2}, {-3, -1, 2}, {100, 200, 0}} {
+	for _, test := range []struct{ from, to, want int }{{0, 3, 3}, {2, 100, 5}, {5, 2, 0}, {-2, 100, 2}, {-3, -1, 2},
+		{100, 200, 0}} {
 		n := 0
-		if err := trace.Range(context.Background(), test.from, test.to, func(*Turn) error { n++; return nil }); err != nil || n != test.want {
+		if err := trace.Range(context.Background(), test.from, test.to,
+			func(*Turn) error { n++; return nil }); err != nil || n != test.want {
 			t.Errorf("[%d,%d): %d turns, %v; want %d", test.from, test.to, n, err, test.want)
 		}
 	}
 	for _, n := range []int{0, 1, 3, 100} {
 		var last []int
-		if err := trace.Tail(context.Background(), n, func(turn *Turn) error { last = append(last, turn.Index); return nil }); err != nil {
+		if err := trace.Tail(context.Background(), n,
+			func(turn *Turn) error { last = append(last, turn.Index); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if len(last) != min(n, 7) || len(last) > 0 && last[len(last)-1] != 6 {
@@ -96,16 +103,19 @@ func TestCriteriaMustAllHold(t *testing.T) {
 		{Criteria{Role: "nobody"}, 0},
 	} {
 		n := 0
-		if _, err := trace.Filter(context.Background(), test.criteria, func(*Turn) error { n++; return nil }); err != nil || n != test.want {
+		if _, err := trace.Filter(context.Background(), test.criteria,
+			func(*Turn) error { n++; return nil }); err != nil || n != test.want {
 			t.Errorf("%+v: %d turns, %v; want %d", test.criteria, n, err, test.want)
 		}
 	}
 }
 
 func TestATimelineLeavesOutPureThinking(t *testing.T) {
-	trace := traceOf(t, append(sample, `{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"}]}}`)...)
+	trace := traceOf(t, append(sample,
+		`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"}]}}`)...)
 	var steps []Step
-	if _, err := trace.Timeline(context.Background(), func(s Step) error { steps = append(steps, s); return nil }); err != nil {
+	if _, err := trace.Timeline(context.Background(),
+		func(s Step) error { steps = append(steps, s); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if len(steps) != 3 || steps[0].InputTokens != 15 || steps[0].Tools[0] != "Read" || steps[2].Text != "Done." {
@@ -119,7 +129,8 @@ func TestADocumentGivesTheAnswersOfItsTrace(t *testing.T) {
 	if err := trace.ExportDocument(context.Background(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(doc.String(), `{"version":"1.2.0","metadata":{"timestamp":null,"sessionId":"s-1","model":"m-1","claudeCodeVersion":"1.2.3","tools":["Bash","Read"],"permissionMode":"default"},"initEvent":{"subtype":"init",`) || strings.Count(doc.String(), "\n") != 1 {
+	if !strings.HasPrefix(doc.String(),
+		`{"version":"1.2.0","metadata":{"timestamp":null,"sessionId":"s-1","model":"m-1","claudeCodeVersion":"1.2.3","tools":["Bash","Read"],"permissionMode":"default"},"initEvent":{"subtype":"init",`) || strings.Count(doc.String(), "\n") != 1 {
 		t.Errorf("document %.300s", doc.String())
 	}
 	again := open(t, write(t, doc.String()), Options{})
@@ -153,7 +164,8 @@ func TestMessagesPairAsksWithAnswers(t *testing.T) {
 	const asked = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"{\"askIds\":[7]}"}]}]}}`
 	const answer = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c2","name":"mcp__orchestration__Answer","input":{"askId":7,"message":"Yes."}}]}}`
 	const announce = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c3","name":"mcp__orchestration__Announce","input":{"message":"Starting."}}]}}`
-	byCalls := []string{enveloped("lead", 0, announce), enveloped("lead", 1, ask), enveloped("lead", 2, asked), enveloped("worker", 3, answer)}
+	byCalls := []string{enveloped("lead", 0, announce), enveloped("lead", 1, ask), enveloped("lead", 2, asked),
+		enveloped("worker", 3, answer)}
 	noted := []string{
 		enveloped("orchestrator", 0, `{"type":"message","id":1,"kind":"announce","from":"lead","to":"","text":"Starting."}`),
 		enveloped("orchestrator", 1, `{"type":"message","id":2,"kind":"ask","from":"lead","to":"worker","askId":7,"text":"Ready?"}`),
@@ -167,7 +179,8 @@ func TestMessagesPairAsksWithAnswers(t *testing.T) {
 		}
 		want := []Message{
 			{Line: 1, Kind: "announce", From: "lead", To: []string{}, Text: "Starting."},
-			{Line: 2, Kind: "ask", From: "lead", To: []string{"worker"}, AskIDs: []int64{7}, Text: "Ready?", Answers: []Answer{{Line: 4, From: "worker", AskID: 7, Text: "Yes."}}},
+			{Line: 2, Kind: "ask", From: "lead", To: []string{"worker"}, AskIDs: []int64{7}, Text: "Ready?",
+				Answers: []Answer{{Line: 4, From: "worker", AskID: 7, Text: "Yes."}}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -180,10 +193,12 @@ func TestMessagesPairAsksWithAnswers(t *testing.T) {
 }
 
 func TestValidateNamesTheLine(t *testing.T) {
-	trace := traceOf(t, enveloped("a", 0, prompt), enveloped("a", 0, askRead), enveloped("a", 5, gotFailure), "nonsense", `{"source":"","seq":6,"event":{"type":"system"}}`,
+	trace := traceOf(t, enveloped("a", 0, prompt), enveloped("a", 0, askRead), enveloped("a", 5, gotFailure),
+		"nonsense", `{"source":"","seq":6,"event":{"type":"system"}}`,
 		`{"source":"a","seq":7,"event":{"x":1}}`, `{"source":"a","seq":8,"event":5}`, `{"type":"assistant","message":{"content":[null]}}`)
 	var got []string
-	report, err := trace.Validate(context.Background(), func(f Finding) error { got = append(got, asJSON(t, f)); return nil })
+	report, err := trace.Validate(context.Background(),
+		func(f Finding) error { got = append(got, asJSON(t, f)); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +220,8 @@ func TestValidateNamesTheLine(t *testing.T) {
 	if report.Lines != 8 || report.Errors != 7 {
 		t.Errorf("report %+v", report)
 	}
-	clean, err := traceOf(t, sample...).Validate(context.Background(), func(f Finding) error { t.Errorf("finding %+v", f); return nil })
+	clean, err := traceOf(t, sample...).Validate(context.Background(),
+		func(f Finding) error { t.Errorf("finding %+v", f); return nil })
 	if err != nil || clean.Errors+clean.Warnings != 0 {
 		t.Errorf("a good trace: %+v, %v", clean, err)
 	}
@@ -213,8 +229,10 @@ func TestValidateNamesTheLine(t *testing.T) {
 
 func TestSplitWritesOneFileForEachParticipant(t *testing.T) {
 	path := write(t, strings.Join([]string{
-		enveloped("orchestrator", 0, `{"type":"meta"}`), enveloped("agent", 1, prompt), enveloped("staff-engineer", 2, askRead), enveloped("supervisor", 3, prompt),
-		enveloped("Bad_Name", 4, prompt), enveloped("9lives", 5, prompt), "junk", prompt, enveloped("agent", 6, sayDone),
+		enveloped("orchestrator", 0, `{"type":"meta"}`), enveloped("agent", 1, prompt),
+		enveloped("staff-engineer", 2, askRead), enveloped("supervisor", 3, prompt),
+		enveloped("Bad_Name", 4, prompt), enveloped("9lives", 5, prompt), "junk", prompt,
+		enveloped("agent", 6, sayDone),
 	}, "\n"))
 	dir := filepath.Join(t.TempDir(), "deep", "down")
 	files, err := open(t, path, Options{}).Split(context.Background(), Split{Mode: "run", Case: "c1", Dir: dir})
@@ -224,7 +242,8 @@ func TestSplitWritesOneFileForEachParticipant(t *testing.T) {
 	for i := range files {
 		files[i] = filepath.Base(files[i])
 	}
-	want := []string{"trace--c1--agent.agent.ndjson", "trace--c1--staff-engineer.agent.ndjson", "trace--c1--supervisor.supervisor.ndjson"}
+	want := []string{"trace--c1--agent.agent.ndjson", "trace--c1--staff-engineer.agent.ndjson",
+		"trace--c1--supervisor.supervisor.ndjson"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -235,7 +254,8 @@ func TestSplitWritesOneFileForEachParticipant(t *testing.T) {
 	if _, err := open(t, path, Options{}).Split(context.Background(), Split{Case: "../x", Dir: dir}); err == nil {
 		t.Error("a case that leaves the directory was accepted")
 	}
-	if _, err := traceOf(t, sample...).Split(context.Background(), Split{Case: "c", Dir: dir}); !errors.Is(err, ErrNothingToSplit) {
+	if _, err := traceOf(t, sample...).Split(context.Background(), Split{Case: "c", Dir: dir}); !errors.Is(err,
+		ErrNothingToSplit) {
 		t.Errorf("a trace without envelopes: %v", err)
 	}
 }
@@ -244,7 +264,8 @@ func TestByDiscussionFindsTracesOldestFirst(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"b.ndjson": `{"source":"orchestrator","seq":0,"ts":2000,"event":{"type":"meta","discussion_id":"D1"}}` + "\n",
-		"a.ndjson": `{"source":"orchestrator","seq":0,"ts":3000,"event":{"type":"meta","discussion_id":"D1"}}` + "\n" + prompt,
+		"a.ndjson": `{"source":"orchestrator","seq":0,"ts":3000,"event":{"type":"meta","discussion_id":"D1"}}` + "\n" +
+			prompt,
 		"c.ndjson": `{"type":"meta","discussion_id":"D2"}` + "\n",
 		"d.ndjson": "null\n", "e.ndjson": "{broken", "f.txt": `{"type":"meta","discussion_id":"D1"}`,
 	} {
@@ -300,6 +321,7 @@ func TestExportsHoldWhatHappened(t *testing.T) {
 		}
 	}
 	if len(all) != 1+1+4+3 || failed != 1 {
-		t.Errorf("%d spans, %d failed; want a session, a lane, 4 messages, 3 calls, one of them failed", len(all), failed)
+		t.Errorf("%d spans, %d failed; want a session, a lane, 4 messages, 3 calls, one of them failed", len(all),
+			failed)
 	}
 }

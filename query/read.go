@@ -51,9 +51,17 @@ func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 		return nil, nil, err
 	}
 	o := &Overview{
-		Metadata: info.Metadata, Summary: info.Summary, TurnCount: info.TurnCount, Tools: tools.sorted(), TaskPrompt: info.TaskPrompt,
+		Metadata:        info.Metadata,
+		Summary:         info.Summary,
+		TurnCount:       info.TurnCount,
+		Tools:           tools.sorted(),
+		TaskPrompt:      info.TaskPrompt,
 		TurnPopulations: TurnPopulations{"rendered-trace-turns", "result-event-turns"},
-		Verdict:         info.Verdict, Closing: info.Closing, DiscussionID: info.DiscussionID, Lanes: info.Lanes, Problems: info.Problems,
+		Verdict:         info.Verdict,
+		Closing:         info.Closing,
+		DiscussionID:    info.DiscussionID,
+		Lanes:           info.Lanes,
+		Problems:        info.Problems,
 	}
 	if o.Lanes == nil {
 		o.Lanes = []LaneInfo{}
@@ -63,7 +71,8 @@ func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 	return o, info, nil
 }
 
-// Range shows the turns at the positions [from, to) among the wanted turns. Negative positions count from the end.
+// Range shows the turns at the positions [from, to) among the wanted turns. Negative positions
+// count from the end.
 func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error) error {
 	if from < 0 || to < 0 {
 		total, _, err := t.Count(ctx)
@@ -84,7 +93,8 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error
 		}
 		return visit(e.Turn())
 	}}
-	if len(t.opts.Lanes) == 0 && t.index != nil && !t.index.Foreign { // positions are turn numbers, so that the index can be entered in the middle
+	// positions are turn numbers, so that the index can be entered in the middle
+	if len(t.opts.Lanes) == 0 && t.index != nil && !t.index.Foreign {
 		p.from, p.to, p.want = from, to, func(*record) bool { return true }
 		p.visit = func(e *Entry) error {
 			if e.Index < from || e.Index >= to {
@@ -113,7 +123,8 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error 
 		}
 		return t.Range(ctx, max(0, total-n), total, visit)
 	}
-	// The places of the last turns go round in a ring: a file of any length leaves only n of them in memory, and only those are decoded.
+	// The places of the last turns go round in a ring: a file of any length leaves only n of them
+	// in memory, and only those are decoded.
 	ring := make([]place, 0, min(n, 1024))
 	at := 0
 	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
@@ -151,7 +162,8 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error 
 func (t *Trace) Turn(ctx context.Context, n int) (*Turn, error) {
 	var found *Turn
 	_, err := t.walk(ctx, plan{
-		from: n, to: n + 1,
+		from: n,
+		to:   n + 1,
 		visit: func(e *Entry) error {
 			if e.Index != n {
 				return nil
@@ -186,7 +198,8 @@ func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Turn) error)
 		},
 		want: func(r *record) bool {
 			switch {
-			case c.Error && r.flags&flagError == 0, c.Tool != "" && (r.kind != kindAssistant || !t.index.uses(r, c.Tool)):
+			case c.Error && r.flags&flagError == 0, c.Tool != "" &&
+				(r.kind != kindAssistant || !t.index.uses(r, c.Tool)):
 				return false
 			case c.Role == "":
 				return true
@@ -196,7 +209,8 @@ func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Turn) error)
 	})
 }
 
-var roleKinds = map[Role]kind{RoleSystem: kindSystem, RoleAssistant: kindAssistant, RoleUser: kindUser, RoleToolResult: kindUser}
+var roleKinds = map[Role]kind{RoleSystem: kindSystem, RoleAssistant: kindAssistant, RoleUser: kindUser,
+	RoleToolResult: kindUser}
 
 // Errors shows the tool results that failed.
 func (t *Trace) Errors(ctx context.Context, visit func(*Turn) error) (*Info, error) {
@@ -210,10 +224,12 @@ type Reasoning struct {
 	Source *string `json:"source"`
 }
 
-// Reasoning shows the text of assistant turns with an index of at least from and, unless to is negative, below to.
+// Reasoning shows the text of assistant turns with an index of at least from and, unless to is
+// negative, below to.
 func (t *Trace) Reasoning(ctx context.Context, from, to int, visit func(Reasoning) error) error {
 	_, err := t.walk(ctx, plan{
-		from: from, to: max(0, to),
+		from: from,
+		to:   max(0, to),
 		visit: func(e *Entry) error {
 			if e.Role != RoleAssistant || e.Index < from || to >= 0 && e.Index >= to {
 				return nil
@@ -240,7 +256,8 @@ type Step struct {
 	TimestampMs int64    `json:"timestampMs,omitempty"`
 }
 
-// Timeline shows what the agents did, turn by turn; turns that are nothing but thinking are left out.
+// Timeline shows what the agents did, turn by turn; turns that are nothing but thinking are left
+// out.
 func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, error) {
 	return t.walk(ctx, plan{
 		visit: func(e *Entry) error {
@@ -248,7 +265,13 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 				return nil
 			}
 			turn := e.Turn()
-			step := Step{Index: e.Index, Tools: []string{}, Text: turn.Text(" "), Source: turn.Lane, TimestampMs: turn.TimestampMs}
+			step := Step{
+				Index:       e.Index,
+				Tools:       []string{},
+				Text:        turn.Text(" "),
+				Source:      turn.Lane,
+				TimestampMs: turn.TimestampMs,
+			}
 			e.Tools(func(name string) { step.Tools = append(step.Tools, name) })
 			if turn.Has(BlockThinking) && len(step.Tools) == 0 && !turn.Has(BlockText) {
 				return nil
@@ -272,5 +295,6 @@ func OneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n\t") {
 		return strings.TrimSpace(s)
 	}
-	return strings.TrimSpace(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\r' || r == '\n' || r == '\t' }), " "))
+	return strings.TrimSpace(strings.Join(strings.FieldsFunc(s,
+		func(r rune) bool { return r == '\r' || r == '\n' || r == '\t' }), " "))
 }

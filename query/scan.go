@@ -30,10 +30,12 @@ type lineProblem struct {
 	torn   bool
 }
 
-// filter looks at an event while it is scanned, on whichever core that happens. It must not keep what it sees.
+// filter looks at an event while it is scanned, on whichever core that happens. It must not keep
+// what it sees.
 type filter func(ev *event, data []byte) bool
 
-// parallelScan reads a stream on all cores and hands the scanned blocks to consume in the order of the stream. A batch is reused after consume returns.
+// parallelScan reads a stream on all cores and hands the scanned blocks to consume in the order of
+// the stream. A batch is reused after consume returns.
 func parallelScan(ctx context.Context, in *blockReader, keep filter, consume func(*batch) error) error {
 	workers := runtime.GOMAXPROCS(0)
 	ctx, cancel := context.WithCancel(ctx)
@@ -71,7 +73,8 @@ func parallelScan(ctx context.Context, in *blockReader, keep filter, consume fun
 	}
 }
 
-// feeder gives blocks out one after the other. Every block's place in the queue is taken under the same lock as its bytes, which keeps the order.
+// feeder gives blocks out one after the other. Every block's place in the queue is taken under the
+// same lock as its bytes, which keeps the order.
 type feeder struct {
 	mu    sync.Mutex
 	in    *blockReader
@@ -152,7 +155,8 @@ func (b *batch) line(s *lineScanner, start, end int, terminated bool, keep filte
 		start += len(byteOrderMark)
 	}
 	if end-start > trace.MaxLine {
-		b.problems = append(b.problems, lineProblem{line: b.lines, reason: fmt.Sprintf("longer than %d bytes", trace.MaxLine)})
+		b.problems = append(b.problems,
+			lineProblem{line: b.lines, reason: fmt.Sprintf("longer than %d bytes", trace.MaxLine)})
 		return
 	}
 	b.events = append(b.events, event{line: b.lines})

@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scanAll reads a stream and returns its lines in order: the bytes of events, and the reasons of problems.
+// scanAll reads a stream and returns its lines in order: the bytes of events, and the reasons of
+// problems.
 func scanAll(t testing.TB, in io.Reader, limit int64) (lines []string) {
 	t.Helper()
 	err := parallelScan(context.Background(), newBlockReader(in, limit), nil, func(b *batch) error {
@@ -91,7 +92,8 @@ func TestAMonsterOfALineIsSkippedAndCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 200 MB")
 	}
-	in := io.MultiReader(strings.NewReader(`{"a":1}`+"\n"+`{"b":"`), repeated("x", 200<<20), strings.NewReader("\"}\n"+`{"c":1}`+"\n"))
+	in := io.MultiReader(strings.NewReader(`{"a":1}`+"\n"+`{"b":"`), repeated("x", 200<<20),
+		strings.NewReader("\"}\n"+`{"c":1}`+"\n"))
 	got := scanAll(t, in, -1)
 	want := []string{`{"a":1}`, fmt.Sprintf("problem: longer than %d bytes", trace.MaxLine), `{"c":1}`}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -116,11 +118,12 @@ func TestMemoryStaysFlat(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	most := uint64(0)
-	err := parallelScan(context.Background(), newBlockReader(repeated(line, int64(len(line))*300), -1), nil, func(*batch) error {
-		runtime.ReadMemStats(&now)
-		most = max(most, now.HeapInuse)
-		return nil
-	})
+	err := parallelScan(context.Background(), newBlockReader(repeated(line, int64(len(line))*300), -1), nil,
+		func(*batch) error {
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapInuse)
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,14 +179,17 @@ func TestPackedTracesAreRead(t *testing.T) {
 	}
 	want := turnsOf(t, open(t, write(t, plainText), Options{}))
 	for name, packed := range map[string]string{"gzip": zipped.String(), "zstd": zst.String()} {
-		if got := turnsOf(t, open(t, write(t, packed), Options{})); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		if got := turnsOf(t, open(t, write(t, packed), Options{})); strings.Join(got, "\n") != strings.Join(want,
+			"\n") {
 			t.Errorf("%s: turns %v", name, got)
 		}
-		if got := turnsOf(t, open(t, "-", Options{Stdin: strings.NewReader(packed)})); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		if got := turnsOf(t, open(t, "-", Options{Stdin: strings.NewReader(packed)})); strings.Join(got,
+			"\n") != strings.Join(want, "\n") {
 			t.Errorf("%s on standard input: turns %v", name, got)
 		}
 		calls := 0
-		if err := open(t, write(t, packed), Options{}).Calls(context.Background(), func(*Call) error { calls++; return nil }); err != nil || calls != 2 {
+		if err := open(t, write(t, packed), Options{}).Calls(context.Background(),
+			func(*Call) error { calls++; return nil }); err != nil || calls != 2 {
 			t.Errorf("%s: %d calls, %v", name, calls, err)
 		}
 	}
@@ -195,7 +201,9 @@ func TestPackedTracesAreRead(t *testing.T) {
 
 func TestAnErrorOfTheInputIsReported(t *testing.T) {
 	broken := errors.New("the disk is gone")
-	err := parallelScan(context.Background(), newBlockReader(io.MultiReader(strings.NewReader(prompt+"\n"), iotest.ErrReader(broken)), -1), nil, func(*batch) error { return nil })
+	err := parallelScan(context.Background(),
+		newBlockReader(io.MultiReader(strings.NewReader(prompt+"\n"), iotest.ErrReader(broken)),
+			-1), nil, func(*batch) error { return nil })
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
@@ -203,7 +211,8 @@ func TestAnErrorOfTheInputIsReported(t *testing.T) {
 
 func TestACancelledQuestionEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	err := parallelScan(ctx, newBlockReader(repeated(prompt+"\n", 1<<40), -1), nil, func(*batch) error { cancel(); return nil })
+	err := parallelScan(ctx, newBlockReader(repeated(prompt+"\n", 1<<40), -1), nil,
+		func(*batch) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -228,24 +237,30 @@ func TestGeneratedTracesAreGoodAndRepeatable(t *testing.T) {
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("the same seed gave two traces")
 	}
-	report, err := open(t, write(t, first.String()), Options{}).Validate(context.Background(), func(f Finding) error { t.Errorf("finding %+v", f); return nil })
+	report, err := open(t, write(t, first.String()), Options{}).Validate(context.Background(),
+		func(f Finding) error { t.Errorf("finding %+v", f); return nil })
 	if err != nil || report.Lines < 100 {
 		t.Errorf("report %+v, %v", report, err)
 	}
 }
 
-// FuzzTrace asks every question of whatever there is. Nothing may crash, and the questions must agree on the number of turns. Which lines of code run differs a
-// little from time to time, because the scan is parallel: fuzz with -fuzzminimizetime 1x, or all time goes into minimising.
+// FuzzTrace asks every question of whatever there is. Nothing may crash, and the questions must
+// agree on the number of turns. Which lines of code run differs a little from time to time, because
+// the scan is parallel: fuzz with -fuzzminimizetime 1x, or all time goes into minimising.
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte(strings.Join(sample, "\n")))
-	f.Add([]byte("null\n\xef\xbb\xbf{}\r\n" + prompt + "\n{\"source\":\"a\",\"seq\":1,\"event\":" + askRead + "}\n{\"torn"))
+	f.Add([]byte("null\n\xef\xbb\xbf{}\r\n" + prompt + "\n{\"source\":\"a\",\"seq\":1,\"event\":" + askRead +
+		"}\n{\"torn"))
 	f.Add([]byte(`{"version":"1.2.0","turns":[{"index":0,"role":"assistant","content":[null,{"type":"tool_use"}]},null]}`))
-	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","input":"\ud800"},null]}}` + "\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":{}}]}}`))
+	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","input":"\ud800"},null]}}` +
+		"\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":{}}]}}`))
 	f.Add([]byte(`{"type":"result","modelUsage":{"a":{"inputTokens":"x"}},"usage":{"input_tokens":1e99},"total_cost_usd":-1}`))
 	long := strings.Repeat("x", 2*shortString)
 	f.Add([]byte(`{"type":"system","subtype":"init","tools":["` + long + `\q"],"x":"` + long + `\u12"}` + "\n" +
-		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{"command":"` + long + `\x"}},{"type":"thinking","thinking":"` + long + `\q"},{"type":"odd","y":"` + long + `\q"}]}}` + "\n" +
-		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":[{"text":"` + long + `\q"}]}]}}` + "\n" +
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{"command":"` +
+		long + `\x"}},{"type":"thinking","thinking":"` + long + `\q"},{"type":"odd","y":"` + long + `\q"}]}}` + "\n" +
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":[{"text":"` + long +
+		`\q"}]}]}}` + "\n" +
 		`{"type":"result","modelUsage":{"m":{"note":"` + long + `\q"}}}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		ctx := context.Background()

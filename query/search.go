@@ -44,7 +44,8 @@ func (h *Hit) MarshalJSON() ([]byte, error) {
 // excerptMargin is how many characters are shown on both sides of a match.
 const excerptMargin = 40
 
-// Search shows the turns that contain a match in what was said, thought, called, returned, or noted by the system.
+// Search shows the turns that contain a match in what was said, thought, called, returned, or noted
+// by the system.
 func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) error {
 	expr, err := regexp.Compile("(?i)" + q.Pattern)
 	if err != nil {
@@ -74,7 +75,8 @@ type searcher struct {
 	waiting []*Hit
 }
 
-// matchesEvent decodes an event on whichever core scans it, so that the expression, which is slow, is matched by all of them.
+// matchesEvent decodes an event on whichever core scans it, so that the expression, which is slow,
+// is matched by all of them.
 func (s *searcher) matchesEvent(ev *event, data []byte) bool {
 	found := false
 	eachTurn(ev, data, func(e *Entry) { found = found || len(s.matches(e.decode())) > 0 })

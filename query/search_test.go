@@ -13,7 +13,8 @@ import (
 func search(t testing.TB, trace *Trace, q Search) []*Hit {
 	t.Helper()
 	var hits []*Hit
-	if err := trace.Search(context.Background(), q, func(h *Hit) error { hits = append(hits, h); return nil }); err != nil {
+	if err := trace.Search(context.Background(), q,
+		func(h *Hit) error { hits = append(hits, h); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return hits
@@ -36,8 +37,10 @@ func TestSearchLooksEverywhere(t *testing.T) {
 		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"needle found"}]}}`,
 		`{"type":"user","message":{"content":"n\u0065edle in disguise"}}`)
 	want := []string{
-		`system: {"subtype":"note","text":"a needle here"}`, "user_text: find the NEEDLE", "text: needle one", "text: needle two",
-		"thinking: where is the needle?", "tool_name: NeedleTool", `tool_input(NeedleTool): {"q":"needle"}`, "result: needle found", "user_text: needle in disguise",
+		`system: {"subtype":"note","text":"a needle here"}`, "user_text: find the NEEDLE", "text: needle one",
+		"text: needle two",
+		"thinking: where is the needle?", "tool_name: NeedleTool", `tool_input(NeedleTool): {"q":"needle"}`,
+		"result: needle found", "user_text: needle in disguise",
 	}
 	for _, pattern := range []string{"needle", "n[e]edl.", "(needle|haystack)", "ne+dle"} {
 		if diff := cmp.Diff(want, matchesOf(search(t, trace, Search{Pattern: pattern}))); diff != "" {
@@ -81,20 +84,24 @@ func TestContextIsTheTurnsAround(t *testing.T) {
 	if len(last) != 1 || len(last[0].Context) != 2 {
 		t.Errorf("hits %s", asJSON(t, last))
 	}
-	if got := asJSON(t, search(t, traceOf(t, prompt), Search{Pattern: "fix", Context: 1})); !strings.Contains(got, `"context":[]`) {
+	if got := asJSON(t, search(t, traceOf(t, prompt), Search{Pattern: "fix", Context: 1})); !strings.Contains(got,
+		`"context":[]`) {
 		t.Errorf("an empty context is left out: %s", got)
 	}
 }
 
-// TestTheLiteralIsNeverMissed: whenever a pattern finds something in a line, the line passes the filter that looks for the literals of the pattern.
+// TestTheLiteralIsNeverMissed: whenever a pattern finds something in a line, the line passes the
+// filter that looks for the literals of the pattern.
 func TestTheLiteralIsNeverMissed(t *testing.T) {
-	patterns := []string{"kelvin", "Pass(word|phrase)", "a{2,3}bcd", "(foo|bar)baz", "x?yz.abc", "straße", `\bsk-[a-z]+`, "a.c", "exit status [1-9]"}
+	patterns := []string{"kelvin", "Pass(word|phrase)", "a{2,3}bcd", "(foo|bar)baz", "x?yz.abc", "straße",
+		`\bsk-[a-z]+`, "a.c", "exit status [1-9]"}
 	rapid.Check(t, func(rt *rapid.T) {
 		pattern := rapid.SampledFrom(patterns).Draw(rt, "pattern")
 		expr := regexp.MustCompile("(?i)" + pattern)
 		text := rapid.StringMatching("[ -~]{0,5}("+pattern+")[ -~]{0,5}").Draw(rt, "text")
 		text = rapid.SampledFrom([]func(string) string{
-			strings.ToUpper, strings.ToLower, func(s string) string { return strings.ReplaceAll(s, "k", "\u212a") }, func(s string) string { return strings.ReplaceAll(s, "s", "\u017f") },
+			strings.ToUpper, strings.ToLower, func(s string) string { return strings.ReplaceAll(s, "k", "\u212a") },
+			func(s string) string { return strings.ReplaceAll(s, "s", "\u017f") },
 		}).Draw(rt, "spelling")(text)
 		raw := string(appendString(nil, text))
 		if rapid.Bool().Draw(rt, "escaped") && text != "" {
@@ -127,7 +134,8 @@ func escapeAll(text string) string {
 
 func TestLiteralsOfPatterns(t *testing.T) {
 	for pattern, want := range map[string][]string{
-		"permission denied": {"permission denied"}, "a.c": nil, "foo|barbaz": {"foo", "barbaz"}, "foo|.": nil, `\d+ errors?`: {" error"}, "(?:Xyz)+": {"xyz"}, `"key"`: {"key"}, "x*": nil, "ab": nil,
+		"permission denied": {"permission denied"}, "a.c": nil, "foo|barbaz": {"foo", "barbaz"}, "foo|.": nil,
+		`\d+ errors?`: {" error"}, "(?:Xyz)+": {"xyz"}, `"key"`: {"key"}, "x*": nil, "ab": nil,
 	} {
 		if diff := cmp.Diff(want, requiredLiterals(pattern)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", pattern, diff)

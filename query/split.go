@@ -29,9 +29,11 @@ var (
 )
 
 // ErrNothingToSplit is returned for a trace without any participant's lines.
-var ErrNothingToSplit = errors.New("no line of this trace is an envelope of a participant; only combined traces can be split")
+var ErrNothingToSplit = errors.New("no line of this trace is an envelope of a participant; only combined traces can " +
+	"be split")
 
-// Split writes the events of every participant, without their envelopes, into trace--<case>--<participant>.<role>.ndjson and returns the files.
+// Split writes the events of every participant, without their envelopes, into
+// trace--<case>--<participant>.<role>.ndjson and returns the files.
 func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 	if !splitCase.MatchString(s.Case) {
 		return nil, fmt.Errorf("case %q: use letters, digits, dots, underscores and hyphens", s.Case)
@@ -71,7 +73,8 @@ type splitFile struct {
 func (s *splitter) batch(b *batch) error {
 	for i := range b.events {
 		ev := &b.events[i]
-		if ev.bare || ev.event.empty() || ev.lane == trace.Orchestrator || !splitLane.MatchString(ev.lane) || !s.wants(ev.lane) {
+		if ev.bare || ev.event.empty() || ev.lane == trace.Orchestrator || !splitLane.MatchString(ev.lane) ||
+			!s.wants(ev.lane) {
 			continue
 		}
 		file, err := s.file(ev.lane)

@@ -63,10 +63,12 @@ func (r NamedRow) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// maxRows bounds an answer: SQL is for summing up, and whole traces are read with the other questions.
+// maxRows bounds an answer: SQL is for summing up, and whole traces are read with the other
+// questions.
 const maxRows = 100000
 
-// schema has a table for everything people ask about. file and lane are in every table, so that many files and teams can be compared.
+// schema has a table for everything people ask about. file and lane are in every table, so that
+// many files and teams can be compared.
 const schema = `
 create table turns (file text, turn integer, role text, lane text, line integer, ts integer, parent text, message_id text, text text, thinking text, is_error integer);
 create table tool_calls (file text, turn integer, lane text, id text, name text, input text, command text, path text, ts integer, duration_ms integer,
@@ -78,10 +80,12 @@ create table lanes (file text, lane text, dialect text, agent text, model text, 
 
 // SQLSchema tells the tables that SQL has, and their columns, for people who write queries.
 func SQLSchema() string {
-	return strings.NewReplacer("create table ", "  ", " text text", " text", "\n\t", " ", ";", "", " text", "", " integer", "", " real", "").Replace(schema)
+	return strings.NewReplacer("create table ", "  ", " text text", " text", "\n\t", " ", ";", "", " text", "",
+		" integer", "", " real", "").Replace(schema)
 }
 
-// SQL answers a query over tables that are built on the fly from the traces. The tables can be read and nothing else: not changed, and no file attached.
+// SQL answers a query over tables that are built on the fly from the traces. The tables can be read
+// and nothing else: not changed, and no file attached.
 func SQL(ctx context.Context, traces []*Trace, statement string) (*Rows, error) {
 	if err := readsOnly(statement); err != nil {
 		return nil, err
@@ -228,13 +232,15 @@ func (l *tableLoader) load(t *Trace) error {
 		return err
 	}
 	for i, row := range book.rows {
-		err := l.insert("usage", t.Name(), turnOf[i], laneName(row.Source), row.MessageID, row.Input, row.Output, row.CacheRead, row.CacheCreation)
+		err := l.insert("usage", t.Name(), turnOf[i], laneName(row.Source), row.MessageID, row.Input, row.Output,
+			row.CacheRead, row.CacheCreation)
 		if err != nil {
 			return err
 		}
 	}
 	for _, lane := range info.Lanes {
-		err := l.insert("lanes", t.Name(), lane.Lane, lane.Dialect, lane.Agent, lane.Model, lane.Turns, lane.CostUSD, lane.FirstMs, lane.LastMs)
+		err := l.insert("lanes", t.Name(), lane.Lane, lane.Dialect, lane.Agent, lane.Model, lane.Turns, lane.CostUSD,
+			lane.FirstMs, lane.LastMs)
 		if err != nil {
 			return err
 		}
@@ -259,7 +265,8 @@ func (l *tableLoader) turn(t *Trace, turn *Turn) error {
 			thinking += b.Text
 		}
 	}
-	return l.insert("turns", t.Name(), turn.Index, string(turn.Role), turn.LaneName(), turn.Line, turn.TimestampMs, turn.Parent,
+	return l.insert("turns", t.Name(), turn.Index, string(turn.Role), turn.LaneName(), turn.Line, turn.TimestampMs,
+		turn.Parent,
 		turn.MessageID, text, thinking, turn.IsError)
 }
 
@@ -274,7 +281,8 @@ func (l *tableLoader) call(t *Trace, c *Call) error {
 	if c.Result != nil {
 		result, isError = c.Result.Content, &c.Result.IsError
 	}
-	return l.insert("tool_calls", t.Name(), c.TurnIndex, laneName(c.Source), c.ToolUseID, c.Name, string(c.Input), command, path, c.TimestampMs,
+	return l.insert("tool_calls", t.Name(), c.TurnIndex, laneName(c.Source), c.ToolUseID, c.Name, string(c.Input),
+		command, path, c.TimestampMs,
 		c.DurationMs, result, isError, c.Parent)
 }
 
@@ -291,7 +299,8 @@ func (l *tableLoader) messages(t *Trace) error {
 		if len(m.Answers) > 0 {
 			answer, by = m.Answers[0].Text, m.Answers[0].From
 		}
-		if err := l.insert("messages", t.Name(), m.Line, m.TimestampMs, m.Kind, m.From, to, m.Text, answer, by); err != nil {
+		if err := l.insert("messages", t.Name(), m.Line, m.TimestampMs, m.Kind, m.From, to, m.Text, answer,
+			by); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,9 @@ func TestSQLAsksAcrossFiles(t *testing.T) {
 func TestSQLOnlyReads(t *testing.T) {
 	trace := traceOf(t, sample...)
 	for _, statement := range []string{
-		"", "delete from turns", "attach 'x' as y", "select 1; drop table turns", "with x as (select 1) delete from turns", "pragma query_only = off", "select * from nothing", "insert into turns select 1",
+		"", "delete from turns", "attach 'x' as y", "select 1; drop table turns",
+		"with x as (select 1) delete from turns", "pragma query_only = off", "select * from nothing",
+		"insert into turns select 1",
 	} {
 		if rows, err := SQL(context.Background(), []*Trace{trace}, statement); err == nil {
 			t.Errorf("%q gave %+v", statement, rows)

@@ -24,7 +24,8 @@ const (
 	durationIsCumulated = "cumulative invocation time"
 )
 
-// Totals are the tokens, the cost and the time of all agents. Which fields there are depends on where the figures come from.
+// Totals are the tokens, the cost and the time of all agents. Which fields there are depends on
+// where the figures come from.
 type Totals struct {
 	Tokens
 	// TotalCostUSD is nil if it is unknown, which is not the same as free.
@@ -98,7 +99,8 @@ func (r UsageRow) AppendJSON(dst []byte) []byte {
 	return append(appendOptional(dst, "source", r.Source), '}')
 }
 
-// Divergence tells that messages and results disagree. Output is never compared: what a stream says about it is a snapshot.
+// Divergence tells that messages and results disagree. Output is never compared: what a stream says
+// about it is a snapshot.
 type Divergence struct {
 	Field          string `json:"field"`
 	PerMessageSum  int64  `json:"perMessageSum"`
@@ -166,15 +168,28 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 		if s.PerTurn == nil {
 			s.PerTurn = []UsageRow{}
 		}
-		s.Totals = Totals{TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs, Population: FromDocument}
+		s.Totals = Totals{TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs,
+			Population: FromDocument}
 		if sum.TokenUsage != nil {
 			s.Totals.Tokens = *sum.TokenUsage
 		}
 	case sum.TokenUsage != nil:
-		s.Totals = Totals{Tokens: *sum.TokenUsage, TotalCostUSD: sum.TotalCostUSD, DurationMs: &sum.DurationMs, ResultEventTurns: &sum.NumTurns, Population: FromResults}
+		s.Totals = Totals{
+			Tokens:           *sum.TokenUsage,
+			TotalCostUSD:     sum.TotalCostUSD,
+			DurationMs:       &sum.DurationMs,
+			ResultEventTurns: &sum.NumTurns,
+			Population:       FromResults,
+		}
 		s.Divergence = divergence(book.sum(), *sum.TokenUsage)
 	case info.Results: // results without usage still know the cost, the time and the turns
-		s.Totals = Totals{Tokens: book.sum(), TotalCostUSD: sum.TotalCostUSD, DurationMs: &sum.DurationMs, ResultEventTurns: &sum.NumTurns, Population: FromMessages}
+		s.Totals = Totals{
+			Tokens:           book.sum(),
+			TotalCostUSD:     sum.TotalCostUSD,
+			DurationMs:       &sum.DurationMs,
+			ResultEventTurns: &sum.NumTurns,
+			Population:       FromMessages,
+		}
 	default:
 		s.Totals = Totals{Tokens: book.sum(), Population: FromMessages}
 	}

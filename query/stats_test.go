@@ -23,7 +23,8 @@ func statsOf(t testing.TB, trace *Trace) *Stats {
 }
 
 func TestStatsPreferWhatResultsSay(t *testing.T) {
-	s := statsOf(t, traceOf(t, append(sample, strings.Replace(askRead, `"output_tokens":2`, `"output_tokens":9`, 1))...))
+	s := statsOf(t, traceOf(t, append(sample,
+		strings.Replace(askRead, `"output_tokens":2`, `"output_tokens":9`, 1))...))
 	want := `{"inputTokens":60,"outputTokens":40,"cacheReadInputTokens":5,"cacheCreationInputTokens":1,"totalCostUsd":0.25,"durationMs":1500,"durationLabel":"cumulative invocation time","resultEventTurns":3,"population":"result-event-sum","resultEventsPresent":true}`
 	if got := asJSON(t, s.Totals); got != want {
 		t.Errorf("totals %s, want %s", got, want)
@@ -49,8 +50,10 @@ func TestStatsFallBackToMessages(t *testing.T) {
 }
 
 func TestResultsWithoutUsageStillKnowTheCost(t *testing.T) {
-	s := statsOf(t, traceOf(t, askRead, `{"type":"result","subtype":"success","total_cost_usd":1.5,"duration_ms":7,"num_turns":2}`))
-	if s.Totals.TotalCostUSD == nil || *s.Totals.TotalCostUSD != 1.5 || s.Totals.Input != 10 || s.Totals.Population != FromMessages {
+	s := statsOf(t, traceOf(t, askRead,
+		`{"type":"result","subtype":"success","total_cost_usd":1.5,"duration_ms":7,"num_turns":2}`))
+	if s.Totals.TotalCostUSD == nil || *s.Totals.TotalCostUSD != 1.5 || s.Totals.Input != 10 ||
+		s.Totals.Population != FromMessages {
 		t.Errorf("totals %s", asJSON(t, s.Totals))
 	}
 }
@@ -93,15 +96,17 @@ func TestOldDocumentsKeepTheirOwnFigures(t *testing.T) {
 	if len(s.PerTurn) != 2 || s.PerTurn[1].Population != PopulationTurn {
 		t.Errorf("rows %+v", s.PerTurn)
 	}
-	for version, old := range map[string]bool{"": true, "0.9": true, "1.1.9": true, "1.2.0": false, "2": false, "1.x": true} {
+	for version, old := range map[string]bool{"": true, "0.9": true, "1.1.9": true, "1.2.0": false, "2": false,
+		"1.x": true} {
 		if got := preChange(&version); got != old {
 			t.Errorf("version %q is old: %v, want %v", version, got, old)
 		}
 	}
 }
 
-// jqTotals computes the totals of a trace from what is known about the processes that wrote it, with nothing of ours: usage is per result; cost is cumulative
-// per process in the older version and per conversation in the newer one.
+// jqTotals computes the totals of a trace from what is known about the processes that wrote it,
+// with nothing of ours: usage is per result; cost is cumulative per process in the older version
+// and per conversation in the newer one.
 func jqTotals(t *testing.T, files []string, conversation bool) (tokens [4]int64, cost float64) {
 	t.Helper()
 	jq := testenv.NeedTool(t, "jq")
@@ -113,7 +118,8 @@ func jqTotals(t *testing.T, files []string, conversation bool) (tokens [4]int64,
 		   ($usage | map(.cache_read_input_tokens) | add), ($usage | map(.cache_creation_input_tokens) | add),
 		   (if $conversation then ($processes | map(.cost) | max) else ($processes | map(.cost) | add) end)]
 		| map(. // 0) | @tsv`
-	args := append([]string{"-n", "-R", "-r", "--argjson", "conversation", strconv.FormatBool(conversation), program}, files...)
+	args := append([]string{"-n", "-R", "-r", "--argjson", "conversation", strconv.FormatBool(conversation), program},
+		files...)
 	out, err := exec.Command(jq, args...).Output()
 	if err != nil {
 		t.Fatalf("jq: %v", err)
@@ -147,8 +153,10 @@ func TestTheNumbersAgree(t *testing.T) {
 		{"several prompts, two models, one process", recordings("stream-a", "control-basic"), false},
 		{"interrupted and continued", recordings("stream-a", "control-interrupt"), false},
 		{"resumed, counted by process", recordings("stream-a", "g-resume-1", "g-resume-fork"), false},
-		{"several processes of several prompts", recordings("stream-a", "control-interrupt", "control-basic", "a-happy"), false},
-		{"resumed and forked, counted by conversation", recordings("stream-b", "g-resume-1", "g-resume-2", "g-resume-fork"), true},
+		{"several processes of several prompts",
+			recordings("stream-a", "control-interrupt", "control-basic", "a-happy"), false},
+		{"resumed and forked, counted by conversation",
+			recordings("stream-b", "g-resume-1", "g-resume-2", "g-resume-fork"), true},
 		{"several prompts, newer version", recordings("stream-b", "control-basic"), true},
 		{"budget", recordings("stream-b", "d-max-budget"), true},
 		{"refused", recordings("stream-b", "c-refusal"), true},
@@ -174,7 +182,8 @@ func TestTheNumbersAgree(t *testing.T) {
 				if c.TotalUSD != nil {
 					total = *c.TotalUSD
 				}
-				if math.Abs(total-cost) > 1e-12 || s.Totals.TotalCostUSD != nil && math.Abs(*s.Totals.TotalCostUSD-cost) > 1e-12 {
+				if math.Abs(total-cost) > 1e-12 || s.Totals.TotalCostUSD != nil &&
+					math.Abs(*s.Totals.TotalCostUSD-cost) > 1e-12 {
 					t.Errorf("cost %v and stats %v, jq says %v", total, s.Totals.TotalCostUSD, cost)
 				}
 			})
@@ -209,7 +218,8 @@ func TestCostIsUnknownWithoutResults(t *testing.T) {
 	if got := asJSON(t, c); got != `{"totalCostUsd":null,"bySource":{}}` {
 		t.Errorf("cost %s", got)
 	}
-	c, _, _ = traceOf(t, goodResult, enveloped("b", 1, goodResult), `{"type":"result","total_cost_usd":"7"}`).Cost(context.Background())
+	c, _, _ = traceOf(t, goodResult, enveloped("b", 1, goodResult),
+		`{"type":"result","total_cost_usd":"7"}`).Cost(context.Background())
 	if got := asJSON(t, c); got != `{"totalCostUsd":0.5,"bySource":{"agent":0.25,"b":0.25}}` {
 		t.Errorf("cost %s", got)
 	}

@@ -62,10 +62,12 @@ func parseFloat(raw []byte) *float64 {
 
 // results adds up the result events of all lanes.
 //
-// What an agent's result says is of two kinds: its usage is that of this invocation, while its cost and its usage by model are those of the whole process or
-// even of the whole conversation, invocation after invocation (it depends on the agent's version). Adding up the latter would count the early invocations
-// again and again. Which of the two it is shows in the figures themselves: if the usage by model grew by at least what this invocation used, it was
-// carried on; otherwise the counter began anew.
+// What an agent's result says is of two kinds: its usage is that of this invocation, while its cost
+// and its usage by model are those of the whole process or even of the whole conversation,
+// invocation after invocation (it depends on the agent's version). Adding up the latter would count
+// the early invocations again and again. Which of the two it is shows in the figures themselves: if
+// the usage by model grew by at least what this invocation used, it was carried on; otherwise the
+// counter began anew.
 type results struct {
 	seen    bool
 	summary Summary
@@ -132,7 +134,8 @@ func (r *results) fold(e resultEvent) {
 	}
 }
 
-// carriedOn reports whether the cumulative figures of a result include those of the result before it.
+// carriedOn reports whether the cumulative figures of a result include those of the result before
+// it.
 func carriedOn(e resultEvent, before *ModelUsage, beforeCost float64) bool {
 	if before == nil || e.models == nil || e.usage == nil || e.cost == nil || *e.cost < beforeCost {
 		return false
@@ -154,7 +157,8 @@ func (r *results) total() Summary {
 	return s
 }
 
-// ModelUsage is usage by model, in the order in which models appeared. Counters are added up; everything else keeps the value it had first.
+// ModelUsage is usage by model, in the order in which models appeared. Counters are added up;
+// everything else keeps the value it had first.
 type ModelUsage struct{ models []modelEntry }
 
 type modelEntry struct {
@@ -169,7 +173,8 @@ type usageMember struct {
 }
 
 // additive are the members of a model's usage that add up.
-var additive = []string{"inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "costUSD", "webSearchRequests"}
+var additive = []string{"inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "costUSD",
+	"webSearchRequests"}
 
 func parseModelUsage(raw []byte) *ModelUsage {
 	usage := &ModelUsage{}

@@ -15,9 +15,11 @@ func (t Tokens) Plus(u Tokens) Tokens {
 	return Tokens{t.Input + u.Input, t.Output + u.Output, t.CacheRead + u.CacheRead, t.CacheCreation + u.CacheCreation}
 }
 
-// Max is the larger of each counter: the pieces of a streamed message repeat its usage, and later ones may know more.
+// Max is the larger of each counter: the pieces of a streamed message repeat its usage, and later
+// ones may know more.
 func (t Tokens) Max(u Tokens) Tokens {
-	return Tokens{max(t.Input, u.Input), max(t.Output, u.Output), max(t.CacheRead, u.CacheRead), max(t.CacheCreation, u.CacheCreation)}
+	return Tokens{max(t.Input, u.Input), max(t.Output, u.Output), max(t.CacheRead, u.CacheRead),
+		max(t.CacheCreation, u.CacheCreation)}
 }
 
 // Total is the sum of the four counters.

@@ -48,7 +48,8 @@ func (t *Trace) Tools(ctx context.Context) ([]ToolCount, *Info, error) {
 	return tools.sorted(), info, err
 }
 
-// countTools makes one pass for the tools and the Info; with an index only the few lines are read that the Info needs.
+// countTools makes one pass for the tools and the Info; with an index only the few lines are read
+// that the Info needs.
 func (t *Trace) countTools(ctx context.Context, tools *counter) (*Info, error) {
 	if t.index != nil && !t.index.Foreign {
 		for _, lane := range t.index.Lanes {

@@ -23,7 +23,8 @@ type Turn struct {
 	Role  Role
 	// Lane is the source of the envelope; nil for bare events.
 	Lane *string
-	// TimestampMs is when it happened in epoch milliseconds: by the agent's clock, else when the line arrived; 0 if neither is known.
+	// TimestampMs is when it happened in epoch milliseconds: by the agent's clock, else when the
+	// line arrived; 0 if neither is known.
 	TimestampMs int64
 	// Parent is the id of the tool call that started the sub-agent this turn belongs to.
 	Parent string
@@ -40,7 +41,8 @@ type Turn struct {
 
 	// Of tool results.
 	ToolUseID *string
-	// Result is the content: a string as it is, anything else as compact JSON; nil if there was none.
+	// Result is the content: a string as it is, anything else as compact JSON; nil if there was
+	// none.
 	Result  *string
 	IsError bool
 
@@ -57,7 +59,8 @@ type Block struct {
 	ToolUseID *string
 	Name      string
 	Input     json.RawMessage // nil if there is none
-	// Canonical, Command and Paths are what the dialect of a lane says about a call; they are empty for the stream dialect, whose tools have known names.
+	// Canonical, Command and Paths are what the dialect of a lane says about a call; they are empty
+	// for the stream dialect, whose tools have known names.
 	Canonical string
 	Command   string
 	Paths     []string
@@ -110,7 +113,8 @@ func laneName(lane *string) string {
 // bareLane is what events without an envelope are counted under.
 const bareLane = "agent"
 
-// MarshalJSON writes the turn in the shape of a structured document. What this tool adds to that shape comes last and only when it is known.
+// MarshalJSON writes the turn in the shape of a structured document. What this tool adds to that
+// shape comes last and only when it is known.
 func (t *Turn) MarshalJSON() ([]byte, error) { return t.AppendJSON(nil), nil }
 
 // AppendJSON appends what MarshalJSON writes.

@@ -39,7 +39,8 @@ func TestEventsBecomeTurns(t *testing.T) {
 		},
 		{
 			"content that is a plain string is not lost",
-			[]string{`{"type":"user","message":{"content":"just text"}}`, `{"type":"assistant","message":{"content":"an answer"}}`},
+			[]string{`{"type":"user","message":{"content":"just text"}}`,
+				`{"type":"assistant","message":{"content":"an answer"}}`},
 			[]string{
 				`{"index":0,"role":"user","source":null,"content":[{"type":"text","text":"just text"}]}`,
 				`{"index":1,"role":"assistant","source":null,"messageId":null,"content":[{"type":"text","text":"an answer"}],"usage":null}`,
@@ -87,8 +88,10 @@ func TestEventsBecomeTurns(t *testing.T) {
 		{
 			"no turn comes of a message that is missing, of the orchestrator's notes, or of other types",
 			[]string{
-				`{"type":"assistant"}`, `{"type":"assistant","message":null}`, `{"type":"user"}`, `{"type":"user","message":{}}`, `{"type":"rate_limit_event"}`,
-				enveloped("orchestrator", 1, `{"type":"summary","verdict":"success"}`), enveloped("orchestrator", 2, `{"type":"protocol_violation"}`), `{"source":"a","event":5}`,
+				`{"type":"assistant"}`, `{"type":"assistant","message":null}`, `{"type":"user"}`,
+				`{"type":"user","message":{}}`, `{"type":"rate_limit_event"}`,
+				enveloped("orchestrator", 1, `{"type":"summary","verdict":"success"}`),
+				enveloped("orchestrator", 2, `{"type":"protocol_violation"}`), `{"source":"a","event":5}`,
 			},
 			nil,
 		},
@@ -108,7 +111,8 @@ func TestEventsBecomeTurns(t *testing.T) {
 
 func TestWhatCannotBeReadIsSkippedAndCounted(t *testing.T) {
 	content := "\xef\xbb\xbf" + strings.Join([]string{
-		prompt + "\r", "", "   ", "null", "42", `"text"`, "[1,2]", "{broken", `{"type":"user","message":{"content":"` + "\x00" + `"}}`,
+		prompt + "\r", "", "   ", "null", "42", `"text"`, "[1,2]", "{broken",
+		`{"type":"user","message":{"content":"` + "\x00" + `"}}`,
 		`{"type":"user","message":{"content":"` + "\x1b[31m" + `"}}`,
 		`{"type":"assistant","message":{"content":[null,7,{"type":"text","text":"ok"}]}}`,
 		`{"type":"user","message":{"content":"torn`,
@@ -147,10 +151,12 @@ func TestInfoTellsAboutTheWhole(t *testing.T) {
 	if got := textOf(info.Metadata.SessionID); got != "s-1" {
 		t.Errorf("session %q, want that of the first lane", got)
 	}
-	if info.Verdict != "success" || info.Closing != "all good" || info.DiscussionID != "D1" || textOf(info.TaskPrompt) != "Fix it\nplease" {
+	if info.Verdict != "success" || info.Closing != "all good" || info.DiscussionID != "D1" ||
+		textOf(info.TaskPrompt) != "Fix it\nplease" {
 		t.Errorf("info %+v", info)
 	}
-	if s := info.Summary; *s.TotalCostUSD != 0.5 || s.NumTurns != 6 || s.TokenUsage.Input != 120 || s.DurationMs != 3000 || s.Result != "success" {
+	if s := info.Summary; *s.TotalCostUSD != 0.5 || s.NumTurns != 6 || s.TokenUsage.Input != 120 ||
+		s.DurationMs != 3000 || s.Result != "success" {
 		t.Errorf("summary %+v", s)
 	}
 	want := `{"m-1":{"inputTokens":120,"outputTokens":80,"cacheReadInputTokens":10,"cacheCreationInputTokens":2,"costUSD":0.5,"contextWindow":200000}}`
@@ -181,7 +187,8 @@ func TestAnEmptyTraceHasAnEmptySummary(t *testing.T) {
 }
 
 func TestOneFailureMakesTheSummaryAFailure(t *testing.T) {
-	info := infoOf(t, traceOf(t, strings.Replace(goodResult, `"is_error":false`, `"is_error":true`, 1), `{"type":"result"}`))
+	info := infoOf(t, traceOf(t, strings.Replace(goodResult, `"is_error":false`, `"is_error":true`, 1),
+		`{"type":"result"}`))
 	if s := info.Summary; !s.IsError || s.Result != "unknown" || *s.TotalCostUSD != 0.25 || s.TokenUsage == nil {
 		t.Errorf("summary %+v", s)
 	}

@@ -26,8 +26,9 @@ const (
 	severityWarning = "warning"
 )
 
-// Validate checks the form of every line and the order of the whole: lines are JSON objects; envelopes have a source, a sequence that rises from 0 without
-// gaps, times that do not run backwards; tool results answer calls; a session ends with its summary.
+// Validate checks the form of every line and the order of the whole: lines are JSON objects;
+// envelopes have a source, a sequence that rises from 0 without gaps, times that do not run
+// backwards; tool results answer calls; a session ends with its summary.
 func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*ValidationReport, error) {
 	v := &validator{visit: visit, calls: map[string]bool{}}
 	if t.doc != nil {

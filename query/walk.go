@@ -17,7 +17,8 @@ var ErrStop = errors.New("seen enough")
 // Visitor is shown the turns of a trace in order.
 type Visitor func(*Entry) error
 
-// Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole. After ErrStop the Info is incomplete.
+// Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole.
+// After ErrStop the Info is incomplete.
 func (t *Trace) Walk(ctx context.Context, visit Visitor) (*Info, error) {
 	return t.walk(ctx, plan{visit: visit})
 }
@@ -25,13 +26,15 @@ func (t *Trace) Walk(ctx context.Context, visit Visitor) (*Info, error) {
 // plan is one pass over a trace.
 type plan struct {
 	visit Visitor
-	// keep runs with the scan and lets a visitor see only what matters; turns are numbered all the same. It must be a function of the event alone.
+	// keep runs with the scan and lets a visitor see only what matters; turns are numbered all the
+	// same. It must be a function of the event alone.
 	keep filter
 	// lifecycle, if set, sees the events of the orchestrator.
 	lifecycle func(event []byte, line, ts int64)
 	// want selects lines by the index, if there is one.
 	want func(*record) bool
-	// from and to bound the turns that matter, so that the index can be entered in the middle; a to of 0 means no bound. Visitors check for themselves.
+	// from and to bound the turns that matter, so that the index can be entered in the middle; a to
+	// of 0 means no bound. Visitors check for themselves.
 	from, to int
 }
 
@@ -157,7 +160,13 @@ const StreamDialect = session.StreamDialectName
 
 // turns shows the turns of one event of the stream dialect.
 func (w *walker) turns(l *laneState, ev *event, data []byte, line int64) error {
-	w.entry = Entry{ev: ev, data: data, base: w.base, Line: line, hit: ev.keep}
+	w.entry = Entry{
+		ev:   ev,
+		data: data,
+		base: w.base,
+		Line: line,
+		hit:  ev.keep,
+	}
 	if !ev.bare {
 		w.entry.lane = &l.Lane
 	}
@@ -259,7 +268,8 @@ func (w *walker) showTurn(l *laneState, turn *Turn) error {
 	return w.show(l, turn.Role)
 }
 
-// adopt finds the dialect of a lane: the one its agent_start names, else the one that recognises the event.
+// adopt finds the dialect of a lane: the one its agent_start names, else the one that recognises
+// the event.
 func (w *walker) adopt(l *laneState, native []byte) bool {
 	dialect, ok := w.trace.opts.Dialects.Named(l.Dialect)
 	if !ok {

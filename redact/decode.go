@@ -163,8 +163,11 @@ func (d *decoder) layer(origin *layer) *layer {
 		return nil
 	}
 	return &layer{
-		text: append(d.out, d.from[d.copied:]...), patches: d.patches, origin: origin,
-		depth: origin.depth + 1, percents: origin.percents,
+		text:     append(d.out, d.from[d.copied:]...),
+		patches:  d.patches,
+		origin:   origin,
+		depth:    origin.depth + 1,
+		percents: origin.percents,
 	}
 }
 

@@ -34,7 +34,8 @@ func (f *gramFilter) next(text []byte, i int) int {
 	for rest := text[i:]; len(rest) >= step+gramSize; rest = rest[step:] {
 		v := binary.LittleEndian.Uint64(rest)
 		w := binary.LittleEndian.Uint64(rest[gramSize:])
-		any := f[hashGram(uint32(v))] | f[hashGram(uint32(v>>8))] | f[hashGram(uint32(v>>16))] | f[hashGram(uint32(v>>24))] |
+		any := f[hashGram(uint32(v))] | f[hashGram(uint32(v>>8))] | f[hashGram(uint32(v>>16))] | f[hashGram(
+			uint32(v>>24))] |
 			f[hashGram(uint32(w))] | f[hashGram(uint32(w>>8))] | f[hashGram(uint32(w>>16))] | f[hashGram(uint32(w>>24))]
 		if any != 0 {
 			for j := range step {

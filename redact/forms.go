@@ -64,7 +64,13 @@ func formsOf(s secret, label int) []form {
 func base64FormOf(value string, label, offset int) form {
 	encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
 	lead := [3]int{0, 2, 3}[offset]
-	f := form{kind: base64Form, label: label, text: encoded[lead : len(encoded)-4], after: encoded[len(encoded)-4:], lastMask: 0x3f}
+	f := form{
+		kind:     base64Form,
+		label:    label,
+		text:     encoded[lead : len(encoded)-4],
+		after:    encoded[len(encoded)-4:],
+		lastMask: 0x3f,
+	}
 	switch offset {
 	case 1:
 		f.before, f.beforeMask = encoded[1], 0x0f

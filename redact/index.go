@@ -184,7 +184,8 @@ func (s *shape) anchors() []shapeAnchor {
 // end of a colour sequence.
 func mayEndWord(c byte) bool {
 	continuation := c >= 0x80 && c < 0xc0
-	return continuation || c < 0x80 && !wordChar[c] || hexDigit[c] || c == colourEnd || strings.IndexByte(escapeLetters, c) >= 0
+	return continuation || c < 0x80 && !wordChar[c] || hexDigit[c] || c == colourEnd ||
+		strings.IndexByte(escapeLetters, c) >= 0
 }
 
 // addEscapes looks for characters that nobody escapes in good faith, so that

@@ -147,9 +147,10 @@ func readDelta(p []byte) deltaEvent {
 			i++
 		case '{', '[':
 			levels = append(levels, deltaLevel{
-				object: c == '{', wantsKey: c == '{',
-				inArray: level.inArray || c == '[',
-				inDelta: level.inDelta || c == '{' && level.key == "delta",
+				object:   c == '{',
+				wantsKey: c == '{',
+				inArray:  level.inArray || c == '[',
+				inDelta:  level.inDelta || c == '{' && level.key == "delta",
 			})
 			i++
 		case '}', ']':

@@ -60,11 +60,13 @@ func TestNoSecretSurvivesInJoinedDeltas(t *testing.T) {
 			if shape == "anthropic input" {
 				texts = append(texts, inJSON(secret, false), encodings["json \\u"](secret)[3])
 			}
-			texts = append(texts, encodings["base64"](secret)[0], encodings["hex"](secret)[0], encodings["percent"](secret)[2])
+			texts = append(texts, encodings["base64"](secret)[0], encodings["hex"](secret)[0],
+				encodings["percent"](secret)[2])
 			for _, text := range texts {
 				text = "It is " + text + " (end)"
 				for _, size := range []int{1, 2, 3, 5, 8, 13, 21} {
-					if out := streamThrough(t, r.Lane(), shape, cutAt(text, size)); survives(out, secret) || !strings.HasSuffix(out, "(end)") || !strings.HasPrefix(out, "It is ") {
+					if out := streamThrough(t, r.Lane(), shape, cutAt(text, size)); survives(out, secret) ||
+						!strings.HasSuffix(out, "(end)") || !strings.HasPrefix(out, "It is ") {
 						t.Fatalf("%s: %q in pieces of %d became %q", shape, text, size, out)
 					}
 				}
@@ -73,7 +75,9 @@ func TestNoSecretSurvivesInJoinedDeltas(t *testing.T) {
 				}
 				chars := []rune(text)
 				for cut := 0; cut < len(chars); cut += 1 + len(chars)/100 {
-					if out := streamThrough(t, r.Lane(), shape, []string{string(chars[:cut]), string(chars[cut:])}); survives(out, secret) || !strings.HasSuffix(out, " (end)") {
+					if out := streamThrough(t, r.Lane(), shape,
+						[]string{string(chars[:cut]), string(chars[cut:])}); survives(out, secret) ||
+						!strings.HasSuffix(out, " (end)") {
 						t.Fatalf("%s: %q cut at %d became %q", shape, text, cut, out)
 					}
 				}
@@ -92,7 +96,8 @@ func TestShapesInJoinedDeltas(t *testing.T) {
 		text := "The key is " + key + ", use it."
 		for size := 1; size < 80; size++ {
 			out := streamThrough(t, r.Lane(), "anthropic text", cutAt(text, size))
-			if strings.Contains(out, alnums(12)) || strings.Contains(out, key[len(key)-8:]) || !strings.HasSuffix(out, ", use it.") || !strings.Contains(out, "[REDACTED:pattern:") {
+			if strings.Contains(out, alnums(12)) || strings.Contains(out, key[len(key)-8:]) ||
+				!strings.HasSuffix(out, ", use it.") || !strings.Contains(out, "[REDACTED:pattern:") {
 				t.Errorf("%q in pieces of %d became %q", text, size, out)
 			}
 		}
@@ -101,7 +106,8 @@ func TestShapesInJoinedDeltas(t *testing.T) {
 
 func TestOrdinaryDeltasAreTheSameBytes(t *testing.T) {
 	lane := New(Config{Environ: fifteenSecrets()}).Lane()
-	for n, piece := range strings.SplitAfter("Let me look at the task-list, then 100% of it: C:\\temp \\u00e9 https://a.b/c%20d?e=f+g ", " ") {
+	for n, piece := range strings.SplitAfter(
+		"Let me look at the task-list, then 100% of it: C:\\temp \\u00e9 https://a.b/c%20d?e=f+g ", " ") {
 		quoted, _ := json.Marshal(piece)
 		line := fmt.Appendf(nil, deltaShapes["anthropic text"].event, quoted, n)
 		if out := lane.Line(line); &out[0] != &line[0] {

@@ -13,16 +13,20 @@ import (
 // and placeholders.
 func awkward() *Redactor {
 	return New(Config{Extra: map[string]string{
-		"A": "abcd", "B": "abcdabcdabcd", "C": "cdab cd", "D": "n\"ab\\cd", "E": "two words here", "F": "1234567890", "G": "\\\\\\\\", "H": "日本語の鍵です",
+		"A": "abcd", "B": "abcdabcdabcd", "C": "cdab cd", "D": "n\"ab\\cd", "E": "two words here", "F": "1234567890",
+		"G": "\\\\\\\\", "H": "日本語の鍵です",
 		"I": "REDACTED", "J": "a\nb\nc\nd", "K": "%41%42%43", "L": "u0061u0062",
 	}})
 }
 
 // fragments are what texts are put together from, so that something is found.
 var fragments = []string{
-	"abcd", "ab", "cd", "abcdabcd", " ", "\n", "\\", "\\\\", "\"", "\\n", "\\u0061", "\\u0062", "\\ud83d", "%61", "%62", "%25", "%", "two words", " here", "two", "+",
-	"1234567890", "日本語", "の鍵です", "a\nb\n", "c\nd", "[REDACTED:env:A]", "[REDACTED:", "env:", "]", "YWJjZGFiY2RhYmNk", "YWJj", "ZGFiY2Rh", "616263646162636461626364",
-	"ghp_", "abcdefghijklmnopqrstuvwxyz0123456789", "sk-ant-", "sk-", "eyJhbGci.eyJzdWIi.", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "\r\n", "é", ",", "{", "}", ":",
+	"abcd", "ab", "cd", "abcdabcd", " ", "\n", "\\", "\\\\", "\"", "\\n", "\\u0061", "\\u0062", "\\ud83d", "%61", "%62",
+	"%25", "%", "two words", " here", "two", "+",
+	"1234567890", "日本語", "の鍵です", "a\nb\n", "c\nd", "[REDACTED:env:A]", "[REDACTED:", "env:", "]", "YWJjZGFiY2RhYmNk",
+	"YWJj", "ZGFiY2Rh", "616263646162636461626364",
+	"ghp_", "abcdefghijklmnopqrstuvwxyz0123456789", "sk-ant-", "sk-", "eyJhbGci.eyJzdWIi.",
+	"-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "\r\n", "é", ",", "{", "}", ":",
 	strings.Repeat("x", 50), strings.Repeat("Q", 60) + "\n", "=", "==", "_", "-", ".",
 }
 
@@ -48,8 +52,9 @@ func TestJSONProperties(t *testing.T) {
 	r := awkward()
 	rapid.Check(t, func(t *rapid.T) {
 		value := map[string]any{
-			someText().Draw(t, "key"): []any{someText().Draw(t, "value"), rapid.Int().Draw(t, "number"), 1234567890, true, nil},
-			"nested":                  inJSON(someText().Draw(t, "inner"), true),
+			someText().Draw(t, "key"): []any{someText().Draw(t, "value"), rapid.Int().Draw(t, "number"), 1234567890,
+				true, nil},
+			"nested": inJSON(someText().Draw(t, "inner"), true),
 		}
 		in, err := json.Marshal(value)
 		if err != nil {

@@ -43,7 +43,12 @@ func New(c Config) *Redactor {
 	}
 	secrets := env.secrets(w)
 	secrets = appendSecrets(secrets, c.Extra, w)
-	return &Redactor{enabled: true, warn: c.Warn, secrets: secrets, index: newIndex(secrets)}
+	return &Redactor{
+		enabled: true,
+		warn:    c.Warn,
+		secrets: secrets,
+		index:   newIndex(secrets),
+	}
 }
 
 // Enabled reports whether anything is redacted at all.
@@ -55,7 +60,12 @@ func (r *Redactor) With(extra map[string]string) *Redactor {
 		return r
 	}
 	secrets := appendSecrets(slices.Clone(r.secrets), extra, warner{r.warn})
-	return &Redactor{enabled: true, warn: r.warn, secrets: secrets, index: newIndex(secrets)}
+	return &Redactor{
+		enabled: true,
+		warn:    r.warn,
+		secrets: secrets,
+		index:   newIndex(secrets),
+	}
 }
 
 // Bytes redacts plain text. It returns p itself when nothing is found, and

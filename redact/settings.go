@@ -114,7 +114,8 @@ func appendSecret(list []secret, name, value string, w warner) []secret {
 		w.printf("the value of %s is shorter than %d characters and is not redacted", name, rawFloor)
 		return list
 	case len(value) < encodedFloor:
-		w.printf("the value of %s is shorter than %d bytes; its base64, hex and percent-encoded forms are not redacted", name, encodedFloor)
+		w.printf("the value of %s is shorter than %d bytes; its base64, hex and percent-encoded forms are not redacted",
+			name, encodedFloor)
 	}
 	if slices.ContainsFunc(list, func(s secret) bool { return s.value == value }) {
 		return list
@@ -169,7 +170,8 @@ func (w warner) printf(format string, args ...any) {
 func (w warner) disabled(ci bool) {
 	text := "disabled; secrets are written as they are"
 	if ci {
-		text += "; this is CI: workflow artifacts of a public repository can be downloaded by anyone until their retention ends"
+		text += "; this is CI: workflow artifacts of a public repository can be downloaded by anyone until their " +
+			"retention ends"
 	}
 	w.printf("%s", text)
 }

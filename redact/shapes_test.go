@@ -14,36 +14,43 @@ func alnums(n int) string {
 func TestShapes(t *testing.T) {
 	r := New(Config{})
 	for kind, keys := range map[string][]string{
-		"anthropic":               {"sk-ant-" + alnums(13), "sk-ant-api03-" + alnums(80) + "-_A", "xsk-ant-" + alnums(80)},
-		"gh-pat":                  {"ghp_" + alnums(36)},
-		"gh-installation":         {"ghs_" + alnums(36)},
-		"gh-oauth":                {"gho_" + alnums(36)},
-		"gh-user":                 {"ghu_" + alnums(36)},
-		"gh-refresh":              {"ghr_" + alnums(76)},
-		"gh-fine-grained":         {"github_pat_" + alnums(22) + "_" + alnums(59)},
-		"gh-b64-basic-credential": {"eC1hY2Nlc3MtdG9rZW46" + alnums(8), "eC1hY2Nlc3MtdG9rZW46" + alnums(54) + "=", "eC1hY2Nlc3MtdG9rZW46" + alnums(53) + "=="},
-		"openai":                  {"sk-" + alnums(48), "sk-proj-" + alnums(40) + "_-T3BlbkFJ" + alnums(20), "sk-svcacct-" + alnums(40)},
-		"google":                  {"AIza" + alnums(35)},
-		"google-oauth":            {"ya29." + alnums(60), "GOCSPX-" + alnums(28)},
-		"aws":                     {"AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"},
-		"slack":                   {"xoxb-123456789012-1234567890123-" + alnums(24), "xoxp-1-2-3-" + alnums(32), "xapp-1-A0-1-" + alnums(20)},
-		"npm":                     {"npm_" + alnums(36)},
-		"pypi":                    {"pypi-AgEIcHlwaS5vcmc" + alnums(40), "pypi-" + alnums(60)},
-		"gitlab":                  {"glpat-" + alnums(20), "glrt-" + alnums(20)},
-		"stripe":                  {"sk_live_" + alnums(24), "rk_live_" + alnums(99)},
-		"huggingface":             {"hf_" + alnums(34)},
-		"jwt":                     {"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"},
+		"anthropic": {"sk-ant-" + alnums(13), "sk-ant-api03-" + alnums(80) + "-_A",
+			"xsk-ant-" + alnums(80)},
+		"gh-pat":          {"ghp_" + alnums(36)},
+		"gh-installation": {"ghs_" + alnums(36)},
+		"gh-oauth":        {"gho_" + alnums(36)},
+		"gh-user":         {"ghu_" + alnums(36)},
+		"gh-refresh":      {"ghr_" + alnums(76)},
+		"gh-fine-grained": {"github_pat_" + alnums(22) + "_" + alnums(59)},
+		"gh-b64-basic-credential": {"eC1hY2Nlc3MtdG9rZW46" + alnums(8), "eC1hY2Nlc3MtdG9rZW46" + alnums(54) + "=",
+			"eC1hY2Nlc3MtdG9rZW46" + alnums(53) + "=="},
+		"openai": {"sk-" + alnums(48), "sk-proj-" + alnums(40) + "_-T3BlbkFJ" + alnums(20),
+			"sk-svcacct-" + alnums(40)},
+		"google":       {"AIza" + alnums(35)},
+		"google-oauth": {"ya29." + alnums(60), "GOCSPX-" + alnums(28)},
+		"aws":          {"AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"},
+		"slack": {"xoxb-123456789012-1234567890123-" + alnums(24), "xoxp-1-2-3-" + alnums(32),
+			"xapp-1-A0-1-" + alnums(20)},
+		"npm":         {"npm_" + alnums(36)},
+		"pypi":        {"pypi-AgEIcHlwaS5vcmc" + alnums(40), "pypi-" + alnums(60)},
+		"gitlab":      {"glpat-" + alnums(20), "glrt-" + alnums(20)},
+		"stripe":      {"sk_live_" + alnums(24), "rk_live_" + alnums(99)},
+		"huggingface": {"hf_" + alnums(34)},
+		"jwt":         {"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"},
 		"private-key": {
-			"-----BEGIN RSA PRIVATE KEY-----\n" + alnums(64) + "\n" + alnums(64) + "\n" + alnums(20) + "==\n-----END RSA PRIVATE KEY-----",
+			"-----BEGIN RSA PRIVATE KEY-----\n" + alnums(64) + "\n" + alnums(64) + "\n" + alnums(20) +
+				"==\n-----END RSA PRIVATE KEY-----",
 			"-----BEGIN PRIVATE KEY-----\\n" + alnums(64) + "\\n" + alnums(20) + "\\n-----END PRIVATE KEY-----",
 			"-----BEGIN OPENSSH PRIVATE KEY-----\r\n" + alnums(70) + "\r\n-----END OPENSSH PRIVATE KEY-----",
 			"-----BEGIN ENCRYPTED PRIVATE KEY-----\n" + alnums(64) + "\n" + alnums(30),
-			"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + alnums(64) + "\n-----END PGP PRIVATE KEY BLOCK-----",
+			"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + alnums(64) +
+				"\n-----END PGP PRIVATE KEY BLOCK-----",
 			"-----BEGIN RSA PRIVATE KEY-----\n     2\t" + alnums(64) + "\n     3\t-----END RSA PRIVATE KEY-----",
 			"-----BEGIN PRIVATE KEY-----\n" + alnums(12) + "\n-----END PRIVATE KEY-----",
 			"-----BEGIN PRIVATE KEY-----\n" + alnums(6) + "==\n-----END PRIVATE KEY-----",
 			"-----BEGIN EC PRIVATE KEY-----\\n" + alnums(12) + "\\n-----END EC PRIVATE KEY-----",
-			"-----BEGIN EC PRIVATE KEY-----\r\n  " + alnums(8) + "\r\n  " + alnums(8) + "\r\n  -----END EC PRIVATE KEY-----",
+			"-----BEGIN EC PRIVATE KEY-----\r\n  " + alnums(8) + "\r\n  " + alnums(8) +
+				"\r\n  -----END EC PRIVATE KEY-----",
 			"-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(alnums(8)+"\n", 100) + "-----END PRIVATE KEY-----",
 			"-----BEGIN PRIVATE KEY-----" + alnums(12) + "-----END PRIVATE KEY-----",
 		},
@@ -61,8 +68,10 @@ func TestShapes(t *testing.T) {
 				continue
 			}
 			expect(key, want)
-			for _, before := range []string{" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m", "\\u001b[0m"} {
-				if kind == "private-key" && before == "-" || kind == "jwt" && !slices.Contains([]string{" ", "=", "\"", "é"}, before) {
+			for _, before := range []string{" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m",
+				"\\u001b[0m"} {
+				if kind == "private-key" && before == "-" || kind == "jwt" &&
+					!slices.Contains([]string{" ", "=", "\"", "é"}, before) {
 					continue // they would be part of it, or of the word it stands in
 				}
 				expect(before+key, strings.TrimSuffix(before, "\\")+want)
@@ -77,7 +86,8 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%s: %s became %s", kind, quoted, got)
 			}
 			nested, _ := json.Marshal(map[string]any{"content": string(quoted)})
-			if got := r.JSON(nested); strings.Contains(string(got), alnums(12)) || !strings.Contains(string(got), want) || !json.Valid(got) {
+			if got := r.JSON(nested); strings.Contains(string(got), alnums(12)) ||
+				!strings.Contains(string(got), want) || !json.Valid(got) {
 				t.Errorf("%s: nested %s became %s", kind, nested, got)
 			}
 		}
@@ -97,8 +107,10 @@ func TestInnocentTextIsLeftAlone(t *testing.T) {
 		"SGVsbG8sIHRoaXMgaXMganVzdCBhIGJlbmlnbiB0ZXh0IGluIGJhc2U2NA==",
 		`if strings.HasPrefix(pem, "-----BEGIN RSA PRIVATE KEY-----") { return "-----END RSA PRIVATE KEY-----" }`,
 		"between -----BEGIN RSA PRIVATE KEY----- and -----END RSA PRIVATE KEY-----",
-		"-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----",
-		"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\\n\\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\\n\\n-----END PRIVATE KEY-----",
 		"-----BEGIN PUBLIC KEY-----\n" + alnums(64) + "\n-----END PUBLIC KEY-----",
 		"eyJhbGciOiJIUzI1NiJ9 and eyJhbGciOiJIUzI1NiJ9.", "YWJjZDEyMzQ=", "6162636431323334",
 	} {
@@ -118,7 +130,8 @@ func TestInnocentTextIsLeftAlone(t *testing.T) {
 
 func TestLongRunsOfOneShapeTakeLinearTime(t *testing.T) {
 	r := New(Config{})
-	for _, piece := range []string{"sk-ant-", "sk-proj-", "glpat-", "eyJaaaa.", ".eyJ", "-----BEGIN ", `\u0061`, "%61", "\\", "hf_", "eC1hY2Nlc3MtdG9rZW46"} {
+	for _, piece := range []string{"sk-ant-", "sk-proj-", "glpat-", "eyJaaaa.", ".eyJ", "-----BEGIN ", `\u0061`, "%61",
+		"\\", "hf_", "eC1hY2Nlc3MtdG9rZW46"} {
 		text := []byte(strings.Repeat(piece, 1<<20/everyNth/len(piece)))
 		r.Bytes(text)
 		r.JSON(text)

@@ -66,7 +66,8 @@ func TestWriterOfOneEndlessWord(t *testing.T) {
 		}
 		_ = w.Close()
 		if want := r.String(in.String()); out.String() != want {
-			t.Errorf("in pieces of %d: %d bytes, want %d; %d secrets left", size, out.Len(), len(want), strings.Count(out.String(), secret))
+			t.Errorf("in pieces of %d: %d bytes, want %d; %d secrets left", size, out.Len(), len(want),
+				strings.Count(out.String(), secret))
 		}
 	}
 }
@@ -89,7 +90,8 @@ func TestWriterOfOneEndlessKey(t *testing.T) {
 func TestDeltasHoldTheLastWordOnly(t *testing.T) {
 	d := New(Config{Extra: map[string]string{"S": "correct horse battery"}}).Deltas()
 	for _, c := range []struct{ push, want string }{
-		{"The pass", "The "}, {"word is cor", "password is "}, {"rect ho", ""}, {"rse batt", ""}, {"ery, yes", "[REDACTED:env:S], "},
+		{"The pass", "The "}, {"word is cor", "password is "}, {"rect ho", ""}, {"rse batt", ""},
+		{"ery, yes", "[REDACTED:env:S], "},
 	} {
 		if got := d.Push(c.push); got != c.want {
 			t.Errorf("Push(%q) gave %q, want %q", c.push, got, c.want)

@@ -17,15 +17,21 @@ import (
 // fortySecrets are values of all kinds people keep in variables.
 func fortySecrets() map[string]string {
 	list := []string{
-		"s3cr3t-value-0001", "hunter2hunter2", "correct horse battery staple", "p@ss/w0rd+with=chars", `quote"inside"it`,
+		"s3cr3t-value-0001", "hunter2hunter2", "correct horse battery staple", "p@ss/w0rd+with=chars",
+		`quote"inside"it`,
 		`back\slash\path`, "tab\tand\nnewline", "<html>&amp;", "ünïcödé-sécret", "日本語のパスワード", "emoji🔑key🔒value",
-		"123456789012", "a/b/c/d/e/f/g", "////////////", `""""""""""`, `\\\\\\\\\\`, "%41%42%43%44", "ends-with-backslash\\",
-		"'single quoted'", "semi;colon,comma|pipe", "{\"json\":\"object\",\"n\":1}", "-----not-a-pem-----", "trailing==", "++++++++++++",
+		"123456789012", "a/b/c/d/e/f/g", "////////////", `""""""""""`, `\\\\\\\\\\`, "%41%42%43%44",
+		"ends-with-backslash\\",
+		"'single quoted'", "semi;colon,comma|pipe", "{\"json\":\"object\",\"n\":1}", "-----not-a-pem-----",
+		"trailing==", "++++++++++++",
 		"nabcdefgh", "u0041bcdefg", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-		"sk-ant-api03-" + alnums(93), "ghp_" + alnums(36), "github_pat_" + alnums(82), "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0." + alnums(43),
+		"sk-ant-api03-" + alnums(93), "ghp_" + alnums(36), "github_pat_" + alnums(82),
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0." + alnums(43),
 		"550e8400-e29b-41d4-a716-446655440000", "postgres://user:pa55word@db.example.com:5432/app?sslmode=require",
-		"xoxb-123456789012-" + alnums(24), "AIza" + alnums(35), "sk_live_" + alnums(24), "glpat-" + alnums(20), strings.Repeat("long-secret-", 30),
-		"-----BEGIN RSA PRIVATE KEY-----\n" + alnums(64) + "\n" + strings.ToLower(alnums(64)) + "\nZZtop\n-----END RSA PRIVATE KEY-----",
+		"xoxb-123456789012-" + alnums(24), "AIza" + alnums(35), "sk_live_" + alnums(24), "glpat-" + alnums(20),
+		strings.Repeat("long-secret-", 30),
+		"-----BEGIN RSA PRIVATE KEY-----\n" + alnums(64) + "\n" + strings.ToLower(alnums(64)) +
+			"\nZZtop\n-----END RSA PRIVATE KEY-----",
 	}
 	secrets := map[string]string{}
 	for i, value := range list {
@@ -70,7 +76,8 @@ var encodings = map[string]func(string) []string{
 	},
 	"base64": func(s string) []string {
 		var out []string
-		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
+			base64.RawURLEncoding} {
 			for _, before := range []string{"", "u", "me", "x-access-token:", "user:"} {
 				for _, after := range []string{"", "\n", "ab", "more"} {
 					out = append(out, e.EncodeToString([]byte(before+s+after)))
@@ -82,7 +89,8 @@ var encodings = map[string]func(string) []string{
 	"base64 wrapped": func(s string) []string {
 		var out []string
 		for shift := range 76 {
-			text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 60+shift) + s + strings.Repeat("y", 60)))
+			text := base64.StdEncoding.EncodeToString(
+				[]byte(strings.Repeat("x", 60+shift) + s + strings.Repeat("y", 60)))
 			out = append(out, wrap(text, 76, "\n"))
 			if shift%9 == 0 {
 				out = append(out, wrap(text, 64, "\r\n"), inJSON(wrap(text, 76, "\n"), false))
@@ -107,7 +115,8 @@ var encodings = map[string]func(string) []string{
 		}
 		reserved := url.PathEscape(s)
 		query := url.QueryEscape(s)
-		return []string{upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query, lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query)}
+		return []string{upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query,
+			lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query)}
 	},
 	"base64 in a URL": func(s string) []string {
 		return []string{url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("a:" + s)))}
@@ -179,9 +188,12 @@ func eventCarriers(text string, raw bool) []string {
 	}
 	glued := `"before ` + quoted[1:len(quoted)-1] + ` after"`
 	return []string{
-		`{"source":"agent","seq":0,"event":{"type":"assistant","message":{"content":[{"type":"text","text":` + glued + `}]}}}`,
-		`{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":` + quoted + `,"list":[[` + quoted + `]]}}]}}`,
-		`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"text","text":` + quoted + `}]}]}}`,
+		`{"source":"agent","seq":0,"event":{"type":"assistant","message":{"content":[{"type":"text","text":` + glued +
+			`}]}}}`,
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":` + quoted +
+			`,"list":[[` + quoted + `]]}}]}}`,
+		`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"text","text":` + quoted +
+			`}]}]}}`,
 		`{"type":"system","subtype":"init","env":{` + quoted + `:1,"k":{` + quoted + `:{}}}}`,
 		`{"type":"summary","success":true,"summary":` + glued + `}`,
 		`[` + quoted + `,` + quoted + `]`,
@@ -255,7 +267,8 @@ func TestNoSecretSurvives(t *testing.T) {
 					if !survives(text, secret) {
 						t.Fatalf("%s: this test cannot read %q back", variable, text)
 					}
-					if out := r.String("see " + text + " there"); survives(out, secret) || !strings.Contains(out, "[REDACTED:env:"+variable[:7]) {
+					if out := r.String("see " + text + " there"); survives(out, secret) ||
+						!strings.Contains(out, "[REDACTED:env:"+variable[:7]) {
 						t.Errorf("plain: %q became %q", text, out)
 					}
 					raw := strings.HasPrefix(name, "json")

@@ -19,7 +19,8 @@ type Row struct {
 	Message string `json:"message,omitempty"`
 }
 
-// CheckRate is how often a check passed over the runs of a task: the check's row of the pass matrix.
+// CheckRate is how often a check passed over the runs of a task: the check's row of the pass
+// matrix.
 type CheckRate struct {
 	Check  string `json:"check"`
 	Source string `json:"source"`
@@ -28,11 +29,13 @@ type CheckRate struct {
 	Gate   bool   `json:"gate,omitempty"`
 	// Runs is the matrix: one letter per run in order, P passed, F failed, - not reported.
 	Runs string `json:"runs"`
-	// Mixed says that the check passed in some runs and not in others: the agent's doing, or a check that is not deterministic (see lint).
+	// Mixed says that the check passed in some runs and not in others: the agent's doing, or a
+	// check that is not deterministic (see lint).
 	Mixed bool `json:"mixed,omitempty"`
 }
 
-// rowsOf reads the rows of a record. They come from graders and may be anything; what is no row is left out.
+// rowsOf reads the rows of a record. They come from graders and may be anything; what is no row is
+// left out.
 func rowsOf(r *ledger.Record) []Row {
 	var rows []Row
 	read := func(source string, details []json.RawMessage) {
@@ -132,7 +135,8 @@ func notesOf(r *ledger.Record) []string {
 		notes = append(notes, fmt.Sprintf("agent error: %s (aborted: %t)", r.AgentError.Message, r.AgentError.Aborted))
 	}
 	if r.PreflightError != nil {
-		notes = append(notes, fmt.Sprintf("preflight error: %s (exit %d)", r.PreflightError.Message, r.PreflightError.ExitCode))
+		notes = append(notes, fmt.Sprintf("preflight error: %s (exit %d)", r.PreflightError.Message,
+			r.PreflightError.ExitCode))
 	} else if r.Verdict == ledger.Error {
 		notes = append(notes, fmt.Sprintf("error (%s): %s", r.ErrorClass, r.ErrorMessage))
 	}

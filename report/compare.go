@@ -35,19 +35,22 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
-	// Sequential says that the experiment was looked at while it ran: the decision is one that allows for it.
+	// Sequential says that the experiment was looked at while it ran: the decision is one that
+	// allows for it.
 	Sequential bool `json:"sequential,omitempty"`
 	// Design is the estimate of the variances, for planning a larger experiment.
 	Design *stats.Design `json:"design,omitempty"`
 	Tasks  []TaskDelta   `json:"tasks"`
-	// Cost, Time and Turns are ratios, B over A; they are told with their intervals and claim nothing.
+	// Cost, Time and Turns are ratios, B over A; they are told with their intervals and claim
+	// nothing.
 	Cost  *Ratio `json:"cost,omitempty"`
 	Time  *Ratio `json:"time,omitempty"`
 	Turns *Ratio `json:"turns,omitempty"`
 	// CostA and CostB are what the two groups cost altogether.
 	CostA *float64 `json:"costA"`
 	CostB *float64 `json:"costB"`
-	// JudgeA and JudgeB tell about the judge; the comparison itself is one of its verdicts as they are.
+	// JudgeA and JudgeB tell about the judge; the comparison itself is one of its verdicts as they
+	// are.
 	JudgeA   *JudgeReport `json:"judgeA,omitempty"`
 	JudgeB   *JudgeReport `json:"judgeB,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
@@ -61,18 +64,21 @@ type TaskDelta struct {
 	MeanA  float64 `json:"meanA"`
 	MeanB  float64 `json:"meanB"`
 	Delta  float64 `json:"delta"`
-	// P is Fisher's exact test on the runs of this task, PAdj the same after Holm's correction over all tasks; nil without runs of both.
+	// P is Fisher's exact test on the runs of this task, PAdj the same after Holm's correction over
+	// all tasks; nil without runs of both.
 	P    *float64 `json:"p,omitempty"`
 	PAdj *float64 `json:"pAdj,omitempty"`
 }
 
-// Ratio compares a positive quantity over all tasks, and over the passing runs of tasks that both solved: an arm that gives up early looks cheap otherwise.
+// Ratio compares a positive quantity over all tasks, and over the passing runs of tasks that both
+// solved: an arm that gives up early looks cheap otherwise.
 type Ratio struct {
 	All            *Factor `json:"all,omitempty"`
 	CommonlySolved *Factor `json:"commonlySolved,omitempty"`
 }
 
-// Factor is how many times as much B needs as A. Lo and Hi are nil where the data allow no interval.
+// Factor is how many times as much B needs as A. Lo and Hi are nil where the data allow no
+// interval.
 type Factor struct {
 	Est    float64  `json:"est"`
 	Lo     *float64 `json:"lo"`
@@ -80,7 +86,8 @@ type Factor struct {
 	NTasks int      `json:"nTasks"`
 }
 
-// Compare measures B against A. The two must have worked on the same tasks; tasks that only one of them has are left out and counted.
+// Compare measures B against A. The two must have worked on the same tasks; tasks that only one of
+// them has are left out and counted.
 func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if cfg.Measure == "" {
 		cfg.Measure = MeasurePass
@@ -88,7 +95,18 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if cfg.Alpha == 0 {
 		cfg.Alpha = stats.DefaultAlpha
 	}
-	c := &Comparison{Version: Version, A: a.Provenance, B: b.Provenance, Measure: cfg.Measure, RateA: a.PassRate, RateB: b.PassRate, CostA: a.Totals.CostUSD, CostB: b.Totals.CostUSD, JudgeA: a.Judge, JudgeB: b.Judge}
+	c := &Comparison{
+		Version: Version,
+		A:       a.Provenance,
+		B:       b.Provenance,
+		Measure: cfg.Measure,
+		RateA:   a.PassRate,
+		RateB:   b.PassRate,
+		CostA:   a.Totals.CostUSD,
+		CostB:   b.Totals.CostUSD,
+		JudgeA:  a.Judge,
+		JudgeB:  b.Judge,
+	}
 	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
 	comparison, err := c.compare(a, b, pairs, cfg)
 	if err != nil {
@@ -99,8 +117,11 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		measure.Name, measure.Kind = "score", stats.Score
 	}
 	c.Decision, err = stats.Decide(comparison, stats.DecideConfig{
-		Alpha: cfg.Alpha, Measure: measure, Margin: cfg.Margin,
-		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned}, Baseline: stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
+		Alpha:     cfg.Alpha,
+		Measure:   measure,
+		Margin:    cfg.Margin,
+		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
+		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
@@ -157,7 +178,8 @@ func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pai
 	return pairs
 }
 
-// deltas tells the difference on every task, with a test of its own that is corrected for how many there are.
+// deltas tells the difference on every task, with a test of its own that is corrected for how many
+// there are.
 func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 	var tested []int
 	var ps []float64
@@ -166,7 +188,8 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 		d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
 		if d.NA > 0 && d.NB > 0 {
 			d.Delta = d.MeanB - d.MeanA
-			if measure == MeasurePass && !c.Sequential { // what decided when to stop must not be tested as if nothing had
+			// what decided when to stop must not be tested as if nothing had
+			if measure == MeasurePass && !c.Sequential {
 				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
 				if err != nil {
 					return fmt.Errorf("task %s: %w", pair.Task, err)
@@ -258,19 +281,26 @@ func factorOf(pairs []stats.Pair, cfg CompareConfig) *Factor {
 
 func (c *Comparison) warn(a, b *Group) {
 	if a.Provenance.FamilyRevision != b.Provenance.FamilyRevision {
-		c.Warnings = append(c.Warnings, "the two were measured on different revisions of the family; tasks that changed are compared as if they had not")
+		c.Warnings = append(c.Warnings,
+			"the two were measured on different revisions of the family; tasks that changed are compared as if they "+
+				"had not")
 	}
 	if a.Provenance.Experiment != b.Provenance.Experiment {
-		c.Warnings = append(c.Warnings, "the two are different experiments: they did not run side by side, so what changed in the world meanwhile is part of the difference")
+		c.Warnings = append(c.Warnings,
+			"the two are different experiments: they did not run side by side, so what changed in the world "+
+				"meanwhile is part of the difference")
 	}
 	if a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != "" {
 		c.Warnings = append(c.Warnings, "the two arms are the same configuration: any difference is chance")
 	}
-	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil && a.Judge.Corrected.Caveat != "" {
+	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
+		a.Judge.Corrected.Caveat != "" {
 		c.Warnings = append(c.Warnings, "the judge on both arms: "+a.Judge.Corrected.Caveat)
 	}
 	if c.Sequential {
-		c.Warnings = append(c.Warnings, "the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; where it stopped early, the size of the difference leans towards what stopped it")
+		c.Warnings = append(c.Warnings,
+			"the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; "+
+				"where it stopped early, the size of the difference leans towards what stopped it")
 	}
 	for _, g := range []*Group{a, b} {
 		for _, warning := range g.Warnings {
@@ -283,8 +313,8 @@ func (c *Comparison) warn(a, b *Group) {
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
 }
 
-// NonInferior tells whether B is surely no more than a margin worse than A: the lower limit of the difference lies above minus the margin. Without an interval
-// nothing is sure.
+// NonInferior tells whether B is surely no more than a margin worse than A: the lower limit of the
+// difference lies above minus the margin. Without an interval nothing is sure.
 func (c *Comparison) NonInferior(margin float64) bool {
 	return c.Decision.Lo != nil && *c.Decision.Lo > -margin
 }

@@ -15,7 +15,8 @@ func (c *Comparison) Text(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", harmless(c.A.Arm), harmless(c.B.Arm))
 	for _, t := range c.Tasks {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", harmless(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", harmless(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB),
+			deltaText(t), pText(t.PAdj))
 	}
 	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", percent(c.RateA), percent(c.RateB), effectText(&c.Decision))
 	if err := table.Flush(); err != nil {
@@ -56,8 +57,10 @@ func (c *Comparison) Markdown(w io.Writer) error {
 // facts are the lines under the table.
 func (c *Comparison) facts() []string {
 	d := &c.Decision
-	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks, d.NRuns)}
-	facts = append(facts, fmt.Sprintf("an experiment of this size finds a difference of %.1f points in 8 of 10 cases", 100*d.MDE))
+	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks,
+		d.NRuns)}
+	facts = append(facts, fmt.Sprintf("an experiment of this size finds a difference of %.1f points in 8 of 10 cases",
+		100*d.MDE))
 	for _, obstacle := range d.Obstacles {
 		facts = append(facts, "no claim because: "+obstacle)
 	}

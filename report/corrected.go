@@ -18,12 +18,14 @@ const minRandomLabels = 50
 type Corrected struct {
 	// Status is stats.StatusOK where the rates may be believed; everything below is nil otherwise.
 	Status string `json:"status"`
-	// PassRate is the corrected rate over all runs, Judged that over the runs the judge was asked about.
+	// PassRate is the corrected rate over all runs, Judged that over the runs the judge was asked
+	// about.
 	PassRate *stats.Interval `json:"passRate,omitempty"`
 	Judged   *stats.Interval `json:"judged,omitempty"`
 	// Observed is the judge's own pass rate.
 	Observed float64 `json:"observed"`
-	// Calibration is what the labels say about the judge; PerArm says that they are those of this arm alone.
+	// Calibration is what the labels say about the judge; PerArm says that they are those of this
+	// arm alone.
 	Calibration stats.Calibration `json:"calibration"`
 	PerArm      bool              `json:"perArm,omitempty"`
 	Design      string            `json:"design"`
@@ -90,17 +92,21 @@ func (g *Group) judged() (byTask [][]float64, passed, asked int) {
 	return byTask, passed, asked
 }
 
-// sameJudge tells whether labels that bring their verdicts along are about the judge of this group. Those on runs of the ledger always are.
+// sameJudge tells whether labels that bring their verdicts along are about the judge of this group.
+// Those on runs of the ledger always are.
 func (g *Group) sameJudge(labels *resolved) bool {
 	if !slices.ContainsFunc(labels.rows, func(l labelled) bool { return l.record == nil }) {
 		return true
 	}
-	return !slices.ContainsFunc(g.Judge.Digests, func(digest string) bool { return !slices.Contains(labels.digests, digest) })
+	return !slices.ContainsFunc(g.Judge.Digests,
+		func(digest string) bool { return !slices.Contains(labels.digests, digest) })
 }
 
 // correctJudged corrects the rate over the runs that the judge was asked about.
-func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64, passed, asked int, level float64) (*stats.Interval, string, error) {
-	if sample, rest := labels.sample(g); labels.design == DesignRandom && len(sample) >= minRandomLabels && len(rest) > 1 {
+func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64, passed, asked int,
+	level float64) (*stats.Interval, string, error) {
+	if sample, rest := labels.sample(g); labels.design == DesignRandom && len(sample) >= minRandomLabels &&
+		len(rest) > 1 {
 		if estimate, err := stats.PPIPlusPlus(sample, rest, level); err == nil {
 			return &estimate.Interval, stats.StatusOK, nil
 		}
@@ -119,7 +125,13 @@ func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64
 	if correction.Status != stats.StatusOK || correction.Est == nil || correction.Lo == nil || correction.Hi == nil {
 		return nil, correction.Status, nil
 	}
-	return &stats.Interval{Est: *correction.Est, Lo: *correction.Lo, Hi: *correction.Hi, Level: level, Method: correction.Method}, stats.StatusOK, nil
+	return &stats.Interval{
+		Est:    *correction.Est,
+		Lo:     *correction.Lo,
+		Hi:     *correction.Hi,
+		Level:  level,
+		Method: correction.Method,
+	}, stats.StatusOK, nil
 }
 
 // sample splits the judged runs of a group into those with a label and the verdicts on the others.
@@ -139,8 +151,10 @@ func (r *resolved) sample(g *Group) (with []stats.Label, rest []float64) {
 	return with, rest
 }
 
-// correctAll takes the corrected rate from the judged runs to all runs: those that fail the checks fail, and those that are not judged keep their verdict. Where
-// both the share that passes the checks and the judge's rate are uncertain, each limit is taken at half the error, so that both hold at once.
+// correctAll takes the corrected rate from the judged runs to all runs: those that fail the checks
+// fail, and those that are not judged keep their verdict. Where both the share that passes the
+// checks and the judge's rate are uncertain, each limit is taken at half the error, so that both
+// hold at once.
 func (g *Group) correctAll(c *Corrected, wide *stats.Interval, asked int, wideLevel, level float64) error {
 	var rates []float64
 	passing, total := 0, 0
@@ -170,7 +184,10 @@ func (g *Group) correctAll(c *Corrected, wide *stats.Interval, asked int, wideLe
 	share := float64(asked) / float64(max(1, passing)) // of the runs that pass the checks, by the design of the tasks
 	overall := func(checks, judge float64) float64 { return checks * (1 - share*(1-judge)) }
 	c.PassRate = &stats.Interval{
-		Est: overall(mechanical.Est, c.Judged.Est), Lo: overall(mechanical.Lo, wide.Lo), Hi: overall(mechanical.Hi, wide.Hi), Level: level,
+		Est:    overall(mechanical.Est, c.Judged.Est),
+		Lo:     overall(mechanical.Lo, wide.Lo),
+		Hi:     overall(mechanical.Hi, wide.Hi),
+		Level:  level,
 		Method: c.Judged.Method + " × " + mechanical.Method,
 	}
 	return nil
@@ -203,10 +220,12 @@ func (j *JudgeReport) countEffectiveVotes(labels *resolved, arm string) {
 }
 
 func (c *Corrected) text() string {
-	calibration := fmt.Sprintf("labels: the judge passes %d of %d good runs and fails %d of %d bad ones", c.Calibration.TP, c.Calibration.M1, c.Calibration.TN, c.Calibration.M0)
+	calibration := fmt.Sprintf("labels: the judge passes %d of %d good runs and fails %d of %d bad ones",
+		c.Calibration.TP, c.Calibration.M1, c.Calibration.TN, c.Calibration.M0)
 	switch c.Status {
 	case stats.StatusOK:
-		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", percent(c.PassRate), c.PassRate.Method, calibration)
+		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", percent(c.PassRate),
+			c.PassRate.Method, calibration)
 	case StatusStale:
 		return "the labels are about another judge than the one that judged here; nothing is corrected"
 	case stats.StatusUninformative:

@@ -8,13 +8,15 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// addUp fills in the totals. Costs are those of all attempts: money that bought nothing was spent, too.
+// addUp fills in the totals. Costs are those of all attempts: money that bought nothing was spent,
+// too.
 func (g *Group) addUp(attempts []ledger.Record) {
 	t := &g.Totals
 	t.Tasks, t.Attempts = len(g.Tasks), len(attempts)
 	for i := range g.Tasks {
 		task := &g.Tasks[i]
-		t.Runs, t.Passed, t.Planned, t.Missing = t.Runs+task.N, t.Passed+task.C, t.Planned+task.planned, t.Missing+task.Missing
+		t.Runs, t.Passed, t.Planned, t.Missing = t.Runs+task.N, t.Passed+task.C, t.Planned+task.planned, t.Missing+
+			task.Missing
 		if task.N > 0 && task.C == task.N && task.Missing == 0 {
 			t.TasksPassing++
 		}
@@ -30,7 +32,8 @@ func (g *Group) addUp(attempts []ledger.Record) {
 		}
 		if r.Tokens != nil {
 			t.Tokens.Input, t.Tokens.Output = t.Tokens.Input+r.Tokens.Input, t.Tokens.Output+r.Tokens.Output
-			t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+r.Tokens.CacheRead, t.Tokens.CacheWrite+r.Tokens.CacheWrite
+			t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+r.Tokens.CacheRead, t.Tokens.CacheWrite+
+				r.Tokens.CacheWrite
 		}
 		if r.Verdict == ledger.Error {
 			if g.Errors == nil {
@@ -95,7 +98,8 @@ func (g *Group) estimate(in Input) error {
 	return nil
 }
 
-// passRate is the mean over tasks. Where tasks share a cluster, they are not independent, and the limits are those of the clusters.
+// passRate is the mean over tasks. Where tasks share a cluster, they are not independent, and the
+// limits are those of the clusters.
 func (g *Group) passRate(rates []float64, level float64) (stats.Interval, error) {
 	rate, err := stats.TaskMean(rates, level)
 	if err != nil {
@@ -149,13 +153,20 @@ func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) er
 	return nil
 }
 
-// costPerPass is what a solved run costs, all runs paid; its interval needs enough tasks for a bootstrap.
+// costPerPass is what a solved run costs, all runs paid; its interval needs enough tasks for a
+// bootstrap.
 func (g *Group) costPerPass(level float64) {
 	if g.Totals.CostUSD == nil || g.Totals.Passed == 0 {
 		return
 	}
 	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
-	g.Totals.CostPerPass = &stats.Interval{Est: est, Lo: est, Hi: est, Level: level, Method: stats.MethodNone}
+	g.Totals.CostPerPass = &stats.Interval{
+		Est:    est,
+		Lo:     est,
+		Hi:     est,
+		Level:  level,
+		Method: stats.MethodNone,
+	}
 	if len(g.Tasks) < stats.MinBootstrapTasks {
 		return
 	}
@@ -185,7 +196,9 @@ func (g *Group) costPerPass(level float64) {
 // warn says what a reader must know before trusting the numbers.
 func (g *Group) warn(in Input, attempts []ledger.Record) {
 	if g.Totals.Missing > 0 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, not failures", g.Totals.Runs, g.Totals.Planned))
+		g.Warnings = append(g.Warnings,
+			fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, not failures", g.Totals.Runs,
+				g.Totals.Planned))
 	}
 	for _, k := range in.K {
 		half := false
@@ -193,7 +206,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			half = half || g.Tasks[i].N > 0 && k <= g.Tasks[i].N && 2*k > g.Tasks[i].N
 		}
 		if half && k > 1 {
-			g.aboutK = append(g.aboutK, fmt.Sprintf("pass@%d takes only a few values when k is more than half the runs; make more runs, or report a smaller k", k))
+			g.aboutK = append(g.aboutK, fmt.Sprintf("pass@%d takes only a few values when k is more than half the "+
+				"runs; make more runs, or report a smaller k", k))
 		}
 	}
 	g.Warnings = append(g.Warnings, g.aboutK...)
@@ -213,7 +227,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		if len(interrupted) == 1 {
 			was = "was"
 		}
-		g.Warnings = append(g.Warnings, fmt.Sprintf("%s %s interrupted and made again", Count(len(interrupted), "run"), was))
+		g.Warnings = append(g.Warnings,
+			fmt.Sprintf("%s %s interrupted and made again", Count(len(interrupted), "run"), was))
 	}
 	if isolations["none"] {
 		g.Warnings = append(g.Warnings, "runs were not isolated: agents could see hidden material and each other")
@@ -222,7 +237,9 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		g.Warnings = append(g.Warnings, "runs were isolated in different ways")
 	}
 	if g.clusters > 0 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("some tasks share a cluster: the limits of the pass rate rest on %s; those of pass@k and scores take tasks as independent", Count(g.clusters, "cluster")))
+		g.Warnings = append(g.Warnings,
+			fmt.Sprintf("some tasks share a cluster: the limits of the pass rate rest on %s; those of pass@k and "+
+				"scores take tasks as independent", Count(g.clusters, "cluster")))
 	}
 }
 

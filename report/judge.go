@@ -8,9 +8,11 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// JudgeReport is what is known about the judge of a group. It is only asked about runs that the mechanical graders pass.
+// JudgeReport is what is known about the judge of a group. It is only asked about runs that the
+// mechanical graders pass.
 type JudgeReport struct {
-	// Asked counts the runs it was asked about, Passed and Failed those it decided on, Undecided those without a majority.
+	// Asked counts the runs it was asked about, Passed and Failed those it decided on, Undecided
+	// those without a majority.
 	Asked     int `json:"asked"`
 	Passed    int `json:"passed"`
 	Failed    int `json:"failed"`
@@ -28,17 +30,20 @@ type JudgeReport struct {
 
 // Agreement is how far several votes on the same runs agree.
 type Agreement struct {
-	// Votes is how many each run got, Runs those with at least two that concluded, Unanimous those of them without dissent.
+	// Votes is how many each run got, Runs those with at least two that concluded, Unanimous those
+	// of them without dissent.
 	Votes     int `json:"votes"`
 	Runs      int `json:"runs"`
 	Unanimous int `json:"unanimous"`
 	// Observed is the share of pairs of votes on a run that agree.
 	Observed float64 `json:"observed"`
-	// Alpha is Krippendorff's, which allows for votes that came to nothing; Kappa is Fleiss', where there are none of them. Both are nil where all votes are the
-	// same, which leaves no chance agreement to compare with.
+	// Alpha is Krippendorff's, which allows for votes that came to nothing; Kappa is Fleiss', where
+	// there are none of them. Both are nil where all votes are the same, which leaves no chance
+	// agreement to compare with.
 	Alpha *stats.Kappa `json:"alpha,omitempty"`
 	Kappa *stats.Kappa `json:"kappa,omitempty"`
-	// EffectiveVotes is how many independent votes they are worth, by their errors on the runs that people labelled; nil without labels or without errors.
+	// EffectiveVotes is how many independent votes they are worth, by their errors on the runs that
+	// people labelled; nil without labels or without errors.
 	EffectiveVotes *float64 `json:"effectiveVotes,omitempty"`
 }
 
@@ -48,7 +53,8 @@ func judgeReport(records []ledger.Record) *JudgeReport {
 	cost, known := 0.0, true
 	for i := range records {
 		r := &records[i]
-		undecided := r.Verdict == ledger.Error && (r.ErrorClass == ledger.ErrorJudge || len(r.JudgeVotes) > 0 && r.JudgeVerdict == nil)
+		undecided := r.Verdict == ledger.Error &&
+			(r.ErrorClass == ledger.ErrorJudge || len(r.JudgeVotes) > 0 && r.JudgeVerdict == nil)
 		switch {
 		case r.JudgeVerdict == nil && !undecided:
 			continue
@@ -89,7 +95,8 @@ func judgeReport(records []ledger.Record) *JudgeReport {
 	return j
 }
 
-// agreementOf measures how far the votes on the same runs agree; nil where no run has two votes that concluded.
+// agreementOf measures how far the votes on the same runs agree; nil where no run has two votes
+// that concluded.
 func agreementOf(records []ledger.Record) *Agreement {
 	a := &Agreement{}
 	var counts [][]int
@@ -184,7 +191,8 @@ func (j *JudgeReport) lines() []string {
 	if j == nil {
 		return nil
 	}
-	text := fmt.Sprintf("judge: asked about %d runs that passed the checks (%s), %d pass, %d fail", j.Asked, percent(j.Mechanical), j.Passed, j.Failed)
+	text := fmt.Sprintf("judge: asked about %d runs that passed the checks (%s), %d pass, %d fail", j.Asked,
+		percent(j.Mechanical), j.Passed, j.Failed)
 	if j.Undecided > 0 {
 		text += fmt.Sprintf(", %d without a verdict", j.Undecided)
 	}
@@ -202,7 +210,8 @@ func (j *JudgeReport) lines() []string {
 }
 
 func (a *Agreement) text() string {
-	text := fmt.Sprintf("votes: %d each, unanimous on %d of %d runs, %.0f %% of pairs agree", a.Votes, a.Unanimous, a.Runs, 100*a.Observed)
+	text := fmt.Sprintf("votes: %d each, unanimous on %d of %d runs, %.0f %% of pairs agree", a.Votes, a.Unanimous,
+		a.Runs, 100*a.Observed)
 	if a.Alpha == nil {
 		return text + "; all votes are the same, so that chance explains them as well"
 	}

@@ -16,14 +16,17 @@ import (
 
 var update = flag.Bool("update", false, "write the schema to docs/schema")
 
-// judgedRun is a run that passed its checks and was judged by votes: p passes, f fails, e comes to nothing.
+// judgedRun is a run that passed its checks and was judged by votes: p passes, f fails, e comes to
+// nothing.
 func judgedRun(task string, index int, votes string) ledger.Record {
 	r := run(task, index, ledger.Pass)
 	count := map[rune]int{}
 	for _, letter := range votes {
 		count[letter]++
 		cost := 0.01
-		r.JudgeVotes = append(r.JudgeVotes, ledger.JudgeVote{Verdict: map[rune]string{'p': ledger.Pass, 'f': ledger.Fail, 'e': ledger.Error}[letter], CostUSD: &cost})
+		r.JudgeVotes = append(r.JudgeVotes,
+			ledger.JudgeVote{Verdict: map[rune]string{'p': ledger.Pass, 'f': ledger.Fail, 'e': ledger.Error}[letter],
+				CostUSD: &cost})
 	}
 	r.Digests.Judge = "sha256:judge"
 	switch {
@@ -46,11 +49,13 @@ func TestVotesAgreeBeyondChance(t *testing.T) {
 	}
 	r := build(t, Input{Records: records, K: []int{1}, Detail: true})
 	j := r.Groups[0].Judge
-	if j == nil || j.Asked != 10 || j.Passed != 6 || j.Failed != 4 || j.Undecided != 0 || j.CostUSD == nil || math.Abs(*j.CostUSD-0.3) > 1e-9 {
+	if j == nil || j.Asked != 10 || j.Passed != 6 || j.Failed != 4 || j.Undecided != 0 || j.CostUSD == nil ||
+		math.Abs(*j.CostUSD-0.3) > 1e-9 {
 		t.Fatalf("%+v", j)
 	}
 	a := j.Agreement
-	if a.Votes != 3 || a.Runs != 10 || a.Unanimous != 7 || math.Abs(a.Observed-0.8) > 1e-9 || a.Kappa == nil || math.Abs(a.Kappa.Value-0.592760) > 1e-6 || a.Alpha == nil {
+	if a.Votes != 3 || a.Runs != 10 || a.Unanimous != 7 || math.Abs(a.Observed-0.8) > 1e-9 || a.Kappa == nil ||
+		math.Abs(a.Kappa.Value-0.592760) > 1e-6 || a.Alpha == nil {
 		t.Errorf("%+v", a)
 	}
 	if one := r.Groups[0].Tasks[2].Agreement; one == nil || one.Runs != 1 || one.Unanimous != 0 {
@@ -64,7 +69,8 @@ func TestVotesAgreeBeyondChance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), markdown.String()} {
-		for _, want := range []string{"asked about 10 runs", "unanimous on 7 of 10 runs, 80 % of pairs agree", "κ 0.59", "$0.30"} {
+		for _, want := range []string{"asked about 10 runs", "unanimous on 7 of 10 runs, 80 % of pairs agree", "κ 0.59",
+			"$0.30"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing in\n%s", want, out)
 			}
@@ -73,14 +79,16 @@ func TestVotesAgreeBeyondChance(t *testing.T) {
 }
 
 func TestVotesThatCameToNothingLeaveAlphaAndNoKappa(t *testing.T) {
-	r := build(t, Input{Records: []ledger.Record{judgedRun("a", 0, "ppe"), judgedRun("b", 0, "fff"), judgedRun("c", 0, "pfe")}, K: []int{1}})
+	r := build(t, Input{Records: []ledger.Record{judgedRun("a", 0, "ppe"), judgedRun("b", 0, "fff"),
+		judgedRun("c", 0, "pfe")}, K: []int{1}})
 	j := r.Groups[0].Judge
 	if j.Undecided != 1 || j.Agreement.Kappa != nil || j.Agreement.Alpha == nil || j.Agreement.Runs != 3 {
 		t.Errorf("%+v %+v", j, j.Agreement)
 	}
 }
 
-// calibrated are 60 judged runs, 39 of them passed, and 80 labels as in the vector F of the correction: TPR 36/40, TNR 34/40.
+// calibrated are 60 judged runs, 39 of them passed, and 80 labels as in the vector F of the
+// correction: TPR 36/40, TNR 34/40.
 func calibrated() ([]ledger.Record, *Labels) {
 	var records []ledger.Record
 	for i := range 60 {
@@ -93,7 +101,8 @@ func calibrated() ([]ledger.Record, *Labels) {
 	labels := &Labels{Judge: LabelledJudge{Digests: []string{"sha256:judge"}}}
 	add := func(n int, human, judge string) {
 		for range n {
-			labels.Labels = append(labels.Labels, RunLabel{Task: "calibration", Run: len(labels.Labels), Human: human, Judge: judge})
+			labels.Labels = append(labels.Labels,
+				RunLabel{Task: "calibration", Run: len(labels.Labels), Human: human, Judge: judge})
 		}
 	}
 	add(36, ledger.Pass, ledger.Pass)
@@ -106,24 +115,29 @@ func calibrated() ([]ledger.Record, *Labels) {
 func TestThePassRateIsCorrectedForTheJudgesErrors(t *testing.T) {
 	records, labels := calibrated()
 	c := build(t, Input{Records: records, K: []int{1}, Labels: labels}).Groups[0].Judge.Corrected
-	if c.Status != stats.StatusOK || c.PassRate == nil || math.Abs(c.PassRate.Est-0.666667) > 1e-6 || math.Abs(c.PassRate.Lo-0.472681) > 1e-6 || math.Abs(c.PassRate.Hi-0.863786) > 1e-6 {
+	if c.Status != stats.StatusOK || c.PassRate == nil || math.Abs(c.PassRate.Est-0.666667) > 1e-6 ||
+		math.Abs(c.PassRate.Lo-0.472681) > 1e-6 || math.Abs(c.PassRate.Hi-0.863786) > 1e-6 {
 		t.Fatalf("%+v %+v", c, c.PassRate)
 	}
-	if c.Calibration.TP != 36 || c.Calibration.M1 != 40 || c.Calibration.TN != 34 || c.Calibration.M0 != 40 || math.Abs(c.Observed-0.65) > 1e-9 {
+	if c.Calibration.TP != 36 || c.Calibration.M1 != 40 || c.Calibration.TN != 34 || c.Calibration.M0 != 40 ||
+		math.Abs(c.Observed-0.65) > 1e-9 {
 		t.Errorf("%+v", c)
 	}
 
-	// Runs that fail the checks are not judged: they bring the rate down, and what is unsure about their share makes the interval wider.
+	// Runs that fail the checks are not judged: they bring the rate down, and what is unsure about
+	// their share makes the interval wider.
 	for i := range 60 {
 		records = append(records, run(fmt.Sprintf("task-%02d", i), 1, ledger.Fail))
 	}
 	half := build(t, Input{Records: records, K: []int{1}, Labels: labels}).Groups[0].Judge.Corrected
-	if math.Abs(half.PassRate.Est-0.333333) > 1e-6 || half.PassRate.Lo > c.PassRate.Lo/2 || half.PassRate.Hi < c.PassRate.Hi/2 || math.Abs(half.Judged.Est-0.666667) > 1e-6 {
+	if math.Abs(half.PassRate.Est-0.333333) > 1e-6 || half.PassRate.Lo > c.PassRate.Lo/2 ||
+		half.PassRate.Hi < c.PassRate.Hi/2 || math.Abs(half.Judged.Est-0.666667) > 1e-6 {
 		t.Errorf("%+v %+v", half.PassRate, half.Judged)
 	}
 
 	labels.Judge.Digests = []string{"sha256:another"}
-	if stale := build(t, Input{Records: records, K: []int{1}, Labels: labels}).Groups[0].Judge.Corrected; stale.Status != StatusStale || stale.PassRate != nil {
+	if stale := build(t, Input{Records: records, K: []int{1},
+		Labels: labels}).Groups[0].Judge.Corrected; stale.Status != StatusStale || stale.PassRate != nil {
 		t.Errorf("labels on another judge: %+v", stale)
 	}
 }
@@ -141,7 +155,8 @@ func TestAJudgeNoBetterThanACoinCorrectsNothing(t *testing.T) {
 		}
 		labels.Labels = append(labels.Labels, RunLabel{Task: "x", Run: i, Human: human, Judge: judge})
 	}
-	if c := build(t, Input{Records: records, K: []int{1}, Labels: labels}).Groups[0].Judge.Corrected; c.Status != stats.StatusUninformative || c.PassRate != nil {
+	if c := build(t, Input{Records: records, K: []int{1},
+		Labels: labels}).Groups[0].Judge.Corrected; c.Status != stats.StatusUninformative || c.PassRate != nil {
 		t.Errorf("%+v", c)
 	}
 }
@@ -212,11 +227,13 @@ func TestArmsOnWhichTheJudgeErrsDifferentlyAreCorrectedOneByOne(t *testing.T) {
 	if err := c.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(text.String(), "corrected for the judge's errors: 50.0 %") != 2 || !strings.Contains(text.String(), "the judge on both arms") {
+	if strings.Count(text.String(), "corrected for the judge's errors: 50.0 %") != 2 ||
+		!strings.Contains(text.String(), "the judge on both arms") {
 		t.Error(text.String())
 	}
 	labels.Labels[0].Arm = ""
-	if _, err := Build(Input{Records: records, Labels: labels}); err == nil || !strings.Contains(err.Error(), "which arm") {
+	if _, err := Build(Input{Records: records, Labels: labels}); err == nil ||
+		!strings.Contains(err.Error(), "which arm") {
 		t.Errorf("%v", err)
 	}
 }

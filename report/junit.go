@@ -60,7 +60,9 @@ func (g *Group) junit() junitSuite {
 	for i := range g.records {
 		record := &g.records[i]
 		one := junitCase{
-			Class: printable(g.Name + "." + record.TaskID), Name: printable(fmt.Sprintf("%s run %d", record.TaskID, record.RunIndex)), Time: seconds(record.DurationMs),
+			Class: printable(g.Name + "." + record.TaskID),
+			Name:  printable(fmt.Sprintf("%s run %d", record.TaskID, record.RunIndex)),
+			Time:  seconds(record.DurationMs),
 		}
 		total += record.DurationMs
 		notes := printable(strings.Join(append(failingChecks(record), notesOf(record)...), "\n"))

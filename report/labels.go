@@ -13,8 +13,9 @@ import (
 
 // The ways in which labelled runs can have been chosen.
 const (
-	DesignBalanced = "balanced" // about as many good as bad ones; the judge's error rates carry over, its pass rate does not
-	DesignRandom   = "random"   // a random sample of the judged runs
+	// about as many good as bad ones; the judge's error rates carry over, its pass rate does not
+	DesignBalanced = "balanced"
+	DesignRandom   = "random" // a random sample of the judged runs
 )
 
 // Labels is labels.yaml: what people say about work that the judge has judged.
@@ -29,7 +30,8 @@ type LabelledJudge struct {
 	Digests []string `yaml:"digests" doc:"Digests of the judge as records and reports tell them (digests.judge). Labels on another judge correct nothing."`
 }
 
-// RunLabel is what a person says about one run. Without the judge's verdict it is about a run of the experiment that is reported.
+// RunLabel is what a person says about one run. Without the judge's verdict it is about a run of
+// the experiment that is reported.
 type RunLabel struct {
 	Task  string `yaml:"task" doc:"Task of the run." required:"true"`
 	Arm   string `yaml:"arm" doc:"Arm of the run; needed where there are several."`
@@ -62,7 +64,8 @@ func LoadLabels(path string) (*Labels, error) {
 	for i, label := range labels.Labels {
 		key := RunLabel{Task: label.Task, Arm: label.Arm, Run: label.Run}
 		if seen[key] {
-			return nil, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "task %s, run %d is labelled twice", label.Task, label.Run)
+			return nil, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "task %s, run %d is labelled twice",
+				label.Task, label.Run)
 		}
 		seen[key] = true
 	}
@@ -82,7 +85,8 @@ type resolved struct {
 	unmatched int
 	design    string
 	digests   []string
-	// homogeneity says whether the judge errs alike on all arms; nil where labels of two arms are missing.
+	// homogeneity says whether the judge errs alike on all arms; nil where labels of two arms are
+	// missing.
 	homogeneity *stats.HomogeneityResult
 }
 
@@ -114,7 +118,8 @@ func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
 		switch {
 		case label.Judge != "":
 		case row.arm == "":
-			return nil, fmt.Errorf("the label of task %s, run %d does not say which arm it is about, and there are %d", label.Task, label.Run, len(arms))
+			return nil, fmt.Errorf("the label of task %s, run %d does not say which arm it is about, and there are %d",
+				label.Task, label.Run, len(arms))
 		case record == nil:
 			out.unmatched++
 			continue
@@ -152,7 +157,8 @@ func (r *resolved) testHomogeneity() error {
 	return nil
 }
 
-// calibration counts how often the judge recognises good and bad work of an arm; of all arms where it is empty.
+// calibration counts how often the judge recognises good and bad work of an arm; of all arms where
+// it is empty.
 func (r *resolved) calibration(arm string) stats.Calibration {
 	c := stats.Calibration{Agent: arm}
 	for _, row := range r.rows {

@@ -13,7 +13,8 @@ const (
 	Compact = "compact"
 )
 
-// Markdown writes the report as Markdown, for step summaries and comments. Full detail needs a report that was built with the single runs.
+// Markdown writes the report as Markdown, for step summaries and comments. Full detail needs a
+// report that was built with the single runs.
 func (r *Report) Markdown(w io.Writer, k []int, detail string) error {
 	m := &markdown{k: k}
 	full := detail != Compact && len(r.Groups) > 0
@@ -63,11 +64,14 @@ func (m *markdown) group(g *Group, full, named bool) {
 	}
 	t := &g.Totals
 	sign := icon(t.TasksPassing == t.Tasks && t.Tasks > 0)
-	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t), skippedText(t.Skipped))
+	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),
+		skippedText(t.Skipped))
 	if g.PassRate != nil {
-		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f %% interval, %s)", percent(g.PassRate), 100*g.PassRate.Level, g.PassRate.Method)
+		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f %% interval, %s)", percent(g.PassRate),
+			100*g.PassRate.Level, g.PassRate.Method)
 		if g.Bounds != nil {
-			text += fmt.Sprintf("; between %.1f %% and %.1f %% whatever the missing runs would have been", 100*g.Bounds.Worst, 100*g.Bounds.Best)
+			text += fmt.Sprintf("; between %.1f %% and %.1f %% whatever the missing runs would have been",
+				100*g.Bounds.Worst, 100*g.Bounds.Best)
 		}
 		m.line("%s\n", text)
 	}
@@ -229,7 +233,8 @@ func (m *markdown) runs(runs []Run, scored bool) {
 	}
 	m.header(append(head, "Cost", "Turns", "Duration")...)
 	for _, run := range runs {
-		cells := []string{strconv.Itoa(run.RunIndex), verdictIcon(run.Verdict), verdictIcon(run.Grade), verdictIcon(run.Judge)}
+		cells := []string{strconv.Itoa(run.RunIndex), verdictIcon(run.Verdict), verdictIcon(run.Grade),
+			verdictIcon(run.Judge)}
 		if scored {
 			score := dash
 			if run.Score != nil {

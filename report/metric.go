@@ -28,7 +28,8 @@ type Metric struct {
 	CostUSD      *float64 `json:"costUsd"`
 	DurationMs   int64    `json:"medianDurationMs"`
 	Turns        int      `json:"medianTurns"`
-	// CostPerPass is what a run that passes costs, all runs paid; Judge is the judge's pass rate on the runs it was asked about.
+	// CostPerPass is what a run that passes costs, all runs paid; Judge is the judge's pass rate on
+	// the runs it was asked about.
 	CostPerPass *float64 `json:"costPerPass,omitempty"`
 	Judge       *float64 `json:"judgePassRate,omitempty"`
 }
@@ -40,8 +41,19 @@ func (r *Report) Metrics() []Metric {
 		g := &r.Groups[i]
 		p := g.Provenance
 		m := Metric{
-			Experiment: p.Experiment, Arm: p.Arm, Agent: p.Agent, AgentVersion: p.AgentVersion, Model: p.Model, Revision: p.FamilyRevision, SkillSetHash: p.SkillSetHash,
-			Tasks: g.Totals.Tasks, Runs: g.Totals.Runs, Missing: g.Totals.Missing, CostUSD: g.Totals.CostUSD, DurationMs: g.Totals.MedianDurationMs, Turns: g.Totals.MedianTurns,
+			Experiment:   p.Experiment,
+			Arm:          p.Arm,
+			Agent:        p.Agent,
+			AgentVersion: p.AgentVersion,
+			Model:        p.Model,
+			Revision:     p.FamilyRevision,
+			SkillSetHash: p.SkillSetHash,
+			Tasks:        g.Totals.Tasks,
+			Runs:         g.Totals.Runs,
+			Missing:      g.Totals.Missing,
+			CostUSD:      g.Totals.CostUSD,
+			DurationMs:   g.Totals.MedianDurationMs,
+			Turns:        g.Totals.MedianTurns,
 		}
 		for j := range g.records {
 			if start := g.records[j].StartMs; m.StartMs == 0 || start < m.StartMs {
@@ -89,8 +101,9 @@ func (r *Report) metricLines() ([][]byte, error) {
 	return lines, nil
 }
 
-// AppendMetrics adds the lines to a file of metrics, each once: reporting the same results again adds nothing, and an experiment that has gone on since adds lines
-// that take the place of its earlier ones.
+// AppendMetrics adds the lines to a file of metrics, each once: reporting the same results again
+// adds nothing, and an experiment that has gone on since adds lines that take the place of its
+// earlier ones.
 func (r *Report) AppendMetrics(path string) error {
 	lines, err := r.metricLines()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 
 func TestMetricsAreAppendedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.ndjson")
-	if err := os.WriteFile(path, []byte(`{"experiment":"of long ago"}`), 0o600); err != nil { // without the end of the line
+	// without the end of the line
+	if err := os.WriteFile(path, []byte(`{"experiment":"of long ago"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	first := build(t, Input{Records: []ledger.Record{run("a", 0, ledger.Pass), run("b", 0, ledger.Fail)}, K: []int{1}})
@@ -21,7 +22,8 @@ func TestMetricsAreAppendedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	more := build(t, Input{Records: []ledger.Record{run("a", 0, ledger.Pass), run("b", 0, ledger.Fail), run("c", 0, ledger.Pass)}, K: []int{1}})
+	more := build(t, Input{Records: []ledger.Record{run("a", 0, ledger.Pass), run("b", 0, ledger.Fail),
+		run("c", 0, ledger.Pass)}, K: []int{1}})
 	if err := more.AppendMetrics(path); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,8 @@ func TestMetricsAreAppendedOnce(t *testing.T) {
 		t.Fatalf("%d lines:\n%s", len(lines), content)
 	}
 	var last Metric
-	if err := json.Unmarshal([]byte(lines[2]), &last); err != nil || last.Tasks != 3 || last.Runs != 3 || last.PassRate == nil || *last.PassRate < 0.66 || last.CostPerPass == nil || *last.CostPerPass != 0.375 {
+	if err := json.Unmarshal([]byte(lines[2]), &last); err != nil || last.Tasks != 3 || last.Runs != 3 ||
+		last.PassRate == nil || *last.PassRate < 0.66 || last.CostPerPass == nil || *last.CostPerPass != 0.375 {
 		t.Errorf("%v: %s", err, lines[2])
 	}
 }

@@ -109,7 +109,8 @@ type Totals struct {
 	Passed  int `json:"passed"`
 	// TasksPassing counts the tasks all of whose runs passed.
 	TasksPassing int `json:"tasksPassing"`
-	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those that are known, errors and repetitions included.
+	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those
+	// that are known, errors and repetitions included.
 	CostUSD          *float64        `json:"costUsd"`
 	KnownCostUSD     float64         `json:"knownCostUsd"`
 	CostPerPass      *stats.Interval `json:"costPerPass,omitempty"`
@@ -133,7 +134,9 @@ func Build(in Input) (*Report, error) {
 		return nil, err
 	}
 	if in.resolved != nil && in.resolved.unmatched > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("left out %s: the runs are not here, or were not judged", Count(in.resolved.unmatched, "label")))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("left out %s: the runs are not here, or were not judged",
+				Count(in.resolved.unmatched, "label")))
 	}
 	in.sequence = sequenceOf(ledger.Last(in.Records))
 	r.Sequential = in.sequence.report()
@@ -157,17 +160,19 @@ func Build(in Input) (*Report, error) {
 		}
 	}
 	if in.Skipped > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("left out %s of the ledger that could not be believed", Count(in.Skipped, "line")))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("left out %s of the ledger that could not be believed", Count(in.Skipped, "line")))
 	}
 	return r, nil
 }
 
-// grouped splits records by the conditions they were made under. Attempts that ended before an agent ran do not know all of them; they go with the group of
-// their arm.
+// grouped splits records by the conditions they were made under. Attempts that ended before an
+// agent ran do not know all of them; they go with the group of their arm.
 func grouped(records []ledger.Record) [][]ledger.Record {
 	type conditions struct{ experiment, arm, armHash, revision, version, model, skills string }
 	full := func(r *ledger.Record) conditions {
-		return conditions{r.Experiment, r.Arm, r.ArmHash, r.FamilyRevision, r.AgentVersion, r.Model.Agent, r.SkillSetHash}
+		return conditions{r.Experiment, r.Arm, r.ArmHash, r.FamilyRevision, r.AgentVersion, r.Model.Agent,
+			r.SkillSetHash}
 	}
 	groups := map[conditions][]ledger.Record{}
 	var order []conditions
@@ -247,12 +252,22 @@ func provenanceOf(records []ledger.Record) Provenance {
 		}
 	}
 	return Provenance{
-		Experiment: best.Experiment, Arm: best.Arm, ArmHash: best.ArmHash, FamilyRevision: best.FamilyRevision, Agent: best.Agent, AgentVersion: best.AgentVersion,
-		Model: best.Model.Agent, Supervisor: best.Model.Supervisor, Judge: best.Model.Judge, SkillSetHash: best.SkillSetHash, Isolation: best.Isolation,
+		Experiment:     best.Experiment,
+		Arm:            best.Arm,
+		ArmHash:        best.ArmHash,
+		FamilyRevision: best.FamilyRevision,
+		Agent:          best.Agent,
+		AgentVersion:   best.AgentVersion,
+		Model:          best.Model.Agent,
+		Supervisor:     best.Model.Supervisor,
+		Judge:          best.Model.Judge,
+		SkillSetHash:   best.SkillSetHash,
+		Isolation:      best.Isolation,
 	}
 }
 
-// nameGroups tells groups apart that share the name of their arm, and puts them into the order of the plan.
+// nameGroups tells groups apart that share the name of their arm, and puts them into the order of
+// the plan.
 func (r *Report) nameGroups(planned *Planned) {
 	count := map[string]int{}
 	for _, g := range r.Groups {
@@ -262,7 +277,9 @@ func (r *Report) nameGroups(planned *Planned) {
 		g := &r.Groups[i]
 		if count[g.Provenance.Arm] > 1 {
 			g.Name = fmt.Sprintf("%s (%s)", g.Provenance.Arm, distinguishing(r.Groups, i))
-			g.Warnings = append(g.Warnings, fmt.Sprintf("arm %s was measured under different conditions; its results are not mixed", g.Provenance.Arm))
+			g.Warnings = append(g.Warnings,
+				fmt.Sprintf("arm %s was measured under different conditions; its results are not mixed",
+					g.Provenance.Arm))
 		}
 	}
 	if planned != nil {
@@ -272,11 +289,13 @@ func (r *Report) nameGroups(planned *Planned) {
 	}
 }
 
-// distinguishing names the first condition in which a group differs from another group of the same arm.
+// distinguishing names the first condition in which a group differs from another group of the same
+// arm.
 func distinguishing(groups []Group, at int) string {
 	own := groups[at].Provenance
 	fields := func(p Provenance) []string {
-		return []string{p.Experiment, p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision, p.ArmHash}
+		return []string{p.Experiment, p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision,
+			p.ArmHash}
 	}
 	mine := fields(own)
 	for i, g := range groups {
@@ -305,7 +324,8 @@ func short(text string) string {
 
 func (t *Totals) add(o Totals) {
 	t.Tasks = max(t.Tasks, o.Tasks)
-	t.Runs, t.Planned, t.Missing, t.Passed, t.Attempts = t.Runs+o.Runs, t.Planned+o.Planned, t.Missing+o.Missing, t.Passed+o.Passed, t.Attempts+o.Attempts
+	t.Runs, t.Planned, t.Missing, t.Passed, t.Attempts = t.Runs+o.Runs, t.Planned+o.Planned, t.Missing+
+		o.Missing, t.Passed+o.Passed, t.Attempts+o.Attempts
 	t.TasksPassing += o.TasksPassing
 	if t.CostUSD != nil && o.CostUSD != nil {
 		sum := *t.CostUSD + *o.CostUSD
@@ -315,5 +335,6 @@ func (t *Totals) add(o Totals) {
 	}
 	t.KnownCostUSD += o.KnownCostUSD
 	t.Tokens.Input, t.Tokens.Output = t.Tokens.Input+o.Tokens.Input, t.Tokens.Output+o.Tokens.Output
-	t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+o.Tokens.CacheRead, t.Tokens.CacheWrite+o.Tokens.CacheWrite
+	t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+o.Tokens.CacheRead, t.Tokens.CacheWrite+
+		o.Tokens.CacheWrite
 }

@@ -19,10 +19,13 @@ import (
 func run(task string, index int, verdict string) ledger.Record {
 	cost := 0.25
 	return ledger.Record{
-		TaskID: task, RunIndex: index, Attempt: 1, Arm: "default", ArmHash: "sha256:a", Experiment: "e", FamilyRevision: "sha256:f", Verdict: verdict, Final: true,
-		Agent: "builtin", AgentVersion: "1", Model: ledger.Models{Agent: "m"}, CostUSD: &cost, Turns: 4, DurationMs: 61_000, Isolation: "bwrap",
-		Grade:      &ledger.Grade{Verdict: verdict, GatesPass: true, Healthy: true},
-		Invariants: &ledger.Invariants{Details: []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"test":"it works","pass":%t,"message":"a|b"}`, verdict == ledger.Pass))}},
+		TaskID: task, RunIndex: index, Attempt: 1, Arm: "default", ArmHash: "sha256:a", Experiment: "e",
+		FamilyRevision: "sha256:f", Verdict: verdict, Final: true,
+		Agent: "builtin", AgentVersion: "1", Model: ledger.Models{Agent: "m"}, CostUSD: &cost, Turns: 4,
+		DurationMs: 61_000, Isolation: "bwrap",
+		Grade: &ledger.Grade{Verdict: verdict, GatesPass: true, Healthy: true},
+		Invariants: &ledger.Invariants{Details: []json.RawMessage{json.RawMessage(
+			fmt.Sprintf(`{"test":"it works","pass":%t,"message":"a|b"}`, verdict == ledger.Pass))}},
 	}
 }
 
@@ -90,7 +93,8 @@ func TestPassAtK(t *testing.T) {
 		t.Errorf("tasks are not sorted: %+v", r.Tasks)
 	}
 	b := r.Tasks[1]
-	if b.N != 5 || b.C != 2 || math.Abs(b.PassAtK["1"].Est-.4) > 1e-12 || math.Abs(b.PassAtK["3"].Est-.9) > 1e-12 || b.PassAtK["5"].Est != 1 {
+	if b.N != 5 || b.C != 2 || math.Abs(b.PassAtK["1"].Est-.4) > 1e-12 || math.Abs(b.PassAtK["3"].Est-.9) > 1e-12 ||
+		b.PassAtK["5"].Est != 1 {
 		t.Errorf("%+v", b.PassAtK)
 	}
 	if interval := b.PassAtKInterval["3"]; !interval.Contains(.9) || interval.Width() <= 0 {
@@ -111,7 +115,8 @@ func TestPassAtK(t *testing.T) {
 func TestErrorsAreMissingDataWithBounds(t *testing.T) {
 	planned := &Planned{Arms: []string{"default"}, Runs: map[string]int{"a": 4, "b": 4}}
 	g := build(t, Input{Records: outcomes("a", "PPE"), Planned: planned, K: []int{1}}).Groups[0]
-	if g.Tasks[0].N != 2 || g.Tasks[0].Errors != 1 || g.Tasks[0].Missing != 2 || g.Tasks[1].N != 0 || g.Tasks[1].Missing != 4 {
+	if g.Tasks[0].N != 2 || g.Tasks[0].Errors != 1 || g.Tasks[0].Missing != 2 || g.Tasks[1].N != 0 ||
+		g.Tasks[1].Missing != 4 {
 		t.Errorf("%+v", g.Tasks)
 	}
 	if g.Totals.Planned != 8 || g.Totals.Missing != 6 || g.PassRate.Est != 1 {
@@ -141,7 +146,8 @@ func TestRepeatedAttemptsCountOnceAndCostTwice(t *testing.T) {
 }
 
 func TestScores(t *testing.T) {
-	r := build(t, Input{Records: []ledger.Record{scoredRun("a", 0, .5), scoredRun("a", 1, 1), run("b", 0, ledger.Pass), run("b", 1, ledger.Fail)}, K: []int{1, 2, 3}})
+	r := build(t, Input{Records: []ledger.Record{scoredRun("a", 0, .5), scoredRun("a", 1, 1), run("b", 0, ledger.Pass),
+		run("b", 1, ledger.Fail)}, K: []int{1, 2, 3}})
 	a, b := r.Tasks[0], r.Tasks[1]
 	if *a.MeanScore != .75 || a.ScoreAtK["1"].Est != .75 || a.ScoreAtK["2"].Est != 1 || a.ScoreAtK["3"].Err != "k > n" {
 		t.Errorf("%+v", a)
@@ -150,11 +156,13 @@ func TestScores(t *testing.T) {
 		t.Errorf("a task without scores has some: %+v", b)
 	}
 	text := markdownOf(t, r, []int{1, 2}, Compact)
-	wantIn(t, text, "| taskId | n | c | pass@1 | pass@2 | score | score@1 | score@2 |", "| a | 2 | 1 | 0.5000 | 1.0000 | 0.7500 | 0.7500 | 1.0000 |",
+	wantIn(t, text, "| taskId | n | c | pass@1 | pass@2 | score | score@1 | score@2 |",
+		"| a | 2 | 1 | 0.5000 | 1.0000 | 0.7500 | 0.7500 | 1.0000 |",
 		"| b | 2 | 1 | 0.5000 | 1.0000 | — | — | — |")
 	binary := build(t, Input{Records: outcomes("b", "PF"), K: []int{1}})
 	encoded, err := json.Marshal(binary)
-	if err != nil || strings.Contains(string(encoded), "core\"") || strings.Contains(markdownOf(t, binary, []int{1}, Compact), "score") {
+	if err != nil || strings.Contains(string(encoded), "core\"") ||
+		strings.Contains(markdownOf(t, binary, []int{1}, Compact), "score") {
 		t.Errorf("a ledger without scores has score columns: %s %v", encoded, err)
 	}
 }
@@ -178,7 +186,8 @@ func TestWhatWasMeasuredDifferentlyIsNotMixed(t *testing.T) {
 	early := failedRun("a", 2, ledger.ErrorSetup)
 	early.Model.Agent, early.AgentVersion = "", ""
 	r := build(t, Input{Records: []ledger.Record{run("a", 0, ledger.Pass), other, early}})
-	if len(r.Groups) != 2 || r.Groups[0].Name != "default (m)" || r.Groups[1].Name != "default (m2)" || r.Groups[0].Tasks[0].N != 1 {
+	if len(r.Groups) != 2 || r.Groups[0].Name != "default (m)" || r.Groups[1].Name != "default (m2)" ||
+		r.Groups[0].Tasks[0].N != 1 {
 		t.Errorf("%+v", r.Groups)
 	}
 	wantIn(t, strings.Join(r.Groups[0].Warnings, "\n"), "different conditions")
@@ -188,7 +197,8 @@ func TestWarnings(t *testing.T) {
 	open := run("a", 0, ledger.Pass)
 	open.Isolation = "none"
 	g := build(t, Input{Records: append(outcomes("b", "PPFFF"), open), K: []int{1, 3}}).Groups[0]
-	wantIn(t, strings.Join(g.Warnings, "\n"), "pass@3 takes only a few values", "not isolated", "isolated in different ways")
+	wantIn(t, strings.Join(g.Warnings, "\n"), "pass@3 takes only a few values", "not isolated",
+		"isolated in different ways")
 }
 
 func TestNothingIsAReportToo(t *testing.T) {
@@ -206,7 +216,9 @@ func TestMarkdownSections(t *testing.T) {
 	broken := run("a", 1, ledger.Fail)
 	broken.AgentError = &ledger.AgentError{Message: "ran out of turns"}
 	broken.Grade.Malformed = 2
-	broken.HiddenTests = &ledger.HiddenTests{Details: []json.RawMessage{json.RawMessage(`{"test":"hidden","pass":false,"message":"exit 1"}`), json.RawMessage(`null`), json.RawMessage(`{"pass":true}`)}, Error: "engine"}
+	broken.HiddenTests = &ledger.HiddenTests{Details: []json.RawMessage{json.RawMessage(
+		`{"test":"hidden","pass":false,"message":"exit 1"}`), json.RawMessage(`null`),
+		json.RawMessage(`{"pass":true}`)}, Error: "engine"}
 	judged := run("a", 0, ledger.Pass)
 	judged.JudgeVerdict = &ledger.JudgeVerdict{Verdict: ledger.Pass, Summary: "Good\nwork <b>"}
 	preflight := failedRun("b", 0, ledger.ErrorPreflight)
@@ -214,11 +226,16 @@ func TestMarkdownSections(t *testing.T) {
 	r := build(t, Input{Records: []ledger.Record{judged, broken, preflight}, K: []int{1}, Detail: true})
 	full := markdownOf(t, r, []int{1}, Full)
 	wantIn(t, full,
-		"# Benchmark report", "❌ **0/2 tasks passing** | 2 runs", "| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 | 1m 1s | 4 |",
-		"Agent: `builtin 1` | Model: `m` | Family: `sha256:f` | Isolation: `bwrap`", "## Pass@k", "## Task Details", "### a", "❌ **1/2 runs passed**",
-		"| Run | Verdict | Checks | Judge | Cost | Turns | Duration |", "| 0 | ✅ | ✅ | ✅ | $0.25 | 4 | 1m 1s |", "#### Checks",
-		"| Run | Check | Source | Result | Message |", `| 0 | it works | invariants | ✅ | a\|b |`, "| 1 | hidden | tests | ❌ | exit 1 |", "| 1 | (unnamed) | tests | ✅ |  |",
-		"#### Judge Commentary", "> Run 0: Good work &lt;b>", "#### Errors", "- Run 1: malformed rows: 2", "- Run 1: hidden tests: engine",
+		"# Benchmark report", "❌ **0/2 tasks passing** | 2 runs",
+		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 | 1m 1s | 4 |",
+		"Agent: `builtin 1` | Model: `m` | Family: `sha256:f` | Isolation: `bwrap`", "## Pass@k", "## Task Details",
+		"### a", "❌ **1/2 runs passed**",
+		"| Run | Verdict | Checks | Judge | Cost | Turns | Duration |", "| 0 | ✅ | ✅ | ✅ | $0.25 | 4 | 1m 1s |",
+		"#### Checks",
+		"| Run | Check | Source | Result | Message |", `| 0 | it works | invariants | ✅ | a\|b |`,
+		"| 1 | hidden | tests | ❌ | exit 1 |", "| 1 | (unnamed) | tests | ✅ |  |",
+		"#### Judge Commentary", "> Run 0: Good work &lt;b>", "#### Errors", "- Run 1: malformed rows: 2",
+		"- Run 1: hidden tests: engine",
 		"- Run 1: agent error: ran out of turns (aborted: false)", "- Run 0: preflight error: no database (exit 7)", "| 0 | ⚠️ | — | — |")
 	compact := markdownOf(t, r, []int{1}, Compact)
 	for _, absent := range []string{"# Benchmark", "Task Details", "Checks"} {
@@ -227,11 +244,13 @@ func TestMarkdownSections(t *testing.T) {
 		}
 	}
 	wantIn(t, compact, "tasks passing**", "| taskId | n | c | pass@1 |", "2 tasks, 2 runs")
-	single := markdownOf(t, build(t, Input{Records: []ledger.Record{run("a", 0, ledger.Pass)}, K: []int{1}, Detail: true}), []int{1}, Full)
+	single := markdownOf(t, build(t,
+		Input{Records: []ledger.Record{run("a", 0, ledger.Pass)}, K: []int{1}, Detail: true}), []int{1}, Full)
 	wantIn(t, single, "| Check | Result | Message |", "✅ **1/1 tasks passing**")
 	bare := run("a", 0, ledger.Pass)
 	bare.Invariants = nil
-	if strings.Contains(markdownOf(t, build(t, Input{Records: []ledger.Record{bare}, Detail: true}), []int{1}, Full), "#### Checks") {
+	if strings.Contains(markdownOf(t, build(t, Input{Records: []ledger.Record{bare}, Detail: true}), []int{1}, Full),
+		"#### Checks") {
 		t.Error("a section of checks without checks")
 	}
 }
@@ -241,14 +260,16 @@ func TestRunsAreThereOnlyWhenAskedFor(t *testing.T) {
 		t.Error("runs without being asked for")
 	}
 	runs := build(t, Input{Records: outcomes("a", "PF"), Detail: true}).Tasks[0].Runs
-	if len(runs) != 2 || runs[1].Verdict != ledger.Fail || runs[1].Grade != ledger.Fail || *runs[0].CostUSD != .25 || runs[0].Turns != 4 || runs[0].DurationMs != 61_000 {
+	if len(runs) != 2 || runs[1].Verdict != ledger.Fail || runs[1].Grade != ledger.Fail || *runs[0].CostUSD != .25 ||
+		runs[0].Turns != 4 || runs[0].DurationMs != 61_000 {
 		t.Errorf("%+v", runs)
 	}
 }
 
 func TestTheMatrixOfChecks(t *testing.T) {
 	checks := build(t, Input{Records: outcomes("a", "PFEP")}).Tasks[0].Checks
-	if diff := cmp.Diff([]CheckRate{{Check: "it works", Source: "invariants", Passed: 2, N: 3, Runs: "PFP", Mixed: true}}, checks); diff != "" {
+	if diff := cmp.Diff([]CheckRate{{Check: "it works", Source: "invariants", Passed: 2, N: 3, Runs: "PFP",
+		Mixed: true}}, checks); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -265,7 +286,8 @@ func TestTerminalsAreSafeFromForeignText(t *testing.T) {
 	if err := r.JUnit(&xmlText); err != nil {
 		t.Fatal(err)
 	}
-	for name, out := range map[string]string{"text": text.String(), "markdown": markdownOf(t, r, []int{1}, Full), "junit": xmlText.String()} {
+	for name, out := range map[string]string{"text": text.String(), "markdown": markdownOf(t, r, []int{1}, Full),
+		"junit": xmlText.String()} {
 		if strings.ContainsAny(out, "\x1b\x07") {
 			t.Errorf("%s passes escape sequences on: %q", name, out)
 		}
@@ -283,7 +305,8 @@ func TestJUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite := suites.Suites[0]
-	if suite.Tests != 3 || suite.Failures != 1 || suite.Errors != 1 || suite.Cases[1].Failure == nil || suite.Cases[2].Error == nil || suite.Cases[0].Failure != nil {
+	if suite.Tests != 3 || suite.Failures != 1 || suite.Errors != 1 || suite.Cases[1].Failure == nil ||
+		suite.Cases[2].Error == nil || suite.Cases[0].Failure != nil {
 		t.Errorf("%+v", suite)
 	}
 	wantIn(t, out.String(), "invariants it works: a|b")
@@ -345,7 +368,8 @@ func TestAComparisonTellsTasksCostAndTime(t *testing.T) {
 		b[i].CostUSD, b[i].DurationMs = &half, b[i].DurationMs*2
 	}
 	c := compared(t, CompareConfig{}, a, b)
-	if c.Cost == nil || math.Abs(c.Cost.All.Est-.5) > 1e-9 || math.Abs(c.Time.All.Est-2) > 1e-9 || math.Abs(c.Turns.All.Est-1) > 1e-9 || c.Cost.CommonlySolved.NTasks != 10 {
+	if c.Cost == nil || math.Abs(c.Cost.All.Est-.5) > 1e-9 || math.Abs(c.Time.All.Est-2) > 1e-9 ||
+		math.Abs(c.Turns.All.Est-1) > 1e-9 || c.Cost.CommonlySolved.NTasks != 10 {
 		t.Errorf("cost %+v, time %+v", c.Cost, c.Time)
 	}
 	if d := c.Tasks[0]; d.NA != 3 || d.NB != 3 || math.Abs(d.Delta-1./3) > 1e-9 || d.P == nil || *d.PAdj < *d.P {
@@ -397,7 +421,8 @@ func TestMetricsAreOneRowPerArm(t *testing.T) {
 	late, early := run("a", 0, ledger.Pass), run("a", 1, ledger.Fail)
 	late.StartMs, early.StartMs = 2000, 1000
 	rows := build(t, Input{Records: []ledger.Record{late, early}, K: []int{1}}).Metrics()
-	if len(rows) != 1 || rows[0].StartMs != 1000 || *rows[0].PassRate != .5 || *rows[0].CostUSD != .5 || rows[0].Runs != 2 {
+	if len(rows) != 1 || rows[0].StartMs != 1000 || *rows[0].PassRate != .5 || *rows[0].CostUSD != .5 ||
+		rows[0].Runs != 2 {
 		t.Errorf("%+v", rows)
 	}
 }

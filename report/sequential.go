@@ -8,10 +8,12 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// SequentialReport tells about an experiment that was looked at while it ran, to be stopped as soon as it is decided.
+// SequentialReport tells about an experiment that was looked at while it ran, to be stopped as soon
+// as it is decided.
 type SequentialReport struct {
 	Alpha float64 `json:"alpha"`
-	// Looked are the tasks that count, from the first on in the order that was fixed beforehand; Tasks are those that were planned.
+	// Looked are the tasks that count, from the first on in the order that was fixed beforehand;
+	// Tasks are those that were planned.
 	Looked int `json:"looked"`
 	Tasks  int `json:"tasks"`
 	// EValue is the most evidence that there was; nil before the first complete task.
@@ -28,7 +30,8 @@ type sequence struct {
 	stopped  bool
 }
 
-// sequenceOf finds the order and how far it got; nil where nobody looked. Records of several experiments have no order in common.
+// sequenceOf finds the order and how far it got; nil where nobody looked. Records of several
+// experiments have no order in common.
 func sequenceOf(last []ledger.Record) *sequence {
 	at := slices.IndexFunc(last, func(r ledger.Record) bool { return r.Sequential != nil })
 	if at < 0 || slices.ContainsFunc(last, func(r ledger.Record) bool { return r.Experiment != last[at].Experiment }) {
@@ -73,7 +76,13 @@ func (s *sequence) report() *SequentialReport {
 	if s == nil {
 		return nil
 	}
-	return &SequentialReport{Alpha: s.mark.Alpha, Looked: len(s.order), Tasks: s.mark.Tasks, EValue: s.evidence, Stopped: s.stopped}
+	return &SequentialReport{
+		Alpha:   s.mark.Alpha,
+		Looked:  len(s.order),
+		Tasks:   s.mark.Tasks,
+		EValue:  s.evidence,
+		Stopped: s.stopped,
+	}
 }
 
 // planned is how many runs of every task there should be. What the rule has spared is not missing.
@@ -104,7 +113,8 @@ func (s *SequentialReport) text() string {
 	return text + fmt.Sprintf("%d of %d tasks are complete, %s", s.Looked, s.Tasks, evidence)
 }
 
-// compare chooses the method: the usual one, or one that allows for looking where the runs of a side were looked at.
+// compare chooses the method: the usual one, or one that allows for looking where the runs of a
+// side were looked at.
 func (c *Comparison) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
 	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed}
 	first, second := a.completeTasks(), b.completeTasks()
@@ -132,7 +142,8 @@ func (c *Comparison) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig)
 	return stats.CompareSequential(counting, settings)
 }
 
-// completeTasks are the tasks all of whose runs are over, by their place in the order that was fixed beforehand; nil where nobody looked.
+// completeTasks are the tasks all of whose runs are over, by their place in the order that was
+// fixed beforehand; nil where nobody looked.
 func (g *Group) completeTasks() map[int]string {
 	var complete map[int]string
 	over := map[int]int{}

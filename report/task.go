@@ -14,7 +14,8 @@ import (
 type Task struct {
 	TaskID  string `json:"taskId"`
 	Cluster string `json:"cluster,omitempty"`
-	// N counts runs with a verdict, C those that passed. Errors are runs that ended in an error, Missing planned ones without a verdict.
+	// N counts runs with a verdict, C those that passed. Errors are runs that ended in an error,
+	// Missing planned ones without a verdict.
 	N       int `json:"n"`
 	C       int `json:"c"`
 	Errors  int `json:"errors"`
@@ -178,8 +179,18 @@ func atK(estimate func() (float64, error), n, k int) (Value, error) {
 
 func runOf(r *ledger.Record) Run {
 	run := Run{
-		RunIndex: r.RunIndex, Attempt: r.Attempt, Verdict: r.Verdict, Score: r.Score, CostUSD: r.CostUSD, Turns: r.Turns, DurationMs: r.DurationMs,
-		ErrorClass: r.ErrorClass, TracePath: r.AgentTracePath, DiffPath: r.DiffPath, Rows: rowsOf(r), Notes: notesOf(r),
+		RunIndex:   r.RunIndex,
+		Attempt:    r.Attempt,
+		Verdict:    r.Verdict,
+		Score:      r.Score,
+		CostUSD:    r.CostUSD,
+		Turns:      r.Turns,
+		DurationMs: r.DurationMs,
+		ErrorClass: r.ErrorClass,
+		TracePath:  r.AgentTracePath,
+		DiffPath:   r.DiffPath,
+		Rows:       rowsOf(r),
+		Notes:      notesOf(r),
 	}
 	if r.Grade != nil {
 		run.Grade = r.Grade.Verdict
@@ -190,7 +201,8 @@ func runOf(r *ledger.Record) Run {
 	return run
 }
 
-// median is that of the reference: the rounded mean of the middle two for an even count, and 0 of nothing.
+// median is that of the reference: the rounded mean of the middle two for an even count, and 0 of
+// nothing.
 func median(values []int64) int64 {
 	if len(values) == 0 {
 		return 0

@@ -59,7 +59,8 @@ func (g *Group) headText(w io.Writer) {
 		fmt.Fprintf(w, "pass rate over %s: %s\n", Count(len(g.Tasks), "task"), percent(g.PassRate))
 	}
 	if g.Bounds != nil {
-		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst, 100*g.Bounds.Best)
+		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst,
+			100*g.Bounds.Best)
 	}
 	for _, line := range g.Judge.lines() {
 		fmt.Fprintln(w, line)
@@ -81,10 +82,12 @@ func (g *Group) tableText(w io.Writer, ks []int) {
 	row("task\tn\tc\tpass rate", func(k string) string { return "pass@" + k }, func() string { return "score" })
 	for i := range g.Tasks {
 		one := &g.Tasks[i]
-		row(fmt.Sprintf("%s\t%d\t%d\t%s", harmless(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText, func() string { return scoreCells(one, nil)[0] })
+		row(fmt.Sprintf("%s\t%d\t%d\t%s", harmless(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText,
+			func() string { return scoreCells(one, nil)[0] })
 	}
 	if g.PassRate != nil {
 		all := func(k string) string { return atKText(g.PassAtK[k]) }
-		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, percent(g.PassRate)), all, func() string { return intervalText(g.MeanScore) })
+		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, percent(g.PassRate)), all,
+			func() string { return intervalText(g.MeanScore) })
 	}
 }

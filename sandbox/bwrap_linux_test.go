@@ -34,8 +34,9 @@ func newCell(t *testing.T) cell {
 		t.Fatal(err)
 	}
 	c := cell{
-		workspace: filepath.Join(root, "run 1", "workspace"), hidden: filepath.Join(root, "run 1", "workspace", "hidden"),
-		sibling: filepath.Join(root, "run 2"), readable: filepath.Join(root, "tools"),
+		workspace: filepath.Join(root, "run 1", "workspace"),
+		hidden:    filepath.Join(root, "run 1", "workspace", "hidden"),
+		sibling:   filepath.Join(root, "run 2"), readable: filepath.Join(root, "tools"),
 	}
 	for _, dir := range []string{c.workspace, c.hidden, c.sibling, c.readable} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -180,7 +181,8 @@ func TestIsolatedProgramMayCleanUpAfterSIGTERM(t *testing.T) {
 	withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
 		file := filepath.Join(c.workspace, "cleaned")
 		_ = os.Remove(file)
-		result, _ := spawnUntilUp(t, l, c.spec(`trap 'touch cleaned; exit 5' TERM; echo up; while :; do sleep 0.01; done`))
+		result, _ := spawnUntilUp(t, l,
+			c.spec(`trap 'touch cleaned; exit 5' TERM; echo up; while :; do sleep 0.01; done`))
 		if _, err := os.Stat(file); err != nil || result.ExitCode != 5 {
 			t.Errorf("got %+v, %v", result, err)
 		}
@@ -200,16 +202,20 @@ func TestSandboxThatCannotBeMadeIsNoFailureOfTheProgram(t *testing.T) {
 	})
 	for name, change := range map[string]func(*sandbox.SpawnSpec){
 		"working directory is not visible": func(s *sandbox.SpawnSpec) { s.Dir = c.sibling },
-		"no such file":                     func(s *sandbox.SpawnSpec) { s.Isolation.Writable = append(s.Isolation.Writable, "/no/such/dir") },
-		"not absolute":                     func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{"relative"} },
-		"both":                             func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{c.workspace} },
+		"no such file": func(
+			s *sandbox.SpawnSpec) {
+			s.Isolation.Writable = append(s.Isolation.Writable, "/no/such/dir")
+		},
+		"not absolute": func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{"relative"} },
+		"both":         func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{c.workspace} },
 	} {
 		spec := c.spec("true")
 		change(&spec)
 		if name == "working directory is not visible" {
 			name = "is not visible"
 		}
-		if _, err := (sandbox.Local{}).Spawn(t.Context(), spec, nil, nil); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := (sandbox.Local{}).Spawn(t.Context(), spec, nil, nil); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

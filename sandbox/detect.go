@@ -37,7 +37,8 @@ type Capabilities struct {
 
 // List returns the capabilities in the order in which they are shown.
 func (c Capabilities) List() []Capability {
-	return []Capability{c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.PrivateNetwork, c.Cgroup}
+	return []Capability{c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.PrivateNetwork,
+		c.Cgroup}
 }
 
 // Detect finds out what works on this machine by trying it.
@@ -74,8 +75,11 @@ func Detect(ctx context.Context) Capabilities {
 // try runs a program that does nothing in the isolation.
 func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
 	result, err := Local{}.Spawn(ctx, SpawnSpec{
-		Argv: []string{"true"}, Dir: "/", Isolation: isolation,
-		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Timeout: 5 * time.Second,
+		Argv:      []string{"true"},
+		Dir:       "/",
+		Isolation: isolation,
+		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Timeout:   5 * time.Second,
 	}, nil, nil)
 	if err == nil && (result.ExitCode != 0 || result.TimedOut) {
 		err = errors.New("bubblewrap hangs or fails")

@@ -35,7 +35,8 @@ func (c *Capabilities) detectUserNamespaces() {
 	err := cmd.Start()
 	if err == nil {
 		_ = cmd.Wait() // that it started is the answer
-		if restricted := sysctl("kernel/apparmor_restrict_unprivileged_userns"); restricted != "1" || os.Geteuid() == 0 {
+		if restricted := sysctl("kernel/apparmor_restrict_unprivileged_userns"); restricted != "1" ||
+			os.Geteuid() == 0 {
 			capability.OK, capability.Detail = true, "works"
 			return
 		}

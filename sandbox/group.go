@@ -29,8 +29,13 @@ func startGroup(job launch) (tree, int, error) {
 	}
 	t := &groupTree{env: job.env, done: make(chan struct{}), killed: map[int]bool{}}
 	t.cmd = &exec.Cmd{
-		Path: job.program, Args: job.argv, Dir: job.dir, Env: job.env,
-		Stdin: job.files[0], Stdout: job.files[1], Stderr: job.files[2],
+		Path:       job.program,
+		Args:       job.argv,
+		Dir:        job.dir,
+		Env:        job.env,
+		Stdin:      job.files[0],
+		Stdout:     job.files[1],
+		Stderr:     job.files[2],
 		ExtraFiles: job.files[3:],
 		// A session of its own is also a process group of its own.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},

@@ -121,7 +121,8 @@ func TestFloodIsKilledAtTheOutputLimit(t *testing.T) {
 			t.Errorf("got %+v, want the output limit", result)
 		}
 		if out.Len() != limit || result.StdoutBytes != limit {
-			t.Errorf("delivered %d bytes, counted %d, want all %d up to the limit", out.Len(), result.StdoutBytes, limit)
+			t.Errorf("delivered %d bytes, counted %d, want all %d up to the limit", out.Len(), result.StdoutBytes,
+				limit)
 		}
 	})
 }
@@ -142,7 +143,8 @@ func TestFloodOfAProgramThatEndsAtOnceIsAnOutputLimitToo(t *testing.T) {
 func TestTreeDiesWithTheHarness(t *testing.T) {
 	eachContainment(t, func(t *testing.T, l sandbox.Local) {
 		marker := newMarker(t)
-		script := strings.ReplaceAll(`trap "" TERM; env -i "$(command -v setsid)" sleep @ & echo up; sleep @`, "@", marker)
+		script := strings.ReplaceAll(`trap "" TERM; env -i "$(command -v setsid)" sleep @ & echo up; sleep @`, "@",
+			marker)
 		harness := exec.Command(os.Args[0], string(l.Containment), script)
 		harness.Env = append(os.Environ(), roleVariable+"=harness")
 		up := make(chan struct{})
@@ -205,7 +207,8 @@ func TestConcurrentRunsDoNotTouchEachOther(t *testing.T) {
 		var wait sync.WaitGroup
 		up := make(chan struct{})
 		wait.Go(func() {
-			spec := shell(strings.ReplaceAll(`env -i "$(command -v setsid)" sleep @ & echo up; read line; exit 4`, "@", long))
+			spec := shell(strings.ReplaceAll(`env -i "$(command -v setsid)" sleep @ & echo up; read line; exit 4`, "@",
+				long))
 			spec.Stdin = release
 			result, err := l.Spawn(t.Context(), spec, &trigger{text: "up\n", fire: func() { close(up) }}, nil)
 			if err != nil || result.ExitCode != 4 || result.LeftoversKilled != 1 {
@@ -217,7 +220,8 @@ func TestConcurrentRunsDoNotTouchEachOther(t *testing.T) {
 		for i := range 8 {
 			short.Go(func() {
 				marker := newMarker(t)
-				script := fmt.Sprintf(`env -i "$(command -v setsid)" sh -c "sleep %s & sleep %s &"; exit %d`, marker, marker, i)
+				script := fmt.Sprintf(`env -i "$(command -v setsid)" sh -c "sleep %s & sleep %s &"; exit %d`, marker,
+					marker, i)
 				result, err := l.Spawn(t.Context(), shell(script), nil, nil)
 				if err != nil || result.ExitCode != i || result.LeftoversKilled != 2 {
 					t.Errorf("run %d got %+v, %v", i, result, err)

@@ -85,7 +85,12 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 	if result.Containment, err = l.containment(job); err != nil {
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
-	r := &run{spec: spec, job: job, result: result, now: l.Now}
+	r := &run{
+		spec:   spec,
+		job:    job,
+		result: result,
+		now:    l.Now,
+	}
 	if r.now == nil {
 		r.now = time.Now
 	}
@@ -101,7 +106,13 @@ func prepare(spec SpawnSpec) (launch, error) {
 	if err != nil {
 		return launch{}, err
 	}
-	job := launch{program: program, argv: spec.Argv, dir: spec.Dir, env: spec.Env, limits: spec.Limits}
+	job := launch{
+		program: program,
+		argv:    spec.Argv,
+		dir:     spec.Dir,
+		env:     spec.Env,
+		limits:  spec.Limits,
+	}
 	if !spec.Isolation.active() {
 		return job, spec.Isolation.check()
 	}

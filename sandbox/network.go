@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ErrNoPrivateNetwork is wrapped by the errors of NewPrivateNetwork where the system has none to give.
+// ErrNoPrivateNetwork is wrapped by the errors of NewPrivateNetwork where the system has none to
+// give.
 var ErrNoPrivateNetwork = errors.New("no private network")
 
 // tryPrivateNetwork makes a private network and runs a program in it that does nothing.
@@ -19,7 +20,8 @@ func (c *Capability) tryPrivateNetwork(ctx context.Context, fix string) {
 	c.OK, c.Detail = true, "works"
 }
 
-// PrivateNetworkWorks tries whether isolated programs can share a private network here, and returns nil or why not.
+// PrivateNetworkWorks tries whether isolated programs can share a private network here, and returns
+// nil or why not.
 func PrivateNetworkWorks(ctx context.Context) error {
 	network, err := NewPrivateNetwork()
 	if err != nil {
@@ -27,8 +29,11 @@ func PrivateNetworkWorks(ctx context.Context) error {
 	}
 	defer network.Close()
 	result, err := Local{}.Spawn(ctx, SpawnSpec{
-		Argv: []string{"true"}, Dir: "/", Isolation: Isolation{Kind: IsolationBwrap, Join: network},
-		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Timeout: 5 * time.Second,
+		Argv:      []string{"true"},
+		Dir:       "/",
+		Isolation: Isolation{Kind: IsolationBwrap, Join: network},
+		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Timeout:   5 * time.Second,
 	}, nil, nil)
 	if err == nil && (result.ExitCode != 0 || result.TimedOut) {
 		err = errors.New("bubblewrap hangs or fails in a private network")

@@ -152,7 +152,10 @@ func (h *holder) handOver(id int, socket any) {
 	}
 	raw, err := carrier.SyscallConn()
 	if err == nil {
-		err = raw.Control(func(fd uintptr) { h.say(networkNews{ID: id}, int(fd)) }) //nolint:gosec // descriptors are small numbers
+		err = raw.Control(func(fd uintptr) {
+			h.say(networkNews{ID: id},
+				int(fd))
+		}) //nolint:gosec // descriptors are small numbers
 	}
 	if err != nil {
 		h.fail(id, err)

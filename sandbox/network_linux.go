@@ -84,11 +84,17 @@ func NewPrivateNetwork() (*PrivateNetwork, error) {
 		return nil, err
 	}
 	n := &PrivateNetwork{
-		line: line, ended: make(chan struct{}), answers: map[int]chan networkAnswer{}, exits: map[int]*joinedProcess{},
+		line:    line,
+		ended:   make(chan struct{}),
+		answers: map[int]chan networkAnswer{},
+		exits:   map[int]*joinedProcess{},
 		holder: &exec.Cmd{
-			Path: "/proc/self/exe", Args: []string{networkName}, Dir: "/",
+			Path:        "/proc/self/exe",
+			Args:        []string{networkName},
+			Dir:         "/",
 			Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
-			SysProcAttr: networkAttributes(), ExtraFiles: []*os.File{theirs},
+			SysProcAttr: networkAttributes(),
+			ExtraFiles:  []*os.File{theirs},
 		},
 	}
 	if err := n.holder.Start(); err != nil {
@@ -218,7 +224,8 @@ func (k *killedSupervisor) Error() string { return "signal: " + k.signal }
 
 // ask sends a request and waits for the answer. A process that it starts is told of by
 // its end too.
-func (n *PrivateNetwork) ask(ctx context.Context, request networkRequest, files []*os.File, started *joinedProcess) (networkAnswer, error) {
+func (n *PrivateNetwork) ask(ctx context.Context, request networkRequest, files []*os.File,
+	started *joinedProcess) (networkAnswer, error) {
 	answers := make(chan networkAnswer, 1)
 	n.mu.Lock()
 	if n.exits == nil {

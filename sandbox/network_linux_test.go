@@ -178,10 +178,12 @@ func TestProgramsInAPrivateNetworkEndAsAnywhere(t *testing.T) {
 	needPrivateNetwork(t)
 	network := newNetwork(t)
 	for script, want := range map[string]sandbox.SpawnResult{
-		"exit 7": {ExitCode: 7}, "kill -9 $$": {ExitCode: 137}, "echo out; echo err >&2": {StdoutBytes: 4, StderrBytes: 4},
+		"exit 7": {ExitCode: 7}, "kill -9 $$": {ExitCode: 137},
+		"echo out; echo err >&2": {StdoutBytes: 4, StderrBytes: 4},
 	} {
 		result, _, _ := run(t, sandbox.Local{}, inNetwork(network, script))
-		if result.ExitCode != want.ExitCode || result.StdoutBytes != want.StdoutBytes || result.StderrBytes != want.StderrBytes || len(result.Survivors) > 0 {
+		if result.ExitCode != want.ExitCode || result.StdoutBytes != want.StdoutBytes ||
+			result.StderrBytes != want.StderrBytes || len(result.Survivors) > 0 {
 			t.Errorf("%s: %+v", script, result)
 		}
 	}
@@ -190,7 +192,8 @@ func TestProgramsInAPrivateNetworkEndAsAnywhere(t *testing.T) {
 	spec.Grace = -1
 	spawnUntilUp(t, sandbox.Local{}, spec)
 	mustBeGone(t, marker)
-	if _, err := (sandbox.Local{Containment: sandbox.ProcessGroup}).Spawn(t.Context(), inNetwork(network, "true"), nil, nil); err == nil {
+	if _, err := (sandbox.Local{Containment: sandbox.ProcessGroup}).Spawn(t.Context(), inNetwork(network, "true"), nil,
+		nil); err == nil {
 		t.Error("a process group cannot join a network, and says nothing")
 	}
 	if spec := inNetwork(network, "true"); true {
@@ -238,7 +241,8 @@ func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			marker := newMarker(t)
 			cmd := exec.Command(unprivilegedBinary(t), marker)
-			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=network"}, attributes
+			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{"PATH=/usr/local/bin:/usr/bin:/bin",
+				roleVariable + "=network"}, attributes
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -258,11 +262,13 @@ func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 					break
 				}
 			}
-			if name == "nobody" && strings.HasPrefix(said.String(), "no network") && strongestForNobody(t) != sandbox.PIDNamespace {
+			if name == "nobody" && strings.HasPrefix(said.String(), "no network") &&
+				strongestForNobody(t) != sandbox.PIDNamespace {
 				_ = cmd.Wait()
 				testenv.Missing(t, "users may not make user namespaces here: %s", said.String())
 			}
-			if namespace == "" || len(inNamespace(namespace)) < 2 || !strings.Contains(said.String(), "CapEff:\t0000000000000000") {
+			if namespace == "" || len(inNamespace(namespace)) < 2 ||
+				!strings.Contains(said.String(), "CapEff:\t0000000000000000") {
 				t.Errorf("the service did not come up: %s, in its network: %v", said.String(), inNamespace(namespace))
 			}
 			if err := cmd.Process.Kill(); err != nil {
@@ -270,7 +276,8 @@ func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, out)
 			_ = cmd.Wait()
-			eventually(t, "no process is left in the network", func() bool { return len(inNamespace(namespace)) == 0 && len(alive(marker)) == 0 })
+			eventually(t, "no process is left in the network",
+				func() bool { return len(inNamespace(namespace)) == 0 && len(alive(marker)) == 0 })
 		})
 	}
 }

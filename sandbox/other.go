@@ -44,7 +44,8 @@ func detectKernel(c *Capabilities) {
 // escapes it.
 func (l Local) containment(launch) (Containment, error) {
 	if l.Containment != "" && l.Containment != ProcessGroup {
-		return "", errors.New("containment " + string(l.Containment) + " needs Linux; here there are process groups only")
+		return "", errors.New("containment " + string(l.Containment) +
+			" needs Linux; here there are process groups only")
 	}
 	return ProcessGroup, nil
 }

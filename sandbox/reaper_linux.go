@@ -37,9 +37,9 @@ const (
 // get their turn.
 var _ = MaybeReaper()
 
-// MaybeReaper does the work of a supervisor, and never returns, in a process that
-// Spawn started as one, or that was called by UntrustedName. Everywhere else it returns false at once. Importing the package
-// calls it before main; calling it again does no harm.
+// MaybeReaper does the work of a supervisor, and never returns, in a process that Spawn started as
+// one, or that was called by UntrustedName. Everywhere else it returns false at once. Importing the
+// package calls it before main; calling it again does no harm.
 func MaybeReaper() bool {
 	if calledUntrusted() {
 		syscall.Exit(runUntrusted()) // at once: under the race detector, os.Exit sleeps for a second
@@ -85,7 +85,12 @@ func reap() int {
 	// signal. Ignoring them instead would be inherited by the program.
 	signal.Notify(make(chan os.Signal, 1))
 	line := os.NewFile(lineFD, "harness")
-	r := &reaper{line: line, report: json.NewEncoder(line), commands: make(chan byte), exits: make(chan exit)}
+	r := &reaper{
+		line:     line,
+		report:   json.NewEncoder(line),
+		commands: make(chan byte),
+		exits:    make(chan exit),
+	}
 	if err := r.readOrder(); err != nil {
 		return 1 // whoever started us is gone, or never was
 	}
@@ -180,8 +185,10 @@ func (r *reaper) start() error {
 		}
 	}
 	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
-		Dir: r.order.Dir, Env: r.order.Env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir:   r.order.Dir,
+		Env:   r.order.Env,
+		Files: files,
+		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return err

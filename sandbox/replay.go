@@ -71,7 +71,12 @@ func (r *Replay) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Wr
 	if now == nil {
 		now = time.Now
 	}
-	p := &player{spec: spec, recording: recording, result: result, meter: newMeter(spec.MaxOutput, 0)}
+	p := &player{
+		spec:      spec,
+		recording: recording,
+		result:    result,
+		meter:     newMeter(spec.MaxOutput, 0),
+	}
 	p.result.StartMs = now().UnixMilli()
 	p.play(ctx, writerOrDiscard(stdout), writerOrDiscard(stderr))
 	p.result.EndMs = now().UnixMilli()

@@ -28,7 +28,8 @@ func TestReplayPlaysRecordingsInOrderAndByMatch(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		result, err := replay.Spawn(t.Context(), sandbox.SpawnSpec{Argv: []string{want.argv0}}, &out, &errs)
-		if err != nil || out.String() != want.out || errs.String() != want.errs || result.ExitCode != want.exit || result.Signal != want.signal {
+		if err != nil || out.String() != want.out || errs.String() != want.errs || result.ExitCode != want.exit ||
+			result.Signal != want.signal {
 			t.Errorf("%s: got %q, %q, %+v, %v", want.argv0, out.String(), errs.String(), result, err)
 		}
 	}
@@ -85,7 +86,8 @@ func TestReplayReportsAFailingWriterAndAPlannedError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := replay.Spawn(t.Context(), sandbox.SpawnSpec{Argv: []string{"agent"}}, nil, nil); !errors.Is(err, planned) {
+	if _, err := replay.Spawn(t.Context(), sandbox.SpawnSpec{Argv: []string{"agent"}}, nil, nil); !errors.Is(err,
+		planned) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -49,7 +49,8 @@ func TestExitCodeStreamsAndUsage(t *testing.T) {
 		if out != "out\n" || errs != "err\n" {
 			t.Errorf("printed %q and %q", out, errs)
 		}
-		if result.ExitCode != 3 || result.Signal != "" || result.LeftoversKilled != 0 || result.Containment != l.Containment {
+		if result.ExitCode != 3 || result.Signal != "" || result.LeftoversKilled != 0 ||
+			result.Containment != l.Containment {
 			t.Errorf("got %+v", result)
 		}
 		if result.StdoutBytes != 4 || result.StderrBytes != 4 || result.Usage.MaxRSSKiB == 0 {
@@ -199,7 +200,8 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 func TestWriterThatFailsEndsTheRun(t *testing.T) {
 	everyContainment(t, func(t *testing.T, l sandbox.Local) {
 		marker := newMarker(t)
-		result, err := l.Spawn(t.Context(), shell(`while :; do echo xxxxxxxxxxx || sleep `+marker+`; done`), &failingWriter{after: 1 << 16}, nil)
+		result, err := l.Spawn(t.Context(), shell(`while :; do echo xxxxxxxxxxx || sleep `+marker+`; done`),
+			&failingWriter{after: 1 << 16}, nil)
 		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("the error of the writer is lost: %v", err)
 		}
@@ -222,16 +224,21 @@ func TestWhatCannotBeStartedIsAnError(t *testing.T) {
 			is   error
 			says string
 		}{
-			"empty":             {spec: sandbox.SpawnSpec{}, is: sandbox.ErrEmptyArgv},
-			"not in PATH":       {spec: sandbox.SpawnSpec{Argv: []string{"no-such-program"}, Env: searchPath()}, is: exec.ErrNotFound},
-			"no PATH at all":    {spec: sandbox.SpawnSpec{Argv: []string{"sh"}}, is: exec.ErrNotFound},
-			"no such file":      {spec: sandbox.SpawnSpec{Argv: []string{"/no/such/file"}}, is: fs.ErrNotExist},
-			"no program":        {spec: sandbox.SpawnSpec{Argv: []string{noProgram}}, says: "exec format error"},
-			"no directory":      {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: "/no/such/dir"}, is: fs.ErrNotExist},
-			"file as directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: noProgram}, says: "no directory"},
-			"bad variable":      {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Env: []string{"novalue"}}, says: "NAME=value"},
-			"zero byte":         {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh", "a\x00b"}}, says: "zero byte"},
-			"unknown isolation": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Isolation: sandbox.Isolation{Kind: "jail"}}, says: "jail"},
+			"empty": {spec: sandbox.SpawnSpec{}, is: sandbox.ErrEmptyArgv},
+			"not in PATH": {spec: sandbox.SpawnSpec{Argv: []string{"no-such-program"}, Env: searchPath()},
+				is: exec.ErrNotFound},
+			"no PATH at all": {spec: sandbox.SpawnSpec{Argv: []string{"sh"}}, is: exec.ErrNotFound},
+			"no such file":   {spec: sandbox.SpawnSpec{Argv: []string{"/no/such/file"}}, is: fs.ErrNotExist},
+			"no program":     {spec: sandbox.SpawnSpec{Argv: []string{noProgram}}, says: "exec format error"},
+			"no directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: "/no/such/dir"},
+				is: fs.ErrNotExist},
+			"file as directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: noProgram},
+				says: "no directory"},
+			"bad variable": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Env: []string{"novalue"}},
+				says: "NAME=value"},
+			"zero byte": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh", "a\x00b"}}, says: "zero byte"},
+			"unknown isolation": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"},
+				Isolation: sandbox.Isolation{Kind: "jail"}}, says: "jail"},
 		} {
 			_, err := l.Spawn(t.Context(), test.spec, nil, nil)
 			switch {
@@ -292,7 +299,8 @@ func TestPrivateOutputIsOnlyForThoseWhoAreGivenIt(t *testing.T) {
 		spec := shell(`sh -c 'echo forged >/proc/$PPID/fd/1; echo forged >/proc/$PPID/fd/2' >/dev/null 2>&1; sh -c 'echo child'; echo own; echo err >&2; head -c 300000 /dev/zero`)
 		spec.PrivateOutput = true
 		result, out, errs := run(t, l, spec)
-		if head, zeros, _ := strings.Cut(out, "\x00"); head != "child\nown\n" || len(zeros) != 299999 || errs != "err\n" || result.ExitCode != 0 {
+		if head, zeros, _ := strings.Cut(out, "\x00"); head != "child\nown\n" || len(zeros) != 299999 ||
+			errs != "err\n" || result.ExitCode != 0 {
 			t.Errorf("%+v: %q with %d more bytes, and %q", result, head, len(zeros), errs)
 		}
 	})

@@ -73,8 +73,13 @@ func (p ownProcess) kill()       { _ = p.cmd.Process.Kill() }
 func startSupervised(mode Containment, job launch) (tree, int, error) {
 	ord := order{
 		PIDNamespace: mode == PIDNamespace && !job.bwrap,
-		Program:      job.program, Argv: job.argv, Dir: job.dir, Env: job.env,
-		Limits: job.limits, ExtraFiles: len(job.files) - 3, Bwrap: job.bwrap,
+		Program:      job.program,
+		Argv:         job.argv,
+		Dir:          job.dir,
+		Env:          job.env,
+		Limits:       job.limits,
+		ExtraFiles:   len(job.files) - 3,
+		Bwrap:        job.bwrap,
 	}
 	t, decoder, err := startReaper(ord, job.files, job.network)
 	if err != nil {
@@ -163,7 +168,8 @@ func startReaper(ord order, files []*os.File, network *PrivateNetwork) (*supervi
 	return t, json.NewDecoder(ours), nil
 }
 
-func startSupervisor(line *os.File, files []*os.File, network *PrivateNetwork, attributes *syscall.SysProcAttr) (supervisor, error) {
+func startSupervisor(line *os.File, files []*os.File, network *PrivateNetwork,
+	attributes *syscall.SysProcAttr) (supervisor, error) {
 	if network != nil {
 		return network.start(append([]*os.File{line}, files...))
 	}

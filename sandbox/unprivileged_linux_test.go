@@ -70,7 +70,8 @@ func harnessAsNobody(t *testing.T, containment sandbox.Containment, script strin
 // strongestForNobody is a PID namespace wherever users may make user namespaces.
 func strongestForNobody(t *testing.T) sandbox.Containment {
 	t.Helper()
-	cmd := exec.Command(testenv.NeedTool(t, "unshare"), "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true")
+	cmd := exec.Command(testenv.NeedTool(t, "unshare"), "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
+		"true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if err := cmd.Run(); err != nil {
 		return sandbox.SubReaper
@@ -81,7 +82,8 @@ func strongestForNobody(t *testing.T) sandbox.Containment {
 func TestUnprivilegedHarnessKillsTheTreeToo(t *testing.T) {
 	for _, containment := range []sandbox.Containment{"", sandbox.SubReaper} {
 		marker := newMarker(t)
-		script := strings.ReplaceAll(`id -u; env -i "$(command -v setsid)" sh -c "sleep @ & sleep @ &"; exit 4`, "@", marker)
+		script := strings.ReplaceAll(`id -u; env -i "$(command -v setsid)" sh -c "sleep @ & sleep @ &"; exit 4`, "@",
+			marker)
 		out := harnessAsNobody(t, containment, script)
 		mustBeGone(t, marker)
 		if !strings.Contains(out, "65534\n") || !strings.Contains(out, "exit=4 leftovers=2 error=<nil>") {
@@ -95,7 +97,8 @@ func TestUnprivilegedHarnessKillsTheTreeToo(t *testing.T) {
 
 func TestUnprivilegedProgramHasNoMorePrivilegesInItsNamespace(t *testing.T) {
 	out := harnessAsNobody(t, "", `grep -E 'CapEff|CapPrm|CapAmb' /proc/self/status | tr -d '\t'; cat /etc/shadow; kill -9 1; echo alive`)
-	if strings.Count(out, ":0000000000000000\n") != 3 || strings.Contains(out, "root:") || !strings.Contains(out, "alive\n") {
+	if strings.Count(out, ":0000000000000000\n") != 3 || strings.Contains(out, "root:") ||
+		!strings.Contains(out, "alive\n") {
 		t.Errorf("got %s", out)
 	}
 }

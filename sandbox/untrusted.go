@@ -80,7 +80,12 @@ func untrustedCommand(program string, args []string, attributes *syscall.SysProc
 		return slices.Contains(UntrustedHides, name)
 	})
 	return &exec.Cmd{
-		Path: program, Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Path:        program,
+		Args:        args,
+		Env:         env,
+		Stdin:       os.Stdin,
+		Stdout:      os.Stdout,
+		Stderr:      os.Stderr,
 		SysProcAttr: attributes,
 	}
 }

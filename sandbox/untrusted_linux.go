@@ -13,7 +13,9 @@ import (
 // has its files.
 func untrustedAttributes() []*syscall.SysProcAttr {
 	same := &syscall.SysProcAttr{
-		Setsid: true, Pdeathsig: unix.SIGKILL, Cloneflags: unix.CLONE_NEWUSER,
+		Setsid:      true,
+		Pdeathsig:   unix.SIGKILL,
+		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// untrusted runs a program as a hook would, from a shell that has a descriptor and variables of its own.
+// untrusted runs a program as a hook would, from a shell that has a descriptor and variables of its
+// own.
 func untrusted(t *testing.T, script string) (stdout, stderr, rows string, status int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,7 +30,8 @@ func untrusted(t *testing.T, script string) (stdout, stderr, rows string, status
 	}
 	defer file.Close()
 	cmd := exec.Command("/bin/sh", "-c", script)
-	cmd.Env = []string{"PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin", "RESULTS_FD=3", "TASK_DIR=/task", "PORT=20000", "TASK_ID=one"}
+	cmd.Env = []string{"PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin", "RESULTS_FD=3", "TASK_DIR=/task", "PORT=20000",
+		"TASK_ID=one"}
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = strings.NewReader("input\n"), &out, &errs, []*os.File{file}
 	err = cmd.Run()
@@ -49,8 +51,10 @@ func TestUntrustedProgramsGetNothingOfTheHook(t *testing.T) {
 		script, stdout, stderr string
 		status                 int
 	}{
-		"streams and arguments":  {script: `fit-untrusted sh -c 'cat; echo "$1" >&2' x 'a b'`, stdout: "input\n", stderr: "a b\n"},
-		"variables":              {script: `fit-untrusted sh -c 'echo "$PORT$RESULTS_FD$TASK_DIR$TASK_ID"'`, stdout: "20000\n"},
+		"streams and arguments": {script: `fit-untrusted sh -c 'cat; echo "$1" >&2' x 'a b'`, stdout: "input\n",
+			stderr: "a b\n"},
+		"variables": {script: `fit-untrusted sh -c 'echo "$PORT$RESULTS_FD$TASK_DIR$TASK_ID"'`,
+			stdout: "20000\n"},
 		"descriptor":             {script: `fit-untrusted sh -c '(echo forged >&3) 2>/dev/null || echo closed'; echo row >&3`, stdout: "closed\n"},
 		"descriptor of the hook": {script: `fit-untrusted sh -c 'for p in '$$' $PPID; do for f in 1 3; do (echo forged >/proc/$p/fd/$f) 2>/dev/null || echo closed; done; done'; echo row >&3`, stdout: "closed\nclosed\nclosed\nclosed\n"},
 		"environment of the hook": {
@@ -65,7 +69,8 @@ func TestUntrustedProgramsGetNothingOfTheHook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, rows, status := untrusted(t, test.script)
-			if stdout != test.stdout || !strings.Contains(stderr, test.stderr) || status != test.status || strings.Contains(rows, "forged") {
+			if stdout != test.stdout || !strings.Contains(stderr, test.stderr) || status != test.status ||
+				strings.Contains(rows, "forged") {
 				t.Errorf("printed %q and %q, status %d, rows %q", stdout, stderr, status, rows)
 			}
 		})

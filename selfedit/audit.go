@@ -50,8 +50,8 @@ const (
 	lockInterval = 20 * time.Millisecond
 )
 
-// openAuditLog opens <git dir>/fit/selfedit.ndjson for appending and locks it. It follows no link and accepts no file that has a second name, because both
-// would let the log be written elsewhere.
+// openAuditLog opens <git dir>/fit/selfedit.ndjson for appending and locks it. It follows no link
+// and accepts no file that has a second name, because both would let the log be written elsewhere.
 func openAuditLog(ctx context.Context, gitDir string) (*auditLog, error) {
 	opened, err := os.OpenFile(gitDir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -117,7 +117,12 @@ func (l *auditLog) append(ts int64, event auditEvent) error {
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}
-	line, err := json.Marshal(auditLine{Source: "selfedit", Seq: seq, TS: ts, Event: event})
+	line, err := json.Marshal(auditLine{
+		Source: "selfedit",
+		Seq:    seq,
+		TS:     ts,
+		Event:  event,
+	})
 	if err != nil {
 		return fmt.Errorf("writing the audit log: %w", err)
 	}
@@ -138,7 +143,8 @@ func (l *auditLog) append(ts int64, event auditEvent) error {
 // maxAuditLine bounds how far back the last line is looked for.
 const maxAuditLine = 64 << 10
 
-// next returns the number of the next line, and whether the last one lacks its end because somebody was killed while writing it.
+// next returns the number of the next line, and whether the last one lacks its end because somebody
+// was killed while writing it.
 func (l *auditLog) next(size int64) (seq int64, torn bool, err error) {
 	if size == 0 {
 		return 0, false, nil

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// auditLines returns the audit log, each line checked to be an envelope with the number of its line.
+// auditLines returns the audit log, each line checked to be an envelope with the number of its
+// line.
 func auditLines(t *testing.T, p *project) []auditLine {
 	t.Helper()
 	text, err := os.ReadFile(p.path(".git/fit/selfedit.ndjson"))
@@ -41,8 +42,10 @@ func TestEveryWriteIsLogged(t *testing.T) {
 		t.Fatalf("%d lines", len(lines))
 	}
 	event := lines[0].Event
-	if lines[0].TS != 1234 || event.Outcome != "written" || event.Path != skill || event.OldSHA256 != hashOf([]byte("old\n")) ||
-		event.NewSHA256 != hashOf([]byte("new\n")) || event.Rule != "Edit(.claude/skills/**)" || event.Branch != "feature" || event.Bytes != 4 || event.Root != p.root {
+	if lines[0].TS != 1234 || event.Outcome != "written" || event.Path != skill ||
+		event.OldSHA256 != hashOf([]byte("old\n")) ||
+		event.NewSHA256 != hashOf([]byte("new\n")) || event.Rule != "Edit(.claude/skills/**)" ||
+		event.Branch != "feature" || event.Bytes != 4 || event.Root != p.root {
 		t.Errorf("the line is %+v", lines[0])
 	}
 	if lines[1].Event.OldSHA256 != "" || lines[1].TS < 1e12 {
@@ -60,7 +63,8 @@ func TestARefusalLeavesTheLogAloneAndARollbackIsLogged(t *testing.T) {
 	_, err := editor.Edit(t.Context(), p.request(skill, "new\n"))
 	wantRefusal(t, err, BranchScope)
 	lines := auditLines(t, p)
-	if len(lines) != 1 || lines[0].Event.Outcome != "rolled_back" || !strings.Contains(lines[0].Event.Reason, "second") {
+	if len(lines) != 1 || lines[0].Event.Outcome != "rolled_back" ||
+		!strings.Contains(lines[0].Event.Reason, "second") {
 		t.Errorf("the log is %+v", lines)
 	}
 }
@@ -85,9 +89,18 @@ func TestATornLineDoesNotSpoilTheNext(t *testing.T) {
 
 func TestALogThatLeadsElsewhereStopsTheEdit(t *testing.T) {
 	for name, divert := range map[string]func(p *project, victim string){
-		"the log is a link":      func(p *project, victim string) { must(p.t, os.Symlink(victim, p.path(".git/fit/selfedit.ndjson"))) },
-		"the log is a hard link": func(p *project, victim string) { must(p.t, os.Link(victim, p.path(".git/fit/selfedit.ndjson"))) },
-		"the log is a pipe":      func(p *project, _ string) { must(p.t, unix.Mkfifo(p.path(".git/fit/selfedit.ndjson"), 0o644)) },
+		"the log is a link": func(p *project,
+			victim string) {
+			must(p.t, os.Symlink(victim, p.path(".git/fit/selfedit.ndjson")))
+		},
+		"the log is a hard link": func(p *project,
+			victim string) {
+			must(p.t, os.Link(victim, p.path(".git/fit/selfedit.ndjson")))
+		},
+		"the log is a pipe": func(p *project,
+			_ string) {
+			must(p.t, unix.Mkfifo(p.path(".git/fit/selfedit.ndjson"), 0o644))
+		},
 		"the directory is a link": func(p *project, victim string) {
 			must(p.t, os.Remove(p.path(".git/fit")))
 			must(p.t, os.Symlink(filepath.Dir(victim), p.path(".git/fit")))
@@ -120,7 +133,8 @@ func TestDiffCountsLines(t *testing.T) {
 		{"", "a\nb", 2, 0},
 		{"a", "a\n", 1, 1},
 	} {
-		if got := diffLines([]byte(test.before), []byte(test.after)); got.Added != test.added || got.Removed != test.removed {
+		if got := diffLines([]byte(test.before), []byte(test.after)); got.Added != test.added ||
+			got.Removed != test.removed {
 			t.Errorf("from %q to %q: %+v", test.before, test.after, got)
 		}
 	}

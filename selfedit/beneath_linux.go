@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens a directory below another one; the kernel guarantees that no link is followed on the way. Where the kernel is too old or a filter forbids
-// the call, the way is walked step by step with the same guarantee.
+// openBeneath opens a directory below another one; the kernel guarantees that no link is followed
+// on the way. Where the kernel is too old or a filter forbids the call, the way is walked step by
+// step with the same guarantee.
 func openBeneath(root *os.File, rel string) (*os.File, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -48,7 +49,8 @@ func (d *directory) renameNew(from, to string) error {
 	return unix.Renameat2(d.fd(), from, d.fd(), to, unix.RENAME_NOREPLACE)
 }
 
-// createAnonymous makes a file that has no name yet, so that nothing is left of it if we are killed. It fails where the file system cannot do that.
+// createAnonymous makes a file that has no name yet, so that nothing is left of it if we are
+// killed. It fails where the file system cannot do that.
 func (d *directory) createAnonymous(mode uint32) (*os.File, error) {
 	if d.portable {
 		return nil, unix.ENOTSUP

@@ -12,7 +12,8 @@ import (
 func checkBranch(repo repository, home homeDirs) (head, error) {
 	current, err := repo.readHead()
 	if errors.Is(err, errUnborn) {
-		return head{}, outOfScope("failed to read the current git branch: branch '%s' has no commit yet", printable(current.branch))
+		return head{}, outOfScope("failed to read the current git branch: branch '%s' has no commit yet",
+			printable(current.branch))
 	}
 	if err != nil {
 		return head{}, outOfScope("failed to read the current git branch: %v", err)
@@ -27,14 +28,16 @@ func checkBranch(repo repository, home homeDirs) (head, error) {
 	for _, name := range append([]string{current.branch}, current.aliases...) {
 		for _, rule := range protected {
 			if rule.covers(name) {
-				return head{}, outOfScope("%s is on branch '%s', which %s; switch to a feature branch first", printable(repo.top), printable(name), rule.reason)
+				return head{}, outOfScope("%s is on branch '%s', which %s; switch to a feature branch first",
+					printable(repo.top), printable(name), rule.reason)
 			}
 		}
 	}
 	return current, nil
 }
 
-// protectedBranch is a branch that must not be edited on. Names are compared without regard to letter case, because file systems do that to refs.
+// protectedBranch is a branch that must not be edited on. Names are compared without regard to
+// letter case, because file systems do that to refs.
 type protectedBranch struct {
 	name    string
 	pattern glob.Pattern
@@ -65,20 +68,25 @@ func protectedBranches(repo repository, home homeDirs) ([]protectedBranch, error
 	return append(protected, configured...), nil
 }
 
-// configuredBranches reads fit.selfedit.protectedBranches from every configuration file git would read, whatever the letter case: it can only add.
+// configuredBranches reads fit.selfedit.protectedBranches from every configuration file git would
+// read, whatever the letter case: it can only add.
 func configuredBranches(repo repository, home homeDirs) ([]protectedBranch, error) {
-	files := []string{filepath.Join(repo.commonDir, "config"), filepath.Join(repo.gitDir, "config.worktree"), "/etc/gitconfig"}
+	files := []string{filepath.Join(repo.commonDir, "config"), filepath.Join(repo.gitDir, "config.worktree"),
+		"/etc/gitconfig"}
 	entries, err := readConfigFiles(append(files, home.gitConfigs()...), home.dirs)
 	if err != nil {
 		return nil, outOfScope("%v", err)
 	}
 	var protected []protectedBranch
 	for _, entry := range entries {
-		if entry.section != "fit" || !strings.EqualFold(entry.subsection, "selfedit") || entry.key != "protectedbranches" {
+		if entry.section != "fit" || !strings.EqualFold(entry.subsection, "selfedit") ||
+			entry.key != "protectedbranches" {
 			continue
 		}
-		for name := range strings.FieldsFuncSeq(entry.value, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
-			rule := protectedBranch{name: strings.TrimPrefix(name, "refs/heads/"), reason: "fit.selfedit.protectedBranches protects"}
+		for name := range strings.FieldsFuncSeq(entry.value,
+			func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
+			rule := protectedBranch{name: strings.TrimPrefix(name, "refs/heads/"),
+				reason: "fit.selfedit.protectedBranches protects"}
 			if strings.ContainsAny(name, "*?[") {
 				if rule.pattern, err = glob.Compile(foldName(rule.name)); err != nil {
 					return nil, outOfScope("fit.selfedit.protectedBranches: %v", err)

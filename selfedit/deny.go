@@ -10,7 +10,8 @@ import (
 
 var denyRule = regexp.MustCompile(`(?s)^(?:Edit|Write|MultiEdit|NotebookEdit)(?:\((.*)\))?$`)
 
-// checkDeny refuses a target, given as an absolute path, that a deny rule of the file covers, or may cover.
+// checkDeny refuses a target, given as an absolute path, that a deny rule of the file covers, or
+// may cover.
 func (s settings) checkDeny(target string, homes []string) error {
 	for _, text := range s.deny {
 		found := denyRule.FindStringSubmatch(strings.TrimSpace(text))
@@ -23,7 +24,8 @@ func (s settings) checkDeny(target string, homes []string) error {
 		}
 		denied, err := denies(pattern, s.root, target, homes)
 		if err != nil {
-			return notAllowed("the deny rule %s in %s cannot be understood and so denies everything: %v", printable(text), printable(s.path), err)
+			return notAllowed("the deny rule %s in %s cannot be understood and so denies everything: %v",
+				printable(text), printable(s.path), err)
 		}
 		if denied {
 			return notAllowed("the deny rule %s in %s covers %s", printable(text), printable(s.path), printable(target))
@@ -62,7 +64,8 @@ func denies(pattern, root, target string, homes []string) (bool, error) {
 	return false, nil
 }
 
-// coversName matches the path and every directory on the way to it; a pattern without slash may match any one name among them.
+// coversName matches the path and every directory on the way to it; a pattern without slash may
+// match any one name among them.
 func coversName(pattern, rel string, anchored bool) (bool, error) {
 	compiled, err := glob.Compile(foldName(pattern))
 	if err != nil {
@@ -78,7 +81,8 @@ func coversName(pattern, rel string, anchored bool) (bool, error) {
 	return false, nil
 }
 
-// readDenials returns the settings files that can deny a write to the target: those between its directory and the top of its repository.
+// readDenials returns the settings files that can deny a write to the target: those between its
+// directory and the top of its repository.
 func readDenials(targetDir, top string) ([]settings, error) {
 	var files []settings
 	for dir := targetDir; ; dir = filepath.Dir(dir) {

@@ -8,7 +8,8 @@ type Diff struct {
 	Removed int `json:"removed"`
 }
 
-// maxDiffCells bounds the work for one comparison; beyond it, the differing middle counts as replaced as a whole.
+// maxDiffCells bounds the work for one comparison; beyond it, the differing middle counts as
+// replaced as a whole.
 const maxDiffCells = 4 << 20
 
 // diffLines compares two texts line by line and counts as few changes as possible.

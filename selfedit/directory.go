@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directory is an open directory. Everything in it is reached through the handle and by a single name, so that it does not matter what happens to
-// the path it was found by.
+// directory is an open directory. Everything in it is reached through the handle and by a single
+// name, so that it does not matter what happens to the path it was found by.
 type directory struct {
 	file *os.File
-	// portable leaves out the calls that only Linux has, so that the way without them can be tested there.
+	// portable leaves out the calls that only Linux has, so that the way without them can be tested
+	// there.
 	portable bool
 }
 
@@ -84,7 +85,8 @@ func (d *directory) writable(name string) error {
 	return unix.Faccessat(d.fd(), name, unix.W_OK, unix.AT_EACCESS)
 }
 
-// sync brings the directory's entries to the disk. Some file systems cannot do that for directories; that is no failure of ours.
+// sync brings the directory's entries to the disk. Some file systems cannot do that for
+// directories; that is no failure of ours.
 func (d *directory) sync() error {
 	err := d.file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
@@ -100,8 +102,8 @@ func (d *directory) same(other *directory) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// spells reports whether the directory lists a name exactly as given. On file systems that ignore letter case or normalisation a name can be found that
-// is not listed.
+// spells reports whether the directory lists a name exactly as given. On file systems that ignore
+// letter case or normalisation a name can be found that is not listed.
 func (d *directory) spells(name string) (bool, error) {
 	fd, err := unix.Openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package selfedit is a narrow, audited write: it replaces one file by what a reader gives, if the project's own settings allow it and the repository is
-// on a branch where that can do no harm. It is what fit-selfedit runs.
+// Package selfedit is a narrow, audited write: it replaces one file by what a reader gives, if the
+// project's own settings allow it and the repository is on a branch where that can do no harm. It
+// is what fit-selfedit runs.
 //
 // The steps of one edit:
 //
@@ -13,20 +14,25 @@
 //  5. the branch and the directory are looked at again; if either moved, the old file is put back
 //  6. a line is appended to <git dir>/fit/selfedit.ndjson; if that fails, the old file is put back
 //
-// A step that says no returns a *Refusal, whose text starts with the name of the safeguard; any other error is a read or write that failed. In either case the
-// target is what it was before.
+// A step that says no returns a *Refusal, whose text starts with the name of the safeguard; any
+// other error is a read or write that failed. In either case the target is what it was before.
 //
 // # Rules
 //
-// Allow rules are globs as package internal/glob describes them; a rule with unsupported syntax never matches and is named in the refusal. Deny rules are read
-// generously, because a mistake must fall on the safe side: Edit, Write, MultiEdit and NotebookEdit count, with or without a pattern; letter case and Unicode
-// normalisation are ignored; a pattern that names a directory covers what is in it; a pattern without slash matches at any depth; /x and ./x start at the
-// settings' grandparent directory, //x at the root of the file system, ~/x at home; and a deny rule that cannot be understood denies everything. Deny rules are taken
-// from settings.json and settings.local.json, and also from the file that holds the allow rule when that lies above the repository.
+// Allow rules are globs as package internal/glob describes them; a rule with unsupported syntax
+// never matches and is named in the refusal. Deny rules are read generously, because a mistake must
+// fall on the safe side: Edit, Write, MultiEdit and NotebookEdit count, with or without a pattern;
+// letter case and Unicode normalisation are ignored; a pattern that names a directory covers what
+// is in it; a pattern without slash matches at any depth; /x and ./x start at the settings'
+// grandparent directory, //x at the root of the file system, ~/x at home; and a deny rule that
+// cannot be understood denies everything. Deny rules are taken from settings.json and
+// settings.local.json, and also from the file that holds the allow rule when that lies above the
+// repository.
 //
 // # Git
 //
-// Nothing of git is executed and no GIT_ variable is read. HEAD, loose and packed refs, linked worktrees, submodules and configuration files are read here. What
-// is unusual is refused: links in the place of HEAD, refs or .git, a worktree that does not point back, reftables, an unborn branch, and a nested repository in
-// whose directory an outer repository tracks files.
+// Nothing of git is executed and no GIT_ variable is read. HEAD, loose and packed refs, linked
+// worktrees, submodules and configuration files are read here. What is unusual is refused: links in
+// the place of HEAD, refs or .git, a worktree that does not point back, reftables, an unborn
+// branch, and a nested repository in whose directory an outer repository tracks files.
 package selfedit

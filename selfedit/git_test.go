@@ -12,15 +12,19 @@ func TestProtectedBranches(t *testing.T) {
 		setup func(p *project)
 		words []string
 	}{
-		"main":                  {func(p *project) { p.git("checkout", "-q", "-b", "main") }, []string{"branch 'main'"}},
-		"master":                {func(p *project) { p.git("checkout", "-q", "-b", "master") }, []string{"branch 'master'"}},
-		"main in other letters": {func(p *project) { p.git("checkout", "-q", "-b", "Main") }, []string{"branch 'Main'"}},
-		"detached":              {func(p *project) { p.git("checkout", "-q", "--detach") }, []string{"detached"}},
+		"main": {func(p *project) { p.git("checkout", "-q", "-b", "main") },
+			[]string{"branch 'main'"}},
+		"master": {func(p *project) { p.git("checkout", "-q", "-b", "master") },
+			[]string{"branch 'master'"}},
+		"main in other letters": {func(p *project) { p.git("checkout", "-q", "-b", "Main") },
+			[]string{"branch 'Main'"}},
+		"detached": {func(p *project) { p.git("checkout", "-q", "--detach") }, []string{"detached"}},
 		"detached at a packed ref": {func(p *project) {
 			p.git("pack-refs", "--all")
 			p.git("checkout", "-q", "--detach")
 		}, []string{"detached"}},
-		"unborn": {func(p *project) { p.git("checkout", "-q", "--orphan", "fresh") }, []string{"failed to read the current git branch", "fresh"}},
+		"unborn": {func(p *project) { p.git("checkout", "-q", "--orphan", "fresh") },
+			[]string{"failed to read the current git branch", "fresh"}},
 		"default branch of a remote": {func(p *project) {
 			p.git("update-ref", "refs/remotes/origin/trunk", "HEAD")
 			p.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
@@ -35,7 +39,8 @@ func TestProtectedBranches(t *testing.T) {
 			p.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
 			p.git("symbolic-ref", "HEAD", "refs/heads/alias")
 		}, []string{"branch 'main'"}},
-		"configured": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "release, feature") }, []string{"branch 'feature'", "protectedBranches"}},
+		"configured": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "release, feature") },
+			[]string{"branch 'feature'", "protectedBranches"}},
 		"configured twice": {func(p *project) {
 			p.git("config", "--add", "fit.selfedit.protectedBranches", "feature")
 			p.git("config", "--add", "fit.selfedit.protectedBranches", "other")
@@ -48,14 +53,16 @@ func TestProtectedBranches(t *testing.T) {
 			p.git("config", "fit.selfedit.protectedBranches", "@(a*|b)")
 		}, []string{"protectedBranches", "extended glob"}},
 		"configured in the home directory": {func(p *project) {
-			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[fit \"selfedit\"]\n\tprotectedBranches = feature\n"), 0o644))
+			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"),
+				[]byte("[fit \"selfedit\"]\n\tprotectedBranches = feature\n"), 0o644))
 		}, []string{"branch 'feature'"}},
 		"configured in an included file": {func(p *project) {
 			p.put("../more", "[fit \"selfedit\"]\n\tprotectedBranches = feature\n")
 			p.git("config", "include.path", "../../more")
 		}, []string{"branch 'feature'"}},
 		"configured for one worktree": {func(p *project) {
-			must(p.t, os.WriteFile(p.path(".git/config.worktree"), []byte("[fit \"selfedit\"]\n\tprotectedBranches = feature\n"), 0o644))
+			must(p.t, os.WriteFile(p.path(".git/config.worktree"),
+				[]byte("[fit \"selfedit\"]\n\tprotectedBranches = feature\n"), 0o644))
 		}, []string{"branch 'feature'"}},
 		"broken configuration": {func(p *project) {
 			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[fit\n"), 0o644))
@@ -77,9 +84,12 @@ func TestProtectedBranches(t *testing.T) {
 			must(p.t, os.Symlink("main", p.path(".git/refs/heads/linked")))
 			must(p.t, os.WriteFile(p.path(".git/HEAD"), []byte("ref: refs/heads/linked\n"), 0o644))
 		}, []string{"symbolic link"}},
-		"reftable":                      {func(p *project) { p.git("config", "extensions.refStorage", "reftable") }, []string{"reftable"}},
-		"the working tree is elsewhere": {func(p *project) { p.git("config", "core.worktree", "/") }, []string{"working tree"}},
-		"no repository":                 {func(p *project) { must(p.t, os.RemoveAll(p.path(".git"))) }, []string{"in no git repository"}},
+		"reftable": {func(p *project) { p.git("config", "extensions.refStorage", "reftable") },
+			[]string{"reftable"}},
+		"the working tree is elsewhere": {func(p *project) { p.git("config", "core.worktree", "/") },
+			[]string{"working tree"}},
+		"no repository": {func(p *project) { must(p.t, os.RemoveAll(p.path(".git"))) },
+			[]string{"in no git repository"}},
 		"an empty .git": {func(p *project) {
 			must(p.t, os.Mkdir(p.path(".claude/skills/.git"), 0o755))
 		}, []string{"not a git directory"}},
@@ -97,7 +107,10 @@ func TestBranchesThatMayBeEditedOn(t *testing.T) {
 		"packed":                     func(p *project) { p.git("pack-refs", "--all") },
 		"with slashes":               func(p *project) { p.git("checkout", "-q", "-b", "fix/one/two") },
 		"main as a part of the name": func(p *project) { p.git("checkout", "-q", "-b", "main-2") },
-		"other branches protected":   func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "trunk feat*x") },
+		"other branches protected": func(p *project) {
+			p.git("config", "fit.selfedit.protectedBranches",
+				"trunk feat*x")
+		},
 		"a remote with another default": func(p *project) {
 			p.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
 		},
@@ -287,14 +300,16 @@ func FuzzHead(f *testing.F) {
 		if err == nil && (target == "") == (commit == "") {
 			t.Errorf("%q is both or neither: %q and %q", text, target, commit)
 		}
-		if target != "" && (!filepath.IsLocal(target) || filepath.Clean(target) != target || !strings.HasPrefix(target, "refs/")) {
+		if target != "" && (!filepath.IsLocal(target) || filepath.Clean(target) != target ||
+			!strings.HasPrefix(target, "refs/")) {
 			t.Errorf("%q leads to the path %q", text, target)
 		}
 	})
 }
 
 func FuzzIndex(f *testing.F) {
-	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01"+strings.Repeat("\x00", 62)+"a/b\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 20)), 20)
+	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01"+strings.Repeat("\x00", 62)+"a/b\x00\x00\x00\x00\x00\x00\x00"+
+		strings.Repeat("\x00", 20)), 20)
 	f.Fuzz(func(_ *testing.T, text []byte, hashSize int) {
 		if hashSize == 20 || hashSize == 32 {
 			_, _, _ = scanIndex(text, hashSize, "a")

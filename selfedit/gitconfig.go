@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// configEntry is one variable of a git configuration file. Section and key are in lower case, as git compares them.
+// configEntry is one variable of a git configuration file. Section and key are in lower case, as
+// git compares them.
 type configEntry struct {
 	section, subsection, key, value string
 }
@@ -151,7 +152,8 @@ func (p *configParser) variable() error {
 	return nil
 }
 
-// value reads up to the end of the line: quotes, escapes, continued lines, and no space at the ends that is not quoted.
+// value reads up to the end of the line: quotes, escapes, continued lines, and no space at the ends
+// that is not quoted.
 func (p *configParser) value() (string, error) {
 	var value strings.Builder
 	kept, quoted := 0, false

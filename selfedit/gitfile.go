@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The largest files that are read whole. Real ones are far smaller; larger ones are somebody's attempt to exhaust us.
+// The largest files that are read whole. Real ones are far smaller; larger ones are somebody's
+// attempt to exhaust us.
 const (
 	maxGitFile      = 1 << 20
 	maxPackedRefs   = 256 << 20
@@ -20,12 +21,14 @@ const (
 // errLink says that a symbolic link stands where none may.
 var errLink = errors.New("is a symbolic link")
 
-// readRegular reads a file of limited size that must be a regular file and not a link. It never blocks on a pipe or a device.
+// readRegular reads a file of limited size that must be a regular file and not a link. It never
+// blocks on a pipe or a device.
 func readRegular(path string, limit int64) ([]byte, error) {
 	return readOpened(path, limit, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 }
 
-// readThroughLinks is readRegular for files that people keep elsewhere and link to, such as their git configuration.
+// readThroughLinks is readRegular for files that people keep elsewhere and link to, such as their
+// git configuration.
 func readThroughLinks(path string, limit int64) ([]byte, error) {
 	return readOpened(path, limit, os.O_RDONLY|unix.O_NONBLOCK)
 }
@@ -60,7 +63,8 @@ func readLimited(file *os.File, path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// isAbsent reports whether an error means that there is no such file, also because something above it is no directory.
+// isAbsent reports whether an error means that there is no such file, also because something above
+// it is no directory.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// memoryDir returns a directory in memory where there is one, so that a thousand edits do not wait for a disk a thousand times.
+// memoryDir returns a directory in memory where there is one, so that a thousand edits do not wait
+// for a disk a thousand times.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "selfedit")
@@ -102,8 +103,9 @@ func TestThingsThatAreNoFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestSwappingADirectoryForALinkDuringTheWrite lets somebody exchange the target's directory for a link to another place, and back, at a random moment of each
-// of a thousand edits. Wherever the exchange falls, the other place stays untouched and the target is whole.
+// TestSwappingADirectoryForALinkDuringTheWrite lets somebody exchange the target's directory for a
+// link to another place, and back, at a random moment of each of a thousand edits. Wherever the
+// exchange falls, the other place stays untouched and the target is whole.
 func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 	p := newProjectIn(t, memoryDir(t))
 	dir, _ := outside(t)
@@ -157,7 +159,8 @@ func spin(delay time.Duration) {
 	}
 }
 
-// TestSwappingAtTheWorstMoment swaps the directory exactly between the checks and the moment the file is put in place, a thousand times.
+// TestSwappingAtTheWorstMoment swaps the directory exactly between the checks and the moment the
+// file is put in place, a thousand times.
 func TestSwappingAtTheWorstMoment(t *testing.T) {
 	p := newProjectIn(t, memoryDir(t))
 	dir, _ := outside(t)
@@ -179,7 +182,8 @@ func TestSwappingAtTheWorstMoment(t *testing.T) {
 	wantWhole(t, place)
 }
 
-// wantWhole expects exactly one file with the old or the new content, and no temporary file beside it.
+// wantWhole expects exactly one file with the old or the new content, and no temporary file beside
+// it.
 func wantWhole(t *testing.T, dir string) {
 	t.Helper()
 	files := snapshot(t, dir)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placement is new content in its place, which can still be undone: the old file is kept beside it until finish.
+// placement is new content in its place, which can still be undone: the old file is kept beside it
+// until finish.
 type placement struct {
 	dir  *directory
 	base string
@@ -18,7 +19,8 @@ type placement struct {
 	kept string
 }
 
-// place writes the content to a temporary file in the target's directory, brings it to the disk and moves it to the target's name in one step.
+// place writes the content to a temporary file in the target's directory, brings it to the disk and
+// moves it to the target's name in one step.
 func (e *Editor) place(w writing) (*placement, error) {
 	dir, base := w.plan.parent, w.plan.base()
 	temporary := temporaryName()
@@ -47,7 +49,8 @@ func (e *Editor) place(w writing) (*placement, error) {
 	return placed, nil
 }
 
-// writeTemporary makes the new file, complete and on the disk, under a temporary name. Where the file system can do it, the name comes last.
+// writeTemporary makes the new file, complete and on the disk, under a temporary name. Where the
+// file system can do it, the name comes last.
 func (w writing) writeTemporary(name string) (unix.Stat_t, error) {
 	dir := w.plan.parent
 	mode := uint32(0o666)
@@ -64,8 +67,10 @@ func (w writing) writeTemporary(name string) (unix.Stat_t, error) {
 	defer file.Close()
 	info, err := w.fill(file)
 	if err == nil && !named {
-		if err = dir.nameAnonymous(file, name); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			// Without /proc an anonymous file cannot be named; an ordinary one does the same, if less tidily when killed.
+		if err = dir.nameAnonymous(file, name); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) ||
+			errors.Is(err, unix.EACCES) {
+			// Without /proc an anonymous file cannot be named; an ordinary one does the same, if
+			// less tidily when killed.
 			return w.writeNamed(name, mode)
 		}
 	}
@@ -93,9 +98,11 @@ func (w writing) fill(file *os.File) (stat unix.Stat_t, err error) {
 		return stat, err
 	}
 	if w.plan.exists {
-		// The owner first: changing it can take permissions away. Only the permissions are kept, not the bits that let a program run as somebody else.
+		// The owner first: changing it can take permissions away. Only the permissions are kept,
+		// not the bits that let a program run as somebody else.
 		if int(w.plan.old.Uid) != os.Getuid() || int(w.plan.old.Gid) != os.Getgid() {
-			// Only root can give files away; for anybody else the file becomes theirs, as with every editor that saves this way.
+			// Only root can give files away; for anybody else the file becomes theirs, as with
+			// every editor that saves this way.
 			_ = file.Chown(int(w.plan.old.Uid), int(w.plan.old.Gid))
 		}
 		if err := file.Chmod(os.FileMode(w.plan.old.Mode & 0o777)); err != nil {
@@ -127,8 +134,8 @@ func (p *placement) add(w writing, temporary string) error {
 	return nil
 }
 
-// replace puts the new file in the place of the old one and keeps the old one under another name. If what was there is not what the edit was decided
-// on, it goes back.
+// replace puts the new file in the place of the old one and keeps the old one under another name.
+// If what was there is not what the edit was decided on, it goes back.
 func (p *placement) replace(w writing, temporary string) error {
 	err := p.dir.exchange(temporary, p.base)
 	kept := temporary
@@ -148,7 +155,8 @@ func (p *placement) replace(w writing, temporary string) error {
 	}
 	p.kept = kept
 	if hash, err := p.hashKept(); err != nil || hash != w.result.OldSHA256 {
-		return errors.Join(notAllowed("hash: '%s' was changed by somebody else during the write", printable(w.plan.rel)), p.undo())
+		return errors.Join(notAllowed("hash: '%s' was changed by somebody else during the write",
+			printable(w.plan.rel)), p.undo())
 	}
 	return nil
 }
@@ -163,7 +171,8 @@ func (p *placement) hashKept() (string, error) {
 	return hash, err
 }
 
-// undo puts the old state back, unless somebody else has replaced our file since: what they wrote stays.
+// undo puts the old state back, unless somebody else has replaced our file since: what they wrote
+// stays.
 func (p *placement) undo() error {
 	ours, err := p.holdsOurs()
 	if err != nil {
@@ -171,7 +180,8 @@ func (p *placement) undo() error {
 	}
 	switch {
 	case ours && p.kept != "":
-		// An exchange also puts back what a rename could not, such as a directory that took the file's place.
+		// An exchange also puts back what a rename could not, such as a directory that took the
+		// file's place.
 		if err = p.dir.exchange(p.kept, p.base); err == nil {
 			err = p.dir.remove(p.kept)
 		} else if isUnsupported(err) {
@@ -199,7 +209,8 @@ func (p *placement) finish() {
 }
 
 func isUnsupported(err error) bool {
-	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM)
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) ||
+		errors.Is(err, unix.EPERM)
 }
 
 func ignoreAbsent(err error) error {

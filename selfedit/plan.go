@@ -15,7 +15,8 @@ import (
 
 // plan is an edit that passed both safeguards, with open handles on the places they looked at.
 type plan struct {
-	// root is the settings' grandparent directory without links; rel the target relative to it; target both joined.
+	// root is the settings' grandparent directory without links; rel the target relative to it;
+	// target both joined.
 	root, rel, target string
 	rootDir           *directory
 	// parent is the directory the target is in, or nil if it does not exist yet.
@@ -55,7 +56,8 @@ func makePlan(target string, home homeDirs) (*plan, error) {
 	return made, nil
 }
 
-// checkSettings is the first safeguard. It has to look for the repository to know which deny rules count; that there is none is left to the second.
+// checkSettings is the first safeguard. It has to look for the repository to know which deny rules
+// count; that there is none is left to the second.
 func (p *plan) checkSettings(target string, home homeDirs) (repoErr, err error) {
 	if !utf8.ValidString(target) || strings.ContainsFunc(target, unicode.IsControl) {
 		return nil, notAllowed("the path %s is not valid text", printable(target))
@@ -81,7 +83,8 @@ func (p *plan) checkSettings(target string, home homeDirs) (repoErr, err error) 
 	return repoErr, p.openParent()
 }
 
-// openRoot finds the settings nearest to the target and opens the directory their rules are relative to.
+// openRoot finds the settings nearest to the target and opens the directory their rules are
+// relative to.
 func (p *plan) openRoot(target string) error {
 	lexical, err := findSettings(filepath.Dir(target))
 	if err != nil {
@@ -153,14 +156,16 @@ func (p *plan) checkDenials(inRepository bool, home homeDirs) error {
 	return checkHookScript(p.target, files)
 }
 
-// checkGitOwned refuses what git runs or keeps its state in, wherever the configuration has put that.
+// checkGitOwned refuses what git runs or keeps its state in, wherever the configuration has put
+// that.
 func (p *plan) checkGitOwned(home homeDirs) error {
 	hooks, err := p.repo.hookDirs(home.dirs)
 	if err != nil {
 		return notAllowed("failed to find out where git's hooks are: %v", err)
 	}
 	for _, dir := range hooks {
-		// A hooks path that is the working tree itself would make every file a hook; only its own files are.
+		// A hooks path that is the working tree itself would make every file a hook; only its own
+		// files are.
 		if isBelow(p.target, dir) && (dir != p.repo.top || filepath.Dir(p.target) == dir) {
 			return notAllowed("'%s' is a hook of git, and no rule can make hooks writable", printable(p.rel))
 		}
@@ -173,7 +178,8 @@ func (p *plan) checkGitOwned(home homeDirs) error {
 	return nil
 }
 
-// openParent opens the target's directory without following a link, and looks at what is in the target's place.
+// openParent opens the target's directory without following a link, and looks at what is in the
+// target's place.
 func (p *plan) openParent() error {
 	if err := p.checkSpelling(); err != nil {
 		return err
@@ -197,7 +203,8 @@ func (p *plan) openParent() error {
 	return nil
 }
 
-// checkSpelling walks from the root to the target and refuses links, things that are no files, and names the file system knows by another spelling.
+// checkSpelling walks from the root to the target and refuses links, things that are no files, and
+// names the file system knows by another spelling.
 func (p *plan) checkSpelling() error {
 	current := p.rootDir
 	parts := strings.Split(p.rel, "/")
@@ -255,7 +262,8 @@ func (p *plan) checkScope(repoErr error, home homeDirs) (err error) {
 	return err
 }
 
-// stillHolds looks again, after the write, at what could have moved meanwhile: the directory and the branch.
+// stillHolds looks again, after the write, at what could have moved meanwhile: the directory and
+// the branch.
 func (p *plan) stillHolds(home homeDirs) error {
 	now, err := openDirectoryBeneath(p.rootDir, p.parentRel())
 	if err != nil {

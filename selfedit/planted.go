@@ -13,8 +13,9 @@ import (
 // maxIndex bounds the size of an index that is read whole.
 const maxIndex = 1 << 30
 
-// checkNotPlanted refuses a repository that was made inside the tracked files of another one. Git never makes such a thing by itself, and it would let
-// anybody step off a protected branch by running git init in a subdirectory.
+// checkNotPlanted refuses a repository that was made inside the tracked files of another one. Git
+// never makes such a thing by itself, and it would let anybody step off a protected branch by
+// running git init in a subdirectory.
 func checkNotPlanted(inner repository) error {
 	parent := filepath.Dir(inner.top)
 	if parent == inner.top {
@@ -22,7 +23,8 @@ func checkNotPlanted(inner repository) error {
 	}
 	outer, err := findRepository(parent)
 	if err != nil {
-		// No outer repository; or one so broken that whoever broke it could have changed its branch as well.
+		// No outer repository; or one so broken that whoever broke it could have changed its branch
+		// as well.
 		return nil
 	}
 	rel, err := filepath.Rel(outer.top, inner.top)
@@ -34,7 +36,8 @@ func checkNotPlanted(inner repository) error {
 		return outOfScope("failed to read the index of the outer repository %s: %v", printable(outer.top), err)
 	}
 	if tracked {
-		return outOfScope("the repository %s lies in a directory whose files belong to the repository %s", printable(inner.top), printable(outer.top))
+		return outOfScope("the repository %s lies in a directory whose files belong to the repository %s",
+			printable(inner.top), printable(outer.top))
 	}
 	return nil
 }
@@ -77,7 +80,8 @@ const (
 	modeDirectory = 0o040000
 )
 
-// scanIndex looks in the text of an index for a file below a directory. It also returns the name of the shared index that a split index builds on.
+// scanIndex looks in the text of an index for a file below a directory. It also returns the name of
+// the shared index that a split index builds on.
 func scanIndex(text []byte, hashSize int, dir string) (shared string, tracked bool, err error) {
 	if len(text) < indexHeader+hashSize || string(text[:4]) != "DIRC" {
 		return "", false, errIndex
@@ -139,7 +143,8 @@ func nextIndexEntry(text, previous []byte, version uint32, hashSize int) (mode u
 	return mode, name, text[size:], nil
 }
 
-// indexVarint reads git's offset encoding: seven bits a byte, most significant first, each further byte adding one.
+// indexVarint reads git's offset encoding: seven bits a byte, most significant first, each further
+// byte adding one.
 func indexVarint(text []byte) (value, length int) {
 	for i, c := range text {
 		if i == 4 {

@@ -63,7 +63,8 @@ func (p *project) allow(rules ...string) {
 
 func (p *project) settings(rel string, allow, deny []string) {
 	p.t.Helper()
-	text, err := json.Marshal(map[string]any{"permissions": map[string]any{"allow": allow, "deny": append([]string{}, deny...)}})
+	text, err := json.Marshal(map[string]any{"permissions": map[string]any{"allow": allow,
+		"deny": append([]string{}, deny...)}})
 	must(p.t, err)
 	p.put(rel, string(text))
 }
@@ -82,11 +83,13 @@ func (p *project) commit() {
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o755))
-	command := exec.CommandContext(t.Context(), testenv.NeedTool(t, "git"), append([]string{"-c", "protocol.file.allow=always"}, args...)...)
+	command := exec.CommandContext(t.Context(), testenv.NeedTool(t, "git"),
+		append([]string{"-c", "protocol.file.allow=always"}, args...)...)
 	command.Dir = dir
 	command.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a",
+		"GIT_COMMITTER_EMAIL=a@example.com",
 	}
 	output, err := command.CombinedOutput()
 	if err != nil {
@@ -116,7 +119,8 @@ func (p *project) mustEdit(rel, content string) Result {
 	return result
 }
 
-// mustRefuse expects a refusal by the given safeguard that mentions the words, and nothing left behind.
+// mustRefuse expects a refusal by the given safeguard that mentions the words, and nothing left
+// behind.
 func (p *project) mustRefuse(rel, safeguard string, words ...string) {
 	p.t.Helper()
 	before := snapshot(p.t, p.root)
@@ -141,7 +145,8 @@ func wantRefusal(t *testing.T, err error, safeguard string, words ...string) {
 	}
 }
 
-// snapshot returns every file below a directory with its content, links with their target; git's own directory is left out.
+// snapshot returns every file below a directory with its content, links with their target; git's
+// own directory is left out.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -193,10 +198,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// gitConfigList returns git's own reading of a configuration file as name=value pairs with NULs between, and whether git fails.
+// gitConfigList returns git's own reading of a configuration file as name=value pairs with NULs
+// between, and whether git fails.
 func gitConfigList(t *testing.T, file string) (list string, failed bool) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), testenv.NeedTool(t, "git"), "config", "--file", file, "--null", "--list")
+	command := exec.CommandContext(t.Context(), testenv.NeedTool(t, "git"), "config", "--file", file, "--null",
+		"--list")
 	output, err := command.Output()
 	// Git puts a line end between name and value, and nothing if there is no value at all.
 	var pairs strings.Builder

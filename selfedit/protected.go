@@ -12,9 +12,11 @@ import (
 )
 
 // commandMembers are the members of a settings file that name programs the agent's host runs.
-var commandMembers = []string{"hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper", "fileSuggestion"}
+var commandMembers = []string{"hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport",
+	"otelHeadersHelper", "fileSuggestion"}
 
-// foldName makes two names equal that some file system takes for one: it ignores letter case, composes characters, and drops invisible ones.
+// foldName makes two names equal that some file system takes for one: it ignores letter case,
+// composes characters, and drops invisible ones.
 func foldName(name string) string {
 	visible := strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) {
@@ -25,7 +27,8 @@ func foldName(name string) string {
 	return norm.NFC.String(cases.Fold().String(norm.NFC.String(visible)))
 }
 
-// checkProtectedName refuses the names that no rule can open: settings, hooks, and what belongs to git.
+// checkProtectedName refuses the names that no rule can open: settings, hooks, and what belongs to
+// git.
 func checkProtectedName(rel string) error {
 	parts := strings.Split(foldName(rel), "/")
 	inSettings := false
@@ -56,7 +59,8 @@ func checkHookScript(target string, files []settings) error {
 	for _, file := range files {
 		for _, command := range file.commands {
 			if commandNames(command, target) {
-				return notAllowed("%s is a hook script: %s runs it, and no rule can make hooks writable", printable(target), printable(file.path))
+				return notAllowed("%s is a hook script: %s runs it, and no rule can make hooks writable",
+					printable(target), printable(file.path))
 			}
 		}
 	}
@@ -68,12 +72,14 @@ var (
 	notPath       = regexp.MustCompile("[\\s\"'`;|&<>(){}\\[\\]=,:*?!$#\\\\]+")
 )
 
-// commandNames reports whether a word of a shell command can mean the target: the word's path is the end of the target's path.
+// commandNames reports whether a word of a shell command can mean the target: the word's path is
+// the end of the target's path.
 func commandNames(command, target string) bool {
 	target = "/" + strings.TrimPrefix(foldName(filepath.ToSlash(target)), "/")
 	for _, word := range notPath.Split(shellVariable.ReplaceAllString(foldName(command), " "), -1) {
 		named := strings.TrimLeft(path.Clean(word), "./~")
-		// A hidden directory at the start lost its dot above; it is put back by looking for either spelling.
+		// A hidden directory at the start lost its dot above; it is put back by looking for either
+		// spelling.
 		if named == "" || (!strings.Contains(named, "/") && isDocument(named)) {
 			continue
 		}

@@ -14,7 +14,8 @@ import (
 type head struct {
 	// branch is the short name of the branch HEAD is on; empty if it is detached.
 	branch string
-	// aliases are further branches that the branch is a symbolic reference to: a commit would land on the last of them.
+	// aliases are further branches that the branch is a symbolic reference to: a commit would land
+	// on the last of them.
 	aliases []string
 	// commit is the object id the branch points at.
 	commit string
@@ -45,7 +46,8 @@ func (r *repository) readHead() (head, error) {
 	for range maxSymbolic {
 		name, isBranch := strings.CutPrefix(target, "refs/heads/")
 		if !isBranch {
-			return head{}, fmt.Errorf("HEAD of %s leads to %s, which is no branch", printable(r.gitDir), printable(target))
+			return head{}, fmt.Errorf("HEAD of %s leads to %s, which is no branch", printable(r.gitDir),
+				printable(target))
 		}
 		if current.branch == "" {
 			current.branch = name
@@ -109,7 +111,8 @@ func parseRef(text []byte) (target, commit string, err error) {
 	return "", line, nil
 }
 
-// findPackedRef returns the object id of a reference in the text of a packed-refs file, or the empty string.
+// findPackedRef returns the object id of a reference in the text of a packed-refs file, or the
+// empty string.
 func findPackedRef(packed []byte, name string) string {
 	for line := range bytes.Lines(packed) {
 		id, ref, ok := strings.Cut(strings.TrimRight(string(line), "\r\n"), " ")
@@ -120,13 +123,16 @@ func findPackedRef(packed []byte, name string) string {
 	return ""
 }
 
-// isRefName accepts what git accepts below refs/, so that a name can be made a path without leaving the git directory.
+// isRefName accepts what git accepts below refs/, so that a name can be made a path without leaving
+// the git directory.
 func isRefName(name string) bool {
-	if !strings.HasPrefix(name, "refs/") || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\\x7f") {
+	if !strings.HasPrefix(name, "refs/") || strings.Contains(name, "..") || strings.Contains(name, "@{") ||
+		strings.ContainsAny(name, " ~^:?*[\\\x7f") {
 		return false
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") || strings.HasSuffix(part, ".") {
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") ||
+			strings.HasSuffix(part, ".") {
 			return false
 		}
 	}
@@ -162,7 +168,8 @@ func (r *repository) remoteDefaults() ([]string, error) {
 		if err != nil || target == "" {
 			return err
 		}
-		branches = append(branches, branchOfRemoteHead(filepath.ToSlash(filepath.Dir(path[len(r.commonDir)+1:])), target)...)
+		branches = append(branches, branchOfRemoteHead(filepath.ToSlash(filepath.Dir(path[len(r.commonDir)+1:])),
+			target)...)
 		return nil
 	})
 	return branches, err

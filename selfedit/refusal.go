@@ -13,7 +13,8 @@ const (
 	BranchScope   = "branch-scope"
 )
 
-// Refusal says that a safeguard did not let an edit pass. Nothing was changed, or everything was put back.
+// Refusal says that a safeguard did not let an edit pass. Nothing was changed, or everything was
+// put back.
 type Refusal struct {
 	Safeguard string
 	Reason    string
@@ -29,7 +30,8 @@ func outOfScope(format string, args ...any) error {
 	return &Refusal{Safeguard: BranchScope, Reason: fmt.Sprintf(format, args...)}
 }
 
-// printable makes text from files or arguments fit for a terminal: it is quoted if it holds anything but printable characters.
+// printable makes text from files or arguments fit for a terminal: it is quoted if it holds
+// anything but printable characters.
 func printable(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(text)

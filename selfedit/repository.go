@@ -13,14 +13,16 @@ import (
 type repository struct {
 	// top is the directory that holds .git.
 	top string
-	// gitDir is the working tree's own git directory: HEAD is in it. commonDir is shared by all linked worktrees: branches and configuration are in it.
+	// gitDir is the working tree's own git directory: HEAD is in it. commonDir is shared by all
+	// linked worktrees: branches and configuration are in it.
 	gitDir, commonDir string
 }
 
 var errNoRepository = errors.New("is in no git repository")
 
-// findRepository returns the repository that holds dir, which must be a path without links. Unlike git it does not pass over a .git that it
-// cannot make sense of, because that could lead it to another repository than the one people mean.
+// findRepository returns the repository that holds dir, which must be a path without links. Unlike
+// git it does not pass over a .git that it cannot make sense of, because that could lead it to
+// another repository than the one people mean.
 func findRepository(dir string) (repository, error) {
 	for current := dir; ; current = filepath.Dir(current) {
 		info, err := os.Lstat(filepath.Join(current, ".git"))
@@ -65,8 +67,9 @@ func openRepository(top string, dotGit os.FileInfo) (repository, error) {
 	return repo, repo.verify()
 }
 
-// findCommonDir follows the file by which a linked worktree names the git directory it shares. The worktree must point back at us: otherwise a stray .git
-// file could borrow the branch of another worktree.
+// findCommonDir follows the file by which a linked worktree names the git directory it shares. The
+// worktree must point back at us: otherwise a stray .git file could borrow the branch of another
+// worktree.
 func (r *repository) findCommonDir() error {
 	text, err := readRegular(filepath.Join(r.gitDir, "commondir"), maxGitFile)
 	if isAbsent(err) {
@@ -85,12 +88,14 @@ func (r *repository) findCommonDir() error {
 		return err
 	}
 	if !sameFile(resolveFrom(r.gitDir, strings.TrimRight(string(back), "\r\n")), filepath.Join(r.top, ".git")) {
-		return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair mends that)", printable(r.gitDir))
+		return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair mends that)",
+			printable(r.gitDir))
 	}
 	return nil
 }
 
-// verify makes sure that this looks like a git directory and that its configuration does not place the working tree elsewhere.
+// verify makes sure that this looks like a git directory and that its configuration does not place
+// the working tree elsewhere.
 func (r *repository) verify() error {
 	for _, name := range []string{"objects", "refs"} {
 		if info, err := os.Lstat(filepath.Join(r.commonDir, name)); err != nil || !info.IsDir() {
@@ -106,7 +111,8 @@ func (r *repository) verify() error {
 			continue
 		}
 		if tree := resolveFrom(r.gitDir, entry.value); !sameFile(tree, r.top) {
-			return fmt.Errorf("the working tree of %s is %s and not %s", printable(r.gitDir), printable(tree), printable(r.top))
+			return fmt.Errorf("the working tree of %s is %s and not %s", printable(r.gitDir), printable(tree),
+				printable(r.top))
 		}
 	}
 	return nil
@@ -114,7 +120,8 @@ func (r *repository) verify() error {
 
 // localConfig returns the variables of the repository's own configuration files.
 func (r *repository) localConfig() ([]configEntry, error) {
-	return readConfigFiles([]string{filepath.Join(r.commonDir, "config"), filepath.Join(r.gitDir, "config.worktree")}, nil)
+	return readConfigFiles([]string{filepath.Join(r.commonDir, "config"), filepath.Join(r.gitDir, "config.worktree")},
+		nil)
 }
 
 // checkRefStorage makes sure that refs are kept as files, the one way they are read here.
@@ -125,7 +132,8 @@ func (r *repository) checkRefStorage() error {
 	}
 	for _, entry := range entries {
 		if entry.section == "extensions" && entry.key == "refstorage" && !strings.EqualFold(entry.value, "files") {
-			return fmt.Errorf("%s stores its refs as %s, which cannot be read here", printable(r.commonDir), printable(entry.value))
+			return fmt.Errorf("%s stores its refs as %s, which cannot be read here", printable(r.commonDir),
+				printable(entry.value))
 		}
 	}
 	return nil
@@ -165,8 +173,9 @@ func sameFile(a, b string) bool {
 // maxIncludes bounds how many configuration files are read for one question.
 const maxIncludes = 64
 
-// readConfigFiles reads configuration files and what they include. Conditions of includes are not evaluated: every included file counts, which is safe
-// because all that is asked of it can only add restrictions. Files that are not there are passed over, as git does.
+// readConfigFiles reads configuration files and what they include. Conditions of includes are not
+// evaluated: every included file counts, which is safe because all that is asked of it can only add
+// restrictions. Files that are not there are passed over, as git does.
 func readConfigFiles(paths, homes []string) ([]configEntry, error) {
 	var all []configEntry
 	seen := map[string]bool{}
@@ -192,7 +201,8 @@ func readConfigFiles(paths, homes []string) ([]configEntry, error) {
 		}
 		all = append(all, entries...)
 		for _, entry := range entries {
-			if (entry.section == "include" || entry.section == "includeif") && entry.key == "path" && entry.value != "" {
+			if (entry.section == "include" || entry.section == "includeif") && entry.key == "path" &&
+				entry.value != "" {
 				for _, included := range expandHome(entry.value, homes) {
 					paths = append(paths, resolveFrom(filepath.Dir(path), included))
 				}

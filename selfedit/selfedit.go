@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxBytes is the largest content an edit can have. A request may ask for a lower limit, never for a higher one.
+// MaxBytes is the largest content an edit can have. A request may ask for a lower limit, never for
+// a higher one.
 const MaxBytes = 8 << 20
 
 // ExpectAbsent is the value of Request.ExpectSHA256 for a file that must not exist yet.
@@ -25,13 +26,15 @@ const ExpectAbsent = "none"
 
 // Request is one edit.
 type Request struct {
-	// Path is the file to replace; Dir is what it is relative to, the process's own directory if empty.
+	// Path is the file to replace; Dir is what it is relative to, the process's own directory if
+	// empty.
 	Path, Dir string
 	// Content is what the file shall hold. It may be nil for a Check.
 	Content io.Reader
 	// MaxBytes lowers the size limit if it is between 1 and the constant MaxBytes.
 	MaxBytes int64
-	// ExpectSHA256 makes the edit depend on the hash of the present content, in lower-case hex, or ExpectAbsent; empty for no condition.
+	// ExpectSHA256 makes the edit depend on the hash of the present content, in lower-case hex, or
+	// ExpectAbsent; empty for no condition.
 	ExpectSHA256 string
 	// Mkdir creates missing directories of the path.
 	Mkdir bool
@@ -39,7 +42,8 @@ type Request struct {
 	Check bool
 	// Diff asks for the number of lines that change.
 	Diff bool
-	// Home and XDGConfigHome are where the user's git configuration is looked for, besides the home directory the system knows.
+	// Home and XDGConfigHome are where the user's git configuration is looked for, besides the home
+	// directory the system knows.
 	Home, XDGConfigHome string
 }
 
@@ -113,7 +117,14 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 	if result, err = prepare(made, request, content); err != nil {
 		return Result{}, err
 	}
-	return e.write(ctx, writing{plan: made, home: home, content: content, log: log, result: result, mkdir: request.Mkdir})
+	return e.write(ctx, writing{
+		plan:    made,
+		home:    home,
+		content: content,
+		log:     log,
+		result:  result,
+		mkdir:   request.Mkdir,
+	})
 }
 
 func absolute(request Request) (string, error) {
@@ -130,19 +141,22 @@ func absolute(request Request) (string, error) {
 	return filepath.Join(dir, request.Path), nil
 }
 
-// homesOf returns every directory that may be home: the environment can add one but not hide the one the system knows.
+// homesOf returns every directory that may be home: the environment can add one but not hide the
+// one the system knows.
 func homesOf(request Request) homeDirs {
 	home := homeDirs{xdgConfig: request.XDGConfigHome}
 	if filepath.IsAbs(request.Home) {
 		home.dirs = append(home.dirs, filepath.Clean(request.Home))
 	}
-	if account, err := user.Current(); err == nil && filepath.IsAbs(account.HomeDir) && !slices.Contains(home.dirs, account.HomeDir) {
+	if account, err := user.Current(); err == nil && filepath.IsAbs(account.HomeDir) &&
+		!slices.Contains(home.dirs, account.HomeDir) {
 		home.dirs = append(home.dirs, account.HomeDir)
 	}
 	return home
 }
 
-// readContent reads the content up to the limit. A reader that blocks cannot be interrupted, so the one goroutine here may outlive a cancelled call.
+// readContent reads the content up to the limit. A reader that blocks cannot be interrupted, so the
+// one goroutine here may outlive a cancelled call.
 func readContent(ctx context.Context, request Request) ([]byte, error) {
 	if request.Content == nil {
 		return nil, nil
@@ -176,9 +190,17 @@ func readContent(ctx context.Context, request Request) ([]byte, error) {
 
 // prepare checks what is asked of the present file and fills in the result.
 func prepare(made *plan, request Request, content []byte) (Result, error) {
-	result := Result{Path: made.rel, Root: made.root, Rule: made.rule, Settings: made.settings.path, Branch: made.head.branch, Commit: made.head.commit}
+	result := Result{
+		Path:     made.rel,
+		Root:     made.root,
+		Rule:     made.rule,
+		Settings: made.settings.path,
+		Branch:   made.head.branch,
+		Commit:   made.head.commit,
+	}
 	if made.parent == nil && !request.Mkdir {
-		return result, notAllowed("(--mkdir would create it) parent directory %s does not exist", printable(filepath.Dir(made.target)))
+		return result, notAllowed("(--mkdir would create it) parent directory %s does not exist",
+			printable(filepath.Dir(made.target)))
 	}
 	if made.exists && isDirectory(made.old) {
 		return result, fmt.Errorf("write failed: %s: %w", printable(made.rel), unix.EISDIR)
@@ -204,7 +226,8 @@ func prepare(made *plan, request Request, content []byte) (Result, error) {
 	return result, nil
 }
 
-// readOld hashes the present file and returns its beginning, as far as an edit could have written it.
+// readOld hashes the present file and returns its beginning, as far as an edit could have written
+// it.
 func readOld(made *plan) (hash string, beginning []byte, err error) {
 	if err := made.parent.writable(made.base()); err != nil {
 		return "", nil, fmt.Errorf("write failed: %s: %w", printable(made.rel), err)
@@ -249,7 +272,8 @@ func checkExpected(made *plan, expected, actual string) error {
 	case expected == ExpectAbsent:
 		return notAllowed("hash: '%s' exists with sha256 %s, expected no file", printable(made.rel), actual)
 	}
-	return notAllowed("hash: '%s' has sha256 %s, expected %s; it changed since you read it", printable(made.rel), actual, expected)
+	return notAllowed("hash: '%s' has sha256 %s, expected %s; it changed since you read it", printable(made.rel),
+		actual, expected)
 }
 
 func (e *Editor) now() int64 {

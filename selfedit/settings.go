@@ -43,7 +43,8 @@ func findSettings(dir string) (root string, err error) {
 	}
 }
 
-// parseSettings reads the text of a settings file. It is strict where leniency could hide a rule: two members of the same name are an error.
+// parseSettings reads the text of a settings file. It is strict where leniency could hide a rule:
+// two members of the same name are an error.
 func parseSettings(path, root string, text []byte) (settings, error) {
 	parsed := settings{path: path, root: root}
 	var file map[string]jsontext.Value
@@ -60,7 +61,8 @@ func parseSettings(path, root string, text []byte) (settings, error) {
 	if raw, ok := permissions["deny"]; ok && raw.Kind() != 'n' {
 		var isArray bool
 		if parsed.deny, isArray = stringsOf(raw); !isArray {
-			return parsed, notAllowed("permissions.deny in %s is not an array, so what it denies is unknown", printable(path))
+			return parsed, notAllowed("permissions.deny in %s is not an array, so what it denies is unknown",
+				printable(path))
 		}
 	}
 	for _, member := range commandMembers {
@@ -69,7 +71,8 @@ func parseSettings(path, root string, text []byte) (settings, error) {
 	return parsed, nil
 }
 
-// stringsOf returns the strings of a JSON array, leaving out what is no string, and whether it is an array at all.
+// stringsOf returns the strings of a JSON array, leaving out what is no string, and whether it is
+// an array at all.
 func stringsOf(raw jsontext.Value) (texts []string, isArray bool) {
 	var elements []jsontext.Value
 	if raw.Kind() != '[' || json.Unmarshal(raw, &elements) != nil {
@@ -136,5 +139,6 @@ func (s settings) matchAllow(rel string) (rule string, err error) {
 	if len(tried) == 0 {
 		return "", notAllowed("no Edit() rules in permissions.allow of %s", printable(s.path))
 	}
-	return "", notAllowed("no Edit() rule in %s matches '%s'; rules tried: %s", printable(s.path), printable(rel), strings.Join(tried, ", "))
+	return "", notAllowed("no Edit() rule in %s matches '%s'; rules tried: %s", printable(s.path), printable(rel),
+		strings.Join(tried, ", "))
 }

@@ -11,7 +11,8 @@ import (
 func TestAnAllowedFileIsReplacedAndTheResultNamesTheRuleAndTheBranch(t *testing.T) {
 	p := newProject(t)
 	result := p.mustEdit(skill, "new\n")
-	if result.Rule != "Edit(.claude/skills/**)" || result.Branch != "feature" || result.Bytes != 4 || !result.Written || result.Path != skill {
+	if result.Rule != "Edit(.claude/skills/**)" || result.Branch != "feature" || result.Bytes != 4 || !result.Written ||
+		result.Path != skill {
 		t.Errorf("got %+v", result)
 	}
 	if result.OldSHA256 != hashOf([]byte("old\n")) || result.NewSHA256 != hashOf([]byte("new\n")) {
@@ -58,7 +59,8 @@ func TestRulesWithBracesClassesAndExtendedGlobs(t *testing.T) {
 func TestAnUnsupportedRuleIsNamedAndOtherRulesCount(t *testing.T) {
 	p := newProject(t)
 	p.allow("Edit(.claude/@(skills|agents)/**)", "Edit(docs/**)")
-	p.mustRefuse(skill, SettingsAllow, "no Edit() rule in", "matches '"+skill+"'", "Edit(.claude/@(skills|agents)/**) (never matches, unsupported: an extended glob", "Edit(docs/**)")
+	p.mustRefuse(skill, SettingsAllow, "no Edit() rule in", "matches '"+skill+"'",
+		"Edit(.claude/@(skills|agents)/**) (never matches, unsupported: an extended glob", "Edit(docs/**)")
 	p.allow("Edit(.claude/@(skills|agents)/**)", "Edit(.claude/skills/**)")
 	p.mustEdit(skill, "new\n")
 }
@@ -97,7 +99,8 @@ func TestTraversalIsResolvedFirst(t *testing.T) {
 	p := newProject(t)
 	p.put("README.md", "old\n")
 	p.mustRefuse(".claude/skills/../../README.md", SettingsAllow, "matches 'README.md'")
-	p.mustRefuse("../README.md", SettingsAllow, "no .claude/settings.json found walking upward from "+filepath.Dir(p.root))
+	p.mustRefuse("../README.md", SettingsAllow,
+		"no .claude/settings.json found walking upward from "+filepath.Dir(p.root))
 	_, err := p.edit("docs/../.claude/skills/review/SKILL.md", "new\n")
 	must(t, err)
 }
@@ -158,7 +161,8 @@ func TestDenyRulesCountUpToTheTopOfTheRepositoryAndNoFurther(t *testing.T) {
 	p.settings("../.claude/settings.json", nil, []string{"Edit(**)"})
 	p.mustEdit("sub/deep/x.md", "above the repository\n")
 
-	for _, file := range []string{".claude/settings.json", "sub/.claude/settings.json", "sub/.claude/settings.local.json", "sub/deep/.claude/settings.local.json"} {
+	for _, file := range []string{".claude/settings.json", "sub/.claude/settings.json",
+		"sub/.claude/settings.local.json", "sub/deep/.claude/settings.local.json"} {
 		before, err := os.ReadFile(p.path(file))
 		p.settings(file, nil, []string{"Edit(x.md)"})
 		p.mustRefuse("sub/deep/x.md", SettingsAllow, "deny rule", file)
@@ -184,8 +188,10 @@ func TestSettingsHooksAndGitAreNeverWritable(t *testing.T) {
 	p := newProject(t)
 	p.allow("Edit(**)")
 	for _, path := range []string{
-		".claude/settings.json", ".claude/settings.local.json", ".claude/Settings.JSON", ".CLAUDE/settings.json", "sub/.claude/settings.json",
-		".claude/settings\u200b.json", ".cl\u200daude/settings.json", ".claude/setting\u017f.json", ".claude.json", ".claude",
+		".claude/settings.json", ".claude/settings.local.json", ".claude/Settings.JSON", ".CLAUDE/settings.json",
+		"sub/.claude/settings.json",
+		".claude/settings\u200b.json", ".cl\u200daude/settings.json", ".claude/setting\u017f.json", ".claude.json",
+		".claude",
 		".claude/hooks/guard.sh", ".claude/HOOKS/guard.sh", "sub/.claude/hooks/deep/x.py",
 		".git/config", ".git/HEAD", ".GIT/config", "sub/.git", ".husky/pre-commit",
 	} {

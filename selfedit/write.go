@@ -22,7 +22,8 @@ type writing struct {
 	mkdir   bool
 }
 
-// write puts the content in place, makes sure that nothing moved, and records it; or undoes everything.
+// write puts the content in place, makes sure that nothing moved, and records it; or undoes
+// everything.
 func (e *Editor) write(ctx context.Context, w writing) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -66,8 +67,18 @@ func (e *Editor) takeBack(w writing, placed *placement, made *createdDirectories
 func (w writing) event(outcome string, reason error) auditEvent {
 	r := w.result
 	event := auditEvent{
-		Type: "selfedit", Outcome: outcome, Path: r.Path, Root: r.Root, OldSHA256: r.OldSHA256, NewSHA256: r.NewSHA256, Bytes: r.Bytes,
-		Rule: r.Rule, Settings: r.Settings, Branch: r.Branch, Commit: r.Commit, UID: os.Getuid(),
+		Type:      "selfedit",
+		Outcome:   outcome,
+		Path:      r.Path,
+		Root:      r.Root,
+		OldSHA256: r.OldSHA256,
+		NewSHA256: r.NewSHA256,
+		Bytes:     r.Bytes,
+		Rule:      r.Rule,
+		Settings:  r.Settings,
+		Branch:    r.Branch,
+		Commit:    r.Commit,
+		UID:       os.Getuid(),
 	}
 	if reason != nil {
 		event.Reason = reason.Error()
@@ -81,7 +92,8 @@ type createdDirectories struct {
 	paths []string
 }
 
-// undo removes the directories again; one that somebody else has put something into meanwhile stays.
+// undo removes the directories again; one that somebody else has put something into meanwhile
+// stays.
 func (c *createdDirectories) undo() error {
 	for i := len(c.paths) - 1; i >= 0; i-- {
 		parent, err := openDirectoryBeneath(c.root, path.Dir(c.paths[i]))
@@ -97,7 +109,8 @@ func (c *createdDirectories) undo() error {
 	return nil
 }
 
-// makeParent creates the missing directories on the way to the target, one by one and following no link.
+// makeParent creates the missing directories on the way to the target, one by one and following no
+// link.
 func (w writing) makeParent() (*createdDirectories, error) {
 	made := &createdDirectories{root: w.plan.rootDir}
 	if w.plan.parent != nil {

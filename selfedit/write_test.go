@@ -103,8 +103,9 @@ func TestAnotherWriterDuringTheWriteWins(t *testing.T) {
 		after  string
 	}{
 		"content changed": {skill, func(p *project) { p.put(skill, "theirs\n") }, "theirs\n"},
-		"file appeared":   {".claude/skills/fresh.md", func(p *project) { p.put(".claude/skills/fresh.md", "theirs\n") }, "theirs\n"},
-		"file removed":    {skill, func(p *project) { must(p.t, os.Remove(p.path(skill))) }, ""},
+		"file appeared": {".claude/skills/fresh.md",
+			func(p *project) { p.put(".claude/skills/fresh.md", "theirs\n") }, "theirs\n"},
+		"file removed": {skill, func(p *project) { must(p.t, os.Remove(p.path(skill))) }, ""},
 		"link appeared": {skill, func(p *project) {
 			p.put("theirs", "theirs\n")
 			must(p.t, os.Remove(p.path(skill)))
@@ -130,7 +131,8 @@ func TestAnotherWriterDuringTheWriteWins(t *testing.T) {
 				}
 			}
 			wantSame(t, meddled, snapshot(t, p.root))
-			if content, err := os.ReadFile(p.path(test.path)); test.after != "" && (err != nil || string(content) != test.after) {
+			if content, err := os.ReadFile(p.path(test.path)); test.after != "" &&
+				(err != nil || string(content) != test.after) {
 				t.Errorf("the file holds %q, %v", content, err)
 			}
 		})
@@ -142,12 +144,15 @@ func TestABranchThatMovesDuringTheWriteRollsBack(t *testing.T) {
 		move  func(p *project)
 		words string
 	}{
-		"to main":             {func(p *project) { p.git("symbolic-ref", "HEAD", "refs/heads/main") }, "main"},
-		"to another branch":   {func(p *project) { p.git("checkout", "-q", "-b", "second") }, "'second'"},
-		"to another commit":   {func(p *project) { p.git("commit", "-q", "--allow-empty", "-m", "more") }, "branch moved"},
-		"detached":            {func(p *project) { p.git("checkout", "-q", "--detach") }, "detached"},
-		"protected meanwhile": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "feature") }, "protectedBranches"},
-		"repository gone":     {func(p *project) { must(p.t, os.Rename(p.path(".git"), p.path("../gone"))) }, "no git repository"},
+		"to main":           {func(p *project) { p.git("symbolic-ref", "HEAD", "refs/heads/main") }, "main"},
+		"to another branch": {func(p *project) { p.git("checkout", "-q", "-b", "second") }, "'second'"},
+		"to another commit": {func(p *project) { p.git("commit", "-q", "--allow-empty", "-m", "more") },
+			"branch moved"},
+		"detached": {func(p *project) { p.git("checkout", "-q", "--detach") }, "detached"},
+		"protected meanwhile": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "feature") },
+			"protectedBranches"},
+		"repository gone": {func(p *project) { must(p.t, os.Rename(p.path(".git"), p.path("../gone"))) },
+			"no git repository"},
 	} {
 		for _, path := range []string{skill, ".claude/skills/new/dir/fresh.md"} {
 			t.Run(name+" for "+path, func(t *testing.T) {
@@ -201,7 +206,8 @@ func TestWalkingBeneathADirectoryFollowsNoLink(t *testing.T) {
 	root, err := os.Open(p.root)
 	must(t, err)
 	defer root.Close()
-	for name, open := range map[string]func(*os.File, string) (*os.File, error){"walk": walkBeneath, "kernel": openBeneath} {
+	for name, open := range map[string]func(*os.File, string) (*os.File, error){"walk": walkBeneath,
+		"kernel": openBeneath} {
 		file, err := open(root, ".claude/skills/review")
 		must(t, err)
 		must(t, file.Close())
@@ -392,7 +398,8 @@ func TestNamesThatOnlyTheFileSystemTakesForEqualAreRefused(t *testing.T) {
 		p.mustRefuse(".claude/skills/review/skill.MD", SettingsAllow, "another spelling")
 		return
 	}
-	// This file system tells the two names apart; what is left to see is that the listing is what decides.
+	// This file system tells the two names apart; what is left to see is that the listing is what
+	// decides.
 	file, err := os.Open(filepath.Dir(p.path(skill)))
 	must(t, err)
 	dir := &directory{file: file}
@@ -417,7 +424,8 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// actingReader does something when it is read, as a program does that feeds an edit and works on the repository meanwhile.
+// actingReader does something when it is read, as a program does that feeds an edit and works on
+// the repository meanwhile.
 type actingReader struct {
 	act  func()
 	rest io.Reader
@@ -444,7 +452,8 @@ func TestARepositoryThatAppearsWhileTheContentIsReadIsRefused(t *testing.T) {
 	_, err := (&Editor{}).Edit(t.Context(), request)
 	must(t, moved)
 	var refusal *Refusal
-	if !errors.As(err, &refusal) || refusal.Safeguard != BranchScope || !strings.Contains(err.Error(), "changed while the content was read") {
+	if !errors.As(err, &refusal) || refusal.Safeguard != BranchScope ||
+		!strings.Contains(err.Error(), "changed while the content was read") {
 		t.Errorf("got %v", err)
 	}
 	if p.get(draft) != "old\n" {

@@ -9,7 +9,8 @@ import (
 // ATIFVersion is the version of the Agent Trajectory Interchange Format that is written.
 const ATIFVersion = "ATIF-v1.7"
 
-// The objects of the format. Fields that are not listed are kept by keeping the whole document, see ImportATIF.
+// The objects of the format. Fields that are not listed are kept by keeping the whole document, see
+// ImportATIF.
 type (
 	atifTrajectory struct {
 		SchemaVersion string           `json:"schema_version"`
@@ -135,8 +136,9 @@ const (
 	slotResult
 )
 
-// layout finds the place of every event in a document. It looks only at what stays with an event when its payload has been moved into the document, so that
-// the same layout is found when the document is read again.
+// layout finds the place of every event in a document. It looks only at what stays with an event
+// when its payload has been moved into the document, so that the same layout is found when the
+// document is read again.
 type layout struct {
 	slots []slot
 	steps map[string][]layoutStep
@@ -213,7 +215,8 @@ func (l *layout) add(e EnrichedEvent, source string) int {
 
 // take counts one more payload of a step and returns its index.
 func (s *layoutStep) take(part slotPart, e EnrichedEvent) int {
-	counter := map[slotPart]*int{slotMessage: &s.texts, slotReasoning: &s.thoughts, slotCall: &s.calls, slotResult: &s.results}[part]
+	counter := map[slotPart]*int{slotMessage: &s.texts, slotReasoning: &s.thoughts, slotCall: &s.calls,
+		slotResult: &s.results}[part]
 	if e.MessageID != "" && s.source == "agent" {
 		s.messageID = e.MessageID
 	}

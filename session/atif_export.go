@@ -6,8 +6,10 @@ import (
 	"slices"
 )
 
-// ExportATIF returns a session as a document of the Agent Trajectory Interchange Format. What the format cannot carry (milestones, lanes, errors, positions)
-// goes into extra.fit, so that ImportATIF gives the same session again. A session that was imported from such a document is exported as that document.
+// ExportATIF returns a session as a document of the Agent Trajectory Interchange Format. What the
+// format cannot carry (milestones, lanes, errors, positions) goes into extra.fit, so that
+// ImportATIF gives the same session again. A session that was imported from such a document is
+// exported as that document.
 func ExportATIF(s *EnrichedSession) ([]byte, error) {
 	if len(s.Origin) > 0 {
 		return slices.Clone(s.Origin), nil
@@ -28,7 +30,8 @@ func encodeATIF(document atifTrajectory) ([]byte, error) {
 
 func exportATIF(s *EnrichedSession) atifTrajectory {
 	l := layoutOf(s.Events)
-	agent := atifAgent{Name: orElse(string(s.Agent), "unknown"), Version: orElse(s.AgentVersion, "unknown"), ModelName: s.Model}
+	agent := atifAgent{Name: orElse(string(s.Agent), "unknown"), Version: orElse(s.AgentVersion, "unknown"),
+		ModelName: s.Model}
 	trajectories := map[string][]atifStep{}
 	for _, name := range l.order {
 		trajectories[name] = emptySteps(l.steps[name])
@@ -51,14 +54,26 @@ func exportATIF(s *EnrichedSession) atifTrajectory {
 		}
 	}
 	document := atifTrajectory{
-		SchemaVersion: ATIFVersion, SessionID: s.SessionID, Agent: agent, Steps: trajectories[""], Extra: &atifExtra{Fit: &residue},
+		SchemaVersion: ATIFVersion,
+		SessionID:     s.SessionID,
+		Agent:         agent,
+		Steps:         trajectories[""],
+		Extra:         &atifExtra{Fit: &residue},
 		FinalMetrics: &atifFinal{
-			Prompt: s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens, Completion: s.Usage.OutputTokens,
-			Cached: s.Usage.CacheReadTokens, CostUSD: s.Usage.CostUSD, Steps: len(trajectories[""]),
+			Prompt:     s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens,
+			Completion: s.Usage.OutputTokens,
+			Cached:     s.Usage.CacheReadTokens,
+			CostUSD:    s.Usage.CostUSD,
+			Steps:      len(trajectories[""]),
 		},
 	}
 	for _, name := range l.order[1:] {
-		document.Subagents = append(document.Subagents, atifTrajectory{SchemaVersion: ATIFVersion, TrajectoryID: name, Agent: agent, Steps: trajectories[name]})
+		document.Subagents = append(document.Subagents, atifTrajectory{
+			SchemaVersion: ATIFVersion,
+			TrajectoryID:  name,
+			Agent:         agent,
+			Steps:         trajectories[name],
+		})
 	}
 	return document
 }
@@ -105,14 +120,16 @@ func move(e *EnrichedEvent, l layout, i int, trajectories map[string][]atifStep)
 		} else {
 			tool.Args = nil
 		}
-		step.ToolCalls = append(step.ToolCalls, atifCall{ID: tool.CallID, Function: tool.NativeName, Arguments: arguments})
+		step.ToolCalls = append(step.ToolCalls,
+			atifCall{ID: tool.CallID, Function: tool.NativeName, Arguments: arguments})
 		e.Tool = &tool
 	case slotResult:
 		result := *e.Result
 		if step.Observation == nil {
 			step.Observation = &atifObservation{}
 		}
-		step.Observation.Results = append(step.Observation.Results, atifResult{CallID: result.CallID, Content: atifContent{result.Preview}})
+		step.Observation.Results = append(step.Observation.Results,
+			atifResult{CallID: result.CallID, Content: atifContent{result.Preview}})
 		result.Preview = ""
 		e.Result = &result
 	case slotNone:
@@ -129,7 +146,12 @@ func messagesOf(events []EnrichedEvent) []Message {
 	messages := []Message{}
 	for _, e := range events {
 		if e.Kind == KindMessage && e.Parent == "" {
-			messages = append(messages, Message{Role: e.Role, Text: e.Text, TimestampMs: e.TimestampMs, TurnIndex: e.TurnIndex})
+			messages = append(messages, Message{
+				Role:        e.Role,
+				Text:        e.Text,
+				TimestampMs: e.TimestampMs,
+				TurnIndex:   e.TurnIndex,
+			})
 		}
 	}
 	return messages
@@ -156,7 +178,10 @@ func measure(events []EnrichedEvent, l layout, trajectories map[string][]atifSte
 			if step.messageID == e.MessageID {
 				u := e.Usage
 				trajectories[e.Parent][i].Metrics = &atifMetrics{
-					Prompt: u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens, Completion: u.OutputTokens, Cached: u.CacheReadTokens, CostUSD: u.CostUSD,
+					Prompt:     u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens,
+					Completion: u.OutputTokens,
+					Cached:     u.CacheReadTokens,
+					CostUSD:    u.CostUSD,
 				}
 				break
 			}

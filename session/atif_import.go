@@ -24,8 +24,9 @@ func IsATIF(head []byte) bool {
 	return atifVersion.Get().Match(head[:min(len(head), 64<<10)])
 }
 
-// ImportATIF reads a trajectory. A document that ExportATIF has written gives the very session it was written from. Any other is decoded, and where it says
-// more than a session can hold it is kept whole in Origin, so that nothing is lost when it is exported again.
+// ImportATIF reads a trajectory. A document that ExportATIF has written gives the very session it
+// was written from. Any other is decoded, and where it says more than a session can hold it is kept
+// whole in Origin, so that nothing is lost when it is exported again.
 func ImportATIF(data []byte, opts Options) (*EnrichedSession, error) {
 	var document atifTrajectory
 	if err := json.Unmarshal(data, &document); err != nil {
@@ -64,7 +65,8 @@ func anyValue(data []byte) (value any, err error) {
 	return value, err
 }
 
-// restore puts the payloads of a document that we have written back into the events; nil if the document does not fit them any more.
+// restore puts the payloads of a document that we have written back into the events; nil if the
+// document does not fit them any more.
 func restore(document atifTrajectory) *EnrichedSession {
 	s := *document.Extra.Fit
 	l := layoutOf(s.Events)
@@ -142,7 +144,8 @@ func compact(data json.RawMessage) json.RawMessage {
 // decodeATIF reads a document that somebody else has written.
 func decodeATIF(document atifTrajectory, opts Options) *EnrichedSession {
 	fold := NewFold(opts)
-	fold.Identify(Identity{SessionID: document.SessionID, Version: document.Agent.Version, Model: document.Agent.ModelName})
+	fold.Identify(Identity{SessionID: document.SessionID, Version: document.Agent.Version,
+		Model: document.Agent.ModelName})
 	decodeSteps(document, "", fold)
 	for _, sub := range document.Subagents {
 		decodeSteps(sub, orElse(sub.TrajectoryID, "subagent"), fold)
@@ -189,8 +192,12 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 	}
 	if m := step.Metrics; m != nil {
 		to.Usage(o, UsageReport{
-			Rule: UsagePerMessage, Key: o.MessageID, Model: step.ModelName, CostUSD: m.CostUSD,
-			Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion, CacheReadTokens: m.Cached},
+			Rule:    UsagePerMessage,
+			Key:     o.MessageID,
+			Model:   step.ModelName,
+			CostUSD: m.CostUSD,
+			Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
+				CacheReadTokens: m.Cached},
 		})
 	}
 }
@@ -199,7 +206,8 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 func reportFinal(document atifTrajectory, to *Fold) {
 	if m := document.FinalMetrics; m != nil && to.UsageReports() == 0 {
 		to.Usage(Origin{}, UsageReport{
-			CostUSD: m.CostUSD, Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion, CacheReadTokens: m.Cached},
+			CostUSD: m.CostUSD, Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
+				CacheReadTokens: m.Cached},
 		})
 	}
 }

@@ -35,7 +35,8 @@ func TestForeignTrajectoriesAreUnderstood(t *testing.T) {
 	if s.SessionID != "run-7" || s.Agent != "other" || s.Model != "m-1" || s.Turns != 1 || s.WallClockMs != 2000 {
 		t.Errorf("session: %+v", s)
 	}
-	want := session.TokenUsage{InputTokens: 60, OutputTokens: 7, CacheReadTokens: 40, TotalTokens: 107, CostUSD: usd(0.5), CostSource: session.CostReported}
+	want := session.TokenUsage{InputTokens: 60, OutputTokens: 7, CacheReadTokens: 40, TotalTokens: 107,
+		CostUSD: usd(0.5), CostSource: session.CostReported}
 	if diff := cmp.Diff(want, s.Usage); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)
 	}
@@ -44,7 +45,8 @@ func TestForeignTrajectoriesAreUnderstood(t *testing.T) {
 		kinds = append(kinds, event.Kind)
 	}
 	if diff := cmp.Diff([]session.Kind{
-		session.KindMessage, session.KindThinking, session.KindMessage, session.KindToolCall, session.KindMilestone, session.KindMilestone, session.KindCost,
+		session.KindMessage, session.KindThinking, session.KindMessage, session.KindToolCall, session.KindMilestone,
+		session.KindMilestone, session.KindCost,
 		session.KindToolResult,
 	}, kinds); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -73,7 +75,8 @@ func TestForeignTrajectoriesAreExportedAsTheyCame(t *testing.T) {
 	}
 }
 
-// TestAnEditedExportIsReadAsItStands: what somebody changed in a document of ours counts, not what we remember of it.
+// TestAnEditedExportIsReadAsItStands: what somebody changed in a document of ours counts, not what
+// we remember of it.
 func TestAnEditedExportIsReadAsItStands(t *testing.T) {
 	s := read(t, initLine, said("1", "before"), result("success", false, 10, 10, ""))
 	out, err := session.ExportATIF(s)
@@ -114,7 +117,8 @@ func TestSubAgentsAreTrajectoriesOfTheirOwn(t *testing.T) {
 	if err := json.Unmarshal(out, &document); err != nil {
 		t.Fatal(err)
 	}
-	if len(document.Subagents) != 1 || document.Subagents[0].ID != "call-1" || !bytes.Contains(out, []byte(`"subagent_trajectory_ref"`)) {
+	if len(document.Subagents) != 1 || document.Subagents[0].ID != "call-1" ||
+		!bytes.Contains(out, []byte(`"subagent_trajectory_ref"`)) {
 		t.Errorf("no trajectory of the sub-agent:\n%s", out)
 	}
 	for i, step := range document.Steps {

@@ -1,4 +1,5 @@
-// Package session is the canonical view of what an agent did: the same events, tool names, milestones, token counts and costs, whichever agent produced them.
+// Package session is the canonical view of what an agent did: the same events, tool names,
+// milestones, token counts and costs, whichever agent produced them.
 //
 // Data flows in three steps:
 //
@@ -8,5 +9,6 @@
 //  3. The Fold numbers the events, counts turns, refines shell commands into reads, searches and tests, notices milestones, adds up usage by each
 //     dialect's own rule, and in the end gives an EnrichedSession.
 //
-// Everything here is a pure function of bytes: it works the same on a live stream, on a trace, and on the files the agents leave on disk.
+// Everything here is a pure function of bytes: it works the same on a live stream, on a trace, and
+// on the files the agents leave on disk.
 package session

@@ -17,8 +17,9 @@ import (
 // ErrUnrecognised is returned for a file that holds no event of any known dialect.
 var ErrUnrecognised = errors.New("no agent's events recognised")
 
-// Enricher reads a trace, an agent's bare stream, or one of the files that agents leave on disk, line by line, and builds one session per lane. It never
-// fails on what it reads: broken lines are counted.
+// Enricher reads a trace, an agent's bare stream, or one of the files that agents leave on disk,
+// line by line, and builds one session per lane. It never fails on what it reads: broken lines are
+// counted.
 type Enricher struct {
 	// Dialects are the formats it may meet.
 	Dialects Dialects
@@ -140,7 +141,8 @@ func (e *Enricher) Line(line []byte, number int64) {
 	e.event(env.Event, at)
 }
 
-// mayBeEnvelope tells most bare events from envelopes without a close look: an envelope has a source and an event, and no type.
+// mayBeEnvelope tells most bare events from envelopes without a close look: an envelope has a
+// source and an event, and no type.
 func mayBeEnvelope(line []byte) bool {
 	switch {
 	case bytes.HasPrefix(line, []byte(`{"type":`)):
@@ -225,7 +227,8 @@ func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
 	l.waitedAt = append(l.waitedAt, at)
 }
 
-// recorded unwraps a recording of both directions of a protocol, in which what was sent to the agent stands beside what it printed.
+// recorded unwraps a recording of both directions of a protocol, in which what was sent to the
+// agent stands beside what it printed.
 func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
 	if event, ok := cutRecorded(line); ok {
 		return event, at
@@ -241,8 +244,8 @@ func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
 	return v.Get("msg").Raw(), at
 }
 
-// cutRecorded unwraps a line that is written as recordings are, without parsing it: what is wrong in the event itself, its decoder notices. Of what was sent
-// to the agent nothing is left.
+// cutRecorded unwraps a line that is written as recordings are, without parsing it: what is wrong
+// in the event itself, its decoder notices. Of what was sent to the agent nothing is left.
 func cutRecorded(line []byte) (event []byte, ok bool) {
 	if !bytes.HasSuffix(line, []byte("}}")) {
 		return nil, false
@@ -269,7 +272,8 @@ func cutRecorded(line []byte) (event []byte, ok bool) {
 
 var recordedPrefix = []byte(`{"dir"`)
 
-// Sessions closes all lanes and returns the sessions of those that an agent spoke in, in order of appearance.
+// Sessions closes all lanes and returns the sessions of those that an agent spoke in, in order of
+// appearance.
 func (e *Enricher) Sessions() []*EnrichedSession {
 	var sessions []*EnrichedSession
 	for _, name := range e.order {

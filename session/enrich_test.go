@@ -21,16 +21,19 @@ func TestLinesThatAreTooLongAreSkippedAndCounted(t *testing.T) {
 	}
 	monster := func(size int) io.Reader {
 		head, tail := `{"type":"assistant","message":{"id":"big","content":[{"type":"text","text":"`, `"}]}}`
-		return io.MultiReader(strings.NewReader(head), io.LimitReader(endless{}, int64(size-len(head)-len(tail))), strings.NewReader(tail+"\n"))
+		return io.MultiReader(strings.NewReader(head), io.LimitReader(endless{}, int64(size-len(head)-len(tail))),
+			strings.NewReader(tail+"\n"))
 	}
 	sessions, err := session.Read(io.MultiReader(
-		strings.NewReader(initLine+"\n"), monster(100<<20), monster(trace.MaxLine), strings.NewReader(said("2", "still here")+"\n"),
+		strings.NewReader(initLine+"\n"), monster(100<<20), monster(trace.MaxLine),
+		strings.NewReader(said("2", "still here")+"\n"),
 	), streamOnly, session.Options{Flat: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := sessions[0]; s.Skipped != 1 || s.Turns != 2 || s.FinalText != "still here" || s.ParseErrors != 0 {
-		t.Errorf("skipped %d, turns %d, last words of %d bytes, %d broken", s.Skipped, s.Turns, len(s.FinalText), s.ParseErrors)
+		t.Errorf("skipped %d, turns %d, last words of %d bytes, %d broken", s.Skipped, s.Turns, len(s.FinalText),
+			s.ParseErrors)
 	}
 }
 
@@ -61,20 +64,24 @@ func TestLanesOfATraceAreSessionsOfTheirOwn(t *testing.T) {
 		t.Fatalf("%d sessions, %v", len(sessions), err)
 	}
 	alice := sessions[0]
-	if alice.Agent != "other-agent" || alice.AgentVersion != "9" || alice.ParseErrors != 1 || alice.Dropped != 12 || alice.Skipped != 1 {
+	if alice.Agent != "other-agent" || alice.AgentVersion != "9" || alice.ParseErrors != 1 || alice.Dropped != 12 ||
+		alice.Skipped != 1 {
 		t.Errorf("alice: %+v", alice)
 	}
-	if len(alice.SystemPrompts) != 1 || alice.SystemPrompts[0].Source != "profile" || alice.Messages[0].Text != "Do it" {
+	if len(alice.SystemPrompts) != 1 || alice.SystemPrompts[0].Source != "profile" ||
+		alice.Messages[0].Text != "Do it" {
 		t.Errorf("what alice was told: %+v, %+v", alice.SystemPrompts, alice.Messages)
 	}
-	if event := alice.Events[len(alice.Events)-1]; event.TimestampMs != 1100 || event.TsSource != session.TsArrival || event.ElapsedMs != 99 || event.Lane != "alice" {
+	if event := alice.Events[len(alice.Events)-1]; event.TimestampMs != 1100 || event.TsSource != session.TsArrival ||
+		event.ElapsedMs != 99 || event.Lane != "alice" {
 		t.Errorf("the last event: %+v", event)
 	}
 }
 
 func TestAFileOfNobodyIsNotRecognised(t *testing.T) {
 	for _, content := range []string{"", "\n\n", "hello", `{"type":"something"}`, `[1,2,3]`, "{", "\x00\xff"} {
-		if _, err := session.Read(strings.NewReader(content), streamOnly, session.Options{}); !errors.Is(err, session.ErrUnrecognised) {
+		if _, err := session.Read(strings.NewReader(content), streamOnly, session.Options{}); !errors.Is(err,
+			session.ErrUnrecognised) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
@@ -83,8 +90,10 @@ func TestAFileOfNobodyIsNotRecognised(t *testing.T) {
 // FuzzEnrich reads anything; whatever it is, no good line around it may be lost.
 func FuzzEnrich(f *testing.F) {
 	for _, seed := range []string{
-		initLine, said("1", "x"), result("success", false, 1, 1, ""), `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":1}]}}`,
-		`{"dir":"in","msg":{"type":"result"}}`, `{"source":"a","event":{"type":"raw"}}`, `{"type":"assistant","message":{"content":{}}}`, "{", "\xff", `{"type":"system"}`,
+		initLine, said("1", "x"), result("success", false, 1, 1, ""),
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":1}]}}`,
+		`{"dir":"in","msg":{"type":"result"}}`, `{"source":"a","event":{"type":"raw"}}`,
+		`{"type":"assistant","message":{"content":{}}}`, "{", "\xff", `{"type":"system"}`,
 		`{"source":"orchestrator","seq":1,"ts":1,"event":{"type":"agent_start","agent":""}}`,
 	} {
 		f.Add([]byte(seed))
@@ -119,11 +128,13 @@ func FuzzEnrich(f *testing.F) {
 	})
 }
 
-// generate writes a trace like those of long sessions: results of 200 B to 50 KB, several blocks to a message.
+// generate writes a trace like those of long sessions: results of 200 B to 50 KB, several blocks to
+// a message.
 func generate(size int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
-	words := strings.Repeat("the config module returns an error\n\tat line \"17\" of file.go: build failed \\ retry\n", 800)
+	words := strings.Repeat("the config module returns an error\n\tat line \"17\" of file.go: build failed \\ retry\n",
+		800)
 	for i := 0; out.Len() < size; i++ {
 		length := int(math.Exp(math.Log(200) + random.Float64()*math.Log(250)))
 		events := []string{
@@ -138,7 +149,8 @@ func generate(size int) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkEnrich reports MB/s of wall time and of processor time; the latter is what holds on a busy machine.
+// BenchmarkEnrich reports MB/s of wall time and of processor time; the latter is what holds on a
+// busy machine.
 func BenchmarkEnrich(b *testing.B) {
 	data := generate(32 << 20)
 	b.SetBytes(int64(len(data)))

@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ours reports whether an event is one of those that stand for what an agent printed and that was no event of its own.
+// ours reports whether an event is one of those that stand for what an agent printed and that was
+// no event of its own.
 func ours(event []byte) bool {
 	if len(event) < 10 || (event[9] != 'r' && event[9] != 's' && event[9] != 'd') { // most are of other types
 		return false
@@ -21,7 +22,8 @@ func ours(event []byte) bool {
 	return false
 }
 
-var ourPrefixes = [][]byte{[]byte(`{"type":"raw"`), []byte(`{"type":"stderr"`), []byte(`{"type":"skipped"`), []byte(`{"type":"dropped"`)}
+var ourPrefixes = [][]byte{[]byte(`{"type":"raw"`), []byte(`{"type":"stderr"`), []byte(`{"type":"skipped"`),
+	[]byte(`{"type":"dropped"`)}
 
 // note counts such an event.
 func (e *Enricher) note(event []byte, at Stamp) {
@@ -41,7 +43,8 @@ func (e *Enricher) note(event []byte, at Stamp) {
 	}
 }
 
-// orchestrator takes in what the harness wrote about an agent: who runs it, what it was asked, what was injected, how it ended.
+// orchestrator takes in what the harness wrote about an agent: who runs it, what it was asked, what
+// was injected, how it ended.
 func (e *Enricher) orchestrator(event []byte, at Stamp) {
 	v, ok := e.parser.Parse(event)
 	if !ok {

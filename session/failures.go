@@ -7,11 +7,13 @@ import (
 
 // What services say when a conversation has become too long, and when they decline.
 var (
-	overflowWords = []string{"prompt is too long", "context window", "context length", "maximum context", "too many tokens", "input is too long"}
-	refusalWords  = []string{"usage policy", "refus", "declin", "safeguards"}
+	overflowWords = []string{"prompt is too long", "context window", "context length", "maximum context",
+		"too many tokens", "input is too long"}
+	refusalWords = []string{"usage policy", "refus", "declin", "safeguards"}
 )
 
-// classifyFailure tells apart the ways in which a model's service can fail, from whatever the stream gives: its own word for it, the HTTP status, the message.
+// classifyFailure tells apart the ways in which a model's service can fail, from whatever the
+// stream gives: its own word for it, the HTTP status, the message.
 func classifyFailure(kind string, status int, message string) ErrorInfo {
 	if status == 0 {
 		status = statusIn(message)
@@ -30,13 +32,15 @@ func classifyFailure(kind string, status int, message string) ErrorInfo {
 		info.Kind = ErrorBudget
 	case words.Mention(overflowWords...):
 		info.Kind = ErrorContextOverflow
-	case kind == "refusal" || (status == 0 && !strings.Contains(message, "onnection") && words.Mention(refusalWords...)):
+	case kind == "refusal" || (status == 0 && !strings.Contains(message, "onnection") &&
+		words.Mention(refusalWords...)):
 		info.Kind = ErrorRefusal
 	}
 	return info
 }
 
-// ClassifyFailure tells apart the ways in which a model's service can fail, for decoders whose stream says it in words or by the HTTP status.
+// ClassifyFailure tells apart the ways in which a model's service can fail, for decoders whose
+// stream says it in words or by the HTTP status.
 func ClassifyFailure(status int, message string) ErrorInfo {
 	return classifyFailure("", status, message)
 }
@@ -44,7 +48,8 @@ func ClassifyFailure(status int, message string) ErrorInfo {
 // Wording is a message in which phrases are looked for in whatever case.
 type Wording []byte
 
-// WordingOf returns the wording of a message, in memory that the caller has for it or, if that is too little, in its own.
+// WordingOf returns the wording of a message, in memory that the caller has for it or, if that is
+// too little, in its own.
 func WordingOf(message string, memory []byte) Wording {
 	memory = append(memory[:0], message...)
 	for i, c := range memory {
@@ -55,7 +60,8 @@ func WordingOf(message string, memory []byte) Wording {
 	return memory
 }
 
-// Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in whatever case.
+// Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in
+// whatever case.
 func Mentions(message string, phrases ...string) bool {
 	var memory [512]byte
 	return WordingOf(message, memory[:]).Mention(phrases...)
@@ -79,7 +85,8 @@ func statusIn(message string) int {
 		}
 		if status := LeadingStatus(message[i:]); status != 0 {
 			before := message[:i]
-			if strings.HasSuffix(before, "(") || strings.HasSuffix(before, "API Error: ") || strings.HasSuffix(before, "status ") {
+			if strings.HasSuffix(before, "(") || strings.HasSuffix(before, "API Error: ") ||
+				strings.HasSuffix(before, "status ") {
 				return status
 			}
 		}
@@ -87,7 +94,8 @@ func statusIn(message string) int {
 	return 0
 }
 
-// LeadingStatus is the HTTP status of a failure that a message begins with; 0 if it begins with none.
+// LeadingStatus is the HTTP status of a failure that a message begins with; 0 if it begins with
+// none.
 func LeadingStatus(message string) int {
 	if len(message) < 3 || (message[0] != '4' && message[0] != '5') || !isDigit(message[1]) || !isDigit(message[2]) {
 		return 0

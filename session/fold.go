@@ -10,13 +10,17 @@ import (
 
 // Options says how a Fold builds a session.
 type Options struct {
-	// Prices computes the cost of what an agent does not price itself; nil leaves such costs unknown.
+	// Prices computes the cost of what an agent does not price itself; nil leaves such costs
+	// unknown.
 	Prices Prices
-	// OnEvent, if set, sees every canonical event as it is made. With Flat its strings are valid during the call only.
+	// OnEvent, if set, sees every canonical event as it is made. With Flat its strings are valid
+	// during the call only.
 	OnEvent func(*EnrichedEvent)
-	// Flat keeps nothing but totals, milestones and the last words, so that a stream of any length is read in flat memory.
+	// Flat keeps nothing but totals, milestones and the last words, so that a stream of any length
+	// is read in flat memory.
 	Flat bool
-	// Workspace is the directory that a read must lie in to count as reading the task's files; empty means the directory that the agent says it works in.
+	// Workspace is the directory that a read must lie in to count as reading the task's files;
+	// empty means the directory that the agent says it works in.
 	Workspace string
 	// VerifyCommand counts as a test run beside the well-known test commands.
 	VerifyCommand string
@@ -24,7 +28,8 @@ type Options struct {
 	StartMs int64
 }
 
-// Origin is where a native event comes from, as far as its decoder can tell. Decoders embed the Stamp that they were handed.
+// Origin is where a native event comes from, as far as its decoder can tell. Decoders embed the
+// Stamp that they were handed.
 type Origin struct {
 	Stamp
 	NativeMs  int64  // the agent's own time in epoch milliseconds; 0 if the event carries none
@@ -60,14 +65,15 @@ type Returned struct {
 	Content  string
 }
 
-// Final is how the agent says that a prompt ended. A stream of several prompts has several; the last one is the session's.
+// Final is how the agent says that a prompt ended. A stream of several prompts has several; the
+// last one is the session's.
 type Final struct {
 	Outcome Outcome
 	Text    string // the answer, or what went wrong
 }
 
-// Fold builds a canonical session from what a Decoder reports. Strings handed to it may be views of a buffer that is reused: it copies what it keeps.
-// It is not safe for concurrent use.
+// Fold builds a canonical session from what a Decoder reports. Strings handed to it may be views of
+// a buffer that is reused: it copies what it keeps. It is not safe for concurrent use.
 type Fold struct {
 	opts    Options
 	session EnrichedSession
@@ -124,8 +130,13 @@ func NewFold(opts Options) *Fold {
 	return &Fold{
 		opts: opts,
 		session: EnrichedSession{
-			Version: Version, Messages: []Message{}, Milestones: []Milestone{}, SystemPrompts: []SystemPromptInjection{},
-			Events: []EnrichedEvent{}, Integrity: []IntegrityFlag{}, StartMs: opts.StartMs,
+			Version:       Version,
+			Messages:      []Message{},
+			Milestones:    []Milestone{},
+			SystemPrompts: []SystemPromptInjection{},
+			Events:        []EnrichedEvent{},
+			Integrity:     []IntegrityFlag{},
+			StartMs:       opts.StartMs,
 		},
 		watched: opts.OnEvent != nil || !opts.Flat,
 		tasks:   map[string]int{},
@@ -149,22 +160,39 @@ func (f *Fold) Identify(id Identity) {
 
 // Identity returns what the stream has said about itself so far.
 func (f *Fold) Identity() Identity {
-	return Identity{Agent: f.session.Agent, SessionID: f.session.SessionID, Version: f.session.AgentVersion, Model: f.session.Model, Cwd: f.session.Cwd}
+	return Identity{
+		Agent:     f.session.Agent,
+		SessionID: f.session.SessionID,
+		Version:   f.session.AgentVersion,
+		Model:     f.session.Model,
+		Cwd:       f.session.Cwd,
+	}
 }
 
-// Message records something said by "user", "assistant" or "system". The label tells special messages apart: compaction, reminder, interrupted.
+// Message records something said by "user", "assistant" or "system". The label tells special
+// messages apart: compaction, reminder, interrupted.
 func (f *Fold) Message(o Origin, role, text, label string) {
 	f.turns.saw(role == "assistant", o)
 	at := f.place(o)
 	if f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindMessage, Role: role, Text: text, Label: label})
+		f.emit(o, at, &EnrichedEvent{
+			Kind:  KindMessage,
+			Role:  role,
+			Text:  text,
+			Label: label,
+		})
 	}
 	if role == "assistant" && o.Parent == "" {
 		f.last.say(text, at)
 	}
 	if !f.opts.Flat && o.Parent == "" {
 		kept := f.session.Events[len(f.session.Events)-1]
-		f.session.Messages = append(f.session.Messages, Message{Role: kept.Role, Text: kept.Text, TimestampMs: at.ms, TurnIndex: at.turn})
+		f.session.Messages = append(f.session.Messages, Message{
+			Role:        kept.Role,
+			Text:        kept.Text,
+			TimestampMs: at.ms,
+			TurnIndex:   at.turn,
+		})
 	}
 }
 
@@ -181,12 +209,22 @@ func (f *Fold) Thinking(o Origin, text string) {
 func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
 	at := f.place(o)
 	if f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindSystemPrompt, Role: "system", Text: content, Label: label})
+		f.emit(o, at, &EnrichedEvent{
+			Kind:  KindSystemPrompt,
+			Role:  "system",
+			Text:  content,
+			Label: label,
+		})
 	}
 	if !f.opts.Flat {
 		kept := f.session.Events[len(f.session.Events)-1]
 		f.session.SystemPrompts = append(f.session.SystemPrompts,
-			SystemPromptInjection{Source: strings.Clone(source), Content: kept.Text, Label: kept.Label, TurnIndex: at.turn})
+			SystemPromptInjection{
+				Source:    strings.Clone(source),
+				Content:   kept.Text,
+				Label:     kept.Label,
+				TurnIndex: at.turn,
+			})
 	}
 }
 
@@ -200,8 +238,9 @@ func (f *Fold) Error(o Origin, info ErrorInfo) {
 	}
 }
 
-// Turn begins a new turn of the model, for streams that say so themselves. Other streams need not call it: whatever the model does after a result or a user's
-// message, or under another message id, begins a turn by itself.
+// Turn begins a new turn of the model, for streams that say so themselves. Other streams need not
+// call it: whatever the model does after a result or a user's message, or under another message id,
+// begins a turn by itself.
 func (f *Fold) Turn() { f.turns.begin() }
 
 // Turns is the number of times the model was asked so far, sub-agents not counted.
@@ -215,7 +254,8 @@ func (f *Fold) Final(_ Origin, final Final) {
 	f.awaited, f.turns.afterResult = f.turns.afterResult, true
 }
 
-// Reopen takes the last final event back: the agent has said that it goes on after all, because it tries again, for example.
+// Reopen takes the last final event back: the agent has said that it goes on after all, because it
+// tries again, for example.
 func (f *Fold) Reopen() {
 	if f.ended {
 		f.ended = false
@@ -224,7 +264,8 @@ func (f *Fold) Reopen() {
 	}
 }
 
-// Finals returns the last final event, nil if there was none or it was taken back, and how many there were.
+// Finals returns the last final event, nil if there was none or it was taken back, and how many
+// there were.
 func (f *Fold) Finals() (*Final, int) {
 	if !f.ended {
 		return nil, f.finals
@@ -238,8 +279,8 @@ func (f *Fold) LastText() string { return string(f.last.text) }
 // OpenCalls is the number of tool calls that have no result yet.
 func (f *Fold) OpenCalls() int { return f.calls.len() }
 
-// Watched reports whether somebody sees the events or they are kept. If not, a decoder may spare itself what only an event would tell: the texts of results
-// and the arguments of calls.
+// Watched reports whether somebody sees the events or they are kept. If not, a decoder may spare
+// itself what only an event would tell: the texts of results and the arguments of calls.
 func (f *Fold) Watched() bool { return f.watched }
 
 // AwaitsModel reports whether something came back to the model that it has not answered yet.
@@ -257,7 +298,8 @@ func (f *Fold) Skipped(n int) { f.session.Skipped += n }
 // Dropped counts deltas that were left out because later events repeat them.
 func (f *Fold) Dropped(n int) { f.session.Dropped += n }
 
-// Exited records how the process ended. Sessions read from files, whose process is not known, do without.
+// Exited records how the process ended. Sessions read from files, whose process is not known, do
+// without.
 func (f *Fold) Exited(code int, timedOut bool) { f.exit, f.timedOut = &code, timedOut }
 
 // Verified records the harness's own check; the first one decides the milestone.
@@ -311,7 +353,8 @@ func (f *Fold) turnOf(o Origin) int {
 	return f.turns.index
 }
 
-// time prefers the agent's own clock. An event without any time is taken to have happened when the one before it did.
+// time prefers the agent's own clock. An event without any time is taken to have happened when the
+// one before it did.
 func (f *Fold) time(o Origin) (ms int64, source string) {
 	ms, source = o.Ts, TsArrival
 	switch {
@@ -366,7 +409,8 @@ func (c *ToolCall) clone() *ToolCall {
 	return &own
 }
 
-// Session closes the fold and returns what it has built. Further reports are not allowed; further calls return the same session.
+// Session closes the fold and returns what it has built. Further reports are not allowed; further
+// calls return the same session.
 func (f *Fold) Session() *EnrichedSession {
 	if f.done {
 		return &f.session

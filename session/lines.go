@@ -16,7 +16,8 @@ const (
 	usualBuffer = 2 * readAtOnce
 	// maxBuffer is the memory of a long line that is held on to for the next one.
 	maxBuffer = 1 << 20
-	// maxEmptyReads is how often an input may give nothing, not even an error, before it is given up.
+	// maxEmptyReads is how often an input may give nothing, not even an error, before it is given
+	// up.
 	maxEmptyReads = 100
 )
 
@@ -34,7 +35,8 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{in: r, buf: make([]byte, usualBuffer), limit: limit}
 }
 
-// next returns the next line and its number, counted from 1, without the characters that end it. The bytes are valid until the next call.
+// next returns the next line and its number, counted from 1, without the characters that end it.
+// The bytes are valid until the next call.
 func (r *lineReader) next() ([]byte, int64, error) {
 	if n := bytes.IndexByte(r.buf[r.start:r.end], '\n'); n >= 0 && n <= r.limit {
 		line := r.buf[r.start : r.start+n]

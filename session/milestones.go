@@ -17,7 +17,8 @@ const (
 )
 
 var milestoneNames = [milestoneKinds]string{
-	FirstFileRead, FirstFileEdit, FirstTestRun, FirstBashCommand, FirstSearch, FirstErrorRecovery, TaskCompletion, VerificationPass, VerificationFail,
+	FirstFileRead, FirstFileEdit, FirstTestRun, FirstBashCommand, FirstSearch, FirstErrorRecovery, TaskCompletion,
+	VerificationPass, VerificationFail,
 }
 
 // recoveryTurns is how long after an error a success still counts as recovering from it.
@@ -52,7 +53,8 @@ func (f *Fold) reach(o Origin, kind milestoneKind) {
 	}
 }
 
-// detailed reports whether it matters yet what a call is about in detail: somebody sees it, or it may reach a milestone.
+// detailed reports whether it matters yet what a call is about in detail: somebody sees it, or it
+// may reach a milestone.
 func (f *Fold) detailed(tool *ToolCall) bool {
 	if f.watched || !f.reached[firstFileRead] || !f.reached[firstErrorRecovery] {
 		return true
@@ -113,13 +115,20 @@ func (f *Fold) noteFailure(call *openCall) {
 	if len(f.failures) >= maxFailures {
 		f.failures = f.failures[:copy(f.failures, f.failures[1:])]
 	}
-	f.failures = append(f.failures, failure{canonical: call.canonical, path: string(call.path), head: string(call.head), turn: call.turn})
+	f.failures = append(f.failures, failure{
+		canonical: call.canonical,
+		path:      string(call.path),
+		head:      string(call.head),
+		turn:      call.turn,
+	})
 }
 
-// recovers reports whether a success answers an earlier failure: the same tool on the same file, or with the same command.
+// recovers reports whether a success answers an earlier failure: the same tool on the same file, or
+// with the same command.
 func (f *Fold) recovers(call *openCall) bool {
 	for _, failed := range f.failures {
-		samePlace := (failed.path != "" && failed.path == string(call.path)) || (failed.head != "" && failed.head == string(call.head))
+		samePlace := (failed.path != "" && failed.path == string(call.path)) ||
+			(failed.head != "" && failed.head == string(call.head))
 		if failed.canonical == call.canonical && samePlace && call.turn-failed.turn <= recoveryTurns {
 			return true
 		}

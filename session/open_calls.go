@@ -1,7 +1,8 @@
 package session
 
 const (
-	// recentCalls is how many calls are held ready to be found without a map, which is more than most agents make at once.
+	// recentCalls is how many calls are held ready to be found without a map, which is more than
+	// most agents make at once.
 	recentCalls = 8
 	// maxOpenCalls bounds the memory for calls whose result never comes.
 	maxOpenCalls = 4096
@@ -27,7 +28,8 @@ type openCalls struct {
 
 func (c *openCalls) len() int { return c.count + len(c.older) }
 
-// add returns the place of a new call, with its id set and everything else left from an earlier one. A call that has the same id is forgotten.
+// add returns the place of a new call, with its id set and everything else left from an earlier
+// one. A call that has the same id is forgotten.
 func (c *openCalls) add(id string) *openCall {
 	c.take(id)
 	if c.count == recentCalls {
@@ -39,7 +41,8 @@ func (c *openCalls) add(id string) *openCall {
 	return call
 }
 
-// take removes a call and returns it, nil if there is none of that id. It is valid until the next one is added.
+// take removes a call and returns it, nil if there is none of that id. It is valid until the next
+// one is added.
 func (c *openCalls) take(id string) *openCall {
 	for i := c.count - 1; i >= 0; i-- {
 		if string(c.recent[i].id) == id {
@@ -71,7 +74,8 @@ func (c *openCalls) remove(i int) *openCall {
 	return &c.recent[c.count]
 }
 
-// retire moves the oldest of the recent calls to the older ones, of which the oldest is forgotten when there are many.
+// retire moves the oldest of the recent calls to the older ones, of which the oldest is forgotten
+// when there are many.
 func (c *openCalls) retire() {
 	free := c.remove(0)
 	oldest := *free

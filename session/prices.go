@@ -6,7 +6,10 @@ import "github.com/fit-eval/fit/price"
 func ListPrices(table price.Table) Prices {
 	return func(model string, usage TokenUsage, atMs int64) (float64, bool) {
 		cost := table.Cost(model, atMs, price.Tokens{
-			Input: usage.InputTokens, Output: usage.OutputTokens, CacheRead: usage.CacheReadTokens, CacheWrite: usage.CacheWriteTokens,
+			Input:      usage.InputTokens,
+			Output:     usage.OutputTokens,
+			CacheRead:  usage.CacheReadTokens,
+			CacheWrite: usage.CacheWriteTokens,
 		})
 		if cost == nil {
 			return 0, false

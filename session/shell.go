@@ -17,13 +17,15 @@ type refined struct {
 // maxShell bounds the work on one command; what matters stands at its beginning.
 const maxShell = 16 << 10
 
-// shellReader reads shell commands. What it returns may share its memory and the command's; it is valid until the next command.
+// shellReader reads shell commands. What it returns may share its memory and the command's; it is
+// valid until the next command.
 type shellReader struct {
 	segments, words, paths []string
 	line                   []byte // the head of a command, where it is put together
 }
 
-// refine finds out what a shell command is for. Agents that read files through the shell would otherwise look as if they never read.
+// refine finds out what a shell command is for. Agents that read files through the shell would
+// otherwise look as if they never read.
 func (s *shellReader) refine(command string) refined {
 	command = unwrapShell(command)
 	if len(command) > maxShell {
@@ -104,7 +106,8 @@ func unwrapShell(command string) string {
 	return script
 }
 
-// pipelines splits a command at ;, &&, ||, newlines and |, outside quotes, and returns the first simple command of each pipeline.
+// pipelines splits a command at ;, &&, ||, newlines and |, outside quotes, and returns the first
+// simple command of each pipeline.
 func pipelines(list []string, command string) []string {
 	var quote byte
 	start, piped := 0, false
@@ -196,7 +199,8 @@ func unquoted(word string) string {
 	return string(plain)
 }
 
-// head is the program of the first command that is not neutral, with its first word where that names a subcommand.
+// head is the program of the first command that is not neutral, with its first word where that
+// names a subcommand.
 func (s *shellReader) head() string {
 	for _, segment := range s.segments {
 		s.words = words(s.words[:0], segment)
@@ -323,10 +327,12 @@ func redirects(list []string) bool {
 	return false
 }
 
-// operands adds the arguments that are neither flags, nor numbers that belong to flags, nor redirections.
+// operands adds the arguments that are neither flags, nor numbers that belong to flags, nor
+// redirections.
 func operands(list, args []string) []string {
 	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") || isNumber(arg) || strings.IndexByte(arg, '<') >= 0 || strings.IndexByte(arg, '>') >= 0 {
+		if strings.HasPrefix(arg, "-") || isNumber(arg) || strings.IndexByte(arg, '<') >= 0 ||
+			strings.IndexByte(arg, '>') >= 0 {
 			continue
 		}
 		list = append(list, arg)

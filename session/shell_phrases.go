@@ -8,12 +8,16 @@ type phrase struct {
 	last bool // nothing may follow it
 }
 
-// The phrases are sorted by their first letters, so that most places of a command are looked at once.
+// The phrases are sorted by their first letters, so that most places of a command are looked at
+// once.
 var (
-	testPhrases = byFirstLetter("go test", "npm test", "npm run test", "npx jest", "npx vitest", "pnpm test", "pnpm run test", "yarn test", "bun test",
-		"pytest", "python -m pytest", "python -m unittest", "python3 -m pytest", "python3 -m unittest", "cargo test", "mvn test", "gradle test", "make test",
+	testPhrases = byFirstLetter("go test", "npm test", "npm run test", "npx jest", "npx vitest", "pnpm test",
+		"pnpm run test", "yarn test", "bun test",
+		"pytest", "python -m pytest", "python -m unittest", "python3 -m pytest", "python3 -m unittest", "cargo test",
+		"mvn test", "gradle test", "make test",
 		"make check", "ctest", "rspec")
-	buildPhrases = byFirstLetter("go build", "go vet", "go install", "tsc", "npx tsc", "cargo build", "cargo check", "npm run build", "pnpm build",
+	buildPhrases = byFirstLetter("go build", "go vet", "go install", "tsc", "npx tsc", "cargo build", "cargo check",
+		"npm run build", "pnpm build",
 		"pnpm run build", "yarn build", "mvn compile", "mvn package", "gradle build", "gradle assemble", "make$", "make all$", "make build$", "cmake --build")
 )
 
@@ -26,17 +30,20 @@ func byFirstLetter(texts ...string) (table [26][]phrase) {
 	return table
 }
 
-// runsTests reports whether a well-known test command occurs in a shell command, as words of its own.
+// runsTests reports whether a well-known test command occurs in a shell command, as words of its
+// own.
 func runsTests(command string) bool {
 	return occurs(&testPhrases, command, func(next byte) bool { return !isWordByte(next) })
 }
 
 // builds reports whether a well-known build command does.
 func builds(command string) bool {
-	return occurs(&buildPhrases, command, func(next byte) bool { return isBlank(next) || strings.IndexByte(";&|)", next) >= 0 })
+	return occurs(&buildPhrases, command,
+		func(next byte) bool { return isBlank(next) || strings.IndexByte(";&|)", next) >= 0 })
 }
 
-// occurs searches a command for phrases that begin where a command can begin, and after which mayFollow says that they end.
+// occurs searches a command for phrases that begin where a command can begin, and after which
+// mayFollow says that they end.
 func occurs(table *[26][]phrase, command string, mayFollow func(next byte) bool) bool {
 	for i := range len(command) {
 		if i > 0 && !precedesCommand(command[i-1]) {

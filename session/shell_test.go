@@ -46,7 +46,8 @@ func TestWhatShellCommandsAreFor(t *testing.T) {
 
 func TestCanonicalNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"Read": ToolRead, "MultiEdit": ToolEdit, "Glob": ToolSearch, "bash": ToolBash, "exec_command": ToolBash, "WebFetch": ToolWeb, "Agent": ToolTask,
+		"Read": ToolRead, "MultiEdit": ToolEdit, "Glob": ToolSearch, "bash": ToolBash, "exec_command": ToolBash,
+		"WebFetch": ToolWeb, "Agent": ToolTask,
 		"TodoWrite": ToolPlan, "mcp__web__fetch": ToolOther, "webSomething": ToolWeb, "NoSuchTool": ToolOther,
 	} {
 		if got := CanonicalTool(name); got != want {
@@ -73,9 +74,11 @@ var (
 		`yarn build|mvn (?:compile|package)|gradle (?:build|assemble)|make(?: all| build)?$|cmake --build)(?:\s|$|[;&|)])`)
 )
 
-// TestPhrasesAreFoundAsByExpressions compares the search for phrases with regular expressions that mean the same.
+// TestPhrasesAreFoundAsByExpressions compares the search for phrases with regular expressions that
+// mean the same.
 func TestPhrasesAreFoundAsByExpressions(t *testing.T) {
-	pieces := []string{" ", " ", ";", "&&", "|", "(", ")", "\n", "\t", "\v", "x", "_", "-", "/", "é", "cd a", "run ", "CI=1"}
+	pieces := []string{" ", " ", ";", "&&", "|", "(", ")", "\n", "\t", "\v", "x", "_", "-", "/", "é", "cd a", "run ",
+		"CI=1"}
 	for _, table := range [][26][]phrase{testPhrases, buildPhrases} {
 		for _, phrases := range table {
 			for _, p := range phrases {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Show writes a session as one readable page: how it ended, what it cost, its milestones, tools, errors and messages. What the agent said is made harmless
-// for a terminal.
+// Show writes a session as one readable page: how it ended, what it cost, its milestones, tools,
+// errors and messages. What the agent said is made harmless for a terminal.
 func Show(w io.Writer, s *EnrichedSession) error {
 	page := &page{}
 	page.head(s)
@@ -45,7 +45,8 @@ func (p *page) table(title string, rows []string) {
 func (p *page) head(s *EnrichedSession) {
 	who := strings.TrimSpace(fmt.Sprintf("%s %s", s.Agent, s.AgentVersion))
 	p.linef("session  %s", orDash(printable(s.SessionID, 80)))
-	p.linef("agent    %s · model %s · dialect %s", printable(who, 80), orDash(printable(s.Model, 80)), orDash(s.Dialect))
+	p.linef("agent    %s · model %s · dialect %s", printable(who, 80), orDash(printable(s.Model, 80)),
+		orDash(s.Dialect))
 	if s.Cwd != "" {
 		p.linef("in       %s", printable(s.Cwd, 200))
 	}
@@ -62,7 +63,8 @@ func (p *page) head(s *EnrichedSession) {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			p.linef("         %s: %s · %s", orDash(printable(name, 60)), dollars(s.ModelUsage[name]), tokens(s.ModelUsage[name]))
+			p.linef("         %s: %s · %s", orDash(printable(name, 60)), dollars(s.ModelUsage[name]),
+				tokens(s.ModelUsage[name]))
 		}
 	}
 }
@@ -115,7 +117,8 @@ func (p *page) tools(s *EnrichedSession) {
 		if c.fails > 0 {
 			failed = fmt.Sprintf("%d failed", c.fails)
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%d\t%s\t%s", c.effective, c.calls, failed, printable(strings.Join(c.names, ", "), 120)))
+		rows = append(rows, fmt.Sprintf("%s\t%d\t%s\t%s", c.effective, c.calls, failed,
+			printable(strings.Join(c.names, ", "), 120)))
 	}
 	p.table("tools", rows)
 	rows = nil
@@ -134,7 +137,8 @@ func (p *page) tools(s *EnrichedSession) {
 		if event.Parent != "" {
 			inner = "sub-agent "
 		}
-		rows = append(rows, fmt.Sprintf("turn %d\t%s%s\t%s", event.TurnIndex, inner, printable(event.Tool.NativeName, 40), printable(what, 100)))
+		rows = append(rows, fmt.Sprintf("turn %d\t%s%s\t%s", event.TurnIndex, inner,
+			printable(event.Tool.NativeName, 40), printable(what, 100)))
 	}
 	p.table("calls", shorten(rows, 40))
 }
@@ -149,7 +153,8 @@ func (p *page) errors(s *EnrichedSession) {
 		if event.Error.Status != 0 {
 			status = fmt.Sprint(event.Error.Status)
 		}
-		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%s", event.TurnIndex, event.Error.Kind, status, printable(event.Error.Message, 140)))
+		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%s", event.TurnIndex, event.Error.Kind, status,
+			printable(event.Error.Message, 140)))
 	}
 	p.table("errors", shorten(rows, 20))
 }
@@ -157,7 +162,8 @@ func (p *page) errors(s *EnrichedSession) {
 func (p *page) prompts(s *EnrichedSession) {
 	var rows []string
 	for _, prompt := range s.SystemPrompts {
-		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%d characters", prompt.TurnIndex, printable(prompt.Source, 30), printable(prompt.Label, 30),
+		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%d characters", prompt.TurnIndex,
+			printable(prompt.Source, 30), printable(prompt.Label, 30),
 			utf8.RuneCountInString(prompt.Content)))
 	}
 	p.table("system prompts", shorten(rows, 20))
@@ -176,7 +182,8 @@ func (p *page) counts(s *EnrichedSession) {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{s.ParseErrors, "broken lines"}, {s.Unknown, "events of unknown type"}, {s.Skipped, "lines too long"}, {s.Dropped, "repeating deltas left out"}} {
+	}{{s.ParseErrors, "broken lines"}, {s.Unknown, "events of unknown type"}, {s.Skipped, "lines too long"}, {s.Dropped,
+		"repeating deltas left out"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
@@ -206,7 +213,8 @@ func dollars(u TokenUsage) string {
 }
 
 func tokens(u TokenUsage) string {
-	text := fmt.Sprintf("%d input, %d output, %d cache read, %d cache write", u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
+	text := fmt.Sprintf("%d input, %d output, %d cache read, %d cache write", u.InputTokens, u.OutputTokens,
+		u.CacheReadTokens, u.CacheWriteTokens)
 	if u.Partial {
 		text += " (at least)"
 	}
@@ -220,7 +228,8 @@ func orDash(text string) string {
 	return text
 }
 
-// printable makes a text fit for one line of a terminal: no control characters, no line breaks, no more than limit characters.
+// printable makes a text fit for one line of a terminal: no control characters, no line breaks, no
+// more than limit characters.
 func printable(text string, limit int) string {
 	var out strings.Builder
 	count, space := 0, false

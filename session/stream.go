@@ -10,8 +10,9 @@ import (
 // StreamDialectName is the name of the stream of system, assistant, user and result objects.
 const StreamDialectName = "stream-json"
 
-// StreamDialect is the stream of system, assistant, user and result objects that several agents speak; agent is the one to assume when nothing else
-// tells: the trace, or the field "runtime" of the stream's init event.
+// StreamDialect is the stream of system, assistant, user and result objects that several agents
+// speak; agent is the one to assume when nothing else tells: the trace, or the field "runtime" of
+// the stream's init event.
 func StreamDialect(agent AgentID) Dialect {
 	return Dialect{
 		Name:      StreamDialectName,
@@ -21,8 +22,8 @@ func StreamDialect(agent AgentID) Dialect {
 	}
 }
 
-// recogniseStream says yes to the four types with the fields that belong to them. Files that agents keep on disk look alike but link their lines to each
-// other, and are another dialect.
+// recogniseStream says yes to the four types with the fields that belong to them. Files that agents
+// keep on disk look alike but link their lines to each other, and are another dialect.
 func recogniseStream(event []byte) bool {
 	var parser jsontape.Parser
 	v, ok := parser.Parse(event)
@@ -71,7 +72,8 @@ func (d *streamDecoder) Decode(event []byte, at Stamp, to *Fold) {
 		d.system(v, o, to)
 	case "result":
 		d.result(v, o, to)
-	case "stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "tool_progress", "tool_use_summary", "auth_status",
+	case "stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "tool_progress",
+		"tool_use_summary", "auth_status",
 		"rate_limit_event":
 	default:
 		to.Unknown()
@@ -107,7 +109,12 @@ func (d *streamDecoder) assistant(v, message, content jsontape.Value, o Origin, 
 		to.Identify(Identity{Model: model})
 	}
 	if usage := message.Get("usage"); usage.Exists() && o.MessageID != "" {
-		to.Usage(o, UsageReport{Rule: UsageProvisional, Key: o.MessageID, Model: model, Tokens: MessageTokens(usage)})
+		to.Usage(o, UsageReport{
+			Rule:   UsageProvisional,
+			Key:    o.MessageID,
+			Model:  model,
+			Tokens: MessageTokens(usage),
+		})
 	}
 	AssistantContent(content, o, to)
 	if message.TextOf("stop_reason") == "refusal" {
@@ -118,7 +125,8 @@ func (d *streamDecoder) assistant(v, message, content jsontape.Value, o Origin, 
 // syntheticModel marks messages that the agent wrote itself, in the model's place.
 const syntheticModel = "<synthetic>"
 
-// AssistantContent reports what the content of a model's message means: text, or blocks of text, reasoning and tool calls as the Messages API has them.
+// AssistantContent reports what the content of a model's message means: text, or blocks of text,
+// reasoning and tool calls as the Messages API has them.
 func AssistantContent(content jsontape.Value, o Origin, to *Fold) {
 	if content.Kind() == jsontape.String {
 		to.Message(o, "assistant", content.Text(), "")
@@ -172,7 +180,8 @@ func (d *streamDecoder) user(v, content jsontape.Value, o Origin, to *Fold) {
 	UserContent(content, label, o, to)
 }
 
-// UserContent reports what the content of a user's message means: text, or blocks of text and tool results.
+// UserContent reports what the content of a user's message means: text, or blocks of text and tool
+// results.
 func UserContent(content jsontape.Value, label string, o Origin, to *Fold) {
 	if content.Kind() == jsontape.String {
 		userText(content.Text(), label, o, to)
@@ -205,7 +214,8 @@ func userText(said, label string, o Origin, to *Fold) {
 }
 
 func toolResult(block jsontape.Value) Returned {
-	r := Returned{CallID: block.TextOf("tool_use_id"), IsError: block.Get("is_error").Bool(), Content: ContentText(block.Get("content"))}
+	r := Returned{CallID: block.TextOf("tool_use_id"), IsError: block.Get("is_error").Bool(),
+		Content: ContentText(block.Get("content"))}
 	if r.IsError {
 		r.ExitCode = exitCode(r.Content)
 	}
@@ -271,7 +281,8 @@ func (d *streamDecoder) failure(v jsontape.Value, message string, o Origin, to *
 	return OutcomeOf(info.Kind)
 }
 
-// OutcomeOf is the outcome of a run that an error ended: it tells apart what the agent did and what its model's service did to it.
+// OutcomeOf is the outcome of a run that an error ended: it tells apart what the agent did and what
+// its model's service did to it.
 func OutcomeOf(kind ErrorKind) Outcome {
 	switch kind {
 	case ErrorAuth:
@@ -297,7 +308,8 @@ func joined(values jsontape.Value) string {
 	return strings.Join(parts, "; ")
 }
 
-// ContentText returns the text of a content that is a string or a list of blocks. It may be a view of what was parsed.
+// ContentText returns the text of a content that is a string or a list of blocks. It may be a view
+// of what was parsed.
 func ContentText(content jsontape.Value) string {
 	if content.Kind() == jsontape.String {
 		return content.Text()

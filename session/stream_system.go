@@ -8,15 +8,18 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// quietEvent finds the events that say nothing which others do not, by how they are written: there are very many of them in a stream with partial messages.
+// quietEvent finds the events that say nothing which others do not, by how they are written: there
+// are very many of them in a stream with partial messages.
 func quietEvent(event []byte) bool {
 	return bytes.HasPrefix(event, []byte(`{"type":"stream_event",`)) && event[len(event)-1] == '}'
 }
 
 // quietSubtypes are known and say nothing that a session keeps.
 var quietSubtypes = map[string]bool{
-	"thinking_tokens": true, "status": true, "ui_invalidate": true, "hook_started": true, "hook_response": true, "hook_progress": true, "task_started": true,
-	"task_progress": true, "task_updated": true, "task_notification": true, "session_state_changed": true, "files_persisted": true,
+	"thinking_tokens": true, "status": true, "ui_invalidate": true, "hook_started": true, "hook_response": true,
+	"hook_progress": true, "task_started": true,
+	"task_progress": true, "task_updated": true, "task_notification": true, "session_state_changed": true,
+	"files_persisted":      true,
 	"local_command_output": true, "elicitation_complete": true,
 }
 
@@ -29,9 +32,15 @@ func (d *streamDecoder) system(v jsontape.Value, o Origin, to *Fold) {
 	case "init":
 		d.started(v, o, to)
 	case "api_retry":
-		to.Error(o, ErrorInfo{Kind: ErrorRetry, Status: v.Get("error_status").Int(), Attempt: v.Get("attempt").Int(), Message: v.TextOf("error")})
+		to.Error(o, ErrorInfo{
+			Kind:    ErrorRetry,
+			Status:  v.Get("error_status").Int(),
+			Attempt: v.Get("attempt").Int(),
+			Message: v.TextOf("error"),
+		})
 	case "compact_boundary":
-		to.SystemPrompt(o, "stream", "compaction", "the conversation was compacted "+v.Get("compact_metadata").TextOf("trigger"))
+		to.SystemPrompt(o, "stream", "compaction",
+			"the conversation was compacted "+v.Get("compact_metadata").TextOf("trigger"))
 	case "model_refusal_no_fallback":
 		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: v.TextOf("content")})
 	case "permission_denied":
@@ -43,10 +52,15 @@ func (d *streamDecoder) system(v jsontape.Value, o Origin, to *Fold) {
 	}
 }
 
-// started reads the init event. With streamed input it comes once per prompt, mostly with nothing new.
+// started reads the init event. With streamed input it comes once per prompt, mostly with nothing
+// new.
 func (d *streamDecoder) started(v jsontape.Value, o Origin, to *Fold) {
 	to.Identify(Identity{
-		Agent: AgentID(v.TextOf("runtime")), SessionID: v.TextOf("session_id"), Version: agentVersion(v), Model: v.TextOf("model"), Cwd: v.TextOf("cwd"),
+		Agent:     AgentID(v.TextOf("runtime")),
+		SessionID: v.TextOf("session_id"),
+		Version:   agentVersion(v),
+		Model:     v.TextOf("model"),
+		Cwd:       v.TextOf("cwd"),
 	})
 	summary := d.summary[:0]
 	summary = append(summary, "model "...)
@@ -85,9 +99,10 @@ func agentVersion(v jsontape.Value) string {
 	return version
 }
 
-// streamUsage applies the rule of the version that speaks. Newer ones say what is new since the last result. Older ones count per process and start again
-// from nothing when a conversation is resumed. What a result calls usage leaves out sub-agents and, at a limit, the last reply; it serves as the check
-// of which process we are in, and as the figure where there is no other.
+// streamUsage applies the rule of the version that speaks. Newer ones say what is new since the
+// last result. Older ones count per process and start again from nothing when a conversation is
+// resumed. What a result calls usage leaves out sub-agents and, at a limit, the last reply; it
+// serves as the check of which process we are in, and as the figure where there is no other.
 type streamUsage struct {
 	process int // processes seen so far
 	counted int64
@@ -97,7 +112,12 @@ type streamUsage struct {
 func (s *streamUsage) report(v jsontape.Value, o Origin, to *Fold) {
 	if fresh := v.Get("model_usage_since_last_result"); fresh.Kind() == jsontape.Object {
 		for model, u := range fresh.Members() {
-			to.Usage(o, UsageReport{Rule: UsageDelta, Model: model, Tokens: modelTokens(u), CostUSD: modelCost(u)})
+			to.Usage(o, UsageReport{
+				Rule:    UsageDelta,
+				Model:   model,
+				Tokens:  modelTokens(u),
+				CostUSD: modelCost(u),
+			})
 		}
 		if fresh.Empty() {
 			to.Usage(o, UsageReport{Rule: UsageDelta})
@@ -130,13 +150,18 @@ func (s *streamUsage) perProcess(models, usage jsontape.Value, o Origin, to *Fol
 	for _, u := range models.Members() {
 		total += modelTokens(u).sum()
 	}
-	if since := MessageTokens(usage).sum(); total < s.counted+since { // a counter that had gone on would be at least that high
+	// a counter that had gone on would be at least that high
+	if since := MessageTokens(usage).sum(); total < s.counted+since {
 		s.process++
 	}
 	s.counted = total
 	for model, u := range models.Members() {
 		to.Usage(o, UsageReport{
-			Rule: UsageCumulative, Key: strconv.Itoa(s.process) + " " + model, Model: model, Tokens: modelTokens(u), CostUSD: modelCost(u),
+			Rule:    UsageCumulative,
+			Key:     strconv.Itoa(s.process) + " " + model,
+			Model:   model,
+			Tokens:  modelTokens(u),
+			CostUSD: modelCost(u),
 		})
 	}
 }
@@ -144,8 +169,10 @@ func (s *streamUsage) perProcess(models, usage jsontape.Value, o Origin, to *Fol
 // modelTokens reads the usage of one model.
 func modelTokens(u jsontape.Value) TokenUsage {
 	return TokenUsage{
-		InputTokens: u.Get("inputTokens").Int64(), OutputTokens: u.Get("outputTokens").Int64(),
-		CacheReadTokens: u.Get("cacheReadInputTokens").Int64(), CacheWriteTokens: u.Get("cacheCreationInputTokens").Int64(),
+		InputTokens:      u.Get("inputTokens").Int64(),
+		OutputTokens:     u.Get("outputTokens").Int64(),
+		CacheReadTokens:  u.Get("cacheReadInputTokens").Int64(),
+		CacheWriteTokens: u.Get("cacheCreationInputTokens").Int64(),
 	}
 }
 
@@ -161,8 +188,10 @@ func modelCost(u jsontape.Value) *float64 {
 // MessageTokens reads the usage object of the Messages API.
 func MessageTokens(u jsontape.Value) TokenUsage {
 	return TokenUsage{
-		InputTokens: u.Get("input_tokens").Int64(), OutputTokens: u.Get("output_tokens").Int64(),
-		CacheReadTokens: u.Get("cache_read_input_tokens").Int64(), CacheWriteTokens: u.Get("cache_creation_input_tokens").Int64(),
+		InputTokens:      u.Get("input_tokens").Int64(),
+		OutputTokens:     u.Get("output_tokens").Int64(),
+		CacheReadTokens:  u.Get("cache_read_input_tokens").Int64(),
+		CacheWriteTokens: u.Get("cache_creation_input_tokens").Int64(),
 	}
 }
 

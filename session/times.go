@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TimeParser reads ISO 8601 timestamps; neighbouring lines are often of the same day, or carry the same one. Its zero value is ready.
+// TimeParser reads ISO 8601 timestamps; neighbouring lines are often of the same day, or carry the
+// same one. Its zero value is ready.
 type TimeParser struct {
 	last   string
 	lastMs int64
@@ -46,7 +47,8 @@ const (
 	dateLength = len("0000-00-00")
 )
 
-// timeOfDay reads the milliseconds since midnight from a time of exactly that form, many times as fast as time.Parse. The date is not looked at.
+// timeOfDay reads the milliseconds since midnight from a time of exactly that form, many times as
+// fast as time.Parse. The date is not looked at.
 func timeOfDay(stamp string) (ms int64, ok bool) {
 	if len(stamp) != len(utcForm) {
 		return 0, false

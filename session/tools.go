@@ -20,20 +20,23 @@ const (
 	ToolPlan   = "plan"
 	ToolOther  = "other"
 
-	// ToolTest and ToolBuild are what shell commands are derived to be; no agent has a tool for them.
+	// ToolTest and ToolBuild are what shell commands are derived to be; no agent has a tool for
+	// them.
 	ToolTest  = "test"
 	ToolBuild = "build"
 )
 
-// canonicalTools maps the names of tools in lower case to canonical ones. The agents' names do not collide, so one table serves them all; a decoder whose
-// agent means something else by a name says so in Call.Canonical.
+// canonicalTools maps the names of tools in lower case to canonical ones. The agents' names do not
+// collide, so one table serves them all; a decoder whose agent means something else by a name says
+// so in Call.Canonical.
 var canonicalTools = map[string]string{
 	"read": ToolRead, "notebookread": ToolRead, "view": ToolRead, "read_file": ToolRead, "view_image": ToolRead,
 	"write": ToolWrite, "write_file": ToolWrite,
 	"edit": ToolEdit, "multiedit": ToolEdit, "notebookedit": ToolEdit, "apply_patch": ToolEdit, "edit_file": ToolEdit,
 	"grep": ToolSearch, "glob": ToolSearch, "find": ToolSearch, "search": ToolSearch,
 	"ls": ToolList, "list": ToolList, "list_dir": ToolList,
-	"bash": ToolBash, "killshell": ToolBash, "bashoutput": ToolBash, "shell": ToolBash, "exec_command": ToolBash, "write_stdin": ToolBash,
+	"bash": ToolBash, "killshell": ToolBash, "bashoutput": ToolBash, "shell": ToolBash, "exec_command": ToolBash,
+	"write_stdin": ToolBash,
 	"local_shell": ToolBash, "command_execution": ToolBash,
 	"webfetch": ToolWeb, "websearch": ToolWeb, "web_search": ToolWeb, "web_fetch": ToolWeb,
 	"task": ToolTask, "agent": ToolTask,
@@ -67,7 +70,14 @@ const previewBytes = 400
 // ToolCall records the use of a tool.
 func (f *Fold) ToolCall(o Origin, call Call) {
 	f.turns.saw(true, o)
-	f.tool = ToolCall{CallID: call.ID, NativeName: call.Name, Canonical: call.Canonical, Args: call.Args, Paths: call.Paths, Command: call.Command}
+	f.tool = ToolCall{
+		CallID:     call.ID,
+		NativeName: call.Name,
+		Canonical:  call.Canonical,
+		Args:       call.Args,
+		Paths:      call.Paths,
+		Command:    call.Command,
+	}
 	tool := &f.tool
 	if tool.Canonical == "" {
 		tool.Canonical = CanonicalTool(call.Name)
@@ -165,7 +175,12 @@ func (f *Fold) ToolResult(o Origin, r Returned) {
 	f.turns.saw(false, o)
 	if at := f.place(o); f.watched {
 		f.emit(o, at, &EnrichedEvent{Kind: KindToolResult, Role: "user", Result: &ToolResult{
-			CallID: r.CallID, IsError: r.IsError, ExitCode: r.ExitCode, Bytes: len(r.Content), Preview: preview(r.Content), Content: r.Content,
+			CallID:   r.CallID,
+			IsError:  r.IsError,
+			ExitCode: r.ExitCode,
+			Bytes:    len(r.Content),
+			Preview:  preview(r.Content),
+			Content:  r.Content,
 		}})
 	}
 	if call := f.calls.take(r.CallID); call != nil {
@@ -186,7 +201,8 @@ func preview(text string) string {
 	return text[:end]
 }
 
-// inside reports whether a path lies in a directory. Relative paths do, unless they climb out; without a directory everything does.
+// inside reports whether a path lies in a directory. Relative paths do, unless they climb out;
+// without a directory everything does.
 func inside(path, dir string) bool {
 	path = filepath.Clean(path)
 	if !filepath.IsAbs(path) {

@@ -1,7 +1,7 @@
 package session
 
-// turnCounter decides where the model's turns begin. A turn is one answer of the model with everything it says and calls in it; sub-agents count as part of
-// the turn that called them.
+// turnCounter decides where the model's turns begin. A turn is one answer of the model with
+// everything it says and calls in it; sub-agents count as part of the turn that called them.
 type turnCounter struct {
 	index       int    // of the current turn; 0 before the model has said anything
 	messageID   []byte // of the current turn, where the stream has ids

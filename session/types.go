@@ -5,7 +5,8 @@ import "encoding/json"
 // AgentID names an agent of the registry.
 type AgentID string
 
-// Version is the version of the EnrichedSession document. Fields may be added; none is renamed or removed.
+// Version is the version of the EnrichedSession document. Fields may be added; none is renamed or
+// removed.
 const Version = 1
 
 // Kind is what an EnrichedEvent is about.
@@ -31,20 +32,21 @@ const (
 
 // EnrichedEvent is one canonical event.
 type EnrichedEvent struct {
-	Seq         int         `json:"seq"`
-	Kind        Kind        `json:"kind"`
-	TimestampMs int64       `json:"timestampMs"`
-	TsSource    string      `json:"tsSource"`
-	ElapsedMs   int64       `json:"elapsedMs"`
-	TurnIndex   int         `json:"turnIndex"`
-	Role        string      `json:"role,omitempty"` // user, assistant, system
-	Text        string      `json:"text,omitempty"`
-	Label       string      `json:"label,omitempty"` // what a system prompt or a special message is: init, reminder, compaction, final
-	Tool        *ToolCall   `json:"tool,omitempty"`
-	Result      *ToolResult `json:"result,omitempty"`
-	Usage       *TokenUsage `json:"usage,omitempty"`
-	Milestone   *Milestone  `json:"milestone,omitempty"`
-	Error       *ErrorInfo  `json:"error,omitempty"`
+	Seq         int    `json:"seq"`
+	Kind        Kind   `json:"kind"`
+	TimestampMs int64  `json:"timestampMs"`
+	TsSource    string `json:"tsSource"`
+	ElapsedMs   int64  `json:"elapsedMs"`
+	TurnIndex   int    `json:"turnIndex"`
+	Role        string `json:"role,omitempty"` // user, assistant, system
+	Text        string `json:"text,omitempty"`
+	// what a system prompt or a special message is: init, reminder, compaction, final
+	Label     string      `json:"label,omitempty"`
+	Tool      *ToolCall   `json:"tool,omitempty"`
+	Result    *ToolResult `json:"result,omitempty"`
+	Usage     *TokenUsage `json:"usage,omitempty"`
+	Milestone *Milestone  `json:"milestone,omitempty"`
+	Error     *ErrorInfo  `json:"error,omitempty"`
 	// Parent is the call id of the tool call that started the sub-agent this event belongs to.
 	Parent string `json:"parent,omitempty"`
 	// Lane is the source of the envelope the event came in.
@@ -56,16 +58,19 @@ type EnrichedEvent struct {
 
 // ToolCall is one use of a tool.
 type ToolCall struct {
-	CallID     string          `json:"callId"`
-	NativeName string          `json:"nativeName"`
-	Canonical  string          `json:"canonical"`         // read, write, edit, search, list, bash, web, task, plan, other
-	Derived    string          `json:"derived,omitempty"` // read, search, list, test, build: what a shell command really was
-	Args       json.RawMessage `json:"args"`
-	Paths      []string        `json:"paths,omitempty"`
-	Command    string          `json:"command,omitempty"`
+	CallID     string `json:"callId"`
+	NativeName string `json:"nativeName"`
+	// read, write, edit, search, list, bash, web, task, plan, other
+	Canonical string `json:"canonical"`
+	// read, search, list, test, build: what a shell command really was
+	Derived string          `json:"derived,omitempty"`
+	Args    json.RawMessage `json:"args"`
+	Paths   []string        `json:"paths,omitempty"`
+	Command string          `json:"command,omitempty"`
 }
 
-// Effective is what the call counts as when agents are compared: what it was derived to be, else its canonical name.
+// Effective is what the call counts as when agents are compared: what it was derived to be, else
+// its canonical name.
 func (c *ToolCall) Effective() string {
 	if c.Derived != "" {
 		return c.Derived
@@ -80,7 +85,8 @@ type ToolResult struct {
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Bytes    int    `json:"bytes"`
 	Preview  string `json:"preview,omitempty"`
-	// Content is the whole result as text; it is not part of the stored document, which keeps the preview.
+	// Content is the whole result as text; it is not part of the stored document, which keeps the
+	// preview.
 	Content string `json:"-"`
 }
 
@@ -120,7 +126,8 @@ type TokenUsage struct {
 	TotalTokens      int64    `json:"totalTokens"`
 	CostUSD          *float64 `json:"costUsd"` // nil is unknown, which is not zero
 	CostSource       string   `json:"costSource"`
-	// Partial says that the stream was cut off before it told the final figures; the counts are a lower bound.
+	// Partial says that the stream was cut off before it told the final figures; the counts are a
+	// lower bound.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -238,6 +245,7 @@ type EnrichedSession struct {
 	Skipped       int                     `json:"skippedLines"`
 	Dropped       int                     `json:"droppedDeltas"`
 	Integrity     []IntegrityFlag         `json:"integrity"`
-	// Origin is the document that the session was imported from, where that document says more than the session can hold.
+	// Origin is the document that the session was imported from, where that document says more than
+	// the session can hold.
 	Origin json.RawMessage `json:"origin,omitempty"`
 }

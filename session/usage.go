@@ -2,22 +2,27 @@ package session
 
 import "strings"
 
-// Prices tells what tokens cost. It is asked with the model's name, the tokens, and the time in epoch milliseconds, and answers false for a model it does not know.
+// Prices tells what tokens cost. It is asked with the model's name, the tokens, and the time in
+// epoch milliseconds, and answers false for a model it does not know.
 type Prices func(model string, usage TokenUsage, atMs int64) (usd float64, known bool)
 
-// UsageRule says what the figures of a usage report mean. It differs between agents and between their versions, and a blind sum is wrong for most.
+// UsageRule says what the figures of a usage report mean. It differs between agents and between
+// their versions, and a blind sum is wrong for most.
 type UsageRule int
 
 // The rules.
 const (
 	// UsageDelta is what was consumed since the last report: reports are added up.
 	UsageDelta UsageRule = iota
-	// UsagePerMessage is what the message named by Key consumed. Several reports about one message replace each other.
+	// UsagePerMessage is what the message named by Key consumed. Several reports about one message
+	// replace each other.
 	UsagePerMessage
-	// UsageCumulative is all that the thread or process named by Key has consumed since it began: only what is new since the last report counts. Figures
-	// that went down mean that the counter began anew.
+	// UsageCumulative is all that the thread or process named by Key has consumed since it began:
+	// only what is new since the last report counts. Figures that went down mean that the counter
+	// began anew.
 	UsageCumulative
-	// UsageProvisional is like UsagePerMessage, but only a first guess: it counts only if no report of the other kinds comes after it.
+	// UsageProvisional is like UsagePerMessage, but only a first guess: it counts only if no report
+	// of the other kinds comes after it.
 	UsageProvisional
 )
 
@@ -69,7 +74,8 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 	}
 }
 
-// Baseline tells where a cumulative counter stood before the stream began, for a conversation that is resumed.
+// Baseline tells where a cumulative counter stood before the stream began, for a conversation that
+// is resumed.
 func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
 	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens, CostUSD: costUSD})
 }
@@ -103,7 +109,8 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 	return b.book(r.Model, increment, cost, atMs)
 }
 
-// guess books a provisional report. Old ones are merged, which bounds the memory for streams that never tell a final figure.
+// guess books a provisional report. Old ones are merged, which bounds the memory for streams that
+// never tell a final figure.
 func (b *usageBook) guess(r UsageReport) {
 	if len(b.provisional.reports) >= recentMessages {
 		merged := UsageReport{Key: "\x00older"}
@@ -126,7 +133,8 @@ func (b *usageBook) book(model string, increment TokenUsage, reported *float64, 
 		}
 		b.last, b.lastModel = total, strings.Clone(model)
 	}
-	increment.TotalTokens = increment.InputTokens + increment.OutputTokens + increment.CacheReadTokens + increment.CacheWriteTokens
+	increment.TotalTokens = increment.InputTokens + increment.OutputTokens + increment.CacheReadTokens +
+		increment.CacheWriteTokens
 	increment.CostUSD, increment.CostSource = b.price(model, increment, reported, atMs)
 	if increment.TotalTokens == 0 && (increment.CostUSD == nil || *increment.CostUSD == 0) {
 		return increment, false
@@ -144,7 +152,8 @@ func (b *usageBook) book(model string, increment TokenUsage, reported *float64, 
 	return increment, true
 }
 
-// price takes the agent's figure unless it claims that tokens were free: some agents report nothing but zeros.
+// price takes the agent's figure unless it claims that tokens were free: some agents report nothing
+// but zeros.
 func (b *usageBook) price(model string, tokens TokenUsage, reported *float64, atMs int64) (*float64, string) {
 	if reported != nil && (*reported > 0 || tokens.TotalTokens == 0) {
 		return reported, CostReported
@@ -203,7 +212,8 @@ func (m *modelTotal) usage() TokenUsage {
 
 // Since returns what was consumed between two totals of one stream.
 func (u TokenUsage) Since(before TokenUsage) TokenUsage {
-	increment, cost := since(UsageReport{Tokens: u, CostUSD: u.CostUSD}, UsageReport{Tokens: before, CostUSD: before.CostUSD})
+	increment, cost := since(UsageReport{Tokens: u, CostUSD: u.CostUSD},
+		UsageReport{Tokens: before, CostUSD: before.CostUSD})
 	increment.TotalTokens = u.TotalTokens - before.TotalTokens
 	increment.CostUSD, increment.CostSource, increment.Partial = cost, u.CostSource, u.Partial
 	return increment
@@ -233,5 +243,6 @@ func since(now, before UsageReport) (TokenUsage, *float64) {
 
 func wentDown(now, before UsageReport) bool {
 	return now.Tokens.InputTokens < before.Tokens.InputTokens || now.Tokens.OutputTokens < before.Tokens.OutputTokens ||
-		now.Tokens.CacheReadTokens < before.Tokens.CacheReadTokens || now.Tokens.CacheWriteTokens < before.Tokens.CacheWriteTokens
+		now.Tokens.CacheReadTokens < before.Tokens.CacheReadTokens ||
+		now.Tokens.CacheWriteTokens < before.Tokens.CacheWriteTokens
 }

@@ -2,10 +2,12 @@ package session
 
 import "strings"
 
-// recentMessages bounds the memory of de-duplication: a message is repeated on neighbouring lines, never thousands of messages later.
+// recentMessages bounds the memory of de-duplication: a message is repeated on neighbouring lines,
+// never thousands of messages later.
 const recentMessages = 4096
 
-// reportLog remembers the last report about each of the messages or threads that were reported about last. Its zero value is ready.
+// reportLog remembers the last report about each of the messages or threads that were reported
+// about last. Its zero value is ready.
 type reportLog struct {
 	places  map[string]int // of each key's report
 	reports []UsageReport

@@ -37,7 +37,8 @@ func (p Prices) check() error {
 	return checkPositive("price per run", p.PerRun)
 }
 
-// OptimalRuns is the number of repetitions, not rounded, that is best when tasks can be bought at a price.
+// OptimalRuns is the number of repetitions, not rounded, that is best when tasks can be bought at a
+// price.
 //
 // Formula: K* = √((σ_A² + σ_B²)/ω² · PerTask/(2·PerRun)), at least 1; +Inf when ω² is 0.
 // Use it to see the trade between tasks and repetitions.
@@ -59,12 +60,13 @@ func OptimalRuns(design Design, prices Prices) (float64, error) {
 	return math.Max(1, math.Sqrt((design.WithinCandidate+design.WithinBaseline)/design.Between*prices.PerTask/(2*prices.PerRun))), nil
 }
 
-// Allocate divides a budget between tasks and repetitions so that the detectable effect is smallest.
+// Allocate divides a budget between tasks and repetitions so that the detectable effect is
+// smallest.
 //
-// Formula: over K = 1, 2, …: n = min(maxTasks, ⌊budget/(PerTask + 2K·PerRun)⌋), MDE as in [MinimumDetectableEffect]; the smallest MDE wins, the fewer
-// repetitions on a tie. maxTasks 0 means unlimited.
-// Use it to plan with money in hand.
-// Do not use it to hit a given effect: [CostOfDecision].
+// Formula: over K = 1, 2, …: n = min(maxTasks, ⌊budget/(PerTask + 2K·PerRun)⌋), MDE as in
+// [MinimumDetectableEffect]; the smallest MDE wins, the fewer repetitions on a tie. maxTasks 0
+// means unlimited. Use it to plan with money in hand. Do not use it to hit a given effect:
+// [CostOfDecision].
 func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan, error) {
 	design, err := checkPlanning(maxTasks, design, prices)
 	if err != nil {
@@ -80,7 +82,8 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 			affordable = math.Min(affordable, float64(maxTasks))
 		}
 		if affordable > math.MaxInt32 {
-			return Plan{}, fmt.Errorf("a budget of %g buys more tasks than there are (%.3g): give the largest number of tasks", budget, affordable)
+			return Plan{}, fmt.Errorf("a budget of %g buys more tasks than there are (%.3g): give the largest number "+
+				"of tasks", budget, affordable)
 		}
 		tasks := int(affordable)
 		if tasks < 1 {
@@ -92,7 +95,12 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 			return Plan{}, err
 		}
 		if best.Tasks == 0 || mde < best.MDE*(1-1e-9) {
-			best = Plan{Tasks: tasks, Runs: runs, Cost: prices.cost(tasks, runs), MDE: mde}
+			best = Plan{
+				Tasks: tasks,
+				Runs:  runs,
+				Cost:  prices.cost(tasks, runs),
+				MDE:   mde,
+			}
 		}
 	}
 	if best.Tasks == 0 {
@@ -101,11 +109,14 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 	return best, nil
 }
 
-// CostOfDecision is the cheapest experiment that finds a difference of effect with the power of the design.
+// CostOfDecision is the cheapest experiment that finds a difference of effect with the power of the
+// design.
 //
-// Formula: over K = 1, 2, …: n = ⌈[TasksNeeded]⌉, at least minTasks and at most maxTasks (0 is unlimited); the least n·(PerTask + 2K·PerRun) wins.
-// Use it to decide whether an answer is worth its price. minTasks is usually [MinClaimTasks], below which no claim is made anyway.
-// Do not use it when no experiment within maxTasks is large enough: it returns an error that says what could be found instead.
+// Formula: over K = 1, 2, …: n = ⌈[TasksNeeded]⌉, at least minTasks and at most maxTasks (0 is
+// unlimited); the least n·(PerTask + 2K·PerRun) wins. Use it to decide whether an answer is worth
+// its price. minTasks is usually [MinClaimTasks], below which no claim is made anyway. Do not use
+// it when no experiment within maxTasks is large enough: it returns an error that says what could
+// be found instead.
 func CostOfDecision(effect float64, minTasks, maxTasks int, design Design, prices Prices) (Plan, error) {
 	design, err := checkPlanning(maxTasks, design, prices)
 	if err != nil {
@@ -150,7 +161,8 @@ func outOfReach(effect float64, maxTasks int, design Design) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%d tasks cannot show an effect of %g; even %d runs each show no less than %.3f", maxTasks, effect, maxPlannedRuns, mde)
+	return fmt.Errorf("%d tasks cannot show an effect of %g; even %d runs each show no less than %.3f", maxTasks,
+		effect, maxPlannedRuns, mde)
 }
 
 func checkPlanning(maxTasks int, design Design, prices Prices) (Design, error) {

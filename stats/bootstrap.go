@@ -14,13 +14,16 @@ import (
 // MinBootstrapTasks is the number of tasks below which no comparison accepts a bootstrap interval.
 const MinBootstrapTasks = 15
 
-// SkewBootstrapTasks is the number of tasks from which on a comparison of skewed unbounded quantities chooses a bootstrap interval by itself.
+// SkewBootstrapTasks is the number of tasks from which on a comparison of skewed unbounded
+// quantities chooses a bootstrap interval by itself.
 const SkewBootstrapTasks = 50
 
-// DefaultReplicates is the number of bootstrap and permutation replicates where the caller gives none.
+// DefaultReplicates is the number of bootstrap and permutation replicates where the caller gives
+// none.
 const DefaultReplicates = 10_000
 
-// replicatesPerBlock replicates share one random stream. It is fixed, so that the result does not depend on the number of workers.
+// replicatesPerBlock replicates share one random stream. It is fixed, so that the result does not
+// depend on the number of workers.
 const replicatesPerBlock = 128
 
 // The names of the bootstrap intervals.
@@ -29,7 +32,8 @@ const (
 	MethodBCa        = "bootstrap-bca"
 )
 
-// BootstrapConfig says how to resample. The zero value is a 95 % BCa interval from DefaultReplicates replicates with seed 0 on all cores.
+// BootstrapConfig says how to resample. The zero value is a 95 % BCa interval from
+// DefaultReplicates replicates with seed 0 on all cores.
 type BootstrapConfig struct {
 	Replicates int
 	Seed       uint64
@@ -62,15 +66,16 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 	return c, checkOpenUnit("level", c.Level)
 }
 
-// Bootstrap is the interval for any statistic of n exchangeable units, usually tasks. The statistic gets the indices of the drawn units, owns them
-// only during the call, and is called from several goroutines at once.
+// Bootstrap is the interval for any statistic of n exchangeable units, usually tasks. The statistic
+// gets the indices of the drawn units, owns them only during the call, and is called from several
+// goroutines at once.
 //
-// Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀ ± z)/(1 − a(z₀ ± z))), z₀ from the share of
-// replicates below the estimate, a from the jackknife.
-// Use it for derived statistics without a formula of their own. For means of moderately skewed values coverage is at least 94 % from 100 units on and
-// 91 to 93 % at 30.
-// Do not use it under [MinBootstrapTasks] units (its intervals are too short there: the result carries a warning), nor with runs as units where
-// several runs share a task.
+// Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀
+// ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
+// Use it for derived statistics without a formula of their own. For means of moderately skewed
+// values coverage is at least 94 % from 100 units on and 91 to 93 % at 30. Do not use it under
+// [MinBootstrapTasks] units (its intervals are too short there: the result carries a warning), nor
+// with runs as units where several runs share a task.
 func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfig) (Interval, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -104,9 +109,9 @@ func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfi
 
 // BootstrapMean is the bootstrap interval for the mean of independent values.
 //
-// Formula: that of [Bootstrap] with the mean as statistic.
-// Use it for skewed values from 100 on (coverage at least 94 % at a skewness of 1.2); at 30 values it covers 91 to 93 %.
-// Do not use it under 15 values: [MeanT].
+// Formula: that of [Bootstrap] with the mean as statistic. Use it for skewed values from 100 on
+// (coverage at least 94 % at a skewness of 1.2); at 30 values it covers 91 to 93 %. Do not use it
+// under 15 values: [MeanT].
 func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	if len(values) == 0 {
 		return Interval{}, ErrNoData
@@ -122,13 +127,15 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	return BootstrapClustered(clusters, config)
 }
 
-// BootstrapClustered is the bootstrap interval for the mean over tasks of the mean over runs; each element of tasks holds the runs of one task.
+// BootstrapClustered is the bootstrap interval for the mean over tasks of the mean over runs; each
+// element of tasks holds the runs of one task.
 //
-// Formula: every replicate draws as many tasks as there are, with replacement, and averages their means; with Hierarchical it also draws the runs
-// within each task. Limits as in [Bootstrap].
-// Use it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means between 20 % and 80 %.
-// Do not use it under 15 tasks, nor where all tasks agree, which leaves it without width: [TaskMean], [PassRate]. Hierarchical counts the noise of
-// runs twice (the drawn task means carry it already); it is meant for reading, where an interval that is rather too wide is wanted.
+// Formula: every replicate draws as many tasks as there are, with replacement, and averages their
+// means; with Hierarchical it also draws the runs within each task. Limits as in [Bootstrap]. Use
+// it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means between
+// 20 % and 80 %. Do not use it under 15 tasks, nor where all tasks agree, which leaves it without
+// width: [TaskMean], [PassRate]. Hierarchical counts the noise of runs twice (the drawn task means
+// carry it already); it is meant for reading, where an interval that is rather too wide is wanted.
 func BootstrapClustered(tasks [][]float64, config BootstrapConfig) (Interval, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -197,7 +204,8 @@ func drawTasksAndRuns(source *rand.PCG, tasks [][]float64, out []float64) {
 	}
 }
 
-// pick maps 32 random bits to [0, n) by multiplication; its bias is below n/2³², far under the noise of any number of replicates.
+// pick maps 32 random bits to [0, n) by multiplication; its bias is below n/2³², far under the
+// noise of any number of replicates.
 func pick(bits uint32, n uint64) int { return int(uint64(bits) * n >> 32) }
 
 func drawUnits(source *rand.PCG, units []int, n int) {
@@ -206,7 +214,8 @@ func drawUnits(source *rand.PCG, units []int, n int) {
 	}
 }
 
-// replicate fills blocks of replicates in parallel. Every block owns a random stream derived from the seed and its number.
+// replicate fills blocks of replicates in parallel. Every block owns a random stream derived from
+// the seed and its number.
 func replicate(config BootstrapConfig, fill func(source *rand.PCG, out []float64)) []float64 {
 	out := make([]float64, config.Replicates)
 	blocks := make(chan int)
@@ -227,7 +236,8 @@ func replicate(config BootstrapConfig, fill func(source *rand.PCG, out []float64
 	return out
 }
 
-func bootstrapInterval(est float64, replicates []float64, jackknife func() []float64, n int, config BootstrapConfig) (Interval, error) {
+func bootstrapInterval(est float64, replicates []float64, jackknife func() []float64, n int,
+	config BootstrapConfig) (Interval, error) {
 	if err := checkFinite("statistic", est); err != nil {
 		return Interval{}, err
 	}
@@ -241,11 +251,16 @@ func bootstrapInterval(est float64, replicates []float64, jackknife func() []flo
 	}
 	_, variance := moments(replicates)
 	interval := Interval{
-		Est: est, Lo: sortedQuantile(replicates, lower), Hi: sortedQuantile(replicates, upper),
-		SE: math.Sqrt(variance), Level: config.Level, Method: config.Method,
+		Est:    est,
+		Lo:     sortedQuantile(replicates, lower),
+		Hi:     sortedQuantile(replicates, upper),
+		SE:     math.Sqrt(variance),
+		Level:  config.Level,
+		Method: config.Method,
 	}
 	if n < MinBootstrapTasks {
-		interval.Warnings = append(interval.Warnings, fmt.Sprintf("%d units are too few for a bootstrap: the interval is too short", n))
+		interval.Warnings = append(interval.Warnings,
+			fmt.Sprintf("%d units are too few for a bootstrap: the interval is too short", n))
 	}
 	if replicates[0] == replicates[len(replicates)-1] {
 		interval.Warnings = append(interval.Warnings, "all units agree: the bootstrap cannot see any uncertainty")
@@ -253,7 +268,8 @@ func bootstrapInterval(est float64, replicates []float64, jackknife func() []flo
 	return interval, nil
 }
 
-// bcaTails returns the quantiles to read instead of α/2 and 1−α/2. Ties count half, so that a symmetric discrete statistic has no bias.
+// bcaTails returns the quantiles to read instead of α/2 and 1−α/2. Ties count half, so that a
+// symmetric discrete statistic has no bias.
 func bcaTails(est float64, sorted, jackknife []float64, level float64) (lower, upper float64) {
 	below, _ := slices.BinarySearch(sorted, est)
 	notAbove, _ := slices.BinarySearchFunc(sorted, est, func(x, target float64) int {

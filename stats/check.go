@@ -85,7 +85,8 @@ func orDefault(value, fallback float64) float64 {
 // normalQuantile is z such that a two-sided interval ±z has the level.
 func normalQuantile(level float64) float64 { return distuv.UnitNormal.Quantile(0.5 + level/2) }
 
-// studentQuantile is the two-sided quantile of Student's t. Beyond a million degrees of freedom it is the normal one to more than six digits.
+// studentQuantile is the two-sided quantile of Student's t. Beyond a million degrees of freedom it
+// is the normal one to more than six digits.
 func studentQuantile(level, df float64) float64 {
 	if df > 1e6 {
 		return normalQuantile(level)

@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Where the outcome space is small, coverage is not simulated but summed over all outcomes: these tests have no noise.
+// Where the outcome space is small, coverage is not simulated but summed over all outcomes: these
+// tests have no noise.
 
 func binomialWeights(n int, p float64) []float64 {
 	weights := make([]float64, n+1)
@@ -42,7 +43,8 @@ func ratesBetween(lo, hi, step float64) []float64 {
 	return rates
 }
 
-// discordantCoverage sums over all tables of n paired tasks with the given chances of a win and a loss.
+// discordantCoverage sums over all tables of n paired tasks with the given chances of a win and a
+// loss.
 func discordantCoverage(n int, win, loss float64, contains func(b, c int) bool) float64 {
 	coverage := 0.0
 	for b := 0; b <= n; b++ {
@@ -63,8 +65,10 @@ func powLog(p float64, k int) float64 {
 	return float64(k) * math.Log(p)
 }
 
-// judgedCoverage sums over all outcomes of n judged runs and the labels, for a true rate behind a judge with the given errors.
-func judgedCoverage(n, m1, m0 int, truth, tpr, tnr float64, interval func(k int, c Calibration) (Interval, error)) float64 {
+// judgedCoverage sums over all outcomes of n judged runs and the labels, for a true rate behind a
+// judge with the given errors.
+func judgedCoverage(n, m1, m0 int, truth, tpr, tnr float64,
+	interval func(k int, c Calibration) (Interval, error)) float64 {
 	observed := truth*tpr + (1-truth)*(1-tnr)
 	runs, hits, rejections := binomialWeights(n, observed), binomialWeights(m1, tpr), binomialWeights(m0, tnr)
 	covered, defined := 0.0, 0.0

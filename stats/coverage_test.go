@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Every test here proves the sentence about coverage in the documentation of a method: inside the region named there it is at least 94 % at a nominal
-// level of 95 %, or at least the figure given there.
+// Every test here proves the sentence about coverage in the documentation of a method: inside the
+// region named there it is at least 94 % at a nominal level of 95 %, or at least the figure given
+// there.
 
 func TestCoverageOfProportionIntervals(t *testing.T) {
 	for _, n := range []int{5, 10, 15, 20, 30, 50, 100, 200, 500} {
@@ -45,7 +46,8 @@ func TestCoverageOfBonettPrice(t *testing.T) {
 					floor = .928
 				}
 				if coverage < floor {
-					t.Errorf("n = %d, %g of the tasks discordant, %g of them won: coverage %.4f", n, discordant, share, coverage)
+					t.Errorf("n = %d, %g of the tasks discordant, %g of them won: coverage %.4f", n, discordant, share,
+						coverage)
 				}
 			}
 		}
@@ -60,8 +62,10 @@ func TestCoverageOfNewcombe(t *testing.T) {
 				t.Parallel()
 				wantCoverage(t, 2000, .93, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
 					// A judge that never errs, and arms that share half of their luck.
-					shared, own := drawJudgedTable(random, tasks/2, rates, perfect, perfect), independentTable(random, tasks-tasks/2, rates)
-					return NewcombePaired(shared.Both+own.Both, shared.FirstOnly+own.FirstOnly, shared.SecondOnly+own.SecondOnly, shared.Neither+own.Neither, .95)
+					shared, own := drawJudgedTable(random, tasks/2, rates, perfect, perfect), independentTable(random,
+						tasks-tasks/2, rates)
+					return NewcombePaired(shared.Both+own.Both, shared.FirstOnly+own.FirstOnly,
+						shared.SecondOnly+own.SecondOnly, shared.Neither+own.Neither, .95)
 				})
 			})
 		}
@@ -93,7 +97,8 @@ func TestCoverageOfOneTasksPassAtK(t *testing.T) {
 			for i, rate := range rates {
 				best, all := 1-math.Pow(1-rate, float64(k)), math.Pow(rate, float64(k))
 				for c, weight := range binomialWeights(n, rate) {
-					if must[Interval](t)(PassAtKInterval(n, c, k, .95)).Contains(best) && must[Interval](t)(PassHatKInterval(n, c, k, .95)).Contains(all) {
+					if must[Interval](t)(PassAtKInterval(n, c, k, .95)).Contains(best) &&
+						must[Interval](t)(PassHatKInterval(n, c, k, .95)).Contains(all) {
 						coverage[i] += weight
 					}
 				}
@@ -109,10 +114,11 @@ func TestCoverageOfLangReiczigel(t *testing.T) {
 	for _, size := range [][3]int{{30, 20, 20}, {60, 40, 40}, {50, 30, 60}} {
 		for _, judge := range [][2]float64{{.8, .8}, {.9, .85}, {.95, .9}, {.99, .99}} {
 			for _, truth := range []float64{.02, .1, .3, .6, .9, .98} {
-				coverage := judgedCoverage(size[0], size[1], size[2], truth, judge[0], judge[1], func(k int, c Calibration) (Interval, error) {
-					result, err := LangReiczigel(float64(k), float64(size[0]), c, .95)
-					return result.Interval, err
-				})
+				coverage := judgedCoverage(size[0], size[1], size[2], truth, judge[0], judge[1],
+					func(k int, c Calibration) (Interval, error) {
+						result, err := LangReiczigel(float64(k), float64(size[0]), c, .95)
+						return result.Interval, err
+					})
 				if coverage < .94 {
 					t.Errorf("n, m1, m0 = %v, judge %v, truth %g: coverage %.4f", size, judge, truth, coverage)
 				}
@@ -127,7 +133,8 @@ func TestCoverageOfPairedCorrectedDifference(t *testing.T) {
 		for _, rates := range [][2]float64{{.6, .6}, {.7, .5}, {.3, .2}} {
 			for _, judge := range [][2]float64{{.9, .85}, {.95, .95}} {
 				for _, smoothed := range []bool{true, false} {
-					name := fmt.Sprintf("%d tasks %d labels rates %v judge %v smoothed %v", tasks, labels, rates, judge, smoothed)
+					name := fmt.Sprintf("%d tasks %d labels rates %v judge %v smoothed %v", tasks, labels, rates, judge,
+						smoothed)
 					floor := .94
 					if !smoothed {
 						if tasks < 50 {
@@ -140,7 +147,8 @@ func TestCoverageOfPairedCorrectedDifference(t *testing.T) {
 						wantCoverage(t, 4000, floor, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
 							table := drawJudgedTable(random, tasks, rates, judge, judge)
 							calibration := drawCalibration(random, labels, judge)
-							result, err := PairedCorrectedDifference(table.FirstOnly, table.SecondOnly, tasks, calibration, .95, smoothed)
+							result, err := PairedCorrectedDifference(table.FirstOnly, table.SecondOnly, tasks,
+								calibration, .95, smoothed)
 							return result.Interval, err
 						})
 					})
@@ -158,7 +166,8 @@ func TestCoverageOfPerAgentCorrectedDifference(t *testing.T) {
 				first, second := [2]float64{.95, .80}, [2]float64{.85, .90}
 				wantCoverage(t, 4000, .94, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
 					table := drawJudgedTable(random, size[0], rates, first, second)
-					result, err := PerAgentCorrectedDifference(table, drawCalibration(random, size[1], first), drawCalibration(random, size[1], second), .95)
+					result, err := PerAgentCorrectedDifference(table, drawCalibration(random, size[1], first),
+						drawCalibration(random, size[1], second), .95)
 					return result.Interval, err
 				})
 			})
@@ -206,9 +215,11 @@ func TestCoverageOfPassRates(t *testing.T) {
 		tasks, runs       int
 		rate, correlation float64
 	}{
-		{20, 3, .2, .5}, {20, 10, .2, .1}, {20, 5, .5, .5}, {30, 10, .8, .5}, {30, 2, .5, .1}, {50, 3, .1, .5}, {50, 10, .9, .1}, {50, 3, .2, .5}, {100, 5, .1, .5}, {100, 3, .8, .5},
+		{20, 3, .2, .5}, {20, 10, .2, .1}, {20, 5, .5, .5}, {30, 10, .8, .5}, {30, 2, .5, .1}, {50, 3, .1, .5},
+		{50, 10, .9, .1}, {50, 3, .2, .5}, {100, 5, .1, .5}, {100, 3, .8, .5},
 	} {
-		name := fmt.Sprintf("%d tasks × %d runs rate %g correlation %g", cell.tasks, cell.runs, cell.rate, cell.correlation)
+		name := fmt.Sprintf("%d tasks × %d runs rate %g correlation %g", cell.tasks, cell.runs, cell.rate,
+			cell.correlation)
 		draw := func(random *rand.Rand) [][]float64 {
 			tasks := make([][]float64, cell.tasks)
 			for i := range tasks {
@@ -218,11 +229,13 @@ func TestCoverageOfPassRates(t *testing.T) {
 		}
 		t.Run("PassRate/"+name, func(t *testing.T) {
 			t.Parallel()
-			wantCoverage(t, 3000, .94, cell.rate, func(random *rand.Rand) (Interval, error) { return PassRate(draw(random), .95) })
+			wantCoverage(t, 3000, .94, cell.rate,
+				func(random *rand.Rand) (Interval, error) { return PassRate(draw(random), .95) })
 		})
 		t.Run("TaskMean/"+name, func(t *testing.T) {
 			t.Parallel()
-			wantCoverage(t, 3000, .94, cell.rate, func(random *rand.Rand) (Interval, error) { return TaskMean(taskMeans(draw(random)), .95) })
+			wantCoverage(t, 3000, .94, cell.rate,
+				func(random *rand.Rand) (Interval, error) { return TaskMean(taskMeans(draw(random)), .95) })
 		})
 		if cell.tasks >= 30 && cell.rate >= .2 && cell.rate <= .8 {
 			t.Run("MeanClustered/"+name, func(t *testing.T) {
@@ -231,7 +244,8 @@ func TestCoverageOfPassRates(t *testing.T) {
 				if cell.tasks < 50 {
 					floor = .925
 				}
-				wantCoverage(t, 3000, floor, cell.rate, func(random *rand.Rand) (Interval, error) { return MeanClustered(draw(random), .95) })
+				wantCoverage(t, 3000, floor, cell.rate,
+					func(random *rand.Rand) (Interval, error) { return MeanClustered(draw(random), .95) })
 			})
 		}
 	}
@@ -318,7 +332,8 @@ func TestCoverageOfBootstrap(t *testing.T) {
 						// A sum of three exponentials: skewness 1.15.
 						values[i] = (random.ExpFloat64() + random.ExpFloat64() + random.ExpFloat64()) / 3
 					}
-					return BootstrapMean(values, BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(), Method: method})
+					return BootstrapMean(values, BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(),
+						Method: method})
 				})
 			})
 		}
@@ -335,7 +350,9 @@ func TestCoverageOfClusteredBootstrap(t *testing.T) {
 					for i := range tasks {
 						tasks[i] = runsOf(random, taskRate(random, rate, .4), 3)
 					}
-					return BootstrapClustered(tasks, BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(), Hierarchical: hierarchical})
+					return BootstrapClustered(tasks,
+						BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(),
+							Hierarchical: hierarchical})
 				})
 			})
 		}
@@ -432,7 +449,8 @@ func TestCoverageOfJudgeBootstrap(t *testing.T) {
 				for i := range verdicts {
 					verdicts[i] = []float64{coin(random, .6*judge[0]+.4*(1-judge[1]))}
 				}
-				result, err := JudgeBootstrap(verdicts, drawCalibration(random, cell.labels, judge), BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64()})
+				result, err := JudgeBootstrap(verdicts, drawCalibration(random, cell.labels, judge),
+					BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64()})
 				return result.Interval, err
 			})
 		})

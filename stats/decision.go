@@ -21,13 +21,16 @@ const (
 const (
 	// MinClaimTasks is the number of tasks below which nothing is claimed.
 	MinClaimTasks = 10
-	// MaxExclusionGap is the difference of the arms' exclusion rates from which on nothing is claimed.
+	// MaxExclusionGap is the difference of the arms' exclusion rates from which on nothing is
+	// claimed.
 	MaxExclusionGap = 0.05
-	// MaxUsefulMDE is the detectable effect above which an experiment is called insufficient rather than not proven.
+	// MaxUsefulMDE is the detectable effect above which an experiment is called insufficient rather
+	// than not proven.
 	MaxUsefulMDE = 0.30
 )
 
-// Exclusion counts the runs of one arm that were planned and those left out because the environment failed.
+// Exclusion counts the runs of one arm that were planned and those left out because the environment
+// failed.
 type Exclusion struct {
 	Excluded int `json:"excluded"`
 	Planned  int `json:"planned"`
@@ -45,7 +48,8 @@ const (
 	Rate Kind = "rate"
 	// Score is any other number: differences are told as they are.
 	Score Kind = "score"
-	// Ratio is cost, time or another positive quantity compared by CompareRatio: differences are told in per cent.
+	// Ratio is cost, time or another positive quantity compared by CompareRatio: differences are
+	// told in per cent.
 	Ratio Kind = "ratio"
 )
 
@@ -60,17 +64,20 @@ type Measure struct {
 	Candidate, Baseline string
 }
 
-// DecideConfig says what a claim takes. The zero value is the claim rule at α = 0.05 without an equivalence margin.
+// DecideConfig says what a claim takes. The zero value is the claim rule at α = 0.05 without an
+// equivalence margin.
 type DecideConfig struct {
 	Alpha   float64
 	Measure Measure
-	// AdjustedP is the p-value after correction for the other tests of the report; nil means this test stands alone.
+	// AdjustedP is the p-value after correction for the other tests of the report; nil means this
+	// test stands alone.
 	AdjustedP *float64
 	// Candidate and Baseline are the exclusions of the two arms.
 	Candidate, Baseline Exclusion
 	// IntegrityFlags counts critical suspicions of cheating that nobody has resolved.
 	IntegrityFlags int
-	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For ratios it is a logarithm.
+	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For
+	// ratios it is a logarithm.
 	Margin float64
 }
 
@@ -107,12 +114,13 @@ type Decision struct {
 
 // Decide turns a comparison into a claim.
 //
-// Formula: improved or regressed if adjusted p < α and the interval excludes 0 and at least [MinClaimTasks] tasks and exclusion rates differ by less than
-// [MaxExclusionGap] and no critical integrity flag is open. Otherwise insufficient if there are fewer tasks, no interval, or the detectable effect
-// exceeds [MaxUsefulMDE]; equivalent if a margin is given and contains the whole interval (for outcomes in [0, 1] also the add-two interval, so that a
-// few ties are not taken for sameness); else not proven.
-// Use it for every sentence that says one arm is better.
-// Do not use it on one of several comparisons of a report without AdjustedP: [DecideFamily].
+// Formula: improved or regressed if adjusted p < α and the interval excludes 0 and at least
+// [MinClaimTasks] tasks and exclusion rates differ by less than [MaxExclusionGap] and no critical
+// integrity flag is open. Otherwise insufficient if there are fewer tasks, no interval, or the
+// detectable effect exceeds [MaxUsefulMDE]; equivalent if a margin is given and contains the whole
+// interval (for outcomes in [0, 1] also the add-two interval, so that a few ties are not taken for
+// sameness); else not proven. Use it for every sentence that says one arm is better. Do not use it
+// on one of several comparisons of a report without AdjustedP: [DecideFamily].
 func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 	config.Alpha = orDefault(config.Alpha, DefaultAlpha)
 	if err := config.check(comparison); err != nil {
@@ -176,7 +184,8 @@ func (c DecideConfig) check(comparison Comparison) error {
 	}
 	for _, exclusion := range []Exclusion{c.Candidate, c.Baseline} {
 		if exclusion.Excluded < 0 || exclusion.Planned < exclusion.Excluded {
-			return fmt.Errorf("%d of %d planned runs excluded: the counts do not fit", exclusion.Excluded, exclusion.Planned)
+			return fmt.Errorf("%d of %d planned runs excluded: the counts do not fit", exclusion.Excluded,
+				exclusion.Planned)
 		}
 	}
 	if comparison.Tasks < 1 {
@@ -187,9 +196,18 @@ func (c DecideConfig) check(comparison Comparison) error {
 
 func newDecision(comparison Comparison, config DecideConfig) Decision {
 	decision := Decision{
-		Effect: comparison.Est, Level: DefaultLevel, P: comparison.P, PAdj: comparison.P, EValue: comparison.EValue, Method: comparison.Method,
-		NTasks: comparison.Tasks, NRuns: comparison.Runs, NUnpaired: comparison.Unpaired, MDE: comparison.MDE,
-		Excluded: Exclusions{Candidate: config.Candidate, Baseline: config.Baseline}, Warnings: comparison.Warnings,
+		Effect:    comparison.Est,
+		Level:     DefaultLevel,
+		P:         comparison.P,
+		PAdj:      comparison.P,
+		EValue:    comparison.EValue,
+		Method:    comparison.Method,
+		NTasks:    comparison.Tasks,
+		NRuns:     comparison.Runs,
+		NUnpaired: comparison.Unpaired,
+		MDE:       comparison.MDE,
+		Excluded:  Exclusions{Candidate: config.Candidate, Baseline: config.Baseline},
+		Warnings:  comparison.Warnings,
 	}
 	if config.AdjustedP != nil {
 		decision.PAdj = *config.AdjustedP
@@ -201,7 +219,8 @@ func newDecision(comparison Comparison, config DecideConfig) Decision {
 	return decision
 }
 
-// significant follows the rule of each kind of evidence: a p-value must be below α, an e-value must have reached 1/α.
+// significant follows the rule of each kind of evidence: a p-value must be below α, an e-value must
+// have reached 1/α.
 func significant(comparison Comparison, pAdj, alpha float64) bool {
 	if comparison.EValue != nil {
 		return pAdj <= alpha
@@ -218,7 +237,8 @@ func claim(comparison Comparison, config DecideConfig, pAdj float64) Claim {
 		}
 		return Regressed
 	}
-	if sound && config.Margin > 0 && withinMargin(interval, config.Margin) && withinMargin(comparison.boundedOr(interval), config.Margin) {
+	if sound && config.Margin > 0 && withinMargin(interval, config.Margin) &&
+		withinMargin(comparison.boundedOr(interval), config.Margin) {
 		return Equivalent
 	}
 	if comparison.Tasks < MinClaimTasks || interval == nil || comparison.MDE > MaxUsefulMDE {

@@ -24,7 +24,8 @@ func TestTwoEqualArmsRarelyGetAClaim(t *testing.T) {
 			random := seededFor(t)
 			experiments, claims := simulations(experimentsPerDesign), 0
 			for range experiments {
-				comparison := must[Comparison](t)(Compare(design.draw(random), CompareConfig{Replicates: 2000, Seed: random.Uint64()}))
+				comparison := must[Comparison](t)(Compare(design.draw(random),
+					CompareConfig{Replicates: 2000, Seed: random.Uint64()}))
 				if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{})).Claim) {
 					claims++
 				}
@@ -41,7 +42,8 @@ func TestEqualCostsRarelyGetAClaim(t *testing.T) {
 		pairs := make([]Pair, 15)
 		for i := range pairs {
 			size := random.ExpFloat64() + .1
-			pairs[i] = Pair{Candidate: []float64{size * (.5 + random.ExpFloat64())}, Baseline: []float64{size * (.5 + random.ExpFloat64())}}
+			pairs[i] = Pair{Candidate: []float64{size * (.5 + random.ExpFloat64())},
+				Baseline: []float64{size * (.5 + random.ExpFloat64())}}
 		}
 		comparison := must[Comparison](t)(CompareRatio(pairs, CompareConfig{Seed: random.Uint64()}))
 		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{Measure: Measure{LowerIsBetter: true}})).Claim) {
@@ -68,8 +70,8 @@ func TestPeekingAfterEveryTaskIsSafeWithTheEProcess(t *testing.T) {
 	}
 }
 
-// everClaims looks after every task. The claim rule is asked only where the evidence changed enough to matter, because it can only say yes when the
-// process has stopped.
+// everClaims looks after every task. The claim rule is asked only where the evidence changed enough
+// to matter, because it can only say yes when the process has stopped.
 func everClaims(t *testing.T, pairs []Pair) bool {
 	var discordant DiscordantProcess
 	var bounded BoundedProcess
@@ -96,7 +98,8 @@ func everClaims(t *testing.T, pairs []Pair) bool {
 }
 
 func TestPeekingWithAFixedSampleTestIsNotSafe(t *testing.T) {
-	// The reason for the e-process: the exact McNemar test, looked at after every task, errs far more often than 5 %.
+	// The reason for the e-process: the exact McNemar test, looked at after every task, errs far
+	// more often than 5 %.
 	random := seededFor(t)
 	experiments, claims := simulations(experimentsPerDesign), 0
 	for range experiments {
@@ -128,7 +131,8 @@ func TestARealImprovementIsFound(t *testing.T) {
 	experiments := simulations(400)
 	for range experiments {
 		pairs := design.draw(random)
-		decision := must[Decision](t)(Decide(must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 1000})), DecideConfig{}))
+		decision := must[Decision](t)(Decide(must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 1000})),
+			DecideConfig{}))
 		if decision.Claim == Regressed {
 			t.Errorf("an improvement was called a regression: %s", decision.Sentence)
 		}

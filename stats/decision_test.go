@@ -34,28 +34,40 @@ func TestClaimRule(t *testing.T) {
 		want   Claim
 		says   string
 	}{
-		"a clear win":                   {wonAndLost(20, 3, 27), DecideConfig{}, Improved, "34.0 points above"},
-		"a clear loss":                  {wonAndLost(3, 20, 27), DecideConfig{}, Regressed, "34.0 points below"},
-		"a loss where less is better":   {wonAndLost(3, 20, 27), DecideConfig{Measure: Measure{LowerIsBetter: true}}, Improved, "below"},
-		"p above α":                     {wonAndLost(9, 2, 39), DecideConfig{}, NotProven, "adjusted p = 0.065"},
-		"p only before adjusting":       {wonAndLost(20, 3, 27), DecideConfig{AdjustedP: &tooHigh}, NotProven, "adjusted p = 0.200"},
-		"nine tasks":                    {wonAndLost(9, 0, 0), DecideConfig{}, Insufficient, "9 tasks where at least 10 are needed"},
-		"ten tasks":                     {wonAndLost(10, 0, 0), DecideConfig{}, Improved, "100.0 points above"},
-		"one task":                      {[]Pair{{Candidate: bits01("111"), Baseline: bits01("000")}}, DecideConfig{}, Insufficient, "no statistical claim"},
-		"exclusions 5 points apart":     {wonAndLost(20, 3, 27), DecideConfig{Candidate: Exclusion{10, 100}, Baseline: Exclusion{5, 100}}, NotProven, "exclusion rates differ by 5.0 points"},
-		"exclusions 4 points apart":     {wonAndLost(20, 3, 27), DecideConfig{Candidate: Exclusion{9, 100}, Baseline: Exclusion{5, 100}}, Improved, "14 excluded"},
-		"an open integrity flag":        {wonAndLost(20, 3, 27), DecideConfig{IntegrityFlags: 1}, NotProven, "1 open integrity flag"},
+		"a clear win":  {wonAndLost(20, 3, 27), DecideConfig{}, Improved, "34.0 points above"},
+		"a clear loss": {wonAndLost(3, 20, 27), DecideConfig{}, Regressed, "34.0 points below"},
+		"a loss where less is better": {wonAndLost(3, 20, 27), DecideConfig{Measure: Measure{LowerIsBetter: true}},
+			Improved, "below"},
+		"p above α": {wonAndLost(9, 2, 39), DecideConfig{}, NotProven, "adjusted p = 0.065"},
+		"p only before adjusting": {wonAndLost(20, 3, 27), DecideConfig{AdjustedP: &tooHigh}, NotProven,
+			"adjusted p = 0.200"},
+		"nine tasks": {wonAndLost(9, 0, 0), DecideConfig{}, Insufficient,
+			"9 tasks where at least 10 are needed"},
+		"ten tasks": {wonAndLost(10, 0, 0), DecideConfig{}, Improved, "100.0 points above"},
+		"one task": {[]Pair{{Candidate: bits01("111"), Baseline: bits01("000")}}, DecideConfig{},
+			Insufficient, "no statistical claim"},
+		"exclusions 5 points apart": {wonAndLost(20, 3, 27),
+			DecideConfig{Candidate: Exclusion{10, 100}, Baseline: Exclusion{5, 100}}, NotProven,
+			"exclusion rates differ by 5.0 points"},
+		"exclusions 4 points apart": {wonAndLost(20, 3, 27),
+			DecideConfig{Candidate: Exclusion{9, 100}, Baseline: Exclusion{5, 100}}, Improved, "14 excluded"},
+		"an open integrity flag": {wonAndLost(20, 3, 27), DecideConfig{IntegrityFlags: 1}, NotProven,
+			"1 open integrity flag"},
 		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "would show"},
-		"the same within a margin":      {wonAndLost(2, 2, 396), DecideConfig{Margin: .05}, Equivalent, "differ by less than 5.0 points"},
-		"no margin, no equivalence":     {wonAndLost(2, 2, 396), DecideConfig{}, NotProven, "interval includes no difference"},
-		"all ties on few tasks":         {wonAndLost(0, 0, 12), DecideConfig{Margin: .05}, NotProven, "reliably show 28.3 points"},
+		"the same within a margin": {wonAndLost(2, 2, 396), DecideConfig{Margin: .05}, Equivalent,
+			"differ by less than 5.0 points"},
+		"no margin, no equivalence": {wonAndLost(2, 2, 396), DecideConfig{}, NotProven,
+			"interval includes no difference"},
+		"all ties on few tasks": {wonAndLost(0, 0, 12), DecideConfig{Margin: .05}, NotProven,
+			"reliably show 28.3 points"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(t, row.pairs, row.config)
 			if got.Claim != row.want || !strings.Contains(got.Sentence, row.says) {
 				t.Errorf("claim %q: %s\nwant %q with %q", got.Claim, got.Sentence, row.want, row.says)
 			}
-			if claimed := got.Claim == Improved || got.Claim == Regressed || got.Claim == Equivalent; claimed == (len(got.Obstacles) > 0) {
+			if claimed := got.Claim == Improved || got.Claim == Regressed ||
+				got.Claim == Equivalent; claimed == (len(got.Obstacles) > 0) {
 				t.Errorf("claim %q with obstacles %v", got.Claim, got.Obstacles)
 			}
 			if _, err := json.Marshal(got); err != nil {
@@ -95,7 +107,8 @@ func TestMethodIsChosenByTheData(t *testing.T) {
 	}
 	skewedCost := make([]Pair, 60)
 	for i := range skewedCost {
-		skewedCost[i] = Pair{Candidate: []float64{math.Exp(math.Exp(float64(i % 6)))}, Baseline: []float64{1 + .01*float64(i%7)}}
+		skewedCost[i] = Pair{Candidate: []float64{math.Exp(math.Exp(float64(i % 6)))},
+			Baseline: []float64{1 + .01*float64(i%7)}}
 	}
 	for name, row := range map[string]struct {
 		pairs            []Pair
@@ -105,12 +118,17 @@ func TestMethodIsChosenByTheData(t *testing.T) {
 		"single binary runs": {wonAndLost(5, 3, 10), false, MethodMcNemar, MethodBonettPrice},
 		"six tasks":          {sixTasks(), false, MethodSignFlip, MethodT},
 		"graded scores":      {graded(60), false, MethodSignFlip, MethodT},
-		"clusters":           {withLabels(graded(30), func(p *Pair, i int) { p.Cluster = string(rune('a' + i/3)) }), false, MethodClusterSignFlip, MethodClusterT},
-		"strata":             {withLabels(graded(30), func(p *Pair, i int) { p.Stratum = string(rune('a' + i%3)) }), false, MethodStratifiedFlip, MethodStratifiedT},
-		"binary in clusters": {withLabels(wonAndLost(9, 2, 9), func(p *Pair, i int) { p.Cluster = string(rune('a' + i/2)) }), false, MethodClusterSignFlip, MethodClusterT},
-		"skewed cost":        {skewedCost, true, MethodSignFlip, MethodBCa},
-		"few skewed costs":   {skewedCost[:12], true, MethodSignFlip, MethodT},
-		"all ties":           {[]Pair{{Candidate: bits01("11"), Baseline: bits01("11")}, {Candidate: bits01("10"), Baseline: bits01("01")}}, false, MethodSignFlip, MethodAddTwo},
+		"clusters": {withLabels(graded(30), func(p *Pair, i int) { p.Cluster = string(rune('a' + i/3)) }),
+			false, MethodClusterSignFlip, MethodClusterT},
+		"strata": {withLabels(graded(30), func(p *Pair, i int) { p.Stratum = string(rune('a' + i%3)) }),
+			false, MethodStratifiedFlip, MethodStratifiedT},
+		"binary in clusters": {withLabels(wonAndLost(9, 2, 9),
+			func(p *Pair, i int) { p.Cluster = string(rune('a' + i/2)) }), false, MethodClusterSignFlip,
+			MethodClusterT},
+		"skewed cost":      {skewedCost, true, MethodSignFlip, MethodBCa},
+		"few skewed costs": {skewedCost[:12], true, MethodSignFlip, MethodT},
+		"all ties": {[]Pair{{Candidate: bits01("11"), Baseline: bits01("11")},
+			{Candidate: bits01("10"), Baseline: bits01("01")}}, false, MethodSignFlip, MethodAddTwo},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare := Compare
@@ -119,7 +137,8 @@ func TestMethodIsChosenByTheData(t *testing.T) {
 			}
 			got := must[Comparison](t)(compare(row.pairs, CompareConfig{}))
 			if got.Method != row.method || got.Interval.Method != row.interval || got.Reason == "" {
-				t.Errorf("method %s with interval %s, want %s with %s", got.Method, got.Interval.Method, row.method, row.interval)
+				t.Errorf("method %s with interval %s, want %s with %s", got.Method, got.Interval.Method, row.method,
+					row.interval)
 			}
 		})
 	}
@@ -129,15 +148,18 @@ func TestRatioOfCosts(t *testing.T) {
 	pairs := make([]Pair, 12)
 	for i := range pairs {
 		size := 1 + float64(i)
-		pairs[i] = Pair{Candidate: []float64{.8 * size, .8 * size * (1 + .01*float64(i%3))}, Baseline: []float64{size, size}}
+		pairs[i] = Pair{Candidate: []float64{.8 * size, .8 * size * (1 + .01*float64(i%3))},
+			Baseline: []float64{size, size}}
 	}
 	comparison := must[Comparison](t)(CompareRatio(pairs, CompareConfig{}))
 	ratio, ok := comparison.RatioInterval()
 	if !ok || ratio.Est < .79 || ratio.Est > .82 || ratio.Hi >= 1 {
 		t.Errorf("ratio %v in [%v, %v], want about 0.8", ratio.Est, ratio.Lo, ratio.Hi)
 	}
-	decision := must[Decision](t)(Decide(comparison, DecideConfig{Measure: Measure{Name: "cost", LowerIsBetter: true, Candidate: "new", Baseline: "old"}}))
-	if decision.Claim != Improved || !strings.Contains(decision.Sentence, "the cost of new is 19.") || !strings.Contains(decision.Sentence, "% below that of old") {
+	decision := must[Decision](t)(Decide(comparison,
+		DecideConfig{Measure: Measure{Name: "cost", LowerIsBetter: true, Candidate: "new", Baseline: "old"}}))
+	if decision.Claim != Improved || !strings.Contains(decision.Sentence, "the cost of new is 19.") ||
+		!strings.Contains(decision.Sentence, "% below that of old") {
 		t.Errorf("decision: %s", decision.Sentence)
 	}
 	same := []Pair{{Candidate: []float64{2}, Baseline: []float64{2}}, {Candidate: []float64{3}, Baseline: []float64{3}}}
@@ -158,7 +180,8 @@ func TestCommonlySolvedTasks(t *testing.T) {
 		costs[i] = Pair{Task: outcome.Task, Candidate: []float64{1, 2}, Baseline: []float64{3, 4}}
 	}
 	common := must[[]Pair](t)(CommonlySolved(outcomes, costs))
-	if len(common) != 1 || common[0].Task != "both" || len(common[0].Candidate) != 1 || common[0].Candidate[0] != 1 || len(common[0].Baseline) != 2 {
+	if len(common) != 1 || common[0].Task != "both" || len(common[0].Candidate) != 1 || common[0].Candidate[0] != 1 ||
+		len(common[0].Baseline) != 2 {
 		t.Errorf("commonly solved: %+v, want the passing runs of the first task", common)
 	}
 	costs[1].Task = "other"
@@ -193,7 +216,8 @@ func TestClustersAndStrataChangeTheStandardError(t *testing.T) {
 	clustered := label(func(p *Pair, name string) { p.Cluster = name })
 	stratified := label(func(p *Pair, name string) { p.Stratum = name })
 	if clustered.SE <= plain.SE || stratified.SE >= plain.SE {
-		t.Errorf("standard errors: clustered %v, plain %v, stratified %v; want them falling", clustered.SE, plain.SE, stratified.SE)
+		t.Errorf("standard errors: clustered %v, plain %v, stratified %v; want them falling", clustered.SE, plain.SE,
+			stratified.SE)
 	}
 	if clustered.P < 2.0/16 {
 		t.Errorf("four clusters give p = %v, below the smallest attainable", clustered.P)
@@ -266,7 +290,8 @@ func TestPlanningWithMoney(t *testing.T) {
 	if capped.Tasks != 20 || capped.Runs != 5 || capped.Cost > 200 {
 		t.Errorf("with 20 tasks at most the plan is %+v, want 5 runs each", capped)
 	}
-	wantNear(t, "best repetitions", must[float64](t)(OptimalRuns(design, Prices{PerTask: 10, PerRun: 1})), math.Sqrt(2.4*5))
+	wantNear(t, "best repetitions", must[float64](t)(OptimalRuns(design, Prices{PerTask: 10, PerRun: 1})),
+		math.Sqrt(2.4*5))
 	decision := must[Plan](t)(CostOfDecision(.2, MinClaimTasks, 0, design, Prices{PerTask: 10, PerRun: 1}))
 	if decision.Power < .8 || decision.MDE > .2 {
 		t.Errorf("the plan for 20 points is %+v", decision)

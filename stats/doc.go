@@ -1,6 +1,7 @@
-// Package stats is the mathematics of "did it get better": intervals, paired tests, pass@k, power, anytime-valid evidence and the correction of
-// imperfect judges. It is pure: no files, no clock, no global random state. Whatever draws random numbers takes a seed and gives the same answer on
-// any number of cores.
+// Package stats is the mathematics of "did it get better": intervals, paired tests, pass@k, power,
+// anytime-valid evidence and the correction of imperfect judges. It is pure: no files, no clock, no
+// global random state. Whatever draws random numbers takes a seed and gives the same answer on any
+// number of cores.
 //
 // The data flows through four steps:
 //
@@ -16,20 +17,29 @@
 //
 // Compare looks only at the design and at the shape of the data, never at the result:
 //
-//   - one run per arm and task, every outcome 0 or 1, no clusters, no strata: exact McNemar test with the Bonett–Price interval;
-//   - everything else: sign-flip permutation test of the per-task differences, flipping whole clusters where there are any. It enumerates all sign
-//     patterns up to [MaxExactFlips] informative units and draws random ones beyond;
-//   - its interval is Student's t on the per-task differences, cluster-robust where tasks are clustered and within strata where they are stratified;
-//   - from [SkewBootstrapTasks] tasks on, differences of unbounded quantities (cost, time, points) with a skewness beyond ±1, without clusters and
-//     strata, get a BCa bootstrap interval instead. For outcomes between 0 and 1 it stays with t, which covers better in every simulation made;
-//   - under [MinBootstrapTasks] tasks a bootstrap interval is refused even when asked for: it is too short there;
-//   - if all differences are equal the sample says nothing about their spread: outcomes between 0 and 1 then get the add-two interval (Bonett–Price for
-//     any bounded score), others get no interval and can carry no claim.
+//   - one run per arm and task, every outcome 0 or 1, no clusters, no strata: exact McNemar test
+//     with the Bonett–Price interval;
+//   - everything else: sign-flip permutation test of the per-task differences, flipping whole
+//     clusters where there are any. It enumerates all sign patterns up to [MaxExactFlips]
+//     informative units and draws random ones beyond;
+//   - its interval is Student's t on the per-task differences, cluster-robust where tasks are
+//     clustered and within strata where they are stratified;
+//   - from [SkewBootstrapTasks] tasks on, differences of unbounded quantities (cost, time,
+//     points) with a skewness beyond ±1, without clusters and strata, get a BCa bootstrap
+//     interval instead. For outcomes between 0 and 1 it stays with t, which covers better in
+//     every simulation made;
+//   - under [MinBootstrapTasks] tasks a bootstrap interval is refused even when asked for: it is
+//     too short there;
+//   - if all differences are equal the sample says nothing about their spread: outcomes between 0
+//     and 1 then get the add-two interval (Bonett–Price for any bounded score), others get no
+//     interval and can carry no claim.
 //
-// Single rates follow the same idea: [PassRate] gives one run per task a Wilson interval, and several runs per task a Wilson interval at the effective
-// sample size, which stays honest when every run passed.
+// Single rates follow the same idea: [PassRate] gives one run per task a Wilson interval, and
+// several runs per task a Wilson interval at the effective sample size, which stays honest when
+// every run passed.
 //
 // # Numbers that are refused
 //
-// NaN, infinities, negative counts, more successes than trials, levels outside (0, 1) and empty samples are errors, never results.
+// NaN, infinities, negative counts, more successes than trials, levels outside (0, 1) and empty
+// samples are errors, never results.
 package stats

@@ -38,7 +38,8 @@ func TestEveryExportedFunctionIsExplained(t *testing.T) {
 			functions++
 			for _, part := range []string{"\nFormula: ", "\nUse ", "\nDo not "} {
 				if !strings.Contains(doc, part) {
-					t.Errorf("%s: the documentation of %s has no line that starts with %q", file.Name(), function.Name.Name, strings.TrimSpace(part))
+					t.Errorf("%s: the documentation of %s has no line that starts with %q", file.Name(),
+						function.Name.Name, strings.TrimSpace(part))
 				}
 			}
 		}

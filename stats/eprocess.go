@@ -7,12 +7,13 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// DiscordantEValue is the evidence against "both arms win equally often" after w wins and l losses among discordant tasks.
+// DiscordantEValue is the evidence against "both arms win equally often" after w wins and l losses
+// among discordant tasks.
 //
-// Formula: E = 2^{w+l}·B(½+w, ½+l)/B(½, ½), the Beta(½, ½) mixture of likelihood ratios. Under the null hypothesis E ≥ 1/α ever happens with
-// probability at most α.
-// Use it to look after every task, and stop when E ≥ 1/α.
-// Do not use it with several runs per task ([BoundedProcess]), nor multiply in a second look at the same task.
+// Formula: E = 2^{w+l}·B(½+w, ½+l)/B(½, ½), the Beta(½, ½) mixture of likelihood ratios. Under the
+// null hypothesis E ≥ 1/α ever happens with probability at most α. Use it to look after every task,
+// and stop when E ≥ 1/α. Do not use it with several runs per task ([BoundedProcess]), nor multiply
+// in a second look at the same task.
 func DiscordantEValue(wins, losses int) (float64, error) {
 	if err := checkDiscordantCounts(wins, losses); err != nil {
 		return 0, err
@@ -22,13 +23,15 @@ func DiscordantEValue(wins, losses int) (float64, error) {
 	return math.Min(evidence, math.MaxFloat64), nil // about a thousand wins in a row exceed what a float64 holds
 }
 
-// DiscordantProcess accumulates the evidence of single-run binary tasks, one task at a time. The zero value has seen nothing.
+// DiscordantProcess accumulates the evidence of single-run binary tasks, one task at a time. The
+// zero value has seen nothing.
 type DiscordantProcess struct {
 	wins, losses, ties int
 	highest            float64
 }
 
-// Add records one task: whether the candidate and whether the baseline passed it. Tasks must come in an order fixed beforehand.
+// Add records one task: whether the candidate and whether the baseline passed it. Tasks must come
+// in an order fixed beforehand.
 func (p *DiscordantProcess) Add(candidate, baseline bool) {
 	switch {
 	case candidate == baseline:
@@ -56,14 +59,16 @@ func (p *DiscordantProcess) Stop(alpha float64) bool { return p.highest >= 1/alp
 // Counts returns the tasks won, lost and tied.
 func (p *DiscordantProcess) Counts() (wins, losses, ties int) { return p.wins, p.losses, p.ties }
 
-// BoundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time, for both directions. The zero value has seen nothing.
+// BoundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time,
+// for both directions. The zero value has seen nothing.
 type BoundedProcess struct {
 	up, down bettor
 	highest  float64
 	tasks    int
 }
 
-// bettor is a gambler who bets that differences are positive: λ_t = clip(S/(¼+Q), 0, ½), K_t = K_{t−1}(1 + λ_t d_t).
+// bettor is a gambler who bets that differences are positive: λ_t = clip(S/(¼+Q), 0, ½), K_t =
+// K_{t−1}(1 + λ_t d_t).
 type bettor struct {
 	logWealth, sum, squares float64
 }
@@ -75,9 +80,11 @@ func (b *bettor) bet(difference float64) {
 	b.squares += difference * difference
 }
 
-func (b *bettor) wealth() float64 { return math.Min(math.Exp(b.logWealth), math.MaxFloat64/2) } // two of them can be added
+// two of them can be added
+func (b *bettor) wealth() float64 { return math.Min(math.Exp(b.logWealth), math.MaxFloat64/2) }
 
-// Add records the difference of one task, candidate minus baseline. Tasks must come in an order fixed beforehand, each once.
+// Add records the difference of one task, candidate minus baseline. Tasks must come in an order
+// fixed beforehand, each once.
 func (p *BoundedProcess) Add(difference float64) error {
 	if !(difference >= -1 && difference <= 1) {
 		return fmt.Errorf("difference is %v, want a number between -1 and 1", difference)
@@ -89,17 +96,19 @@ func (p *BoundedProcess) Add(difference float64) error {
 	return nil
 }
 
-// E is the two-sided evidence now: the mean of the wealth of a gambler on "better" and one on "worse".
+// E is the two-sided evidence now: the mean of the wealth of a gambler on "better" and one on
+// "worse".
 func (p *BoundedProcess) E() float64 { return (p.up.wealth() + p.down.wealth()) / 2 }
 
-// Better is the wealth of the gambler who bets on "better": evidence against "the candidate is no better". Under that hypothesis it reaches 1/α with
-// probability at most α.
+// Better is the wealth of the gambler who bets on "better": evidence against "the candidate is no
+// better". Under that hypothesis it reaches 1/α with probability at most α.
 func (p *BoundedProcess) Better() float64 { return p.up.wealth() }
 
 // Worse is the wealth of the gambler who bets on "worse".
 func (p *BoundedProcess) Worse() float64 { return p.down.wealth() }
 
-// Highest is the most two-sided evidence seen so far; 1/Highest is a p-value that may be read at any time.
+// Highest is the most two-sided evidence seen so far; 1/Highest is a p-value that may be read at
+// any time.
 func (p *BoundedProcess) Highest() float64 { return math.Max(1, p.highest) }
 
 // Stop reports whether the two-sided evidence ever reached 1/α: the stopping rule.
@@ -111,15 +120,17 @@ func (p *BoundedProcess) Tasks() int { return p.tasks }
 // MethodConfidenceSequence names intervals that hold at all times at once.
 const MethodConfidenceSequence = "confidence-sequence"
 
-// confidenceGrid is how finely candidates for the mean are tried on the way out from the observed one, before the limit is refined.
+// confidenceGrid is how finely candidates for the mean are tried on the way out from the observed
+// one, before the limit is refined.
 const confidenceGrid = 100
 
-// BoundedConfidenceSequence is an interval for the mean of differences in [−1, 1] that may be read after every task.
+// BoundedConfidenceSequence is an interval for the mean of differences in [−1, 1] that may be read
+// after every task.
 //
-// Formula: all means m for which the average wealth of two bettors on (d_t − m)/(1 + |m|) and its negative never reached 1/α (the bets of
-// [BoundedProcess]); searched outwards from the observed mean.
-// Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped.
-// Do not use it for a sample of fixed size, where it is about half as wide again as Student's t ([MeanT]).
+// Formula: all means m for which the average wealth of two bettors on (d_t − m)/(1 + |m|) and its
+// negative never reached 1/α (the bets of [BoundedProcess]); searched outwards from the observed
+// mean. Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped. Do not use
+// it for a sample of fixed size, where it is about half as wide again as Student's t ([MeanT]).
 func BoundedConfidenceSequence(differences []float64, level float64) (Interval, error) {
 	if err := checkSample(differences, level); err != nil {
 		return Interval{}, err
@@ -132,13 +143,18 @@ func BoundedConfidenceSequence(differences []float64, level float64) (Interval, 
 	mean, variance := moments(differences)
 	survives := func(m float64) bool { return survivesBets(differences, m, 1/(1-level)) }
 	interval := Interval{
-		Est: mean, Lo: searchLimit(mean, -1, survives), Hi: searchLimit(mean, 1, survives),
-		SE: math.Sqrt(variance / float64(len(differences))), Level: level, Method: MethodConfidenceSequence,
+		Est:    mean,
+		Lo:     searchLimit(mean, -1, survives),
+		Hi:     searchLimit(mean, 1, survives),
+		SE:     math.Sqrt(variance / float64(len(differences))),
+		Level:  level,
+		Method: MethodConfidenceSequence,
 	}
 	return interval.cutTo(-1), nil
 }
 
-// searchLimit walks from the mean towards an end of the scale until a candidate is rejected, then bisects.
+// searchLimit walks from the mean towards an end of the scale until a candidate is rejected, then
+// bisects.
 func searchLimit(mean, end float64, survives func(float64) bool) float64 {
 	step := math.Copysign(1.0/confidenceGrid, end-mean)
 	inside, outside := mean, mean
@@ -175,13 +191,15 @@ func survivesBets(differences []float64, mean, bound float64) bool {
 	return true
 }
 
-// DiscordantConfidenceSequence is an interval for the difference of two paired pass rates that may be read after every task, from the wins and losses
-// in their order (true is a win) among n tasks in all.
+// DiscordantConfidenceSequence is an interval for the difference of two paired pass rates that may
+// be read after every task, from the wins and losses in their order (true is a win) among n tasks
+// in all.
 //
-// Formula: all win shares θ for which the Beta(½, ½) mixture against θ, B(½+w, ½+l)/(B(½, ½)·θ^w·(1−θ)^l), never reached 1/α; as a difference
-// (b+c)/n·(2θ−1), that is, given the observed share of discordant tasks.
-// Use it with [DiscordantProcess]: 0 is outside exactly when the process has stopped.
-// Do not use it where the share of discordant tasks is itself in question: its uncertainty is not in the limits (their sign is not affected).
+// Formula: all win shares θ for which the Beta(½, ½) mixture against θ, B(½+w, ½+l)/(B(½,
+// ½)·θ^w·(1−θ)^l), never reached 1/α; as a difference (b+c)/n·(2θ−1), that is, given the observed
+// share of discordant tasks. Use it with [DiscordantProcess]: 0 is outside exactly when the process
+// has stopped. Do not use it where the share of discordant tasks is itself in question: its
+// uncertainty is not in the limits (their sign is not affected).
 func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval, error) {
 	if err := checkOpenUnit("level", level); err != nil {
 		return Interval{}, err
@@ -202,15 +220,25 @@ func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval,
 	}
 	discordant := float64(len(order)) / float64(n)
 	if len(order) == 0 {
-		return Interval{Lo: -1, Hi: 1, Level: level, Method: MethodConfidenceSequence, Warnings: []string{"no task told the arms apart"}}, nil
+		return Interval{
+			Lo:       -1,
+			Hi:       1,
+			Level:    level,
+			Method:   MethodConfidenceSequence,
+			Warnings: []string{"no task told the arms apart"},
+		}, nil
 	}
 	return Interval{
-		Est: float64(wins-losses) / float64(n), Lo: discordant * (2*low - 1), Hi: discordant * (2*high - 1),
-		Level: level, Method: MethodConfidenceSequence,
+		Est:    float64(wins-losses) / float64(n),
+		Lo:     discordant * (2*low - 1),
+		Hi:     discordant * (2*high - 1),
+		Level:  level,
+		Method: MethodConfidenceSequence,
 	}.cutTo(-1), nil
 }
 
-// shareLimits solves mixture/likelihood = 1/α on both sides of the observed share by bisection; the likelihood falls away from its peak.
+// shareLimits solves mixture/likelihood = 1/α on both sides of the observed share by bisection; the
+// likelihood falls away from its peak.
 func shareLimits(wins, losses, level float64) (low, high float64) {
 	mixture := mathext.Lbeta(0.5+wins, 0.5+losses) - mathext.Lbeta(0.5, 0.5)
 	bound := -math.Log(1 - level)

@@ -25,11 +25,18 @@ func (i Interval) Width() float64 { return i.Hi - i.Lo }
 
 // symmetric builds est ± quantile·se.
 func symmetric(est, se, quantile, level float64, method string) Interval {
-	return Interval{Est: est, Lo: est - quantile*se, Hi: est + quantile*se, SE: se, Level: level, Method: method}
+	return Interval{
+		Est:    est,
+		Lo:     est - quantile*se,
+		Hi:     est + quantile*se,
+		SE:     se,
+		Level:  level,
+		Method: method,
+	}
 }
 
-// cutTo cuts the limits to what is possible for a rate (least 0) or a difference of rates (least −1), both at most 1, and repairs the last rounding
-// error so that the estimate is never outside.
+// cutTo cuts the limits to what is possible for a rate (least 0) or a difference of rates (least
+// −1), both at most 1, and repairs the last rounding error so that the estimate is never outside.
 func (i Interval) cutTo(least float64) Interval {
 	i.Lo = math.Min(clamp(i.Lo, least, 1), i.Est)
 	i.Hi = math.Max(clamp(i.Hi, least, 1), i.Est)

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Calibration is what is known about a judge from human labels: of M1 runs a human passed the judge passed TP, of M0 a human failed it failed TN.
+// Calibration is what is known about a judge from human labels: of M1 runs a human passed the judge
+// passed TP, of M0 a human failed it failed TN.
 type Calibration struct {
 	Agent string `json:"agent,omitempty"`
 	TP    int    `json:"tp"`
@@ -40,11 +41,12 @@ const (
 	StatusUninformative = "judge-uninformative"
 )
 
-// RoganGladen corrects an observed pass rate for the known errors of a judge. It returns the value as computed and cut to [0, 1].
+// RoganGladen corrects an observed pass rate for the known errors of a judge. It returns the value
+// as computed and cut to [0, 1].
 //
-// Formula: θ = (p + TNR − 1)/(TPR + TNR − 1).
-// Use it for rates whose calibration transports: it tolerates another base rate, so label sets may be balanced.
-// Do not use it for a single verdict, nor with TPR + TNR ≤ 1, which is an error; nor without an interval ([CorrectRate]).
+// Formula: θ = (p + TNR − 1)/(TPR + TNR − 1). Use it for rates whose calibration transports: it
+// tolerates another base rate, so label sets may be balanced. Do not use it for a single verdict,
+// nor with TPR + TNR ≤ 1, which is an error; nor without an interval ([CorrectRate]).
 func RoganGladen(observed, tpr, tnr float64) (raw, clipped float64, err error) {
 	if err := checkUnit("observed rate", observed); err != nil {
 		return 0, 0, err
@@ -81,7 +83,8 @@ func DeltaVariance(k, n int, calibration Calibration) (float64, error) {
 		return 0, err
 	}
 	tpr, tnr, youden := calibration.TPR(), calibration.TNR(), calibration.Youden()
-	variance := p*(1-p)/float64(n) + (1-raw)*(1-raw)*tnr*(1-tnr)/float64(calibration.M0) + raw*raw*tpr*(1-tpr)/float64(calibration.M1)
+	variance := p*(1-p)/float64(n) + (1-raw)*(1-raw)*tnr*(1-tnr)/float64(calibration.M0) +
+		raw*raw*tpr*(1-tpr)/float64(calibration.M1)
 	return variance / (youden * youden), nil
 }
 
@@ -99,13 +102,16 @@ type LangReiczigelResult struct {
 // MethodLangReiczigel names the interval of LangReiczigel.
 const MethodLangReiczigel = "lang-reiczigel"
 
-// LangReiczigel is the interval for the true pass rate behind a judge with estimated errors. k and n may be effective counts of clustered runs.
+// LangReiczigel is the interval for the true pass rate behind a judge with estimated errors. k and
+// n may be effective counts of clustered runs.
 //
-// Formula: n' = n+z², p' = (k+z²/2)/n', m1' = m1+2, q1' = (TP+1)/m1', m0' = m0+2, q0' = (TN+1)/m0', J' = q0'+q1'−1, θ' = (p'+q0'−1)/J',
-// d = 2z²[θ'q1'(1−q1')/m1' − (1−θ')q0'(1−q0')/m0'], se = √(p'(1−p')/n' + θ'²q1'(1−q1')/m1' + (1−θ')²q0'(1−q0')/m0')/|J'|;
-// θ' + d ± z·se cut to [0, 1], and all of [0, 1] if J' ≤ 0. The estimate shown is the unsmoothed one.
-// Use it by default: coverage is at least 94 % from n = 30 and 20 labels of each kind on, for judges with TPR and TNR of 0.8 and more.
-// Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the runs, which [PPIPlusPlus] uses better.
+// Formula: n' = n+z², p' = (k+z²/2)/n', m1' = m1+2, q1' = (TP+1)/m1', m0' = m0+2, q0' = (TN+1)/m0',
+// J' = q0'+q1'−1, θ' = (p'+q0'−1)/J', d = 2z²[θ'q1'(1−q1')/m1' − (1−θ')q0'(1−q0')/m0'], se =
+// √(p'(1−p')/n' + θ'²q1'(1−q1')/m1' + (1−θ')²q0'(1−q0')/m0')/|J'|; θ' + d ± z·se cut to [0, 1], and
+// all of [0, 1] if J' ≤ 0. The estimate shown is the unsmoothed one. Use it by default: coverage is
+// at least 94 % from n = 30 and 20 labels of each kind on, for judges with TPR and TNR of 0.8 and
+// more. Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the
+// runs, which [PPIPlusPlus] uses better.
 func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, error) {
 	if err := checkPositive("n", n); err != nil {
 		return LangReiczigelResult{}, err
@@ -127,13 +133,25 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 	result.Raw = raw
 	if !informative {
 		result.RawHi = 1
-		result.Interval = Interval{Est: clipped, Lo: 0, Hi: 1, Level: level, Method: MethodLangReiczigel, Warnings: []string{noBetterThanACoin}}
+		result.Interval = Interval{
+			Est:      clipped,
+			Lo:       0,
+			Hi:       1,
+			Level:    level,
+			Method:   MethodLangReiczigel,
+			Warnings: []string{noBetterThanACoin},
+		}
 		return result, nil
 	}
 	result.RawLo = result.Theta + result.Shift - normalQuantile(level)*result.SmoothSE
 	result.RawHi = result.Theta + result.Shift + normalQuantile(level)*result.SmoothSE
 	result.Interval = Interval{
-		Est: clipped, Lo: result.RawLo, Hi: result.RawHi, SE: result.SmoothSE, Level: level, Method: MethodLangReiczigel,
+		Est:    clipped,
+		Lo:     result.RawLo,
+		Hi:     result.RawHi,
+		SE:     result.SmoothSE,
+		Level:  level,
+		Method: MethodLangReiczigel,
 	}.cutTo(0)
 	return result, nil
 }
@@ -141,7 +159,8 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 // noBetterThanACoin explains an interval over everything that is possible.
 const noBetterThanACoin = "after smoothing the judge is no better than a coin: nothing is known"
 
-// smoothedCorrection also reports whether the judge is still informative after smoothing; with J' ≤ 0 the formula has no meaning.
+// smoothedCorrection also reports whether the judge is still informative after smoothing; with J' ≤
+// 0 the formula has no meaning.
 func smoothedCorrection(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, bool) {
 	z2 := normalQuantile(level) * normalQuantile(level)
 	runs := n + z2
@@ -161,8 +180,9 @@ func smoothedCorrection(k, n float64, calibration Calibration, level float64) (L
 	}, true
 }
 
-// Correction is a pass rate corrected for the errors of a judge, as reports carry it. Est, Lo and Hi are nil where nothing can be computed;
-// they may only be printed as a result when Status is StatusOK.
+// Correction is a pass rate corrected for the errors of a judge, as reports carry it. Est, Lo and
+// Hi are nil where nothing can be computed; they may only be printed as a result when Status is
+// StatusOK.
 type Correction struct {
 	Observed float64
 	Est      *float64
@@ -179,12 +199,13 @@ type Correction struct {
 	Status string
 }
 
-// CorrectRate corrects k passes among n judged runs and says whether the result may be shown. effective is the number of independent runs they are
-// worth ([EffectiveRuns]); 0 means n.
+// CorrectRate corrects k passes among n judged runs and says whether the result may be shown.
+// effective is the number of independent runs they are worth ([EffectiveRuns]); 0 means n.
 //
-// Formula: [RoganGladen] with [LangReiczigel] at n_eff and k = p·n_eff. Status is ok only if WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0.
-// Use it for every rate a judge produced.
-// Do not use it with a calibration from another prompt, model or panel, nor with pooled labels for agents the judge treats differently ([Homogeneity]).
+// Formula: [RoganGladen] with [LangReiczigel] at n_eff and k = p·n_eff. Status is ok only if
+// WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0. Use it for every rate a judge produced. Do not use it
+// with a calibration from another prompt, model or panel, nor with pooled labels for agents the
+// judge treats differently ([Homogeneity]).
 func CorrectRate(k, n int, effective float64, calibration Calibration, level float64) (Correction, error) {
 	if err := checkCount("k", k, "n", n); err != nil {
 		return Correction{}, err
@@ -198,8 +219,14 @@ func CorrectRate(k, n int, effective float64, calibration Calibration, level flo
 	effective = orDefault(effective, float64(n))
 	observed := float64(k) / float64(n)
 	correction := Correction{
-		Observed: observed, N: n, NEff: effective, M1: calibration.M1, M0: calibration.M0,
-		Method: MethodLangReiczigel, Level: level, Status: StatusUncalibrated,
+		Observed: observed,
+		N:        n,
+		NEff:     effective,
+		M1:       calibration.M1,
+		M0:       calibration.M0,
+		Method:   MethodLangReiczigel,
+		Level:    level,
+		Status:   StatusUncalibrated,
 	}
 	if calibration.M1 == 0 && calibration.TP == 0 || calibration.M0 == 0 && calibration.TN == 0 {
 		return correction, nil
@@ -231,12 +258,13 @@ func (c Calibration) Informative(level float64) bool {
 	return wilson(float64(c.TP), float64(c.M1), level).Lo+wilson(float64(c.TN), float64(c.M0), level).Lo > 1
 }
 
-// AllocateCalibration divides m human labels between human passes (m1) and human fails (m0) so that the corrected rate is sharpest.
+// AllocateCalibration divides m human labels between human passes (m1) and human fails (m0) so that
+// the corrected rate is sharpest.
 //
-// Formula: κ = (m_p(1−q0)+1)/(m_p(1−q1)+1); m1 = round(m/(1 + (1/p − 1)·√κ)) clamped to [m_p, m−m_p]; m0 = m − m1, for a judge with pass rate p and a
-// pilot of m_p labels of each kind that gave TNR q0 and TPR q1.
-// Use it after a pilot of about ten labels of each kind.
-// Do not use it where labels are drawn at random from the runs: there is nothing to allocate.
+// Formula: κ = (m_p(1−q0)+1)/(m_p(1−q1)+1); m1 = round(m/(1 + (1/p − 1)·√κ)) clamped to [m_p,
+// m−m_p]; m0 = m − m1, for a judge with pass rate p and a pilot of m_p labels of each kind that
+// gave TNR q0 and TPR q1. Use it after a pilot of about ten labels of each kind. Do not use it
+// where labels are drawn at random from the runs: there is nothing to allocate.
 func AllocateCalibration(m int, p, tnr, tpr float64, pilot int) (m0, m1 int, err error) {
 	if err := checkOpenUnit("pass rate", p); err != nil {
 		return 0, 0, err

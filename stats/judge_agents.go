@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// The thresholds of Homogeneity: the adjusted p-value below which, and the gap above which, agents get parameters of their own.
+// The thresholds of Homogeneity: the adjusted p-value below which, and the gap above which, agents
+// get parameters of their own.
 const (
 	homogeneityAlpha = 0.10
 	homogeneityGap   = 0.10
@@ -34,10 +35,11 @@ type HomogeneityResult struct {
 
 // Homogeneity tests whether a judge errs equally on all agents.
 //
-// Formula: [FisherExact] on TP/FN and on TN/FP for every pair of agents, [Holm] over all of them; per-agent parameters when an adjusted p < 0.10 or a
-// gap in TPR or TNR > 0.10.
-// Use it before correcting rates of several agents: a judge that is kinder to one of them fakes a difference.
-// Do not take "no difference found" for equality: with few labels per agent the test sees little, and the caveat says so.
+// Formula: [FisherExact] on TP/FN and on TN/FP for every pair of agents, [Holm] over all of them;
+// per-agent parameters when an adjusted p < 0.10 or a gap in TPR or TNR > 0.10. Use it before
+// correcting rates of several agents: a judge that is kinder to one of them fakes a difference. Do
+// not take "no difference found" for equality: with few labels per agent the test sees little, and
+// the caveat says so.
 func Homogeneity(agents []Calibration) (HomogeneityResult, error) {
 	if len(agents) < 2 {
 		return HomogeneityResult{}, fmt.Errorf("%d calibration(s), want those of at least 2 agents", len(agents))
@@ -62,8 +64,20 @@ func Homogeneity(agents []Calibration) (HomogeneityResult, error) {
 				return HomogeneityResult{}, err
 			}
 			result.Tests = append(result.Tests,
-				HomogeneityTest{A: other.Agent, B: agent.Agent, Rate: "tpr", Gap: other.TPR() - agent.TPR(), P: hits},
-				HomogeneityTest{A: other.Agent, B: agent.Agent, Rate: "tnr", Gap: other.TNR() - agent.TNR(), P: rejections})
+				HomogeneityTest{
+					A:    other.Agent,
+					B:    agent.Agent,
+					Rate: "tpr",
+					Gap:  other.TPR() - agent.TPR(),
+					P:    hits,
+				},
+				HomogeneityTest{
+					A:    other.Agent,
+					B:    agent.Agent,
+					Rate: "tnr",
+					Gap:  other.TNR() - agent.TNR(),
+					P:    rejections,
+				})
 			ps = append(ps, hits, rejections)
 		}
 	}
@@ -82,7 +96,8 @@ func (r *HomogeneityResult) explain() {
 	var reasons []string
 	for _, test := range r.Tests {
 		if test.PAdj < homogeneityAlpha || math.Abs(test.Gap) > homogeneityGap+1e-12 {
-			reasons = append(reasons, fmt.Sprintf("%s differs by %.2f between %s and %s (adjusted p %.3g)", strings.ToUpper(test.Rate), math.Abs(test.Gap), test.A, test.B, test.PAdj))
+			reasons = append(reasons, fmt.Sprintf("%s differs by %.2f between %s and %s (adjusted p %.3g)",
+				strings.ToUpper(test.Rate), math.Abs(test.Gap), test.A, test.B, test.PAdj))
 		}
 	}
 	r.PerAgent = len(reasons) > 0
@@ -90,7 +105,8 @@ func (r *HomogeneityResult) explain() {
 		r.Reason = strings.Join(reasons, "; ")
 		return
 	}
-	r.Reason = "no difference between agents was found, which with few labels is weak comfort: one calibration is used for all"
+	r.Reason = "no difference between agents was found, which with few labels is weak comfort: one calibration is " +
+		"used for all"
 }
 
 // PairedCorrection is the corrected difference of two arms under one judge.
@@ -100,15 +116,17 @@ type PairedCorrection struct {
 	Observed float64
 }
 
-// PairedCorrectedDifference is the difference of two arms' true pass rates under a judge that errs equally on both: b tasks judged passed for the first
-// arm only, c for the second only, n tasks in all.
+// PairedCorrectedDifference is the difference of two arms' true pass rates under a judge that errs
+// equally on both: b tasks judged passed for the first arm only, c for the second only, n tasks in
+// all.
 //
-// Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²; limits by z. Smoothed: b, c + 1, n + 2, and
-// (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1, 1].
-// Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of each kind on. The plain form covers at least 93 % from
-// 50 tasks and 50 labels on.
-// Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
-func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection, error) {
+// Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²;
+// limits by z. Smoothed: b, c + 1, n + 2, and (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1,
+// 1]. Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of
+// each kind on. The plain form covers at least 93 % from 50 tasks and 50 labels on. Do not use it
+// where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
+func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection,
+	error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
 		return PairedCorrection{}, err
 	}
@@ -116,7 +134,8 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 		return PairedCorrection{}, err
 	}
 	if calibration.Youden() <= 1e-12 {
-		return PairedCorrection{}, fmt.Errorf("TPR + TNR = %g is not above 1: the judge tells nothing", calibration.TPR()+calibration.TNR())
+		return PairedCorrection{}, fmt.Errorf("TPR + TNR = %g is not above 1: the judge tells nothing",
+			calibration.TPR()+calibration.TNR())
 	}
 	wins, losses, tasks := float64(b), float64(c), float64(n)
 	tp, m1, tn, m0 := float64(calibration.TP), float64(calibration.M1), float64(calibration.TN), float64(calibration.M0)
@@ -142,7 +161,13 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 
 // nothingKnown is the difference under a judge that smoothing leaves no better than a coin.
 func nothingKnown(observed, level float64, method string) PairedCorrection {
-	return PairedCorrection{Interval: Interval{Lo: -1, Hi: 1, Level: level, Method: method, Warnings: []string{noBetterThanACoin}}, Observed: observed}
+	return PairedCorrection{Interval: Interval{
+		Lo:       -1,
+		Hi:       1,
+		Level:    level,
+		Method:   method,
+		Warnings: []string{noBetterThanACoin},
+	}, Observed: observed}
 }
 
 // PairedTable counts tasks by the verdicts on both arms.
@@ -150,16 +175,21 @@ type PairedTable struct {
 	Both, FirstOnly, SecondOnly, Neither int
 }
 
-// PerAgentCorrectedDifference is the difference of two arms' true pass rates when the judge has error rates of its own on each of them.
+// PerAgentCorrectedDifference is the difference of two arms' true pass rates when the judge has
+// error rates of its own on each of them.
 //
-// Formula: Δθ = θ_A − θ_B with [RoganGladen] per arm; Var = p_A(1−p_A)/(nJ_A²) + p_B(1−p_B)/(nJ_B²) − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration
-// terms of [DeltaVariance] of both arms; counts smoothed as in [PairedCorrectedDifference] (half a task per cell of the table); limits by z.
-// Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 30 tasks and 20 labels of each kind and arm on.
-// Do not use it with a common calibration: the shared error would be counted twice, and [PairedCorrectedDifference] is sharper.
-func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, level float64) (PairedCorrection, error) {
+// Formula: Δθ = θ_A − θ_B with [RoganGladen] per arm; Var = p_A(1−p_A)/(nJ_A²) + p_B(1−p_B)/(nJ_B²)
+// − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration terms of [DeltaVariance] of both arms; counts
+// smoothed as in [PairedCorrectedDifference] (half a task per cell of the table); limits by z. Use
+// it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 30 tasks and
+// 20 labels of each kind and arm on. Do not use it with a common calibration: the shared error
+// would be counted twice, and [PairedCorrectedDifference] is sharper.
+func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, level float64) (PairedCorrection,
+	error) {
 	n := table.Both + table.FirstOnly + table.SecondOnly + table.Neither
 	if table.Both < 0 || table.Neither < 0 {
-		return PairedCorrection{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both, table.Neither)
+		return PairedCorrection{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,
+			table.Neither)
 	}
 	if err := checkDiscordant(table.FirstOnly, table.SecondOnly, n, level); err != nil {
 		return PairedCorrection{}, err
@@ -169,7 +199,8 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 			return PairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
 		}
 		if calibration.Youden() <= 1e-12 {
-			return PairedCorrection{}, fmt.Errorf("agent %q: TPR + TNR is not above 1: the judge tells nothing", calibration.Agent)
+			return PairedCorrection{}, fmt.Errorf("agent %q: TPR + TNR is not above 1: the judge tells nothing",
+				calibration.Agent)
 		}
 	}
 	tasks := float64(n) + 2
@@ -182,7 +213,8 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 	}
 	variance := pa*(1-pa)/(tasks*a.youden*a.youden) + pb*(1-pb)/(tasks*b.youden*b.youden) -
 		2*(both-pa*pb)/(tasks*a.youden*b.youden) + a.variance + b.variance
-	interval := symmetric(clamp(a.theta-b.theta, -1, 1), math.Sqrt(math.Max(0, variance)), normalQuantile(level), level, "per-agent-corrected")
+	interval := symmetric(clamp(a.theta-b.theta, -1, 1), math.Sqrt(math.Max(0, variance)), normalQuantile(level), level,
+		"per-agent-corrected")
 	return PairedCorrection{Interval: interval.cutTo(-1), Observed: observed}, nil
 }
 

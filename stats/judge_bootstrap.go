@@ -9,19 +9,22 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// JudgeBootstrapResult is a bootstrap interval for a corrected rate and the share of replicates in which the judge was no better than a coin.
+// JudgeBootstrapResult is a bootstrap interval for a corrected rate and the share of replicates in
+// which the judge was no better than a coin.
 type JudgeBootstrapResult struct {
 	Interval
 	Dropped float64
 }
 
-// JudgeBootstrap is the interval for a corrected rate that resamples both sides: the judged runs by task, and the human labels.
+// JudgeBootstrap is the interval for a corrected rate that resamples both sides: the judged runs by
+// task, and the human labels.
 //
-// Formula: per replicate TP* ~ Bin(m1, TPR), TN* ~ Bin(m0, TNR), tasks with replacement; θ* by [RoganGladen]; percentiles of the clipped θ*. Replicates
-// with TPR* + TNR* ≤ 1 are dropped and their share is reported.
-// Use it for statistics derived from corrected rates. Coverage is at least 92 % at 30 runs and 20 labels of each kind, and 94 % from 100 runs and
-// 50 labels on, away from rates of 0 and 1.
-// Do not use it for a plain rate ([LangReiczigel] covers better), and never resample one side only: that covers as little as 41 %.
+// Formula: per replicate TP* ~ Bin(m1, TPR), TN* ~ Bin(m0, TNR), tasks with replacement; θ* by
+// [RoganGladen]; percentiles of the clipped θ*. Replicates with TPR* + TNR* ≤ 1 are dropped and
+// their share is reported. Use it for statistics derived from corrected rates. Coverage is at least
+// 92 % at 30 runs and 20 labels of each kind, and 94 % from 100 runs and 50 labels on, away from
+// rates of 0 and 1. Do not use it for a plain rate ([LangReiczigel] covers better), and never
+// resample one side only: that covers as little as 41 %.
 func JudgeBootstrap(tasks [][]float64, calibration Calibration, config BootstrapConfig) (JudgeBootstrapResult, error) {
 	config.Method = MethodPercentile
 	config, err := config.withDefaults()
@@ -86,11 +89,16 @@ func judgeInterval(est float64, replicates []float64, config BootstrapConfig) (J
 	slices.Sort(kept)
 	_, variance := moments(kept)
 	interval := Interval{
-		Est: est, Lo: sortedQuantile(kept, (1-config.Level)/2), Hi: sortedQuantile(kept, (1+config.Level)/2),
-		SE: math.Sqrt(variance), Level: config.Level, Method: "bootstrap-both-sides",
+		Est:    est,
+		Lo:     sortedQuantile(kept, (1-config.Level)/2),
+		Hi:     sortedQuantile(kept, (1+config.Level)/2),
+		SE:     math.Sqrt(variance),
+		Level:  config.Level,
+		Method: "bootstrap-both-sides",
 	}
 	if dropped > 0 {
-		interval.Warnings = append(interval.Warnings, fmt.Sprintf("%.1f %% of the replicates dropped: the judge was no better than a coin in them", 100*dropped))
+		interval.Warnings = append(interval.Warnings,
+			fmt.Sprintf("%.1f %% of the replicates dropped: the judge was no better than a coin in them", 100*dropped))
 	}
 	return JudgeBootstrapResult{Interval: interval.cutTo(0), Dropped: dropped}, nil
 }

@@ -19,20 +19,21 @@ type PPIResult struct {
 
 // PPI is prediction-powered inference with the judge at full weight.
 //
-// Formula: θ = Ȳ_L + (f̄_U − f̄_L); Var = Var(Y − f)/n_L + Var(f_U)/n_U.
-// Use it only to compare with [PPIPlusPlus], which is never much worse. Coverage is at least 93 % from 100 labels on at rates between 20 % and 80 %.
-// Do not use it with a balanced label set: the labels must be a random sample of the runs.
+// Formula: θ = Ȳ_L + (f̄_U − f̄_L); Var = Var(Y − f)/n_L + Var(f_U)/n_U. Use it only to compare
+// with [PPIPlusPlus], which is never much worse. Coverage is at least 93 % from 100 labels on at
+// rates between 20 % and 80 %. Do not use it with a balanced label set: the labels must be a random
+// sample of the runs.
 func PPI(labelled []Label, judged []float64, level float64) (PPIResult, error) {
 	return predictionPowered(labelled, judged, level, func(labelMoments, float64, float64) float64 { return 1 }, "ppi")
 }
 
 // PPIPlusPlus is prediction-powered inference with the judge weighted by its worth.
 //
-// Formula: λ = Cov(Y, f)/(Var(f_L) + (n_L/n_U)·Var(f_U)), cut to [0, 1]; θ = Ȳ_L + λ(f̄_U − f̄_L); Var = Var(Y − λf)/n_L + λ²·Var(f_U)/n_U; limits by
-// t with n_L − 1 degrees of freedom, because the labels carry most of the variance.
-// Use it when labels are a random sample of the judged runs. Coverage is at least 94 % from 100 labels on at rates between 20 % and 80 %, and
-// 93 % at 50.
-// Do not use it with a balanced label set ([LangReiczigel]) or under 50 labels.
+// Formula: λ = Cov(Y, f)/(Var(f_L) + (n_L/n_U)·Var(f_U)), cut to [0, 1]; θ = Ȳ_L + λ(f̄_U − f̄_L);
+// Var = Var(Y − λf)/n_L + λ²·Var(f_U)/n_U; limits by t with n_L − 1 degrees of freedom, because the
+// labels carry most of the variance. Use it when labels are a random sample of the judged runs.
+// Coverage is at least 94 % from 100 labels on at rates between 20 % and 80 %, and 93 % at 50. Do
+// not use it with a balanced label set ([LangReiczigel]) or under 50 labels.
 func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, error) {
 	weight := func(m labelMoments, labels, runs float64) float64 {
 		spread := m.judgeVariance + labels/runs*m.unlabelledVariance
@@ -51,7 +52,8 @@ type labelMoments struct {
 	covariance                                       float64
 }
 
-func predictionPowered(labelled []Label, judged []float64, level float64, weight func(m labelMoments, labels, runs float64) float64, method string) (PPIResult, error) {
+func predictionPowered(labelled []Label, judged []float64, level float64,
+	weight func(m labelMoments, labels, runs float64) float64, method string) (PPIResult, error) {
 	if err := checkLabels(labelled, judged, level); err != nil {
 		return PPIResult{}, err
 	}
@@ -87,18 +89,20 @@ func momentsOf(labelled []Label, judged []float64) labelMoments {
 // EfficientResult is the post-stratified estimate and its parts.
 type EfficientResult struct {
 	Interval
-	// WhenFail and WhenPass are the human pass rates among the labels the judge failed and passed (μ₀, μ₁).
+	// WhenFail and WhenPass are the human pass rates among the labels the judge failed and passed
+	// (μ₀, μ₁).
 	WhenFail, WhenPass float64
 }
 
 // Efficient is the post-stratified (efficient influence function) estimate for binary verdicts.
 //
-// Formula: θ = (1−p)μ₀ + pμ₁, μ_j = mean(Y | judge = j), p = judge's pass rate on the n judged runs;
-// Var = (μ₁−μ₀)²p(1−p)/n + (1−p)²μ₀(1−μ₀)/c₀ + p²μ₁(1−μ₁)/c₁. For the variance the μ_j are smoothed to (Y+1)/(c+2), so that unanimous labels do not
-// count as certainty; limits by t with n_L − 2 degrees of freedom.
-// Use it when labels are a random sample of the judged runs and the judge both passed and failed some of them. Coverage is at least 94 % from 50
-// labels on at rates between 20 % and 80 %.
-// Do not use it with a balanced label set ([LangReiczigel]), or with verdicts that are no 0 and 1 ([PPIPlusPlus]).
+// Formula: θ = (1−p)μ₀ + pμ₁, μ_j = mean(Y | judge = j), p = judge's pass rate on the n judged
+// runs; Var = (μ₁−μ₀)²p(1−p)/n + (1−p)²μ₀(1−μ₀)/c₀ + p²μ₁(1−μ₁)/c₁. For the variance the μ_j are
+// smoothed to (Y+1)/(c+2), so that unanimous labels do not count as certainty; limits by t with n_L
+// − 2 degrees of freedom. Use it when labels are a random sample of the judged runs and the judge
+// both passed and failed some of them. Coverage is at least 94 % from 50 labels on at rates between
+// 20 % and 80 %. Do not use it with a balanced label set ([LangReiczigel]), or with verdicts that
+// are no 0 and 1 ([PPIPlusPlus]).
 func Efficient(labelled []Label, judged []float64, level float64) (EfficientResult, error) {
 	if err := checkLabels(labelled, judged, level); err != nil {
 		return EfficientResult{}, err
@@ -106,13 +110,15 @@ func Efficient(labelled []Label, judged []float64, level float64) (EfficientResu
 	var sum, count [2]float64
 	for i, label := range labelled {
 		if (label.Judge != 0 && label.Judge != 1) || (label.Human != 0 && label.Human != 1) {
-			return EfficientResult{}, fmt.Errorf("label %d: human %v and judge %v, want 0 or 1", i+1, label.Human, label.Judge)
+			return EfficientResult{}, fmt.Errorf("label %d: human %v and judge %v, want 0 or 1", i+1, label.Human,
+				label.Judge)
 		}
 		sum[int(label.Judge)] += label.Human
 		count[int(label.Judge)]++
 	}
 	if count[0] == 0 || count[1] == 0 {
-		return EfficientResult{}, fmt.Errorf("the judge gave all labelled runs the same verdict: one group has no labels")
+		return EfficientResult{}, fmt.Errorf("the judge gave all labelled runs the same verdict: one group has no " +
+			"labels")
 	}
 	p := 0.0
 	for i, verdict := range judged {
@@ -127,7 +133,8 @@ func Efficient(labelled []Label, judged []float64, level float64) (EfficientResu
 	variance := (whenPass-whenFail)*(whenPass-whenFail)*p*(1-p)/float64(len(judged)) +
 		(1-p)*(1-p)*smooth0*(1-smooth0)/count[0] + p*p*smooth1*(1-smooth1)/count[1]
 	df := math.Max(1, float64(len(labelled)-2))
-	interval := symmetric((1-p)*whenFail+p*whenPass, math.Sqrt(variance), studentQuantile(level, df), level, "eif").cutTo(0)
+	interval := symmetric((1-p)*whenFail+p*whenPass, math.Sqrt(variance), studentQuantile(level, df), level,
+		"eif").cutTo(0)
 	return EfficientResult{Interval: interval, WhenFail: whenFail, WhenPass: whenPass}, nil
 }
 

@@ -4,7 +4,8 @@ import "testing"
 
 func TestRoganGladenVectors(t *testing.T) {
 	for _, row := range []struct{ p, tpr, tnr, raw, clipped float64 }{
-		{.80, .92, .88, .85, .85}, {.40, .90, .70, .166667, .166667}, {.773, 1, .75, .697333, .697333}, {.05, .9, .9, -.0625, 0}, {.97, .9, .9, 1.0875, 1},
+		{.80, .92, .88, .85, .85}, {.40, .90, .70, .166667, .166667}, {.773, 1, .75, .697333, .697333},
+		{.05, .9, .9, -.0625, 0}, {.97, .9, .9, 1.0875, 1},
 	} {
 		raw, clipped, err := RoganGladen(row.p, row.tpr, row.tnr)
 		if err != nil {
@@ -80,7 +81,8 @@ func TestCorrectedRatesAreShownOnlyForInformativeJudges(t *testing.T) {
 }
 
 func TestClusteredVerdictsWidenTheCorrectedInterval(t *testing.T) {
-	tasks := [][]float64{{1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}}
+	tasks := [][]float64{{1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1},
+		{0, 0, 1}, {1, 1, 1}}
 	effective := must[float64](t)(EffectiveRuns(tasks))
 	if effective < 10 || effective >= 30 {
 		t.Fatalf("effective runs = %v, want between the 10 tasks and the 30 runs", effective)
@@ -110,7 +112,8 @@ func TestBothSidesBootstrapVector(t *testing.T) {
 			verdicts[i][0] = 1
 		}
 	}
-	got := must[JudgeBootstrapResult](t)(JudgeBootstrap(verdicts, Calibration{TP: 36, M1: 40, TN: 34, M0: 40}, BootstrapConfig{Seed: 1, Replicates: 40_000}))
+	got := must[JudgeBootstrapResult](t)(JudgeBootstrap(verdicts, Calibration{TP: 36, M1: 40, TN: 34, M0: 40},
+		BootstrapConfig{Seed: 1, Replicates: 40_000}))
 	wantWithin(t, "lower limit", got.Lo, .478, .006)
 	wantWithin(t, "upper limit", got.Hi, .860, .006)
 	wantNear(t, "estimate", got.Est, .666667)
@@ -164,14 +167,16 @@ func TestDifferentialMisclassification(t *testing.T) {
 	_, ownB, _ := RoganGladen(.55, b.TPR(), b.TNR())
 	wantNear(t, "A's own rate", ownA, .6)
 	wantNear(t, "B's own rate", ownB, .6)
-	same := must[HomogeneityResult](t)(Homogeneity([]Calibration{{Agent: "A", TP: 45, M1: 50, TN: 43, M0: 50}, {Agent: "B", TP: 44, M1: 50, TN: 43, M0: 50}}))
+	same := must[HomogeneityResult](t)(Homogeneity([]Calibration{{Agent: "A", TP: 45, M1: 50, TN: 43, M0: 50},
+		{Agent: "B", TP: 44, M1: 50, TN: 43, M0: 50}}))
 	if same.PerAgent || same.Reason == "" {
 		t.Errorf("equal judges: %+v, want pooled parameters with a caveat", same)
 	}
 	table := PairedTable{Both: 130, FirstOnly: 70, SecondOnly: 40, Neither: 60}
 	gap := must[PairedCorrection](t)(PerAgentCorrectedDifference(table, a, b, .95))
 	if gap.Excludes(0) || gap.Observed < .09 {
-		t.Errorf("per-agent correction of an observed gap of %v gives [%v, %v], want one that includes 0", gap.Observed, gap.Lo, gap.Hi)
+		t.Errorf("per-agent correction of an observed gap of %v gives [%v, %v], want one that includes 0", gap.Observed,
+			gap.Lo, gap.Hi)
 	}
 }
 

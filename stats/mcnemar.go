@@ -16,16 +16,23 @@ type McNemarResult struct {
 	PMid float64 `json:"pMid"`
 }
 
-// McNemar tests whether two arms pass equally often, from b tasks that only the first passed and c that only the second passed.
+// McNemar tests whether two arms pass equally often, from b tasks that only the first passed and c
+// that only the second passed.
 //
-// Formula: p = min(1, 2·P(X ≤ min(b, c))), X ~ Binomial(b+c, ½); mid-p subtracts P(X = min(b, c)) from it (half the point probability from each tail).
-// Use P for claims: it never exceeds its level. Use PMid for reading: it is closer to the nominal level and may exceed it a little.
-// Do not use it with several runs per task ([SignFlip]), nor after every task ([DiscordantProcess]).
+// Formula: p = min(1, 2·P(X ≤ min(b, c))), X ~ Binomial(b+c, ½); mid-p subtracts P(X = min(b, c))
+// from it (half the point probability from each tail). Use P for claims: it never exceeds its
+// level. Use PMid for reading: it is closer to the nominal level and may exceed it a little. Do not
+// use it with several runs per task ([SignFlip]), nor after every task ([DiscordantProcess]).
 func McNemar(b, c int) (McNemarResult, error) {
 	if err := checkDiscordantCounts(b, c); err != nil {
 		return McNemarResult{}, err
 	}
-	result := McNemarResult{B: b, C: c, P: 1, PMid: 1}
+	result := McNemarResult{
+		B:    b,
+		C:    c,
+		P:    1,
+		PMid: 1,
+	}
 	if b == c {
 		return result, nil
 	}
@@ -48,12 +55,14 @@ func binomialTail(wins, losses int) float64 {
 // MethodBonettPrice names the interval of BonettPrice.
 const MethodBonettPrice = "bonett-price"
 
-// BonettPrice is the interval for the difference of two paired pass rates, from b and c discordant pairs among n.
+// BonettPrice is the interval for the difference of two paired pass rates, from b and c discordant
+// pairs among n.
 //
-// Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ − D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
-// Use it with the McNemar test. Coverage is at least 94 % from 15 tasks on where both arms win some tasks; at 10 tasks, or where one arm never wins
-// alone, it is at least 92.8 %.
-// Do not use it for unpaired runs or several runs per task.
+// Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ −
+// D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D. Use it with the McNemar test.
+// Coverage is at least 94 % from 15 tasks on where both arms win some tasks; at 10 tasks, or where
+// one arm never wins alone, it is at least 92.8 %. Do not use it for unpaired runs or several runs
+// per task.
 func BonettPrice(b, c, n int, level float64) (Interval, error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
 		return Interval{}, err
@@ -71,14 +80,14 @@ func bonettPrice(b, c, n float64) (centre, se float64) {
 	return centre, math.Sqrt((p12 + p21 - centre*centre) / (n + 2))
 }
 
-// NewcombePaired is Newcombe's method 10 (hybrid score) for the difference of two paired pass rates, from the full table: a both passed, b only the
-// first, c only the second, d neither.
+// NewcombePaired is Newcombe's method 10 (hybrid score) for the difference of two paired pass
+// rates, from the full table: a both passed, b only the first, c only the second, d neither.
 //
-// Formula: with Wilson limits l₁,u₁ and l₂,u₂ of the two rates and the continuity-corrected φ: Δ − √((p₁−l₁)² − 2φ(p₁−l₁)(u₂−p₂) + (u₂−p₂)²) and
-// Δ + √((u₁−p₁)² − 2φ(u₁−p₁)(p₂−l₂) + (p₂−l₂)²).
-// Use it as a second opinion to [BonettPrice] when the concordant cells are known. Coverage is at least 93 % from 20 tasks on for rates between 20 %
-// and 90 %.
-// Do not use it when only the discordant pairs are known.
+// Formula: with Wilson limits l₁,u₁ and l₂,u₂ of the two rates and the continuity-corrected φ: Δ −
+// √((p₁−l₁)² − 2φ(p₁−l₁)(u₂−p₂) + (u₂−p₂)²) and Δ + √((u₁−p₁)² − 2φ(u₁−p₁)(p₂−l₂) + (p₂−l₂)²). Use
+// it as a second opinion to [BonettPrice] when the concordant cells are known. Coverage is at least
+// 93 % from 20 tasks on for rates between 20 % and 90 %. Do not use it when only the discordant
+// pairs are known.
 func NewcombePaired(a, b, c, d int, level float64) (Interval, error) {
 	n := a + b + c + d
 	if a < 0 || d < 0 {
@@ -93,8 +102,11 @@ func NewcombePaired(a, b, c, d int, level float64) (Interval, error) {
 	hybrid := func(x, y float64) float64 { return math.Sqrt(math.Max(0, x*x-2*phi*x*y+y*y)) }
 	est := first.Est - second.Est
 	return Interval{
-		Est: est, Lo: est - hybrid(first.Est-first.Lo, second.Hi-second.Est), Hi: est + hybrid(first.Hi-first.Est, second.Est-second.Lo),
-		Level: level, Method: "newcombe-10",
+		Est:    est,
+		Lo:     est - hybrid(first.Est-first.Lo, second.Hi-second.Est),
+		Hi:     est + hybrid(first.Hi-first.Est, second.Est-second.Lo),
+		Level:  level,
+		Method: "newcombe-10",
 	}.cutTo(-1), nil
 }
 
@@ -110,7 +122,8 @@ func newcombePhi(a, b, c, d, n float64) float64 {
 	return numerator / math.Sqrt(product)
 }
 
-// checkDiscordantCounts also keeps the counts in the region where the e-value, a difference of large logarithms, is still exact to six digits.
+// checkDiscordantCounts also keeps the counts in the region where the e-value, a difference of
+// large logarithms, is still exact to six digits.
 func checkDiscordantCounts(b, c int) error {
 	if min(b, c) < 0 || max(b, c) > math.MaxInt32 {
 		return fmt.Errorf("discordant counts are %d and %d, want numbers from 0 to %d", b, c, math.MaxInt32)
@@ -131,11 +144,13 @@ func checkDiscordant(b, c, n int, level float64) error {
 	return checkOpenUnit("level", level)
 }
 
-// FisherExact is the two-sided exact test of k1 successes in n1 trials against k2 in n2, the trials being unpaired.
+// FisherExact is the two-sided exact test of k1 successes in n1 trials against k2 in n2, the trials
+// being unpaired.
 //
-// Formula: the sum of the hypergeometric probabilities, margins fixed, of all tables that are no more probable than the observed one.
-// Use it for two independent groups: a judge's hits on the runs of two agents.
-// Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor for repeated runs of one task as if they were tasks.
+// Formula: the sum of the hypergeometric probabilities, margins fixed, of all tables that are no
+// more probable than the observed one. Use it for two independent groups: a judge's hits on the
+// runs of two agents. Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor
+// for repeated runs of one task as if they were tasks.
 func FisherExact(k1, n1, k2, n2 int) (float64, error) {
 	if err := checkCount("k1", k1, "n1", n1); err != nil {
 		return 0, err

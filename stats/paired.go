@@ -5,12 +5,15 @@ import (
 	"math"
 )
 
-// Pair holds what the two arms scored on one task, one value per run. Differences are candidate minus baseline.
+// Pair holds what the two arms scored on one task, one value per run. Differences are candidate
+// minus baseline.
 type Pair struct {
 	Task string
-	// Cluster names what the task shares with others, for example its repository; empty means the task stands alone.
+	// Cluster names what the task shares with others, for example its repository; empty means the
+	// task stands alone.
 	Cluster string
-	// Stratum names the group within which the task is compared, for example its difficulty; empty is a group of its own.
+	// Stratum names the group within which the task is compared, for example its difficulty; empty
+	// is a group of its own.
 	Stratum   string
 	Candidate []float64
 	Baseline  []float64
@@ -22,7 +25,8 @@ type CompareConfig struct {
 	Alternative Alternative
 	Seed        uint64
 	Replicates  int
-	// Interval forces a sign-flip test with this interval: MethodT, MethodBCa or MethodPercentile. Empty follows the rule of the package documentation.
+	// Interval forces a sign-flip test with this interval: MethodT, MethodBCa or MethodPercentile.
+	// Empty follows the rule of the package documentation.
 	Interval string
 }
 
@@ -39,14 +43,16 @@ const (
 
 // Comparison is the measured difference of two arms. It is evidence, not yet a claim: see [Decide].
 type Comparison struct {
-	// Est is the mean over tasks of candidate minus baseline; for ratios the mean difference of logarithms.
+	// Est is the mean over tasks of candidate minus baseline; for ratios the mean difference of
+	// logarithms.
 	Est float64 `json:"est"`
 	// Interval is nil where the data allow none.
 	Interval *Interval `json:"interval"`
 	SE       float64   `json:"se"`
 	SD       float64   `json:"sd"`
 	P        float64   `json:"p"`
-	// PMid is the mid-p value of the McNemar test; T and PT belong to Student's test. They are for reading, P decides.
+	// PMid is the mid-p value of the McNemar test; T and PT belong to Student's test. They are for
+	// reading, P decides.
 	PMid *float64 `json:"pMid,omitempty"`
 	T    *float64 `json:"t,omitempty"`
 	PT   *float64 `json:"pT,omitempty"`
@@ -68,23 +74,28 @@ type Comparison struct {
 	Wins   int `json:"wins"`
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
-	// MDE is the smallest true difference this experiment would have found in 80 of 100 repetitions.
+	// MDE is the smallest true difference this experiment would have found in 80 of 100
+	// repetitions.
 	MDE float64 `json:"mde"`
-	// Ratio is true when Est is a mean difference of logarithms: exp(Est) is the ratio of geometric means.
+	// Ratio is true when Est is a mean difference of logarithms: exp(Est) is the ratio of geometric
+	// means.
 	Ratio    bool     `json:"ratio,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
-	// boundedInterval is the add-two interval of outcomes between 0 and 1; equivalence is judged on it as well.
+	// boundedInterval is the add-two interval of outcomes between 0 and 1; equivalence is judged on
+	// it as well.
 	boundedInterval *Interval
 }
 
 // Compare measures the difference of two arms with the task as the unit.
 //
-// Formula: d_i = mean of the candidate's runs − mean of the baseline's runs per task; Est = Σ d_i/n. Test and interval by the rule in the package
-// documentation: [McNemar] with [BonettPrice], or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa.
-// Use it for pass rates and scores of arms that ran the same tasks. Coverage of the interval is at least 94 % from 15 tasks on where both arms' rates
-// lie between 20 % and 80 %, with up to 3 tasks per cluster and 20 clusters or more.
-// Do not use it for cost or time ([CompareRatio]), nor again after every task ([CompareSequential]).
+// Formula: d_i = mean of the candidate's runs − mean of the baseline's runs per task; Est = Σ
+// d_i/n. Test and interval by the rule in the package documentation: [McNemar] with [BonettPrice],
+// or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa. Use it for
+// pass rates and scores of arms that ran the same tasks. Coverage of the interval is at least 94 %
+// from 15 tasks on where both arms' rates lie between 20 % and 80 %, with up to 3 tasks per cluster
+// and 20 clusters or more. Do not use it for cost or time ([CompareRatio]), nor again after every
+// task ([CompareSequential]).
 func Compare(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return compare(pairs, config, false)
 }
@@ -109,7 +120,8 @@ func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error)
 	}
 	comparison.MDE = detectableBy(comparison.SE, DefaultAlpha, DefaultPower)
 	if comparison.Unpaired > 0 {
-		comparison.Warnings = append(comparison.Warnings, fmt.Sprintf("%d task(s) with runs of one arm only left out", comparison.Unpaired))
+		comparison.Warnings = append(comparison.Warnings,
+			fmt.Sprintf("%d task(s) with runs of one arm only left out", comparison.Unpaired))
 	}
 	return comparison, nil
 }
@@ -117,8 +129,16 @@ func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error)
 func (s *pairedSample) describe() Comparison {
 	est, variance := moments(s.differences)
 	comparison := Comparison{
-		Est: est, SD: math.Sqrt(variance), P: 1, Tasks: len(s.differences), Clusters: len(s.clusterSums()), Runs: s.runs,
-		Unpaired: s.unpaired, CandidateMean: s.candidateMean, BaselineMean: s.baselineMean, Ratio: s.ratio,
+		Est:           est,
+		SD:            math.Sqrt(variance),
+		P:             1,
+		Tasks:         len(s.differences),
+		Clusters:      len(s.clusterSums()),
+		Runs:          s.runs,
+		Unpaired:      s.unpaired,
+		CandidateMean: s.candidateMean,
+		BaselineMean:  s.baselineMean,
+		Ratio:         s.ratio,
 	}
 	for _, difference := range s.differences {
 		switch {
@@ -176,7 +196,8 @@ func (s *pairedSample) compareByFlips(comparison *Comparison, config CompareConf
 }
 
 func (s *pairedSample) signFlip(config CompareConfig) (SignFlipResult, error) {
-	return SignFlip(s.clusterSums(), SignFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
+	return SignFlip(s.clusterSums(),
+		SignFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
 }
 
 func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConfig) error {
@@ -203,7 +224,12 @@ func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConf
 		interval := symmetric(comparison.Est, se, studentQuantile(config.Level, df), config.Level, s.studentName())
 		comparison.Interval = &interval
 	} else {
-		interval, err := BootstrapMean(s.differences, BootstrapConfig{Level: config.Level, Seed: config.Seed, Replicates: config.Replicates, Method: method})
+		interval, err := BootstrapMean(s.differences, BootstrapConfig{
+			Level:      config.Level,
+			Seed:       config.Seed,
+			Replicates: config.Replicates,
+			Method:     method,
+		})
 		if err != nil {
 			return err
 		}
@@ -222,26 +248,30 @@ func (s *pairedSample) checkForcedInterval(method string) error {
 		return nil
 	case MethodBCa, MethodPercentile:
 		if s.isClustered() || s.isStratified() || len(s.differences) < MinBootstrapTasks {
-			return fmt.Errorf("a bootstrap interval needs at least %d tasks without clusters and strata", MinBootstrapTasks)
+			return fmt.Errorf("a bootstrap interval needs at least %d tasks without clusters and strata",
+				MinBootstrapTasks)
 		}
 		return nil
 	}
 	return fmt.Errorf("unknown interval %q, want %s, %s or %s", method, MethodT, MethodBCa, MethodPercentile)
 }
 
-// attachDegenerate handles samples whose spread is not visible: all differences equal, or a single task.
+// attachDegenerate handles samples whose spread is not visible: all differences equal, or a single
+// task.
 func (s *pairedSample) attachDegenerate(comparison *Comparison) {
 	if !s.bounded {
 		comparison.Warnings = append(comparison.Warnings, "the differences show no spread: no interval can be given")
 		return
 	}
 	comparison.Interval, comparison.SE = comparison.boundedInterval, comparison.boundedInterval.SE
-	comparison.Warnings = append(comparison.Warnings, "the differences show no spread: the interval is the one for bounded outcomes")
+	comparison.Warnings = append(comparison.Warnings,
+		"the differences show no spread: the interval is the one for bounded outcomes")
 }
 
 // intervalMethod is the part of the rule that picks the interval of a sign-flip comparison.
 func (s *pairedSample) intervalMethod() string {
-	if s.bounded || s.isClustered() || s.isStratified() || len(s.differences) < SkewBootstrapTasks || math.Abs(skewness(s.differences)) <= 1 {
+	if s.bounded || s.isClustered() || s.isStratified() || len(s.differences) < SkewBootstrapTasks ||
+		math.Abs(skewness(s.differences)) <= 1 {
 		return s.studentName()
 	}
 	return MethodBCa
@@ -270,17 +300,20 @@ func skewness(values []float64) float64 {
 	return cubes / float64(len(values)) / math.Pow(variance, 1.5)
 }
 
-// CompareRatio measures the ratio of two arms in a positive quantity such as cost or time, with the task as the unit.
+// CompareRatio measures the ratio of two arms in a positive quantity such as cost or time, with the
+// task as the unit.
 //
-// Formula: d_i = mean of ln(candidate) − mean of ln(baseline) per task, then as in [Compare]; exp(Est) is the ratio of geometric means.
-// Use it for dollars, tokens, seconds and turns; [Comparison.RatioInterval] gives the limits as ratios. Coverage is at least 94 % from 10 tasks on for
-// quantities that spread like a lognormal.
-// Do not use it with zeros or negative values, nor for totals ("what will the bill be"), which are about arithmetic means.
+// Formula: d_i = mean of ln(candidate) − mean of ln(baseline) per task, then as in [Compare];
+// exp(Est) is the ratio of geometric means. Use it for dollars, tokens, seconds and turns;
+// [Comparison.RatioInterval] gives the limits as ratios. Coverage is at least 94 % from 10 tasks on
+// for quantities that spread like a lognormal. Do not use it with zeros or negative values, nor for
+// totals ("what will the bill be"), which are about arithmetic means.
 func CompareRatio(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return compare(pairs, config, true)
 }
 
-// RatioInterval returns the effect of a ratio comparison as a ratio: 0.8 means the candidate needs a fifth less.
+// RatioInterval returns the effect of a ratio comparison as a ratio: 0.8 means the candidate needs
+// a fifth less.
 func (c Comparison) RatioInterval() (Interval, bool) {
 	if !c.Ratio || c.Interval == nil {
 		return Interval{Est: math.Exp(c.Est)}, false
@@ -291,12 +324,14 @@ func (c Comparison) RatioInterval() (Interval, bool) {
 	return interval, true
 }
 
-// CommonlySolved keeps, of a measured quantity, the passing runs of the tasks that both arms passed at least once. outcomes and measures list the same
-// tasks and runs in the same order; a run passed when its outcome is 1.
+// CommonlySolved keeps, of a measured quantity, the passing runs of the tasks that both arms passed
+// at least once. outcomes and measures list the same tasks and runs in the same order; a run passed
+// when its outcome is 1.
 //
-// Formula: {(task, run) : outcome = 1, and both arms have such a run in the task}.
-// Use it before [CompareRatio] beside the comparison over all tasks: an arm that gives up early looks cheap otherwise.
-// Do not use it alone: the subset is chosen by the outcome, so it says nothing about tasks only one arm can solve.
+// Formula: {(task, run) : outcome = 1, and both arms have such a run in the task}. Use it before
+// [CompareRatio] beside the comparison over all tasks: an arm that gives up early looks cheap
+// otherwise. Do not use it alone: the subset is chosen by the outcome, so it says nothing about
+// tasks only one arm can solve.
 func CommonlySolved(outcomes, measures []Pair) ([]Pair, error) {
 	if len(outcomes) != len(measures) {
 		return nil, fmt.Errorf("%d tasks with outcomes but %d with measures", len(outcomes), len(measures))
@@ -304,8 +339,10 @@ func CommonlySolved(outcomes, measures []Pair) ([]Pair, error) {
 	var common []Pair
 	for i, outcome := range outcomes {
 		measure := measures[i]
-		if outcome.Task != measure.Task || len(outcome.Candidate) != len(measure.Candidate) || len(outcome.Baseline) != len(measure.Baseline) {
-			return nil, fmt.Errorf("task %d: outcomes of %q and measures of %q do not belong together", i+1, outcome.Task, measure.Task)
+		if outcome.Task != measure.Task || len(outcome.Candidate) != len(measure.Candidate) ||
+			len(outcome.Baseline) != len(measure.Baseline) {
+			return nil, fmt.Errorf("task %d: outcomes of %q and measures of %q do not belong together", i+1,
+				outcome.Task, measure.Task)
 		}
 		measure.Candidate = passingOnly(outcome.Candidate, measure.Candidate)
 		measure.Baseline = passingOnly(outcome.Baseline, measure.Baseline)

@@ -5,12 +5,14 @@ import (
 	"math"
 )
 
-// pairedSample is the validated input of a comparison: one difference per task, and where it belongs.
+// pairedSample is the validated input of a comparison: one difference per task, and where it
+// belongs.
 type pairedSample struct {
 	differences []float64
 	clusters    []string
 	strata      []string
-	// single is true when each arm ran every task once and scored 0 or 1; bounded when every value lies between 0 and 1.
+	// single is true when each arm ran every task once and scored 0 or 1; bounded when every value
+	// lies between 0 and 1.
 	single, bounded             bool
 	ratio                       bool
 	runs, unpaired              int
@@ -69,7 +71,8 @@ func (s *pairedSample) add(pair Pair, index int) error {
 	return nil
 }
 
-// snapToZero removes the rounding residue of equal means, which would otherwise count as a tiny win.
+// snapToZero removes the rounding residue of equal means, which would otherwise count as a tiny
+// win.
 func snapToZero(difference float64) float64 {
 	if math.Abs(difference) < 1e-12 {
 		return 0
@@ -99,7 +102,8 @@ func (s *pairedSample) armMean(values []float64) (float64, error) {
 	return total / float64(len(values)), nil
 }
 
-// collapseSmallStrata puts strata of a single cluster together, because they show no spread of their own; a last one left alone joins any other.
+// collapseSmallStrata puts strata of a single cluster together, because they show no spread of
+// their own; a last one left alone joins any other.
 func (s *pairedSample) collapseSmallStrata() {
 	const pooled = "\x00small strata"
 	members := map[string]map[string]bool{}
@@ -147,7 +151,8 @@ func (s *pairedSample) isSingleBinary() bool {
 	return s.single && !s.ratio && !s.isClustered() && !s.isStratified()
 }
 
-// clusterSums adds the differences up by cluster, in order of first appearance: the units whose signs may flip.
+// clusterSums adds the differences up by cluster, in order of first appearance: the units whose
+// signs may flip.
 func (s *pairedSample) clusterSums() []float64 {
 	if s.sums != nil {
 		return s.sums
@@ -165,8 +170,8 @@ func (s *pairedSample) clusterSums() []float64 {
 	return s.sums
 }
 
-// standardError is that of Σ_s (n_s/N)·d̄_s over strata s, cluster-robust within each, with G − S degrees of freedom. Without strata and clusters it is
-// sd/√n with n − 1.
+// standardError is that of Σ_s (n_s/N)·d̄_s over strata s, cluster-robust within each, with G − S
+// degrees of freedom. Without strata and clusters it is sd/√n with n − 1.
 func (s *pairedSample) standardError() (se, df float64) {
 	type group struct {
 		stratum, cluster string
@@ -218,7 +223,8 @@ func uniqueInOrder(names []string) []string {
 	return unique
 }
 
-// addTwo is Bonett–Price for any differences in [−1, 1]: two imaginary tasks, one fully won and one fully lost, join the sample.
+// addTwo is Bonett–Price for any differences in [−1, 1]: two imaginary tasks, one fully won and one
+// fully lost, join the sample.
 func (s *pairedSample) addTwo(level float64) Interval {
 	sums := s.clusterSums()
 	var total, squares float64

@@ -9,9 +9,9 @@ import (
 
 // EffectiveVotes is the number of independent judges a panel of n correlated ones is worth.
 //
-// Formula: n_eff = n/(1 + (n−1)·ρ̄), ρ̄ the mean pairwise correlation of their errors ([ErrorCorrelation]).
-// Use it to say what a panel adds over one judge.
-// Do not use it with negative correlations beyond −1/(n−1), which no panel can have.
+// Formula: n_eff = n/(1 + (n−1)·ρ̄), ρ̄ the mean pairwise correlation of their errors
+// ([ErrorCorrelation]). Use it to say what a panel adds over one judge. Do not use it with negative
+// correlations beyond −1/(n−1), which no panel can have.
 func EffectiveVotes(judges int, correlation float64) (float64, error) {
 	if judges < 1 {
 		return 0, fmt.Errorf("%d judges, want at least 1", judges)
@@ -26,11 +26,12 @@ func EffectiveVotes(judges int, correlation float64) (float64, error) {
 	return float64(judges) / inflation, nil
 }
 
-// ErrorCorrelation is the mean pairwise correlation of judges' errors; wrong[j][i] tells whether judge j erred on item i.
+// ErrorCorrelation is the mean pairwise correlation of judges' errors; wrong[j][i] tells whether
+// judge j erred on item i.
 //
-// Formula: mean over pairs of φ = (n₁₁·n₀₀ − n₁₀·n₀₁)/√(n₁·n₀·n·₁·n·₀). Pairs in which a judge never or always errs have no φ and are left out.
-// Use it on items with human labels.
-// Do not use it for agreement as such: judges that are right together agree without sharing errors.
+// Formula: mean over pairs of φ = (n₁₁·n₀₀ − n₁₀·n₀₁)/√(n₁·n₀·n·₁·n·₀). Pairs in which a judge
+// never or always errs have no φ and are left out. Use it on items with human labels. Do not use it
+// for agreement as such: judges that are right together agree without sharing errors.
 func ErrorCorrelation(wrong [][]bool) (float64, error) {
 	if len(wrong) < 2 || len(wrong[0]) == 0 {
 		return 0, fmt.Errorf("the correlation of errors needs at least 2 judges and 1 item")
@@ -74,7 +75,8 @@ func phiCoefficient(a, b []bool) (float64, bool) {
 	return (both*neither - onlyA*onlyB) / math.Sqrt(product), true
 }
 
-// MajorityAccuracy is the accuracy of the majority of n independent judges of accuracy q, ties counting half.
+// MajorityAccuracy is the accuracy of the majority of n independent judges of accuracy q, ties
+// counting half.
 //
 // Formula: P(X > n/2) + ½·P(X = n/2), X ~ Binomial(n, q).
 // Use it as an upper bound for a panel.
@@ -113,8 +115,9 @@ type SwapView struct {
 	WhenAFirst, WhenBFirst Winner
 }
 
-// Reconcile turns two views into one verdict: equal answers win, everything else is a tie; bias is true when both were decisive and different.
-// The soft rule lets one decisive answer win over a tie.
+// Reconcile turns two views into one verdict: equal answers win, everything else is a tie; bias is
+// true when both were decisive and different. The soft rule lets one decisive answer win over a
+// tie.
 func (v SwapView) Reconcile(soft bool) (winner Winner, bias bool) {
 	switch {
 	case v.WhenAFirst == v.WhenBFirst:
@@ -132,7 +135,8 @@ func (v SwapView) Reconcile(soft bool) (winner Winner, bias bool) {
 // SwapSummary says how much the order of presentation mattered.
 type SwapSummary struct {
 	Pairs int `json:"pairs"`
-	// Decisive pairs had a winner in both orders; Flips of them had different ones. Primacy flips favoured the first shown, recency the second.
+	// Decisive pairs had a winner in both orders; Flips of them had different ones. Primacy flips
+	// favoured the first shown, recency the second.
 	Decisive  int     `json:"decisive"`
 	Flips     int     `json:"flips"`
 	Primacy   int     `json:"primacy"`
@@ -147,17 +151,18 @@ type SwapSummary struct {
 
 // SummariseSwaps measures the position bias of a judge and counts the reconciled verdicts.
 //
-// Formula: flip rate = flips/pairs decisive in both orders; first pick = first-shown picks/decisive views; coverage = decisive pairs/pairs. A rate
-// without a denominator is 0.
-// Use it per judge and dimension; beyond a flip rate of 0.30 at a coverage of 0.5 and more the judge should not compare pairs.
-// Do not average the two orders instead: the bias would hide in the mean.
+// Formula: flip rate = flips/pairs decisive in both orders; first pick = first-shown picks/decisive
+// views; coverage = decisive pairs/pairs. A rate without a denominator is 0. Use it per judge and
+// dimension; beyond a flip rate of 0.30 at a coverage of 0.5 and more the judge should not compare
+// pairs. Do not average the two orders instead: the bias would hide in the mean.
 func SummariseSwaps(views []SwapView, soft bool) (SwapSummary, error) {
 	summary := SwapSummary{Pairs: len(views)}
 	firstPicks, decisiveViews := 0, 0
 	for i, view := range views {
 		for _, winner := range []Winner{view.WhenAFirst, view.WhenBFirst} {
 			if winner != WinnerA && winner != WinnerB && winner != WinnerT {
-				return SwapSummary{}, fmt.Errorf("pair %d: unknown winner %q, want %s, %s or %s", i+1, winner, WinnerA, WinnerB, WinnerT)
+				return SwapSummary{}, fmt.Errorf("pair %d: unknown winner %q, want %s, %s or %s", i+1, winner, WinnerA,
+					WinnerB, WinnerT)
 			}
 			if winner != WinnerT {
 				decisiveViews++

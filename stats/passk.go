@@ -8,14 +8,16 @@ import (
 	"slices"
 )
 
-// ErrKExceedsN is the answer to "best of k" when fewer than k runs exist. Its text is part of the report format.
+// ErrKExceedsN is the answer to "best of k" when fewer than k runs exist. Its text is part of the
+// report format.
 var ErrKExceedsN = errors.New("k > n")
 
-// PassAtK is the unbiased estimate of the chance that at least one of k runs of a task passes, from n runs of which c passed.
+// PassAtK is the unbiased estimate of the chance that at least one of k runs of a task passes, from
+// n runs of which c passed.
 //
-// Formula: 1 − C(n−c, k)/C(n, k), which is 1 when n − c < k.
-// Use it with n well above k; with k > n/2 it takes only a few values and saturates.
-// Do not use it with n < k: the error is [ErrKExceedsN]. Never use 1 − (1 − c/n)^k instead, which is biased downwards.
+// Formula: 1 − C(n−c, k)/C(n, k), which is 1 when n − c < k. Use it with n well above k; with k >
+// n/2 it takes only a few values and saturates. Do not use it with n < k: the error is
+// [ErrKExceedsN]. Never use 1 − (1 − c/n)^k instead, which is biased downwards.
 func PassAtK(n, c, k int) (float64, error) {
 	if err := checkK(n, c, k); err != nil {
 		return 0, err
@@ -23,7 +25,8 @@ func PassAtK(n, c, k int) (float64, error) {
 	return 1 - allDrawnFrom(n, n-c, k), nil
 }
 
-// PassHatK (pass^k) is the unbiased estimate of the chance that all of k runs of a task pass, from n runs of which c passed.
+// PassHatK (pass^k) is the unbiased estimate of the chance that all of k runs of a task pass, from
+// n runs of which c passed.
 //
 // Formula: C(c, k)/C(n, k).
 // Use it where reliability matters more than the best try.
@@ -35,7 +38,8 @@ func PassHatK(n, c, k int) (float64, error) {
 	return allDrawnFrom(n, c, k), nil
 }
 
-// allDrawnFrom is C(m, k)/C(n, k): the chance that k draws without replacement from n all come from a subset of m.
+// allDrawnFrom is C(m, k)/C(n, k): the chance that k draws without replacement from n all come from
+// a subset of m.
 func allDrawnFrom(n, m, k int) float64 {
 	if m < k {
 		return 0
@@ -49,9 +53,9 @@ func allDrawnFrom(n, m, k int) float64 {
 
 // ScoreAtK is the expected best score of k runs drawn without replacement from the scores given.
 //
-// Formula: Σ_{i=k..n} s_(i)·C(i−1, k−1)/C(n, k) over the scores sorted ascending.
-// Use it for graded tasks; on scores of 0 and 1 it equals [PassAtK].
-// Do not use it with fewer than k scores ([ErrKExceedsN]), nor mix scored and unscored runs of a task.
+// Formula: Σ_{i=k..n} s_(i)·C(i−1, k−1)/C(n, k) over the scores sorted ascending. Use it for graded
+// tasks; on scores of 0 and 1 it equals [PassAtK]. Do not use it with fewer than k scores
+// ([ErrKExceedsN]), nor mix scored and unscored runs of a task.
 func ScoreAtK(scores []float64, k int) (float64, error) {
 	if err := checkFinite("score", scores...); err != nil {
 		return 0, err
@@ -93,10 +97,10 @@ type Tally struct {
 
 // PassAtKInterval is the interval for the true pass@k of one single task.
 //
-// Formula: pass@k is 1 − (1 − p)^k in the task's true pass rate p and grows with it, so the limits are those of [Wilson] for p put through it;
-// the estimate is [PassAtK], and the limits are widened to include it.
-// Use it for one task whose runs are independent. Coverage is that of [Wilson] or a little more.
-// Do not use it for a suite: [OverTasks].
+// Formula: pass@k is 1 − (1 − p)^k in the task's true pass rate p and grows with it, so the limits
+// are those of [Wilson] for p put through it; the estimate is [PassAtK], and the limits are widened
+// to include it. Use it for one task whose runs are independent. Coverage is that of [Wilson] or a
+// little more. Do not use it for a suite: [OverTasks].
 func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 	est, err := PassAtK(n, c, k)
 	if err != nil {
@@ -107,9 +111,9 @@ func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 
 // PassHatKInterval is the interval for the true pass^k of one single task.
 //
-// Formula: the limits of [Wilson] for the pass rate p, put through p^k; the estimate is [PassHatK], and the limits are widened to include it.
-// Use it for one task whose runs are independent. Coverage is that of [Wilson] or a little more.
-// Do not use it for a suite: [OverTasks].
+// Formula: the limits of [Wilson] for the pass rate p, put through p^k; the estimate is [PassHatK],
+// and the limits are widened to include it. Use it for one task whose runs are independent.
+// Coverage is that of [Wilson] or a little more. Do not use it for a suite: [OverTasks].
 func PassHatKInterval(n, c, k int, level float64) (Interval, error) {
 	est, err := PassHatK(n, c, k)
 	if err != nil {
@@ -123,11 +127,18 @@ func powerInterval(n, c int, est, level float64, transform func(float64) float64
 	if err != nil {
 		return Interval{}, err
 	}
-	interval := Interval{Est: est, Lo: transform(rate.Lo), Hi: transform(rate.Hi), Level: level, Method: MethodWilson}
+	interval := Interval{
+		Est:    est,
+		Lo:     transform(rate.Lo),
+		Hi:     transform(rate.Hi),
+		Level:  level,
+		Method: MethodWilson,
+	}
 	return interval.cutTo(0), nil
 }
 
-// AtK is a suite-level pass@k, pass^k or score@k. Tasks with fewer than k runs cannot be estimated; they are counted, not guessed.
+// AtK is a suite-level pass@k, pass^k or score@k. Tasks with fewer than k runs cannot be estimated;
+// they are counted, not guessed.
 type AtK struct {
 	K int
 	// Interval is meaningless when no task had k runs.
@@ -161,9 +172,10 @@ func (a AtK) MarshalJSON() ([]byte, error) {
 
 // OverTasks averages a per-task estimate at k (PassAtK or PassHatK) over the tasks of a suite.
 //
-// Formula: mean over the tasks with n ≥ k, with the interval of [TaskMean].
-// Use it for the headline of a suite; it warns when k is more than half the runs of a task, where the estimate saturates.
-// Do not use it when many tasks have fewer than k runs: those tasks are left out, and the rest may be a biased choice.
+// Formula: mean over the tasks with n ≥ k, with the interval of [TaskMean]. Use it for the headline
+// of a suite; it warns when k is more than half the runs of a task, where the estimate saturates.
+// Do not use it when many tasks have fewer than k runs: those tasks are left out, and the rest may
+// be a biased choice.
 func OverTasks(tasks []Tally, k int, level float64, estimate func(n, c, k int) (float64, error)) (AtK, error) {
 	if len(tasks) == 0 {
 		return AtK{}, ErrNoData
@@ -188,11 +200,12 @@ func OverTasks(tasks []Tally, k int, level float64, estimate func(n, c, k int) (
 	return summarise(summary, values, crowded, level)
 }
 
-// ScoreAtKOverTasks averages the expected best of k over the tasks of a suite; each element holds the scores of one task.
+// ScoreAtKOverTasks averages the expected best of k over the tasks of a suite; each element holds
+// the scores of one task.
 //
-// Formula: mean of [ScoreAtK] over the tasks with at least k scores, with the interval of [TaskMean].
-// Use it for graded suites with scores between 0 and 1.
-// Do not use it for scores on another scale: divide by their maximum first.
+// Formula: mean of [ScoreAtK] over the tasks with at least k scores, with the interval of
+// [TaskMean]. Use it for graded suites with scores between 0 and 1. Do not use it for scores on
+// another scale: divide by their maximum first.
 func ScoreAtKOverTasks(tasks [][]float64, k int, level float64) (AtK, error) {
 	if len(tasks) == 0 {
 		return AtK{}, ErrNoData
@@ -222,10 +235,12 @@ func ScoreAtKOverTasks(tasks [][]float64, k int, level float64) (AtK, error) {
 
 func summarise(summary AtK, values []float64, crowded int, level float64) (AtK, error) {
 	if summary.TooFew > 0 {
-		summary.Warnings = append(summary.Warnings, fmt.Sprintf("%d task(s) with fewer than %d runs left out", summary.TooFew, summary.K))
+		summary.Warnings = append(summary.Warnings,
+			fmt.Sprintf("%d task(s) with fewer than %d runs left out", summary.TooFew, summary.K))
 	}
 	if crowded > 0 {
-		summary.Warnings = append(summary.Warnings, fmt.Sprintf("k = %d is more than half the runs of %d task(s): the estimate saturates", summary.K, crowded))
+		summary.Warnings = append(summary.Warnings,
+			fmt.Sprintf("k = %d is more than half the runs of %d task(s): the estimate saturates", summary.K, crowded))
 	}
 	summary.Tasks = len(values)
 	if len(values) == 0 {

@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 )
 
-// MaxExactFlips is the largest number of informative (non-zero) differences whose sign patterns are all enumerated.
+// MaxExactFlips is the largest number of informative (non-zero) differences whose sign patterns are
+// all enumerated.
 const MaxExactFlips = 18
 
 // Alternative is what a test looks for.
@@ -20,7 +21,8 @@ const (
 	Less     Alternative = "less"
 )
 
-// SignFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and DefaultReplicates random patterns where enumeration is too long.
+// SignFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and
+// DefaultReplicates random patterns where enumeration is too long.
 type SignFlipConfig struct {
 	Alternative Alternative
 	Replicates  int
@@ -40,11 +42,13 @@ type SignFlipResult struct {
 
 // SignFlip tests whether paired differences are centred at zero by flipping their signs.
 //
-// Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i| (without the bars, one-sided). Up to [MaxExactFlips] non-zero differences
-// all patterns are counted; beyond, p = (1 + hits)/(1 + R) over R random patterns, which is valid for any R.
-// Use it for the per-task differences of two arms, for any number of tasks and any distribution that is symmetric under the null hypothesis; for
-// clustered tasks give it the sum of each cluster.
-// Do not use it on single runs that share tasks, nor expect small p-values from few tasks: the smallest two-sided one is 2/2^n.
+// Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i| (without the bars,
+// one-sided). Up to [MaxExactFlips] non-zero differences all patterns are counted; beyond, p = (1 +
+// hits)/(1 + R) over R random patterns, which is valid for any R. Use it for the per-task
+// differences of two arms, for any number of tasks and any distribution that is symmetric under the
+// null hypothesis; for clustered tasks give it the sum of each cluster. Do not use it on single
+// runs that share tasks, nor expect small p-values from few tasks: the smallest two-sided one is
+// 2/2^n.
 func SignFlip(differences []float64, config SignFlipConfig) (SignFlipResult, error) {
 	if len(differences) == 0 {
 		return SignFlipResult{}, ErrNoData
@@ -80,7 +84,8 @@ func SignFlip(differences []float64, config SignFlipConfig) (SignFlipResult, err
 	return result, nil
 }
 
-// reachesObserved returns the test "at least as extreme as observed", with a tolerance for sums that differ only by rounding.
+// reachesObserved returns the test "at least as extreme as observed", with a tolerance for sums
+// that differ only by rounding.
 func reachesObserved(differences []float64, alternative Alternative) (func(float64) bool, error) {
 	var observed, scale float64
 	for _, difference := range differences {

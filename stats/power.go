@@ -10,7 +10,8 @@ import (
 // DefaultPower is the chance to find an effect that is really there, where the caller gives none.
 const DefaultPower = 0.8
 
-// Design describes an experiment that is planned: how much the tasks and the runs vary, and how many there are.
+// Design describes an experiment that is planned: how much the tasks and the runs vary, and how
+// many there are.
 type Design struct {
 	// Between (ω²) is the variance over tasks of the true difference of the two arms.
 	Between float64 `json:"between"`
@@ -45,7 +46,8 @@ func (d Design) withDefaults() (Design, error) {
 		}
 	}
 	if d.Power <= d.Alpha {
-		return d, fmt.Errorf("power is %v, want more than alpha (%v), which a test reaches without any effect", d.Power, d.Alpha)
+		return d, fmt.Errorf("power is %v, want more than alpha (%v), which a test reaches without any effect", d.Power,
+			d.Alpha)
 	}
 	if d.Between+d.WithinCandidate+d.WithinBaseline == 0 {
 		return d, fmt.Errorf("all variances are 0: nothing varies, so there is nothing to plan")
@@ -62,12 +64,13 @@ func (d Design) quantiles() float64 {
 	return distuv.UnitNormal.Quantile(1-d.Alpha/2) + distuv.UnitNormal.Quantile(d.Power)
 }
 
-// TasksNeeded is the number of tasks, not rounded, that finds a difference of effect with the power of the design.
+// TasksNeeded is the number of tasks, not rounded, that finds a difference of effect with the power
+// of the design.
 //
-// Formula: n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ².
-// Use it to plan; round up. The variances come from a pilot ([VarianceComponents]) or from experience: 0.10 between and 0.12 within are usual for
-// pass rates.
-// Do not use it for fewer than about 15 tasks, where the normal quantiles promise a little too much.
+// Formula: n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ². Use it to plan; round up. The
+// variances come from a pilot ([VarianceComponents]) or from experience: 0.10 between and 0.12
+// within are usual for pass rates. Do not use it for fewer than about 15 tasks, where the normal
+// quantiles promise a little too much.
 func TasksNeeded(effect float64, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -80,11 +83,12 @@ func TasksNeeded(effect float64, design Design) (float64, error) {
 	return z * z * design.perTask() / (effect * effect), nil
 }
 
-// RunsNeeded is the number of repetitions per arm and task, not rounded, that finds a difference of effect with so many tasks.
+// RunsNeeded is the number of repetitions per arm and task, not rounded, that finds a difference of
+// effect with so many tasks.
 //
 // Formula: K = (σ_A² + σ_B²)/(n·δ²/(z_{α/2} + z_β)² − ω²); +Inf when the tasks alone vary too much.
-// Use it when no more tasks are to be had.
-// Do not use it to save tasks: repetitions do not lower ω², and from K ≈ σ²/ω² on they buy next to nothing.
+// Use it when no more tasks are to be had. Do not use it to save tasks: repetitions do not lower
+// ω², and from K ≈ σ²/ω² on they buy next to nothing.
 func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -104,7 +108,8 @@ func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 	return math.Max(1, (design.WithinCandidate+design.WithinBaseline)/room), nil
 }
 
-// MinimumDetectableEffect is the smallest true difference that so many tasks find with the power of the design.
+// MinimumDetectableEffect is the smallest true difference that so many tasks find with the power of
+// the design.
 //
 // Formula: MDE = (z_{α/2} + z_β)·√((ω² + σ_A²/K_A + σ_B²/K_B)/n).
 // Use it in every report: "not proven" means little without it.
@@ -126,9 +131,9 @@ func detectableBy(se, alpha, power float64) float64 {
 
 // PowerOf is the chance that an experiment with so many tasks finds a true difference of effect.
 //
-// Formula: Φ(|δ|/SE − z_{α/2}) + Φ(−|δ|/SE − z_{α/2}), SE = √((ω² + σ_A²/K_A + σ_B²/K_B)/n); the Power of the design is ignored.
-// Use it before an experiment, with an effect that would matter.
-// Do not use it afterwards with the effect that was observed: that is only the p-value again.
+// Formula: Φ(|δ|/SE − z_{α/2}) + Φ(−|δ|/SE − z_{α/2}), SE = √((ω² + σ_A²/K_A + σ_B²/K_B)/n); the
+// Power of the design is ignored. Use it before an experiment, with an effect that would matter. Do
+// not use it afterwards with the effect that was observed: that is only the p-value again.
 func PowerOf(effect float64, tasks int, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -155,13 +160,13 @@ func checkEffect(effect float64) error {
 	return nil
 }
 
-// VarianceComponents estimates the variances of a [Design] from a pilot with at least two tasks; runs within a task need repetitions on at least one
-// task of each arm, or count as 0.
+// VarianceComponents estimates the variances of a [Design] from a pilot with at least two tasks;
+// runs within a task need repetitions on at least one task of each arm, or count as 0.
 //
-// Formula: σ² = mean over tasks of the unbiased variance of the runs; ω² = s²(d) − mean over tasks of (σ_A,i²/K_A + σ_B,i²/K_B), clamped at 0. The
-// unclamped value is returned as well.
-// Use it on earlier results of the same kind of task.
-// Do not trust ω² from under 20 tasks or a single run per task: it then contains the noise of the runs.
+// Formula: σ² = mean over tasks of the unbiased variance of the runs; ω² = s²(d) − mean over tasks
+// of (σ_A,i²/K_A + σ_B,i²/K_B), clamped at 0. The unclamped value is returned as well. Use it on
+// earlier results of the same kind of task. Do not trust ω² from under 20 tasks or a single run per
+// task: it then contains the noise of the runs.
 func VarianceComponents(pairs []Pair) (design Design, betweenUnclamped float64, err error) {
 	sample, err := newPairedSample(pairs, false)
 	if err != nil {
@@ -181,8 +186,13 @@ func VarianceComponents(pairs []Pair) (design Design, betweenUnclamped float64, 
 	_, observed := moments(sample.differences)
 	betweenUnclamped = observed - candidate.perMean() - baseline.perMean()
 	design = Design{
-		Between: math.Max(0, betweenUnclamped), WithinCandidate: candidate.perRun(), WithinBaseline: baseline.perRun(),
-		RunsCandidate: candidate.typicalRuns(), RunsBaseline: baseline.typicalRuns(), Alpha: DefaultAlpha, Power: DefaultPower,
+		Between:         math.Max(0, betweenUnclamped),
+		WithinCandidate: candidate.perRun(),
+		WithinBaseline:  baseline.perRun(),
+		RunsCandidate:   candidate.typicalRuns(),
+		RunsBaseline:    baseline.typicalRuns(),
+		Alpha:           DefaultAlpha,
+		Power:           DefaultPower,
 	}
 	return design, betweenUnclamped, nil
 }
@@ -239,6 +249,7 @@ func RunsPerArm(p1, p2, alpha, power float64) (float64, error) {
 		return 0, err
 	}
 	mean := (p1 + p2) / 2
-	root := distuv.UnitNormal.Quantile(1-alpha/2)*math.Sqrt(2*mean*(1-mean)) + distuv.UnitNormal.Quantile(power)*math.Sqrt(p1*(1-p1)+p2*(1-p2))
+	root := distuv.UnitNormal.Quantile(1-alpha/2)*math.Sqrt(2*mean*(1-mean)) +
+		distuv.UnitNormal.Quantile(power)*math.Sqrt(p1*(1-p1)+p2*(1-p2))
 	return root * root / ((p1 - p2) * (p1 - p2)), nil
 }

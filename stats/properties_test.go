@@ -47,7 +47,8 @@ func TestProportionIntervalsHoldTheirEstimateAndMirror(t *testing.T) {
 			}
 		}
 		exact, _ := ClopperPearson(k, n, level)
-		if tail := 1 - (distuv.Binomial{N: float64(n), P: exact.Lo}).CDF(float64(k-1)); k > 0 && math.Abs(tail-(1-level)/2) > 1e-6 {
+		if tail := 1 - (distuv.Binomial{N: float64(n), P: exact.Lo}).CDF(float64(k-1)); k > 0 &&
+			math.Abs(tail-(1-level)/2) > 1e-6 {
 			t.Fatalf("at the exact lower limit P(X ≥ %d) = %v, want %v", k, tail, (1-level)/2)
 		}
 	})
@@ -75,7 +76,8 @@ func TestPassAtKProperties(t *testing.T) {
 		if n <= 60 {
 			want := 1.0
 			if n-c >= k {
-				want = 1 - math.Exp(combin.LogGeneralizedBinomial(float64(n-c), float64(k))-combin.LogGeneralizedBinomial(float64(n), float64(k)))
+				want = 1 - math.Exp(combin.LogGeneralizedBinomial(float64(n-c),
+					float64(k))-combin.LogGeneralizedBinomial(float64(n), float64(k)))
 			}
 			if math.Abs(anyPass-want) > 1e-9 {
 				t.Fatalf("pass@k %v, by binomials %v", anyPass, want)
@@ -251,7 +253,8 @@ func TestMomentsAgreeWithGonum(t *testing.T) {
 }
 
 func TestEProcessesAreFairGames(t *testing.T) {
-	// The expected evidence after one more fair task is the evidence now: nothing can be won under the null hypothesis.
+	// The expected evidence after one more fair task is the evidence now: nothing can be won under
+	// the null hypothesis.
 	rapid.Check(t, func(t *rapid.T) {
 		wins, losses := rapid.IntRange(0, 60).Draw(t, "wins"), rapid.IntRange(0, 60).Draw(t, "losses")
 		now, err := DiscordantEValue(wins, losses)
@@ -289,13 +292,16 @@ func TestConfidenceSequencesExcludeZeroExactlyWhenStopped(t *testing.T) {
 		}
 		stopped := *comparison.EValue >= 20
 		excluded := comparison.Interval.Excludes(0)
-		if stopped != excluded && math.Abs(*comparison.EValue-20) > 1e-6 && comparison.Interval.Contains(comparison.Est) && !straddles(comparison) {
-			t.Fatalf("e-value %v but interval [%v, %v] around %v", *comparison.EValue, comparison.Interval.Lo, comparison.Interval.Hi, comparison.Est)
+		if stopped != excluded && math.Abs(*comparison.EValue-20) > 1e-6 &&
+			comparison.Interval.Contains(comparison.Est) && !straddles(comparison) {
+			t.Fatalf("e-value %v but interval [%v, %v] around %v", *comparison.EValue, comparison.Interval.Lo,
+				comparison.Interval.Hi, comparison.Est)
 		}
 	})
 }
 
-// straddles is the rare case in which early evidence pointed one way and the mean has since moved to or past zero.
+// straddles is the rare case in which early evidence pointed one way and the mean has since moved
+// to or past zero.
 func straddles(c Comparison) bool {
 	return math.Abs(c.Est) < 1e-9 || c.Interval.Lo == c.Est || c.Interval.Hi == c.Est
 }
@@ -304,7 +310,8 @@ func TestLangReiczigelFollowsItsInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, n := drawCounts(t)
 		m1, m0 := rapid.IntRange(5, 100).Draw(t, "m1"), rapid.IntRange(5, 100).Draw(t, "m0")
-		calibration := Calibration{TP: rapid.IntRange(0, m1).Draw(t, "tp"), M1: m1, TN: rapid.IntRange(0, m0).Draw(t, "tn"), M0: m0}
+		calibration := Calibration{TP: rapid.IntRange(0, m1).Draw(t, "tp"), M1: m1,
+			TN: rapid.IntRange(0, m0).Draw(t, "tn"), M0: m0}
 		got, err := LangReiczigel(float64(k), float64(n), calibration, .95)
 		if calibration.Youden() <= 0 {
 			if err == nil {
@@ -328,7 +335,8 @@ func TestLangReiczigelFollowsItsInputs(t *testing.T) {
 				t.Fatalf("difference %v in [%v, %v] (%v)", gap.Est, gap.Lo, gap.Hi, err)
 			}
 		}
-		own, err := PerAgentCorrectedDifference(PairedTable{FirstOnly: wins, SecondOnly: k, Neither: n - k - wins}, calibration, calibration, .95)
+		own, err := PerAgentCorrectedDifference(PairedTable{FirstOnly: wins, SecondOnly: k, Neither: n - k - wins},
+			calibration, calibration, .95)
 		if err != nil || !(own.Lo >= -1 && own.Hi <= 1) {
 			t.Fatalf("difference %v in [%v, %v] (%v)", own.Est, own.Lo, own.Hi, err)
 		}
@@ -356,8 +364,10 @@ func TestAgreementIsOneForEqualRatersAndSymmetric(t *testing.T) {
 func TestMoreDataNeverDetectsLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		design := Design{
-			Between: rapid.Float64Range(.001, 1).Draw(t, "between"), WithinCandidate: rapid.Float64Range(0, 1).Draw(t, "within"),
-			WithinBaseline: rapid.Float64Range(0, 1).Draw(t, "within"), RunsCandidate: rapid.IntRange(1, 10).Draw(t, "runs"),
+			Between:         rapid.Float64Range(.001, 1).Draw(t, "between"),
+			WithinCandidate: rapid.Float64Range(0, 1).Draw(t, "within"),
+			WithinBaseline:  rapid.Float64Range(0, 1).Draw(t, "within"),
+			RunsCandidate:   rapid.IntRange(1, 10).Draw(t, "runs"),
 		}
 		tasks := rapid.IntRange(1, 500).Draw(t, "tasks")
 		mde, err := MinimumDetectableEffect(tasks, design)
@@ -379,7 +389,8 @@ func TestMoreDataNeverDetectsLess(t *testing.T) {
 func TestNonsenseIsRefused(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	one := func(x float64) []Pair {
-		return []Pair{{Candidate: []float64{x}, Baseline: []float64{0}}, {Candidate: []float64{1}, Baseline: []float64{0}}}
+		return []Pair{{Candidate: []float64{x}, Baseline: []float64{0}},
+			{Candidate: []float64{1}, Baseline: []float64{0}}}
 	}
 	good := Calibration{TP: 9, M1: 10, TN: 9, M0: 10}
 	design := Design{Between: .1}
@@ -415,46 +426,48 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"comparison of Inf":            second(Compare(one(inf), CompareConfig{})),
 		"ratio of zero":                second(CompareRatio(one(1), CompareConfig{})),
 		"unknown alternative":          second(Compare(one(1), CompareConfig{Alternative: "sideways"})),
-		"forced bootstrap of two":      second(Compare([]Pair{{Candidate: []float64{.5}, Baseline: []float64{0}}, {Candidate: []float64{.1}, Baseline: []float64{0}}}, CompareConfig{Interval: MethodBCa})),
-		"sequential beyond [0, 1]":     second(CompareSequential(one(2), CompareConfig{})),
-		"sign flips of NaN":            second(SignFlip([]float64{nan}, SignFlipConfig{})),
-		"sign flips of nothing":        second(SignFlip(nil, SignFlipConfig{})),
-		"negative discordance":         second(McNemar(-1, 2)),
-		"more discordance than tasks":  second(BonettPrice(3, 3, 5, .95)),
-		"Fisher of k > n":              second(FisherExact(3, 2, 1, 2)),
-		"Holm of 2":                    second(Holm([]float64{2})),
-		"Holm of NaN":                  second(Holm([]float64{nan})),
-		"BH of -1":                     second(BenjaminiHochberg([]float64{-1})),
-		"e-value of negative wins":     second(DiscordantEValue(-1, 0)),
-		"bet on NaN":                   new(BoundedProcess).Add(nan),
-		"bet on 2":                     new(BoundedProcess).Add(2),
-		"correction of k > n":          second(CorrectRate(3, 2, 0, good, .95)),
-		"correction of tp > m1":        second(CorrectRate(1, 2, 0, Calibration{TP: 11, M1: 10, TN: 9, M0: 10}, .95)),
-		"correction with NaN runs":     second(CorrectRate(1, 2, nan, good, .95)),
-		"Lang–Reiczigel of NaN":        second(LangReiczigel(nan, 10, good, .95)),
-		"labels of NaN":                second(PPIPlusPlus([]Label{{nan, 1}, {1, 1}}, []float64{1, 0}, .95)),
-		"graded verdicts for EIF":      second(Efficient([]Label{{.5, 1}, {1, 0}}, []float64{1, 0}, .95)),
-		"homogeneity of one":           second(Homogeneity([]Calibration{good})),
-		"effect of zero":               second(TasksNeeded(0, design)),
-		"effect of NaN":                second(TasksNeeded(nan, design)),
-		"negative variance":            second(TasksNeeded(.1, Design{Between: -1})),
-		"no variance at all":           second(TasksNeeded(.1, Design{})),
-		"no tasks":                     second(MinimumDetectableEffect(0, design)),
-		"no money":                     second(Allocate(0, 0, design, prices)),
-		"too little money":             second(Allocate(1, 0, design, prices)),
-		"free runs":                    second(Allocate(1, 0, design, Prices{})),
-		"effect out of reach":          second(CostOfDecision(.001, 10, 20, design, prices)),
-		"kappa of nothing":             second(CohenKappa(nil)),
-		"kappa of a ragged table":      second(CohenKappa([][]int{{1, 2}, {3}})),
-		"kappa of one category":        second(CohenKappa([][]int{{5, 0}, {0, 0}})),
-		"Fleiss with unequal raters":   second(FleissKappa([][]int{{2, 1}, {2, 0}})),
-		"alpha without pairs":          second(KrippendorffAlpha([][]int{{1, 0}, {0, 1}})),
-		"votes of no judge":            second(EffectiveVotes(0, .2)),
-		"impossible correlation":       second(EffectiveVotes(5, -.9)),
-		"decision without tasks":       second(Decide(Comparison{P: 1}, DecideConfig{})),
-		"decision at alpha 2":          second(Decide(Comparison{P: 1, Tasks: 10}, DecideConfig{Alpha: 2})),
-		"decision with p NaN":          second(Decide(Comparison{P: nan, Tasks: 10}, DecideConfig{})),
-		"decision with odd exclusions": second(Decide(Comparison{P: 1, Tasks: 10}, DecideConfig{Candidate: Exclusion{Excluded: 2, Planned: 1}})),
+		"forced bootstrap of two": second(Compare([]Pair{{Candidate: []float64{.5}, Baseline: []float64{0}},
+			{Candidate: []float64{.1}, Baseline: []float64{0}}}, CompareConfig{Interval: MethodBCa})),
+		"sequential beyond [0, 1]":    second(CompareSequential(one(2), CompareConfig{})),
+		"sign flips of NaN":           second(SignFlip([]float64{nan}, SignFlipConfig{})),
+		"sign flips of nothing":       second(SignFlip(nil, SignFlipConfig{})),
+		"negative discordance":        second(McNemar(-1, 2)),
+		"more discordance than tasks": second(BonettPrice(3, 3, 5, .95)),
+		"Fisher of k > n":             second(FisherExact(3, 2, 1, 2)),
+		"Holm of 2":                   second(Holm([]float64{2})),
+		"Holm of NaN":                 second(Holm([]float64{nan})),
+		"BH of -1":                    second(BenjaminiHochberg([]float64{-1})),
+		"e-value of negative wins":    second(DiscordantEValue(-1, 0)),
+		"bet on NaN":                  new(BoundedProcess).Add(nan),
+		"bet on 2":                    new(BoundedProcess).Add(2),
+		"correction of k > n":         second(CorrectRate(3, 2, 0, good, .95)),
+		"correction of tp > m1":       second(CorrectRate(1, 2, 0, Calibration{TP: 11, M1: 10, TN: 9, M0: 10}, .95)),
+		"correction with NaN runs":    second(CorrectRate(1, 2, nan, good, .95)),
+		"Lang–Reiczigel of NaN":       second(LangReiczigel(nan, 10, good, .95)),
+		"labels of NaN":               second(PPIPlusPlus([]Label{{nan, 1}, {1, 1}}, []float64{1, 0}, .95)),
+		"graded verdicts for EIF":     second(Efficient([]Label{{.5, 1}, {1, 0}}, []float64{1, 0}, .95)),
+		"homogeneity of one":          second(Homogeneity([]Calibration{good})),
+		"effect of zero":              second(TasksNeeded(0, design)),
+		"effect of NaN":               second(TasksNeeded(nan, design)),
+		"negative variance":           second(TasksNeeded(.1, Design{Between: -1})),
+		"no variance at all":          second(TasksNeeded(.1, Design{})),
+		"no tasks":                    second(MinimumDetectableEffect(0, design)),
+		"no money":                    second(Allocate(0, 0, design, prices)),
+		"too little money":            second(Allocate(1, 0, design, prices)),
+		"free runs":                   second(Allocate(1, 0, design, Prices{})),
+		"effect out of reach":         second(CostOfDecision(.001, 10, 20, design, prices)),
+		"kappa of nothing":            second(CohenKappa(nil)),
+		"kappa of a ragged table":     second(CohenKappa([][]int{{1, 2}, {3}})),
+		"kappa of one category":       second(CohenKappa([][]int{{5, 0}, {0, 0}})),
+		"Fleiss with unequal raters":  second(FleissKappa([][]int{{2, 1}, {2, 0}})),
+		"alpha without pairs":         second(KrippendorffAlpha([][]int{{1, 0}, {0, 1}})),
+		"votes of no judge":           second(EffectiveVotes(0, .2)),
+		"impossible correlation":      second(EffectiveVotes(5, -.9)),
+		"decision without tasks":      second(Decide(Comparison{P: 1}, DecideConfig{})),
+		"decision at alpha 2":         second(Decide(Comparison{P: 1, Tasks: 10}, DecideConfig{Alpha: 2})),
+		"decision with p NaN":         second(Decide(Comparison{P: nan, Tasks: 10}, DecideConfig{})),
+		"decision with odd exclusions": second(Decide(Comparison{P: 1, Tasks: 10},
+			DecideConfig{Candidate: Exclusion{Excluded: 2, Planned: 1}})),
 	} {
 		if err == nil {
 			t.Errorf("%s is accepted", name)

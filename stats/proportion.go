@@ -14,7 +14,8 @@ const (
 	MethodJeffreys       = "jeffreys"
 )
 
-// Proportion computes the interval for k successes in n independent trials by the named method; the empty name means Wilson.
+// Proportion computes the interval for k successes in n independent trials by the named method; the
+// empty name means Wilson.
 //
 // Formula: that of [Wilson], [ClopperPearson] or [Jeffreys].
 // Use it where the method is a setting.
@@ -28,15 +29,17 @@ func Proportion(k, n int, level float64, method string) (Interval, error) {
 	case MethodJeffreys:
 		return Jeffreys(k, n, level)
 	}
-	return Interval{}, fmt.Errorf("unknown method %q, want %s, %s or %s", method, MethodWilson, MethodClopperPearson, MethodJeffreys)
+	return Interval{}, fmt.Errorf("unknown method %q, want %s, %s or %s", method, MethodWilson, MethodClopperPearson,
+		MethodJeffreys)
 }
 
 // Wilson is the score interval for k successes in n independent trials.
 //
-// Formula: centre (p + z²/2n)/(1 + z²/n), half width z·√(p(1−p)/n + z²/4n²)/(1 + z²/n), with p = k/n.
-// Use it by default for one run per task. Averaged over rates its coverage is at least 94 % at every n from 5 on. At a single rate coverage oscillates:
-// between 20 % and 80 % it is at least 94 % from n = 200 on and at least 91 % from n = 15 on.
-// Do not use it where every single rate must be covered (near 0 and 1 it dips to 84 %): [ClopperPearson]; nor for clustered runs: [PassRate].
+// Formula: centre (p + z²/2n)/(1 + z²/n), half width z·√(p(1−p)/n + z²/4n²)/(1 + z²/n), with p =
+// k/n. Use it by default for one run per task. Averaged over rates its coverage is at least 94 % at
+// every n from 5 on. At a single rate coverage oscillates: between 20 % and 80 % it is at least 94
+// % from n = 200 on and at least 91 % from n = 15 on. Do not use it where every single rate must be
+// covered (near 0 and 1 it dips to 84 %): [ClopperPearson]; nor for clustered runs: [PassRate].
 func Wilson(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
 		return Interval{}, err
@@ -53,15 +56,23 @@ func wilsonWith(p, n, z, level float64) Interval {
 	shrink := 1 + z*z/n
 	centre := (p + z*z/(2*n)) / shrink
 	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n)) / shrink
-	interval := Interval{Est: p, Lo: centre - half, Hi: centre + half, SE: math.Sqrt(p * (1 - p) / n), Level: level, Method: MethodWilson}
+	interval := Interval{
+		Est:    p,
+		Lo:     centre - half,
+		Hi:     centre + half,
+		SE:     math.Sqrt(p * (1 - p) / n),
+		Level:  level,
+		Method: MethodWilson,
+	}
 	return interval.cutTo(0)
 }
 
 // ClopperPearson is the exact interval for k successes in n independent trials.
 //
-// Formula: Lo = Beta⁻¹(α/2; k, n−k+1), Hi = Beta⁻¹(1−α/2; k+1, n−k); 0 and 1 at the ends.
-// Use it where coverage must be at least the level at every rate and every n, which it is: a gate, a safety claim.
-// Do not use it as the default: it is wider than needed (true coverage near 98 % at n = 20).
+// Formula: Lo = Beta⁻¹(α/2; k, n−k+1), Hi = Beta⁻¹(1−α/2; k+1, n−k); 0 and 1 at the ends. Use it
+// where coverage must be at least the level at every rate and every n, which it is: a gate, a
+// safety claim. Do not use it as the default: it is wider than needed (true coverage near 98 % at n
+// = 20).
 func ClopperPearson(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
 		return Interval{}, err
@@ -81,8 +92,8 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 // Jeffreys is the equal-tailed Bayesian interval under the Beta(½, ½) prior.
 //
 // Formula: Beta⁻¹(α/2; k+½, n−k+½) and Beta⁻¹(1−α/2; k+½, n−k+½), not moved to 0 or 1 at the ends.
-// Use it where a posterior is wanted. Averaged over rates its coverage is at least 94 %; at single rates between 20 % and 80 % it is at least 94 % from
-// n = 200 on and at least 91 % from n = 15 on.
+// Use it where a posterior is wanted. Averaged over rates its coverage is at least 94 %; at single
+// rates between 20 % and 80 % it is at least 94 % from n = 200 on and at least 91 % from n = 15 on.
 // Do not use it where k = 0 or k = n must include the end: its limits never reach 0 or 1.
 func Jeffreys(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
@@ -104,5 +115,10 @@ func checkProportion(k, n int, level float64) error {
 
 func proportionInterval(k, n int, level float64, method string) Interval {
 	p := float64(k) / float64(n)
-	return Interval{Est: p, SE: math.Sqrt(p * (1 - p) / float64(n)), Level: level, Method: method}
+	return Interval{
+		Est:    p,
+		SE:     math.Sqrt(p * (1 - p) / float64(n)),
+		Level:  level,
+		Method: method,
+	}
 }

@@ -21,14 +21,17 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s (%s).",
 			strings.Join(insufficiency(comparison, words), " and "), words.name, words.signed(comparison.Est), evidence)
 	}
-	return fmt.Sprintf("Not proven: the observed difference in %s is %s (%s); %s; this experiment would reliably show %s or more.",
-		words.name, words.signed(comparison.Est), evidence, strings.Join(decision.Obstacles, ", "), words.size(comparison.MDE))
+	return fmt.Sprintf("Not proven: the observed difference in %s is %s (%s); %s; this experiment would reliably "+
+		"show %s or more.",
+		words.name, words.signed(comparison.Est), evidence, strings.Join(decision.Obstacles,
+			", "), words.size(comparison.MDE))
 }
 
 func insufficiency(comparison Comparison, words wording) []string {
 	var reasons []string
 	if comparison.Tasks < MinClaimTasks {
-		reasons = append(reasons, fmt.Sprintf("%s where at least %d are needed", count(comparison.Tasks, "task"), MinClaimTasks))
+		reasons = append(reasons, fmt.Sprintf("%s where at least %d are needed", count(comparison.Tasks, "task"),
+			MinClaimTasks))
 	}
 	switch {
 	case comparison.Interval == nil:
@@ -46,7 +49,12 @@ type wording struct {
 }
 
 func newWording(comparison Comparison, measure Measure) wording {
-	words := wording{name: measure.Name, candidate: measure.Candidate, baseline: measure.Baseline, kind: measure.Kind}
+	words := wording{
+		name:      measure.Name,
+		candidate: measure.Candidate,
+		baseline:  measure.Baseline,
+		kind:      measure.Kind,
+	}
 	if words.kind == "" {
 		words.kind = Rate
 	}
@@ -103,7 +111,8 @@ func (w wording) signed(effect float64) string {
 func (w wording) evidence(decision Decision, comparison Comparison) string {
 	parts := []string{}
 	if decision.Lo != nil {
-		parts = append(parts, fmt.Sprintf("%g %% interval %s to %s", round(100*decision.Level), w.signed(*decision.Lo), w.signed(*decision.Hi)))
+		parts = append(parts, fmt.Sprintf("%g %% interval %s to %s", round(100*decision.Level), w.signed(*decision.Lo),
+			w.signed(*decision.Hi)))
 	}
 	if decision.EValue != nil {
 		parts = append(parts, fmt.Sprintf("e = %.3g", *decision.EValue))
@@ -112,7 +121,8 @@ func (w wording) evidence(decision Decision, comparison Comparison) string {
 	if decision.PAdj != decision.P {
 		label = "adjusted p"
 	}
-	parts = append(parts, label+" "+formatP(decision.PAdj), count(comparison.Tasks, "task"), count(comparison.Runs, "run"))
+	parts = append(parts, label+" "+formatP(decision.PAdj), count(comparison.Tasks, "task"),
+		count(comparison.Runs, "run"))
 	if excluded := decision.Excluded.Candidate.Excluded + decision.Excluded.Baseline.Excluded; excluded > 0 {
 		parts = append(parts, fmt.Sprintf("%d excluded", excluded))
 	}

@@ -5,19 +5,22 @@ import (
 	"math"
 )
 
-// Decided tells whether the evidence of a sequential comparison reaches 1/alpha on enough tasks for a claim, so that an experiment may be stopped.
+// Decided tells whether the evidence of a sequential comparison reaches 1/alpha on enough tasks for
+// a claim, so that an experiment may be stopped.
 func (c Comparison) Decided(alpha float64) bool {
 	return c.EValue != nil && *c.EValue >= 1/alpha && c.Tasks >= MinClaimTasks
 }
 
-// CompareSequential measures the difference of two arms from the tasks so far, in the order in which they were planned; it may be called after every
-// task.
+// CompareSequential measures the difference of two arms from the tasks so far, in the order in
+// which they were planned; it may be called after every task.
 //
-// Formula: one binary run per arm and task: [DiscordantEValue] with [DiscordantConfidenceSequence]; otherwise the bets of [BoundedProcess] on the
-// per-task differences with [BoundedConfidenceSequence]. P = min(1, 1/largest E so far). MDE is that
-// of a single look, but at least half the width of the interval.
-// Use it to stop an experiment as soon as it is decided: claims hold although one looks after every task.
-// Do not use it for outcomes outside [0, 1], for tasks in an order that depends on their results, or for clusters of more than one task (an error).
+// Formula: one binary run per arm and task: [DiscordantEValue] with [DiscordantConfidenceSequence];
+// otherwise the bets of [BoundedProcess] on the per-task differences with
+// [BoundedConfidenceSequence]. P = min(1, 1/largest E so far). MDE is that of a single look, but at
+// least half the width of the interval. Use it to stop an experiment as soon as it is decided:
+// claims hold although one looks after every task. Do not use it for outcomes outside [0, 1], for
+// tasks in an order that depends on their results, or for clusters of more than one task (an
+// error).
 func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 	config.Level = orDefault(config.Level, DefaultLevel)
 	if err := checkOpenUnit("level", config.Level); err != nil {
@@ -46,7 +49,8 @@ func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 		return Comparison{}, err
 	}
 	comparison.MDE = detectableBy(comparison.SE, DefaultAlpha, DefaultPower)
-	if interval := comparison.Interval; interval != nil { // what may be looked at all the time sees less than one look at the end
+	// what may be looked at all the time sees less than one look at the end
+	if interval := comparison.Interval; interval != nil {
 		comparison.MDE = math.Max(comparison.MDE, (interval.Hi-interval.Lo)/2)
 	}
 	return comparison, nil

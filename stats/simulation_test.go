@@ -13,7 +13,8 @@ import (
 // fullGrid is set by `make bench-stats`; without it the simulations take seconds.
 func fullGrid() bool { return os.Getenv("FIT_STATS_GRID") == "full" }
 
-// simulations returns how often to repeat an experiment: the given number in the quick run, ten times as often for the full grid.
+// simulations returns how often to repeat an experiment: the given number in the quick run, ten
+// times as often for the full grid.
 func simulations(quick int) int {
 	if fullGrid() {
 		return 10 * quick
@@ -21,7 +22,8 @@ func simulations(quick int) int {
 	return max(200, int(float64(quick)*simulationShare))
 }
 
-// seededFor gives every cell of a grid a random stream of its own that does not depend on the order of the tests.
+// seededFor gives every cell of a grid a random stream of its own that does not depend on the order
+// of the tests.
 func seededFor(t testing.TB) *rand.Rand {
 	t.Helper()
 	name := fnv.New64a()
@@ -32,8 +34,8 @@ func seededFor(t testing.TB) *rand.Rand {
 // monteCarloError is the standard error of a share p seen in n repetitions.
 func monteCarloError(p float64, n int) float64 { return math.Sqrt(p * (1 - p) / float64(n)) }
 
-// wantCoverage repeats an experiment whose truth is known and fails when the interval misses it more often than allowed, beyond three Monte Carlo
-// standard errors.
+// wantCoverage repeats an experiment whose truth is known and fails when the interval misses it
+// more often than allowed, beyond three Monte Carlo standard errors.
 func wantCoverage(t *testing.T, quick int, floor, truth float64, experiment func(random *rand.Rand) (Interval, error)) {
 	t.Helper()
 	random := seededFor(t)
@@ -58,7 +60,8 @@ func wantCoverage(t *testing.T, quick int, floor, truth float64, experiment func
 	}
 }
 
-// wantRareClaims fails when the share of false claims, minus three Monte Carlo standard errors, exceeds 5 %.
+// wantRareClaims fails when the share of false claims, minus three Monte Carlo standard errors,
+// exceeds 5 %.
 func wantRareClaims(t *testing.T, claims, experiments int) {
 	t.Helper()
 	rate := float64(claims) / float64(experiments)
@@ -95,7 +98,8 @@ func runsOf(random *rand.Rand, rate float64, runs int) []float64 {
 // suite describes a simulated paired experiment.
 type suite struct {
 	tasks, runs int
-	// rate is the baseline's mean pass rate, lift (at most ½) the share of its failures that the candidate turns into passes.
+	// rate is the baseline's mean pass rate, lift (at most ½) the share of its failures that the
+	// candidate turns into passes.
 	rate, lift float64
 	// correlation is that of two runs of a task.
 	correlation float64

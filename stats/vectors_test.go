@@ -21,7 +21,8 @@ func TestProportionIntervalsMatchPublishedValues(t *testing.T) {
 		{45, 50, [2]float64{.786398, .956524}, [2]float64{.781865, .966725}, [2]float64{.794645, .960806}},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", row.k, row.n), func(t *testing.T) {
-			for method, want := range map[string][2]float64{MethodWilson: row.wilson, MethodClopperPearson: row.exact, MethodJeffreys: row.jeffreys} {
+			for method, want := range map[string][2]float64{MethodWilson: row.wilson, MethodClopperPearson: row.exact,
+				MethodJeffreys: row.jeffreys} {
 				got := must[Interval](t)(Proportion(row.k, row.n, 0.95, method))
 				wantLimits(t, method, got, want[0], want[1])
 				wantNear(t, method+" estimate", got.Est, float64(row.k)/float64(row.n))
@@ -69,7 +70,8 @@ func TestPairedComparisonOfSixTasks(t *testing.T) {
 	wantLimits(t, "t interval", *got.Interval, -.063398, .507842)
 	wantNear(t, "sign-flip p", got.P, .25)
 	if got.Method != MethodSignFlip || got.Interval.Method != MethodT || !got.Exact {
-		t.Errorf("method %s with interval %s (exact %v), want an exact signflip with t under 15 tasks", got.Method, got.Interval.Method, got.Exact)
+		t.Errorf("method %s with interval %s (exact %v), want an exact signflip with t under 15 tasks", got.Method,
+			got.Interval.Method, got.Exact)
 	}
 	wantNear(t, "t quantile with 5 degrees of freedom", studentQuantile(.95, 5), 2.570582)
 	_, unclamped, err := VarianceComponents(sixTasks())
@@ -100,7 +102,8 @@ func TestExactClusterBootstrapOfSixTasks(t *testing.T) {
 	}
 	wantNear(t, "exact lower limit", sortedQuantile(sorted, .025), .055556)
 	wantNear(t, "exact upper limit", sortedQuantile(sorted, .975), .444444)
-	sampled := must[Interval](t)(BootstrapMean(differences, BootstrapConfig{Method: MethodPercentile, Replicates: 46656, Seed: 1}))
+	sampled := must[Interval](t)(BootstrapMean(differences,
+		BootstrapConfig{Method: MethodPercentile, Replicates: 46656, Seed: 1}))
 	wantLimits(t, "sampled percentile bootstrap", sampled, .055556, .444444)
 	if len(sampled.Warnings) == 0 {
 		t.Error("a bootstrap of six tasks carries no warning")
@@ -125,7 +128,8 @@ func TestMcNemarVectors(t *testing.T) {
 		b, c    int
 		p, pMid float64
 	}{
-		{9, 2, .065430, .038574}, {6, 0, .03125, .015625}, {5, 0, .0625, .03125}, {12, 4, .076813, .049042}, {3, 3, 1, 1}, {0, 0, 1, 1},
+		{9, 2, .065430, .038574}, {6, 0, .03125, .015625}, {5, 0, .0625, .03125}, {12, 4, .076813, .049042},
+		{3, 3, 1, 1}, {0, 0, 1, 1},
 	} {
 		got := must[McNemarResult](t)(McNemar(row.b, row.c))
 		wantNear(t, fmt.Sprintf("exact p of (%d, %d)", row.b, row.c), got.P, row.p)
@@ -148,14 +152,17 @@ func TestPassAtKVectors(t *testing.T) {
 	}{
 		{10, 3, 5, .916667, 0}, {5, 2, 3, .9, 0}, {8, 6, 4, 1, .214286}, {10, 3, 1, .3, .3}, {5, 2, 1, .4, .4},
 	} {
-		wantNear(t, fmt.Sprintf("pass@%d of %d/%d", row.k, row.c, row.n), must[float64](t)(PassAtK(row.n, row.c, row.k)), row.any)
-		wantNear(t, fmt.Sprintf("pass^%d of %d/%d", row.k, row.c, row.n), must[float64](t)(PassHatK(row.n, row.c, row.k)), row.all)
+		wantNear(t, fmt.Sprintf("pass@%d of %d/%d", row.k, row.c, row.n),
+			must[float64](t)(PassAtK(row.n, row.c, row.k)), row.any)
+		wantNear(t, fmt.Sprintf("pass^%d of %d/%d", row.k, row.c, row.n),
+			must[float64](t)(PassHatK(row.n, row.c, row.k)), row.all)
 	}
 	for k, want := range map[int]float64{1: .75, 2: 1} {
 		wantNear(t, "expected best of two scores", must[float64](t)(ScoreAtK([]float64{.5, 1}, k)), want)
 	}
 	for name, err := range map[string]error{
-		"pass@k": second(PassAtK(3, 1, 5)), "pass^k": second(PassHatK(3, 1, 5)), "score@k": second(ScoreAtK([]float64{1}, 2)),
+		"pass@k": second(PassAtK(3, 1, 5)), "pass^k": second(PassHatK(3, 1, 5)),
+		"score@k": second(ScoreAtK([]float64{1}, 2)),
 	} {
 		if !errors.Is(err, ErrKExceedsN) {
 			t.Errorf("%s with k > n gives %v, want ErrKExceedsN", name, err)
@@ -174,12 +181,16 @@ func TestPowerVectors(t *testing.T) {
 	}{
 		{.03, Design{Between: 1. / 9}, 969, .5},
 		{.03, Design{Between: 1. / 9, WithinCandidate: 1. / 6, WithinBaseline: 1. / 6}, 3876, .5},
-		{.03, Design{Between: 1. / 9, WithinCandidate: 1. / 6, WithinBaseline: 1. / 6, RunsCandidate: 10, RunsBaseline: 10}, 1260, .5},
+		{.03, Design{Between: 1. / 9, WithinCandidate: 1. / 6, WithinBaseline: 1. / 6, RunsCandidate: 10,
+			RunsBaseline: 10}, 1260, .5},
 		{.10, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12}, 267, .5},
-		{.10, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 141.3, .05},
-		{.20, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 35.3, .05},
+		{.10, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 141.3,
+			.05},
+		{.20, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 35.3,
+			.05},
 	} {
-		wantWithin(t, fmt.Sprintf("tasks for %g", row.effect), must[float64](t)(TasksNeeded(row.effect, row.design)), row.tasks, row.tolerance)
+		wantWithin(t, fmt.Sprintf("tasks for %g", row.effect), must[float64](t)(TasksNeeded(row.effect, row.design)),
+			row.tasks, row.tolerance)
 	}
 	design := Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}
 	wantWithin(t, "detectable effect of 20 tasks", must[float64](t)(MinimumDetectableEffect(20, design)), .266, .0005)
@@ -191,8 +202,10 @@ func TestMultiplicityVectors(t *testing.T) {
 	wantAllNear(t, "Holm", must[[]float64](t)(Holm(five)), []float64{.02, .06, .06, .5, .044})
 	wantAllNear(t, "BH", must[[]float64](t)(BenjaminiHochberg(five)), []float64{.02, .0375, .033333, .5, .0275})
 	ten := []float64{.001, .008, .039, .041, .042, .06, .074, .205, .212, .216}
-	wantAllNear(t, "Holm", must[[]float64](t)(Holm(ten)), []float64{.01, .072, .312, .312, .312, .312, .312, .615, .615, .615})
-	wantAllNear(t, "BH", must[[]float64](t)(BenjaminiHochberg(ten)), []float64{.01, .04, .084, .084, .084, .1, .105714, .216, .216, .216})
+	wantAllNear(t, "Holm", must[[]float64](t)(Holm(ten)),
+		[]float64{.01, .072, .312, .312, .312, .312, .312, .615, .615, .615})
+	wantAllNear(t, "BH", must[[]float64](t)(BenjaminiHochberg(ten)),
+		[]float64{.01, .04, .084, .084, .084, .1, .105714, .216, .216, .216})
 }
 
 func TestEProcessVectors(t *testing.T) {
@@ -200,9 +213,11 @@ func TestEProcessVectors(t *testing.T) {
 		wins, losses int
 		e            float64
 	}{
-		{1, 0, 1}, {3, 0, 2.5}, {5, 0, 7.875}, {6, 0, 14.4375}, {7, 0, 26.8125}, {9, 1, 9.496094}, {9, 2, 2.589844}, {12, 3, 3.627441}, {5, 5, .246094},
+		{1, 0, 1}, {3, 0, 2.5}, {5, 0, 7.875}, {6, 0, 14.4375}, {7, 0, 26.8125}, {9, 1, 9.496094}, {9, 2, 2.589844},
+		{12, 3, 3.627441}, {5, 5, .246094},
 	} {
-		wantNear(t, fmt.Sprintf("E(%d, %d)", row.wins, row.losses), must[float64](t)(DiscordantEValue(row.wins, row.losses)), row.e)
+		wantNear(t, fmt.Sprintf("E(%d, %d)", row.wins, row.losses),
+			must[float64](t)(DiscordantEValue(row.wins, row.losses)), row.e)
 	}
 	var process DiscordantProcess
 	for win := 1; win <= 7; win++ {
@@ -233,7 +248,8 @@ func TestAgreementVectors(t *testing.T) {
 	wantNear(t, "observed agreement", must[Kappa](t)(CohenKappa(imbalanced)).Observed, .92)
 	wantNear(t, "kappa when passes dominate", must[Kappa](t)(CohenKappa(imbalanced)).Value, .290780)
 	wantNear(t, "AC1 when passes dominate", must[Kappa](t)(GwetAC1(imbalanced)).Value, .909829)
-	fleiss := must[Kappa](t)(FleissKappa([][]int{{3, 0}, {3, 0}, {2, 1}, {0, 3}, {1, 2}, {3, 0}, {0, 3}, {3, 0}, {2, 1}, {0, 3}}))
+	fleiss := must[Kappa](t)(FleissKappa([][]int{{3, 0}, {3, 0}, {2, 1}, {0, 3}, {1, 2}, {3, 0}, {0, 3}, {3, 0}, {2, 1},
+		{0, 3}}))
 	wantNear(t, "Fleiss observed", fleiss.Observed, .8)
 	wantNear(t, "Fleiss expected", fleiss.Expected, .508889)
 	wantNear(t, "Fleiss kappa", fleiss.Value, .592760)
@@ -277,7 +293,8 @@ func TestPositionSwapVector(t *testing.T) {
 	const a, b, tie = WinnerA, WinnerB, WinnerT
 	views := []SwapView{{a, a}, {a, b}, {b, b}, {a, tie}, {tie, tie}, {b, a}, {a, a}, {a, b}, {b, b}, {a, a}}
 	strict := must[SwapSummary](t)(SummariseSwaps(views, false))
-	if strict.Decisive != 8 || strict.Flips != 3 || strict.A != 3 || strict.B != 2 || strict.Ties != 5 || strict.Primacy != 2 || strict.Recency != 1 {
+	if strict.Decisive != 8 || strict.Flips != 3 || strict.A != 3 || strict.B != 2 || strict.Ties != 5 ||
+		strict.Primacy != 2 || strict.Recency != 1 {
 		t.Errorf("strict summary = %+v", strict)
 	}
 	wantNear(t, "flip rate", strict.FlipRate, .375)

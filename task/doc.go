@@ -1,4 +1,5 @@
-// Package task loads what is to be done: a family of tasks from a directory or from a git repository, and checks everything about it before a cent is spent.
+// Package task loads what is to be done: a family of tasks from a directory or from a git
+// repository, and checks everything about it before a cent is spent.
 //
 //	family, err := task.Load(ctx, "https://host/families.git//node@v2", task.Options{Environ: os.Environ()})
 //
@@ -20,12 +21,13 @@
 //	  solution/           optional: makes all checks pass when laid over the working directory
 //	  workdir/, specs/, .env, .env.local
 //
-// Later overlays win: the family's workdir, its specs, the task's workdir, its specs. A task needs an invariants hook or a hidden suite.
+// Later overlays win: the family's workdir, its specs, the task's workdir, its specs. A task needs
+// an invariants hook or a hidden suite.
 //
 // # The hidden suite
 //
-// Every test file is a check, and its name without what marks it as a test is the check's name; all other files support them. A gate in the name makes the
-// check a gate:
+// Every test file is a check, and its name without what marks it as a test is the check's name; all
+// other files support them. A gate in the name makes the check a gate:
 //
 //	language  checks                    gates                               name of the check
 //	node      x.test.js, x.test.mjs     x.gate.test.js, x.gate.test.mjs     x
@@ -33,10 +35,12 @@
 //	python    test_x.py, x_test.py      test_x_gate.py, x_gate_test.py      x
 //	other     what tests.files names    x.gate.<anything>                   x
 //
-// The language follows from the files; tests.language decides where that is not clear. Two checks of one name, a suite without checks, and links that lead
-// nowhere or out of the family are mistakes.
+// The language follows from the files; tests.language decides where that is not clear. Two checks
+// of one name, a suite without checks, and links that lead nowhere or out of the family are
+// mistakes.
 //
 // # Mistakes
 //
-// Load reports all of them, joined; each is a *document.Error that names the file and, where there is one, the line and column.
+// Load reports all of them, joined; each is a *document.Error that names the file and, where there
+// is one, the line and column.
 package task

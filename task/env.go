@@ -13,14 +13,16 @@ import (
 // The environment files, in the order in which they are read: the first definition wins.
 var envFiles = []string{".env.local", ".env"}
 
-// minSecretLength is the length from which a value can be redacted without damaging everything else: a "1" is in every text.
+// minSecretLength is the length from which a value can be redacted without damaging everything
+// else: a "1" is in every text.
 const minSecretLength = 6
 
 // Pair is one line of an environment file.
 type Pair struct{ Name, Value string }
 
-// ParseEnv reads the text of an environment file: NAME=value lines. Blank lines, lines that begin with #, and lines without a name and an equals sign are
-// skipped. White space around names and values and one pair of quotes around a value are dropped; everything else is taken as it stands.
+// ParseEnv reads the text of an environment file: NAME=value lines. Blank lines, lines that begin
+// with #, and lines without a name and an equals sign are skipped. White space around names and
+// values and one pair of quotes around a value are dropped; everything else is taken as it stands.
 func ParseEnv(text string) []Pair {
 	var pairs []Pair
 	for line := range strings.SplitSeq(text, "\n") {
@@ -44,7 +46,8 @@ func unquote(value string) string {
 	return value
 }
 
-// RenderEnv is the inverse for one file: NAME=value lines of the variables that belong to it, or "" if there are none.
+// RenderEnv is the inverse for one file: NAME=value lines of the variables that belong to it, or ""
+// if there are none.
 func RenderEnv(variables []Variable, file string) string {
 	var out strings.Builder
 	for _, v := range variables {
@@ -55,8 +58,9 @@ func RenderEnv(variables []Variable, file string) string {
 	return out.String()
 }
 
-// loadEnv reads the environment files of a family and a task. Values of the given environment win over the files, and what was defined first over what
-// comes later. Nothing is put into the environment of this process: the next task must not see it.
+// loadEnv reads the environment files of a family and a task. Values of the given environment win
+// over the files, and what was defined first over what comes later. Nothing is put into the
+// environment of this process: the next task must not see it.
 func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) ([]Variable, []string, error) {
 	given := map[string]string{}
 	for _, variable := range environ {
@@ -88,7 +92,12 @@ func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) (
 				key := Variable{Name: pair.Name, File: file}
 				if !seen[key] {
 					seen[key] = true
-					variables = append(variables, Variable{Name: pair.Name, Value: value, File: file, Secret: secrets.covers(pair.Name, value)})
+					variables = append(variables, Variable{
+						Name:   pair.Name,
+						Value:  value,
+						File:   file,
+						Secret: secrets.covers(pair.Name, value),
+					})
 				}
 			}
 		}
@@ -113,11 +122,13 @@ func emptyWarnings(variables []Variable) []string {
 	return warnings
 }
 
-// secretNames decides which variables are secret: those that are declared, and those whose name looks like a credential, unless it is declared public.
+// secretNames decides which variables are secret: those that are declared, and those whose name
+// looks like a credential, unless it is declared public.
 type secretNames struct{ secret, public []string }
 
 // credentialWords mark a name as that of a credential, where they stand as a word of it.
-var credentialWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS", "PAT"}
+var credentialWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL",
+	"CREDENTIALS", "PAT"}
 
 func (s secretNames) covers(name, value string) bool {
 	if len(value) < minSecretLength {
@@ -132,7 +143,8 @@ func looksLikeCredential(name string) bool {
 		if slices.Contains(credentialWords, word) {
 			return true
 		}
-		if word == "KEY" && i > 0 && slices.Contains([]string{"API", "ACCESS", "PRIVATE", "SECRET", "SIGNING", "ENCRYPTION", "AUTH", "SERVICE"}, words[i-1]) {
+		if word == "KEY" && i > 0 && slices.Contains([]string{"API", "ACCESS", "PRIVATE", "SECRET", "SIGNING",
+			"ENCRYPTION", "AUTH", "SERVICE"}, words[i-1]) {
 			return true
 		}
 	}

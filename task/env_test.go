@@ -36,7 +36,8 @@ func FuzzParseEnv(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var variables []Variable
 		for _, pair := range ParseEnv(text) {
-			if pair.Name == "" || strings.ContainsAny(pair.Name, "=\n\x00") || strings.ContainsAny(pair.Value, "\n\x00") {
+			if pair.Name == "" || strings.ContainsAny(pair.Name, "=\n\x00") ||
+				strings.ContainsAny(pair.Value, "\n\x00") {
 				t.Fatalf("bad pair %q", pair)
 			}
 			variables = append(variables, Variable{Name: pair.Name, Value: pair.Value, File: ".env"})
@@ -52,7 +53,8 @@ func envOf(t *testing.T, environ []string, files map[string]string) ([]Variable,
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, files)
-	variables, warnings, err := loadEnv(dir, filepath.Join(dir, "task"), environ, secretNames{secret: []string{"MARKED"}, public: []string{"PUBLIC_TOKEN"}})
+	variables, warnings, err := loadEnv(dir, filepath.Join(dir, "task"), environ,
+		secretNames{secret: []string{"MARKED"}, public: []string{"PUBLIC_TOKEN"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,8 @@ func envOf(t *testing.T, environ []string, files map[string]string) ([]Variable,
 
 func TestTheFirstDefinitionWinsAndTheProcessWinsOverAll(t *testing.T) {
 	variables, _ := envOf(t, []string{"CI_VALUE=real"}, map[string]string{
-		".env.local": "A=family-local\n", ".env": "A=family\nB=family\nCI_VALUE=placeholder\n", "task/.env": "B=task\nC=task\n", "task/.env.local": "C=task-local\n",
+		".env.local": "A=family-local\n", ".env": "A=family\nB=family\nCI_VALUE=placeholder\n",
+		"task/.env": "B=task\nC=task\n", "task/.env.local": "C=task-local\n",
 	})
 	got := map[string]string{".env": RenderEnv(variables, ".env"), ".env.local": RenderEnv(variables, ".env.local")}
 	want := map[string]string{

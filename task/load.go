@@ -18,7 +18,8 @@ import (
 
 // Options say how a family is loaded.
 type Options struct {
-	// CacheDir keeps families that come from git repositories; empty: a directory of the user's cache.
+	// CacheDir keeps families that come from git repositories; empty: a directory of the user's
+	// cache.
 	CacheDir string
 	// Environ is the environment whose values win over environment files, as os.Environ gives it.
 	Environ []string
@@ -40,7 +41,12 @@ func Load(ctx context.Context, origin string, opts Options) (*Family, error) {
 	if !isDir(real) {
 		return nil, fmt.Errorf("family %s: not a directory", origin)
 	}
-	l := &loader{ctx: ctx, opts: opts, real: real, family: &Family{Origin: origin, Dir: real, Revision: revision}}
+	l := &loader{
+		ctx:    ctx,
+		opts:   opts,
+		real:   real,
+		family: &Family{Origin: origin, Dir: real, Revision: revision},
+	}
 	l.load()
 	if err := errors.Join(l.problems...); err != nil {
 		return nil, err
@@ -153,7 +159,8 @@ func (l *loader) calibration() {
 		return
 	}
 	file := filepath.Join(l.real, filepath.FromSlash(name))
-	if info, err := os.Stat(file); !filepath.IsLocal(filepath.FromSlash(name)) || err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(file); !filepath.IsLocal(filepath.FromSlash(name)) || err != nil ||
+		!info.Mode().IsRegular() {
 		l.add(l.where.wrong("family.yaml", []string{"calibration"}, "%s is no file of this directory", name))
 		return
 	}
@@ -171,7 +178,8 @@ func (l *loader) taskIDs() []string {
 		if !e.IsDir() {
 			continue
 		}
-		if id := e.Name(); !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if id := e.Name(); !utf8.ValidString(id) ||
+			strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			l.wrong(fmt.Sprintf("tasks/%q", id), "the name of a task is printable text")
 			continue
 		}
@@ -181,8 +189,8 @@ func (l *loader) taskIDs() []string {
 	return ids
 }
 
-// revisionOf identifies a local family by its content. What tools generate and what is private to the machine do not count, so that the revision is the
-// same before and after an installation.
+// revisionOf identifies a local family by its content. What tools generate and what is private to
+// the machine do not count, so that the revision is the same before and after an installation.
 func revisionOf(dir string) (string, error) {
 	installs := exists(filepath.Join(dir, "apm.yml"))
 	entries, err := walkTree(dir, func(rel string) bool {

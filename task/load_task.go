@@ -98,9 +98,20 @@ func (l *loader) hook(name string) string {
 	switch {
 	case bytes.HasPrefix(line, []byte("\x7fELF")):
 	case !bytes.HasPrefix(line, []byte("#!")):
-		l.add(&document.Error{File: rel, Line: 1, Col: 1, Msg: "the first line must name the interpreter, such as #!/bin/sh", Excerpt: strings.ToValidUTF8(string(line), "?")})
+		l.add(&document.Error{
+			File:    rel,
+			Line:    1,
+			Col:     1,
+			Msg:     "the first line must name the interpreter, such as #!/bin/sh",
+			Excerpt: strings.ToValidUTF8(string(line), "?"),
+		})
 	case bytes.HasSuffix(line, []byte("\r")):
-		l.add(&document.Error{File: rel, Line: 1, Col: len(line), Msg: "the line ends with a carriage return, which becomes part of the interpreter's name"})
+		l.add(&document.Error{
+			File: rel,
+			Line: 1,
+			Col:  len(line),
+			Msg:  "the line ends with a carriage return, which becomes part of the interpreter's name",
+		})
 	}
 	return name
 }
@@ -116,7 +127,12 @@ func (l *loader) checkPlaceholders(file, template string) {
 	for number, line := range strings.Split(template, "\n") {
 		for _, at := range placeholder.FindAllStringSubmatchIndex(line, -1) {
 			name, whole := line[at[2]:at[3]], line[at[0]:at[1]]
-			problem := &document.Error{File: file, Line: number + 1, Col: at[0] + 1, Excerpt: line}
+			problem := &document.Error{
+				File:    file,
+				Line:    number + 1,
+				Col:     at[0] + 1,
+				Excerpt: line,
+			}
 			switch {
 			case !slices.Contains(judgePlaceholders, name):
 				problem.Msg = "unknown placeholder " + whole + ": there are " + strings.Join(judgePlaceholders, ", ")
@@ -142,14 +158,16 @@ func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
 		l.add(where.wrong(rel, []string{"checks"}, "%q is named twice", twice))
 	}
 	if len(t.Settings.Checks) > 0 && t.Hooks.Invariants == "" {
-		l.add(where.wrong(rel, []string{"checks"}, "rows are named but there is no hooks/invariants.sh to produce them"))
+		l.add(where.wrong(rel, []string{"checks"},
+			"rows are named but there is no hooks/invariants.sh to produce them"))
 	}
 	if t.Settings.JudgeVotes > 0 && t.Settings.JudgeVotes%2 == 0 {
 		at := where
 		if own.Judge.Votes == 0 {
 			at = l.where
 		}
-		l.add(at.wrong(rel, []string{"judge", "votes"}, "%d votes can be split evenly: give an odd number", t.Settings.JudgeVotes))
+		l.add(at.wrong(rel, []string{"judge", "votes"}, "%d votes can be split evenly: give an odd number",
+			t.Settings.JudgeVotes))
 	}
 	l.resolveRepo(t, own, where)
 }
@@ -165,7 +183,8 @@ func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
 	}
 	if s.Repo == "" {
 		if s.Workspace == "worktree" {
-			l.add(where.wrong(l.rel(t.Dir), []string{"workspace"}, "a worktree needs repo: the repository that it belongs to"))
+			l.add(where.wrong(l.rel(t.Dir), []string{"workspace"},
+				"a worktree needs repo: the repository that it belongs to"))
 		}
 		return
 	}
@@ -206,7 +225,8 @@ func (l *loader) fetchRepo(s *Settings, origin Origin, where settingsFile, other
 	s.Repo, s.Ref = filepath.Join(filepath.Dir(dir), "store.git"), sha
 }
 
-// overlays lists what makes up the working directory, checks its links, and takes the task's digests.
+// overlays lists what makes up the working directory, checks its links, and takes the task's
+// digests.
 func (l *loader) overlays(t *Task) {
 	visible, all := newDigester(), merged{}
 	visible.add("agent.task.md", "prompt", []byte(t.Prompt))
@@ -253,7 +273,8 @@ func (l *loader) overlays(t *Task) {
 	t.Digest = Digest{Visible: visible.String(), Hidden: l.hiddenDigest(t)}
 }
 
-// hiddenDigest identifies everything that decides about the grade and is not shown to the agent. The reference solution does not decide.
+// hiddenDigest identifies everything that decides about the grade and is not shown to the agent.
+// The reference solution does not decide.
 func (l *loader) hiddenDigest(t *Task) string {
 	d := newDigester()
 	d.add("judge.md", "profile", []byte(l.family.JudgeProfile))
@@ -277,14 +298,17 @@ func (l *loader) hiddenDigest(t *Task) string {
 	d.add("settings", "json", settings)
 	if t.Suite != nil {
 		for _, check := range t.Suite.Checks {
-			d.add(check.File, "check", []byte(check.Name+"\x00"+strconv.FormatBool(check.Gate)+"\x00"+strconv.FormatFloat(check.Weight, 'g', -1, 64)+"\x00"+strings.Join(check.Tests, "\x00")))
+			d.add(check.File, "check", []byte(check.Name+"\x00"+strconv.FormatBool(check.Gate)+"\x00"+
+				strconv.FormatFloat(check.Weight, 'g', -1, 64)+"\x00"+strings.Join(check.Tests, "\x00")))
 		}
-		d.add("runner", "command", []byte(strings.Join(append(slices.Clone(t.Suite.Runner.Command), t.Suite.Runner.Parser, t.Suite.Runner.Report), "\x00")))
+		d.add("runner", "command", []byte(strings.Join(append(slices.Clone(t.Suite.Runner.Command),
+			t.Suite.Runner.Parser, t.Suite.Runner.Report), "\x00")))
 	}
 	return d.String()
 }
 
-// followed replaces links by the regular files they lead to: a hidden test that is a link changes when its target does.
+// followed replaces links by the regular files they lead to: a hidden test that is a link changes
+// when its target does.
 func followed(entries []entry) []entry {
 	out := slices.Clone(entries)
 	for i, e := range out {

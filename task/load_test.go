@@ -16,7 +16,8 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// write makes files below a directory: content that begins with "-> " makes a link, "#!" an executable.
+// write makes files below a directory: content that begins with "-> " makes a link, "#!" an
+// executable.
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -61,14 +62,18 @@ func mustLoad(t *testing.T, dir string) *Family {
 
 func TestAFamilyInFull(t *testing.T) {
 	dir := newFamily(t, map[string]string{
-		"family.yaml": "name: Test\ntags: [all]\ntimeouts: {agent: 5m}\nnetwork: {agent: false}\n", "judge.md": "---\nmodel: x\n---\n\nBe fair.\n",
-		"workdir/base": "", "specs/s": "", ".claude/settings.json": "{}", "tasks/.hidden/agent.task.md": "x", "tasks/.hidden/hooks/invariants.sh": "#!/bin/sh\n", "tasks/README.md": "no task",
-		"tasks/one/supervisor.task.md": "lead", "tasks/one/judge.task.md": "{{GRADE_RESULT}} {{TASK_ID}}", "tasks/one/hooks/preflight.sh": "#!/bin/sh\n", "tasks/one/hooks/fixture.json": "{}",
+		"family.yaml":  "name: Test\ntags: [all]\ntimeouts: {agent: 5m}\nnetwork: {agent: false}\n",
+		"judge.md":     "---\nmodel: x\n---\n\nBe fair.\n",
+		"workdir/base": "", "specs/s": "", ".claude/settings.json": "{}", "tasks/.hidden/agent.task.md": "x",
+		"tasks/.hidden/hooks/invariants.sh": "#!/bin/sh\n", "tasks/README.md": "no task",
+		"tasks/one/supervisor.task.md": "lead", "tasks/one/judge.task.md": "{{GRADE_RESULT}} {{TASK_ID}}",
+		"tasks/one/hooks/preflight.sh": "#!/bin/sh\n", "tasks/one/hooks/fixture.json": "{}",
 		"tasks/one/workdir/w": "", "tasks/one/solution/w": "done",
 		"tasks/one/task.yaml": "tags: [more]\ncluster: c\ntimeouts: {test: 90s}\nlimits: {memoryMB: 512}\nprotected: ['*.lock', 'a/**']\nchecks: [a]\nscored: true\n",
 	})
 	family := mustLoad(t, dir)
-	if family.Name != "Test" || family.JudgeProfile != "Be fair.\n" || family.Skills != family.Dir || !strings.HasPrefix(family.Revision, "sha256:") {
+	if family.Name != "Test" || family.JudgeProfile != "Be fair.\n" || family.Skills != family.Dir ||
+		!strings.HasPrefix(family.Revision, "sha256:") {
 		t.Errorf("%+v", family)
 	}
 	if len(family.Tasks) != 2 || family.Tasks[0].ID != ".hidden" || family.Tasks[1].ID != "one" {
@@ -85,14 +90,17 @@ func TestAFamilyInFull(t *testing.T) {
 	}
 	yes := true
 	want := Settings{
-		Tags: []string{"all", "more"}, Cluster: "c", Scored: &yes, Workspace: "export", Port: true, Checks: []string{"a"}, Protected: []string{"*.lock", "a/**"},
-		Limits:   Limits{MemoryMB: 512},
-		Timeouts: Timeouts{Agent: 5 * time.Minute, Preflight: 2 * time.Minute, Invariants: 2 * time.Minute, Test: 90 * time.Second, Judge: 10 * time.Minute},
+		Tags: []string{"all", "more"}, Cluster: "c", Scored: &yes, Workspace: "export", Port: true,
+		Checks: []string{"a"}, Protected: []string{"*.lock", "a/**"},
+		Limits: Limits{MemoryMB: 512},
+		Timeouts: Timeouts{Agent: 5 * time.Minute, Preflight: 2 * time.Minute, Invariants: 2 * time.Minute,
+			Test: 90 * time.Second, Judge: 10 * time.Minute},
 	}
 	if diff := cmp.Diff(want, one.Settings); diff != "" {
 		t.Error(diff)
 	}
-	if one.Prompt != "Do it.\n" || one.SupervisorPrompt != "lead" || one.Suite != nil || one.Solution == "" || filepath.Base(one.Hooks.Preflight) != "preflight.sh" {
+	if one.Prompt != "Do it.\n" || one.SupervisorPrompt != "lead" || one.Suite != nil || one.Solution == "" ||
+		filepath.Base(one.Hooks.Preflight) != "preflight.sh" {
 		t.Errorf("%+v", one)
 	}
 }
@@ -124,21 +132,29 @@ func TestAllMistakesAreReportedAtOnce(t *testing.T) {
 		"tasks/g/tests/y.test.js":           "-> /etc/passwd",
 		"tasks/h/agent.task.md":             "x",
 		"tasks/h/tests/x.test.js":           "", "tasks/h/tests/test_y.py": "",
-		"tasks/i/agent.task.md": "x", "tasks/i/tests/x_test.go": "package x\n", "tasks/i/task.yaml": "tests:\n  weights:\n    nobody: 2\n",
+		"tasks/i/agent.task.md": "x", "tasks/i/tests/x_test.go": "package x\n",
+		"tasks/i/task.yaml": "tests:\n  weights:\n    nobody: 2\n",
 	})
 	_, err := Load(t.Context(), dir, Options{})
 	if err == nil {
 		t.Fatal("loaded")
 	}
 	for _, want := range []string{
-		"family.yaml:1:7: name:", "family.yaml:3:10: timeouts.agent:", "family.yaml:4:1: unknown: there is no such setting",
-		"tasks/a/agent.task.md: missing", "tasks/a/hooks/invariants.sh: not executable", "tasks/a/hooks/invariants.sh:1:1: the first line",
-		"tasks/b: nothing is checked", "tasks/c/judge.task.md:2:5: unknown placeholder {{WRONG}}", "tasks/c/judge.task.md:2:19: write {{TASK_DIR}}",
+		"family.yaml:1:7: name:", "family.yaml:3:10: timeouts.agent:",
+		"family.yaml:4:1: unknown: there is no such setting",
+		"tasks/a/agent.task.md: missing", "tasks/a/hooks/invariants.sh: not executable",
+		"tasks/a/hooks/invariants.sh:1:1: the first line",
+		"tasks/b: nothing is checked", "tasks/c/judge.task.md:2:5: unknown placeholder {{WRONG}}",
+		"tasks/c/judge.task.md:2:19: write {{TASK_DIR}}",
 		"tasks/c/task.yaml:3:12: isolation:",
-		"tasks/d/workdir/out: the link to /etc/passwd leads out", "tasks/d/workdir/up: the link to ../.. leads out", "tasks/d/workdir/gone: the link to nowhere leads nowhere",
-		"tasks/d/workdir/a/b/sneaky: the link to back/../x leads out", `tasks/e/tests/sub/a.gate.test.mjs: the check "a" exists already: a.test.js`,
-		"tasks/f/tests: no file is a check", "tasks/g/tests/x.test.js: not a regular file: the link leads nowhere", "tasks/g/tests/y.test.js: not a regular file: the link leads out of the family",
-		"tasks/h/tests: tests in several languages (node, python)", "tasks/i/tests/x_test.go: there is no test in it", "tasks/i/task.yaml:3:13: tests.weights.nobody: there is no such check",
+		"tasks/d/workdir/out: the link to /etc/passwd leads out", "tasks/d/workdir/up: the link to ../.. leads out",
+		"tasks/d/workdir/gone: the link to nowhere leads nowhere",
+		"tasks/d/workdir/a/b/sneaky: the link to back/../x leads out",
+		`tasks/e/tests/sub/a.gate.test.mjs: the check "a" exists already: a.test.js`,
+		"tasks/f/tests: no file is a check", "tasks/g/tests/x.test.js: not a regular file: the link leads nowhere",
+		"tasks/g/tests/y.test.js: not a regular file: the link leads out of the family",
+		"tasks/h/tests: tests in several languages (node, python)", "tasks/i/tests/x_test.go: there is no test in it",
+		"tasks/i/task.yaml:3:13: tests.weights.nobody: there is no such check",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing says %q", want)
@@ -172,10 +188,12 @@ func TestSettingsThatASchemaCannotCheck(t *testing.T) {
 }
 
 func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
-	dir := newFamily(t, map[string]string{"apm.yml": "x", "workdir/file": "a", "tasks/one/tests/a.test.js": "", "tasks/one/workdir/run": "#!/bin/sh\n"})
+	dir := newFamily(t, map[string]string{"apm.yml": "x", "workdir/file": "a", "tasks/one/tests/a.test.js": "",
+		"tasks/one/workdir/run": "#!/bin/sh\n"})
 	first := mustLoad(t, dir)
 	write(t, dir, map[string]string{ // what an installation and a machine leave behind
-		".claude/skills/x": "", "apm_modules/o/p/agents/a.md": "", "apm.lock.yaml": "", "node_modules/x/index.js": "", ".env.local": "A=1\n", "tasks/one/tests/__pycache__/x.pyc": "",
+		".claude/skills/x": "", "apm_modules/o/p/agents/a.md": "", "apm.lock.yaml": "", "node_modules/x/index.js": "",
+		".env.local": "A=1\n", "tasks/one/tests/__pycache__/x.pyc": "",
 	})
 	if again := mustLoad(t, dir); again.Revision != first.Revision {
 		t.Error("generated files change the revision")
@@ -184,9 +202,16 @@ func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
 		do              func() error
 		visible, hidden bool
 	}{
-		"one byte in a workdir": {func() error { return os.WriteFile(filepath.Join(dir, "workdir/file"), []byte("b"), 0o644) }, true, false},
-		"a hidden test":         {func() error { return os.WriteFile(filepath.Join(dir, "tasks/one/tests/a.test.js"), []byte("x"), 0o644) }, false, true},
-		"a mode":                {func() error { return os.Chmod(filepath.Join(dir, "tasks/one/workdir/run"), 0o644) }, true, false},
+		"one byte in a workdir": {func() error {
+			return os.WriteFile(filepath.Join(dir, "workdir/file"), []byte("b"),
+				0o644)
+		}, true, false},
+		"a hidden test": {func() error {
+			return os.WriteFile(filepath.Join(dir, "tasks/one/tests/a.test.js"),
+				[]byte("x"), 0o644)
+		}, false, true},
+		"a mode": {func() error { return os.Chmod(filepath.Join(dir, "tasks/one/workdir/run"), 0o644) },
+			true, false},
 	} {
 		before := mustLoad(t, dir)
 		visible, hidden := before.Tasks[0].Digest.Visible, before.Tasks[0].Digest.Hidden
@@ -197,7 +222,8 @@ func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
 		if after.Revision == before.Revision {
 			t.Errorf("%s does not change the revision", name)
 		}
-		if (after.Tasks[0].Digest.Visible != visible) != change.visible || (after.Tasks[0].Digest.Hidden != hidden) != change.hidden {
+		if (after.Tasks[0].Digest.Visible != visible) != change.visible ||
+			(after.Tasks[0].Digest.Hidden != hidden) != change.hidden {
 			t.Errorf("%s: digests before and after %v %v", name, before.Tasks[0].Digest, after.Tasks[0].Digest)
 		}
 	}
@@ -211,20 +237,26 @@ func TestHiddenSuites(t *testing.T) {
 		runner  Runner
 	}{
 		"node": {
-			map[string]string{"tests/b.test.js": "", "tests/sub/a.gate.test.js": "", "tests/c.test.mjs": "", "tests/sub/helper.js": "", "tests/d.test.ts": "", "tests/link.test.js": "-> ../../../workdir/x.js"},
-			[]Check{{Name: "b", File: "b.test.js", Weight: 1}, {Name: "c", File: "c.test.mjs", Weight: 1}, {Name: "link", File: "link.test.js", Weight: 1}, {Name: "a", File: "sub/a.gate.test.js", Gate: true, Weight: 1}},
+			map[string]string{"tests/b.test.js": "", "tests/sub/a.gate.test.js": "", "tests/c.test.mjs": "",
+				"tests/sub/helper.js": "", "tests/d.test.ts": "", "tests/link.test.js": "-> ../../../workdir/x.js"},
+			[]Check{{Name: "b", File: "b.test.js", Weight: 1}, {Name: "c", File: "c.test.mjs", Weight: 1},
+				{Name: "link", File: "link.test.js", Weight: 1},
+				{Name: "a", File: "sub/a.gate.test.js", Gate: true, Weight: 1}},
 			[]string{"d.test.ts", "sub/helper.js"},
 			Runner{Language: LanguageNode, Parser: ParserNodeTest, Own: true},
 		},
 		"go": {
 			map[string]string{"tests/p/x_test.go": "package p\nfunc TestA(t *T) {}\nfunc TestMain(m *M) {}\nfunc Testing() {}\nfunc Test(t *T) {}\n", "tests/p/y_gate_test.go": "package p\nfunc TestÄ(t *T) {}\n", "tests/p/h.go": "package p\n"},
-			[]Check{{Name: "x", File: "p/x_test.go", Weight: 1, Tests: []string{"TestA", "Test"}}, {Name: "y", File: "p/y_gate_test.go", Gate: true, Weight: 1, Tests: []string{"TestÄ"}}},
+			[]Check{{Name: "x", File: "p/x_test.go", Weight: 1, Tests: []string{"TestA", "Test"}},
+				{Name: "y", File: "p/y_gate_test.go", Gate: true, Weight: 1, Tests: []string{"TestÄ"}}},
 			[]string{"p/h.go"},
 			Runner{Language: LanguageGo, Parser: ParserGoTest, Own: true},
 		},
 		"pytest": {
-			map[string]string{"tests/test_a.py": "def test_x(): pass\n", "tests/b_gate_test.py": "", "tests/conftest.py": ""},
-			[]Check{{Name: "b", File: "b_gate_test.py", Gate: true, Weight: 1}, {Name: "a", File: "test_a.py", Weight: 1}},
+			map[string]string{"tests/test_a.py": "def test_x(): pass\n", "tests/b_gate_test.py": "",
+				"tests/conftest.py": ""},
+			[]Check{{Name: "b", File: "b_gate_test.py", Gate: true, Weight: 1},
+				{Name: "a", File: "test_a.py", Weight: 1}},
 			[]string{"conftest.py"},
 			Runner{Language: LanguagePython, Parser: ParserPytest, Report: reportFile, Own: true},
 		},
@@ -235,13 +267,15 @@ func TestHiddenSuites(t *testing.T) {
 			Runner{Language: LanguagePython, Parser: ParserJUnit, Report: reportFile, Own: true},
 		},
 		"a command of the family": {
-			map[string]string{"tests/a.test.js": "", "task.yaml": "tests: {command: [node, --test, '{file}'], parser: tap}"},
+			map[string]string{"tests/a.test.js": "",
+				"task.yaml": "tests: {command: [node, --test, '{file}'], parser: tap}"},
 			[]Check{{Name: "a", File: "a.test.js", Weight: 1}},
 			nil,
 			Runner{Language: LanguageNode, Parser: ParserTAP},
 		},
 		"other": {
-			map[string]string{"tests/t/a.t": "", "tests/b.gate.t": "", "tests/lib.sh": "", "task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}"},
+			map[string]string{"tests/t/a.t": "", "tests/b.gate.t": "", "tests/lib.sh": "",
+				"task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}"},
 			[]Check{{Name: "b", File: "b.gate.t", Gate: true, Weight: 1}, {Name: "a", File: "t/a.t", Weight: 1}},
 			[]string{"lib.sh"},
 			Runner{Language: LanguageOther, Parser: ParserTAP},
@@ -259,7 +293,8 @@ func TestHiddenSuites(t *testing.T) {
 			if diff := cmp.Diff(test.support, suite.Support); diff != "" {
 				t.Error(diff)
 			}
-			got := Runner{Language: suite.Runner.Language, Parser: suite.Runner.Parser, Report: suite.Runner.Report, Own: suite.Runner.Own}
+			got := Runner{Language: suite.Runner.Language, Parser: suite.Runner.Parser, Report: suite.Runner.Report,
+				Own: suite.Runner.Own}
 			if diff := cmp.Diff(test.runner, got); diff != "" || len(suite.Runner.Command) == 0 {
 				t.Error(diff)
 			}
@@ -348,7 +383,8 @@ func TestAFamilyFromGitIsCachedByCommit(t *testing.T) {
 	if pinned := load(url + "@main"); pinned.Revision == first.Revision {
 		t.Error("the branch is old")
 	}
-	if _, err := Load(t.Context(), "file://"+repo+"//nowhere", Options{CacheDir: cache}); err == nil || !strings.Contains(err.Error(), "no directory") {
+	if _, err := Load(t.Context(), "file://"+repo+"//nowhere", Options{CacheDir: cache}); err == nil ||
+		!strings.Contains(err.Error(), "no directory") {
 		t.Errorf("a missing directory gives %v", err)
 	}
 	if _, err := Load(t.Context(), "file://"+repo+"//sub@no-such-branch", Options{CacheDir: cache}); err == nil {

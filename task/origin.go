@@ -17,7 +17,8 @@ import (
 	"github.com/fit-eval/fit/internal/git"
 )
 
-// Origin is where a family comes from: a directory, or a subdirectory of a git repository at a reference.
+// Origin is where a family comes from: a directory, or a subdirectory of a git repository at a
+// reference.
 type Origin struct {
 	Path   string // a local directory; empty for a repository
 	URL    string
@@ -67,8 +68,9 @@ func ParseOrigin(text string) (Origin, error) {
 	return o, nil
 }
 
-// fetch brings a repository at a reference into the cache and returns its directory and commit. Every commit has a directory of its own, which is made
-// once and never changed, so several runs can use it at the same time.
+// fetch brings a repository at a reference into the cache and returns its directory and commit.
+// Every commit has a directory of its own, which is made once and never changed, so several runs
+// can use it at the same time.
 func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err error) {
 	key := sha256.Sum256([]byte(o.URL + "\x00" + o.Ref))
 	home := filepath.Join(cache, hex.EncodeToString(key[:8]))
@@ -95,7 +97,8 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 	if ref == "" {
 		ref = "HEAD"
 	}
-	fetching := git.Command{Dir: store, Args: []string{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", o.URL, ref}, UserConfig: true}
+	fetching := git.Command{Dir: store,
+		Args: []string{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", o.URL, ref}, UserConfig: true}
 	if err := git.Run(ctx, fetching); err != nil {
 		return "", "", fmt.Errorf("fetch family %s: %w", o.URL, err)
 	}

@@ -33,7 +33,8 @@ const (
 	ParserExitNonce = "exit-nonce" // prints the nonce at its end, and exits with 0
 )
 
-// reportFile is where the commands of our own write their report. It lies in the copy that is graded, under a name that nobody else uses.
+// reportFile is where the commands of our own write their report. It lies in the copy that is
+// graded, under a name that nobody else uses.
 const reportFile = ".fit-report.xml"
 
 //go:embed unittest_junit.py
@@ -79,7 +80,8 @@ func pythonCheck(base string) (string, bool, bool) {
 	return plain, gate, true
 }
 
-// otherNaming takes the files that the globs name. A gate is marked by a part of the name between dots.
+// otherNaming takes the files that the globs name. A gate is marked by a part of the name between
+// dots.
 func otherNaming(globs []glob.Pattern) func(rel string) (string, bool, bool) {
 	return func(rel string) (string, bool, bool) {
 		for _, pattern := range globs {
@@ -92,19 +94,23 @@ func otherNaming(globs []glob.Pattern) func(rel string) (string, bool, bool) {
 	}
 }
 
-// runnerOf is the language's own way to run a test file, as far as the settings do not say otherwise.
+// runnerOf is the language's own way to run a test file, as far as the settings do not say
+// otherwise.
 func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 	r := Runner{Language: language}
 	switch language {
 	case LanguageNode:
 		r.Command, r.Parser = []string{"node", "--test", "--test-reporter=tap", "{file}"}, ParserNodeTest
 	case LanguageGo:
-		r.Command, r.Parser = []string{"go", "test", "-json", "-count=1", "-vet=off", "-run", "{tests}", "./{dir}"}, ParserGoTest
+		r.Command, r.Parser = []string{"go", "test", "-json", "-count=1", "-vet=off", "-run", "{tests}",
+			"./{dir}"}, ParserGoTest
 	case LanguagePython:
 		if tests.Runner == "unittest" || tests.Runner == "" && !needsPytest(suite) {
-			r.Command, r.Parser, r.Report, r.Script = []string{"python3", "-B", "{runner}", "{report}", "{file}"}, ParserJUnit, reportFile, unittestRunner
+			r.Command, r.Parser, r.Report, r.Script = []string{"python3", "-B", "{runner}", "{report}",
+				"{file}"}, ParserJUnit, reportFile, unittestRunner
 		} else {
-			r.Command = []string{"python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}", "{file}"}
+			r.Command = []string{"python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}",
+				"{file}"}
 			r.Parser, r.Report = ParserPytest, reportFile
 		}
 	}
@@ -134,7 +140,8 @@ func needsPytest(suite *Suite) bool {
 	return false
 }
 
-// goTests lists the test functions of a Go file. They are known before any code of the agent runs, so every one can be asked for.
+// goTests lists the test functions of a Go file. They are known before any code of the agent runs,
+// so every one can be asked for.
 func goTests(file string) ([]string, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {

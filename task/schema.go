@@ -9,7 +9,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// Schemas returns the JSON Schemas of the files that this package reads, by the name under which they are published.
+// Schemas returns the JSON Schemas of the files that this package reads, by the name under which
+// they are published.
 func Schemas() (map[string][]byte, error) {
 	family, err := document.SchemaOf("family.yaml", FamilyFile{})
 	if err != nil {

@@ -35,7 +35,8 @@ func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
 
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{
-		"tags: [a]\ntimeouts: {agent: 5m}\n", "tests: {weights: {a: .inf}}", "? [a]\n: b", "a: &x [*x]", "- 1", "port: ~", "timeouts: {agent: 5x}", "!!binary x", "repo: !!int 3",
+		"tags: [a]\ntimeouts: {agent: 5m}\n", "tests: {weights: {a: .inf}}", "? [a]\n: b", "a: &x [*x]", "- 1",
+		"port: ~", "timeouts: {agent: 5x}", "!!binary x", "repo: !!int 3",
 		"&a : *a", "<<: {tags: [x]}", "tags: 2001-01-01",
 	} {
 		f.Add([]byte(seed))

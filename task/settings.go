@@ -86,7 +86,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // JSONSchema describes how a duration is written.
 func (Duration) JSONSchema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`, "examples": []string{"90s", "20m", "1h30m"}}
+	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`,
+		"examples": []string{"90s", "20m", "1h30m"}}
 }
 
 // The timeouts of a task that names none.
@@ -101,16 +102,18 @@ const (
 func settings(own, family TaskFile, hasPreflight bool) Settings {
 	port := said(hasPreflight, own.Port, family.Port)
 	return Settings{
-		Tags:      append(append([]string(nil), family.Tags...), own.Tags...),
-		Cluster:   first(own.Cluster, family.Cluster),
-		Scored:    first(own.Scored, family.Scored),
-		Timeouts:  timeouts(own.Timeouts, family.Timeouts),
-		Isolation: first(own.Isolation, family.Isolation),
-		Workspace: first(own.Workspace, family.Workspace, "export"),
-		Repo:      first(own.Repo, family.Repo), Ref: first(own.Ref, family.Ref),
+		Tags:          append(append([]string(nil), family.Tags...), own.Tags...),
+		Cluster:       first(own.Cluster, family.Cluster),
+		Scored:        first(own.Scored, family.Scored),
+		Timeouts:      timeouts(own.Timeouts, family.Timeouts),
+		Isolation:     first(own.Isolation, family.Isolation),
+		Workspace:     first(own.Workspace, family.Workspace, "export"),
+		Repo:          first(own.Repo, family.Repo),
+		Ref:           first(own.Ref, family.Ref),
 		AgentNetwork:  said(true, own.Network.Agent, family.Network.Agent),
 		GraderNetwork: said(false, own.Network.Grader, family.Network.Grader),
-		// A service that graders talk to is a part of the grading; other hooks may have to fetch things.
+		// A service that graders talk to is a part of the grading; other hooks may have to fetch
+		// things.
 		PreflightNetwork: said(!port, own.Network.Preflight, family.Network.Preflight),
 		Port:             port,
 		Checks:           firstList(own.Checks, family.Checks),
@@ -141,9 +144,14 @@ func timeouts(own, family timeoutsFile) Timeouts {
 // merge fills what the task does not say about its tests with what the family says.
 func (t testsFile) merge(family testsFile) testsFile {
 	merged := testsFile{
-		Language: first(t.Language, family.Language), Runner: first(t.Runner, family.Runner),
-		Command: firstList(t.Command, family.Command), Parser: first(t.Parser, family.Parser), Report: first(t.Report, family.Report),
-		Files: firstList(t.Files, family.Files), Weights: t.Weights, Names: t.Names,
+		Language: first(t.Language, family.Language),
+		Runner:   first(t.Runner, family.Runner),
+		Command:  firstList(t.Command, family.Command),
+		Parser:   first(t.Parser, family.Parser),
+		Report:   first(t.Report, family.Report),
+		Files:    firstList(t.Files, family.Files),
+		Weights:  t.Weights,
+		Names:    t.Names,
 	}
 	return merged
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// loadSuite finds the hidden suite of a task. A directory that does not exist, or is none, means that there is none.
+// loadSuite finds the hidden suite of a task. A directory that does not exist, or is none, means
+// that there is none.
 func (l *loader) loadSuite(t *Task, tests testsFile, where settingsFile) *Suite {
 	dir := filepath.Join(t.Dir, "tests")
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
@@ -42,7 +43,12 @@ func (l *loader) loadSuite(t *Task, tests testsFile, where settingsFile) *Suite 
 			continue
 		}
 		byName[name] = file
-		suite.Checks = append(suite.Checks, Check{Name: name, File: file, Gate: gate, Weight: 1})
+		suite.Checks = append(suite.Checks, Check{
+			Name:   name,
+			File:   file,
+			Gate:   gate,
+			Weight: 1,
+		})
 	}
 	if len(suite.Checks) == 0 {
 		l.wrong(l.rel(dir), "no file is a check: %s", l.namingHelp(language))
@@ -96,7 +102,8 @@ func (l *loader) checkHiddenLink(name string) error {
 }
 
 // suiteLanguage decides which files are checks. It returns no naming if that is a mistake.
-func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFile, dir string) (string, func(rel string) (string, bool, bool)) {
+func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFile, dir string) (string,
+	func(rel string) (string, bool, bool)) {
 	if tests.Language == LanguageOther {
 		patterns, ok := l.globs(tests.Files, where, []string{"tests", "files"}, l.rel(dir))
 		if len(tests.Files) == 0 {
@@ -112,7 +119,8 @@ func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFi
 	if language == "" {
 		found := languagesOf(files)
 		if len(found) > 1 {
-			l.wrong(l.rel(dir), "tests in several languages (%s): say which one with tests.language in task.yaml", strings.Join(found, ", "))
+			l.wrong(l.rel(dir), "tests in several languages (%s): say which one with tests.language in task.yaml",
+				strings.Join(found, ", "))
 			return "", nil
 		}
 		if len(found) == 0 {
@@ -150,7 +158,8 @@ func (l *loader) namingHelp(language string) string {
 	case LanguageOther:
 		return "the globs in tests.files match nothing"
 	}
-	return "name tests x.test.js (node), x_test.go (go) or test_x.py (python), or say tests.language: other in task.yaml"
+	return "name tests x.test.js (node), x_test.go (go) or test_x.py (python), or say tests.language: other in " +
+		"task.yaml"
 }
 
 // globs compiles patterns; one without a slash is about names in any directory.
@@ -187,10 +196,12 @@ func (l *loader) checkRunner(suite *Suite, tests testsFile, where settingsFile, 
 	}
 	namesTests := has("{tests}") && has("{dir}")
 	if !has("{file}") && !namesTests {
-		l.add(where.wrong(l.rel(dir), []string{"tests", "command"}, "the command does not say which file to run: use {file}, or {dir} with {tests}"))
+		l.add(where.wrong(l.rel(dir), []string{"tests", "command"},
+			"the command does not say which file to run: use {file}, or {dir} with {tests}"))
 	}
 	if r.Parser == ParserExitNonce && !has("{nonce}") {
-		l.add(where.wrong(l.rel(dir), []string{"tests", "command"}, "the parser exit-nonce needs {nonce} in the command"))
+		l.add(where.wrong(l.rel(dir), []string{"tests", "command"},
+			"the parser exit-nonce needs {nonce} in the command"))
 	}
 	if r.Report != "" && !filepath.IsLocal(r.Report) {
 		l.add(where.wrong(l.rel(dir), []string{"tests", "report"}, "%s is not inside the working directory", r.Report))

@@ -10,7 +10,8 @@ type Family struct {
 	Dir string
 	// Name is for people: the settings' name, else the directory's.
 	Name string
-	// Revision identifies the content: "git:<sha>" or "sha256:<hex>". Generated files do not change it.
+	// Revision identifies the content: "git:<sha>" or "sha256:<hex>". Generated files do not change
+	// it.
 	Revision string
 	Tasks    []Task
 	// Skills is the directory that holds the .claude to stage; empty if there is none.
@@ -59,7 +60,8 @@ type Variable struct {
 	Secret bool
 }
 
-// Hooks are the family author's own programs. Empty paths are hooks that do not exist; an existing hook that cannot be executed is a mistake.
+// Hooks are the family author's own programs. Empty paths are hooks that do not exist; an existing
+// hook that cannot be executed is a mistake.
 type Hooks struct {
 	Dir        string
 	Preflight  string
@@ -81,21 +83,26 @@ type Check struct {
 	File   string // relative to the suite's Dir
 	Gate   bool
 	Weight float64
-	// Tests are the names of the tests in the file, where the family declares them; every one must be reported exactly once.
+	// Tests are the names of the tests in the file, where the family declares them; every one must
+	// be reported exactly once.
 	Tests []string
 }
 
 // Runner says how tests are run and how their report is read.
 type Runner struct {
 	Language string // node, go, python, other
-	// Own says that Command is our choice and not the family's. Graders then run the language's tests in their own, better guarded way.
+	// Own says that Command is our choice and not the family's. Graders then run the language's
+	// tests in their own, better guarded way.
 	Own bool
-	// Command is what runs one test file. {file} stands for the test file, {dir} for its directory, {tests} for a regular expression that matches exactly the
-	// check's Tests (or everything, where they are not known), {report} for Report, {runner} for a file that holds Script, {nonce} for a secret of this run.
+	// Command is what runs one test file. {file} stands for the test file, {dir} for its directory,
+	// {tests} for a regular expression that matches exactly the check's Tests (or everything, where
+	// they are not known), {report} for Report, {runner} for a file that holds Script, {nonce} for
+	// a secret of this run.
 	Command []string
 	Parser  string // go-test-json, pytest, node-test, tap, junit, exit-nonce
 	Report  string // file the command writes its report to, relative to the working directory; empty: standard output
-	// Script is a program of our own that the command needs; empty: none. It is put outside of what the agent has written.
+	// Script is a program of our own that the command needs; empty: none. It is put outside of what
+	// the agent has written.
 	Script string
 }
 

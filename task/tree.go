@@ -28,7 +28,8 @@ type entry struct {
 // generated are names of files and directories that tools make; they belong to no revision.
 var generated = []string{".git", "node_modules", "apm_modules", "__pycache__", ".DS_Store"}
 
-// walkTree lists a tree in a fixed order, without following links. A tree that does not exist is empty.
+// walkTree lists a tree in a fixed order, without following links. A tree that does not exist is
+// empty.
 func walkTree(dir string, skip func(rel string) bool) ([]entry, error) {
 	var entries []entry
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -76,7 +77,8 @@ func (d *digester) add(name, kind string, content []byte) {
 	fmt.Fprintf(d.sum, "%s\x00%s\x00%x\n", norm.NFC.String(name), kind, inner)
 }
 
-// addTree adds every file and link of a tree below a prefix. Of the mode only the executable bit counts: the rest depends on who checked the files out.
+// addTree adds every file and link of a tree below a prefix. Of the mode only the executable bit
+// counts: the rest depends on who checked the files out.
 func (d *digester) addTree(prefix string, entries []entry) error {
 	for _, e := range entries {
 		name := path.Join(prefix, e.path)

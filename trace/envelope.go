@@ -26,7 +26,8 @@ var errNotObject = errors.New("not a JSON object")
 // orchestratorHead is how the lines of the orchestrator, which are most lines of a team, begin.
 const orchestratorHead = `{"source":"` + Orchestrator + `","seq":`
 
-// appendEnvelopeHead writes a line up to its event, which must be a JSON object on a single line and is followed by a brace and a newline.
+// appendEnvelopeHead writes a line up to its event, which must be a JSON object on a single line
+// and is followed by a brace and a newline.
 func appendEnvelopeHead(line []byte, source string, seq int64, ts []byte) []byte {
 	if source == Orchestrator {
 		line = append(line, orchestratorHead...)
@@ -41,7 +42,8 @@ func appendEnvelopeHead(line []byte, source string, seq int64, ts []byte) []byte
 	return append(line, `,"event":`...)
 }
 
-// AppendString appends a JSON string. Like everything this package writes it leaves <, > and & as they are, and makes bytes that are no UTF-8 readable.
+// AppendString appends a JSON string. Like everything this package writes it leaves <, > and & as
+// they are, and makes bytes that are no UTF-8 readable.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for {
@@ -69,15 +71,17 @@ func AppendString(b []byte, s string) []byte {
 	}
 }
 
-// plainPrefix returns how many bytes s begins with that stand for themselves in a JSON string and are ASCII. It looks at eight at a time, because most texts consist of
-// nothing else.
+// plainPrefix returns how many bytes s begins with that stand for themselves in a JSON string and
+// are ASCII. It looks at eight at a time, because most texts consist of nothing else.
 func plainPrefix(s string) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
 		e := s[i : i+8]
-		x := uint64(e[0]) | uint64(e[1])<<8 | uint64(e[2])<<16 | uint64(e[3])<<24 | uint64(e[4])<<32 | uint64(e[5])<<40 | uint64(e[6])<<48 | uint64(e[7])<<56
-		// A high bit shows where a byte is below a space, equal to one of the two, or not ASCII; where none shows, there is none.
+		x := uint64(e[0]) | uint64(e[1])<<8 | uint64(e[2])<<16 | uint64(e[3])<<24 | uint64(e[4])<<32 | uint64(
+			e[5])<<40 | uint64(e[6])<<48 | uint64(e[7])<<56
+		// A high bit shows where a byte is below a space, equal to one of the two, or not ASCII;
+		// where none shows, there is none.
 		low, quote, backslash := x-ones*' ', (x^ones*'"')-ones, (x^ones*'\\')-ones
 		if (low|quote|backslash|x)&highs != 0 {
 			break
@@ -106,11 +110,14 @@ func appendEscaped(b []byte, c byte) []byte {
 	}
 }
 
-// ParseLine takes one line apart without decoding its event. A line in the order that Writer uses is split by position; any other goes through a JSON
-// decoder. It fails only on lines that are no JSON object; the event of a line in Writer's order is not validated here: whoever decodes it does that.
+// ParseLine takes one line apart without decoding its event. A line in the order that Writer uses
+// is split by position; any other goes through a JSON decoder. It fails only on lines that are no
+// JSON object; the event of a line in Writer's order is not validated here: whoever decodes it does
+// that.
 func ParseLine(line []byte) (Envelope, error) { return ParseNext(line, "") }
 
-// ParseNext is ParseLine for readers of many lines: where the source is the one of the line before, its name is not copied again.
+// ParseNext is ParseLine for readers of many lines: where the source is the one of the line before,
+// its name is not copied again.
 func ParseNext(line []byte, source string) (Envelope, error) {
 	line = bytes.TrimSpace(line)
 	if env, ok := parseCanonical(line, source); ok {
@@ -143,7 +150,8 @@ func parseCanonical(line []byte, known string) (Envelope, bool) {
 			return Envelope{}, false
 		}
 	}
-	if rest, ok = bytes.CutPrefix(rest, []byte(`,"event":{`)); !ok || len(rest) < 2 || !bytes.HasSuffix(rest, []byte("}}")) {
+	if rest, ok = bytes.CutPrefix(rest, []byte(`,"event":{`)); !ok || len(rest) < 2 ||
+		!bytes.HasSuffix(rest, []byte("}}")) {
 		return Envelope{}, false
 	}
 	env.Event = line[len(line)-len(rest)-1 : len(line)-1]
@@ -159,7 +167,8 @@ func cutInt(b []byte) (n int64, rest []byte, ok bool) {
 	return n, b[i:], i > 0
 }
 
-// parseAny follows the rule for telling envelopes from bare events: an envelope has an event, has no type, and its source is a string.
+// parseAny follows the rule for telling envelopes from bare events: an envelope has an event, has
+// no type, and its source is a string.
 func parseAny(line []byte) (Envelope, error) {
 	if len(line) == 0 || line[0] != '{' {
 		return Envelope{}, errNotObject
@@ -184,5 +193,10 @@ func parseAny(line []byte) (Envelope, error) {
 	}
 	seq, _ := fields.Seq.Int64()
 	ts, _ := fields.Ts.Int64()
-	return Envelope{Source: source, Seq: seq, Ts: ts, Event: fields.Event}, nil
+	return Envelope{
+		Source: source,
+		Seq:    seq,
+		Ts:     ts,
+		Event:  fields.Event,
+	}, nil
 }

@@ -24,7 +24,8 @@ const (
 	TypeSummary           = "summary"
 )
 
-// The types of the events that stand for what an agent printed and that was not an event of its own.
+// The types of the events that stand for what an agent printed and that was not an event of its
+// own.
 const (
 	TypeRaw     = "raw"     // a line that is no JSON object: {"type":"raw","text":…}
 	TypeStderr  = "stderr"  // a line of standard error: {"type":"stderr","text":…}
@@ -32,7 +33,8 @@ const (
 	TypeDropped = "dropped" // lines that only repeat what follows whole: {"type":"dropped","count":…,"of":…}
 )
 
-// FormatVersion is the version of the trace format that this package writes; see the promise in the package comment.
+// FormatVersion is the version of the trace format that this package writes; see the promise in the
+// package comment.
 const FormatVersion = 1
 
 // SessionStart is the first line of a session.
@@ -79,7 +81,8 @@ type Summary struct {
 	Verdict string `json:"verdict,omitempty"`
 	Turns   int    `json:"turns"`
 	Summary string `json:"summary"`
-	// Reason tells apart the ways a run can end: success, error, max_turns, budget, timeout, interrupted, no_result, output_limit, auth.
+	// Reason tells apart the ways a run can end: success, error, max_turns, budget, timeout,
+	// interrupted, no_result, output_limit, auth.
 	Reason  string   `json:"reason,omitempty"`
 	CostUSD *float64 `json:"costUsd,omitempty"`
 }

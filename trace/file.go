@@ -12,8 +12,10 @@ import (
 // ErrLocked is returned when another process is writing the same trace.
 var ErrLocked = errors.New("another process is writing this trace")
 
-// Open opens a trace file for appending, creating it if need be. If the file holds an earlier session its lines stay and the sequence goes on after them; if
-// its last line is torn, a newline and a "recovered" event are added first. A second writer on the same file is refused with ErrLocked.
+// Open opens a trace file for appending, creating it if need be. If the file holds an earlier
+// session its lines stay and the sequence goes on after them; if its last line is torn, a newline
+// and a "recovered" event are added first. A second writer on the same file is refused with
+// ErrLocked.
 func Open(path string, cfg Config) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -61,7 +63,8 @@ type tail struct {
 	tornBytes  int64 // of the unusable part after the last newline
 }
 
-// readTail looks at the end of a file, widening its view until it has found the last whole envelope.
+// readTail looks at the end of a file, widening its view until it has found the last whole
+// envelope.
 func readTail(file io.ReaderAt, size int64) (tail, error) {
 	for window := int64(64 << 10); ; window *= 8 {
 		start := max(0, size-window)

@@ -11,7 +11,8 @@ import (
 // MaxLine is the longest line that is kept; longer ones are skipped and counted.
 const MaxLine = 64 << 20
 
-// Line is one line of a trace, good or bad: a bad line is a record with a Problem, not the end of the file.
+// Line is one line of a trace, good or bad: a bad line is a record with a Problem, not the end of
+// the file.
 type Line struct {
 	Envelope
 	Number int64 // counted from 1
@@ -20,7 +21,8 @@ type Line struct {
 	Raw []byte
 	// Problem says why the line could not be used; the envelope is empty then.
 	Problem error
-	// Torn is true for a last line without newline that is not whole: its writer was cut off, or is still writing.
+	// Torn is true for a last line without newline that is not whole: its writer was cut off, or is
+	// still writing.
 	Torn bool
 }
 

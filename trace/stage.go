@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// keptBuffer is how much memory a Writer holds on to between lines; one huge event does not stay for ever.
+// keptBuffer is how much memory a Writer holds on to between lines; one huge event does not stay
+// for ever.
 const keptBuffer = 1 << 20
 
 // stagedLine is where a line's event lies in the buffer of staged lines.
@@ -27,13 +28,16 @@ type JSON []byte
 // AppendJSON appends the event as it is.
 func (e JSON) AppendJSON(b []byte) []byte { return append(b, e...) }
 
-// Stage gives an event its place and seq in the trace without writing it yet: Flush writes everything staged so far in one call. It is for a producer of many
-// small lines who decides itself when they must be on disk. The event is encoded in place and not redacted: the caller answers for what is in it.
+// Stage gives an event its place and seq in the trace without writing it yet: Flush writes
+// everything staged so far in one call. It is for a producer of many small lines who decides itself
+// when they must be on disk. The event is encoded in place and not redacted: the caller answers for
+// what is in it.
 func (w *Writer) Stage(source string, event Appender) (int64, error) {
 	return w.StageAt(source, time.Time{}, event)
 }
 
-// StageAt is Stage for a caller who has just looked at the clock. A Writer with a clock of its own looks at that one instead.
+// StageAt is Stage for a caller who has just looked at the clock. A Writer with a clock of its own
+// looks at that one instead.
 func (w *Writer) StageAt(source string, at time.Time, event Appender) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +76,13 @@ func (w *Writer) append(source string, ts int64, event Appender) int64 {
 	start := len(line)
 	line = event.AppendJSON(line)
 	if w.cfg.OnLine != nil {
-		w.staged = append(w.staged, stagedLine{source: source, seq: seq, ts: ts, start: start, end: len(line)})
+		w.staged = append(w.staged, stagedLine{
+			source: source,
+			seq:    seq,
+			ts:     ts,
+			start:  start,
+			end:    len(line),
+		})
 	}
 	line = append(line, "}\n"...)
 	w.pending = line
@@ -83,7 +93,8 @@ func (w *Writer) append(source string, ts int64, event Appender) int64 {
 // moment is how old a time may be that was looked up for several lines at once.
 const moment = 1000 // milliseconds
 
-// timeOf returns the time of a line that is staged now. Lines that others have staged since the caller looked at the clock do not make time run backwards.
+// timeOf returns the time of a line that is staged now. Lines that others have staged since the
+// caller looked at the clock do not make time run backwards.
 func (w *Writer) timeOf(at time.Time) int64 {
 	switch {
 	case w.cfg.Now != nil:
@@ -106,8 +117,9 @@ func (w *Writer) digits(ts int64) []byte {
 	return w.tsDigits
 }
 
-// Flush writes what is staged. When it returns without error, everything that was staged before the call is in the file. Callers that flush at the same time share
-// writes: what is staged while one of them writes, the next one writes for all.
+// Flush writes what is staged. When it returns without error, everything that was staged before the
+// call is in the file. Callers that flush at the same time share writes: what is staged while one
+// of them writes, the next one writes for all.
 func (w *Writer) Flush() error { return w.FlushTo(w.NextSeq()) }
 
 // FlushTo is Flush for whoever only needs the lines before a seq to be in the file.
@@ -133,7 +145,12 @@ func (w *Writer) writePending() error {
 		return w.fail(fmt.Errorf("write trace: %w", err))
 	}
 	for _, line := range staged {
-		w.cfg.OnLine(Envelope{Source: line.source, Seq: line.seq, Ts: line.ts, Event: lines[line.start:line.end]})
+		w.cfg.OnLine(Envelope{
+			Source: line.source,
+			Seq:    line.seq,
+			Ts:     line.ts,
+			Event:  lines[line.start:line.end],
+		})
 	}
 	w.written.Store(next)
 	if cap(lines) <= keptBuffer {

@@ -28,7 +28,8 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 func TestStagedLinesAreWrittenTogetherInOrder(t *testing.T) {
 	var out countingWriter
 	var seen []string
-	w := NewWriter(&out, Config{OnLine: func(e Envelope) { seen = append(seen, fmt.Sprint(e.Seq, string(e.Event))) }, Now: func() int64 { return 5 }})
+	w := NewWriter(&out, Config{OnLine: func(e Envelope) { seen = append(seen, fmt.Sprint(e.Seq, string(e.Event))) },
+		Now: func() int64 { return 5 }})
 	for i := range 3 {
 		if seq, err := w.Stage("a", JSON(fmt.Sprintf(`{"n":%d}`, i))); err != nil || seq != int64(i) {
 			t.Fatalf("seq %d, %v", seq, err)
@@ -90,7 +91,8 @@ func TestTimeOfStagedLinesDoesNotRunBackwards(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out, Config{})
 	now := time.UnixMilli(1_767_225_600_000)
-	for _, at := range []time.Time{now, now.Add(-7 * time.Millisecond), now.Add(3 * time.Millisecond), now.Add(-time.Hour)} {
+	for _, at := range []time.Time{now, now.Add(-7 * time.Millisecond), now.Add(3 * time.Millisecond),
+		now.Add(-time.Hour)} {
 		if _, err := w.StageAt("a", at, JSON(`{}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,8 @@ func TestTimeOfStagedLinesDoesNotRunBackwards(t *testing.T) {
 		}
 		got = append(got, line.Ts-now.UnixMilli())
 	}
-	if want := []int64{0, 0, 3, -time.Hour.Milliseconds()}; !slices.Equal(got, want) { // a clock that was set back is believed
+	// a clock that was set back is believed
+	if want := []int64{0, 0, 3, -time.Hour.Milliseconds()}; !slices.Equal(got, want) {
 		t.Errorf("times %v, want %v", got, want)
 	}
 }
@@ -124,7 +127,8 @@ func TestClockOfTheWriterGoesFirst(t *testing.T) {
 
 func TestStringsAreEscapedWhereverTheSpecialCharacterStands(t *testing.T) {
 	for special, want := range map[string]string{
-		`"`: `\"`, `\`: `\\`, "\n": `\n`, "\r": `\r`, "\t": `\t`, "\x00": `\u0000`, "\x1f": `\u001f`, "\x7f": "\x7f", " ": " ", "!": "!", "#": "#", "[": "[", "]": "]",
+		`"`: `\"`, `\`: `\\`, "\n": `\n`, "\r": `\r`, "\t": `\t`, "\x00": `\u0000`, "\x1f": `\u001f`, "\x7f": "\x7f",
+		" ": " ", "!": "!", "#": "#", "[": "[", "]": "]",
 		"é": "é", "\x80": `\ufffd`, "\xff": `\ufffd`, "\u2028": `\u2028`, "\u2029": `\u2029`, "😀": "😀", `""`: `\"\"`,
 	} {
 		for before := range 18 {
@@ -147,7 +151,8 @@ func FuzzAppendString(f *testing.F) {
 		if err := json.Unmarshal(encoded, &got); err != nil {
 			t.Fatalf("%s: %v", encoded, err)
 		}
-		if want := strings.ToValidUTF8(s, "\uFFFD"); strings.ToValidUTF8(got, "\uFFFD") != got || len([]rune(s)) != len([]rune(got)) || s == want && got != s {
+		if want := strings.ToValidUTF8(s, "\uFFFD"); strings.ToValidUTF8(got, "\uFFFD") != got ||
+			len([]rune(s)) != len([]rune(got)) || s == want && got != s {
 			t.Fatalf("%q became %q", s, got)
 		}
 		if bytes.ContainsAny(encoded, "\n\r") {

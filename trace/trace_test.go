@@ -151,7 +151,8 @@ func TestTheNextWriterGoesOnAfterTheLastLine(t *testing.T) {
 	}
 }
 
-// TestATornTailIsRecovered cuts a trace at every byte: nothing that was whole is lost, nothing is truncated, and the sequence goes on.
+// TestATornTailIsRecovered cuts a trace at every byte: nothing that was whole is lost, nothing is
+// truncated, and the sequence goes on.
 func TestATornTailIsRecovered(t *testing.T) {
 	var whole bytes.Buffer
 	w := NewWriter(&whole, Config{Now: fixedClock})
@@ -241,7 +242,8 @@ func TestReaderTakesWhatItIsGiven(t *testing.T) {
 		Torn    bool
 	}
 	want := []summary{
-		{Source: "a"}, {Bare: true}, {Source: "b", Seq: 5}, {Problem: true}, {Problem: true}, {Problem: true}, {Source: "a"}, {Problem: true, Torn: true},
+		{Source: "a"}, {Bare: true}, {Source: "b", Seq: 5}, {Problem: true}, {Problem: true}, {Problem: true},
+		{Source: "a"}, {Problem: true, Torn: true},
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines, want %d", len(lines), len(want))
@@ -328,14 +330,16 @@ func FuzzParseLine(f *testing.F) {
 		if len(env.Event) == 0 {
 			t.Errorf("no error and no event for %q", line)
 		}
-		if json.Valid(bytes.TrimSpace(line)) && !env.Bare && !json.Valid(env.Event) && !bytes.Contains(line, []byte(`"event":{`)) {
+		if json.Valid(bytes.TrimSpace(line)) && !env.Bare && !json.Valid(env.Event) &&
+			!bytes.Contains(line, []byte(`"event":{`)) {
 			t.Errorf("a valid line has an invalid event: %q", line)
 		}
 	})
 }
 
 func BenchmarkEmit(b *testing.B) {
-	event := []byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"` + strings.Repeat("words ", 50) + `"}]}}`)
+	event := []byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"` + strings.Repeat("words ", 50) +
+		`"}]}}`)
 	w := NewWriter(io.Discard, Config{})
 	b.SetBytes(int64(len(event)))
 	for b.Loop() {

@@ -13,15 +13,17 @@ import (
 // maxUnpackMemory bounds what a packed file may make its reader allocate.
 const maxUnpackMemory = 256 << 20
 
-// Packed tells by the first bytes of a file whether it is packed with gzip or zstd; its name does not matter.
+// Packed tells by the first bytes of a file whether it is packed with gzip or zstd; its name does
+// not matter.
 func Packed(head []byte) bool { return isGzip(head) || isZstd(head) }
 
 func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
 
 func isZstd(head []byte) bool { return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
-// Unpack reads a stream that may be packed with gzip or zstd as if it were not. The function that is returned gives up what the reader holds. A packed stream that
-// was cut off ends as a plain one would, so that what is there can be read; the torn last line tells.
+// Unpack reads a stream that may be packed with gzip or zstd as if it were not. The function that
+// is returned gives up what the reader holds. A packed stream that was cut off ends as a plain one
+// would, so that what is there can be read; the torn last line tells.
 func Unpack(in *bufio.Reader) (io.Reader, func(), error) {
 	head, _ := in.Peek(4) // a shorter stream is not packed
 	switch {

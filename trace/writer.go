@@ -21,21 +21,25 @@ type Config struct {
 	Redactor *redact.Redactor
 	// Now returns the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
-	// OnLine, if set, sees every line after it was written, in order and never two at a time. The envelope's bytes are valid during the call only.
+	// OnLine, if set, sees every line after it was written, in order and never two at a time. The
+	// envelope's bytes are valid during the call only.
 	OnLine func(Envelope)
 }
 
-// Writer appends events to a trace. It is safe for use from many goroutines: whole lines are written in one call, so that a reader never sees a part of one, and
-// seq increases strictly without gaps.
+// Writer appends events to a trace. It is safe for use from many goroutines: whole lines are
+// written in one call, so that a reader never sees a part of one, and seq increases strictly
+// without gaps.
 type Writer struct {
 	cfg Config
 
-	// writing is held while lines go to the file, so that they arrive in order; mu is not, so that events can be staged meanwhile.
+	// writing is held while lines go to the file, so that they arrive in order; mu is not, so that
+	// events can be staged meanwhile.
 	writing     sync.Mutex
 	out         io.Writer
 	spare       []byte
 	spareStaged []stagedLine
-	// written is the seq up to which lines are in the file, and next that of the next line; failed says that err is set. They are what a flush looks at without a lock.
+	// written is the seq up to which lines are in the file, and next that of the next line; failed
+	// says that err is set. They are what a flush looks at without a lock.
 	written atomic.Int64
 	next    atomic.Int64
 	failed  atomic.Bool
@@ -57,8 +61,8 @@ func NewWriter(out io.Writer, cfg Config) *Writer {
 	return &Writer{cfg: cfg, out: out, lanes: map[string]*redact.Lane{}}
 }
 
-// Emit appends one event of a source and returns its seq. Bytes that are no JSON object are kept as a raw event. After an error of the underlying file
-// every further call returns that error.
+// Emit appends one event of a source and returns its seq. Bytes that are no JSON object are kept as
+// a raw event. After an error of the underlying file every further call returns that error.
 func (w *Writer) Emit(source string, event []byte) (int64, error) {
 	return w.emit(source, asEvent(event))
 }
@@ -72,7 +76,8 @@ func (w *Writer) EmitValue(source string, value any) (int64, error) {
 	return w.emit(source, event)
 }
 
-// marshal is json.Marshal without the escaping of <, > and &, which makes traces hard to read and to search.
+// marshal is json.Marshal without the escaping of <, > and &, which makes traces hard to read and
+// to search.
 func marshal(value any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -94,7 +99,8 @@ func (w *Writer) emit(source string, event []byte) (int64, error) {
 	return seq, nil
 }
 
-// lane keeps the redactor's memory of one source, so that a secret cut over two consecutive deltas is still found.
+// lane keeps the redactor's memory of one source, so that a secret cut over two consecutive deltas
+// is still found.
 func (w *Writer) lane(source string) *redact.Lane {
 	lane := w.lanes[source]
 	if lane == nil {
@@ -117,7 +123,8 @@ func (w *Writer) Err() error {
 // NextSeq returns the seq of the next event.
 func (w *Writer) NextSeq() int64 { return w.next.Load() }
 
-// Close writes what is staged, ends the trace and returns the first error there was. Further calls do nothing.
+// Close writes what is staged, ends the trace and returns the first error there was. Further calls
+// do nothing.
 func (w *Writer) Close() error {
 	flushed := w.Flush()
 	w.mu.Lock()
@@ -153,7 +160,8 @@ func asEvent(event []byte) []byte {
 	return event
 }
 
-// RawEvent returns the event that stands for text an agent printed and that is no event of its own; kind is TypeRaw or TypeStderr.
+// RawEvent returns the event that stands for text an agent printed and that is no event of its own;
+// kind is TypeRaw or TypeStderr.
 func RawEvent(kind string, text []byte) []byte {
 	event, _ := marshal(struct { // strings always marshal
 		Type string `json:"type"`

@@ -17,7 +17,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of every file in it, which is kept in memory.
+// Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of
+// every file in it, which is kept in memory.
 type Base struct {
 	// Hash identifies the whole content, modes included: "sha256:…".
 	Hash string
@@ -27,7 +28,8 @@ type Base struct {
 	order []string // paths, sorted so that directories come before what is in them
 }
 
-// Bases keeps the snapshots that workspaces start from: built once for all attempts at the same task with the same skills.
+// Bases keeps the snapshots that workspaces start from: built once for all attempts at the same
+// task with the same skills.
 type Bases struct {
 	dir string
 	mu  sync.Mutex
@@ -90,11 +92,13 @@ func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 // baseKey names what a base is made from.
 func baseKey(cfg Config) string {
 	return strings.Join([]string{
-		cfg.Task.Dir, cfg.Task.Digest.Visible, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace, cfg.Task.Settings.Repo, cfg.Task.Settings.Ref,
+		cfg.Task.Dir, cfg.Task.Digest.Visible, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace,
+		cfg.Task.Settings.Repo, cfg.Task.Settings.Ref,
 	}, "\x00")
 }
 
-// buildBase lays all overlays over each other in the tree of a new directory. On an error the directory is gone.
+// buildBase lays all overlays over each other in the tree of a new directory. On an error the
+// directory is gone.
 func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err error) {
 	defer func() {
 		if err != nil {
@@ -129,7 +133,8 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 	return base, base.checkLinks()
 }
 
-// checkLinks refuses links that lead outside over other links. One that leads nowhere is the author's business here: packages are full of them.
+// checkLinks refuses links that lead outside over other links. One that leads nowhere is the
+// author's business here: packages are full of them.
 func (b *Base) checkLinks() error {
 	root, err := os.OpenRoot(b.Dir)
 	if err != nil {
@@ -152,7 +157,8 @@ func (cfg Config) overlays() []task.Overlay {
 	if skills := cfg.skills(); skills != "" {
 		all = append(all, task.Overlay{From: filepath.Join(skills, ".claude"), To: ".claude"})
 	}
-	if cfg.Skills == "" && cfg.Family != nil { // the package manager of skills leaves the agents of a pack where it unpacked them
+	// the package manager of skills leaves the agents of a pack where it unpacked them
+	if cfg.Skills == "" && cfg.Family != nil {
 		packs, _ := filepath.Glob(filepath.Join(globEscape(cfg.Family.Dir), "apm_modules", "*", "*", "agents"))
 		for _, agents := range packs { // sorted; a bad pattern, which this is not, would be the only error
 			all = append(all, task.Overlay{From: agents, To: ".claude/agents"})
@@ -176,7 +182,8 @@ func (cfg Config) skills() string {
 	return cfg.Family.Skills
 }
 
-// layOver copies a source tree over what is there: files replace files and links, directories are merged. Links are copied as they are.
+// layOver copies a source tree over what is there: files replace files and links, directories are
+// merged. Links are copied as they are.
 func layOver(ctx context.Context, overlay task.Overlay, tree string) error {
 	from, err := os.OpenRoot(overlay.From)
 	if err != nil {
@@ -223,7 +230,8 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 		return to.Mkdir(name, 0o755)
 	case n.isLink():
 		if leadsOut(name, n.Target) {
-			return fmt.Errorf("the link %s to %s leads out of the working directory", printable(name), printable(n.Target))
+			return fmt.Errorf("the link %s to %s leads out of the working directory", printable(name),
+				printable(n.Target))
 		}
 		return to.Symlink(n.Target, name)
 	case n.Mode.IsRegular():
@@ -234,7 +242,8 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 	}
 }
 
-// leadsOut tells from the text of a link whether it leaves the tree. Links to links are each checked on their own.
+// leadsOut tells from the text of a link whether it leaves the tree. Links to links are each
+// checked on their own.
 func leadsOut(name, target string) bool {
 	if path.IsAbs(target) {
 		return true
@@ -300,7 +309,8 @@ func hashNodes(nodes map[string]node, order []string) string {
 
 func isGitPath(name string) bool { return name == ".git" || strings.HasPrefix(name, ".git/") }
 
-// pour copies the base into a directory that is empty. Every file is checked on the way: a base that somebody has changed is worth nothing.
+// pour copies the base into a directory that is empty. Every file is checked on the way: a base
+// that somebody has changed is worth nothing.
 func (b *Base) pour(ctx context.Context, dest string, skip func(name string) bool) error {
 	from, err := os.OpenRoot(b.Dir)
 	if err != nil {

@@ -27,9 +27,11 @@ const (
 // warmTimeout bounds the warming of one cache: it may have to fetch packages.
 const warmTimeout = 10 * time.Minute
 
-// Caches keeps warmed build caches outside all workspaces. They are filled from the author's files only, and only with packages that the tests depend on: neither
-// code of an agent nor hidden tests ever get into them. In a sandbox they are mounted read-only, and what is built in a cell goes to a directory of the cell's
-// home, so that one agent cannot leave anything for a grader or for another agent. A nil *Caches has none.
+// Caches keeps warmed build caches outside all workspaces. They are filled from the author's files
+// only, and only with packages that the tests depend on: neither code of an agent nor hidden tests
+// ever get into them. In a sandbox they are mounted read-only, and what is built in a cell goes to
+// a directory of the cell's home, so that one agent cannot leave anything for a grader or for
+// another agent. A nil *Caches has none.
 type Caches struct {
 	dir string
 	mu  sync.Mutex // one warming at a time
@@ -45,7 +47,8 @@ type Cache struct {
 	server string // our own binary, which serves the Go cache
 }
 
-// Warm fills the caches that a task names, once. It must be called before Prepare for such a task, with the same Config; Root is used for scratch.
+// Warm fills the caches that a task names, once. It must be called before Prepare for such a task,
+// with the same Config; Root is used for scratch.
 func (c *Caches) Warm(ctx context.Context, cfg Config) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +112,8 @@ func (c *Caches) named(cfg Config) ([]*Cache, error) {
 		if kind == CacheGo {
 			server, err := os.Executable()
 			if err != nil || strings.ContainsAny(server+cache.dir+cfg.Root, " \t'\"") {
-				return nil, errors.Join(fmt.Errorf("the go cache needs paths without blanks and quotes: %s, %s, %s", server, cache.dir, cfg.Root), err)
+				return nil, errors.Join(fmt.Errorf("the go cache needs paths without blanks and quotes: %s, %s, %s",
+					server, cache.dir, cfg.Root), err)
 			}
 			cache.server = server
 		}
@@ -123,8 +127,9 @@ func (c *Cache) environment(home string) map[string]string {
 	if c.kind == CacheGo {
 		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
 		return map[string]string{
-			"GOCACHE": build, "GOCACHEPROG": strings.Join([]string{c.server, goCacheCommand, build, own}, " "), "GOMODCACHE": filepath.Join(c.dir, "mod"),
-			"GOPROXY": "off", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOENV": "off",
+			"GOCACHE": build, "GOCACHEPROG": strings.Join([]string{c.server, goCacheCommand, build, own}, " "),
+			"GOMODCACHE": filepath.Join(c.dir, "mod"),
+			"GOPROXY":    "off", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOENV": "off",
 		}
 	}
 	return map[string]string{
@@ -141,7 +146,8 @@ func (c *Cache) readable() []string {
 	return []string{c.dir, c.server}
 }
 
-// prepare gives a home its own side of a cache. That of npm has few files, so directories to write to with links to what is warm are cheap.
+// prepare gives a home its own side of a cache. That of npm has few files, so directories to write
+// to with links to what is warm are cheap.
 func (c *Cache) prepare(home string) error {
 	if c.kind == CacheGo {
 		return nil
@@ -149,10 +155,12 @@ func (c *Cache) prepare(home string) error {
 	return linkFarm(filepath.Join(c.dir, "cache"), filepath.Join(home, ".npm"))
 }
 
-// npmContent is where npm keeps what it has fetched, in files that are never changed. Everything else, above all the index, it appends to, even when it only reads.
+// npmContent is where npm keeps what it has fetched, in files that are never changed. Everything
+// else, above all the index, it appends to, even when it only reads.
 const npmContent = "_cacache" + string(filepath.Separator) + "content-v2" + string(filepath.Separator)
 
-// linkFarm makes the directories of a tree anew, with links to the content in it and copies of the rest.
+// linkFarm makes the directories of a tree anew, with links to the content in it and copies of the
+// rest.
 func linkFarm(from, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -179,8 +187,8 @@ func linkFarm(from, to string) error {
 	})
 }
 
-// warmGo compiles the packages that the task's code and its hidden tests import from elsewhere. The tests themselves are looked at, in a directory that no
-// agent sees, but not compiled.
+// warmGo compiles the packages that the task's code and its hidden tests import from elsewhere. The
+// tests themselves are looked at, in a directory that no agent sees, but not compiled.
 func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
 	build, mod := filepath.Join(cache.dir, "build"), filepath.Join(cache.dir, "mod")
 	for _, dir := range []string{build, mod} {
@@ -188,10 +196,12 @@ func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
 			return err
 		}
 	}
-	if version, err := w.tool(ctx, cache, map[string]string{"GOTOOLCHAIN": "local"}, "go", "env", "GOVERSION"); err != nil || !servesCache(version) {
+	if version, err := w.tool(ctx, cache, map[string]string{"GOTOOLCHAIN": "local"}, "go", "env",
+		"GOVERSION"); err != nil || !servesCache(version) {
 		return errors.Join(fmt.Errorf("the go cache needs Go 1.24 or later, not %s", strings.TrimSpace(version)), err)
 	}
-	extra := map[string]string{"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off", "GOFLAGS": "-modcacherw"}
+	extra := map[string]string{"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off",
+		"GOFLAGS": "-modcacherw"}
 	suite, solution := w.cfg.Task.Suite, w.cfg.Task.Solution
 	if suite != nil {
 		if err := layOver(ctx, task.Overlay{From: suite.Dir}, w.Dir); err != nil {
@@ -208,7 +218,8 @@ func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
 	if err != nil {
 		return err
 	}
-	packages := slices.DeleteFunc(strings.Fields(listed), func(name string) bool { return name == "unsafe" || name == "C" })
+	packages := slices.DeleteFunc(strings.Fields(listed),
+		func(name string) bool { return name == "unsafe" || name == "C" })
 	if len(packages) == 0 {
 		return nil
 	}
@@ -231,11 +242,13 @@ func (w *Workspace) warmNPM(ctx context.Context, cache *Cache) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	_, err := w.tool(ctx, cache, map[string]string{"npm_config_cache": dir}, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	_, err := w.tool(ctx, cache, map[string]string{"npm_config_cache": dir}, "npm", "ci", "--ignore-scripts",
+		"--no-audit", "--no-fund")
 	return err
 }
 
-// tool runs a program of the language on the author's files, with the cache writable and the network on.
+// tool runs a program of the language on the author's files, with the cache writable and the
+// network on.
 func (w *Workspace) tool(ctx context.Context, cache *Cache, extra map[string]string, argv ...string) (string, error) {
 	place := w.Agent()
 	place.Isolation.Network = true
@@ -249,14 +262,22 @@ func (w *Workspace) tool(ctx context.Context, cache *Cache, extra map[string]str
 		spawner = sandbox.NewSpawner()
 	}
 	var stdout, stderr strings.Builder
-	spec := sandbox.SpawnSpec{Argv: argv, Dir: place.Dir, Env: place.Env.List(), Isolation: place.Isolation, Timeout: warmTimeout, MaxOutput: 16 << 20}
+	spec := sandbox.SpawnSpec{
+		Argv:      argv,
+		Dir:       place.Dir,
+		Env:       place.Env.List(),
+		Isolation: place.Isolation,
+		Timeout:   warmTimeout,
+		MaxOutput: 16 << 20,
+	}
 	result, err := spawner.Spawn(ctx, spec, &stdout, &stderr)
 	if err != nil {
 		return "", err
 	}
 	if result.ExitCode != 0 || result.TimedOut || result.Cancelled {
 		said := strings.TrimSpace(stderr.String())
-		return "", fmt.Errorf("%s %s: exit %d: %s", argv[0], argv[1], result.ExitCode, said[max(0, len(said)-messageLimit):])
+		return "", fmt.Errorf("%s %s: exit %d: %s", argv[0], argv[1], result.ExitCode,
+			said[max(0, len(said)-messageLimit):])
 	}
 	return stdout.String(), nil
 }

@@ -6,10 +6,12 @@ import (
 	"testing"
 )
 
-// npm appends to its index even when it only reads, and never changes what it has fetched: the one is copied for every attempt, the other linked.
+// npm appends to its index even when it only reads, and never changes what it has fetched: the one
+// is copied for every attempt, the other linked.
 func TestEveryAttemptHasAnIndexOfItsOwnInTheNPMCache(t *testing.T) {
 	cache := &Cache{kind: CacheNPM, dir: t.TempDir()}
-	for name, content := range map[string]string{"_cacache/index-v5/aa/bb/entry": "one\n", "_cacache/content-v2/sha512/cc/dd/blob": "package"} {
+	for name, content := range map[string]string{"_cacache/index-v5/aa/bb/entry": "one\n",
+		"_cacache/content-v2/sha512/cc/dd/blob": "package"} {
 		path := filepath.Join(cache.dir, "cache", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -34,13 +36,15 @@ func TestEveryAttemptHasAnIndexOfItsOwnInTheNPMCache(t *testing.T) {
 		t.Error(err)
 	}
 	for path, want := range map[string]string{
-		index: "one\ntwo\n", filepath.Join(cache.dir, "cache/_cacache/index-v5/aa/bb/entry"): "one\n", filepath.Join(home, ".npm/_cacache/content-v2/sha512/cc/dd/blob"): "package",
+		index: "one\ntwo\n", filepath.Join(cache.dir, "cache/_cacache/index-v5/aa/bb/entry"): "one\n",
+		filepath.Join(home, ".npm/_cacache/content-v2/sha512/cc/dd/blob"): "package",
 	} {
 		if content, err := os.ReadFile(path); err != nil || string(content) != want {
 			t.Errorf("%s: %q %v", path, content, err)
 		}
 	}
-	if info, err := os.Lstat(filepath.Join(home, ".npm/_cacache/content-v2/sha512/cc/dd/blob")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+	if info, err := os.Lstat(filepath.Join(home, ".npm/_cacache/content-v2/sha512/cc/dd/blob")); err != nil ||
+		info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("what was fetched is not shared: %v %v", info, err)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// ownProgram is the file that runs now. It is looked for once, because it may be replaced while it runs.
+// ownProgram is the file that runs now. It is looked for once, because it may be replaced while it
+// runs.
 var ownProgram = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -17,7 +18,8 @@ var ownProgram = sync.OnceValues(func() (string, error) {
 	return filepath.EvalSymlinks(path)
 })
 
-// linkCommands makes the commands that hooks find on their search path: the one that runs a program of the agent, and those that the caller names.
+// linkCommands makes the commands that hooks find on their search path: the one that runs a program
+// of the agent, and those that the caller names.
 func (w *Workspace) linkCommands() error {
 	program, err := ownProgram()
 	if err != nil {

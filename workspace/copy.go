@@ -15,10 +15,12 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// systemPaths are what every sandbox shows read-only. Links to them are kept: an environment that an agent has made for its tests is full of them.
+// systemPaths are what every sandbox shows read-only. Links to them are kept: an environment that
+// an agent has made for its tests is full of them.
 var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"}
 
-// Copy copies the workspace for graders. No link is followed; special files, and links that lead outside, are left out.
+// Copy copies the workspace for graders. No link is followed; special files, and links that lead
+// outside, are left out.
 func (w *Workspace) Copy(ctx context.Context, cfg CopyConfig) (*Copy, error) {
 	patterns, err := compileGlobs(cfg.Restore)
 	if err != nil {
@@ -102,7 +104,13 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 	if w.worktree != nil || w.cfg.Task.Settings.Workspace == "worktree" {
 		walk.skip = isGitPath // it only points to the shared repository
 	}
-	cp := &copier{ctx: ctx, to: to, out: c, nodes: map[string]node{}, limit: walk.maxBytes}
+	cp := &copier{
+		ctx:   ctx,
+		to:    to,
+		out:   c,
+		nodes: map[string]node{},
+		limit: walk.maxBytes,
+	}
 	walk.visit = cp.visit
 	if err := walk.walk(from); err != nil {
 		return err
@@ -162,7 +170,8 @@ func (cp *copier) links(source string, outside []string) error {
 	return nil
 }
 
-// escapes finds out where a link leads, the way the kernel would. To lead nowhere, or to the system, is no escape.
+// escapes finds out where a link leads, the way the kernel would. To lead nowhere, or to the
+// system, is no escape.
 func (cp *copier) escapes(link string, outside []string) bool {
 	pending := strings.Split(link, "/")
 	var at []string
@@ -212,7 +221,8 @@ func compileGlobs(sources []string) ([]glob.Pattern, error) {
 	return patterns, nil
 }
 
-// restore puts the files that match back as they were in the base, and removes those that were not there.
+// restore puts the files that match back as they were in the base, and removes those that were not
+// there.
 func (w *Workspace) restore(c *Copy, patterns []glob.Pattern) error {
 	if len(patterns) == 0 {
 		return nil

@@ -18,7 +18,8 @@ const (
 	maxPatchFile = 1 << 20
 )
 
-// Diff compares the base with what is in Dir now. It trusts nothing in Dir, neither links nor a .git.
+// Diff compares the base with what is in Dir now. It trusts nothing in Dir, neither links nor a
+// .git.
 func (w *Workspace) Diff(ctx context.Context) (*Diff, error) {
 	d, err := w.diff(ctx)
 	if err != nil {
@@ -38,23 +39,33 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 		return nil, err
 	}
 	defer before.Close()
-	c := &comparison{base: w.base, before: before, now: now, out: &Diff{}}
+	c := &comparison{
+		base:   w.base,
+		before: before,
+		now:    now,
+		out:    &Diff{},
+	}
 	after := map[string]node{}
-	walk := walker{maxFiles: DefaultMaxFiles, maxBytes: DefaultMaxBytes, skip: isGitPath, visit: func(dir *os.Root, base string, n node) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if n.Mode.IsRegular() {
-			var err error
-			if n.Hash, err = hashFile(dir, base, DefaultMaxBytes); err != nil {
+	walk := walker{
+		maxFiles: DefaultMaxFiles,
+		maxBytes: DefaultMaxBytes,
+		skip:     isGitPath,
+		visit: func(dir *os.Root, base string, n node) error {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
-		}
-		if !n.Mode.IsDir() && !n.isSpecial() {
-			after[n.Path] = n
-		}
-		return nil
-	}}
+			if n.Mode.IsRegular() {
+				var err error
+				if n.Hash, err = hashFile(dir, base, DefaultMaxBytes); err != nil {
+					return err
+				}
+			}
+			if !n.Mode.IsDir() && !n.isSpecial() {
+				after[n.Path] = n
+			}
+			return nil
+		},
+	}
 	if err := walk.walk(now); err != nil {
 		return nil, err
 	}
@@ -87,7 +98,13 @@ func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNe
 	if same && executable(old) == executable(new) {
 		return nil
 	}
-	change := FileChange{Path: name, Status: "modified", Before: named(old.Hash, hadOld), After: named(new.Hash, hasNew), Size: new.Size}
+	change := FileChange{
+		Path:   name,
+		Status: "modified",
+		Before: named(old.Hash, hadOld),
+		After:  named(new.Hash, hasNew),
+		Size:   new.Size,
+	}
 	switch {
 	case !hadOld:
 		change.Status = "added"
@@ -160,7 +177,8 @@ func gitMode(n node) string {
 	}
 }
 
-// readForPatch reads what a patch shows of an entry: a file's content or a link's target. What is too large to compare counts as binary.
+// readForPatch reads what a patch shows of an entry: a file's content or a link's target. What is
+// too large to compare counts as binary.
 func readForPatch(root *os.Root, name string, n node) (content []byte, binary bool, err error) {
 	if n.isLink() {
 		return []byte(n.Target), false, nil

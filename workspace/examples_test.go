@@ -38,7 +38,8 @@ func run(t *testing.T, place Place, argv ...string) (sandbox.SpawnResult, string
 	t.Helper()
 	var out strings.Builder
 	spec := sandbox.SpawnSpec{
-		Argv: argv, Dir: place.Dir, Env: place.Env.List(), Isolation: place.Isolation, Limits: place.Limits, Timeout: 5 * time.Minute,
+		Argv: argv, Dir: place.Dir, Env: place.Env.List(), Isolation: place.Isolation, Limits: place.Limits,
+		Timeout: 5 * time.Minute,
 	}
 	result, err := sandbox.NewSpawner().Spawn(t.Context(), spec, &out, &out)
 	if err != nil {
@@ -86,7 +87,8 @@ func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
 	t.Cleanup(func() { _ = w.Remove(context.Background()) })
 	t.Logf("prepared in %v", time.Since(began))
 	poison := "for f in $(find $GOCACHE -name '*-d' | head -50); do echo poison >>$f; done 2>&1 | head -1; rm -rf $GOCACHE/0* 2>/dev/null; go vet ./... && go build ./... && echo built"
-	if _, out := run(t, w.Agent(), "sh", "-c", poison); !strings.Contains(out, "ead-only") || !strings.HasSuffix(out, "built\n") {
+	if _, out := run(t, w.Agent(), "sh", "-c", poison); !strings.Contains(out, "ead-only") ||
+		!strings.HasSuffix(out, "built\n") {
 		t.Errorf("the agent could write to the shared cache, or could not build: %s", out)
 	}
 	c, err := w.Copy(t.Context(), CopyConfig{})
@@ -127,7 +129,8 @@ func digestOf(dir string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// grade runs all hidden tests and the invariants hook of a task on a copy, and returns how many of each fail.
+// grade runs all hidden tests and the invariants hook of a task on a copy, and returns how many of
+// each fail.
 func grade(t *testing.T, w *Workspace, one *task.Task, withSolution bool) (failedTests, failedRows int) {
 	t.Helper()
 	c, err := w.Copy(t.Context(), CopyConfig{Restore: one.Settings.Protected})
@@ -153,7 +156,8 @@ func grade(t *testing.T, w *Workspace, one *task.Task, withSolution bool) (faile
 	for _, check := range one.Suite.Checks {
 		var argv []string
 		for _, arg := range one.Suite.Runner.Command {
-			argv = append(argv, strings.NewReplacer("{file}", check.File, "{dir}", filepath.Dir(check.File), "{runner}", script,
+			argv = append(argv, strings.NewReplacer("{file}", check.File, "{dir}", filepath.Dir(check.File), "{runner}",
+				script,
 				"{report}", one.Suite.Runner.Report, "{tests}", "^("+strings.Join(check.Tests, "|")+")$").Replace(arg))
 		}
 		result, out := run(t, place, argv...)
@@ -173,7 +177,8 @@ func invariants(t *testing.T, place Place, one *task.Task) (failed int) {
 	}
 	defer rows.Close()
 	place.Env["RESULTS_FD"] = "3"
-	spec := sandbox.SpawnSpec{Argv: []string{one.Hooks.Invariants}, Dir: place.Dir, Env: place.Env.List(), Isolation: place.Isolation, ExtraFiles: []*os.File{rows}}
+	spec := sandbox.SpawnSpec{Argv: []string{one.Hooks.Invariants}, Dir: place.Dir, Env: place.Env.List(),
+		Isolation: place.Isolation, ExtraFiles: []*os.File{rows}}
 	if result, err := sandbox.NewSpawner().Spawn(t.Context(), spec, nil, nil); err != nil || result.ExitCode != 0 {
 		t.Fatalf("invariants: %+v, %v", result, err)
 	}
@@ -191,7 +196,8 @@ func invariants(t *testing.T, place Place, one *task.Task) (failed int) {
 
 func TestTheExamplesTellTheSolutionFromTheUntouchedFiles(t *testing.T) {
 	needBwrap(t)
-	for _, name := range []string{"node-family/slugify", "node-family/todo-api", "python-family/word-count", "python-family/interval-merge"} {
+	for _, name := range []string{"node-family/slugify", "node-family/todo-api", "python-family/word-count",
+		"python-family/interval-merge"} {
 		t.Run(name, func(t *testing.T) {
 			fam, id, _ := strings.Cut(name, "/")
 			testenv.NeedTool(t, map[string]string{"node-family": "node", "python-family": "python3"}[fam])

@@ -14,7 +14,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// exportRepository writes the files of a repository's commit into a directory: no history, no attributes that leave files out. The repository is not changed.
+// exportRepository writes the files of a repository's commit into a directory: no history, no
+// attributes that leave files out. The repository is not changed.
 func exportRepository(ctx context.Context, s task.Settings, tree string) error {
 	sha, err := git.Resolve(ctx, s.Repo, s.Ref)
 	if err != nil {
@@ -33,11 +34,13 @@ func exportRepository(ctx context.Context, s task.Settings, tree string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--git-dir=" + gitDir, "--work-tree=" + tree, "checkout-index", "--all", "--quiet", "--prefix=" + tree + "/"}
+	args := []string{"--git-dir=" + gitDir, "--work-tree=" + tree, "checkout-index", "--all", "--quiet",
+		"--prefix=" + tree + "/"}
 	return git.Run(ctx, git.Command{Dir: tree, Args: args, Env: index})
 }
 
-// commitAll makes a directory a repository with one commit that never changes: no remote, no other branch, nothing of the history.
+// commitAll makes a directory a repository with one commit that never changes: no remote, no other
+// branch, nothing of the history.
 func commitAll(ctx context.Context, tree, scratch string) error {
 	env := []string{"GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z"}
 	for _, args := range [][]string{
@@ -58,10 +61,12 @@ type worktree struct {
 	common     string // the repository's own directory, which every worktree writes to
 }
 
-// worktreeTurn lets one worktree be made at a time: git's own locks make the others fail, not wait. Other processes are kept out by a lock file.
+// worktreeTurn lets one worktree be made at a time: git's own locks make the others fail, not wait.
+// Other processes are kept out by a lock file.
 var worktreeTurn sync.Mutex
 
-// addWorktree makes dir a detached worktree of the repository, without files: the base brings those.
+// addWorktree makes dir a detached worktree of the repository, without files: the base brings
+// those.
 func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, error) {
 	sha, err := git.Resolve(ctx, s.Repo, s.Ref)
 	if err != nil {
@@ -73,7 +78,8 @@ func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, e
 	}
 	w := &worktree{repository: s.Repo, common: common}
 	return w, w.inTurn(ctx, func() error {
-		return git.Run(ctx, git.Command{Dir: s.Repo, Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha}})
+		return git.Run(ctx, git.Command{Dir: s.Repo,
+			Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha}})
 	})
 }
 

@@ -18,7 +18,8 @@ func repository(t *testing.T) (dir, firstCommit string) {
 	t.Helper()
 	testenv.NeedTool(t, "git")
 	dir = t.TempDir()
-	write(t, dir, map[string]string{"main.txt": "broken\n", "ignored.txt": "kept\n", ".gitattributes": "ignored.txt export-ignore\n"})
+	write(t, dir, map[string]string{"main.txt": "broken\n", "ignored.txt": "kept\n",
+		".gitattributes": "ignored.txt export-ignore\n"})
 	do := func(args ...string) string {
 		out, err := git.Output(t.Context(), dir, args...)
 		if err != nil {
@@ -87,7 +88,8 @@ func TestWorktreesAreMadeOneAfterTheOther(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
-			w, err := Prepare(t.Context(), Config{Root: root, Name: fmt.Sprint(i), Family: fam, Task: one, Bases: bases, Environ: os.Environ()})
+			w, err := Prepare(t.Context(), Config{Root: root, Name: fmt.Sprint(i), Family: fam, Task: one, Bases: bases,
+				Environ: os.Environ()})
 			if err != nil {
 				t.Error(err)
 				return
@@ -137,7 +139,8 @@ func TestAnAgentCanWorkInItsWorktree(t *testing.T) {
 	needBwrap(t)
 	fam, one, _ := repositoryTask(t, "worktree")
 	w := prepare(t, Config{Family: fam, Task: one})
-	result, out := run(t, w.Agent(), "sh", "-c", "echo fixed >main.txt && git add -A && git commit -q -m done && git log --oneline | wc -l")
+	result, out := run(t, w.Agent(), "sh", "-c",
+		"echo fixed >main.txt && git add -A && git commit -q -m done && git log --oneline | wc -l")
 	if result.ExitCode != 0 || strings.TrimSpace(out) != "2" {
 		t.Errorf("exit %d: %s", result.ExitCode, out)
 	}

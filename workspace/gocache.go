@@ -15,12 +15,14 @@ import (
 	"time"
 )
 
-// goCacheCommand is the argument that makes our own binary serve a build cache to the go command (its variable GOCACHEPROG). A warmed cache is mounted
-// read-only, and the go command does not work with a cache that it cannot write to. A cache of its own for every cell would cost a thousand files; this costs
-// the start of a process.
+// goCacheCommand is the argument that makes our own binary serve a build cache to the go command
+// (its variable GOCACHEPROG). A warmed cache is mounted read-only, and the go command does not work
+// with a cache that it cannot write to. A cache of its own for every cell would cost a thousand
+// files; this costs the start of a process.
 const goCacheCommand = "fit-serve-go-cache"
 
-// Like a supervisor of the sandbox, the server is our own binary started again: every binary that imports the package can do it.
+// Like a supervisor of the sandbox, the server is our own binary started again: every binary that
+// imports the package can do it.
 var _ = maybeServeGoCache()
 
 // maybeServeGoCache serves and does not return in a process that the go command started for it.
@@ -37,7 +39,8 @@ func maybeServeGoCache() bool {
 	return true
 }
 
-// goCacheRequest and goCacheResponse are the messages of the go command's protocol, one JSON value per line.
+// goCacheRequest and goCacheResponse are the messages of the go command's protocol, one JSON value
+// per line.
 type goCacheRequest struct {
 	ID       int64
 	Command  string
@@ -57,7 +60,8 @@ type goCacheResponse struct {
 	DiskPath      string     `json:",omitempty"`
 }
 
-// goCache answers from a directory of its own, and then from a warmed cache in the go command's own format. It writes only to the first.
+// goCache answers from a directory of its own, and then from a warmed cache in the go command's own
+// format. It writes only to the first.
 type goCache struct{ warm, own string }
 
 func (c goCache) serve(in io.Reader, out io.Writer) error {
@@ -121,10 +125,12 @@ func (c goCache) get(action string, response *goCacheResponse) (bool, error) {
 	if len(action) < 2 {
 		return false, errors.New("no action")
 	}
-	if found, err := lookUp(filepath.Join(c.own, action+"-a"), action, func(output string) string { return filepath.Join(c.own, output+"-d") }, response); found || err != nil {
+	if found, err := lookUp(filepath.Join(c.own, action+"-a"), action,
+		func(output string) string { return filepath.Join(c.own, output+"-d") }, response); found || err != nil {
 		return found, err
 	}
-	return lookUp(filepath.Join(c.warm, action[:2], action+"-a"), action, func(output string) string { return filepath.Join(c.warm, output[:2], output+"-d") }, response)
+	return lookUp(filepath.Join(c.warm, action[:2], action+"-a"), action,
+		func(output string) string { return filepath.Join(c.warm, output[:2], output+"-d") }, response)
 }
 
 // lookUp reads an entry in the go command's format: "v1 action output size time".
@@ -153,7 +159,8 @@ func lookUp(entry, action string, data func(output string) string, response *goC
 	return true, nil
 }
 
-// put stores a body and the entry that leads to it. Entries come last and whole, so that a second go command never sees half of one.
+// put stores a body and the entry that leads to it. Entries come last and whole, so that a second
+// go command never sees half of one.
 func (c goCache) put(action, output string, body []byte) (string, error) {
 	if len(action) < 2 || len(output) < 2 {
 		return "", errors.New("no action or no output")

@@ -20,7 +20,8 @@ import (
 // plain is a workspace with two files in it.
 func plain(t *testing.T) *Workspace {
 	t.Helper()
-	fam, one := family(t, map[string]string{"workdir/a.txt": "one\ntwo\nthree\n", "workdir/dir/b.txt": "b\n", "workdir/protected/p.txt": "as it was\n"})
+	fam, one := family(t, map[string]string{"workdir/a.txt": "one\ntwo\nthree\n", "workdir/dir/b.txt": "b\n",
+		"workdir/protected/p.txt": "as it was\n"})
 	return prepare(t, Config{Family: fam, Task: one})
 }
 
@@ -29,8 +30,10 @@ func TestACopyHoldsNothingThatLeadsOutside(t *testing.T) {
 	outside := t.TempDir()
 	write(t, outside, map[string]string{"secret": "hidden"})
 	write(t, w.Dir, map[string]string{
-		"good": "-> a.txt", "deep/good": "-> ../dir/b.txt", "dangling": "-> not/there", "system": "-> /usr/bin/env", "chain": "-> system", "self": "-> self",
-		"absolute": "-> " + outside + "/secret", "up": "-> ../..", "dir/up": "-> ..", "over": "-> dir/up/../..", "own": "-> " + w.Dir + "/dir/b.txt",
+		"good": "-> a.txt", "deep/good": "-> ../dir/b.txt", "dangling": "-> not/there", "system": "-> /usr/bin/env",
+		"chain": "-> system", "self": "-> self",
+		"absolute": "-> " + outside + "/secret", "up": "-> ../..", "dir/up": "-> ..", "over": "-> dir/up/../..",
+		"own":      "-> " + w.Dir + "/dir/b.txt",
 		"deep/own": "-> " + w.Dir + "/dir",
 	})
 	if err := unix.Mkfifo(filepath.Join(w.Dir, "fifo"), 0o600); err != nil {
@@ -46,8 +49,10 @@ func TestACopyHoldsNothingThatLeadsOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"a.txt": "one\ntwo\nthree\n", "dir/b.txt": "b\n", "protected/p.txt": "as it was\n", "good": "-> a.txt", "deep/good": "-> ../dir/b.txt",
-		"dangling": "-> not/there", "system": "-> /usr/bin/env", "chain": "-> system", "self": "-> self", "dir/up": "-> ..", "own": "-> dir/b.txt", "deep/own": "-> ../dir",
+		"a.txt": "one\ntwo\nthree\n", "dir/b.txt": "b\n", "protected/p.txt": "as it was\n", "good": "-> a.txt",
+		"deep/good": "-> ../dir/b.txt",
+		"dangling":  "-> not/there", "system": "-> /usr/bin/env", "chain": "-> system", "self": "-> self",
+		"dir/up": "-> ..", "own": "-> dir/b.txt", "deep/own": "-> ../dir",
 	}
 	if diff := cmp.Diff(want, list(t, c.Dir)); diff != "" {
 		t.Error(diff)
@@ -158,7 +163,8 @@ func TestProtectedFilesComeBack(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(w.Dir, "protected")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, w.Dir, map[string]string{"a.txt": "changed\n", "protected": "-> dir", "dir/extra.txt": "new\n", "dir/b.txt": "changed\n"})
+	write(t, w.Dir, map[string]string{"a.txt": "changed\n", "protected": "-> dir", "dir/extra.txt": "new\n",
+		"dir/b.txt": "changed\n"})
 	c, err := w.Copy(t.Context(), CopyConfig{Restore: []string{"protected/**", "dir/*.txt"}})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +176,8 @@ func TestProtectedFilesComeBack(t *testing.T) {
 	if diff := cmp.Diff([]string{"dir/b.txt", "dir/extra.txt", "protected/p.txt"}, c.Restored); diff != "" {
 		t.Error(diff)
 	}
-	if base, err := w.Copy(t.Context(), CopyConfig{FromBase: true}); err != nil || list(t, base.Dir)["a.txt"] != "one\ntwo\nthree\n" {
+	if base, err := w.Copy(t.Context(), CopyConfig{FromBase: true}); err != nil ||
+		list(t, base.Dir)["a.txt"] != "one\ntwo\nthree\n" {
 		t.Errorf("copy of the base: %v", err)
 	}
 }
@@ -196,8 +203,10 @@ func TestAPatchTurnsTheBaseIntoTheResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, w.Dir, map[string]string{
-		"a.txt": "one\n2\nthree\nfour", "new/file name.txt": "fresh\n", "empty": "", "run": "#!/bin/sh\n", "link": "-> a.txt", "dir": "-> new",
-		"ünïcode\t\"x\"": "text\r\n", ".git/config": "[core]\n\tfsmonitor = touch /tmp/never\n", ".gitattributes": "* diff=evil\n", "binary": "a\x00b",
+		"a.txt": "one\n2\nthree\nfour", "new/file name.txt": "fresh\n", "empty": "", "run": "#!/bin/sh\n",
+		"link": "-> a.txt", "dir": "-> new",
+		"ünïcode\t\"x\"": "text\r\n", ".git/config": "[core]\n\tfsmonitor = touch /tmp/never\n",
+		".gitattributes": "* diff=evil\n", "binary": "a\x00b",
 	})
 	if err := os.Chmod(filepath.Join(w.Dir, "protected/p.txt"), 0o755); err != nil {
 		t.Fatal(err)
@@ -210,7 +219,8 @@ func TestAPatchTurnsTheBaseIntoTheResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := git.Run(t.Context(), git.Command{Dir: dest.Dir, Args: []string{"apply", "--whitespace=nowarn", "-"}, Stdin: strings.NewReader(string(d.Patch))}); err != nil {
+	if err := git.Run(t.Context(), git.Command{Dir: dest.Dir, Args: []string{"apply", "--whitespace=nowarn", "-"},
+		Stdin: strings.NewReader(string(d.Patch))}); err != nil {
 		t.Fatalf("%v\n%s", err, d.Patch)
 	}
 	want := list(t, w.Dir)
@@ -229,7 +239,8 @@ func TestAPatchTurnsTheBaseIntoTheResult(t *testing.T) {
 	for _, change := range d.Files {
 		status[change.Path] = change.Status
 	}
-	for name, want := range map[string]string{"a.txt": "modified", "dir/b.txt": "deleted", "dir": "added", "protected/p.txt": "mode", "empty": "added"} {
+	for name, want := range map[string]string{"a.txt": "modified", "dir/b.txt": "deleted", "dir": "added",
+		"protected/p.txt": "mode", "empty": "added"} {
 		if status[name] != want {
 			t.Errorf("%s is %q, want %q", name, status[name], want)
 		}

@@ -17,7 +17,8 @@ const (
 	ServicesHost    = "host"
 )
 
-// privateNetworkWorks tries once per process whether services and graders can share a private network here. The answer is a fact of the machine.
+// privateNetworkWorks tries once per process whether services and graders can share a private
+// network here. The answer is a fact of the machine.
 var privateNetworkWorks = sync.OnceValue(func() error { return sandbox.PrivateNetworkWorks(context.Background()) })
 
 // hasService tells whether graders talk to something that preflight starts.
@@ -27,11 +28,13 @@ func (w *Workspace) hasService() bool {
 
 // wantsNetwork tells whether the services and the graders are to share a private network.
 func (w *Workspace) wantsNetwork() bool {
-	return w.hasService() && w.Isolation == sandbox.IsolationBwrap && !w.cfg.Task.Settings.GraderNetwork && privateNetworkWorks() == nil
+	return w.hasService() && w.Isolation == sandbox.IsolationBwrap && !w.cfg.Task.Settings.GraderNetwork &&
+		privateNetworkWorks() == nil
 }
 
-// opensNetwork is true where the task allows it, and where graders talk to a service but this machine has no private network to give: they share the service's
-// loopback then, and with it the network of the host.
+// opensNetwork is true where the task allows it, and where graders talk to a service but this
+// machine has no private network to give: they share the service's loopback then, and with it the
+// network of the host.
 func (w *Workspace) opensNetwork() bool {
 	return w.cfg.Task.Settings.GraderNetwork || w.hasService() && !w.wantsNetwork()
 }
@@ -41,7 +44,8 @@ func (w *Workspace) GraderNetwork() bool {
 	return w.Isolation != sandbox.IsolationBwrap || w.opensNetwork()
 }
 
-// ServiceNetwork tells where the services that graders talk to are: ServicesPrivate or ServicesHost; empty for a task without them.
+// ServiceNetwork tells where the services that graders talk to are: ServicesPrivate or
+// ServicesHost; empty for a task without them.
 func (w *Workspace) ServiceNetwork() string {
 	switch {
 	case !w.hasService():
@@ -52,8 +56,9 @@ func (w *Workspace) ServiceNetwork() string {
 	return ServicesHost
 }
 
-// openPrivate makes the private network before the first service starts. Where preflight may use the host's network, its services are there, and graders reach
-// nothing of it but the port of the attempt.
+// openPrivate makes the private network before the first service starts. Where preflight may use
+// the host's network, its services are there, and graders reach nothing of it but the port of the
+// attempt.
 func (w *Workspace) openPrivate(ctx context.Context) error {
 	if !w.wantsNetwork() || w.private != nil {
 		return nil
@@ -71,11 +76,15 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
 	}
 	var dialer net.Dialer
-	w.inward = openDoor(listener, func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(w.Port)) })
+	w.inward = openDoor(listener, func(ctx context.Context) (net.Conn,
+		error) {
+		return dialer.DialContext(ctx, "tcp", loopback(w.Port))
+	})
 	return nil
 }
 
-// openOutward lets an agent, who has the host's network, reach the service at the port of the attempt.
+// openOutward lets an agent, who has the host's network, reach the service at the port of the
+// attempt.
 func (w *Workspace) openOutward(ctx context.Context) error {
 	if w.private == nil || w.Port == 0 || w.inward != nil || w.outward != nil {
 		return nil
@@ -124,7 +133,12 @@ type door struct {
 
 func openDoor(listener net.Listener, dial func(context.Context) (net.Conn, error)) *door {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &door{listener: listener, dial: dial, cancel: cancel, ctx: ctx}
+	d := &door{
+		listener: listener,
+		dial:     dial,
+		cancel:   cancel,
+		ctx:      ctx,
+	}
 	d.passing.Go(d.accept)
 	return d
 }

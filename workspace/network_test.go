@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// servicePreflight starts a service that answers with its word, and on "reach PORT" with what that port of its own loopback answers.
+// servicePreflight starts a service that answers with its word, and on "reach PORT" with what that
+// port of its own loopback answers.
 const servicePreflight = `#!/bin/sh
 cat >"$TMPDIR/service.py" <<'END'
 import socket, sys
@@ -132,7 +133,8 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 	for name, place := range map[string]Place{"hook": w.Hook(c.Dir), "hidden tests": w.Grader(c)} {
 		expect(t, name+" reach the service", place, asks(w.Port, ""), service)
 		expect(t, name+" do not reach the host", place, asks(outside, ""), "nothing\n")
-		expect(t, name+" do not reach the host through the service", place, asks(w.Port, fmt.Sprint("reach ", outside)), "nothing\n")
+		expect(t, name+" do not reach the host through the service", place, asks(w.Port, fmt.Sprint("reach ", outside)),
+			"nothing\n")
 		expect(t, name+" have no route", place, []string{"sh", "-c", "tail -n +2 /proc/net/route"}, "")
 	}
 	if w.GraderNetwork() || w.ServiceNetwork() != ServicesPrivate {

@@ -19,7 +19,8 @@ type patchSide struct {
 // contextLines is how many unchanged lines are shown around a change.
 const contextLines = 3
 
-// maxEdits bounds the search for the shortest difference of two files. Beyond it everything between the common beginning and the common end is replaced.
+// maxEdits bounds the search for the shortest difference of two files. Beyond it everything between
+// the common beginning and the common end is replaced.
 const maxEdits = 1000
 
 func hashBytes(content []byte) string {
@@ -27,7 +28,8 @@ func hashBytes(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// filePatch writes the patch of one file the way git does, and counts lines. A file that became a link, or the other way round, is deleted and made anew.
+// filePatch writes the patch of one file the way git does, and counts lines. A file that became a
+// link, or the other way round, is deleted and made anew.
 func filePatch(name string, a, b patchSide) (patch []byte, added, removed int) {
 	if a.there && b.there && a.mode != b.mode && (a.mode == "120000" || b.mode == "120000") {
 		gone, _, removed := filePatch(name, a, patchSide{})
@@ -127,7 +129,8 @@ func diffLines(a, b [][]byte) []edit {
 	return edits
 }
 
-// myers is the algorithm of that name: it returns nil if the texts differ in more than maxEdits lines.
+// myers is the algorithm of that name: it returns nil if the texts differ in more than maxEdits
+// lines.
 func myers(a, b [][]byte) []edit {
 	n, m := len(a), len(b)
 	limit := min(n+m, maxEdits)
@@ -183,7 +186,8 @@ func backtrack(history [][]int, x, y, d int) []edit {
 	return edits
 }
 
-// writeHunks writes the edits with the lines around them; edits that are close together share a hunk.
+// writeHunks writes the edits with the lines around them; edits that are close together share a
+// hunk.
 func writeHunks(out *bytes.Buffer, a, b [][]byte, edits []edit) (added, removed int) {
 	for len(edits) > 0 {
 		last := 1

@@ -25,7 +25,10 @@ func apply(a, b [][]byte, edits []edit) []byte {
 
 func TestEditsLeadFromOneTextToTheOther(t *testing.T) {
 	line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "d", "long line\r\n"})
-	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(line, 0, 30).Draw(t, "lines"), "") })
+	text := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(line, 0, 30).Draw(t, "lines"),
+			"")
+	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := splitLines([]byte(text.Draw(t, "a"))), splitLines([]byte(text.Draw(t, "b")))
 		edits := diffLines(a, b)
@@ -74,7 +77,8 @@ func FuzzPatch(f *testing.F) {
 	f.Add("n", "@@ -1 +1 @@\n--- a\n", "diff --git a/x b/x\n", true, true)
 	gitPath, err := exec.LookPath("git")
 	f.Fuzz(func(t *testing.T, name, before, after string, hadBefore, hasAfter bool) {
-		if strings.ContainsRune(before+after, 0) || !hadBefore && !hasAfter || hadBefore && hasAfter && before == after {
+		if strings.ContainsRune(before+after, 0) || !hadBefore && !hasAfter || hadBefore && hasAfter &&
+			before == after {
 			t.Skip()
 		}
 		side := func(content string, there bool) patchSide {
@@ -102,7 +106,8 @@ func FuzzPatch(f *testing.F) {
 		}
 		cmd := exec.Command(gitPath, "apply", "--whitespace=nowarn", "-")
 		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(patch)
-		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
+		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+			"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git does not take it: %s\n%q", out, patch)
 		}
@@ -116,5 +121,6 @@ func FuzzPatch(f *testing.F) {
 // usableName leaves out names that git itself refuses.
 func usableName(name string) bool {
 	lower := strings.ToLower(name)
-	return name != "" && len(name) < 200 && !strings.ContainsAny(name, "/\x00") && name != "." && name != ".." && !strings.HasPrefix(lower, ".git") && !strings.HasPrefix(lower, "git~")
+	return name != "" && len(name) < 200 && !strings.ContainsAny(name, "/\x00") && name != "." && name != ".." &&
+		!strings.HasPrefix(lower, ".git") && !strings.HasPrefix(lower, "git~")
 }

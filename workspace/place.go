@@ -15,8 +15,9 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// bwrapWorks tries once per process whether programs can be isolated here, and returns nil or why not. The answer is a fact of the machine, so a caller
-// who gives up waiting must not decide it for the others.
+// bwrapWorks tries once per process whether programs can be isolated here, and returns nil or why
+// not. The answer is a fact of the machine, so a caller who gives up waiting must not decide it for
+// the others.
 func bwrapWorks(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -28,13 +29,15 @@ var tryBwrap = sync.OnceValue(func() error {
 	c := sandbox.Detect(context.Background())
 	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {
 		if !capability.OK {
-			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or say isolation: none", capability.Detail, capability.Fix)
+			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or say isolation: none", capability.Detail,
+				capability.Fix)
 		}
 	}
 	return nil
 })
 
-// Agent is the place of the agent: only its own directories are writable, hidden material, siblings and the real home are not visible.
+// Agent is the place of the agent: only its own directories are writable, hidden material, siblings
+// and the real home are not visible.
 func (w *Workspace) Agent() Place {
 	env := w.environment(w.Home, w.TmpDir, w.RunID)
 	for _, v := range w.cfg.Task.Env {
@@ -46,11 +49,14 @@ func (w *Workspace) Agent() Place {
 	if w.worktree != nil {
 		writable = append(writable, w.worktree.common)
 	}
-	return w.place(w.Dir, w.Home, w.TmpDir, env, sandbox.Isolation{Network: w.cfg.Task.Settings.AgentNetwork, Join: w.private, Writable: writable})
+	return w.place(w.Dir, w.Home, w.TmpDir, env,
+		sandbox.Isolation{Network: w.cfg.Task.Settings.AgentNetwork, Join: w.private, Writable: writable})
 }
 
-// Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the hook variables are in its environment, and hidden
-// material is readable, but for the reference solution: a program of the agent that the hook starts could give its answers. Its home is not the agent's, who could have left settings there.
+// Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the
+// hook variables are in its environment, and hidden material is readable, but for the reference
+// solution: a program of the agent that the hook starts could give its answers. Its home is not the
+// agent's, who could have left settings there.
 func (w *Workspace) Hook(dir string) Place {
 	home, tmp := filepath.Join(w.Root, "hooks", "home"), filepath.Join(w.Root, "hooks", "tmp")
 	env := w.environment(home, tmp, w.hookRunID())
@@ -62,8 +68,9 @@ func (w *Workspace) Hook(dir string) Place {
 		familyDir = w.cfg.Family.Dir
 	}
 	for name, value := range map[string]string{
-		"AGENT_CWD": dir, "TASK_ID": w.cfg.Task.ID, "TASK_DIR": w.cfg.Task.Dir, "HOOKS_DIR": w.cfg.Task.Hooks.Dir, "FAMILY_DIR": familyDir,
-		"PORT": strconv.Itoa(w.Port),
+		"AGENT_CWD": dir, "TASK_ID": w.cfg.Task.ID, "TASK_DIR": w.cfg.Task.Dir, "HOOKS_DIR": w.cfg.Task.Hooks.Dir,
+		"FAMILY_DIR": familyDir,
+		"PORT":       strconv.Itoa(w.Port),
 	} {
 		env[name] = value
 	}
@@ -72,14 +79,21 @@ func (w *Workspace) Hook(dir string) Place {
 		readable = append(readable, familyDir)
 	}
 	readable = w.addCommands(env, readable)
-	return w.place(dir, home, tmp, env, sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{dir, home, tmp}, ReadOnly: readable})
+	return w.place(dir, home, tmp, env, sandbox.Isolation{
+		Network:  w.opensNetwork(),
+		Join:     w.private,
+		Writable: []string{dir, home, tmp},
+		ReadOnly: readable,
+	})
 }
 
-// Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden paths, no network unless the task allows it.
+// Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden
+// paths, no network unless the task allows it.
 func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
-	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{c.Dir, c.Home, c.TmpDir}})
+	return w.place(c.Dir, c.Home, c.TmpDir, env,
+		sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{c.Dir, c.Home, c.TmpDir}})
 }
 
 // hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.
@@ -87,7 +101,12 @@ func (w *Workspace) hookRunID() string { return w.RunID + ".hooks" }
 
 // environment is the common part: allow-listed variables of the harness, and the build caches.
 func (w *Workspace) environment(home, tmp, runID string) sandbox.Environment {
-	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: w.cfg.Environ, Home: home, TmpDir: tmp, RunID: runID})
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{
+		Parent: w.cfg.Environ,
+		Home:   home,
+		TmpDir: tmp,
+		RunID:  runID,
+	})
 	if w.Isolation == sandbox.IsolationBwrap {
 		env["PATH"] = w.visiblePath(env["PATH"])
 	}
@@ -97,12 +116,14 @@ func (w *Workspace) environment(home, tmp, runID string) sandbox.Environment {
 	return env
 }
 
-// visiblePath keeps the directories of a search path that exist in the sandbox, so that a program is found where it can be run.
+// visiblePath keeps the directories of a search path that exist in the sandbox, so that a program
+// is found where it can be run.
 func (w *Workspace) visiblePath(searchPath string) string {
 	visible := append([]string{"/usr", "/bin", "/sbin", "/opt", "/nix/store"}, w.cfg.ReadOnly...)
 	var kept []string
 	for _, entry := range filepath.SplitList(searchPath) {
-		if slices.ContainsFunc(visible, func(dir string) bool { return within(filepath.Clean(dir), filepath.Clean(entry)) }) {
+		if slices.ContainsFunc(visible,
+			func(dir string) bool { return within(filepath.Clean(dir), filepath.Clean(entry)) }) {
 			kept = append(kept, entry)
 		}
 	}
@@ -130,14 +151,20 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	isolation.Hidden = w.hidden(isolation)
 	limits := w.cfg.Task.Settings.Limits
 	return Place{
-		Dir: dir, Home: home, TmpDir: tmp, Env: env, Isolation: isolation,
+		Dir:       dir,
+		Home:      home,
+		TmpDir:    tmp,
+		Env:       env,
+		Isolation: isolation,
 		Limits: sandbox.Limits{
-			MemoryBytes: uint64(limits.MemoryMB) << 20, Processes: uint64(limits.Processes), FileBytes: uint64(limits.FileMB) << 20,
+			MemoryBytes: uint64(limits.MemoryMB) << 20, Processes: uint64(limits.Processes),
+			FileBytes: uint64(limits.FileMB) << 20,
 		},
 	}
 }
 
-// hidden are the paths that are covered in case that something shown contains them: the workspaces of others, the family, and the user's home.
+// hidden are the paths that are covered in case that something shown contains them: the workspaces
+// of others, the family, and the user's home.
 func (w *Workspace) hidden(isolation sandbox.Isolation) []string {
 	candidates := []string{w.cfg.Root, w.cfg.Task.Dir}
 	if w.cfg.Family != nil {
@@ -158,9 +185,11 @@ func (w *Workspace) hidden(isolation sandbox.Isolation) []string {
 	for _, candidate := range candidates {
 		resolved, err := filepath.EvalSymlinks(candidate)
 		shown := func(list []string) bool {
-			return slices.ContainsFunc(list, func(p string) bool { real, err := filepath.EvalSymlinks(p); return err == nil && real == resolved })
+			return slices.ContainsFunc(list,
+				func(p string) bool { real, err := filepath.EvalSymlinks(p); return err == nil && real == resolved })
 		}
-		if err == nil && !shown(isolation.Writable) && !shown(isolation.ReadOnly) && !slices.Contains(hidden, resolved) {
+		if err == nil && !shown(isolation.Writable) && !shown(isolation.ReadOnly) &&
+			!slices.Contains(hidden, resolved) {
 			hidden = append(hidden, resolved)
 		}
 	}

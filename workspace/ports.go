@@ -10,20 +10,23 @@ import (
 	"sync"
 )
 
-// The range that ports are taken from. It lies below the ports that systems give to outgoing connections and to listeners that ask for any port, so that
-// nobody else takes a reserved one by accident.
+// The range that ports are taken from. It lies below the ports that systems give to outgoing
+// connections and to listeners that ask for any port, so that nobody else takes a reserved one by
+// accident.
 const (
 	firstPort = 20_000
 	lastPort  = 32_000
 )
 
-// Ports hands out port numbers that nobody on this machine listens on and that no other workspace has. Its zero value is ready for use.
+// Ports hands out port numbers that nobody on this machine listens on and that no other workspace
+// has. Its zero value is ready for use.
 type Ports struct {
 	mu    sync.Mutex
 	inUse map[int]bool
 }
 
-// Reserve returns a port of 127.0.0.1 that can be bound and is not handed out again before it is released.
+// Reserve returns a port of 127.0.0.1 that can be bound and is not handed out again before it is
+// released.
 func (p *Ports) Reserve(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +45,8 @@ func (p *Ports) Reserve(ctx context.Context) (int, error) {
 			return port, nil
 		}
 	}
-	return 0, errors.New("no free port on 127.0.0.1 between " + strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
+	return 0, errors.New("no free port on 127.0.0.1 between " + strconv.Itoa(firstPort) + " and " +
+		strconv.Itoa(lastPort))
 }
 
 // Release gives a port back.

@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// Prepare makes a workspace: base, overlays in order, skills, environment files, home, temporary directory, port. On an error nothing is left behind.
+// Prepare makes a workspace: base, overlays in order, skills, environment files, home, temporary
+// directory, port. On an error nothing is left behind.
 func Prepare(ctx context.Context, cfg Config) (*Workspace, error) {
 	w, err := create(ctx, cfg)
 	if err != nil {
@@ -25,7 +26,8 @@ func Prepare(ctx context.Context, cfg Config) (*Workspace, error) {
 	return w, nil
 }
 
-// Adopt makes a workspace around an existing final directory, so that a stored run can be graded again. Nothing in dir is changed, and Remove leaves it.
+// Adopt makes a workspace around an existing final directory, so that a stored run can be graded
+// again. Nothing in dir is changed, and Remove leaves it.
 func Adopt(ctx context.Context, cfg Config, dir string) (*Workspace, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -45,7 +47,8 @@ func Adopt(ctx context.Context, cfg Config, dir string) (*Workspace, error) {
 	return w, nil
 }
 
-// create makes the directories around the working directory, reserves the port and decides on the isolation.
+// create makes the directories around the working directory, reserves the port and decides on the
+// isolation.
 func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -55,8 +58,12 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 		return nil, err
 	}
 	w = &Workspace{
-		Root: root, Dir: filepath.Join(root, "work"), Home: filepath.Join(root, "home"), TmpDir: filepath.Join(root, "tmp"),
-		RunID: cfg.RunID, cfg: cfg,
+		Root:   root,
+		Dir:    filepath.Join(root, "work"),
+		Home:   filepath.Join(root, "home"),
+		TmpDir: filepath.Join(root, "tmp"),
+		RunID:  cfg.RunID,
+		cfg:    cfg,
 	}
 	defer func() {
 		if err != nil {
@@ -67,7 +74,8 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if w.RunID == "" {
 		w.RunID = rand.Text()
 	}
-	for _, dir := range []string{w.Home, w.TmpDir, filepath.Join(root, "hooks", "home"), filepath.Join(root, "hooks", "tmp"), filepath.Join(root, "copies")} {
+	for _, dir := range []string{w.Home, w.TmpDir, filepath.Join(root, "hooks", "home"),
+		filepath.Join(root, "hooks", "tmp"), filepath.Join(root, "copies")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return w, err
 		}
@@ -85,7 +93,8 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 		if w.Port, err = cfg.Ports.Reserve(ctx); err != nil {
 			return w, err
 		}
-		if err := os.WriteFile(filepath.Join(w.Home, ".fit-port"), []byte(strconv.Itoa(w.Port)+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.Home, ".fit-port"), []byte(strconv.Itoa(w.Port)+"\n"),
+			0o600); err != nil {
 			return w, err
 		}
 	}
@@ -107,8 +116,9 @@ func (cfg Config) check() error {
 	return nil
 }
 
-// ownDirectory makes the directory of a workspace. One that exists must be empty: an agent must not find what another one left. Nor may it lie in a
-// repository: git, and agents that look for instructions in the directories above, would take it for a part of that.
+// ownDirectory makes the directory of a workspace. One that exists must be empty: an agent must not
+// find what another one left. Nor may it lie in a repository: git, and agents that look for
+// instructions in the directories above, would take it for a part of that.
 func ownDirectory(root, name string) (string, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", err
@@ -210,7 +220,8 @@ func (w *Workspace) takeBase(ctx context.Context) (err error) {
 	return err
 }
 
-// Remove deletes the workspace with everything in it, read-only directories included, stops its services and gives its port back.
+// Remove deletes the workspace with everything in it, read-only directories included, stops its
+// services and gives its port back.
 func (w *Workspace) Remove(ctx context.Context) error {
 	w.StopServices(ctx)
 	err := removeTree(w.Root)

@@ -10,12 +10,14 @@ import (
 	"time"
 )
 
-// sealDeadline is how long killed processes may take to disappear. Only one that hangs in the kernel takes longer.
+// sealDeadline is how long killed processes may take to disappear. Only one that hangs in the
+// kernel takes longer.
 const sealDeadline = 5 * time.Second
 
-// Seal kills every process of the attempt but the services, and makes sure that they are gone. From then on nobody writes to Dir, and
-// services are reached by graders only. A process belongs to the
-// attempt if its environment carries the RunID or if it works in the attempt's directories, and so do its children.
+// Seal kills every process of the attempt but the services, and makes sure that they are gone. From
+// then on nobody writes to Dir, and services are reached by graders only. A process belongs to the
+// attempt if its environment carries the RunID or if it works in the attempt's directories, and so
+// do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	w.closeOutward()
 	spared := 0
@@ -39,7 +41,8 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 		}
 		if time.Now().After(deadline) {
 			slices.Sort(found)
-			return Sealed{Killed: len(killed) - len(found), Survivors: found}, fmt.Errorf("workspace %s: %d processes survived being killed", w.cfg.Name, len(found))
+			return Sealed{Killed: len(killed) - len(found), Survivors: found},
+				fmt.Errorf("workspace %s: %d processes survived being killed", w.cfg.Name, len(found))
 		}
 		select {
 		case <-ctx.Done():
@@ -49,8 +52,8 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	}
 }
 
-// settleDir makes sure that the working directory can be looked at. An agent that has removed it, or put something else in its place, has left an empty one: that is
-// nothing to try again for.
+// settleDir makes sure that the working directory can be looked at. An agent that has removed it,
+// or put something else in its place, has left an empty one: that is nothing to try again for.
 func (w *Workspace) settleDir() error {
 	if w.adopted {
 		return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// attemptProcesses lists the living processes of an attempt: those that carry its mark, those that work in its directories, and all their descendants;
-// without the tree below spared, and without us.
+// attemptProcesses lists the living processes of an attempt: those that carry its mark, those that
+// work in its directories, and all their descendants; without the tree below spared, and without
+// us.
 func attemptProcesses(runID string, dirs []string, spared int) []int {
 	parents := processParents()
 	mark := []byte(sandbox.RunMarker + "=" + runID)
@@ -86,7 +87,8 @@ func carries(pid int, variable []byte) bool {
 	return false
 }
 
-// worksIn tells whether a process has one of the directories, or one below, as its working directory.
+// worksIn tells whether a process has one of the directories, or one below, as its working
+// directory.
 func worksIn(pid int, dirs []string) bool {
 	at, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 	if err != nil {

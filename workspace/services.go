@@ -19,7 +19,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// services is a preflight hook with everything that it has started. They live in one process tree, which ends when the context is cancelled.
+// services is a preflight hook with everything that it has started. They live in one process tree,
+// which ends when the context is cancelled.
 type services struct {
 	cancel context.CancelFunc
 	keep   *os.File      // while it is open, the tree lives
@@ -29,8 +30,9 @@ type services struct {
 	err    error
 }
 
-// preflightScript runs the hook and tells its exit status on descriptor 3 as soon as it has ended, whatever it has left running with its output open. Then
-// it keeps the process tree alive until its standard input is closed.
+// preflightScript runs the hook and tells its exit status on descriptor 3 as soon as it has ended,
+// whatever it has left running with its output open. Then it keeps the process tree alive until its
+// standard input is closed.
 const preflightScript = `"$0" </dev/null >&4 2>&5 3>&- 4>&- 5>&-
 echo $? >&3
 exec 3>&- 4>&- 5>&-
@@ -39,8 +41,9 @@ read -r line || :`
 // messageLimit bounds what is kept of a hook's stderr.
 const messageLimit = 2000
 
-// Preflight runs the task's preflight hook in dir and leaves the services that it started alive until StopServices. A hook that fails has nothing left running.
-// An empty dir means Dir, and that an agent will work there: until Seal it reaches the services at its port, wherever they are.
+// Preflight runs the task's preflight hook in dir and leaves the services that it started alive
+// until StopServices. A hook that fails has nothing left running. An empty dir means Dir, and that
+// an agent will work there: until Seal it reaches the services at its port, wherever they are.
 func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult, error) {
 	hook := w.cfg.Task.Hooks.Preflight
 	if hook == "" {
@@ -86,11 +89,13 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 	return result, nil
 }
 
-// preflightLogs opens the files that take the hook's output: unlike a pipe they need nobody who reads.
+// preflightLogs opens the files that take the hook's output: unlike a pipe they need nobody who
+// reads.
 func (w *Workspace) preflightLogs() ([]*os.File, error) {
 	var files []*os.File
 	for _, name := range []string{"preflight.stdout.log", "preflight.stderr.log"} {
-		file, err := os.OpenFile(filepath.Join(w.Root, "hooks", name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+		file, err := os.OpenFile(filepath.Join(w.Root, "hooks", name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND,
+			0o600)
 		if err != nil {
 			closeQuietly(files...)
 			return nil, err
@@ -120,10 +125,15 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 	s := &services{cancel: cancel, keep: keep, done: make(chan struct{})}
 	started := make(chan struct{})
 	spec := sandbox.SpawnSpec{
-		Argv: []string{"/bin/sh", "-c", preflightScript, hook}, Dir: dir, Env: place.Env.List(), Stdin: stdin,
-		ExtraFiles: []*os.File{statusEnd, logs[0], logs[1]}, Grace: 200 * time.Millisecond,
-		Isolation: place.Isolation, Limits: place.Limits,
-		OnStart: func(pid int) { s.pid = pid; close(started) },
+		Argv:       []string{"/bin/sh", "-c", preflightScript, hook},
+		Dir:        dir,
+		Env:        place.Env.List(),
+		Stdin:      stdin,
+		ExtraFiles: []*os.File{statusEnd, logs[0], logs[1]},
+		Grace:      200 * time.Millisecond,
+		Isolation:  place.Isolation,
+		Limits:     place.Limits,
+		OnStart:    func(pid int) { s.pid = pid; close(started) },
 	}
 	spawner := w.cfg.Spawner
 	if spawner == nil {
@@ -204,7 +214,8 @@ func preflightMessage(stderr *os.File, r PreflightResult) string {
 	return fmt.Sprintf("preflight exited with code %d", r.ExitCode)
 }
 
-// StopServices kills everything that Preflight started, and returns as soon as it is gone. Graders cannot be run any more.
+// StopServices kills everything that Preflight started, and returns as soon as it is gone. Graders
+// cannot be run any more.
 func (w *Workspace) StopServices(ctx context.Context) Teardown {
 	defer w.closePrivate()
 	w.closeOutward()

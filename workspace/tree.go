@@ -29,14 +29,16 @@ type node struct {
 func (n node) isLink() bool    { return n.Mode&fs.ModeSymlink != 0 }
 func (n node) isSpecial() bool { return !n.Mode.IsDir() && !n.Mode.IsRegular() && !n.isLink() }
 
-// walker lists a tree that somebody hostile has written. It goes from directory to directory by descriptors below one root, so that no link, not even one that
-// appears meanwhile, leads it outside.
+// walker lists a tree that somebody hostile has written. It goes from directory to directory by
+// descriptors below one root, so that no link, not even one that appears meanwhile, leads it
+// outside.
 type walker struct {
 	maxFiles int
 	maxBytes int64
 	files    int
 	bytes    int64
-	// visit is called for every entry, directories before what is in them. dir is the entry's directory and must not be kept.
+	// visit is called for every entry, directories before what is in them. dir is the entry's
+	// directory and must not be kept.
 	visit func(dir *os.Root, base string, n node) error
 	// skip leaves out a directory or file by its path; nil: nothing.
 	skip func(path string) bool
@@ -126,7 +128,8 @@ func readNames(dir *os.Root) ([]string, error) {
 	return names, err
 }
 
-// openFile opens a regular file below a root for reading; a fifo in its place does not block, and is refused.
+// openFile opens a regular file below a root for reading; a fifo in its place does not block, and
+// is refused.
 func openFile(dir *os.Root, base string) (*os.File, error) {
 	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -146,7 +149,8 @@ func openFile(dir *os.Root, base string) (*os.File, error) {
 }
 
 // copyFile copies a regular file between two roots and returns the hash of what it wrote.
-func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.FileMode, limit int64) (string, int64, error) {
+func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.FileMode, limit int64) (string, int64,
+	error) {
 	source, err := openFile(from, base)
 	if err != nil {
 		return "", 0, err

@@ -10,30 +10,36 @@ import (
 
 // Config says which workspace to make.
 type Config struct {
-	// Root is a private directory outside any repository. The workspace gets a directory of its own in it, called Name, which must not exist or be empty.
+	// Root is a private directory outside any repository. The workspace gets a directory of its own
+	// in it, called Name, which must not exist or be empty.
 	Root string
 	Name string
 	// Family and Task are what the workspace is made from.
 	Family *task.Family
 	Task   *task.Task
-	// Skills is the directory whose .claude is staged, in place of the family's; empty: the family's.
+	// Skills is the directory whose .claude is staged, in place of the family's; empty: the
+	// family's.
 	Skills string
 	// NodeModules is a directory that becomes node_modules; empty: none.
 	NodeModules string
-	// Environ is the harness's environment as os.Environ gives it. Only allow-listed variables reach the workspace.
+	// Environ is the harness's environment as os.Environ gives it. Only allow-listed variables
+	// reach the workspace.
 	Environ []string
 	// Env is added to the agent's environment by name: the arm's own variables.
 	Env map[string]string
 	// RunID marks every process of the attempt; it must be unique. Empty: one is made.
 	RunID string
-	// Isolation is sandbox.IsolationNone or sandbox.IsolationBwrap; empty: what the task says, else the best that works here.
+	// Isolation is sandbox.IsolationNone or sandbox.IsolationBwrap; empty: what the task says, else
+	// the best that works here.
 	Isolation string
 	// ReadOnly are more paths that processes may read: toolchains outside the system's directories.
 	ReadOnly []string
-	// Commands are names under which hooks find the program that runs now, such as fit-trace. They always find sandbox.UntrustedName.
+	// Commands are names under which hooks find the program that runs now, such as fit-trace. They
+	// always find sandbox.UntrustedName.
 	Commands []string
-	// Ports, Bases and Caches are shared by the workspaces of a run. Without Ports there is no port; without Bases every workspace keeps its own; without
-	// Caches the task's wish for warmed build caches is an error.
+	// Ports, Bases and Caches are shared by the workspaces of a run. Without Ports there is no
+	// port; without Bases every workspace keeps its own; without Caches the task's wish for warmed
+	// build caches is an error.
 	Ports  *Ports
 	Bases  *Bases
 	Caches *Caches
@@ -41,7 +47,8 @@ type Config struct {
 	Spawner sandbox.ProcessSpawner
 }
 
-// Workspace is one attempt's place to work. Root holds everything; the agent sees Dir, Home and TmpDir only.
+// Workspace is one attempt's place to work. Root holds everything; the agent sees Dir, Home and
+// TmpDir only.
 type Workspace struct {
 	Root   string
 	Dir    string
@@ -53,7 +60,8 @@ type Workspace struct {
 	RunID string
 	// Isolation is the kind in use: sandbox.IsolationNone or sandbox.IsolationBwrap.
 	Isolation string
-	// Label says for the record how well the attempt is sealed, such as "bwrap", "none" or "bwrap, worktree (leaky)".
+	// Label says for the record how well the attempt is sealed, such as "bwrap", "none" or "bwrap,
+	// worktree (leaky)".
 	Label string
 
 	cfg      Config
@@ -71,7 +79,8 @@ type Workspace struct {
 // Base is the snapshot that the agent started from.
 func (w *Workspace) Base() *Base { return w.base }
 
-// Place is where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an agent's configuration.
+// Place is where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an agent's
+// configuration.
 type Place struct {
 	Dir       string
 	Home      string
@@ -81,14 +90,16 @@ type Place struct {
 	Limits    sandbox.Limits
 }
 
-// PreflightResult is how the preflight hook ended. The services that it started are alive until StopServices.
+// PreflightResult is how the preflight hook ended. The services that it started are alive until
+// StopServices.
 type PreflightResult struct {
 	// Ran is false for a task without the hook.
 	Ran      bool
 	ExitCode int    // -1 if a signal ended it
 	Signal   string // set if a signal ended it
 	TimedOut bool
-	// Message is the end of what it printed on stderr, or a sentence if it printed nothing; empty on success.
+	// Message is the end of what it printed on stderr, or a sentence if it printed nothing; empty
+	// on success.
 	Message  string
 	Duration time.Duration
 }
@@ -107,17 +118,20 @@ type Teardown struct {
 type Sealed struct {
 	// Killed counts processes of the agent that were still alive and had to be killed.
 	Killed int `json:"killed"`
-	// Survivors are those that could not be killed. Not empty is a reason to distrust everything that comes after.
+	// Survivors are those that could not be killed. Not empty is a reason to distrust everything
+	// that comes after.
 	Survivors []int `json:"survivors,omitempty"`
 }
 
 // CopyConfig says what to copy, where to, and within which bounds.
 type CopyConfig struct {
-	// Dest is the directory to make, which must not exist or be empty; empty: a fresh one in the workspace's Root.
+	// Dest is the directory to make, which must not exist or be empty; empty: a fresh one in the
+	// workspace's Root.
 	Dest string
 	// FromBase copies what the agent started from, in place of what it left.
 	FromBase bool
-	// Restore are globs of files that are put back as they were in the base, and removed if they were not there.
+	// Restore are globs of files that are put back as they were in the base, and removed if they
+	// were not there.
 	Restore []string
 	// MaxBytes and MaxFiles bound the copy; zero means DefaultMaxBytes and DefaultMaxFiles.
 	MaxBytes int64
@@ -137,7 +151,8 @@ type Copy struct {
 	TmpDir string
 	Files  int
 	Bytes  int64
-	// Dropped are the entries that were left out, each with the reason: special files and links that lead outside.
+	// Dropped are the entries that were left out, each with the reason: special files and links
+	// that lead outside.
 	Dropped []string
 	// Restored are the files that CopyConfig.Restore brought back or removed.
 	Restored []string
@@ -152,8 +167,9 @@ type LimitError struct {
 
 // Diff is the difference between the base and what is there now.
 type Diff struct {
-	// Patch is a unified patch that git apply understands, of text files and links; binary files are named in lines that begin with #. It is cut at a
-	// file's boundary when it would grow over its bound.
+	// Patch is a unified patch that git apply understands, of text files and links; binary files
+	// are named in lines that begin with #. It is cut at a file's boundary when it would grow over
+	// its bound.
 	Patch     []byte
 	Truncated bool
 	Files     []FileChange

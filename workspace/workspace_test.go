@@ -23,7 +23,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// write makes files below a directory. A name that ends in / is a directory; content that begins with "-> " makes a link, "#!" an executable.
+// write makes files below a directory. A name that ends in / is a directory; content that begins
+// with "-> " makes a link, "#!" an executable.
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -76,7 +77,8 @@ func list(t *testing.T, dir string) map[string]string {
 func family(t *testing.T, files map[string]string) (*task.Family, *task.Task) {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, map[string]string{"tasks/one/agent.task.md": "Do it.\n", "tasks/one/hooks/invariants.sh": "#!/bin/sh\n"})
+	write(t, dir, map[string]string{"tasks/one/agent.task.md": "Do it.\n",
+		"tasks/one/hooks/invariants.sh": "#!/bin/sh\n"})
 	write(t, dir, files)
 	loaded, err := task.Load(t.Context(), dir, task.Options{Environ: []string{"FROM_CI=ci"}})
 	if err != nil {
@@ -111,21 +113,27 @@ func prepare(t *testing.T, cfg Config) *Workspace {
 
 func TestOverlaysAreLaidInOrder(t *testing.T) {
 	fam, one := family(t, map[string]string{
-		"workdir/README.md": "family", "workdir/base.txt": "base", "workdir/link": "-> base.txt", "workdir/.claude/settings.json": "from workdir",
+		"workdir/README.md": "family", "workdir/base.txt": "base", "workdir/link": "-> base.txt",
+		"workdir/.claude/settings.json":           "from workdir",
 		"apm_modules/owner/pack/agents/helper.md": "agent of a pack",
-		"specs/a.md": "family spec", "specs/b.md": "family spec", ".claude/settings.json": "from skills", ".claude/skills/s/SKILL.md": "skill",
-		"tasks/one/workdir/README.md": "task", "tasks/one/workdir/run.sh": "#!/bin/sh\n", "tasks/one/specs/b.md": "task spec",
-		"tasks/one/judge.task.md": "judge {{TASK_ID}}", "judge.md": "profile", "tasks/one/supervisor.task.md": "lead", "tasks/one/solution/answer": "42",
-		"tasks/one/.env": "KEY=value\nFROM_CI=placeholder\n", ".env.local": "LOCAL='x y'\n",
+		"specs/a.md": "family spec", "specs/b.md": "family spec", ".claude/settings.json": "from skills",
+		".claude/skills/s/SKILL.md":   "skill",
+		"tasks/one/workdir/README.md": "task", "tasks/one/workdir/run.sh": "#!/bin/sh\n",
+		"tasks/one/specs/b.md":    "task spec",
+		"tasks/one/judge.task.md": "judge {{TASK_ID}}", "judge.md": "profile", "tasks/one/supervisor.task.md": "lead",
+		"tasks/one/solution/answer": "42",
+		"tasks/one/.env":            "KEY=value\nFROM_CI=placeholder\n", ".env.local": "LOCAL='x y'\n",
 	})
 	modules := t.TempDir()
 	write(t, modules, map[string]string{"pkg/index.js": "module", ".bin/pkg": "-> ../pkg/index.js"})
 	w := prepare(t, Config{Family: fam, Task: one, NodeModules: modules})
 	want := map[string]string{
 		"README.md": "task", "base.txt": "base", "link": "-> base.txt", "run.sh": "#!/bin/sh\n",
-		"specs/a.md": "family spec", "specs/b.md": "task spec", ".claude/settings.json": "from skills", ".claude/skills/s/SKILL.md": "skill",
-		".claude/agents/helper.md": "agent of a pack", "node_modules/pkg/index.js": "module", "node_modules/.bin/pkg": "-> ../pkg/index.js",
-		".env": "KEY=value\nFROM_CI=ci\n", ".env.local": "LOCAL=x y\n",
+		"specs/a.md": "family spec", "specs/b.md": "task spec", ".claude/settings.json": "from skills",
+		".claude/skills/s/SKILL.md": "skill",
+		".claude/agents/helper.md":  "agent of a pack", "node_modules/pkg/index.js": "module",
+		"node_modules/.bin/pkg": "-> ../pkg/index.js",
+		".env":                  "KEY=value\nFROM_CI=ci\n", ".env.local": "LOCAL=x y\n",
 	}
 	if diff := cmp.Diff(want, list(t, w.Dir)); diff != "" {
 		t.Error(diff)
@@ -141,7 +149,8 @@ func TestOtherSkillsReplaceTheFamilys(t *testing.T) {
 	write(t, skills, map[string]string{".claude/b": "arm"})
 	bases := NewBases(filepath.Join(t.TempDir(), "bases"))
 	t.Cleanup(func() { bases.Close() })
-	before, after := prepare(t, Config{Family: fam, Task: one, Bases: bases}), prepare(t, Config{Family: fam, Task: one, Bases: bases, Skills: skills})
+	before, after := prepare(t, Config{Family: fam, Task: one, Bases: bases}), prepare(t,
+		Config{Family: fam, Task: one, Bases: bases, Skills: skills})
 	if diff := cmp.Diff(map[string]string{".claude/a": "family"}, list(t, before.Dir)); diff != "" {
 		t.Error(diff)
 	}
@@ -157,7 +166,8 @@ func TestAttemptsStartInAFreshDirectory(t *testing.T) {
 	fam, one := family(t, nil)
 	root := t.TempDir()
 	write(t, root, map[string]string{"cell/left-over": "solution", "file": ""})
-	for name, want := range map[string]string{"cell": "not empty", "file": "no directory", "../x": "no name", "": "no name"} {
+	for name, want := range map[string]string{"cell": "not empty", "file": "no directory", "../x": "no name",
+		"": "no name"} {
 		_, err := Prepare(t.Context(), Config{Root: root, Name: name, Family: fam, Task: one})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("name %q gives %v, want %q", name, err, want)
@@ -168,7 +178,8 @@ func TestAttemptsStartInAFreshDirectory(t *testing.T) {
 	}
 	repository := t.TempDir()
 	write(t, repository, map[string]string{".git/HEAD": "ref: refs/heads/main\n"})
-	if _, err := Prepare(t.Context(), Config{Root: filepath.Join(repository, "runs"), Name: "cell", Family: fam, Task: one}); err == nil {
+	if _, err := Prepare(t.Context(),
+		Config{Root: filepath.Join(repository, "runs"), Name: "cell", Family: fam, Task: one}); err == nil {
 		t.Error("a workspace was made inside a repository")
 	}
 }
@@ -196,7 +207,8 @@ func TestFiftyWorkspacesAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
-			w, err := Prepare(t.Context(), Config{Root: root, Name: fmt.Sprintf("t/%d", i), Family: fam, Task: one, Bases: bases, Ports: ports, Environ: os.Environ()})
+			w, err := Prepare(t.Context(), Config{Root: root, Name: fmt.Sprintf("t/%d", i), Family: fam, Task: one,
+				Bases: bases, Ports: ports, Environ: os.Environ()})
 			if err != nil {
 				t.Error(err)
 				return
@@ -273,11 +285,13 @@ func TestPortsAreDistinctBindableAndReusable(t *testing.T) {
 
 func TestTheAgentSeesItsOwnDirectoriesOnly(t *testing.T) {
 	needBwrap(t)
-	fam, one := family(t, map[string]string{"workdir/file": "x", "tasks/one/tests/a.test.js": "secret test", ".env": "TASK_VALUE=v\n"})
+	fam, one := family(t, map[string]string{"workdir/file": "x", "tasks/one/tests/a.test.js": "secret test",
+		".env": "TASK_VALUE=v\n"})
 	root := t.TempDir()
 	ports := &Ports{}
 	sibling := prepare(t, Config{Root: root, Name: "sibling", Family: fam, Task: one})
-	w := prepare(t, Config{Root: root, Name: "cell", Family: fam, Task: one, Ports: ports, Env: map[string]string{"ARM": "a"}, Environ: append(os.Environ(), "HARNESS_KEY=key")})
+	w := prepare(t, Config{Root: root, Name: "cell", Family: fam, Task: one, Ports: ports,
+		Env: map[string]string{"ARM": "a"}, Environ: append(os.Environ(), "HARNESS_KEY=key")})
 	script := `
 set -u
 test "$ARM" = a && test "$TASK_VALUE" = v && test "$PORT" = "$(cat "$HOME/.fit-port")" && echo env
@@ -313,7 +327,9 @@ func TestGradersHaveNeitherNetworkNorHiddenPaths(t *testing.T) {
 			t.Errorf("graders' environment has %s", name)
 		}
 	}
-	_, out := run(t, place, "bash", "-c", `cat file; (exec 9<>/dev/tcp/127.0.0.1/$PORT) 2>/dev/null && echo connected; ls `+w.Dir+` `+fam.Dir+` 2>/dev/null; echo x >new && echo writes`)
+	_, out := run(t, place, "bash", "-c",
+		`cat file; (exec 9<>/dev/tcp/127.0.0.1/$PORT) 2>/dev/null && echo connected; ls `+w.Dir+` `+fam.Dir+
+			` 2>/dev/null; echo x >new && echo writes`)
 	if out != "xwrites\n" {
 		t.Errorf("the grader's world: %q", out)
 	}
@@ -331,7 +347,8 @@ func TestHooksGetTheirVariables(t *testing.T) {
 		got[name] = env[name]
 	}
 	want := map[string]string{
-		"AGENT_CWD": w.Dir, "PORT": strconv.Itoa(w.Port), "TASK_ID": "one", "TASK_DIR": one.Dir, "HOOKS_DIR": one.Hooks.Dir, "FAMILY_DIR": fam.Dir,
+		"AGENT_CWD": w.Dir, "PORT": strconv.Itoa(w.Port), "TASK_ID": "one", "TASK_DIR": one.Dir,
+		"HOOKS_DIR": one.Hooks.Dir, "FAMILY_DIR": fam.Dir,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -339,7 +356,8 @@ func TestHooksGetTheirVariables(t *testing.T) {
 	if _, there := env["WORKDIR"]; there {
 		t.Error("there is a WORKDIR")
 	}
-	// What hooks are told and the agent is not, programs of the agent that a hook starts are not told either.
+	// What hooks are told and the agent is not, programs of the agent that a hook starts are not
+	// told either.
 	agent := w.Agent().Env
 	for name := range env {
 		if _, both := agent[name]; !both && !slices.Contains(sandbox.UntrustedHides, name) {
@@ -406,11 +424,15 @@ func TestPreflightFailuresAreTold(t *testing.T) {
 		script string
 		want   PreflightResult
 	}{
-		"exit code":  {"echo what went wrong >&2; exit 7", PreflightResult{Ran: true, ExitCode: 7, Message: "what went wrong"}},
-		"silent":     {"exit 3", PreflightResult{Ran: true, ExitCode: 3, Message: "preflight exited with code 3"}},
-		"signal":     {"kill -9 $$", PreflightResult{Ran: true, ExitCode: -1, Signal: "SIGKILL", Message: "preflight was killed by SIGKILL"}},
-		"hang":       {"sleep 1000", PreflightResult{Ran: true, ExitCode: -1, TimedOut: true, Message: "preflight did not end in time"}},
-		"background": {"sleep 1001 & exit 5", PreflightResult{Ran: true, ExitCode: 5, Message: "preflight exited with code 5"}},
+		"exit code": {"echo what went wrong >&2; exit 7",
+			PreflightResult{Ran: true, ExitCode: 7, Message: "what went wrong"}},
+		"silent": {"exit 3", PreflightResult{Ran: true, ExitCode: 3, Message: "preflight exited with code 3"}},
+		"signal": {"kill -9 $$", PreflightResult{Ran: true, ExitCode: -1, Signal: "SIGKILL",
+			Message: "preflight was killed by SIGKILL"}},
+		"hang": {"sleep 1000", PreflightResult{Ran: true, ExitCode: -1, TimedOut: true,
+			Message: "preflight did not end in time"}},
+		"background": {"sleep 1001 & exit 5",
+			PreflightResult{Ran: true, ExitCode: 5, Message: "preflight exited with code 5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fam, one := family(t, map[string]string{"tasks/one/hooks/preflight.sh": "#!/bin/sh\n" + test.script + "\n"})

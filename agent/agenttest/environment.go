@@ -1,5 +1,6 @@
-// Package agenttest is what the tests of agents' adapters share: a program that stands for the agent's own and writes down what it was given, and a Stage, which is the
-// real program with a scripted model and a workspace.
+// Package agenttest is what the tests of agents' adapters share: a program that stands for the
+// agent's own and writes down what it was given, and a Stage, which is the real program with a
+// scripted model and a workspace.
 //
 //	func TestMain(m *testing.M) {
 //		sandbox.MaybeReaper()
@@ -24,10 +25,12 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// dumper is the name under which the test binary plays the agent's program and writes down its environment.
+// dumper is the name under which the test binary plays the agent's program and writes down its
+// environment.
 const dumper = "dump-environment"
 
-// MaybeDump plays the program of Dumper where the test binary was started under its name, and does not return then.
+// MaybeDump plays the program of Dumper where the test binary was started under its name, and does
+// not return then.
 func MaybeDump() {
 	if filepath.Base(os.Args[0]) != dumper {
 		return
@@ -61,23 +64,33 @@ func Link(t testing.TB, name string) {
 
 // common are the variables that every child has, in the environment of Config.
 var common = []string{
-	"CI", "EXTRA", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT",
+	"CI", "EXTRA", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME",
+	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT",
 	"HOME", "LANG", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ",
 }
 
-// Config is that of somebody whose environment is full of what is none of an agent's business; more variables can be given, and a program that stands for the agent's.
+// Config is that of somebody whose environment is full of what is none of an agent's business; more
+// variables can be given, and a program that stands for the agent's.
 func Config(t testing.TB, program, version string, environ ...string) agent.Config {
 	t.Helper()
 	return agent.Config{
-		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Spawner: sandbox.NewSpawner(), Events: func([]byte) {},
-		Installation: &agent.Installation{Path: program, Version: version}, ExtraEnv: []string{"EXTRA=1"},
+		Name:         "worker",
+		Dir:          t.TempDir(),
+		Home:         t.TempDir(),
+		OneShot:      true,
+		Spawner:      sandbox.NewSpawner(),
+		Events:       func([]byte) {},
+		Installation: &agent.Installation{Path: program, Version: version},
+		ExtraEnv:     []string{"EXTRA=1"},
 		Environ: append([]string{
-			"PATH=" + os.Getenv("PATH"), "LANG=C", "AWS_SECRET_ACCESS_KEY=a", "GITHUB_TOKEN=g", "GH_TOKEN=g", "SSH_AUTH_SOCK=/s", "NODE_OPTIONS=--inspect", "RUST_LOG=trace",
+			"PATH=" + os.Getenv("PATH"), "LANG=C", "AWS_SECRET_ACCESS_KEY=a", "GITHUB_TOKEN=g", "GH_TOKEN=g",
+			"SSH_AUTH_SOCK=/s", "NODE_OPTIONS=--inspect", "RUST_LOG=trace",
 		}, environ...),
 	}
 }
 
-// CheckVariables compares the set of variables that the program of Dumper was given: those that every child has, and the agent's own.
+// CheckVariables compares the set of variables that the program of Dumper was given: those that
+// every child has, and the agent's own.
 func CheckVariables(t testing.TB, program string, own ...string) {
 	t.Helper()
 	data, err := os.ReadFile(program + ".json")
@@ -92,7 +105,8 @@ func CheckVariables(t testing.TB, program string, own ...string) {
 		name, _, _ := strings.Cut(variable, "=")
 		names = append(names, name)
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(common, own))), slices.Sorted(slices.Values(names))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(common, own))),
+		slices.Sorted(slices.Values(names))); diff != "" {
 		t.Errorf("variables (-want +got):\n%s", diff)
 	}
 }
@@ -107,12 +121,14 @@ func Script(t testing.TB, script string) string {
 	return program
 }
 
-// CheckRedaction runs a session whose program prints secrets, with a trace that knows what the registry knows: it must have what is shown, and none of the secrets.
+// CheckRedaction runs a session whose program prints secrets, with a trace that knows what the
+// registry knows: it must have what is shown, and none of the secrets.
 func CheckRedaction(t testing.TB, a agent.Agent, cfg agent.Config, shown string, secrets ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace.ndjson")
 	known := agent.NewRegistry(a).Secrets(cfg.Environ)
-	writer, err := trace.Open(file, trace.Config{Redactor: redact.New(redact.Config{Environ: cfg.Environ, Extra: known})})
+	writer, err := trace.Open(file,
+		trace.Config{Redactor: redact.New(redact.Config{Environ: cfg.Environ, Extra: known})})
 	if err != nil {
 		t.Fatal(err)
 	}

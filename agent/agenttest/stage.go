@@ -29,7 +29,8 @@ func Bash(command string) Turn { return Turn{"calls": []Turn{{"bash": command}}}
 // Says is a turn that says something and is the last of its prompt.
 func Says(text string) Turn { return Turn{"text": text} }
 
-// Stage is an agent's real program with a scripted model and a workspace, for what is one agent's own; what all agents share is tested in test/agents.
+// Stage is an agent's real program with a scripted model and a workspace, for what is one agent's
+// own; what all agents share is tested in test/agents.
 type Stage struct {
 	// Config is what sessions are started with; tests change it before they start one.
 	Config agent.Config
@@ -43,7 +44,8 @@ type Stage struct {
 	watcher  func(event string)
 }
 
-// NewStage serves a script, every turn of which counts as 1000 tokens of input and 100 of output, and finds the program among the installed ones.
+// NewStage serves a script, every turn of which counts as 1000 tokens of input and 100 of output,
+// and finds the program among the installed ones.
 func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
 	t.Helper()
 	s := &Stage{t: t, agent: a}
@@ -51,16 +53,29 @@ func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := scriptedtest.ServeAll(t, map[string]string{"": string(data)}, scripted.Options{LogBodies: true, OnRequest: s.request})
+	url := scriptedtest.ServeAll(t, map[string]string{"": string(data)},
+		scripted.Options{LogBodies: true, OnRequest: s.request})
 	bin, err := filepath.Abs("../../test/agents/node_modules/.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
-	installation := Find(t, a, agent.Host{Environ: environ, CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit")})
+	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"LANG=C.UTF-8"}
+	installation := Find(t, a, agent.Host{Environ: environ,
+		CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit")})
 	s.Config = agent.Config{
-		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), Environ: environ, ExtraEnv: []string{sandbox.RunMarker + "=" + t.Name() + url},
-		Model: model, ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second, Events: s.event,
+		Name:         "worker",
+		Dir:          t.TempDir(),
+		Home:         t.TempDir(),
+		Environ:      environ,
+		ExtraEnv:     []string{sandbox.RunMarker + "=" + t.Name() + url},
+		Model:        model,
+		ModelURL:     url,
+		OneShot:      true,
+		Spawner:      sandbox.NewSpawner(),
+		Installation: &installation,
+		Grace:        3 * time.Second,
+		Events:       s.event,
 	}
 	return s
 }
@@ -117,7 +132,8 @@ func (s *Stage) Prompt(ctx context.Context, conversation agent.Session, text str
 	return result
 }
 
-// Run gives prompts in one session, which is closed afterwards, and checks that nothing is left of it.
+// Run gives prompts in one session, which is closed afterwards, and checks that nothing is left of
+// it.
 func (s *Stage) Run(prompts ...string) []agent.Result {
 	s.t.Helper()
 	conversation := s.Start()
@@ -188,7 +204,8 @@ func (s *Stage) Told() string {
 // Session is the one session that the events tell of.
 func (s *Stage) Session() *session.EnrichedSession {
 	s.t.Helper()
-	sessions, err := session.Read(strings.NewReader(strings.Join(s.Events(), "\n")), s.agent.Dialects(), session.Options{})
+	sessions, err := session.Read(strings.NewReader(strings.Join(s.Events(), "\n")), s.agent.Dialects(),
+		session.Options{})
 	if err != nil || len(sessions) != 1 {
 		s.t.Fatalf("%d sessions, %v", len(sessions), err)
 	}

@@ -27,7 +27,8 @@ type Agent struct {
 	Now func() time.Time
 	// NewID returns a fresh unique id; nil makes random ones.
 	NewID func() string
-	// MaxRetries is how often a failed model call is repeated; 0 is the client's default, a negative number is never.
+	// MaxRetries is how often a failed model call is repeated; 0 is the client's default, a
+	// negative number is never.
 	MaxRetries int
 }
 
@@ -46,14 +47,24 @@ func (a *Agent) Info() agent.Info {
 		Credentials:  []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"},
 		CallIDKey:    callIDKey,
 		Capabilities: agent.Capabilities{
-			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Enforced,
-			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
-			ShowsRetries: agent.Native, ShowsFailedCalls: agent.Native,
+			Resume:              agent.Native,
+			LongLived:           agent.Native,
+			MCP:                 agent.Native,
+			Usage:               agent.Native,
+			MaxTurns:            agent.Native,
+			BudgetUSD:           agent.Enforced,
+			SystemPromptAppend:  agent.Native,
+			SystemPromptReplace: agent.Native,
+			AllowedTools:        agent.Native,
+			DisallowedTools:     agent.Native,
+			ShowsRetries:        agent.Native,
+			ShowsFailedCalls:    agent.Native,
 		},
 	}
 }
 
-// Probe implements agent.Agent. The agent is always there; what may be missing is a model, which Login tells.
+// Probe implements agent.Agent. The agent is always there; what may be missing is a model, which
+// Login tells.
 func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, error) {
 	installation := agent.Installation{Version: buildVersion()}
 	if _, err := chooseEndpoint(agent.Config{Environ: host.Environ}); err == nil {
@@ -92,7 +103,8 @@ func (a *Agent) priced(cfg agent.Config, endpoint endpoint) error {
 	if _, known := pricesOf(cfg)(endpoint.model, session.TokenUsage{}, a.now().UnixMilli()); known {
 		return nil
 	}
-	return agent.Refuse(ID, "a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or drop the budget", endpoint.model)
+	return agent.Refuse(ID, "a dollar budget needs a price, and model %q has none; name it in a price file "+
+		"(FIT_PRICES) or drop the budget", endpoint.model)
 }
 
 // Start implements agent.Agent.
@@ -112,7 +124,13 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if cfg.Spawner == nil {
 		cfg.Spawner = sandbox.NewSpawner()
 	}
-	c := &conversation{agent: a, cfg: cfg, endpoint: endpoint, root: root, id: cfg.Resume}
+	c := &conversation{
+		agent:    a,
+		cfg:      cfg,
+		endpoint: endpoint,
+		root:     root,
+		id:       cfg.Resume,
+	}
 	if err := c.open(ctx); err != nil {
 		_ = c.Close() // the first error is the one to tell
 		return nil, err
@@ -145,7 +163,8 @@ func (c *conversation) open(ctx context.Context) error {
 	return nil
 }
 
-// retries is how often a failed model call is repeated, in the client's terms: 0 is its default, negative is never.
+// retries is how often a failed model call is repeated, in the client's terms: 0 is its default,
+// negative is never.
 func (c *conversation) retries() int {
 	switch {
 	case c.cfg.Retries == nil:
@@ -157,8 +176,8 @@ func (c *conversation) retries() int {
 	}
 }
 
-// offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers are there because somebody attached them: only the list of
-// disallowed ones takes them away.
+// offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers are
+// there because somebody attached them: only the list of disallowed ones takes them away.
 func (c *conversation) offeredTools() []tool {
 	var offered []tool
 	for _, t := range ownTools(c) {

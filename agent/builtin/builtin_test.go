@@ -131,12 +131,14 @@ func TestItReadsEditsRunsAndTells(t *testing.T) {
 		t.Errorf("calc.txt = %q", got)
 	}
 	results := b.toolResults()
-	for i, want := range []string{"     1\ta minus b", "replaced 1", "a plus b", "wrote 5 bytes", "sub/new.txt", "sub/new.txt:1:hello"} {
+	for i, want := range []string{"     1\ta minus b", "replaced 1", "a plus b", "wrote 5 bytes", "sub/new.txt",
+		"sub/new.txt:1:hello"} {
 		if !strings.Contains(results[i], want) {
 			t.Errorf("result %d = %q, want %q in it", i, results[i], want)
 		}
 	}
-	if result.Usage.InputTokens != 490 || result.Usage.OutputTokens != 38 || result.Usage.CacheReadTokens != 50 || result.Usage.CostUSD == nil {
+	if result.Usage.InputTokens != 490 || result.Usage.OutputTokens != 38 || result.Usage.CacheReadTokens != 50 ||
+		result.Usage.CostUSD == nil {
 		t.Errorf("usage = %+v", result.Usage)
 	}
 }
@@ -150,19 +152,23 @@ func TestItsStreamDecodesToTheSameFigures(t *testing.T) {
 		decoder.Decode([]byte(event), session.Stamp{Line: int64(i + 1)}, fold)
 	}
 	got := fold.Session()
-	if got.Unknown != 0 || got.ParseErrors != 0 || got.Outcome != session.OutcomeSuccess || got.Turns != 2 || got.SessionID != result.SessionID {
+	if got.Unknown != 0 || got.ParseErrors != 0 || got.Outcome != session.OutcomeSuccess || got.Turns != 2 ||
+		got.SessionID != result.SessionID {
 		t.Errorf("session = %+v", got)
 	}
-	if got.Usage.InputTokens != 107 || got.Usage.OutputTokens != 12 || got.Usage.CostUSD == nil || *got.Usage.CostUSD != *result.Usage.CostUSD {
+	if got.Usage.InputTokens != 107 || got.Usage.OutputTokens != 12 || got.Usage.CostUSD == nil ||
+		*got.Usage.CostUSD != *result.Usage.CostUSD {
 		t.Errorf("usage = %+v, result says %+v", got.Usage, result.Usage)
 	}
 }
 
-// TestItsStreamIsToldFromThatOfOthers: without a trace around it, a file of the stream is read by whoever comes first among those who speak the dialect.
+// TestItsStreamIsToldFromThatOfOthers: without a trace around it, a file of the stream is read by
+// whoever comes first among those who speak the dialect.
 func TestItsStreamIsToldFromThatOfOthers(t *testing.T) {
 	b := newBench(t, `{"turns":[{"text":"Hello."}]}`)
 	b.prompt(t.Context(), New(), b.config(), "greet")
-	sessions, err := session.Read(strings.NewReader(strings.Join(b.events, "\n")), session.Dialects{session.StreamDialect("somebody-else")}, session.Options{})
+	sessions, err := session.Read(strings.NewReader(strings.Join(b.events, "\n")),
+		session.Dialects{session.StreamDialect("somebody-else")}, session.Options{})
 	if err != nil || len(sessions) != 1 || sessions[0].Agent != ID {
 		t.Errorf("%v, %+v", err, sessions)
 	}
@@ -172,12 +178,14 @@ func TestItsStreamIsToldFromThatOfOthers(t *testing.T) {
 func TestTheShellSeesNoKey(t *testing.T) {
 	b := newBench(t, `{"turns":[{"calls":[{"bash":"env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort"}]},{"text":"ok"}]}`)
 	cfg := b.config()
-	cfg.Environ = []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GH_TOKEN=k", "AWS_SECRET_ACCESS_KEY=k", "LANG=C", "RANDOM_THING=x"}
+	cfg.Environ = []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GH_TOKEN=k",
+		"AWS_SECRET_ACCESS_KEY=k", "LANG=C", "RANDOM_THING=x"}
 	cfg.ExtraEnv = []string{"PORT=4711"}
 	b.prompt(t.Context(), New(), cfg, "env")
 	got := strings.Fields(b.toolResults()[0])
 	want := []string{
-		"CI", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM",
+		"CI", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL",
+		"GIT_CONFIG_NOSYSTEM",
 		"GIT_TERMINAL_PROMPT", "HOME", "LANG", "NO_COLOR", "PATH", "PORT", "TERM", "TMPDIR", "TZ",
 	}
 	// The shell itself and the spawner's marker of the run are not ours to choose.
@@ -237,7 +245,8 @@ func TestMistakesAreToldToTheModelAndItGoesOn(t *testing.T) {
 		t.Fatalf("result = %+v", result)
 	}
 	wants := []string{
-		"no tool", "command is missing", "does not fit", "occurs 2 times", "does not occur", "no such file", "not a text file", "pattern", "exit code 9", "ended after",
+		"no tool", "command is missing", "does not fit", "occurs 2 times", "does not occur", "no such file",
+		"not a text file", "pattern", "exit code 9", "ended after",
 	}
 	for i, got := range b.toolResults() {
 		if !strings.HasPrefix(got, "ERROR") || !strings.Contains(got, wants[i]) {
@@ -326,7 +335,8 @@ func TestATornSessionFileIsResumed(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedPromptIsContinued cuts the conversation's file at every byte, as a kill would, and takes the prompt up again.
+// TestAnInterruptedPromptIsContinued cuts the conversation's file at every byte, as a kill would,
+// and takes the prompt up again.
 func TestAnInterruptedPromptIsContinued(t *testing.T) {
 	const script = `{"turns":[{"calls":[{"read":"a.txt"}]},{"calls":[{"bash":"echo ran >> ran.txt"}]},{"text":"done"}]}`
 	b := newBench(t, script)
@@ -425,7 +435,8 @@ func TestFailuresOfTheServiceAreToldApart(t *testing.T) {
 func TestARetryIsShownAndTheRunSucceeds(t *testing.T) {
 	b := newBench(t, `{"turns":[{"fault":{"status":529,"times":1,"retry_after":"0"},"text":"here"}]}`)
 	result := b.prompt(t.Context(), New(), b.config(), "hi")
-	if !result.Success || !slices.ContainsFunc(b.events, func(e string) bool { return strings.Contains(e, `"subtype":"api_retry"`) }) {
+	if !result.Success || !slices.ContainsFunc(b.events,
+		func(e string) bool { return strings.Contains(e, `"subtype":"api_retry"`) }) {
 		t.Errorf("result = %+v, events %v", result, b.events)
 	}
 }
@@ -475,7 +486,8 @@ func TestToolsOfServersAreCalled(t *testing.T) {
 			if in.Word == "" {
 				return nil, nil, errors.New("nothing to say")
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.ToUpper(in.Word)}}}, nil, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.ToUpper(in.Word)}}}, nil,
+				nil
 		})
 	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		if r.Header.Get("Authorization") != "Bearer token-of-the-test" {
@@ -487,10 +499,12 @@ func TestToolsOfServersAreCalled(t *testing.T) {
 	defer endpoint.Close()
 	b := newBench(t, `{"turns":[{"calls":[{"mcp":"orc/shout","input":{"word":"hey"}},{"mcp":"orc/shout","input":{"word":""}}]},{"text":"ok"}]}`)
 	cfg := b.config()
-	cfg.MCPServers = []agent.MCPServer{{Name: "orc", URL: endpoint.URL, Headers: map[string]string{"Authorization": "Bearer token-of-the-test"}}}
+	cfg.MCPServers = []agent.MCPServer{{Name: "orc", URL: endpoint.URL,
+		Headers: map[string]string{"Authorization": "Bearer token-of-the-test"}}}
 	b.prompt(t.Context(), New(), cfg, "shout")
 	results := b.toolResults()
-	if results[0] != "HEY" || !strings.HasPrefix(results[1], "ERROR") || !strings.Contains(results[1], "nothing to say") {
+	if results[0] != "HEY" || !strings.HasPrefix(results[1], "ERROR") ||
+		!strings.Contains(results[1], "nothing to say") {
 		t.Errorf("results = %q", results)
 	}
 	cfg.MCPServers[0].Headers = nil
@@ -511,7 +525,8 @@ func TestItSpeaksEveryProtocol(t *testing.T) {
 }
 
 func TestWithoutAModelItSaysWhatToDo(t *testing.T) {
-	_, err := New().Start(t.Context(), agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Environ: []string{"PATH=/bin"}})
+	_, err := New().Start(t.Context(),
+		agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Environ: []string{"PATH=/bin"}})
 	var auth *AuthError
 	if !errors.As(err, &auth) || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
 		t.Errorf("Start = %v", err)

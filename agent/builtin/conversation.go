@@ -93,12 +93,22 @@ func (c *conversation) prompt(ctx context.Context, id, text string) (agent.Resul
 
 func (c *conversation) announce() {
 	if c.cfg.Started != nil && !c.started {
-		c.cfg.Started(agent.Started{Version: buildVersion(), Protocol: session.StreamDialectName, Model: c.endpoint.model})
+		c.cfg.Started(agent.Started{Version: buildVersion(), Protocol: session.StreamDialectName,
+			Model: c.endpoint.model})
 	}
 	c.started = true
 	event := initEvent{
-		Type: "system", Subtype: "init", SessionID: c.id, Cwd: c.cfg.Dir, Model: c.endpoint.model, Tools: []string{}, MCPServers: []serverInfo{},
-		PermissionMode: "bypassPermissions", Runtime: string(ID), Version: buildVersion(), Timestamp: c.timestamp(),
+		Type:           "system",
+		Subtype:        "init",
+		SessionID:      c.id,
+		Cwd:            c.cfg.Dir,
+		Model:          c.endpoint.model,
+		Tools:          []string{},
+		MCPServers:     []serverInfo{},
+		PermissionMode: "bypassPermissions",
+		Runtime:        string(ID),
+		Version:        buildVersion(),
+		Timestamp:      c.timestamp(),
 	}
 	for _, t := range c.tools {
 		event.Tools = append(event.Tools, t.name)
@@ -144,7 +154,10 @@ func (c *conversation) work(ctx context.Context, state *turnState) {
 func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 	for {
 		reply, err := c.client.Complete(ctx, model.Request{
-			Model: c.endpoint.model, System: c.systemPrompt(), Messages: c.messages, Tools: declare(c.tools),
+			Model:    c.endpoint.model,
+			System:   c.systemPrompt(),
+			Messages: c.messages,
+			Tools:    declare(c.tools),
 		}, nil)
 		var failure *model.Error
 		if !errors.As(err, &failure) || failure.Kind != model.KindContextOverflow {
@@ -155,7 +168,12 @@ func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 			return reply, err
 		}
 		c.messages = shorter
-		c.emit(compactEvent{Type: "system", Subtype: "compact_boundary", Dropped: dropped, SessionID: c.id})
+		c.emit(compactEvent{
+			Type:      "system",
+			Subtype:   "compact_boundary",
+			Dropped:   dropped,
+			SessionID: c.id,
+		})
 	}
 }
 
@@ -185,8 +203,8 @@ func (c *conversation) limitReached(state *turnState) string {
 	}
 }
 
-// callTools runs the calls of one reply in order and gives the model their results. Calls that an earlier process may have run already are repeated only where
-// that does no harm.
+// callTools runs the calls of one reply in order and gives the model their results. Calls that an
+// earlier process may have run already are repeated only where that does no harm.
 func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, again bool) error {
 	answer := model.Message{Role: model.User}
 	for _, call := range calls {
@@ -195,8 +213,16 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 		result := &model.ToolResult{CallID: call.ID, Text: text, IsError: isError}
 		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
 		c.emit(messageEvent{
-			Type: "user", SessionID: c.id, UUID: c.agent.newID(), Timestamp: c.timestamp(),
-			Message: message{Role: "user", Content: []block{{Type: "tool_result", ToolUseID: call.ID, Content: &text, IsError: &isError}}},
+			Type:      "user",
+			SessionID: c.id,
+			UUID:      c.agent.newID(),
+			Timestamp: c.timestamp(),
+			Message: message{Role: "user", Content: []block{{
+				Type:      "tool_result",
+				ToolUseID: call.ID,
+				Content:   &text,
+				IsError:   &isError,
+			}}},
 		})
 	}
 	if err := c.say(answer); err != nil {
@@ -231,11 +257,13 @@ func joinText(text, more string) string {
 	return strings.TrimRight(text, "\n") + "\n" + more
 }
 
-// unanswered records that tool calls were not run, because a conversation that ends with open calls cannot be continued.
+// unanswered records that tool calls were not run, because a conversation that ends with open calls
+// cannot be continued.
 func (c *conversation) unanswered(calls []model.ToolCall) {
 	answer := model.Message{Role: model.User}
 	for _, call := range calls {
-		result := &model.ToolResult{CallID: call.ID, Text: "not run: the limit of this session was reached", IsError: true}
+		result := &model.ToolResult{CallID: call.ID, Text: "not run: the limit of this session was reached",
+			IsError: true}
 		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
 	}
 	_ = c.say(answer) // only a later resume would miss it
@@ -252,17 +280,30 @@ func (c *conversation) keep(m storedMessage) error {
 func (c *conversation) show(reply model.Response) {
 	u := usageOf(reply.Usage)
 	c.emit(messageEvent{
-		Type: "assistant", SessionID: c.id, UUID: c.agent.newID(), Timestamp: c.timestamp(),
+		Type:      "assistant",
+		SessionID: c.id,
+		UUID:      c.agent.newID(),
+		Timestamp: c.timestamp(),
 		Message: message{
-			ID: reply.ID, Role: "assistant", Model: c.endpoint.model, Content: blocksOf(reply.Blocks), StopReason: string(reply.StopReason), Usage: &u,
+			ID:         reply.ID,
+			Role:       "assistant",
+			Model:      c.endpoint.model,
+			Content:    blocksOf(reply.Blocks),
+			StopReason: string(reply.StopReason),
+			Usage:      &u,
 		},
 	})
 }
 
 func (c *conversation) onRetry(info model.RetryInfo) {
 	event := retryEvent{
-		Type: "system", Subtype: "api_retry", Attempt: info.Attempt, MaxRetries: info.MaxRetries, RetryDelayMs: info.Delay.Milliseconds(),
-		Error: string(info.Err.Kind), SessionID: c.id,
+		Type:         "system",
+		Subtype:      "api_retry",
+		Attempt:      info.Attempt,
+		MaxRetries:   info.MaxRetries,
+		RetryDelayMs: info.Delay.Milliseconds(),
+		Error:        string(info.Err.Kind),
+		SessionID:    c.id,
 	}
 	if info.Err.Status != 0 {
 		event.ErrorStatus = &info.Err.Status

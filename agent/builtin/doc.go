@@ -1,10 +1,13 @@
-// Package builtin is a real, small coding agent that is part of the binary: a loop around a language model with the tools Bash, Read, Write, Edit, Glob and
-// Grep, confined to its working directory. It is what people run who have no vendor's CLI, with their own key or any OpenAI-compatible local server, and
-// what the demo and most tests run on the scripted model.
+// Package builtin is a real, small coding agent that is part of the binary: a loop around a
+// language model with the tools Bash, Read, Write, Edit, Glob and Grep, confined to its working
+// directory. It is what people run who have no vendor's CLI, with their own key or any
+// OpenAI-compatible local server, and what the demo and most tests run on the scripted model.
 //
-// It prints the stream of system, assistant, user and result objects that session.StreamDialect decodes. A conversation is kept in a file under the
-// session's home, so that another process can resume it. Its shell runs through the same spawner as every other agent, with an environment that never
-// holds a key.
+// It prints the stream of system, assistant, user and result objects that session.StreamDialect
+// decodes. A conversation is kept in a file under the session's home, so that another process can
+// resume it. Its shell runs through the same spawner as every other agent, with an environment that
+// never holds a key.
 //
-// Skills in .claude/skills of the working directory are named in the system prompt, with their descriptions and paths; the model reads those that fit.
+// Skills in .claude/skills of the working directory are named in the system prompt, with their
+// descriptions and paths; the model reads those that fit.
 package builtin

@@ -11,7 +11,8 @@ import (
 const (
 	defaultAnthropicModel = "claude-sonnet-4-5"
 	defaultOpenAIModel    = "gpt-5.5"
-	// protocolVariable says which protocol an endpoint speaks, where its address and the model's name do not tell.
+	// protocolVariable says which protocol an endpoint speaks, where its address and the model's
+	// name do not tell.
 	protocolVariable = "FIT_MODEL_PROTOCOL"
 )
 
@@ -26,7 +27,8 @@ type AuthError struct{ Reason string }
 
 func (e *AuthError) Error() string { return e.Reason }
 
-// chooseEndpoint finds the model from the configuration and from the variables that the vendors' own SDKs read.
+// chooseEndpoint finds the model from the configuration and from the variables that the vendors'
+// own SDKs read.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	getenv := func(name string) string { return lookup(cfg.Environ, name) }
 	protocol, err := chooseProtocol(cfg, getenv)
@@ -43,7 +45,8 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	}
 	hasKey := e.config.APIKey != "" || e.config.AuthToken != ""
 	if cfg.ModelURL == "" && e.config.BaseURL == "" && !hasKey {
-		return endpoint{}, &AuthError{Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name an endpoint with --model-url"}
+		return endpoint{}, &AuthError{Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
+			"an endpoint with --model-url"}
 	}
 	return e, nil
 }
@@ -54,10 +57,12 @@ func chooseProtocol(cfg agent.Config, getenv func(string) string) (model.Protoco
 		case model.Anthropic, model.Responses, model.Chat:
 			return protocol, nil
 		default:
-			return "", fmt.Errorf("%s is %q; it can be %s, %s or %s", protocolVariable, named, model.Anthropic, model.Responses, model.Chat)
+			return "", fmt.Errorf("%s is %q; it can be %s, %s or %s", protocolVariable, named, model.Anthropic,
+				model.Responses, model.Chat)
 		}
 	}
-	hasAnthropic := getenv("ANTHROPIC_API_KEY") != "" || getenv("ANTHROPIC_AUTH_TOKEN") != "" || getenv("ANTHROPIC_BASE_URL") != ""
+	hasAnthropic := getenv("ANTHROPIC_API_KEY") != "" || getenv("ANTHROPIC_AUTH_TOKEN") != "" ||
+		getenv("ANTHROPIC_BASE_URL") != ""
 	hasOpenAI := getenv("OPENAI_API_KEY") != "" || getenv("OPENAI_BASE_URL") != ""
 	switch {
 	case strings.HasPrefix(cfg.Model, "claude"):

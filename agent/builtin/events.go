@@ -6,7 +6,8 @@ import (
 	"github.com/fit-eval/fit/model"
 )
 
-// The objects of the stream. Their names are those of the dialect that session.StreamDialect decodes.
+// The objects of the stream. Their names are those of the dialect that session.StreamDialect
+// decodes.
 
 type initEvent struct {
 	Type           string       `json:"type"`
@@ -64,7 +65,12 @@ type usage struct {
 }
 
 func usageOf(u model.Usage) usage {
-	return usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+	return usage{
+		Input:      u.Input,
+		Output:     u.Output,
+		CacheRead:  u.CacheRead,
+		CacheWrite: u.CacheWrite,
+	}
 }
 
 type retryEvent struct {
@@ -94,20 +100,21 @@ const (
 )
 
 type resultEvent struct {
-	Type           string                `json:"type"`
-	Subtype        string                `json:"subtype"`
-	IsError        bool                  `json:"is_error"`
-	Result         string                `json:"result,omitempty"`
-	Errors         []string              `json:"errors,omitempty"`
-	TerminalReason string                `json:"terminal_reason"`
-	APIErrorStatus *int                  `json:"api_error_status"`
-	NumTurns       int                   `json:"num_turns"`
-	DurationMs     int64                 `json:"duration_ms"`
-	TotalCostUSD   *float64              `json:"total_cost_usd,omitempty"` // of this prompt; absent where the model has no price
-	Usage          usage                 `json:"usage"`
-	ModelUsage     map[string]modelUsage `json:"modelUsage"`
-	SessionID      string                `json:"session_id"`
-	UUID           string                `json:"uuid"`
+	Type           string   `json:"type"`
+	Subtype        string   `json:"subtype"`
+	IsError        bool     `json:"is_error"`
+	Result         string   `json:"result,omitempty"`
+	Errors         []string `json:"errors,omitempty"`
+	TerminalReason string   `json:"terminal_reason"`
+	APIErrorStatus *int     `json:"api_error_status"`
+	NumTurns       int      `json:"num_turns"`
+	DurationMs     int64    `json:"duration_ms"`
+	// of this prompt; absent where the model has no price
+	TotalCostUSD *float64              `json:"total_cost_usd,omitempty"`
+	Usage        usage                 `json:"usage"`
+	ModelUsage   map[string]modelUsage `json:"modelUsage"`
+	SessionID    string                `json:"session_id"`
+	UUID         string                `json:"uuid"`
 }
 
 type modelUsage struct {
@@ -128,7 +135,12 @@ func blocksOf(blocks []model.Block) []block {
 		case b.Type == model.BlockThinking:
 			out = append(out, block{Type: "thinking", Thinking: b.Text})
 		case b.Type == model.BlockToolCall && b.Call != nil:
-			out = append(out, block{Type: "tool_use", ID: b.Call.ID, Name: b.Call.Name, Input: b.Call.Input})
+			out = append(out, block{
+				Type:  "tool_use",
+				ID:    b.Call.ID,
+				Name:  b.Call.Name,
+				Input: b.Call.Input,
+			})
 		}
 	}
 	return out

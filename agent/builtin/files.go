@@ -140,7 +140,8 @@ func (c *conversation) edit(_ context.Context, in editInput) (string, error) {
 	case count == 0:
 		return "", fmt.Errorf("old_string does not occur in %s", path)
 	case count > 1 && !in.ReplaceAll:
-		return "", fmt.Errorf("old_string occurs %d times in %s; give more of its surroundings, or set replace_all", count, path)
+		return "", fmt.Errorf("old_string occurs %d times in %s; give more of its surroundings, or set replace_all",
+			count, path)
 	}
 	if err := c.save(path, []byte(strings.ReplaceAll(string(content), in.OldString, in.NewString))); err != nil {
 		return "", err

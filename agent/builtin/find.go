@@ -118,9 +118,10 @@ func matchesGlob(pattern, rel string) bool {
 	return doublestar.MatchUnvalidated(pattern, rel)
 }
 
-// walk visits the regular files below a path of the working directory, leaving out the version control's own. name is relative to the working directory,
-// rel to the path.
-func (c *conversation) walk(ctx context.Context, start string, visit func(name, rel string, info fs.FileInfo) error) error {
+// walk visits the regular files below a path of the working directory, leaving out the version
+// control's own. name is relative to the working directory, rel to the path.
+func (c *conversation) walk(ctx context.Context, start string,
+	visit func(name, rel string, info fs.FileInfo) error) error {
 	base, err := c.inside(start)
 	if err != nil {
 		return err

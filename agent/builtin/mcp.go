@@ -17,7 +17,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// connectTimeout is how long a tool server may take to answer at the start: a server that is silently missing is worse than an error.
+// connectTimeout is how long a tool server may take to answer at the start: a server that is
+// silently missing is worse than an error.
 const connectTimeout = 30 * time.Second
 
 // toolServer is an attached MCP server.
@@ -37,7 +38,8 @@ func (s *toolServer) close() {
 	}
 }
 
-// connectServers attaches all servers. It returns those it has connected even on error, so that they can be closed.
+// connectServers attaches all servers. It returns those it has connected even on error, so that
+// they can be closed.
 func connectServers(ctx context.Context, cfg agent.Config) ([]*toolServer, error) {
 	var servers []*toolServer
 	for _, description := range cfg.MCPServers {
@@ -58,7 +60,8 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 	switch {
 	case description.URL != "":
 		transport = &mcp.StreamableClientTransport{
-			Endpoint: description.URL, HTTPClient: &http.Client{Transport: headerTransport{description.Headers}}, DisableStandaloneSSE: true,
+			Endpoint: description.URL, HTTPClient: &http.Client{Transport: headerTransport{description.Headers}},
+			DisableStandaloneSSE: true,
 		}
 	case description.Command != "":
 		transport = server.start(ctx, cfg, description)
@@ -82,7 +85,8 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 	return server, nil
 }
 
-// start runs a server that speaks over its standard streams, under the same spawner as everything else.
+// start runs a server that speaks over its standard streams, under the same spawner as everything
+// else.
 func (s *toolServer) start(ctx context.Context, cfg agent.Config, description agent.MCPServer) mcp.Transport {
 	environment := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ})
 	for name, value := range description.Env {
@@ -95,8 +99,14 @@ func (s *toolServer) start(ctx context.Context, cfg agent.Config, description ag
 	go func() {
 		defer close(done)
 		_, err := cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
-			Argv: append([]string{description.Command}, description.Args...), Dir: cfg.Dir, Env: environment.List(), Stdin: serverIn,
-			Grace: commandGrace, MaxOutput: -1, Isolation: cfg.Isolation, Limits: cfg.Limits,
+			Argv:      append([]string{description.Command}, description.Args...),
+			Dir:       cfg.Dir,
+			Env:       environment.List(),
+			Stdin:     serverIn,
+			Grace:     commandGrace,
+			MaxOutput: -1,
+			Isolation: cfg.Isolation,
+			Limits:    cfg.Limits,
 		}, serverOut, io.Discard)
 		if err == nil {
 			err = io.EOF
@@ -117,9 +127,14 @@ func (s *toolServer) toolOf(listed *mcp.Tool) tool {
 		schema = []byte(`{"type":"object"}`)
 	}
 	return tool{
-		name: "mcp__" + s.name + "__" + listed.Name, description: listed.Description, schema: string(schema),
-		repeatable: true,
-		run:        func(ctx context.Context, call model.ToolCall) (string, error) { return s.call(ctx, listed.Name, call) },
+		name:        "mcp__" + s.name + "__" + listed.Name,
+		description: listed.Description,
+		schema:      string(schema),
+		repeatable:  true,
+		run: func(ctx context.Context, call model.ToolCall) (string,
+			error) {
+			return s.call(ctx, listed.Name, call)
+		},
 	}
 }
 
@@ -127,7 +142,8 @@ func (s *toolServer) toolOf(listed *mcp.Tool) tool {
 const callIDKey = "fit/toolUseId"
 
 func (s *toolServer) call(ctx context.Context, name string, call model.ToolCall) (string, error) {
-	result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: call.Input, Meta: mcp.Meta{callIDKey: call.ID}})
+	result, err := s.session.CallTool(ctx,
+		&mcp.CallToolParams{Name: name, Arguments: call.Input, Meta: mcp.Meta{callIDKey: call.ID}})
 	if err != nil {
 		return "", err
 	}

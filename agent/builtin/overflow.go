@@ -7,13 +7,15 @@ import (
 )
 
 const (
-	// keepResults is how many of the latest tool results are never dropped: the model is still working with them.
+	// keepResults is how many of the latest tool results are never dropped: the model is still
+	// working with them.
 	keepResults = 2
 	droppedText = "[left out to save space; run the tool again if this is needed]"
 )
 
-// makeRoom shortens a conversation that no longer fits: it drops the text of the older half of the tool results that are still there, which is what fills
-// a conversation up. It returns how many it dropped; none means that nothing more can be done.
+// makeRoom shortens a conversation that no longer fits: it drops the text of the older half of the
+// tool results that are still there, which is what fills a conversation up. It returns how many it
+// dropped; none means that nothing more can be done.
 func makeRoom(messages []model.Message) (shorter []model.Message, dropped int) {
 	var candidates []*model.ToolResult
 	shorter = make([]model.Message, len(messages))

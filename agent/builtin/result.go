@@ -24,8 +24,16 @@ func (s *turnState) fail(err error) {
 // finish writes the closing event and tells the caller the same.
 func (c *conversation) finish(ctx context.Context, state *turnState) agent.Result {
 	event := resultEvent{
-		Type: "result", Subtype: state.subtype, IsError: state.err != nil || state.subtype != resultSuccess, Result: state.text, APIErrorStatus: state.status,
-		NumTurns: state.turns, DurationMs: c.agent.now().Sub(state.begin).Milliseconds(), Usage: usageOf(state.usage), SessionID: c.id, UUID: c.agent.newID(),
+		Type:           "result",
+		Subtype:        state.subtype,
+		IsError:        state.err != nil || state.subtype != resultSuccess,
+		Result:         state.text,
+		APIErrorStatus: state.status,
+		NumTurns:       state.turns,
+		DurationMs:     c.agent.now().Sub(state.begin).Milliseconds(),
+		Usage:          usageOf(state.usage),
+		SessionID:      c.id,
+		UUID:           c.agent.newID(),
 		TerminalReason: "completed",
 	}
 	var cost *float64
@@ -34,8 +42,11 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 	}
 	event.TotalCostUSD = cost
 	event.ModelUsage = map[string]modelUsage{c.endpoint.model: {
-		InputTokens: state.usage.Input, OutputTokens: state.usage.Output, CacheReadInputTokens: state.usage.CacheRead,
-		CacheCreationInputTokens: state.usage.CacheWrite, CostUSD: cost,
+		InputTokens:              state.usage.Input,
+		OutputTokens:             state.usage.Output,
+		CacheReadInputTokens:     state.usage.CacheRead,
+		CacheCreationInputTokens: state.usage.CacheWrite,
+		CostUSD:                  cost,
 	}}
 	if state.err != nil {
 		event.Errors = []string{state.err.Error()}
@@ -47,14 +58,23 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 	event.TerminalReason = terminalReasons[outcome]
 	c.emit(event)
 	return agent.Result{
-		Success: outcome == session.OutcomeSuccess, Outcome: outcome, Text: state.text, SessionID: c.id, Err: state.err,
-		Aborted: outcome == session.OutcomeCancelled || outcome == session.OutcomeTimeout, Turns: state.turns, Usage: c.tokenUsage(state, cost), Output: c.output(state),
+		Success:   outcome == session.OutcomeSuccess,
+		Outcome:   outcome,
+		Text:      state.text,
+		SessionID: c.id,
+		Err:       state.err,
+		Aborted:   outcome == session.OutcomeCancelled || outcome == session.OutcomeTimeout,
+		Turns:     state.turns,
+		Usage:     c.tokenUsage(state, cost),
+		Output:    c.output(state),
 	}
 }
 
 var terminalReasons = map[session.Outcome]string{
-	session.OutcomeSuccess: "completed", session.OutcomeMaxTurns: "max_turns", session.OutcomeBudget: "budget_exhausted",
-	session.OutcomeCancelled: "aborted_tools", session.OutcomeTimeout: "aborted_tools", session.OutcomeAuth: "api_error", session.OutcomeError: "api_error", session.OutcomeProvider: "api_error",
+	session.OutcomeSuccess: "completed", session.OutcomeMaxTurns: "max_turns",
+	session.OutcomeBudget:    "budget_exhausted",
+	session.OutcomeCancelled: "aborted_tools", session.OutcomeTimeout: "aborted_tools",
+	session.OutcomeAuth: "api_error", session.OutcomeError: "api_error", session.OutcomeProvider: "api_error",
 }
 
 func (c *conversation) outcome(ctx context.Context, state *turnState) session.Outcome {
@@ -77,7 +97,8 @@ func (c *conversation) outcome(ctx context.Context, state *turnState) session.Ou
 	}
 }
 
-// outcomeOf tells failures of the model's service, which say nothing about the agent, from those that the conversation itself brought about.
+// outcomeOf tells failures of the model's service, which say nothing about the agent, from those
+// that the conversation itself brought about.
 func outcomeOf(kind model.Kind) session.Outcome {
 	switch kind {
 	case model.KindAuth, model.KindQuota:
@@ -102,14 +123,21 @@ func (c *conversation) tokenUsage(state *turnState, cost *float64) session.Token
 
 func (c *conversation) output(state *turnState) agent.RawAgentOutput {
 	return agent.RawAgentOutput{
-		Agent: ID, StartMs: state.begin.UnixMilli(), EndMs: c.agent.now().UnixMilli(), Argv: []string{}, Version: buildVersion(),
+		Agent:         ID,
+		StartMs:       state.begin.UnixMilli(),
+		EndMs:         c.agent.now().UnixMilli(),
+		Argv:          []string{},
+		Version:       buildVersion(),
 		DiskJSONLPath: c.store.path(c.id),
 	}
 }
 
 func tokensOf(u model.Usage) session.TokenUsage {
 	return session.TokenUsage{
-		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
-		TotalTokens: u.Input + u.Output + u.CacheRead + u.CacheWrite,
+		InputTokens:      u.Input,
+		OutputTokens:     u.Output,
+		CacheReadTokens:  u.CacheRead,
+		CacheWriteTokens: u.CacheWrite,
+		TotalTokens:      u.Input + u.Output + u.CacheRead + u.CacheWrite,
 	}
 }

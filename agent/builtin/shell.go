@@ -39,8 +39,14 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	}
 	var out bytes.Buffer
 	result, err := c.cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
-		Argv: []string{"bash", "-c", in.Command}, Dir: c.cfg.Dir, Env: environment, Timeout: timeout, Grace: commandGrace, MaxOutput: commandOutput,
-		Isolation: c.cfg.Isolation, Limits: c.cfg.Limits,
+		Argv:      []string{"bash", "-c", in.Command},
+		Dir:       c.cfg.Dir,
+		Env:       environment,
+		Timeout:   timeout,
+		Grace:     commandGrace,
+		MaxOutput: commandOutput,
+		Isolation: c.cfg.Isolation,
+		Limits:    c.cfg.Limits,
 	}, &out, &out)
 	switch {
 	case err != nil:
@@ -62,8 +68,8 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	}
 }
 
-// shellEnvironment is what a command sees: the common variables, a home and temporary directory of the session's own, what the caller adds by
-// name, and no credential.
+// shellEnvironment is what a command sees: the common variables, a home and temporary directory of
+// the session's own, what the caller adds by name, and no credential.
 func (c *conversation) shellEnvironment() ([]string, error) {
 	home := filepath.Join(c.cfg.Home, "home")
 	tmp := filepath.Join(c.cfg.Home, "tmp")

@@ -27,7 +27,8 @@ type skill struct {
 	name, description, file string
 }
 
-// findSkills lists the skills of a working directory, sorted by their directories. No link is followed out of it, and one that cannot be read is left out.
+// findSkills lists the skills of a working directory, sorted by their directories. No link is
+// followed out of it, and one that cannot be read is left out.
 func findSkills(root *os.Root) []skill {
 	entries, err := fs.ReadDir(root.FS(), skillsDir)
 	if err != nil {
@@ -68,7 +69,8 @@ func readHead(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxSkillHead))
 }
 
-// describeSkill reads name and description from the block between two lines of dashes with which a SKILL.md begins. One that is not there, or is no YAML, says nothing.
+// describeSkill reads name and description from the block between two lines of dashes with which a
+// SKILL.md begins. One that is not there, or is no YAML, says nothing.
 func describeSkill(text []byte) (name, description string) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 	rest, found := bytes.CutPrefix(text, []byte("---\n"))
@@ -107,7 +109,8 @@ func skillsPrompt(skills []skill) string {
 		return ""
 	}
 	var text strings.Builder
-	text.WriteString("Skills are instructions for particular kinds of work. When one fits what you are about to do, read its file first and follow it; files that it names lie beside it.\n")
+	text.WriteString("Skills are instructions for particular kinds of work. When one fits what you are about to do, " +
+		"read its file first and follow it; files that it names lie beside it.\n")
 	for _, s := range skills {
 		fmt.Fprintf(&text, "\n- %s (%s)", s.name, s.file)
 		if s.description != "" {

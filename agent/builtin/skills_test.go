@@ -15,7 +15,8 @@ func TestSkillsAreNamedInTheSystemPromptAndReadWithTheTool(t *testing.T) {
 	if result := b.prompt(t.Context(), New(), b.config(), "Work."); result.Text != "I know no skill." {
 		t.Errorf("without a skill: %q", result.Text)
 	}
-	b.write(".claude/skills/testing/SKILL.md", "---\r\nname: try-it\r\ndescription: >-\r\n  Use it when you have\r\n  written a script.\r\nallowed-tools: [Bash]\r\n---\r\nRun it once.\r\n")
+	b.write(".claude/skills/testing/SKILL.md",
+		"---\r\nname: try-it\r\ndescription: >-\r\n  Use it when you have\r\n  written a script.\r\nallowed-tools: [Bash]\r\n---\r\nRun it once.\r\n")
 	if result := b.prompt(t.Context(), New(), b.config(), "Work."); !strings.Contains(result.Text, "Run it once.") {
 		t.Errorf("with a skill: %q", result.Text)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/fit-eval/fit/model"
 )
 
-// store keeps conversations as files of JSON lines, one message a line, appended as they happen: a process that is killed loses at most the message it was
-// writing.
+// store keeps conversations as files of JSON lines, one message a line, appended as they happen: a
+// process that is killed loses at most the message it was writing.
 type store struct{ dir string }
 
 // storedMessage is one line of a conversation's file.
@@ -59,8 +59,9 @@ func (s store) append(id string, messages ...storedMessage) error {
 	return nil
 }
 
-// load returns the messages of a conversation. A torn last line is left out, and so are replies whose tool calls were never answered, because no protocol
-// accepts them; only the very last message may be one, for PromptOnce to take up. It also returns the id of the last prompt.
+// load returns the messages of a conversation. A torn last line is left out, and so are replies
+// whose tool calls were never answered, because no protocol accepts them; only the very last
+// message may be one, for PromptOnce to take up. It also returns the id of the last prompt.
 func (s store) load(id string) (messages []model.Message, promptID string, err error) {
 	if !validID(id) {
 		return nil, "", &UnknownSessionError{ID: id}
@@ -100,7 +101,8 @@ func (s store) load(id string) (messages []model.Message, promptID string, err e
 	return withoutLooseEnds(messages), promptID, nil
 }
 
-// withoutLooseEnds leaves out every reply that calls tools and is not followed by their results, except at the end.
+// withoutLooseEnds leaves out every reply that calls tools and is not followed by their results,
+// except at the end.
 func withoutLooseEnds(messages []model.Message) []model.Message {
 	var kept []model.Message
 	for i, m := range messages {

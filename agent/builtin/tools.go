@@ -12,12 +12,14 @@ import (
 	"github.com/fit-eval/fit/model"
 )
 
-// tool is something the model can do. An error is a result too: its text goes to the model, after whatever text there is.
+// tool is something the model can do. An error is a result too: its text goes to the model, after
+// whatever text there is.
 type tool struct {
 	name        string
 	description string
 	schema      string
-	// repeatable tools may be called again after a crash: they change nothing, or their server knows the call by its id.
+	// repeatable tools may be called again after a crash: they change nothing, or their server
+	// knows the call by its id.
 	repeatable bool
 	run        func(ctx context.Context, call model.ToolCall) (string, error)
 }
@@ -42,14 +44,16 @@ func toolNames(tools []tool) []string {
 func ownTools(c *conversation) []tool {
 	return []tool{
 		{
-			name:        "Bash",
-			description: "Run a shell command in the working directory and see what it prints. It has no terminal and no input, and is ended after its timeout.",
+			name: "Bash",
+			description: "Run a shell command in the working directory and see what it prints. It has no terminal " +
+				"and no input, and is ended after its timeout.",
 			schema: `{"type":"object","properties":{"command":{"type":"string","description":"the command line"},` +
 				`"timeout":{"type":"integer","description":"milliseconds, at most 600000; 120000 if not given"}},"required":["command"]}`,
 			run: typed(c.bash),
 		},
 		{
-			name: "Read", repeatable: true,
+			name:        "Read",
+			repeatable:  true,
 			description: "Read a text file. Lines come numbered.",
 			schema: `{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","description":"first line, counted from 1"},` +
 				`"limit":{"type":"integer","description":"how many lines"}},"required":["file_path"]}`,
@@ -62,20 +66,23 @@ func ownTools(c *conversation) []tool {
 			run:         typed(c.write),
 		},
 		{
-			name:        "Edit",
-			description: "Replace a piece of text in a file by another. The old text must occur exactly once unless replace_all is set.",
+			name: "Edit",
+			description: "Replace a piece of text in a file by another. The old text must occur exactly once unless " +
+				"replace_all is set.",
 			schema: `{"type":"object","properties":{"file_path":{"type":"string"},"old_string":{"type":"string"},"new_string":{"type":"string"},` +
 				`"replace_all":{"type":"boolean"}},"required":["file_path","old_string","new_string"]}`,
 			run: typed(c.edit),
 		},
 		{
-			name: "Glob", repeatable: true,
+			name:        "Glob",
+			repeatable:  true,
 			description: "List the files whose path matches a pattern such as **/*.go, newest first.",
 			schema:      `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"directory to look in"}},"required":["pattern"]}`,
 			run:         typed(c.glob),
 		},
 		{
-			name: "Grep", repeatable: true,
+			name:        "Grep",
+			repeatable:  true,
 			description: "Find the lines that match a regular expression (RE2 syntax), as file:line:text.",
 			schema: `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"file or directory to look in"},` +
 				`"glob":{"type":"string","description":"only files whose path matches"}},"required":["pattern"]}`,
@@ -85,7 +92,8 @@ func ownTools(c *conversation) []tool {
 }
 
 // typed turns a function of a struct into a tool's function of JSON.
-func typed[Input any](run func(context.Context, Input) (string, error)) func(context.Context, model.ToolCall) (string, error) {
+func typed[Input any](run func(context.Context, Input) (string, error)) func(context.Context, model.ToolCall) (string,
+	error) {
 	return func(ctx context.Context, call model.ToolCall) (string, error) {
 		var input Input
 		if err := json.Unmarshal(call.Input, &input); err != nil {
@@ -98,7 +106,8 @@ func typed[Input any](run func(context.Context, Input) (string, error)) func(con
 // errOutside is what the model is told when it names a path that it may not touch.
 var errOutside = errors.New("the path is outside the working directory")
 
-// inside makes a path relative to the working directory. Whether it leaves it through a link is found out by os.Root when it is used.
+// inside makes a path relative to the working directory. Whether it leaves it through a link is
+// found out by os.Root when it is used.
 func (c *conversation) inside(path string) (string, error) {
 	if path == "" {
 		return ".", nil

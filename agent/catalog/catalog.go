@@ -1,4 +1,5 @@
-// Package catalog is the one list of agents. Adding an agent to fit means a folder beside this one and a line here.
+// Package catalog is the one list of agents. Adding an agent to fit means a folder beside this one
+// and a line here.
 package catalog
 
 import (
@@ -9,7 +10,8 @@ import (
 	"github.com/fit-eval/fit/agent/pi"
 )
 
-// Default returns the agents in order of preference: the first one that is installed is used when nobody says which.
+// Default returns the agents in order of preference: the first one that is installed is used when
+// nobody says which.
 func Default() *agent.Registry {
 	return agent.NewRegistry(
 		claudecode.New(),

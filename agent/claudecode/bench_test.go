@@ -12,7 +12,8 @@ import (
 	"github.com/fit-eval/fit/session/sessiontest"
 )
 
-// BenchmarkEnrich reads all recordings of the stream over and over, as one long stream, in flat memory.
+// BenchmarkEnrich reads all recordings of the stream over and over, as one long stream, in flat
+// memory.
 func BenchmarkEnrich(b *testing.B) {
 	var all bytes.Buffer
 	for _, file := range sessiontest.Recordings(b, "testdata/2.1.*/*.jsonl") {

@@ -1,8 +1,10 @@
 // Package claudecode runs Claude Code.
 //
-// For a single prompt it starts `claude -p` with the prompt on standard input. For several it keeps one process and speaks the streamed-input protocol with
-// its control messages, in which a second prompt costs milliseconds and an interrupt is clean. Everything that the program keeps (configuration, sessions,
-// temporary files) lies in the session's own home, and neither the user's settings nor those of the repository are read.
+// For a single prompt it starts `claude -p` with the prompt on standard input. For several it keeps
+// one process and speaks the streamed-input protocol with its control messages, in which a second
+// prompt costs milliseconds and an interrupt is clean. Everything that the program keeps
+// (configuration, sessions, temporary files) lies in the session's own home, and neither the user's
+// settings nor those of the repository are read.
 package claudecode
 
 import (
@@ -27,12 +29,27 @@ func New() *Agent { return &Agent{} }
 // Info implements agent.Agent.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID: ID, Title: "Claude Code", InstallHint: installHint, LoginHint: "set ANTHROPIC_API_KEY, or run claude and log in", Protocols: []string{"anthropic"},
-		Credentials: []string{keyVariable, tokenVariable, oauthVariable}, CallIDKey: "claudecode/toolUseId",
+		ID:          ID,
+		Title:       "Claude Code",
+		InstallHint: installHint,
+		LoginHint:   "set ANTHROPIC_API_KEY, or run claude and log in",
+		Protocols:   []string{"anthropic"},
+		Credentials: []string{keyVariable, tokenVariable, oauthVariable},
+		CallIDKey:   "claudecode/toolUseId",
 		Capabilities: agent.Capabilities{
-			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Native, BudgetUSD: agent.Native,
-			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
-			Subscription: agent.Native, ShowsRetries: agent.Native, ShowsFailedCalls: agent.Native,
+			Resume:              agent.Native,
+			LongLived:           agent.Native,
+			MCP:                 agent.Native,
+			Usage:               agent.Native,
+			MaxTurns:            agent.Native,
+			BudgetUSD:           agent.Native,
+			SystemPromptAppend:  agent.Native,
+			SystemPromptReplace: agent.Native,
+			AllowedTools:        agent.Native,
+			DisallowedTools:     agent.Native,
+			Subscription:        agent.Native,
+			ShowsRetries:        agent.Native,
+			ShowsFailedCalls:    agent.Native,
 		},
 	}
 }
@@ -48,10 +65,18 @@ func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, e
 }
 
 func program() agent.Program {
-	return agent.Program{Agent: ID, Name: "claude", Hint: installHint, Oldest: [2]int{2, 1}, ReadPaths: readPaths, Login: loginOf}
+	return agent.Program{
+		Agent:     ID,
+		Name:      "claude",
+		Hint:      installHint,
+		Oldest:    [2]int{2, 1},
+		ReadPaths: readPaths,
+		Login:     loginOf,
+	}
 }
 
-// readPaths are the directories of the package and of the packages that npm puts beside it, which hold the program's native half.
+// readPaths are the directories of the package and of the packages that npm puts beside it, which
+// hold the program's native half.
 func readPaths(real string, _ []string) []string {
 	if scope := filepath.Dir(filepath.Dir(filepath.Dir(real))); filepath.Base(scope) == "@anthropic-ai" {
 		return []string{scope}

@@ -27,25 +27,32 @@ func TestArguments(t *testing.T) {
 		args arguments
 		want []string
 	}{
-		"one prompt":     {arguments{path: "claude"}, slices.Concat(base, rest)},
-		"long-lived":     {arguments{path: "claude", longLived: true}, slices.Concat(base, []string{"--input-format", "stream-json"}, rest)},
-		"model, resumed": {arguments{path: "claude", cfg: agent.Config{Model: "m"}, resume: "id"}, slices.Concat(base, rest, []string{"--model", "m", "--resume", "id"})},
+		"one prompt": {arguments{path: "claude"}, slices.Concat(base, rest)},
+		"long-lived": {arguments{path: "claude", longLived: true},
+			slices.Concat(base, []string{"--input-format", "stream-json"}, rest)},
+		"model, resumed": {arguments{path: "claude", cfg: agent.Config{Model: "m"}, resume: "id"},
+			slices.Concat(base, rest, []string{"--model", "m", "--resume", "id"})},
 		"limits": {
-			arguments{path: "claude", cfg: agent.Config{MaxTurns: 7}, budget: 0.125}, slices.Concat(base, rest, []string{"--max-turns", "7", "--max-budget-usd", "0.125"}),
+			arguments{path: "claude", cfg: agent.Config{MaxTurns: 7}, budget: 0.125},
+			slices.Concat(base, rest, []string{"--max-turns", "7", "--max-budget-usd", "0.125"}),
 		},
 		"system prompt appended": {
-			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "be brief"}}, slices.Concat(base, rest, []string{"--append-system-prompt", "be brief"}),
+			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "be brief"}},
+			slices.Concat(base, rest, []string{"--append-system-prompt", "be brief"}),
 		},
 		"system prompt replaced, from a file": {
-			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "long", ReplaceSystemPrompt: true}, place: place{promptFile: "/h/p"}},
+			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "long", ReplaceSystemPrompt: true},
+				place: place{promptFile: "/h/p"}},
 			slices.Concat(base, rest, []string{"--system-prompt-file", "/h/p"}),
 		},
 		"tools": {
-			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"Bash", "mcp__x__ask", "Read"}, DisallowedTools: []string{"Write", "Task"}}},
+			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"Bash", "mcp__x__ask", "Read"},
+				DisallowedTools: []string{"Write", "Task"}}},
 			slices.Concat(base, rest, []string{"--tools", "Bash,Read", "--disallowedTools", "Write,Task"}),
 		},
 		"only tools of MCP servers": {
-			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"mcp__x"}}, place: place{mcpConfig: "/h/mcp.json"}},
+			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"mcp__x"}},
+				place: place{mcpConfig: "/h/mcp.json"}},
 			slices.Concat(base, rest, []string{"--mcp-config", "/h/mcp.json", "--tools", ""}),
 		},
 	} {
@@ -81,17 +88,31 @@ func TestChoiceOfLogin(t *testing.T) {
 		variables map[string]string
 		err       string
 	}{
-		"a login is found":                    {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k"}}, "subscription", map[string]string{}, ""},
-		"a login, but another endpoint":       {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k"}, ModelURL: "http://x"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://x"}, ""},
-		"another endpoint in the environment": {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://y"}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://y"}, ""},
-		"a key":                               {agent.Config{Environ: []string{"HOME=" + without, "ANTHROPIC_API_KEY=k", "ANTHROPIC_AUTH_TOKEN=t"}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
-		"a login, but the key is asked for":   {agent.Config{Environ: []string{"HOME=" + withPlan, "ANTHROPIC_API_KEY=k"}, Auth: "apikey"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
-		"a token of a plan":                   {agent.Config{Environ: []string{"HOME=" + without, "CLAUDE_CODE_OAUTH_TOKEN=o", "ANTHROPIC_API_KEY=k"}}, "subscription", map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "o"}, ""},
-		"no key, but another endpoint":        {agent.Config{Environ: []string{"HOME=" + without}, ModelURL: "http://x"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": noKey, "ANTHROPIC_BASE_URL": "http://x"}, ""},
-		"nothing":                             {agent.Config{Environ: []string{"HOME=" + without}}, "", nil, "ANTHROPIC_API_KEY is not set"},
-		"a plan that is not there":            {agent.Config{Environ: []string{"HOME=" + without}, Auth: "subscription"}, "", nil, "no Claude login found"},
-		"a plan at another endpoint":          {agent.Config{Environ: []string{"HOME=" + withPlan}, Auth: "subscription", ModelURL: "http://x"}, "", nil, "own endpoint only"},
-		"no such mode":                        {agent.Config{Auth: "barter"}, "", nil, "use subscription or apikey"},
+		"a login is found": {agent.Config{Environ: []string{"HOME=" + withPlan,
+			"ANTHROPIC_API_KEY=k"}}, "subscription", map[string]string{}, ""},
+		"a login, but another endpoint": {agent.Config{Environ: []string{"HOME=" + withPlan,
+			"ANTHROPIC_API_KEY=k"}, ModelURL: "http://x"}, "apikey",
+			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://x"}, ""},
+		"another endpoint in the environment": {agent.Config{Environ: []string{"HOME=" + withPlan,
+			"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://y"}}, "apikey",
+			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://y"}, ""},
+		"a key": {agent.Config{Environ: []string{"HOME=" + without, "ANTHROPIC_API_KEY=k",
+			"ANTHROPIC_AUTH_TOKEN=t"}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
+		"a login, but the key is asked for": {agent.Config{Environ: []string{"HOME=" + withPlan,
+			"ANTHROPIC_API_KEY=k"}, Auth: "apikey"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
+		"a token of a plan": {agent.Config{Environ: []string{"HOME=" + without,
+			"CLAUDE_CODE_OAUTH_TOKEN=o", "ANTHROPIC_API_KEY=k"}}, "subscription",
+			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "o"}, ""},
+		"no key, but another endpoint": {agent.Config{Environ: []string{"HOME=" + without},
+			ModelURL: "http://x"}, "apikey",
+			map[string]string{"ANTHROPIC_API_KEY": noKey, "ANTHROPIC_BASE_URL": "http://x"}, ""},
+		"nothing": {agent.Config{Environ: []string{"HOME=" + without}}, "", nil,
+			"ANTHROPIC_API_KEY is not set"},
+		"a plan that is not there": {agent.Config{Environ: []string{"HOME=" + without},
+			Auth: "subscription"}, "", nil, "no Claude login found"},
+		"a plan at another endpoint": {agent.Config{Environ: []string{"HOME=" + withPlan},
+			Auth: "subscription", ModelURL: "http://x"}, "", nil, "own endpoint only"},
+		"no such mode": {agent.Config{Auth: "barter"}, "", nil, "use subscription or apikey"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := chooseLogin(test.cfg)
@@ -130,11 +151,13 @@ func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
 	}
 }
 
-// TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
+// TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set
+// of its variables.
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	home := plan(t)
 	always := []string{
-		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
+		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES",
+		"DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
 		"DISABLE_TELEMETRY", "ENABLE_TOOL_SEARCH", "MCP_CONNECTION_NONBLOCKING", "MCP_TOOL_TIMEOUT",
 	}
 	if os.Geteuid() == 0 {
@@ -147,7 +170,8 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 		"subscription": {func(*agent.Config) {}, nil},
 		"key":          {func(cfg *agent.Config) { cfg.Auth = agent.AuthAPIKey }, []string{"ANTHROPIC_API_KEY"}},
 		"other endpoint": {
-			func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" }, []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
+			func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" },
+			[]string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,13 +197,15 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 
 func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
 	cfg := agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{
-		{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t"}}, {Name: "local", Command: "srv", Args: []string{"-x"}},
+		{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t"}},
+		{Name: "local", Command: "srv", Args: []string{"-x"}},
 	}}
 	p, err := prepare(cfg, login{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if argv := strings.Join((arguments{path: "claude", cfg: cfg, place: p}).argv(), " "); strings.Contains(argv, "s3cr3t") {
+	if argv := strings.Join((arguments{path: "claude", cfg: cfg, place: p}).argv(), " "); strings.Contains(argv,
+		"s3cr3t") {
 		t.Errorf("argv: %s", argv)
 	}
 	info, err := os.Stat(p.mcpConfig)
@@ -193,7 +219,8 @@ func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
 }
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
-	for version, ok := range map[string]bool{"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false, "1.0.35": false, "weird": true} {
+	for version, ok := range map[string]bool{"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false,
+		"1.0.35": false, "weird": true} {
 		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}

@@ -21,7 +21,8 @@ type place struct {
 
 // prepare lays out the session's home.
 func prepare(cfg agent.Config, login login) (place, error) {
-	p := place{home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"), tmp: filepath.Join(cfg.Home, "tmp")}
+	p := place{home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"),
+		tmp: filepath.Join(cfg.Home, "tmp")}
 	for _, dir := range []string{p.home, p.config, p.tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)
@@ -50,7 +51,8 @@ func prepare(cfg agent.Config, login login) (place, error) {
 // longArgument is what is put on a command line at most; the system refuses arguments of 128 KiB.
 const longArgument = 64 << 10
 
-// toolTimeoutMs lets a tool call block for hours: the other participants of a session may take their time.
+// toolTimeoutMs lets a tool call block for hours: the other participants of a session may take
+// their time.
 const toolTimeoutMs = 6 * 60 * 60 * 1000
 
 // mcpEntry is one server of an mcpServers file.
@@ -64,16 +66,28 @@ type mcpEntry struct {
 	Timeout int64             `json:"timeout"`
 }
 
-// writeMCP writes the servers to a file rather than the command line, where everybody could read their tokens.
+// writeMCP writes the servers to a file rather than the command line, where everybody could read
+// their tokens.
 func writeMCP(path string, servers []agent.MCPServer) error {
 	entries := map[string]mcpEntry{}
 	for _, server := range servers {
 		if server.Name == "" || (server.URL == "") == (server.Command == "") {
 			return fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
 		}
-		entry := mcpEntry{Type: "http", URL: server.URL, Headers: server.Headers, Timeout: toolTimeoutMs}
+		entry := mcpEntry{
+			Type:    "http",
+			URL:     server.URL,
+			Headers: server.Headers,
+			Timeout: toolTimeoutMs,
+		}
 		if server.Command != "" {
-			entry = mcpEntry{Type: "stdio", Command: server.Command, Args: server.Args, Env: server.Env, Timeout: toolTimeoutMs}
+			entry = mcpEntry{
+				Type:    "stdio",
+				Command: server.Command,
+				Args:    server.Args,
+				Env:     server.Env,
+				Timeout: toolTimeoutMs,
+			}
 		}
 		entries[server.Name] = entry
 	}
@@ -108,7 +122,8 @@ func environment(cfg agent.Config, login login, p place, root bool) []string {
 	return env.List()
 }
 
-// defaultRetries rides out half a minute of trouble; the program's own ten tries take minutes, also with a key that will never be accepted.
+// defaultRetries rides out half a minute of trouble; the program's own ten tries take minutes, also
+// with a key that will never be accepted.
 const defaultRetries = 4
 
 // fixedVariables keep the program quiet and its tools in sight.
@@ -178,8 +193,8 @@ func (a arguments) systemPrompt() []string {
 	return []string{flag, value}
 }
 
-// builtinTools leaves out the tools of MCP servers: those are there because their server was attached. With permissions skipped, only the list of available
-// tools restricts anything.
+// builtinTools leaves out the tools of MCP servers: those are there because their server was
+// attached. With permissions skipped, only the list of available tools restricts anything.
 func builtinTools(allowed []string) []string {
 	var tools []string
 	for _, tool := range allowed {

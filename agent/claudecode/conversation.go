@@ -36,11 +36,23 @@ type conversation struct {
 
 func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
 	cfg.Installation = &installation
-	c := &conversation{cfg: cfg, installation: installation, login: login, place: place}
+	c := &conversation{
+		cfg:          cfg,
+		installation: installation,
+		login:        login,
+		place:        place,
+	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent: ID, Config: cfg, Dialect: session.StreamDialect(ID), Observe: c.observe,
+		Agent:   ID,
+		Config:  cfg,
+		Dialect: session.StreamDialect(ID),
+		Observe: c.observe,
 		Started: agent.Started{
-			Version: installation.Version, Protocol: session.StreamDialectName, Model: cfg.Model, Auth: login.mode, KeyVisible: login.secret,
+			Version:    installation.Version,
+			Protocol:   session.StreamDialectName,
+			Model:      cfg.Model,
+			Auth:       login.mode,
+			KeyVisible: login.secret,
 		},
 	})
 	return c
@@ -75,7 +87,14 @@ func (c *conversation) argv(budget float64) []string {
 	if c.cfg.MaxCostUSD <= 0 {
 		budget = 0
 	}
-	return arguments{path: c.installation.Path, cfg: c.cfg, place: c.place, longLived: !c.cfg.OneShot, resume: c.ID(), budget: budget}.argv()
+	return arguments{
+		path:      c.installation.Path,
+		cfg:       c.cfg,
+		place:     c.place,
+		longLived: !c.cfg.OneShot,
+		resume:    c.ID(),
+		budget:    budget,
+	}.argv()
 }
 
 func (c *conversation) environ() []string {
@@ -98,7 +117,8 @@ func (c *conversation) converse(ctx context.Context, text string, budget float64
 		waiting, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 		if err := c.Until(waiting, c.greeted.Load); err != nil && ctx.Err() == nil {
-			// A process that ended without a greeting may have said why in a result; the turn below finds it.
+			// A process that ended without a greeting may have said why in a result; the turn below
+			// finds it.
 			if c.Alive() {
 				return agent.Result{}, fmt.Errorf("no answer to the first request: %w", err)
 			}
@@ -113,7 +133,8 @@ func (c *conversation) converse(ctx context.Context, text string, budget float64
 // request sends a control request.
 func (c *conversation) request(subtype string) error {
 	id := "fit-" + strconv.FormatInt(c.requests.Add(1), 10)
-	return c.Send(map[string]any{"type": "control_request", "request_id": id, "request": map[string]any{"subtype": subtype}})
+	return c.Send(map[string]any{"type": "control_request", "request_id": id,
+		"request": map[string]any{"subtype": subtype}})
 }
 
 // observe answers the control protocol and checks the first event.
@@ -138,7 +159,8 @@ func (c *conversation) observe(event []byte) error {
 	return nil
 }
 
-// answer replies to a request of the program. Permissions are skipped, so none should come; whatever is asked for nevertheless must not hang.
+// answer replies to a request of the program. Permissions are skipped, so none should come;
+// whatever is asked for nevertheless must not hang.
 func (c *conversation) answer(v *fastjson.Value) error {
 	id := string(v.GetStringBytes("request_id"))
 	response := map[string]any{"subtype": "error", "request_id": id, "error": "not supported"}
@@ -147,7 +169,8 @@ func (c *conversation) answer(v *fastjson.Value) error {
 		if asked := v.Get("request", "input"); asked != nil {
 			input = asked.MarshalTo(nil)
 		}
-		response = map[string]any{"subtype": "success", "request_id": id, "response": map[string]any{"behavior": "allow", "updatedInput": input}}
+		response = map[string]any{"subtype": "success", "request_id": id,
+			"response": map[string]any{"behavior": "allow", "updatedInput": input}}
 	}
 	return c.Send(map[string]any{"type": "control_response", "response": response})
 }
@@ -167,7 +190,8 @@ func (c *conversation) check(v *fastjson.Value) error {
 		case "":
 			return fmt.Errorf("MCP server %s was not attached", server.Name)
 		default:
-			return fmt.Errorf("MCP server %s is not connected but %s; check that it runs and that its token is right", server.Name, state)
+			return fmt.Errorf("MCP server %s is not connected but %s; check that it runs and that its token is right",
+				server.Name, state)
 		}
 	}
 	return nil

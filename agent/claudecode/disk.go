@@ -8,15 +8,20 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// DiskDialectName is the name of the files that the program keeps below projects/ in its configuration.
+// DiskDialectName is the name of the files that the program keeps below projects/ in its
+// configuration.
 const DiskDialectName = "claude-projects"
 
-// DiskDialect is the format of the program's own session files. Their messages are those of the stream, but every line is linked to the one before it, has
-// a time, and carries the final token counts; there is no final event.
+// DiskDialect is the format of the program's own session files. Their messages are those of the
+// stream, but every line is linked to the one before it, has a time, and carries the final token
+// counts; there is no final event.
 func DiskDialect() session.Dialect {
 	return session.Dialect{
-		Name: DiskDialectName, Agent: ID, Recognise: recogniseDisk, Companions: subagentFiles,
-		New: func() session.Decoder { return &diskDecoder{calls: map[string]string{}} },
+		Name:       DiskDialectName,
+		Agent:      ID,
+		Recognise:  recogniseDisk,
+		Companions: subagentFiles,
+		New:        func() session.Decoder { return &diskDecoder{calls: map[string]string{}} },
 	}
 }
 
@@ -78,7 +83,8 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.system(v, o, to)
 	case "attachment":
 		d.attachment(v, o, to)
-	case "queue-operation", "last-prompt", "file-history-snapshot", "summary", "ai-title", "custom-title", "agent-name", "agent-color", "agent-setting",
+	case "queue-operation", "last-prompt", "file-history-snapshot", "summary", "ai-title", "custom-title", "agent-name",
+		"agent-color", "agent-setting",
 		"mode", "permission-mode", "progress", "pr-link", "tag", "worktree-state", "content-replacement", "attribution-snapshot":
 		to.Identify(session.Identity{SessionID: v.TextOf("sessionId")})
 	default:
@@ -90,7 +96,8 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
-// parent finds the call that a sub-agent's line belongs to. A file that begins with a sub-agent's line is the record of that sub-agent alone.
+// parent finds the call that a sub-agent's line belongs to. A file that begins with a sub-agent's
+// line is the record of that sub-agent alone.
 func (d *diskDecoder) parent(v jsontape.Value) string {
 	if !v.Get("isSidechain").Bool() {
 		d.main = d.main || v.Get("parentUuid").Exists()
@@ -113,7 +120,12 @@ func (d *diskDecoder) parent(v jsontape.Value) string {
 }
 
 func (d *diskDecoder) identify(v jsontape.Value, model string, to *session.Fold) {
-	to.Identify(session.Identity{SessionID: v.TextOf("sessionId"), Version: v.TextOf("version"), Cwd: v.TextOf("cwd"), Model: model})
+	to.Identify(session.Identity{
+		SessionID: v.TextOf("sessionId"),
+		Version:   v.TextOf("version"),
+		Cwd:       v.TextOf("cwd"),
+		Model:     model,
+	})
 }
 
 func (d *diskDecoder) assistant(v jsontape.Value, o session.Origin, to *session.Fold) {
@@ -134,11 +146,17 @@ func (d *diskDecoder) assistant(v jsontape.Value, o session.Origin, to *session.
 	d.identify(v, identified, to)
 	o.MessageID = message.TextOf("id")
 	if usage := message.Get("usage"); usage.Exists() && o.MessageID != "" {
-		to.Usage(o, session.UsageReport{Rule: session.UsagePerMessage, Key: o.MessageID, Model: model, Tokens: session.MessageTokens(usage)})
+		to.Usage(o, session.UsageReport{
+			Rule:   session.UsagePerMessage,
+			Key:    o.MessageID,
+			Model:  model,
+			Tokens: session.MessageTokens(usage),
+		})
 	}
 	session.AssistantContent(content, o, to)
 	if message.TextOf("stop_reason") == "end_turn" && o.Parent == "" {
-		to.Final(o, session.Final{Outcome: session.OutcomeSuccess}) // the nearest thing to a final event that the file has
+		// the nearest thing to a final event that the file has
+		to.Final(o, session.Final{Outcome: session.OutcomeSuccess})
 	}
 }
 
@@ -175,15 +193,20 @@ func (d *diskDecoder) system(v jsontape.Value, o session.Origin, to *session.Fol
 		to.SystemPrompt(o, "disk", "compaction", v.TextOf("content"))
 	case "api_error":
 		to.Error(o, session.ErrorInfo{
-			Kind: session.ErrorRetry, Status: v.Path("error", "status").Int(), Attempt: v.Get("retryAttempt").Int(), Message: v.Path("error", "message").Text(),
+			Kind:    session.ErrorRetry,
+			Status:  v.Path("error", "status").Int(),
+			Attempt: v.Get("retryAttempt").Int(),
+			Message: v.Path("error", "message").Text(),
 		})
-	case "turn_duration", "local_command", "stop_hook_summary", "informational", "microcompact_boundary", "away_summary":
+	case "turn_duration", "local_command", "stop_hook_summary", "informational", "microcompact_boundary",
+		"away_summary":
 	default:
 		to.Unknown()
 	}
 }
 
-// attachment is what the program puts beside the conversation on its own: lists of skills and agents, reminders, files.
+// attachment is what the program puts beside the conversation on its own: lists of skills and
+// agents, reminders, files.
 func (d *diskDecoder) attachment(v jsontape.Value, o session.Origin, to *session.Fold) {
 	attached := v.Get("attachment")
 	if !attached.Exists() {

@@ -15,7 +15,8 @@ const (
 	oauthVariable = "CLAUDE_CODE_OAUTH_TOKEN"
 	urlVariable   = "ANTHROPIC_BASE_URL"
 
-	// noKey is what the program gets as a key where another endpoint is used and no key is set: it refuses to start without any.
+	// noKey is what the program gets as a key where another endpoint is used and no key is set: it
+	// refuses to start without any.
 	noKey = "no-key-needed"
 
 	credentials = ".credentials.json"
@@ -32,7 +33,8 @@ type login struct {
 	secret bool
 }
 
-// chooseLogin decides between the plan and a key: the plan where a login is found and no other endpoint is asked for, unless the caller says otherwise.
+// chooseLogin decides between the plan and a key: the plan where a login is found and no other
+// endpoint is asked for, unless the caller says otherwise.
 func chooseLogin(cfg agent.Config) (login, error) {
 	url := cfg.ModelURL
 	if url == "" {
@@ -48,7 +50,9 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	switch mode {
 	case agent.AuthSubscription:
 		if url != "" {
-			return login{}, agent.Refuse(ID, "--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
+			return login{}, agent.Refuse(ID,
+				"--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use "+
+					"--auth apikey")
 		}
 		return subscription(cfg.Environ)
 	case agent.AuthAPIKey:
@@ -65,7 +69,8 @@ func subscription(environ []string) (login, error) {
 		return chosen, nil
 	}
 	if chosen.file = loginFile(environ); chosen.file == "" {
-		return login{}, errors.New("no Claude login found; run claude and log in, or use --auth apikey with " + keyVariable)
+		return login{}, errors.New("no Claude login found; run claude and log in, or use --auth apikey with " +
+			keyVariable)
 	}
 	return chosen, nil
 }
@@ -83,7 +88,8 @@ func apiKey(cfg agent.Config, url string) (login, error) {
 		}
 	}
 	if cfg.ModelURL == "" {
-		return login{}, errors.New(keyVariable + " is not set; set it, log in with claude and use --auth subscription, or give --model-url")
+		return login{}, errors.New(keyVariable +
+			" is not set; set it, log in with claude and use --auth subscription, or give --model-url")
 	}
 	chosen.variables[keyVariable] = noKey
 	return chosen, nil
@@ -127,14 +133,17 @@ func loginFile(environ []string) string {
 	return path
 }
 
-// agrees checks what the program says about its credentials against what was chosen, so that nobody pays with the wrong account.
+// agrees checks what the program says about its credentials against what was chosen, so that nobody
+// pays with the wrong account.
 func (l login) agrees(apiKeySource string) error {
 	usesKey := apiKeySource != "" && apiKeySource != "none"
 	switch {
 	case l.mode == agent.AuthSubscription && usesKey:
-		return fmt.Errorf("asked to run on the subscription, but the agent took its key from %s; stopped before it costs money", apiKeySource)
+		return fmt.Errorf("asked to run on the subscription, but the agent took its key from %s; stopped before it "+
+			"costs money", apiKeySource)
 	case l.variables[keyVariable] != "" && apiKeySource != "" && apiKeySource != keyVariable:
-		return fmt.Errorf("asked to run on the key in %s, but the agent took its credentials from %s; stopped", keyVariable, apiKeySource)
+		return fmt.Errorf("asked to run on the key in %s, but the agent took its credentials from %s; stopped",
+			keyVariable, apiKeySource)
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/agent/agenttest"
 )
 
-// The agent's shell can read the key it was given, so whatever it prints must be known to redaction.
+// The agent's shell can read the key it was given, so whatever it prints must be known to
+// redaction.
 func TestEveryKeyThatTheProgramIsGivenIsRedacted(t *testing.T) {
 	registry := agent.NewRegistry(&Agent{})
 	for _, name := range []string{keyVariable, tokenVariable, oauthVariable} {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// callLog remembers how far calls were told of, so that each is told once. It forgets the oldest half when there are many.
+// callLog remembers how far calls were told of, so that each is told once. It forgets the oldest
+// half when there are many.
 type callLog struct {
 	recent, older map[string]callState
 
@@ -27,19 +28,22 @@ func newCallLog() callLog {
 	return callLog{recent: map[string]callState{}, older: map[string]callState{}}
 }
 
-// restart begins the log of another process, whose ids begin with a prefix of their own: those of the one before do not come again.
+// restart begins the log of another process, whose ids begin with a prefix of their own: those of
+// the one before do not come again.
 func (l *callLog) restart(process int) {
 	l.prefix = append(strconv.AppendInt(l.prefix[:0], int64(process+1), 10), '/')
 	l.numbered = l.numbered[:0]
 }
 
-// numberOf is the number of an item of the running process. Ids of any other form, and very large numbers, have none.
+// numberOf is the number of an item of the running process. Ids of any other form, and very large
+// numbers, have none.
 func (l *callLog) numberOf(id string) (number int, ok bool) {
 	digits, ok := strings.CutPrefix(id, view(l.prefix))
 	if !ok {
 		return 0, false
 	}
-	if digits, ok = strings.CutPrefix(digits, "item_"); !ok || digits == "" || len(digits) > 5 || (digits[0] == '0' && digits != "0") {
+	if digits, ok = strings.CutPrefix(digits, "item_"); !ok || digits == "" || len(digits) > 5 ||
+		(digits[0] == '0' && digits != "0") {
 		return 0, false
 	}
 	for i := range len(digits) {
@@ -80,7 +84,8 @@ func (l *callLog) mark(id string, state callState) (fresh bool) {
 		l.older, l.recent = l.recent, l.older
 		clear(l.recent)
 	}
-	l.recent[strings.Clone(id)] = before | state // also where it is known: an assignment replaces the key, too, and this one is a view
+	// also where it is known: an assignment replaces the key, too, and this one is a view
+	l.recent[strings.Clone(id)] = before | state
 	return true
 }
 

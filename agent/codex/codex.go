@@ -1,13 +1,16 @@
 // Package codex runs the Codex command line.
 //
-// For a single prompt it starts `codex exec --json` with the prompt on standard input. For several it keeps one process and speaks the protocol of
-// `codex app-server`, in which a second prompt costs milliseconds and an interrupt is clean. The app server is also used for a single prompt where only its
-// stream tells what is needed while there is time to act on it: with a limit of turns or cost, which the program does not have itself and which we hold by
-// counting; for a conversation that is resumed, because the counters of tokens go on from what was consumed before; and without a model's name, because
-// `exec` does not say which model it has chosen.
+// For a single prompt it starts `codex exec --json` with the prompt on standard input. For several
+// it keeps one process and speaks the protocol of `codex app-server`, in which a second prompt
+// costs milliseconds and an interrupt is clean. The app server is also used for a single prompt
+// where only its stream tells what is needed while there is time to act on it: with a limit of
+// turns or cost, which the program does not have itself and which we hold by counting; for a
+// conversation that is resumed, because the counters of tokens go on from what was consumed before;
+// and without a model's name, because `exec` does not say which model it has chosen.
 //
-// Everything that the program keeps (configuration, login, sessions, temporary files) lies in the session's own home. Neither the user's settings nor those
-// of the repository are read, and plugins, apps and hooks are off.
+// Everything that the program keeps (configuration, login, sessions, temporary files) lies in the
+// session's own home. Neither the user's settings nor those of the repository are read, and
+// plugins, apps and hooks are off.
 package codex
 
 import (
@@ -29,14 +32,29 @@ type Agent struct{}
 // New returns the agent.
 func New() *Agent { return &Agent{} }
 
-// Info implements agent.Agent. Calls that the program rejects and requests that it repeats are not all shown in its streams.
+// Info implements agent.Agent. Calls that the program rejects and requests that it repeats are not
+// all shown in its streams.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID: ID, Title: "Codex", InstallHint: installHint, LoginHint: "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login", Protocols: []string{"responses"},
-		Credentials: []string{keyVariable, vendorVariable}, CallIDKey: "callId",
+		ID:          ID,
+		Title:       "Codex",
+		InstallHint: installHint,
+		LoginHint:   "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login",
+		Protocols:   []string{"responses"},
+		Credentials: []string{keyVariable, vendorVariable},
+		CallIDKey:   "callId",
 		Capabilities: agent.Capabilities{
-			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
-			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native, Subscription: agent.Native,
+			Resume:              agent.Native,
+			LongLived:           agent.Native,
+			MCP:                 agent.Native,
+			Usage:               agent.Native,
+			MaxTurns:            agent.Enforced,
+			BudgetUSD:           agent.Enforced,
+			SystemPromptAppend:  agent.Native,
+			SystemPromptReplace: agent.Native,
+			AllowedTools:        agent.Native,
+			DisallowedTools:     agent.Native,
+			Subscription:        agent.Native,
 		},
 	}
 }
@@ -78,20 +96,24 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	return newConversation(cfg, installation, login, place), nil
 }
 
-// priced checks that a budget can be held: the program does not tell what it costs, so the model must have a price. A model that is not known yet, because
-// the program chooses it, is checked when it is.
+// priced checks that a budget can be held: the program does not tell what it costs, so the model
+// must have a price. A model that is not known yet, because the program chooses it, is checked when
+// it is.
 func priced(cfg agent.Config, model string) error {
 	if cfg.MaxCostUSD <= 0 {
 		return nil
 	}
 	if cfg.Prices == nil {
-		return agent.Refuse(ID, "agent %s does not tell its cost, and there is no price table to hold the budget with", ID)
+		return agent.Refuse(ID, "agent %s does not tell its cost, and there is no price table to hold the budget with",
+			ID)
 	}
 	if model == "" {
 		return nil
 	}
-	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, time.Now().UnixMilli()); !known {
-		return agent.Refuse(ID, "the budget cannot be held: agent %s does not tell its cost, and the price of model %s is not known", ID, model)
+	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1},
+		time.Now().UnixMilli()); !known {
+		return agent.Refuse(ID, "the budget cannot be held: agent %s does not tell its cost, and the price of model "+
+			"%s is not known", ID, model)
 	}
 	return nil
 }

@@ -30,21 +30,25 @@ func TestMain(m *testing.M) {
 func TestArguments(t *testing.T) {
 	flags := []string{"--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--ignore-rules"}
 	settings := []string{
-		"--disable", "plugins", "--disable", "apps", "--disable", "hooks", "--disable", "unbounded_connection_retries", "-c", "analytics.enabled=false",
+		"--disable", "plugins", "--disable", "apps", "--disable", "hooks", "--disable", "unbounded_connection_retries",
+		"-c", "analytics.enabled=false",
 		"-c", "check_for_update_on_startup=false", "-c", "allow_login_shell=false", "-c", "project_doc_max_bytes=0",
 		"-c", `shell_environment_policy.exclude=["CODEX_API_KEY"]`,
 	}
 	endpoint := []string{
-		"-c", `model_provider="fit"`, "-c", `model_providers.fit.name="fit"`, "-c", `model_providers.fit.base_url="http://h/s/x/v1"`,
+		"-c", `model_provider="fit"`, "-c", `model_providers.fit.name="fit"`, "-c",
+		`model_providers.fit.base_url="http://h/s/x/v1"`,
 		"-c", `model_providers.fit.wire_api="responses"`, "-c", `model_providers.fit.env_key="CODEX_API_KEY"`,
 		"-c", "model_providers.fit.request_max_retries=0", "-c", "model_providers.fit.stream_max_retries=0",
 	}
 	none := 0
 	for name, test := range map[string]struct{ got, want []string }{
-		"one prompt": {arguments{path: "codex"}.exec(), slices.Concat([]string{"codex", "exec"}, flags, settings, []string{"--", "-"})},
+		"one prompt": {arguments{path: "codex"}.exec(),
+			slices.Concat([]string{"codex", "exec"}, flags, settings, []string{"--", "-"})},
 		"model, resumed": {
 			arguments{path: "codex", cfg: agent.Config{Model: "m"}, resume: "id"}.exec(),
-			slices.Concat([]string{"codex", "exec", "resume"}, flags, []string{"--model", "m"}, settings, []string{"--", "id", "-"}),
+			slices.Concat([]string{"codex", "exec", "resume"}, flags, []string{"--model", "m"}, settings,
+				[]string{"--", "id", "-"}),
 		},
 		"long-lived, other endpoint": {
 			arguments{path: "codex", cfg: agent.Config{Model: "m", ModelURL: "http://h/s/x/", Retries: &none}}.server(),
@@ -63,8 +67,11 @@ func TestWhatNeedsTheAppServer(t *testing.T) {
 		t.Error("a plain run does not need it")
 	}
 	for name, change := range map[string]func(*agent.Config){
-		"several prompts": func(c *agent.Config) { c.OneShot = false }, "turns": func(c *agent.Config) { c.MaxTurns = 1 },
-		"budget": func(c *agent.Config) { c.MaxCostUSD = 1 }, "resumed": func(c *agent.Config) { c.Resume = "x" }, "no model": func(c *agent.Config) { c.Model = "" },
+		"several prompts": func(c *agent.Config) { c.OneShot = false },
+		"turns":           func(c *agent.Config) { c.MaxTurns = 1 },
+		"budget":          func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"resumed":         func(c *agent.Config) { c.Resume = "x" },
+		"no model":        func(c *agent.Config) { c.Model = "" },
 	} {
 		cfg := plain
 		change(&cfg)
@@ -90,7 +97,8 @@ func loggedIn(t *testing.T, login string) string {
 const planLogin = `{"OPENAI_API_KEY":null,"tokens":{"access_token":"secret","refresh_token":"r"}}`
 
 func TestChoiceOfLogin(t *testing.T) {
-	plan, stored, without := "HOME="+loggedIn(t, planLogin), "HOME="+loggedIn(t, `{"OPENAI_API_KEY":"stored"}`), "HOME="+t.TempDir()
+	plan, stored, without := "HOME="+loggedIn(t, planLogin), "HOME="+loggedIn(t,
+		`{"OPENAI_API_KEY":"stored"}`), "HOME="+t.TempDir()
 	broken := "HOME=" + loggedIn(t, "{")
 	elsewhere := "CODEX_HOME=" + filepath.Join(loggedIn(t, planLogin), ".codex")
 	for name, test := range map[string]struct {
@@ -99,19 +107,30 @@ func TestChoiceOfLogin(t *testing.T) {
 		key  string
 		err  string
 	}{
-		"a login is found":                  {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}}, "subscription", "", ""},
-		"a login in another place":          {agent.Config{Environ: []string{without, elsewhere}}, "subscription", "", ""},
-		"a login, but a key for the agent":  {agent.Config{Environ: []string{plan, "CODEX_API_KEY=k"}}, "apikey", "k", ""},
-		"a login, but another endpoint":     {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}, ModelURL: "http://x"}, "apikey", "o", ""},
-		"a login, but the key is asked for": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}, Auth: "apikey"}, "apikey", "o", ""},
-		"the agent's key before any":        {agent.Config{Environ: []string{without, "OPENAI_API_KEY=o", "CODEX_API_KEY=k"}}, "apikey", "k", ""},
-		"a stored key":                      {agent.Config{Environ: []string{stored}}, "apikey", "stored", ""},
-		"a stored key stays with its owner": {agent.Config{Environ: []string{stored}, ModelURL: "http://x"}, "apikey", noKey, ""},
-		"a broken login":                    {agent.Config{Environ: []string{broken}}, "", "", "CODEX_API_KEY is not set"},
-		"nothing":                           {agent.Config{Environ: []string{without}}, "", "", "CODEX_API_KEY is not set"},
-		"a plan that is not there":          {agent.Config{Environ: []string{stored}, Auth: "subscription"}, "", "", "no login of codex found"},
-		"a plan at another endpoint":        {agent.Config{Environ: []string{plan}, Auth: "subscription", ModelURL: "http://x"}, "", "", "own endpoint only"},
-		"no such mode":                      {agent.Config{Auth: "barter"}, "", "", "use subscription or apikey"},
+		"a login is found": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}}, "subscription",
+			"", ""},
+		"a login in another place": {agent.Config{Environ: []string{without, elsewhere}}, "subscription", "",
+			""},
+		"a login, but a key for the agent": {agent.Config{Environ: []string{plan, "CODEX_API_KEY=k"}}, "apikey", "k",
+			""},
+		"a login, but another endpoint": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"},
+			ModelURL: "http://x"}, "apikey", "o", ""},
+		"a login, but the key is asked for": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}, Auth: "apikey"},
+			"apikey", "o", ""},
+		"the agent's key before any": {agent.Config{Environ: []string{without, "OPENAI_API_KEY=o",
+			"CODEX_API_KEY=k"}}, "apikey", "k", ""},
+		"a stored key": {agent.Config{Environ: []string{stored}}, "apikey", "stored", ""},
+		"a stored key stays with its owner": {agent.Config{Environ: []string{stored}, ModelURL: "http://x"}, "apikey",
+			noKey, ""},
+		"a broken login": {agent.Config{Environ: []string{broken}}, "", "",
+			"CODEX_API_KEY is not set"},
+		"nothing": {agent.Config{Environ: []string{without}}, "", "",
+			"CODEX_API_KEY is not set"},
+		"a plan that is not there": {agent.Config{Environ: []string{stored}, Auth: "subscription"}, "", "",
+			"no login of codex found"},
+		"a plan at another endpoint": {agent.Config{Environ: []string{plan}, Auth: "subscription",
+			ModelURL: "http://x"}, "", "", "own endpoint only"},
+		"no such mode": {agent.Config{Auth: "barter"}, "", "", "use subscription or apikey"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := chooseLogin(test.cfg)
@@ -128,7 +147,8 @@ func TestChoiceOfLogin(t *testing.T) {
 	}
 }
 
-// TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set of its variables.
+// TestTheChildSeesOnlyApprovedVariables starts a program through the adapter and compares the set
+// of its variables.
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	home := loggedIn(t, planLogin)
 	for name, test := range map[string]struct {
@@ -136,15 +156,17 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 		own    []string
 		file   bool
 	}{
-		"subscription":   {func(*agent.Config) {}, nil, true},
-		"key":            {func(cfg *agent.Config) { cfg.Auth = agent.AuthAPIKey }, []string{"CODEX_API_KEY"}, true},
-		"other endpoint": {func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" }, []string{"CODEX_API_KEY"}, false},
-		"long-lived":     {func(cfg *agent.Config) { cfg.OneShot = false }, nil, true},
+		"subscription": {func(*agent.Config) {}, nil, true},
+		"key":          {func(cfg *agent.Config) { cfg.Auth = agent.AuthAPIKey }, []string{"CODEX_API_KEY"}, true},
+		"other endpoint": {func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" }, []string{"CODEX_API_KEY"},
+			false},
+		"long-lived": {func(cfg *agent.Config) { cfg.OneShot = false }, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := agenttest.Dumper(t)
 			cfg := agenttest.Config(t, program, "0.166.0",
-				"HOME="+home, "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "CODEX_HOME="+filepath.Join(home, ".codex"), "CODEX_THREAD_ID=outer")
+				"HOME="+home, "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=o", "CODEX_HOME="+filepath.Join(home,
+					".codex"), "CODEX_THREAD_ID=outer")
 			cfg.Model = "m"
 			test.change(&cfg)
 			s, err := New().Start(t.Context(), cfg)
@@ -152,7 +174,8 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if _, err := s.Prompt(t.Context(), "hello"); (err == nil) != cfg.OneShot { // a program that does not greet is of no use as a server
+			// a program that does not greet is of no use as a server
+			if _, err := s.Prompt(t.Context(), "hello"); (err == nil) != cfg.OneShot {
 				t.Fatal(err)
 			}
 			agenttest.CheckVariables(t, program, append(test.own, "CODEX_HOME")...)
@@ -166,7 +189,8 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 func TestSecretsAndPromptsAreInAFileOfTheHome(t *testing.T) {
 	cfg := agent.Config{
 		Home: t.TempDir(), Dir: "/repo", SystemPrompt: "be \"brief\"\nand kind\x7f", MCPServers: []agent.MCPServer{
-			{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t", "X-Other": "1"}},
+			{Name: "web", URL: "http://127.0.0.1:1/mcp",
+				Headers: map[string]string{"Authorization": "Bearer s3cr3t", "X-Other": "1"}},
 			{Name: "local", Command: "srv", Args: []string{"-x", "a b"}, Env: map[string]string{"K": "v"}},
 		},
 	}
@@ -215,9 +239,11 @@ env = { "K" = "v" }
 
 func TestServersThatCannotBeAttached(t *testing.T) {
 	for _, server := range []agent.MCPServer{
-		{Name: "both", URL: "http://x", Command: "srv"}, {Name: "neither"}, {URL: "http://x"}, {Name: "a]\n[b", URL: "http://x"},
+		{Name: "both", URL: "http://x", Command: "srv"}, {Name: "neither"}, {URL: "http://x"},
+		{Name: "a]\n[b", URL: "http://x"},
 	} {
-		if _, err := prepare(agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{server}}, login{mode: agent.AuthAPIKey}); err == nil {
+		if _, err := prepare(agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{server}},
+			login{mode: agent.AuthAPIKey}); err == nil {
 			t.Errorf("accepted: %+v", server)
 		}
 	}
@@ -225,14 +251,18 @@ func TestServersThatCannotBeAttached(t *testing.T) {
 
 func TestWhatItCannotDoIsRefused(t *testing.T) {
 	for missing, change := range map[string]func(*agent.Config){
-		`cannot be allowed the tool "Telephone"`: func(c *agent.Config) { c.AllowedTools = []string{"Bash", "Telephone"} },
-		`cannot be denied the tool "Telephone"`:  func(c *agent.Config) { c.DisallowedTools = []string{"Telephone"} },
-		"cannot be allowed Read without Bash":    func(c *agent.Config) { c.AllowedTools = []string{"Read"} },
-		"works with the vendor's own endpoint":   func(c *agent.Config) { c.Auth = agent.AuthSubscription },
-		"no price table":                         func(c *agent.Config) { c.MaxCostUSD = 1 },
-		"price of model m ":                      func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
+		`cannot be allowed the tool "Telephone"`: func(c *agent.Config) {
+			c.AllowedTools = []string{"Bash",
+				"Telephone"}
+		},
+		`cannot be denied the tool "Telephone"`: func(c *agent.Config) { c.DisallowedTools = []string{"Telephone"} },
+		"cannot be allowed Read without Bash":   func(c *agent.Config) { c.AllowedTools = []string{"Read"} },
+		"works with the vendor's own endpoint":  func(c *agent.Config) { c.Auth = agent.AuthSubscription },
+		"no price table":                        func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"price of model m ":                     func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
 	} {
-		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x", Installation: &agent.Installation{Path: "codex"}}
+		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
+			Installation: &agent.Installation{Path: "codex"}}
 		change(&cfg)
 		_, err := New().Start(t.Context(), cfg)
 		var lacking *agent.CapabilityError
@@ -245,7 +275,8 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 func noPrices(string, session.TokenUsage, int64) (float64, bool) { return 0, false }
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
-	for version, ok := range map[string]bool{"0.166.0": true, "0.150.0": true, "1.0.0": true, "0.147.2": false, "0.46.0": false, "weird": true} {
+	for version, ok := range map[string]bool{"0.166.0": true, "0.150.0": true, "1.0.0": true, "0.147.2": false,
+		"0.46.0": false, "weird": true} {
 		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}
@@ -258,7 +289,8 @@ func script(t *testing.T, path string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho asked >> "+path+".log\necho codex-cli 0.166.0\n"), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho asked >> "+path+".log\necho codex-cli 0.166.0\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -266,7 +298,8 @@ func script(t *testing.T, path string) {
 func TestTheNativeProgramIsPreferred(t *testing.T) {
 	modules := t.TempDir()
 	wrapper := filepath.Join(modules, "@openai", "codex", "bin", "codex.js")
-	native := filepath.Join(modules, "@openai", "codex-"+platformName(), "vendor", architecture()+"-unknown-system", "bin", "codex")
+	native := filepath.Join(modules, "@openai", "codex-"+platformName(), "vendor", architecture()+"-unknown-system",
+		"bin", "codex")
 	script(t, wrapper)
 	bin := filepath.Join(modules, ".bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {

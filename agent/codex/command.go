@@ -16,15 +16,17 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// place is where a session's program keeps everything. Its temporary files lie beside its home, never above it: the program refuses to put its helpers into a
-// home below the temporary directory, and without them its sandboxed commands fail.
+// place is where a session's program keeps everything. Its temporary files lie beside its home,
+// never above it: the program refuses to put its helpers into a home below the temporary directory,
+// and without them its sandboxed commands fail.
 type place struct {
 	home, codexHome, tmp string
 }
 
 // prepare lays out the session's home.
 func prepare(cfg agent.Config, login login) (place, error) {
-	p := place{home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"), tmp: filepath.Join(cfg.Home, "tmp")}
+	p := place{home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"),
+		tmp: filepath.Join(cfg.Home, "tmp")}
 	for _, dir := range []string{p.home, p.codexHome, p.tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)
@@ -50,10 +52,12 @@ func prepare(cfg agent.Config, login login) (place, error) {
 	return p, nil
 }
 
-// toolTimeoutSec lets a tool call block for hours: the other participants of a session may take their time.
+// toolTimeoutSec lets a tool call block for hours: the other participants of a session may take
+// their time.
 const toolTimeoutSec = 6 * 60 * 60
 
-// configFile holds what must not stand on the command line, where everybody could read it or where it would be too long: tokens of tool servers, prompts.
+// configFile holds what must not stand on the command line, where everybody could read it or where
+// it would be too long: tokens of tool servers, prompts.
 func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 	denied, err := restrict(cfg)
 	if err != nil {
@@ -68,7 +72,8 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 	} else if cfg.SystemPrompt != "" {
 		fmt.Fprintf(&b, "developer_instructions = %s\n", quoted(cfg.SystemPrompt))
 	}
-	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", quoted(cfg.Dir)) // or the repository's own settings would be read
+	// or the repository's own settings would be read
+	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", quoted(cfg.Dir))
 	for _, server := range cfg.MCPServers {
 		if err := writeServer(&b, server, denied.tools[server.Name]); err != nil {
 			return nil, err
@@ -79,12 +84,15 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// writeServer writes the entry of one tool server. It is required: without it the program would start, silently, as if nobody had asked for its tools.
+// writeServer writes the entry of one tool server. It is required: without it the program would
+// start, silently, as if nobody had asked for its tools.
 func writeServer(b *bytes.Buffer, server agent.MCPServer, denied []string) error {
 	if !serverName.MatchString(server.Name) || (server.URL == "") == (server.Command == "") {
-		return fmt.Errorf("MCP server %q needs a name of letters, digits, - and _, and either a URL or a command", server.Name)
+		return fmt.Errorf("MCP server %q needs a name of letters, digits, - and _, and either a URL or a command",
+			server.Name)
 	}
-	fmt.Fprintf(b, "\n[mcp_servers.%s]\nrequired = true\ntool_timeout_sec = %d\ndefault_tools_approval_mode = \"approve\"\n", server.Name, toolTimeoutSec)
+	fmt.Fprintf(b, "\n[mcp_servers.%s]\nrequired = true\ntool_timeout_sec = %d\ndefault_tools_approval_mode = "+
+		"\"approve\"\n", server.Name, toolTimeoutSec)
 	if len(denied) > 0 {
 		fmt.Fprintf(b, "disabled_tools = [%s]\n", quotedList(denied))
 	}
@@ -150,7 +158,8 @@ func (a arguments) exec() []string {
 	if a.resume != "" {
 		argv = append(argv, "resume")
 	}
-	argv = append(argv, "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--ignore-rules")
+	argv = append(argv, "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+		"--ignore-rules")
 	if a.cfg.Model != "" {
 		argv = append(argv, "--model", a.cfg.Model)
 	}
@@ -168,7 +177,8 @@ func (a arguments) server() []string {
 	return append([]string{a.path, "app-server"}, a.settings()...)
 }
 
-// defaultRetries rides out a quarter of a minute of trouble. The program would try a request that failed thirty times, most of them unseen.
+// defaultRetries rides out a quarter of a minute of trouble. The program would try a request that
+// failed thirty times, most of them unseen.
 const defaultRetries = 6
 
 // provider is the name of our entry among the model providers.

@@ -26,21 +26,36 @@ type conversation struct {
 
 func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
 	cfg.Installation = &installation
-	c := &conversation{cfg: cfg, installation: installation, login: login, place: place}
+	c := &conversation{
+		cfg:          cfg,
+		installation: installation,
+		login:        login,
+		place:        place,
+	}
 	dialect := execDialect()
 	if needsServer(cfg) {
 		dialect = serverDialect()
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent: ID, Config: cfg, Dialect: dialect, Observe: c.observe, EnforceTurns: true, EnforceBudget: true,
+		Agent:         ID,
+		Config:        cfg,
+		Dialect:       dialect,
+		Observe:       c.observe,
+		EnforceTurns:  true,
+		EnforceBudget: true,
 		Started: agent.Started{
-			Version: installation.Version, Protocol: dialect.Name, Model: cfg.Model, Auth: login.mode, KeyVisible: login.secret,
+			Version:    installation.Version,
+			Protocol:   dialect.Name,
+			Model:      cfg.Model,
+			Auth:       login.mode,
+			KeyVisible: login.secret,
 		},
 	})
 	return c
 }
 
-// needsServer decides between one process for each prompt and the app server. The package's documentation says why.
+// needsServer decides between one process for each prompt and the app server. The package's
+// documentation says why.
 func needsServer(cfg agent.Config) bool {
 	return !cfg.OneShot || cfg.MaxTurns > 0 || cfg.MaxCostUSD > 0 || cfg.Resume != "" || cfg.Model == ""
 }
@@ -79,7 +94,8 @@ func (c *conversation) rollout(id string) string {
 	if !plainID.MatchString(id) {
 		return "" // the id comes from the program, and goes into a path
 	}
-	found, err := filepath.Glob(filepath.Join(escapeGlob(c.place.codexHome), "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))
+	found, err := filepath.Glob(filepath.Join(escapeGlob(c.place.codexHome), "sessions", "*", "*", "*",
+		"rollout-*-"+id+".jsonl"))
 	if err != nil || len(found) == 0 {
 		return ""
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// decoder reads both streams of the program. It holds the state of one run, which may span several processes.
+// decoder reads both streams of the program. It holds the state of one run, which may span several
+// processes.
 type decoder struct {
 	parser   jsontape.Parser
 	told     callLog
@@ -107,7 +108,8 @@ func (d *decoder) execItem(item jsontape.Value, completed bool, o session.Origin
 	d.item(item, id, completed, o, to)
 }
 
-// item reports what an item means. Messages and reasoning are told when they are complete, tools when they begin and when they end.
+// item reports what an item means. Messages and reasoning are told when they are complete, tools
+// when they begin and when they end.
 func (d *decoder) item(item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
 	name := item.TextOf("type")
 	kind := kindOf(name)
@@ -152,7 +154,8 @@ func (d *decoder) statement(kind itemKind, item jsontape.Value, o session.Origin
 }
 
 // tool reports a call when its item begins and its result when it ends, whichever line comes first.
-func (d *decoder) tool(kind itemKind, item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
+func (d *decoder) tool(kind itemKind, item jsontape.Value, id string, completed bool, o session.Origin,
+	to *session.Fold) {
 	if d.told.begin(id) {
 		to.ToolCall(o, d.calls.callOf(kind, id, item, to.Watched()))
 	}
@@ -192,13 +195,16 @@ func (d *decoder) fail(v jsontape.Value, o session.Origin, to *session.Fold) {
 // view is a text that is valid until the bytes change: with the next event, as all views are.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// tokens reads a usage object of any of the formats. What was read from the cache is part of the input there, and not here.
+// tokens reads a usage object of any of the formats. What was read from the cache is part of the
+// input there, and not here.
 func tokens(u jsontape.Value) session.TokenUsage {
 	number := func(snake, camel string) int64 { return max(0, either(u, snake, camel).Int64()) }
 	cached := number("cached_input_tokens", "cachedInputTokens")
 	written := number("cache_write_input_tokens", "cacheWriteInputTokens")
 	return session.TokenUsage{
-		InputTokens: max(0, number("input_tokens", "inputTokens")-cached-written), CacheReadTokens: cached, CacheWriteTokens: written,
-		OutputTokens: number("output_tokens", "outputTokens"),
+		InputTokens:      max(0, number("input_tokens", "inputTokens")-cached-written),
+		CacheReadTokens:  cached,
+		CacheWriteTokens: written,
+		OutputTokens:     number("output_tokens", "outputTokens"),
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// serverState is what the app server's stream needs beside the rest: threads, their prompts, and where the model's answers begin and end. The stream has no id
-// of an answer, but tells the tokens of each after the last of its calls.
+// serverState is what the app server's stream needs beside the rest: threads, their prompts, and
+// where the model's answers begin and end. The stream has no id of an answer, but tells the tokens
+// of each after the last of its calls.
 type serverState struct {
 	prompts map[string]string // the running prompt of each thread
 	parents map[string]string // the call that started each sub-agent's thread
@@ -31,7 +32,8 @@ func remember[V any](threads map[string]V, thread string, value V) {
 	if len(threads) >= maxThreads {
 		clear(threads)
 	}
-	threads[strings.Clone(thread)] = value // also where it is known: an assignment replaces the key, too, and this one is a view
+	// also where it is known: an assignment replaces the key, too, and this one is a view
+	threads[strings.Clone(thread)] = value
 }
 
 // count remembers that a thread's tokens were reported.
@@ -91,13 +93,19 @@ func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) 
 var quiet = func() map[string]bool {
 	methods := map[string]bool{}
 	for _, method := range append([]string{
-		"thread/status/changed", "thread/name/updated", "thread/settings/updated", "thread/goal/updated", "thread/goal/cleared", "thread/queue/changed",
-		"thread/environment/connected", "thread/environment/disconnected", "thread/closed", "thread/compacted", "thread/readState/changed",
-		"thread/attachment/updated", "thread/prediction/updated", "thread/project/updated", "project/changed", "skills/changed", "app/list/updated",
+		"thread/status/changed", "thread/name/updated", "thread/settings/updated", "thread/goal/updated",
+		"thread/goal/cleared", "thread/queue/changed",
+		"thread/environment/connected", "thread/environment/disconnected", "thread/closed", "thread/compacted",
+		"thread/readState/changed",
+		"thread/attachment/updated", "thread/prediction/updated", "thread/project/updated", "project/changed",
+		"skills/changed", "app/list/updated",
 		"turn/diff/updated", "turn/moderationMetadata", "hook/started", "hook/completed", "item/mcpToolCall/progress",
-		"item/commandExecution/terminalInteraction", "item/autoApprovalReview/started", "item/autoApprovalReview/completed", "command/exec/outputDelta",
-		"process/outputDelta", "process/exited", "serverRequest/resolved", "mcpServer/startupStatus/updated", "mcpServer/oauthLogin/completed",
-		"account/updated", "account/rateLimits/updated", "account/login/completed", "remoteControl/status/changed", "model/verification", "fs/changed",
+		"item/commandExecution/terminalInteraction", "item/autoApprovalReview/started",
+		"item/autoApprovalReview/completed", "command/exec/outputDelta",
+		"process/outputDelta", "process/exited", "serverRequest/resolved", "mcpServer/startupStatus/updated",
+		"mcpServer/oauthLogin/completed",
+		"account/updated", "account/rateLimits/updated", "account/login/completed", "remoteControl/status/changed",
+		"model/verification", "fs/changed",
 		"rawResponseItem/completed", "rawResponse/completed",
 	}, deltaMethods...) {
 		methods[method] = true
@@ -133,7 +141,12 @@ func (d *decoder) identify(thread jsontape.Value, to *session.Fold) {
 		return
 	}
 	d.enter(id)
-	to.Identify(session.Identity{SessionID: id, Version: thread.TextOf("cliVersion"), Model: thread.TextOf("model"), Cwd: thread.TextOf("cwd")})
+	to.Identify(session.Identity{
+		SessionID: id,
+		Version:   thread.TextOf("cliVersion"),
+		Model:     thread.TextOf("model"),
+		Cwd:       thread.TextOf("cwd"),
+	})
 }
 
 func (d *decoder) promptStarted(params jsontape.Value, thread string, o session.Origin) {
@@ -177,7 +190,8 @@ func (d *decoder) show(o *session.Origin, to *session.Fold) {
 	o.MessageID = "a" + strconv.Itoa(d.server.answer)
 }
 
-// tokenUsage reads the counters of a thread, which go on over resumes. Reported before any prompt, they are what was consumed before this stream began.
+// tokenUsage reads the counters of a thread, which go on over resumes. Reported before any prompt,
+// they are what was consumed before this stream began.
 func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Origin, to *session.Fold) {
 	usage := params.Get("tokenUsage")
 	if !usage.Get("total").Exists() {
@@ -209,8 +223,10 @@ func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Ori
 
 func less(a, b session.TokenUsage) session.TokenUsage {
 	return session.TokenUsage{
-		InputTokens: max(0, a.InputTokens-b.InputTokens), OutputTokens: max(0, a.OutputTokens-b.OutputTokens),
-		CacheReadTokens: max(0, a.CacheReadTokens-b.CacheReadTokens), CacheWriteTokens: max(0, a.CacheWriteTokens-b.CacheWriteTokens),
+		InputTokens:      max(0, a.InputTokens-b.InputTokens),
+		OutputTokens:     max(0, a.OutputTokens-b.OutputTokens),
+		CacheReadTokens:  max(0, a.CacheReadTokens-b.CacheReadTokens),
+		CacheWriteTokens: max(0, a.CacheWriteTokens-b.CacheWriteTokens),
 	}
 }
 

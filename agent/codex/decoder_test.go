@@ -64,12 +64,17 @@ func TestCountersGoOnOverResumes(t *testing.T) {
 		lines []string
 		want  int64
 	}{
-		"two processes in one stream": {[]string{execStarted, execCompleted(2000, 0, 0), execStarted, execCompleted(3000, 0, 0)}, 3000},
-		"a new conversation":          {[]string{serverStarted("1"), serverUsage("1", 1000, 1000), serverUsage("1", 2500, 1500)}, 2500},
-		"only the resumed part":       {[]string{serverUsage("0", 5000, 1000), serverStarted("1"), serverUsage("1", 6000, 1000)}, 1000},
-		"resumed without being told":  {[]string{serverStarted("1"), serverUsage("1", 6000, 1000), serverUsage("1", 7000, 1000)}, 2000},
+		"two processes in one stream": {[]string{execStarted, execCompleted(2000, 0, 0), execStarted,
+			execCompleted(3000, 0, 0)}, 3000},
+		"a new conversation": {[]string{serverStarted("1"), serverUsage("1", 1000, 1000),
+			serverUsage("1", 2500, 1500)}, 2500},
+		"only the resumed part": {[]string{serverUsage("0", 5000, 1000), serverStarted("1"),
+			serverUsage("1", 6000, 1000)}, 1000},
+		"resumed without being told": {[]string{serverStarted("1"), serverUsage("1", 6000, 1000),
+			serverUsage("1", 7000, 1000)}, 2000},
 		"begun in one, gone on with in the other": {
-			[]string{execStarted, execCompleted(2000, 0, 0), serverUsage("0", 2000, 1000), serverStarted("1"), serverUsage("1", 3000, 1000)}, 3000,
+			[]string{execStarted, execCompleted(2000, 0, 0), serverUsage("0", 2000, 1000), serverStarted("1"),
+				serverUsage("1", 3000, 1000)}, 3000,
 		},
 	} {
 		if got := read(t, test.lines...).Usage.InputTokens; got != test.want {
@@ -92,16 +97,19 @@ func TestAnswersOfTheModelAreTurns(t *testing.T) {
 	}{
 		"two calls of one answer": {
 			[]string{
-				serverStarted("1"), serverCall("a", "started"), serverCall("a", "completed"), serverCall("b", "started"), serverCall("b", "completed"),
+				serverStarted("1"), serverCall("a", "started"), serverCall("a", "completed"),
+				serverCall("b", "started"), serverCall("b", "completed"),
 				serverUsage("1", 1, 1), serverSaid("done"), serverUsage("1", 2, 1),
 			}, 2,
 		},
 		"a call that was rejected silently": {
-			[]string{serverStarted("1"), serverSaid("a"), serverUsage("1", 1, 1), serverUsage("1", 2, 1), serverSaid("b"), serverUsage("1", 3, 1)}, 3,
+			[]string{serverStarted("1"), serverSaid("a"), serverUsage("1", 1, 1), serverUsage("1", 2, 1),
+				serverSaid("b"), serverUsage("1", 3, 1)}, 3,
 		},
 		"a command that goes on": {
 			[]string{
-				serverStarted("1"), serverCall("a", "started"), serverUsage("1", 1, 1), serverSaid("still running"), serverUsage("1", 2, 1),
+				serverStarted("1"), serverCall("a", "started"), serverUsage("1", 1, 1), serverSaid("still running"),
+				serverUsage("1", 2, 1),
 				serverCall("a", "completed"), serverSaid("done"), serverUsage("1", 3, 1),
 			}, 3,
 		},
@@ -119,7 +127,8 @@ func TestAnswersOfTheModelAreTurns(t *testing.T) {
 }
 
 func TestIDsOfTwoProcessesDoNotCollide(t *testing.T) {
-	s := read(t, execStarted, execCall, execReturned, execSaid("a"), execCompleted(1, 0, 0), execStarted, execCall, execReturned, execSaid("b"), execCompleted(2, 0, 0))
+	s := read(t, execStarted, execCall, execReturned, execSaid("a"), execCompleted(1, 0, 0), execStarted, execCall,
+		execReturned, execSaid("b"), execCompleted(2, 0, 0))
 	calls, results := map[string]bool{}, map[string]bool{}
 	for _, event := range s.Events {
 		if event.Tool != nil {
@@ -188,7 +197,8 @@ func TestFailuresAreToldApart(t *testing.T) {
 }
 
 func TestAFailureIsToldOnce(t *testing.T) {
-	s := read(t, execStarted, `{"type":"error","message":"unexpected status 401 x"}`, `{"type":"turn.failed","error":{"message":"unexpected status 401 x"}}`)
+	s := read(t, execStarted, `{"type":"error","message":"unexpected status 401 x"}`,
+		`{"type":"turn.failed","error":{"message":"unexpected status 401 x"}}`)
 	if len(s.Events) != 1 || s.Outcome != session.OutcomeAuth {
 		t.Errorf("%d events, outcome %q", len(s.Events), s.Outcome)
 	}
@@ -204,7 +214,8 @@ func TestRolloutsOfModelsThatCallFromCode(t *testing.T) {
 		line("response_item", `{"type":"custom_tool_call_output","call_id":"js","output":[{"type":"input_text","text":"no"}]}`),
 		line("response_item", `{"type":"function_call","name":"shell","call_id":"old","arguments":"{\"command\":[\"bash\",\"-lc\",\"go test ./...\"]}"}`),
 		line("response_item", `{"type":"function_call_output","call_id":"old","output":"{\"output\":\"FAIL\",\"metadata\":{\"exit_code\":2}}"}`),
-		line("event_msg", `{"type":"token_count","info":null}`), line("event_msg", `{"type":"turn_aborted","reason":"interrupted"}`))
+		line("event_msg", `{"type":"token_count","info":null}`), line("event_msg",
+			`{"type":"turn_aborted","reason":"interrupted"}`))
 	want := map[string]string{"js": session.ToolOther, "inner": session.ToolRead, "old": session.ToolTest}
 	failed := 0
 	for _, event := range s.Events {
@@ -236,7 +247,8 @@ func TestDeltasRepeat(t *testing.T) {
 
 func TestLinesOfOthersAreNotRecognised(t *testing.T) {
 	for _, line := range []string{
-		`{"type":"error","message":"x"}`, `{"type":"session","id":"x","cwd":"/"}`, `{"type":"system","subtype":"init"}`, `{"id":1,"result":{}}`, `{"method":"initialize"}`,
+		`{"type":"error","message":"x"}`, `{"type":"session","id":"x","cwd":"/"}`, `{"type":"system","subtype":"init"}`,
+		`{"id":1,"result":{}}`, `{"method":"initialize"}`,
 		`{"type":"message_end","message":{}}`, `{"type":"response_item"}`, `[]`, `{`, `7`,
 	} {
 		if dialect, ok := session.Dialects(New().Dialects()).Of([]byte(line)); ok {
@@ -281,11 +293,14 @@ func FuzzDialects(f *testing.F) {
 	})
 }
 
-// long writes a stream like those of long sessions: results of 200 B to 50 KB, and now and then a message, a change and a count of tokens.
+// long writes a stream like those of long sessions: results of 200 B to 50 KB, and now and then a
+// message, a change and a count of tokens.
 func long(size int) []byte {
 	var out bytes.Buffer
-	words := strings.Repeat("the config module returns an error\n\tat line \"17\" of file.go: build failed \\ retry\n", 800)
-	out.WriteString(`{"method":"thread/started","params":{"thread":{"id":"T","model":"m","cwd":"/repo"}}}` + "\n" + serverStarted("1") + "\n")
+	words := strings.Repeat("the config module returns an error\n\tat line \"17\" of file.go: build failed \\ retry\n",
+		800)
+	out.WriteString(`{"method":"thread/started","params":{"thread":{"id":"T","model":"m","cwd":"/repo"}}}` + "\n" +
+		serverStarted("1") + "\n")
 	for i := 0; out.Len() < size; i++ {
 		output, _ := json.Marshal(words[:200*(1<<(i%9))]) // a string always marshals
 		call := fmt.Sprintf(`"type":"commandExecution","id":"call_%d","command":"/bin/bash -c 'go test ./...'","cwd":"/repo"`, i)
@@ -327,7 +342,8 @@ func parsed(t *testing.T, text string) jsontape.Value {
 	return v
 }
 
-// TestNothingThatIsRememberedIsAView: the bytes of an event are valid during the call only. A map keeps the key of its last assignment, not that of its first.
+// TestNothingThatIsRememberedIsAView: the bytes of an event are valid during the call only. A map
+// keeps the key of its last assignment, not that of its first.
 func TestNothingThatIsRememberedIsAView(t *testing.T) {
 	fold, d, buffer := session.NewFold(session.Options{}), newDecoder(), make([]byte, 0, 1<<10)
 	for prompt := 1; prompt <= 3; prompt++ {

@@ -16,22 +16,37 @@ const (
 	RolloutDialectName = "codex-rollout"    // the files below sessions/ in the program's home
 )
 
-// Dialects implements agent.Agent. The two streams share a decoder, because a conversation may be begun in one and gone on with in the other.
+// Dialects implements agent.Agent. The two streams share a decoder, because a conversation may be
+// begun in one and gone on with in the other.
 func (*Agent) Dialects() []session.Dialect {
 	return []session.Dialect{execDialect(), serverDialect(), rolloutDialect()}
 }
 
 func execDialect() session.Dialect {
-	return session.Dialect{Name: ExecDialectName, Agent: ID, Recognise: recognised(isExec), New: newStreamDecoder}
+	return session.Dialect{
+		Name:      ExecDialectName,
+		Agent:     ID,
+		Recognise: recognised(isExec),
+		New:       newStreamDecoder,
+	}
 }
 
 func serverDialect() session.Dialect {
-	return session.Dialect{Name: ServerDialectName, Agent: ID, Recognise: recognised(isServer), New: newStreamDecoder, Repeats: isDelta}
+	return session.Dialect{
+		Name:      ServerDialectName,
+		Agent:     ID,
+		Recognise: recognised(isServer),
+		New:       newStreamDecoder,
+		Repeats:   isDelta,
+	}
 }
 
 func rolloutDialect() session.Dialect {
 	return session.Dialect{
-		Name: RolloutDialectName, Agent: ID, Recognise: recognised(isRollout), New: func() session.Decoder { return newRolloutDecoder() },
+		Name:      RolloutDialectName,
+		Agent:     ID,
+		Recognise: recognised(isRollout),
+		New:       func() session.Decoder { return newRolloutDecoder() },
 	}
 }
 
@@ -65,7 +80,8 @@ func isServer(v *fastjson.Value) bool {
 	switch method := str(v, "method"); method {
 	case "":
 		return str(v.Get("result"), "codexHome") != "" || v.GetObject("result", "thread") != nil
-	case "thread/started", "turn/started", "turn/completed", "item/started", "item/completed", "thread/tokenUsage/updated":
+	case "thread/started", "turn/started", "turn/completed", "item/started", "item/completed",
+		"thread/tokenUsage/updated":
 		return v.GetObject("params") != nil
 	}
 	return false
@@ -81,13 +97,15 @@ func isRollout(v *fastjson.Value) bool {
 
 // deltaMethods are the notifications whose content a later notification carries whole.
 var deltaMethods = []string{
-	"item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded", "item/reasoning/textDelta",
+	"item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded",
+	"item/reasoning/textDelta",
 	"item/commandExecution/outputDelta", "item/fileChange/outputDelta", "item/fileChange/patchUpdated",
 }
 
 // isDelta reports whether a line only repeats what a later line carries whole.
 func isDelta(line []byte) bool {
-	if !bytes.Contains(line, []byte(`elta"`)) && !bytes.Contains(line, []byte(`summaryPartAdded"`)) && !bytes.Contains(line, []byte(`patchUpdated"`)) {
+	if !bytes.Contains(line, []byte(`elta"`)) && !bytes.Contains(line, []byte(`summaryPartAdded"`)) &&
+		!bytes.Contains(line, []byte(`patchUpdated"`)) {
 		return false
 	}
 	method := fastjson.GetString(line, "method")
@@ -107,7 +125,8 @@ func str(v *fastjson.Value, key string) string {
 	return string(v.GetStringBytes(key))
 }
 
-// either returns the one of two fields that is there: the three formats spell the same names differently.
+// either returns the one of two fields that is there: the three formats spell the same names
+// differently.
 func either(v jsontape.Value, snake, camel string) jsontape.Value {
 	for _, key := range [...]string{snake, camel} {
 		if found := v.Get(key); found.Exists() && found.Kind() != jsontape.Null {

@@ -8,10 +8,12 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// What the program and the services say, in lower case, where they give no other sign of what went wrong.
+// What the program and the services say, in lower case, where they give no other sign of what went
+// wrong.
 var (
 	authWords = []string{
-		"missing environment variable", "not logged in", "log in again", "sign in again", "refresh token", "invalid api key", "incorrect api key",
+		"missing environment variable", "not logged in", "log in again", "sign in again", "refresh token",
+		"invalid api key", "incorrect api key",
 	}
 	overloadWords  = []string{"high demand", "overloaded", "at capacity"}
 	rateLimitWords = []string{"usage limit", "rate limit", "quota exceeded", "too many requests"}
@@ -23,16 +25,19 @@ var (
 var failureKinds = map[string]session.ErrorKind{
 	"contextwindowexceeded": session.ErrorContextOverflow,
 	"usagelimitexceeded":    session.ErrorRateLimit, "ratelimitexceeded": session.ErrorRateLimit,
-	"serveroverloaded": session.ErrorOverloaded, "internalservererror": session.ErrorOverloaded, "flexunavailable": session.ErrorOverloaded,
-	"unauthorized": session.ErrorAuth,
-	"cyberpolicy":  session.ErrorRefusal, "misalignmentpolicyviolation": session.ErrorRefusal,
-	"sandboxerror": session.ErrorOther, "threadrollbackfailed": session.ErrorOther, "activeturnnotsteerable": session.ErrorOther, "toomanydenials": session.ErrorOther,
+	"serveroverloaded": session.ErrorOverloaded, "internalservererror": session.ErrorOverloaded,
+	"flexunavailable": session.ErrorOverloaded,
+	"unauthorized":    session.ErrorAuth,
+	"cyberpolicy":     session.ErrorRefusal, "misalignmentpolicyviolation": session.ErrorRefusal,
+	"sandboxerror": session.ErrorOther, "threadrollbackfailed": session.ErrorOther,
+	"activeturnnotsteerable": session.ErrorOther, "toomanydenials": session.ErrorOther,
 }
 
 // failureReader reads what went wrong. Its zero value is ready.
 type failureReader struct{ answers jsontape.Parser }
 
-// read tells what an error is about: from the name and status that some formats give, else from its wording, which is all that others have.
+// read tells what an error is about: from the name and status that some formats give, else from its
+// wording, which is all that others have.
 func (r *failureReader) read(v jsontape.Value) session.ErrorInfo {
 	info, name := r.statement(v)
 	if info.Kind == session.ErrorRetry {
@@ -41,11 +46,13 @@ func (r *failureReader) read(v jsontape.Value) session.ErrorInfo {
 	return classified(info, name)
 }
 
-// statement reads what is said of an error, and whether it is tried again. What it is about is not found out.
+// statement reads what is said of an error, and whether it is tried again. What it is about is not
+// found out.
 func (r *failureReader) statement(v jsontape.Value) (info session.ErrorInfo, name string) {
 	message := r.readable(v.TextOf("message"))
 	name, status := failureName(either(v, "codexErrorInfo", "codex_error_info"))
-	if details := either(v, "additionalDetails", "additional_details"); details.Exists() && strings.HasPrefix(message, "Reconnecting...") {
+	if details := either(v, "additionalDetails", "additional_details"); details.Exists() &&
+		strings.HasPrefix(message, "Reconnecting...") {
 		if text := details.Text(); text != "" {
 			message += " (" + text + ")"
 		}
@@ -94,7 +101,8 @@ func lost(message string) bool {
 	return false
 }
 
-// attemptIn reads the number of the attempt from a message that tells of one; the program counts them as in 2/5.
+// attemptIn reads the number of the attempt from a message that tells of one; the program counts
+// them as in 2/5.
 func attemptIn(message string) (attempt int, found bool) {
 	rest, found := strings.CutPrefix(message, "Reconnecting... ")
 	if !found {
@@ -134,7 +142,8 @@ func isWord(c byte) bool {
 	return c == '_' || (c >= '0' && c <= '9') || (c|0x20 >= 'a' && c|0x20 <= 'z')
 }
 
-// failureName reads the program's name of a failure: a word, or an object whose one key is the word and which may hold an HTTP status.
+// failureName reads the program's name of a failure: a word, or an object whose one key is the word
+// and which may hold an HTTP status.
 func failureName(info jsontape.Value) (name string, status int) {
 	if info.Kind() == jsontape.String {
 		name = info.Text()

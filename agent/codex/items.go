@@ -67,13 +67,15 @@ func kindOf(name string) itemKind {
 		return itemHook
 	case "error":
 		return itemWarning
-	case "functionCallOutput", "subAgentActivity", "sleep", "imageGeneration", "image_generation", "enteredReviewMode", "exitedReviewMode":
+	case "functionCallOutput", "subAgentActivity", "sleep", "imageGeneration", "image_generation", "enteredReviewMode",
+		"exitedReviewMode":
 		return itemSilent
 	}
 	return itemUnknown
 }
 
-// callReader reads calls and their results. What it returns shares its memory and is valid until the next one is read.
+// callReader reads calls and their results. What it returns shares its memory and is valid until
+// the next one is read.
 type callReader struct {
 	args     []byte
 	name     []byte
@@ -137,7 +139,8 @@ func (r *callReader) mcpName(server, tool string) string {
 	return view(r.name)
 }
 
-// resultOf reads the result that a completed item stands for; its content only where somebody will see it.
+// resultOf reads the result that a completed item stands for; its content only where somebody will
+// see it.
 func (r *callReader) resultOf(kind itemKind, id string, item jsontape.Value, seen bool) session.Returned {
 	status := item.TextOf("status")
 	result := session.Returned{CallID: id, IsError: status == "failed" || status == "declined"}
@@ -187,7 +190,8 @@ func commandText(command jsontape.Value) string {
 	return strings.Join(words, " ")
 }
 
-// changedFiles lists the files of a change and finds out whether all of them are new: a list of objects in the streams, an object by path on disk.
+// changedFiles lists the files of a change and finds out whether all of them are new: a list of
+// objects in the streams, an object by path on disk.
 func (r *callReader) changedFiles(changes jsontape.Value) {
 	if cap(r.paths) > maxPaths {
 		r.paths = nil

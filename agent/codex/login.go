@@ -14,7 +14,8 @@ const (
 	keyVariable    = "CODEX_API_KEY"
 	vendorVariable = "OPENAI_API_KEY"
 
-	// noKey is what the program gets as a key where another endpoint is used and no key is set: it refuses to start without any.
+	// noKey is what the program gets as a key where another endpoint is used and no key is set: it
+	// refuses to start without any.
 	noKey = "no-key-needed"
 
 	loginName = "auth.json"
@@ -29,8 +30,8 @@ type login struct {
 	secret bool
 }
 
-// chooseLogin decides between a plan and a key: the plan where a login is found, no key was set for this program alone, and no other endpoint is asked for,
-// unless the caller says otherwise.
+// chooseLogin decides between a plan and a key: the plan where a login is found, no key was set for
+// this program alone, and no other endpoint is asked for, unless the caller says otherwise.
 func chooseLogin(cfg agent.Config) (login, error) {
 	mode := cfg.Auth
 	if mode == "" {
@@ -42,11 +43,14 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	switch mode {
 	case agent.AuthSubscription:
 		if cfg.ModelURL != "" {
-			return login{}, agent.Refuse(ID, "--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use --auth apikey")
+			return login{}, agent.Refuse(ID,
+				"--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use "+
+					"--auth apikey")
 		}
 		file := subscriptionFile(cfg.Environ)
 		if file == "" {
-			return login{}, errors.New("no login of codex found; run codex login, or use --auth apikey with " + keyVariable)
+			return login{}, errors.New("no login of codex found; run codex login, or use --auth apikey with " +
+				keyVariable)
 		}
 		return login{mode: mode, file: file, secret: true}, nil
 	case agent.AuthAPIKey:
@@ -57,7 +61,8 @@ func chooseLogin(cfg agent.Config) (login, error) {
 			if stored, _ := storedLogin(cfg.Environ); stored.Key != "" {
 				return login{mode: mode, key: stored.Key, secret: true}, nil
 			}
-			return login{}, fmt.Errorf("%s is not set; set it, log in with codex login, or give --model-url", keyVariable)
+			return login{}, fmt.Errorf("%s is not set; set it, log in with codex login, or give --model-url",
+				keyVariable)
 		}
 		return login{mode: mode, key: noKey}, nil
 	default:
@@ -117,9 +122,10 @@ func subscriptionFile(environ []string) string {
 	return ""
 }
 
-// install puts the login, and nothing else of the user's, into the program's home. With another endpoint the provider's entry names the variable that holds
-// the key; the vendor's own endpoint is used with what the file says, because the app server reads no key from the environment. A login that is there already
-// was refreshed by an earlier process of the same session and stays.
+// install puts the login, and nothing else of the user's, into the program's home. With another
+// endpoint the provider's entry names the variable that holds the key; the vendor's own endpoint is
+// used with what the file says, because the app server reads no key from the environment. A login
+// that is there already was refreshed by an earlier process of the same session and stays.
 func (l login) install(codexHome, modelURL string) error {
 	if modelURL != "" {
 		return nil

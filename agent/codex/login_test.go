@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/agent/agenttest"
 )
 
-// The agent's shell can read the key it was given, so whatever it prints must be known to redaction.
+// The agent's shell can read the key it was given, so whatever it prints must be known to
+// redaction.
 func TestEveryKeyThatTheProgramIsGivenIsRedacted(t *testing.T) {
 	registry := agent.NewRegistry(&Agent{})
 	for _, name := range []string{keyVariable, vendorVariable} {
@@ -23,5 +24,6 @@ func TestALoginThatTheProgramPrintsIsRedacted(t *testing.T) {
 	program := agenttest.Script(t, `cat "$CODEX_HOME"/`+loginName)
 	cfg := agenttest.Config(t, program, "0.166.0", "HOME="+home)
 	cfg.Model = "m"
-	agenttest.CheckRedaction(t, New(), cfg, "user:inference", "token-of-access-1", "token-of-refresh-2", "token-of-the-key-3", "token-of-id-4")
+	agenttest.CheckRedaction(t, New(), cfg, "user:inference", "token-of-access-1", "token-of-refresh-2",
+		"token-of-the-key-3", "token-of-id-4")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/agent"
 )
 
-// findProgram looks for the program. What stands in PATH after an installation with npm is a script that starts the native program; started directly, that
-// one is there in half the time.
+// findProgram looks for the program. What stands in PATH after an installation with npm is a script
+// that starts the native program; started directly, that one is there in half the time.
 func findProgram(ctx context.Context, host agent.Host) (agent.Installation, error) {
 	if native := nativeProgram(agent.LookPath(host.Environ, "codex")); native != "" {
 		host.Environ = append(slices.Clone(host.Environ), "PATH="+filepath.Dir(native))
@@ -20,7 +20,14 @@ func findProgram(ctx context.Context, host agent.Host) (agent.Installation, erro
 }
 
 func program() agent.Program {
-	return agent.Program{Agent: ID, Name: "codex", Hint: installHint, Oldest: [2]int{0, 150}, ReadPaths: readPaths, Login: loginOf}
+	return agent.Program{
+		Agent:     ID,
+		Name:      "codex",
+		Hint:      installHint,
+		Oldest:    [2]int{0, 150},
+		ReadPaths: readPaths,
+		Login:     loginOf,
+	}
 }
 
 // nativeProgram finds the native program that belongs to npm's script; empty if there is none.
@@ -67,7 +74,8 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// readPaths are the directories that hold the program and what it brings along: all of its packages where npm has installed them.
+// readPaths are the directories that hold the program and what it brings along: all of its packages
+// where npm has installed them.
 func readPaths(real string, _ []string) []string {
 	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if filepath.Base(dir) == "@openai" {

@@ -9,7 +9,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// The tests here drive the real program against the scripted model, for what is this agent's own; what all agents share is tested in test/agents.
+// The tests here drive the real program against the scripted model, for what is this agent's own;
+// what all agents share is tested in test/agents.
 
 type turn = agenttest.Turn
 
@@ -19,7 +20,9 @@ func newStage(t *testing.T, turns ...turn) *agenttest.Stage {
 }
 
 func TestTheBudgetIsHeld(t *testing.T) {
-	s := newStage(t, agenttest.Bash("echo 1 >> steps"), agenttest.Bash("echo 2 >> steps"), agenttest.Bash("echo 3 >> steps"), agenttest.Bash("echo 4 >> steps"), agenttest.Bash("echo 5 >> steps"), agenttest.Bash("echo 6 >> steps"))
+	s := newStage(t, agenttest.Bash("echo 1 >> steps"), agenttest.Bash("echo 2 >> steps"),
+		agenttest.Bash("echo 3 >> steps"), agenttest.Bash("echo 4 >> steps"), agenttest.Bash(
+			"echo 5 >> steps"), agenttest.Bash("echo 6 >> steps"))
 	s.Config.MaxCostUSD = 2.5
 	s.Config.Prices = func(model string, usage session.TokenUsage, _ int64) (float64, bool) {
 		return float64(usage.InputTokens) / 1000, model == "gpt-5.5"
@@ -97,7 +100,8 @@ func TestTheShellHasNoKeyAndTheProgramNoComplaint(t *testing.T) {
 	if result := s.Run("Look")[0]; !result.Success || !result.Output.KeyVisible {
 		t.Errorf("outcome %q, error %v, key visible: %v", result.Outcome, result.Err, result.Output.KeyVisible)
 	}
-	if variables := s.File("variables"); strings.Contains(variables, "hunter2") || !strings.Contains(variables, "PATH=") {
+	if variables := s.File("variables"); strings.Contains(variables, "hunter2") ||
+		!strings.Contains(variables, "PATH=") {
 		t.Errorf("variables of the shell:\n%s", variables)
 	}
 	for _, event := range s.Events() {
@@ -108,10 +112,12 @@ func TestTheShellHasNoKeyAndTheProgramNoComplaint(t *testing.T) {
 }
 
 func TestOneProcessForEachPromptIsStillOneConversation(t *testing.T) {
-	s := newStage(t, agenttest.Bash("echo plum > word"), agenttest.Says("First."), agenttest.Bash("cat word"), agenttest.Says("Second."))
+	s := newStage(t, agenttest.Bash("echo plum > word"), agenttest.Says("First."), agenttest.Bash("cat word"),
+		agenttest.Says("Second."))
 	results := s.Run("Remember", "Which was it?")
 	for i, want := range []string{"First.", "Second."} {
-		if r := results[i]; r.Text != want || r.Usage.InputTokens != 2000 || r.Turns != 2 || r.SessionID != results[0].SessionID {
+		if r := results[i]; r.Text != want || r.Usage.InputTokens != 2000 || r.Turns != 2 ||
+			r.SessionID != results[0].SessionID {
 			t.Errorf("prompt %d: text %q, %d turns, session %q, usage %+v", i+1, r.Text, r.Turns, r.SessionID, r.Usage)
 		}
 	}
@@ -138,7 +144,8 @@ func TestAResumedConversationCountsWhatIsNew(t *testing.T) {
 }
 
 func TestSeveralCallsOfOneAnswerAreOneTurn(t *testing.T) {
-	s := newStage(t, turn{"calls": []turn{{"bash": "echo 1"}, {"bash": "echo 2"}, {"bash": "echo 3"}}}, agenttest.Says("Done."))
+	s := newStage(t, turn{"calls": []turn{{"bash": "echo 1"}, {"bash": "echo 2"}, {"bash": "echo 3"}}},
+		agenttest.Says("Done."))
 	s.Config.OneShot = false
 	if result := s.Run("Count")[0]; result.Turns != 2 || s.Session().Turns != 2 {
 		t.Errorf("%d turns in the result, %d in the session", result.Turns, s.Session().Turns)
@@ -148,7 +155,8 @@ func TestSeveralCallsOfOneAnswerAreOneTurn(t *testing.T) {
 func TestAModelThatCallsItsToolsFromCode(t *testing.T) {
 	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, turn{"calls": []turn{{"read": "a.txt"}}}, turn{"calls": []turn{{"edit": "a.txt", "old": "minus", "new": "plus"}}}, agenttest.Says("Done."))
+			s := newStage(t, turn{"calls": []turn{{"read": "a.txt"}}},
+				turn{"calls": []turn{{"edit": "a.txt", "old": "minus", "new": "plus"}}}, agenttest.Says("Done."))
 			s.Config.OneShot, s.Config.Model = oneShot, "gpt-6.1-sol"
 			s.Write("a.txt", "one\nminus\n")
 			result := s.Run("Fix it")[0]
@@ -169,7 +177,9 @@ func TestAModelThatCallsItsToolsFromCode(t *testing.T) {
 func TestTheRecordOnDiskTellsTheSame(t *testing.T) {
 	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, turn{"calls": []turn{{"read": "a.txt"}}}, turn{"calls": []turn{{"edit": "a.txt", "old": "minus", "new": "plus"}}}, agenttest.Bash("exit 3"), agenttest.Says("Done."))
+			s := newStage(t, turn{"calls": []turn{{"read": "a.txt"}}},
+				turn{"calls": []turn{{"edit": "a.txt", "old": "minus", "new": "plus"}}}, agenttest.Bash(
+					"exit 3"), agenttest.Says("Done."))
 			s.Config.OneShot = oneShot
 			s.Write("a.txt", "one\nminus\n")
 			result := s.Run("Fix it")[0]
@@ -178,17 +188,21 @@ func TestTheRecordOnDiskTellsTheSame(t *testing.T) {
 				t.Fatalf("%d sessions, %v", len(sessions), err)
 			}
 			disk, stream := sessions[0], s.Session()
-			if disk.Dialect != RolloutDialectName || disk.SessionID != stream.SessionID || disk.Outcome != stream.Outcome || disk.FinalText != stream.FinalText {
-				t.Errorf("on disk: %s, session %q, outcome %q, text %q", disk.Dialect, disk.SessionID, disk.Outcome, disk.FinalText)
+			if disk.Dialect != RolloutDialectName || disk.SessionID != stream.SessionID ||
+				disk.Outcome != stream.Outcome || disk.FinalText != stream.FinalText {
+				t.Errorf("on disk: %s, session %q, outcome %q, text %q", disk.Dialect, disk.SessionID, disk.Outcome,
+					disk.FinalText)
 			}
 			if disk.Usage.TotalTokens != stream.Usage.TotalTokens || disk.Turns != stream.Turns {
-				t.Errorf("on disk: %d turns, usage %+v; in the stream: %d turns, %+v", disk.Turns, disk.Usage, stream.Turns, stream.Usage)
+				t.Errorf("on disk: %d turns, usage %+v; in the stream: %d turns, %+v", disk.Turns, disk.Usage,
+					stream.Turns, stream.Usage)
 			}
 			if got, want := tools(disk), tools(stream); !slices.Equal(got, want) {
 				t.Errorf("on disk: %q; in the stream: %q", got, want)
 			}
 			if disk.Unknown+disk.ParseErrors+stream.Unknown+stream.ParseErrors > 0 {
-				t.Errorf("not understood: on disk %d and %d, in the stream %d and %d", disk.Unknown, disk.ParseErrors, stream.Unknown, stream.ParseErrors)
+				t.Errorf("not understood: on disk %d and %d, in the stream %d and %d", disk.Unknown, disk.ParseErrors,
+					stream.Unknown, stream.ParseErrors)
 			}
 		})
 	}

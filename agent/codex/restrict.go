@@ -16,7 +16,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// ability is something that the program can do, by one tool or by several, and that can be taken from it.
+// ability is something that the program can do, by one tool or by several, and that can be taken
+// from it.
 type ability string
 
 const (
@@ -30,11 +31,13 @@ const (
 
 var abilities = []ability{commands, patching, helpers, web, images, goals}
 
-// abilityOf tells which ability a tool belongs to, by the names that lists of tools usually have, and by those that the program gives them in
-// its requests and in its streams.
+// abilityOf tells which ability a tool belongs to, by the names that lists of tools usually have,
+// and by those that the program gives them in its requests and in its streams.
 var abilityOf = map[string]ability{
-	"Bash": commands, "exec_command": commands, "write_stdin": commands, "shell": commands, "command_execution": commands, "commandExecution": commands,
-	"Write": patching, "Edit": patching, "MultiEdit": patching, "NotebookEdit": patching, "apply_patch": patching, "file_change": patching, "fileChange": patching,
+	"Bash": commands, "exec_command": commands, "write_stdin": commands, "shell": commands,
+	"command_execution": commands, "commandExecution": commands,
+	"Write": patching, "Edit": patching, "MultiEdit": patching, "NotebookEdit": patching, "apply_patch": patching,
+	"file_change": patching, "fileChange": patching,
 	"Agent": helpers, "Task": helpers, "TaskOutput": helpers, "TaskStop": helpers, "spawn_agent": helpers,
 	"WebSearch": web, "WebFetch": web, "web_search": web, "webSearch": web,
 	"view_image": images,
@@ -52,7 +55,8 @@ type restriction struct {
 
 func (r restriction) has(a ability) bool { return slices.Contains(r.abilities, a) }
 
-// restrict turns the lists of a config into what the program can be denied. What cannot be done is refused: a list that is only half kept is worse than none.
+// restrict turns the lists of a config into what the program can be denied. What cannot be done is
+// refused: a list that is only half kept is worse than none.
 func restrict(cfg agent.Config) (restriction, error) {
 	r := restriction{tools: map[string][]string{}}
 	if len(cfg.AllowedTools) > 0 {
@@ -94,7 +98,8 @@ func allowed(list []string) ([]ability, error) {
 		}
 	}
 	if reads != "" && !slices.Contains(allowed, commands) {
-		return nil, agent.Refuse(ID, "agent %s reads files by running commands only: it cannot be allowed %s without Bash", ID, reads)
+		return nil, agent.Refuse(ID, "agent %s reads files by running commands only: it cannot be allowed %s without "+
+			"Bash", ID, reads)
 	}
 	return allowed, nil
 }
@@ -132,8 +137,9 @@ const catalogName = "models.json"
 // catalogTimeout is generous: the program answers in a tenth of a second.
 const catalogTimeout = 30 * time.Second
 
-// withoutPatches takes the tool that writes files from the program, if the session must not have it. Which models get that tool stands in the list of models that the
-// program brings along; it is given a copy in which none does.
+// withoutPatches takes the tool that writes files from the program, if the session must not have
+// it. Which models get that tool stands in the list of models that the program brings along; it is
+// given a copy in which none does.
 func withoutPatches(ctx context.Context, cfg agent.Config, installation agent.Installation, p place) error {
 	denied, err := restrict(cfg)
 	if err != nil || !denied.has(patching) {
@@ -155,7 +161,8 @@ func modelCatalog(ctx context.Context, cfg agent.Config, installation agent.Inst
 	if spawner == nil {
 		spawner = sandbox.NewSpawner()
 	}
-	home := filepath.Join(p.tmp, "catalog") // without the settings of the session, which name a list that is not there yet
+	// without the settings of the session, which name a list that is not there yet
+	home := filepath.Join(p.tmp, "catalog")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, err
 	}
@@ -163,7 +170,11 @@ func modelCatalog(ctx context.Context, cfg agent.Config, installation agent.Inst
 	env["CODEX_HOME"] = home
 	var stdout, stderr bytes.Buffer
 	spec := sandbox.SpawnSpec{
-		Argv: []string{installation.Path, "debug", "models", "--bundled"}, Dir: home, Env: env.List(), Timeout: catalogTimeout, MaxOutput: 64 << 20,
+		Argv:      []string{installation.Path, "debug", "models", "--bundled"},
+		Dir:       home,
+		Env:       env.List(),
+		Timeout:   catalogTimeout,
+		MaxOutput: 64 << 20,
 	}
 	result, err := spawner.Spawn(ctx, spec, &stdout, &stderr)
 	if err != nil {

@@ -22,13 +22,17 @@ func TestListsOfToolsTakeAbilitiesAway(t *testing.T) {
 		without         []ability
 		tools           map[string][]string
 	}{
-		"nothing said":                      {},
-		"denied":                            {denied: []string{"Bash", "Write", "Edit", "Agent", "Task"}, without: []ability{commands, patching, helpers}},
-		"what it does not have":             {denied: []string{"Read", "Glob", "Grep"}},
-		"allowed":                           {allowed: []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"}, without: []ability{helpers, web, images, goals}},
-		"allowed, and some of that denied":  {allowed: []string{"Bash", "Write"}, denied: []string{"apply_patch"}, without: []ability{helpers, web, images, goals, patching}},
-		"only the tools of a server":        {allowed: []string{"mcp__notes"}, without: abilities},
-		"one tool of a server is forbidden": {denied: []string{"mcp__notes__forget"}, tools: map[string][]string{"notes": {"forget"}}},
+		"nothing said": {},
+		"denied": {denied: []string{"Bash", "Write", "Edit", "Agent", "Task"},
+			without: []ability{commands, patching, helpers}},
+		"what it does not have": {denied: []string{"Read", "Glob", "Grep"}},
+		"allowed": {allowed: []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"},
+			without: []ability{helpers, web, images, goals}},
+		"allowed, and some of that denied": {allowed: []string{"Bash", "Write"}, denied: []string{"apply_patch"},
+			without: []ability{helpers, web, images, goals, patching}},
+		"only the tools of a server": {allowed: []string{"mcp__notes"}, without: abilities},
+		"one tool of a server is forbidden": {denied: []string{"mcp__notes__forget"},
+			tools: map[string][]string{"notes": {"forget"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := restrict(agent.Config{AllowedTools: test.allowed, DisallowedTools: test.denied})
@@ -38,14 +42,16 @@ func TestListsOfToolsTakeAbilitiesAway(t *testing.T) {
 			if len(got.tools) == 0 {
 				got.tools = nil
 			}
-			if diff := cmp.Diff(restriction{test.without, test.tools}, got, cmp.AllowUnexported(restriction{})); diff != "" {
+			if diff := cmp.Diff(restriction{test.without, test.tools}, got,
+				cmp.AllowUnexported(restriction{})); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// offered are the tools in the first request that the program made, whichever of its ways to offer them the model has.
+// offered are the tools in the first request that the program made, whichever of its ways to offer
+// them the model has.
 func offered(t *testing.T, s *agenttest.Stage) []string {
 	t.Helper()
 	type tool struct {
@@ -85,10 +91,12 @@ func offered(t *testing.T, s *agenttest.Stage) []string {
 // nestedTool is how a tool is described that a model calls from a program that it writes.
 var nestedTool = regexp.MustCompile("(?m)^### `(\\w+)`")
 
-// TestWhatTheModelIsNotGivenItCannotUse looks at the tools that reach the model, for models that are offered them in three different ways.
+// TestWhatTheModelIsNotGivenItCannotUse looks at the tools that reach the model, for models that
+// are offered them in three different ways.
 func TestWhatTheModelIsNotGivenItCannotUse(t *testing.T) {
 	taken := map[ability][]string{
-		commands: {"exec_command", "write_stdin"}, patching: {"apply_patch"}, helpers: {"spawn_agent", "multi_agent_v1", "collaboration"}, web: {"web_search"},
+		commands: {"exec_command", "write_stdin"}, patching: {"apply_patch"},
+		helpers: {"spawn_agent", "multi_agent_v1", "collaboration"}, web: {"web_search"},
 		images: {"view_image"}, goals: {"create_goal", "get_goal", "update_goal"},
 	}
 	for _, model := range []string{"gpt-5.5", "gpt-6-sol", "some-other-model"} {
@@ -118,7 +126,8 @@ func TestWhatTheModelIsNotGivenItCannotUse(t *testing.T) {
 				if !lost.has(commands) && !slices.Contains(offered, "exec_command") {
 					t.Errorf("commands are not offered: %q", offered)
 				}
-				if patches := slices.Contains(offered, "apply_patch"); !lost.has(patching) && patches != (model != "some-other-model") {
+				if patches := slices.Contains(offered, "apply_patch"); !lost.has(patching) &&
+					patches != (model != "some-other-model") {
 					t.Errorf("apply_patch is offered: %t, of %q", patches, offered)
 				}
 			})
@@ -130,15 +139,17 @@ func TestOneToolOfAServerCanBeDenied(t *testing.T) {
 	t.Parallel()
 	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
 	for _, name := range []string{"remember", "forget"} {
-		mcp.AddTool(notes, &mcp.Tool{Name: name, Description: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{}, nil, nil
-		})
+		mcp.AddTool(notes, &mcp.Tool{Name: name, Description: name},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{}, nil, nil
+			})
 	}
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return notes }, nil))
 	t.Cleanup(server.Close)
 	s := newStage(t, agenttest.Says("Done."))
 	s.Config.Model = "some-other-model" // one that is shown the tools of servers without asking
-	s.Config.MCPServers, s.Config.DisallowedTools = []agent.MCPServer{{Name: "notes", URL: server.URL}}, []string{"mcp__notes__forget"}
+	s.Config.MCPServers, s.Config.DisallowedTools = []agent.MCPServer{{Name: "notes",
+		URL: server.URL}}, []string{"mcp__notes__forget"}
 	s.Run("Go.")
 	if offered := offered(t, s); !slices.Contains(offered, "remember") || slices.Contains(offered, "forget") {
 		t.Errorf("offered: %q", offered)

@@ -8,8 +8,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// rolloutDecoder reads the files that the program keeps of its conversations. They hold what went to and from the model, item by item, so they show the calls
-// that the streams keep silent about; beside it stand the program's own events, of which only those are read that tell something new.
+// rolloutDecoder reads the files that the program keeps of its conversations. They hold what went
+// to and from the model, item by item, so they show the calls that the streams keep silent about;
+// beside it stand the program's own events, of which only those are read that tell something new.
 type rolloutDecoder struct {
 	parser   jsontape.Parser
 	times    session.TimeParser
@@ -62,7 +63,8 @@ func (d *rolloutDecoder) meta(payload jsontape.Value, o session.Origin, to *sess
 		return
 	}
 	d.thread = strings.Clone(payload.TextOf("id"))
-	to.Identify(session.Identity{SessionID: d.thread, Version: payload.TextOf("cli_version"), Cwd: payload.TextOf("cwd")})
+	to.Identify(session.Identity{SessionID: d.thread, Version: payload.TextOf("cli_version"),
+		Cwd: payload.TextOf("cwd")})
 	for _, key := range []string{"base_instructions", "instructions"} {
 		text := payload.TextOf(key)
 		if text == "" {
@@ -97,12 +99,19 @@ func (d *rolloutDecoder) responseItem(item jsontape.Value, o session.Origin, to 
 		}
 		d.call(o, to, call)
 	case "web_search_call":
-		d.call(o, to, session.Call{Name: "web_search", Canonical: session.ToolWeb, Args: marshalled(item.Get("action"))})
+		d.call(o, to, session.Call{Name: "web_search", Canonical: session.ToolWeb,
+			Args: marshalled(item.Get("action"))})
 	case "tool_search_call":
-		d.call(o, to, session.Call{ID: id, Name: "tool_search", Canonical: session.ToolOther, Args: marshalled(item.Get("arguments"))})
+		d.call(o, to, session.Call{
+			ID:        id,
+			Name:      "tool_search",
+			Canonical: session.ToolOther,
+			Args:      marshalled(item.Get("arguments")),
+		})
 	case "function_call_output", "custom_tool_call_output", "tool_search_output":
 		d.result(id, item.Get("output"), o, to)
-	case "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "image_generation_call", "additional_tools":
+	case "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "image_generation_call",
+		"additional_tools":
 	default:
 		to.Unknown()
 	}
@@ -130,7 +139,8 @@ func (d *rolloutDecoder) message(item jsontape.Value, o session.Origin, to *sess
 // injected recognises the messages that the program writes in the user's name.
 func injected(text string) bool {
 	for _, prefix := range []string{
-		"<environment_context>", "<user_instructions>", "<turn_aborted>", "<user_shell_command>", "<skill>", "<permissions", "<subagent_notification>",
+		"<environment_context>", "<user_instructions>", "<turn_aborted>", "<user_shell_command>", "<skill>",
+		"<permissions", "<subagent_notification>",
 		"# AGENTS.md instructions",
 	} {
 		if strings.HasPrefix(text, prefix) {
@@ -146,7 +156,8 @@ func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.C
 	}
 }
 
-// customCall is a call whose input is free text: a patch, or the script of a model that calls its tools from code.
+// customCall is a call whose input is free text: a patch, or the script of a model that calls its
+// tools from code.
 func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
 	call := session.Call{ID: id, Name: item.TextOf("name")}
 	if input := item.Get("input"); input.Exists() {
@@ -188,7 +199,8 @@ func patchedFiles(patch string) (paths, kinds []string) {
 
 // rejections are how a result begins if the call was not carried out.
 var rejections = []string{
-	"apply_patch verification failed", "failed to parse function arguments", "unsupported call", "unsupported custom tool call", "exec_command failed",
+	"apply_patch verification failed", "failed to parse function arguments", "unsupported call",
+	"unsupported custom tool call", "exec_command failed",
 	"execution error", "aborted", "user rejected", "tool call error", "patch rejected",
 }
 
@@ -216,7 +228,8 @@ func exitIn(head string) *int {
 	return nil
 }
 
-// outputHead is the part of a result in which the program says how a command ended; the command's own output comes after it.
+// outputHead is the part of a result in which the program says how a command ended; the command's
+// own output comes after it.
 const outputHead = 512
 
 func (d *rolloutDecoder) result(id string, output jsontape.Value, o session.Origin, to *session.Fold) {
@@ -273,10 +286,14 @@ func (d *rolloutDecoder) event(payload jsontape.Value, o session.Origin, to *ses
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: payload.TextOf("message")})
 	case "item_completed":
 		d.item(payload.Get("item"), o, to)
-	case "task_started", "turn_started", "thread_settings_applied", "thread_rolled_back", "thread_name_updated", "thread_goal_updated",
-		"user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "context_compacted", "entered_review_mode", "exited_review_mode",
-		"exec_command_begin", "exec_command_end", "patch_apply_begin", "patch_apply_end", "mcp_tool_call_begin", "mcp_tool_call_end", "web_search_begin",
-		"web_search_end", "view_image_tool_call", "image_generation_end", "item_started", "collab_agent_spawn_end", "collab_waiting_end",
+	case "task_started", "turn_started", "thread_settings_applied", "thread_rolled_back", "thread_name_updated",
+		"thread_goal_updated",
+		"user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "context_compacted",
+		"entered_review_mode", "exited_review_mode",
+		"exec_command_begin", "exec_command_end", "patch_apply_begin", "patch_apply_end", "mcp_tool_call_begin",
+		"mcp_tool_call_end", "web_search_begin",
+		"web_search_end", "view_image_tool_call", "image_generation_end", "item_started", "collab_agent_spawn_end",
+		"collab_waiting_end",
 		"collab_close_end", "collab_agent_interaction_end", "collab_resume_end", "plan_update", "guardian_assessment":
 	default:
 		to.Unknown()
@@ -301,7 +318,8 @@ func (d *rolloutDecoder) complete(payload jsontape.Value, o session.Origin, to *
 	to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: payload.TextOf("last_agent_message")})
 }
 
-// item reads a completed item: how a call that is known already went, or a call that the model's script made and that stands nowhere else.
+// item reads a completed item: how a call that is known already went, or a call that the model's
+// script made and that stands nowhere else.
 func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session.Fold) {
 	kind := kindOf(item.TextOf("type"))
 	switch {

@@ -31,7 +31,8 @@ type reply struct {
 
 type object = map[string]any
 
-// startTimeout is how long the program may take to be ready for the first prompt; it waits for its tool servers.
+// startTimeout is how long the program may take to be ready for the first prompt; it waits for its
+// tool servers.
 const startTimeout = 2 * time.Minute
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
@@ -67,8 +68,9 @@ func (c *conversation) open(ctx context.Context) error {
 
 func (c *conversation) greet(ctx context.Context) error {
 	_, err := c.call(ctx, "initialize", object{
-		"clientInfo":   object{"name": "fit", "title": "fit", "version": "1"},
-		"capabilities": object{"experimentalApi": false, "requestAttestation": false, "optOutNotificationMethods": optOut()},
+		"clientInfo": object{"name": "fit", "title": "fit", "version": "1"},
+		"capabilities": object{"experimentalApi": false, "requestAttestation": false,
+			"optOutNotificationMethods": optOut()},
 	})
 	if err != nil {
 		return err
@@ -76,7 +78,8 @@ func (c *conversation) greet(ctx context.Context) error {
 	if err := c.Send(object{"method": "initialized"}); err != nil {
 		return err
 	}
-	method, params := "thread/start", object{"cwd": c.cfg.Dir, "approvalPolicy": "never", "sandbox": "danger-full-access"}
+	method, params := "thread/start", object{"cwd": c.cfg.Dir, "approvalPolicy": "never",
+		"sandbox": "danger-full-access"}
 	if c.cfg.Model != "" {
 		params["model"] = c.cfg.Model
 	}
@@ -90,7 +93,8 @@ func (c *conversation) greet(ctx context.Context) error {
 	return priced(c.cfg, started.model)
 }
 
-// optOut are the notifications that we would only drop: deltas, and the whole diff of the work so far after every change.
+// optOut are the notifications that we would only drop: deltas, and the whole diff of the work so
+// far after every change.
 func optOut() []string { return append([]string{"turn/diff/updated"}, deltaMethods...) }
 
 // call sends a request and waits for its answer.
@@ -163,7 +167,8 @@ func (c *conversation) interrupt(turn string) error {
 	return c.request(object{"method": "turn/interrupt", "params": object{"threadId": c.ID(), "turnId": turn}}, nil)
 }
 
-// observe follows the protocol: answers to our requests, the id of the prompt that runs, and questions of the program.
+// observe follows the protocol: answers to our requests, the id of the prompt that runs, and
+// questions of the program.
 func (c *conversation) observe(event []byte) error {
 	v, err := fastjson.ParseBytes(event)
 	if err != nil {
@@ -194,7 +199,8 @@ func (c *conversation) answered(v *fastjson.Value) error {
 	}
 	running := c.client.turn
 	c.client.mu.Unlock()
-	if !waited && answer.err != nil && running == "" { // the prompt itself was refused: no turn will begin, so none will end
+	// the prompt itself was refused: no turn will begin, so none will end
+	if !waited && answer.err != nil && running == "" {
 		return answer.err
 	}
 	return nil
@@ -222,7 +228,8 @@ func shortened(message string) string {
 	return message
 }
 
-// answerTo replies to a question of the program. Permissions are skipped, so none should come; whatever is asked for nevertheless must not hang.
+// answerTo replies to a question of the program. Permissions are skipped, so none should come;
+// whatever is asked for nevertheless must not hang.
 func answerTo(method string, v *fastjson.Value) object {
 	id := rawID(v.Get("id"))
 	switch method {

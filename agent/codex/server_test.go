@@ -16,7 +16,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// player is the name under which the test binary plays an app server, badly in the way that the model's name says.
+// player is the name under which the test binary plays an app server, badly in the way that the
+// model's name says.
 const player = "play-server"
 
 // request is a line that the server reads.
@@ -79,7 +80,8 @@ func playServer() {
 	}
 }
 
-// perform prompts a server that behaves in some way; begun, if set, is called at the first notification of the prompt.
+// perform prompts a server that behaves in some way; begun, if set, is called at the first
+// notification of the prompt.
 func perform(t *testing.T, ctx context.Context, how string, begun func()) (agent.Result, error) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), player)
@@ -91,10 +93,12 @@ func perform(t *testing.T, ctx context.Context, how string, begun func()) (agent
 		t.Fatal(err)
 	}
 	talk, err := New().Start(ctx, agent.Config{
-		Dir: t.TempDir(), Home: t.TempDir(), Model: how, ModelURL: "http://127.0.0.1:1", Spawner: sandbox.NewSpawner(), Grace: 500 * time.Millisecond,
+		Dir: t.TempDir(), Home: t.TempDir(), Model: how, ModelURL: "http://127.0.0.1:1", Spawner: sandbox.NewSpawner(),
+		Grace:        500 * time.Millisecond,
 		Installation: &agent.Installation{Path: program, Version: "0.166.0"},
 		Events: func(event []byte) {
-			if begun != nil && (strings.Contains(string(event), "turn/started") || strings.Contains(string(event), "thread/status")) {
+			if begun != nil && (strings.Contains(string(event), "turn/started") ||
+				strings.Contains(string(event), "thread/status")) {
 				begun()
 			}
 		},

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWordingIsReadAsByExpressions compares what is found in messages and results with regular expressions that mean the same.
+// TestWordingIsReadAsByExpressions compares what is found in messages and results with regular
+// expressions that mean the same.
 func TestWordingIsReadAsByExpressions(t *testing.T) {
 	status := regexp.MustCompile(`\bstatus:? (\d{3})\b`)
 	retry := regexp.MustCompile(`^Reconnecting\.\.\. (\d+)/\d+(?: \((.*)\))?`)
@@ -18,8 +19,10 @@ func TestWordingIsReadAsByExpressions(t *testing.T) {
 	header := regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: (.+)$`)
 	lostText := regexp.MustCompile(`(?i)^(?:connection failed|stream disconnected|error sending request|timeout)`)
 	pieces := []string{
-		" ", "x", "_", ":", "/", "4", "12", "429", "(", "\n", "\r", "é", "status", "status ", "status: ", "Reconnecting... ", "Reconnecting... 2/5",
-		"Process exited with code ", "Exit code: ", "*** ", "*** Add File: ", "*** Update File: a", "Delete File: ", "Connection FAILED", "stream disconnected", "Timeout",
+		" ", "x", "_", ":", "/", "4", "12", "429", "(", "\n", "\r", "é", "status", "status ", "status: ",
+		"Reconnecting... ", "Reconnecting... 2/5",
+		"Process exited with code ", "Exit code: ", "*** ", "*** Add File: ", "*** Update File: a", "Delete File: ",
+		"Connection FAILED", "stream disconnected", "Timeout",
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 6).Draw(t, "pieces"), "")

@@ -50,7 +50,8 @@ func (l *callLog) state(id string) *callState {
 	return state
 }
 
-// call reports whether a call is new. An answer of the model that names an id whose result has come means a new call; an event about its execution does not.
+// call reports whether a call is new. An answer of the model that names an id whose result has come
+// means a new call; an event about its execution does not.
 func (l *callLog) call(id string, inAnswer bool) (fresh bool) {
 	if id == "" {
 		return true
@@ -96,9 +97,11 @@ func exitCode(content string, failed bool) *int {
 }
 
 // noAccess is what the program says when it has nobody to ask.
-var noAccess = []string{"no api key", "authentication failed", "no model available", "no models available", "no model selected", "no models selected"}
+var noAccess = []string{"no api key", "authentication failed", "no model available", "no models available",
+	"no model selected", "no models selected"}
 
-// classify tells what sort of failure an error message is about. It begins with the HTTP status, where there was one.
+// classify tells what sort of failure an error message is about. It begins with the HTTP status,
+// where there was one.
 func classify(message string) session.ErrorInfo {
 	status := session.LeadingStatus(message)
 	info := session.ClassifyFailure(status, message)

@@ -27,8 +27,10 @@ type place struct {
 // prepare lays out the session's home.
 func prepare(cfg agent.Config, e endpoint) (place, error) {
 	p := place{
-		home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"), sessions: filepath.Join(cfg.Home, "sessions"),
-		tmp: filepath.Join(cfg.Home, "tmp"),
+		home:     filepath.Join(cfg.Home, "home"),
+		config:   filepath.Join(cfg.Home, "config"),
+		sessions: filepath.Join(cfg.Home, "sessions"),
+		tmp:      filepath.Join(cfg.Home, "tmp"),
 	}
 	if err := makeDirs(p.home, p.config, p.sessions, p.tmp); err != nil {
 		return place{}, err
@@ -79,14 +81,21 @@ type toolServer struct {
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// bridgeSettings are written to a file rather than the command line or the environment, where everybody could read the tokens.
+// bridgeSettings are written to a file rather than the command line or the environment, where
+// everybody could read the tokens.
 func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	servers := map[string]toolServer{}
 	for _, server := range cfg.MCPServers {
 		if server.Name == "" || (server.URL == "") == (server.Command == "") {
 			return nil, fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
 		}
-		servers[server.Name] = toolServer{URL: server.URL, Headers: server.Headers, Command: server.Command, Args: server.Args, Env: server.Env}
+		servers[server.Name] = toolServer{
+			URL:     server.URL,
+			Headers: server.Headers,
+			Command: server.Command,
+			Args:    server.Args,
+			Env:     server.Env,
+		}
 	}
 	settings := map[string]any{"servers": servers}
 	if len(cfg.AllowedTools) > 0 {
@@ -102,12 +111,14 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 }
 
 // ownNames is what the program calls the tools of which lists usually have these names.
-var ownNames = map[string]string{"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep", "Glob": "find"}
+var ownNames = map[string]string{"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep",
+	"Glob": "find"}
 
 // ownTools are the tools that the program has.
 var ownTools = []string{"read", "bash", "edit", "write", "grep", "find", "ls"}
 
-// toolNames gives tools the names that the program knows. Others stay as they are: they may be tools of an extension.
+// toolNames gives tools the names that the program knows. Others stay as they are: they may be
+// tools of an extension.
 func toolNames(list []string) []string {
 	names := make([]string, len(list))
 	for i, name := range list {
@@ -122,7 +133,8 @@ func toolNames(list []string) []string {
 // defaultRetries rides out a quarter of a minute of trouble.
 const defaultRetries = 4
 
-// settings are the program's own. The clients of the vendors do not try again behind the agent's back: what is tried again is to be seen.
+// settings are the program's own. The clients of the vendors do not try again behind the agent's
+// back: what is tried again is to be seen.
 func settings(cfg agent.Config) map[string]any {
 	retries := defaultRetries
 	if cfg.Retries != nil {
@@ -130,7 +142,8 @@ func settings(cfg agent.Config) map[string]any {
 	}
 	return map[string]any{
 		"quietStartup": true, "enableInstallTelemetry": false,
-		"retry": map[string]any{"enabled": true, "maxRetries": retries, "baseDelayMs": 1000, "provider": map[string]any{"maxRetries": 0}},
+		"retry": map[string]any{"enabled": true, "maxRetries": retries, "baseDelayMs": 1000,
+			"provider": map[string]any{"maxRetries": 0}},
 	}
 }
 
@@ -189,7 +202,8 @@ func (a arguments) argv() []string {
 		add("--session", a.session)
 	}
 	add(a.systemPrompt()...)
-	// What the repository or the user brings along would make runs differ. An extension that is named is loaded nevertheless.
+	// What the repository or the user brings along would make runs differ. An extension that is
+	// named is loaded nevertheless.
 	add("--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
 	if a.place.extension != "" {
 		add("--extension", a.place.extension)
@@ -200,8 +214,9 @@ func (a arguments) argv() []string {
 	return argv
 }
 
-// systemPrompt names the file with the prompt, because a text that happens to be the name of a file would be read as one. An empty word keeps the program from
-// looking for such files in the repository.
+// systemPrompt names the file with the prompt, because a text that happens to be the name of a file
+// would be read as one. An empty word keeps the program from looking for such files in the
+// repository.
 func (a arguments) systemPrompt() []string {
 	switch {
 	case a.place.promptFile == "":
@@ -226,7 +241,8 @@ func (p place) sessionFile(id string) string {
 	return found[0]
 }
 
-// canResume checks that a conversation is there. The program would go on in the directory that the conversation was held in, whatever ours is.
+// canResume checks that a conversation is there. The program would go on in the directory that the
+// conversation was held in, whatever ours is.
 func (p place) canResume(id, dir string) error {
 	path := p.sessionFile(id)
 	if path == "" {
@@ -247,7 +263,8 @@ func (p place) canResume(id, dir string) error {
 		return fmt.Errorf("resume agent %s: the record of the conversation %q is broken: %w", ID, id, err)
 	}
 	if !samePlace(header.Cwd, dir) {
-		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can go on only there", ID, id, header.Cwd)
+		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can go on only there", ID, id,
+			header.Cwd)
 	}
 	return nil
 }

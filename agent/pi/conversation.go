@@ -45,9 +45,19 @@ func newConversation(cfg agent.Config, installation agent.Installation, e endpoi
 		dialect.New = func() session.Decoder { return &restingDecoder{decoder: newDecoder(), rest: &c.rest} }
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent: ID, Config: cfg, Dialect: dialect, Observe: c.observe, Settle: c.settle, EnforceTurns: true, EnforceBudget: true,
+		Agent:         ID,
+		Config:        cfg,
+		Dialect:       dialect,
+		Observe:       c.observe,
+		Settle:        c.settle,
+		EnforceTurns:  true,
+		EnforceBudget: true,
 		Started: agent.Started{
-			Version: installation.Version, Protocol: dialect.Name, Model: cfg.Model, Auth: agent.AuthAPIKey, KeyVisible: len(e.keys) > 0,
+			Version:    installation.Version,
+			Protocol:   dialect.Name,
+			Model:      cfg.Model,
+			Auth:       agent.AuthAPIKey,
+			KeyVisible: len(e.keys) > 0,
 		},
 	})
 	return c
@@ -82,14 +92,22 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	return result, nil
 }
 
-// argv continues the conversation if there is one on record: the program writes nothing down before the model has answered for the first time.
+// argv continues the conversation if there is one on record: the program writes nothing down before
+// the model has answered for the first time.
 func (c *conversation) argv() []string {
-	return arguments{path: c.installation.Path, cfg: c.cfg, endpoint: c.endpoint, place: c.place, session: c.place.sessionFile(c.ID())}.argv()
+	return arguments{
+		path:     c.installation.Path,
+		cfg:      c.cfg,
+		endpoint: c.endpoint,
+		place:    c.place,
+		session:  c.place.sessionFile(c.ID()),
+	}.argv()
 }
 
 func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint, c.place) }
 
-// startTimeout is how long the program may take to answer its first request; it attaches tool servers before.
+// startTimeout is how long the program may take to answer its first request; it attaches tool
+// servers before.
 const startTimeout = 90 * time.Second
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
@@ -100,7 +118,8 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 		if err := c.Open(ctx, agent.Command{Argv: c.argv(), Env: c.environ()}); err != nil {
 			return agent.Result{}, err
 		}
-		if err := c.request("get_state", nil); err != nil { // the stream does not begin with the session's id, so it is asked for
+		// the stream does not begin with the session's id, so it is asked for
+		if err := c.request("get_state", nil); err != nil {
 			return agent.Result{}, err
 		}
 		waiting, cancel := context.WithTimeout(ctx, startTimeout)
@@ -146,8 +165,9 @@ func (c *conversation) observe(event []byte) error {
 	return nil
 }
 
-// settle says how long to wait after the end of an attempt. A process for one prompt ends by itself when there is nothing left to try. The long-lived one is asked
-// something after every end: it announces the next attempt, or that it shortens the conversation, before it answers.
+// settle says how long to wait after the end of an attempt. A process for one prompt ends by itself
+// when there is nothing left to try. The long-lived one is asked something after every end: it
+// announces the next attempt, or that it shortens the conversation, before it answers.
 func (c *conversation) settle(session.Final) time.Duration {
 	if c.cfg.OneShot || !c.rest.settled() {
 		return unsettled
@@ -226,7 +246,8 @@ func (d *restingDecoder) Decode(event []byte, at session.Stamp, to *session.Fold
 	d.decoder.Decode(event, at, to)
 }
 
-// complaint is the last thing that the program said on standard error. A program that cannot start says why there, and nowhere else.
+// complaint is the last thing that the program said on standard error. A program that cannot start
+// says why there, and nowhere else.
 type complaint struct {
 	mu   sync.Mutex
 	text string

@@ -9,7 +9,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// decoder reads both streams of the program. It holds the state of one run, which may span several processes.
+// decoder reads both streams of the program. It holds the state of one run, which may span several
+// processes.
 type decoder struct {
 	parser jsontape.Parser
 	told   callLog
@@ -27,7 +28,8 @@ type answer struct {
 	failure    session.ErrorInfo
 }
 
-// failure is an answer that failed, with the place it stands at: it is told as a retry or as the end, whatever the program decides afterwards.
+// failure is an answer that failed, with the place it stands at: it is told as a retry or as the
+// end, whatever the program decides afterwards.
 type failure struct {
 	at   session.Origin
 	info session.ErrorInfo
@@ -204,13 +206,19 @@ func (d *decoder) fragment(content jsontape.Value, o session.Origin, to *session
 	}
 }
 
-// usage reads the tokens of a message. A cost of nothing is not believed: it is what the program says about models whose price it does not know.
+// usage reads the tokens of a message. A cost of nothing is not believed: it is what the program
+// says about models whose price it does not know.
 func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, to *session.Fold) {
 	number := func(name string) int64 { return max(0, u.Get(name).Int64()) }
 	report := session.UsageReport{
-		Rule: session.UsagePerMessage, Key: key, Model: model,
+		Rule:  session.UsagePerMessage,
+		Key:   key,
+		Model: model,
 		Tokens: session.TokenUsage{
-			InputTokens: number("input"), OutputTokens: number("output"), CacheReadTokens: number("cacheRead"), CacheWriteTokens: number("cacheWrite"),
+			InputTokens:      number("input"),
+			OutputTokens:     number("output"),
+			CacheReadTokens:  number("cacheRead"),
+			CacheWriteTokens: number("cacheWrite"),
 		},
 	}
 	if cost := u.Get("cost").Get("total").Float64(); cost > 0 {
@@ -220,7 +228,8 @@ func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, t
 	to.Usage(o, report)
 }
 
-// call reports a tool call once, whichever of the two events that tell of it comes first. A model that uses an id again after its result means a new call.
+// call reports a tool call once, whichever of the two events that tell of it comes first. A model
+// that uses an id again after its result means a new call.
 func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o session.Origin, to *session.Fold) {
 	if !d.told.call(id, inAnswer) {
 		return
@@ -237,7 +246,12 @@ func (d *decoder) result(id string, content jsontape.Value, failed bool, o sessi
 	if failed || to.Watched() {
 		text = session.ContentText(content)
 	}
-	to.ToolResult(o, session.Returned{CallID: id, IsError: failed, ExitCode: exitCode(text, failed), Content: text})
+	to.ToolResult(o, session.Returned{
+		CallID:   id,
+		IsError:  failed,
+		ExitCode: exitCode(text, failed),
+		Content:  text,
+	})
 }
 
 // bash reports a command that the user ran beside the conversation.
@@ -245,13 +259,15 @@ func (d *decoder) bash(message jsontape.Value, o session.Origin, to *session.Fol
 	to.SystemPrompt(o, "stream", "command", "$ "+message.TextOf("command")+"\n"+message.TextOf("output"))
 }
 
-// ended reads the end of an attempt. It is the end of the prompt, unless the program says afterwards that it tries again.
+// ended reads the end of an attempt. It is the end of the prompt, unless the program says
+// afterwards that it tries again.
 func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 	end := d.last
 	if end.stopReason == "" { // the message itself was not seen
 		for message := range v.Get("messages").Elements() {
 			if message.TextOf("role") == "assistant" {
-				end = answer{stopReason: message.TextOf("stopReason"), failure: classify(message.TextOf("errorMessage"))}
+				end = answer{stopReason: message.TextOf("stopReason"),
+					failure: classify(message.TextOf("errorMessage"))}
 			}
 		}
 	}
@@ -267,7 +283,8 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: cutOff})
 		to.Final(o, session.Final{Outcome: session.OutcomeError, Text: cutOff})
 	default:
-		to.Final(o, session.Final{Outcome: session.OutcomeError, Text: "the agent ended without an answer of the model"})
+		to.Final(o, session.Final{Outcome: session.OutcomeError,
+			Text: "the agent ended without an answer of the model"})
 	}
 	d.last = answer{}
 }
@@ -296,7 +313,8 @@ func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.retries = false
 }
 
-// compacted tells that the conversation was made shorter, after which an answer that did not fit may be asked for again.
+// compacted tells that the conversation was made shorter, after which an answer that did not fit
+// may be asked for again.
 func (d *decoder) compacted(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.giveUp(to)
 	if message := v.TextOf("errorMessage"); message != "" {

@@ -49,23 +49,36 @@ func TestHowAPromptEnds(t *testing.T) {
 		outcome session.Outcome
 		errors  string
 	}{
-		"well":                         {[]string{begin, said("stop", ""), end}, session.OutcomeSuccess, ""},
-		"by a tool that ends it":       {[]string{begin, said("toolUse", ""), end}, session.OutcomeSuccess, ""},
-		"cut off":                      {[]string{begin, said("length", ""), end}, session.OutcomeError, "other"},
-		"aborted":                      {[]string{begin, said("aborted", ""), end}, session.OutcomeAborted, "aborted"},
-		"failed":                       {[]string{begin, failed, end}, session.OutcomeProvider, "overloaded"},
-		"given up":                     {[]string{begin, failed, end, retry, begin, failed, end, `{"type":"auto_retry_end","success":false,"attempt":1}`}, session.OutcomeProvider, "retry overloaded"},
-		"well after a retry":           {[]string{begin, failed, end, retry, begin, said("stop", ""), `{"type":"auto_retry_end","success":true,"attempt":1}`, end}, session.OutcomeSuccess, "retry"},
-		"killed while waiting":         {[]string{begin, failed, end, retry}, "", "retry"},
-		"aborted while waiting":        {[]string{begin, failed, end, retry, `{"type":"auto_retry_end","success":false,"attempt":1,"finalError":"Retry cancelled"}`}, session.OutcomeAborted, "retry aborted"},
-		"bad key":                      {[]string{begin, said("error", `,"errorMessage":"401 invalid x-api-key"`), end}, session.OutcomeAuth, "auth"},
-		"prompt refused":               {[]string{`{"type":"response","command":"prompt","success":false,"error":"No API key found for anthropic."}`}, session.OutcomeAuth, "auth"},
-		"another command refused":      {[]string{begin, said("stop", ""), end, `{"type":"response","command":"compact","success":false,"error":"Nothing to compact"}`}, session.OutcomeSuccess, "api"},
-		"without a message":            {[]string{begin, end}, session.OutcomeError, ""},
-		"message in the last event":    {[]string{begin, `{"type":"agent_end","messages":[{"role":"assistant","stopReason":"stop"}]}`}, session.OutcomeSuccess, ""},
-		"does not fit, fits after all": {[]string{begin, said("error", `,"errorMessage":"400 prompt is too long"`), end, `{"type":"compaction_start"}`, `{"type":"compaction_end","result":{"summary":"S"},"willRetry":true}`, begin, said("stop", ""), end}, session.OutcomeSuccess, "context_overflow"},
-		"does not fit":                 {[]string{begin, said("error", `,"errorMessage":"400 prompt is too long"`), end, `{"type":"compaction_start"}`, `{"type":"compaction_end","errorMessage":"no","willRetry":false}`}, session.OutcomeError, "context_overflow warning"},
-		"compacted in between":         {[]string{begin, said("stop", ""), end, `{"type":"compaction_start"}`, `{"type":"compaction_end","result":{"summary":"S"},"willRetry":false}`}, session.OutcomeSuccess, ""},
+		"well":                   {[]string{begin, said("stop", ""), end}, session.OutcomeSuccess, ""},
+		"by a tool that ends it": {[]string{begin, said("toolUse", ""), end}, session.OutcomeSuccess, ""},
+		"cut off":                {[]string{begin, said("length", ""), end}, session.OutcomeError, "other"},
+		"aborted":                {[]string{begin, said("aborted", ""), end}, session.OutcomeAborted, "aborted"},
+		"failed":                 {[]string{begin, failed, end}, session.OutcomeProvider, "overloaded"},
+		"given up": {[]string{begin, failed, end, retry, begin, failed, end,
+			`{"type":"auto_retry_end","success":false,"attempt":1}`}, session.OutcomeProvider, "retry overloaded"},
+		"well after a retry": {[]string{begin, failed, end, retry, begin, said("stop", ""),
+			`{"type":"auto_retry_end","success":true,"attempt":1}`, end}, session.OutcomeSuccess, "retry"},
+		"killed while waiting": {[]string{begin, failed, end, retry}, "", "retry"},
+		"aborted while waiting": {[]string{begin, failed, end, retry,
+			`{"type":"auto_retry_end","success":false,"attempt":1,"finalError":"Retry cancelled"}`},
+			session.OutcomeAborted, "retry aborted"},
+		"bad key": {[]string{begin, said("error", `,"errorMessage":"401 invalid x-api-key"`), end},
+			session.OutcomeAuth, "auth"},
+		"prompt refused": {[]string{`{"type":"response","command":"prompt","success":false,"error":"No API key found for anthropic."}`}, session.OutcomeAuth, "auth"},
+		"another command refused": {[]string{begin, said("stop", ""), end,
+			`{"type":"response","command":"compact","success":false,"error":"Nothing to compact"}`},
+			session.OutcomeSuccess, "api"},
+		"without a message": {[]string{begin, end}, session.OutcomeError, ""},
+		"message in the last event": {[]string{begin,
+			`{"type":"agent_end","messages":[{"role":"assistant","stopReason":"stop"}]}`}, session.OutcomeSuccess, ""},
+		"does not fit, fits after all": {[]string{begin, said("error", `,"errorMessage":"400 prompt is too long"`), end,
+			`{"type":"compaction_start"}`, `{"type":"compaction_end","result":{"summary":"S"},"willRetry":true}`, begin,
+			said("stop", ""), end}, session.OutcomeSuccess, "context_overflow"},
+		"does not fit": {[]string{begin, said("error", `,"errorMessage":"400 prompt is too long"`), end,
+			`{"type":"compaction_start"}`, `{"type":"compaction_end","errorMessage":"no","willRetry":false}`},
+			session.OutcomeError, "context_overflow warning"},
+		"compacted in between": {[]string{begin, said("stop", ""), end, `{"type":"compaction_start"}`,
+			`{"type":"compaction_end","result":{"summary":"S"},"willRetry":false}`}, session.OutcomeSuccess, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enrich(t, test.lines...)
@@ -87,8 +100,10 @@ func TestCostOfNothingIsNotBelieved(t *testing.T) {
 		"nothing":  {"0", 15, session.CostComputed},
 		"negative": {"-3", 15, session.CostComputed},
 	} {
-		line := said("stop", `,"usage":{"input":10,"output":5,"cacheRead":0,"cacheWrite":0,"cost":{"total":`+test.cost+`}}`)
-		sessions, err := session.Read(strings.NewReader(begin+"\n"+line), New().Dialects(), session.Options{Prices: prices})
+		line := said("stop", `,"usage":{"input":10,"output":5,"cacheRead":0,"cacheWrite":0,"cost":{"total":`+test.cost+
+			`}}`)
+		sessions, err := session.Read(strings.NewReader(begin+"\n"+line), New().Dialects(),
+			session.Options{Prices: prices})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +138,8 @@ func TestMessagesInATraceAreNotToldTwice(t *testing.T) {
 	trace := `{"source":"orchestrator","seq":0,"ts":1,"event":{"type":"prompt","agent":"w","text":"Do it"}}
 {"source":"w","seq":1,"ts":2,"event":{"type":"agent_start"}}
 {"source":"w","seq":2,"ts":3,"event":` + user + `}`
-	for name, s := range map[string]*session.EnrichedSession{"bare": enrich(t, begin, user), "trace": enrich(t, strings.Split(trace, "\n")...)} {
+	for name, s := range map[string]*session.EnrichedSession{"bare": enrich(t, begin, user),
+		"trace": enrich(t, strings.Split(trace, "\n")...)} {
 		if len(s.Messages) != 1 || s.Messages[0].Text != "Do it" {
 			t.Errorf("%s: %+v", name, s.Messages)
 		}
@@ -178,7 +194,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// BenchmarkEnrich reads what a trace holds of the recordings over and over, as one long stream, in flat memory.
+// BenchmarkEnrich reads what a trace holds of the recordings over and over, as one long stream, in
+// flat memory.
 func BenchmarkEnrich(b *testing.B) {
 	var kept bytes.Buffer
 	for _, file := range sessiontest.Recordings(b, "testdata/0.73.1/[a-h]*.jsonl") {

@@ -8,7 +8,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// The names of the dialects: what the program prints with `--mode json`, what it says with `--mode rpc`, and the files it keeps in its sessions directory.
+// The names of the dialects: what the program prints with `--mode json`, what it says with `--mode
+// rpc`, and the files it keeps in its sessions directory.
 const (
 	JSONDialectName = "pi-json"
 	RPCDialectName  = "pi-rpc"
@@ -18,21 +19,33 @@ const (
 // JSONDialect is the stream of `--mode json`.
 func JSONDialect() session.Dialect {
 	return session.Dialect{
-		Name: JSONDialectName, Agent: ID, Recognise: recogniseEvent, Repeats: repeats, New: func() session.Decoder { return newDecoder() },
+		Name:      JSONDialectName,
+		Agent:     ID,
+		Recognise: recogniseEvent,
+		Repeats:   repeats,
+		New:       func() session.Decoder { return newDecoder() },
 	}
 }
 
 // RPCDialect is the stream of `--mode rpc`: the same events, and responses to what was asked.
 func RPCDialect() session.Dialect {
 	return session.Dialect{
-		Name: RPCDialectName, Agent: ID, Recognise: recogniseResponse, Repeats: repeats, New: func() session.Decoder { return newDecoder() },
+		Name:      RPCDialectName,
+		Agent:     ID,
+		Recognise: recogniseResponse,
+		Repeats:   repeats,
+		New:       func() session.Decoder { return newDecoder() },
 	}
 }
 
-// DiskDialect is the format of the session files. Their first line is that of the JSON stream too, so it is the lines after it that tell.
+// DiskDialect is the format of the session files. Their first line is that of the JSON stream too,
+// so it is the lines after it that tell.
 func DiskDialect() session.Dialect {
 	return session.Dialect{
-		Name: DiskDialectName, Agent: ID, Recognise: recogniseEntry, New: func() session.Decoder { return &diskDecoder{decoder: newDecoder()} },
+		Name:      DiskDialectName,
+		Agent:     ID,
+		Recognise: recogniseEntry,
+		New:       func() session.Decoder { return &diskDecoder{decoder: newDecoder()} },
 	}
 }
 
@@ -70,13 +83,15 @@ func recogniseEntry(event []byte) bool {
 	switch str(v, "type") {
 	case "message":
 		return str(v.Get("message"), "role") != ""
-	case "model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "custom_message", "label", "session_info":
+	case "model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "custom_message", "label",
+		"session_info":
 		return true
 	}
 	return false
 }
 
-// repeats finds the lines that carry everything so far once more for every piece that is new, so that the output grows as the square of an answer.
+// repeats finds the lines that carry everything so far once more for every piece that is new, so
+// that the output grows as the square of an answer.
 func repeats(line []byte) bool {
 	for _, prefix := range repeating {
 		if bytes.HasPrefix(line, prefix) {

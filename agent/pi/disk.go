@@ -5,8 +5,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// diskDecoder reads session files: the messages of the stream, each in an entry with a time. There is no final event, and an answer that failed is followed by
-// the next attempt without a word.
+// diskDecoder reads session files: the messages of the stream, each in an entry with a time. There
+// is no final event, and an answer that failed is followed by the next attempt without a word.
 type diskDecoder struct {
 	*decoder
 	entries jsontape.Parser

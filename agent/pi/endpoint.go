@@ -21,17 +21,21 @@ const (
 // providerName is what our own entry in the program's models file is called.
 const providerName = "fit"
 
-// noKey is what the program gets as a key where another endpoint is used and no key is set: it refuses to start without any.
+// noKey is what the program gets as a key where another endpoint is used and no key is set: it
+// refuses to start without any.
 const noKey = "no-key-needed"
 
 // vendors are the providers that the program knows, with the variables that hold their keys.
 var vendors = map[string][]string{
 	"anthropic": {"ANTHROPIC_API_KEY"},
 	"openai":    {"OPENAI_API_KEY"},
-	"google":    {"GEMINI_API_KEY"}, "deepseek": {"DEEPSEEK_API_KEY"}, "groq": {"GROQ_API_KEY"}, "cerebras": {"CEREBRAS_API_KEY"}, "xai": {"XAI_API_KEY"},
-	"fireworks": {"FIREWORKS_API_KEY"}, "openrouter": {"OPENROUTER_API_KEY"}, "vercel-ai-gateway": {"AI_GATEWAY_API_KEY"}, "zai": {"ZAI_API_KEY"},
-	"mistral": {"MISTRAL_API_KEY"}, "minimax": {"MINIMAX_API_KEY"}, "moonshotai": {"MOONSHOT_API_KEY"}, "kimi-coding": {"KIMI_API_KEY"},
-	"opencode": {"OPENCODE_API_KEY"}, "huggingface": {"HF_TOKEN"}, "xiaomi": {"XIAOMI_API_KEY"},
+	"google":    {"GEMINI_API_KEY"}, "deepseek": {"DEEPSEEK_API_KEY"}, "groq": {"GROQ_API_KEY"},
+	"cerebras": {"CEREBRAS_API_KEY"}, "xai": {"XAI_API_KEY"},
+	"fireworks": {"FIREWORKS_API_KEY"}, "openrouter": {"OPENROUTER_API_KEY"},
+	"vercel-ai-gateway": {"AI_GATEWAY_API_KEY"}, "zai": {"ZAI_API_KEY"},
+	"mistral": {"MISTRAL_API_KEY"}, "minimax": {"MINIMAX_API_KEY"}, "moonshotai": {"MOONSHOT_API_KEY"},
+	"kimi-coding": {"KIMI_API_KEY"},
+	"opencode":    {"OPENCODE_API_KEY"}, "huggingface": {"HF_TOKEN"}, "xiaomi": {"XIAOMI_API_KEY"},
 }
 
 func credentials() []string {
@@ -65,7 +69,8 @@ type endpoint struct {
 	keys     map[string]string // variables of the child that hold credentials
 }
 
-// chooseEndpoint decides which keys the program gets: only those of the vendor that the model belongs to, where that can be told.
+// chooseEndpoint decides which keys the program gets: only those of the vendor that the model
+// belongs to, where that can be told.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Auth != "" && cfg.Auth != agent.AuthAPIKey {
 		return endpoint{}, agent.Refuse(ID, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, ID)
@@ -79,7 +84,8 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 			return endpoint{provider: vendor, keys: keys}, nil
 		}
 		if named {
-			return endpoint{}, fmt.Errorf("%s is not set; set it, or give --model-url", strings.Join(vendors[vendor], " or "))
+			return endpoint{}, fmt.Errorf("%s is not set; set it, or give --model-url",
+				strings.Join(vendors[vendor], " or "))
 		}
 	}
 	keys := allKeys(cfg.Environ)
@@ -89,14 +95,20 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	return endpoint{keys: keys}, nil
 }
 
-// ownEndpoint is another endpoint than a vendor's. The protocol is that of the model's family; whatever is of no family speaks Chat Completions, as most
-// servers do.
+// ownEndpoint is another endpoint than a vendor's. The protocol is that of the model's family;
+// whatever is of no family speaks Chat Completions, as most servers do.
 func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Model == "" {
-		return endpoint{}, agent.Refuse(ID, "agent %s needs a model to use with another endpoint; give --model with --model-url", ID)
+		return endpoint{}, agent.Refuse(ID,
+			"agent %s needs a model to use with another endpoint; give --model with --model-url", ID)
 	}
 	url := strings.TrimRight(cfg.ModelURL, "/")
-	chosen := endpoint{provider: providerName, api: "openai-completions", baseURL: url + "/v1", key: noKey}
+	chosen := endpoint{
+		provider: providerName,
+		api:      "openai-completions",
+		baseURL:  url + "/v1",
+		key:      noKey,
+	}
 	variable := vendors["openai"][0]
 	switch protocolOf(cfg.Model) {
 	case protocolAnthropic:
@@ -123,7 +135,8 @@ func protocolOf(model string) string {
 	return protocolChat
 }
 
-// vendorOf finds the vendor of a model: the one that its name begins with, as in vendor/model, or the one whose models have such names.
+// vendorOf finds the vendor of a model: the one that its name begins with, as in vendor/model, or
+// the one whose models have such names.
 func vendorOf(model string) (vendor string, named bool) {
 	if prefix, _, found := strings.Cut(model, "/"); found && vendors[strings.ToLower(prefix)] != nil {
 		return strings.ToLower(prefix), true
@@ -140,10 +153,12 @@ func vendorOf(model string) (vendor string, named bool) {
 	return "", false
 }
 
-// modelsFile is the content of the program's models file for our own provider. It says nothing about the price, so that ours is used for all agents alike.
+// modelsFile is the content of the program's models file for our own provider. It says nothing
+// about the price, so that ours is used for all agents alike.
 func (e endpoint) modelsFile(model string) map[string]any {
 	entry := map[string]any{
-		"id": model, "reasoning": e.api != "openai-completions", "input": []string{"text", "image"}, "contextWindow": 200_000, "maxTokens": 32_000,
+		"id": model, "reasoning": e.api != "openai-completions", "input": []string{"text", "image"},
+		"contextWindow": 200_000, "maxTokens": 32_000,
 	}
 	return map[string]any{"providers": map[string]any{
 		providerName: map[string]any{"baseUrl": e.baseURL, "api": e.api, "apiKey": e.key, "models": []any{entry}},

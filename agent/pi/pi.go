@@ -1,12 +1,16 @@
 // Package pi runs the pi coding agent.
 //
-// For a single prompt it starts `pi --mode json -p` with the prompt on standard input. For several it keeps one process and speaks `--mode rpc`, in which a
-// second prompt costs milliseconds and an abort is clean. Everything that the program keeps (configuration, sessions, temporary files) lies in the session's
-// own home, and neither the user's settings nor extensions, skills, prompts and instructions of the repository are read. The one thing of a repository that
-// the program cannot be kept from reading is .pi/settings.json.
+// For a single prompt it starts `pi --mode json -p` with the prompt on standard input. For several
+// it keeps one process and speaks `--mode rpc`, in which a second prompt costs milliseconds and an
+// abort is clean. Everything that the program keeps (configuration, sessions, temporary files) lies
+// in the session's own home, and neither the user's settings nor extensions, skills, prompts and
+// instructions of the repository are read. The one thing of a repository that the program cannot be
+// kept from reading is .pi/settings.json.
 //
-// The program has no MCP and no list of forbidden tools. It gets both from an extension that is part of this package (bridge.ts). It has no limits either: turns
-// and budget are counted here, and the extension holds the program when its turns are used up. And its exit code says nothing; what counts is the last answer of the model, after all attempts.
+// The program has no MCP and no list of forbidden tools. It gets both from an extension that is
+// part of this package (bridge.ts). It has no limits either: turns and budget are counted here, and
+// the extension holds the program when its turns are used up. And its exit code says nothing; what
+// counts is the last answer of the model, after all attempts.
 package pi
 
 import (
@@ -38,12 +42,26 @@ func New() *Agent { return &Agent{} }
 // Info implements agent.Agent.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID: ID, Title: "pi", InstallHint: installHint, LoginHint: loginHint, Protocols: []string{protocolChat, protocolResponses, protocolAnthropic},
-		Credentials: credentials(), CallIDKey: "pi/toolCallId", // as the bridge sends it
+		ID:          ID,
+		Title:       "pi",
+		InstallHint: installHint,
+		LoginHint:   loginHint,
+		Protocols:   []string{protocolChat, protocolResponses, protocolAnthropic},
+		Credentials: credentials(),
+		CallIDKey:   "pi/toolCallId", // as the bridge sends it
 		Capabilities: agent.Capabilities{
-			Resume: agent.Native, LongLived: agent.Native, MCP: agent.Native, Usage: agent.Native, MaxTurns: agent.Enforced, BudgetUSD: agent.Enforced,
-			SystemPromptAppend: agent.Native, SystemPromptReplace: agent.Native, AllowedTools: agent.Native, DisallowedTools: agent.Native,
-			ShowsRetries: agent.Native, ShowsFailedCalls: agent.Native,
+			Resume:              agent.Native,
+			LongLived:           agent.Native,
+			MCP:                 agent.Native,
+			Usage:               agent.Native,
+			MaxTurns:            agent.Enforced,
+			BudgetUSD:           agent.Enforced,
+			SystemPromptAppend:  agent.Native,
+			SystemPromptReplace: agent.Native,
+			AllowedTools:        agent.Native,
+			DisallowedTools:     agent.Native,
+			ShowsRetries:        agent.Native,
+			ShowsFailedCalls:    agent.Native,
 		},
 	}
 }
@@ -59,7 +77,14 @@ func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, e
 }
 
 func program() agent.Program {
-	return agent.Program{Agent: ID, Name: "pi", Hint: installHint, Oldest: [2]int{0, 70}, ReadPaths: readPaths, Login: loginOf}
+	return agent.Program{
+		Agent:     ID,
+		Name:      "pi",
+		Hint:      installHint,
+		Oldest:    [2]int{0, 70},
+		ReadPaths: readPaths,
+		Login:     loginOf,
+	}
 }
 
 // loginOf tells what credentials the caller has.
@@ -70,7 +95,8 @@ func loginOf(environ []string) string {
 	return agent.AuthAPIKey
 }
 
-// readPaths are the packages that the program consists of, which npm puts beside it or below it, and the interpreter.
+// readPaths are the packages that the program consists of, which npm puts beside it or below it,
+// and the interpreter.
 func readPaths(real string, environ []string) []string {
 	paths := []string{real}
 	if at := strings.LastIndex(real, string(filepath.Separator)+"node_modules"+string(filepath.Separator)); at >= 0 {
@@ -119,17 +145,20 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	return newConversation(cfg, installation, endpoint, place), nil
 }
 
-// budgetCanBeHeld refuses a budget that nobody could count. With another endpoint the program does not know prices, so ours must.
+// budgetCanBeHeld refuses a budget that nobody could count. With another endpoint the program does
+// not know prices, so ours must.
 func budgetCanBeHeld(cfg agent.Config) error {
 	if cfg.MaxCostUSD <= 0 || cfg.ModelURL == "" {
 		return nil
 	}
 	if cfg.Prices != nil {
-		if _, known := cfg.Prices(cfg.Model, session.TokenUsage{InputTokens: 1, TotalTokens: 1}, time.Now().UnixMilli()); known {
+		if _, known := cfg.Prices(cfg.Model, session.TokenUsage{InputTokens: 1, TotalTokens: 1},
+			time.Now().UnixMilli()); known {
 			return nil
 		}
 	}
-	return agent.Refuse(ID, "a budget needs a price, and none is known for the model %q; add it to the price table or leave out the budget", cfg.Model)
+	return agent.Refuse(ID, "a budget needs a price, and none is known for the model %q; add it to the price table "+
+		"or leave out the budget", cfg.Model)
 }
 
 // makeDirs creates directories that only we can read.

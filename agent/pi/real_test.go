@@ -21,7 +21,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// The tests here drive the real program against the scripted model, for what is this agent's own; what all agents share is tested in test/agents.
+// The tests here drive the real program against the scripted model, for what is this agent's own;
+// what all agents share is tested in test/agents.
 
 type turn = agenttest.Turn
 
@@ -45,14 +46,17 @@ func resultsOf(s *session.EnrichedSession) map[string]*session.ToolResult {
 }
 
 func TestEveryProtocol(t *testing.T) {
-	for model, path := range map[string]string{"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses", "something-else": "/v1/chat/completions"} {
+	for model, path := range map[string]string{"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses",
+		"something-else": "/v1/chat/completions"} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, agenttest.Bash("echo hello"), agenttest.Says("Done."))
 			s.Config.Model = model
 			result := s.Prompt(t.Context(), s.Start(), "Say hello")
-			if !result.Success || result.Text != "Done." || result.Usage.InputTokens != 2000 || result.Usage.CostUSD != nil {
-				t.Errorf("outcome %q, text %q, usage %+v, error %v", result.Outcome, result.Text, result.Usage, result.Err)
+			if !result.Success || result.Text != "Done." || result.Usage.InputTokens != 2000 ||
+				result.Usage.CostUSD != nil {
+				t.Errorf("outcome %q, text %q, usage %+v, error %v", result.Outcome, result.Text, result.Usage,
+					result.Err)
 			}
 			for _, request := range s.Requests() {
 				if request.Path != path {
@@ -69,8 +73,10 @@ func TestEveryProtocol(t *testing.T) {
 			if err != nil || len(sessions) != 1 {
 				t.Fatalf("%d sessions on record, %v", len(sessions), err)
 			}
-			if d := sessions[0]; d.Dialect != DiskDialectName || d.SessionID != result.SessionID || d.Outcome != session.OutcomeSuccess || d.Turns != 2 {
-				t.Errorf("on record: dialect %q, id %q, outcome %q, %d turns", d.Dialect, d.SessionID, d.Outcome, d.Turns)
+			if d := sessions[0]; d.Dialect != DiskDialectName || d.SessionID != result.SessionID ||
+				d.Outcome != session.OutcomeSuccess || d.Turns != 2 {
+				t.Errorf("on record: dialect %q, id %q, outcome %q, %d turns", d.Dialect, d.SessionID, d.Outcome,
+					d.Turns)
 			}
 		})
 	}
@@ -91,8 +97,10 @@ func TestAbortBetweenTwoPrompts(t *testing.T) {
 	began := time.Now()
 	second := s.Prompt(ctx, conversation, "two")
 	third := s.Prompt(t.Context(), conversation, "three")
-	if !first.Success || !second.Aborted || second.Outcome != session.OutcomeCancelled || !third.Success || third.Text != "Three." {
-		t.Errorf("outcomes %q, %q, %q; text %q; errors %v, %v, %v", first.Outcome, second.Outcome, third.Outcome, third.Text, first.Err, second.Err, third.Err)
+	if !first.Success || !second.Aborted || second.Outcome != session.OutcomeCancelled || !third.Success ||
+		third.Text != "Three." {
+		t.Errorf("outcomes %q, %q, %q; text %q; errors %v, %v, %v", first.Outcome, second.Outcome, third.Outcome,
+			third.Text, first.Err, second.Err, third.Err)
 	}
 	if first.SessionID == "" || first.SessionID != third.SessionID {
 		t.Errorf("ids %q, %q", first.SessionID, third.SessionID)
@@ -146,7 +154,8 @@ func TestAllowedToolsAreTheOnlyOnes(t *testing.T) {
 func TestTheRepositoryBringsNothingAlong(t *testing.T) {
 	s := newStage(t, agenttest.Says("Fine."))
 	for name, content := range map[string]string{
-		".pi/SYSTEM.md": "SMUGGLED", ".pi/APPEND_SYSTEM.md": "SMUGGLED", "AGENTS.md": "SMUGGLED", "CLAUDE.md": "SMUGGLED",
+		".pi/SYSTEM.md": "SMUGGLED", ".pi/APPEND_SYSTEM.md": "SMUGGLED", "AGENTS.md": "SMUGGLED",
+		"CLAUDE.md":              "SMUGGLED",
 		".pi/skills/s/SKILL.md":  "---\nname: s\ndescription: SMUGGLED\n---\n",
 		".pi/extensions/evil.ts": `import { writeFileSync } from "node:fs"; export default () => writeFileSync("loaded", "");`,
 	} {
@@ -171,7 +180,8 @@ func TestWhyItDidNotStartIsTold(t *testing.T) {
 			s.Config.OneShot = oneShot
 			s.Config.MCPServers = []agent.MCPServer{{Name: "gone", URL: "http://127.0.0.1:1/mcp"}}
 			result := s.Prompt(t.Context(), s.Start(), "Hello")
-			if result.Success || result.Err == nil || !strings.Contains(result.Err.Error(), "MCP server gone is not connected") {
+			if result.Success || result.Err == nil ||
+				!strings.Contains(result.Err.Error(), "MCP server gone is not connected") {
 				t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 			}
 			if len(s.Requests()) > 0 {
@@ -188,22 +198,26 @@ type words struct {
 // tools are the tools of both servers below.
 func tools(called chan<- string) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "echo", Description: "Say it again."}, func(_ context.Context, _ *mcp.CallToolRequest, w words) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "echo: " + w.Say}}}, nil, nil
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "fail", Description: "Fail."}, func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {
-		return nil, nil, errors.New("on purpose")
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "block", Description: "Wait for ever."}, func(ctx context.Context, _ *mcp.CallToolRequest, _ words) (*mcp.CallToolResult, any, error) {
-		called <- "begun"
-		<-ctx.Done()
-		called <- "cancelled"
-		return nil, nil, ctx.Err()
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "echo", Description: "Say it again."},
+		func(_ context.Context, _ *mcp.CallToolRequest, w words) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "echo: " + w.Say}}}, nil, nil
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "fail", Description: "Fail."},
+		func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {
+			return nil, nil, errors.New("on purpose")
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "block", Description: "Wait for ever."},
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ words) (*mcp.CallToolResult, any, error) {
+			called <- "begun"
+			<-ctx.Done()
+			called <- "cancelled"
+			return nil, nil, ctx.Err()
+		})
 	return server
 }
 
-// toolServerName is the name under which the test binary plays a tool server on its standard streams.
+// toolServerName is the name under which the test binary plays a tool server on its standard
+// streams.
 const toolServerName = "serve-tools"
 
 func serveTools() {
@@ -218,7 +232,8 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 	program := filepath.Join(t.TempDir(), toolServerName)
 	agenttest.Link(t, program)
 	s := newStage(t,
-		turn{"calls": []turn{{"mcp": "web/echo", "input": turn{"say": "a"}}, {"mcp": "pipes/echo", "input": turn{"say": "b"}}, {"mcp": "web/fail", "input": turn{"say": "c"}}}},
+		turn{"calls": []turn{{"mcp": "web/echo", "input": turn{"say": "a"}},
+			{"mcp": "pipes/echo", "input": turn{"say": "b"}}, {"mcp": "web/fail", "input": turn{"say": "c"}}}},
 		agenttest.Says("Heard."))
 	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}, {Name: "pipes", Command: program}}
 	s.Config.AllowedTools = []string{"read"} // restricts the program's own tools only
@@ -226,7 +241,8 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
 	}
 	results := resultsOf(s.Session())
-	for name, want := range map[string]string{"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b", "mcp__web__fail": "on purpose"} {
+	for name, want := range map[string]string{"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b",
+		"mcp__web__fail": "on purpose"} {
 		got := results[name]
 		if got == nil || got.Preview != want || got.IsError != strings.HasSuffix(name, "fail") {
 			t.Errorf("%s: %+v", name, got)
@@ -236,7 +252,8 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 
 func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 	called := make(chan string, 8)
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(called) }, nil))
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(called) },
+		nil))
 	t.Cleanup(web.Close)
 	s := newStage(t, turn{"calls": []turn{{"mcp": "web/block", "input": turn{"say": "x"}}}}, agenttest.Says("Went on."))
 	s.Config.OneShot = false

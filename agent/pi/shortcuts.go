@@ -2,8 +2,9 @@ package pi
 
 import "bytes"
 
-// The program says everything several times, so most of its bytes need not be parsed. The shortcuts here know how it writes; lines that are written in another
-// way are understood as well, only slower.
+// The program says everything several times, so most of its bytes need not be parsed. The shortcuts
+// here know how it writes; lines that are written in another way are understood as well, only
+// slower.
 
 // silent are the events that tell nothing which others do not.
 var silent = map[string]bool{

@@ -1,4 +1,5 @@
-// Command fit proves whether a change to an agent made it better. The name it is called by picks the command: fit-harness is fit harness, and so on.
+// Command fit proves whether a change to an agent made it better. The name it is called by picks
+// the command: fit-harness is fit harness, and so on.
 package main
 
 import (

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "/api/callback/default/0f5a"
 
-// thread is a small bridge: it keeps what was posted, and knows each reply by its correlation id and seq.
+// thread is a small bridge: it keeps what was posted, and knows each reply by its correlation id
+// and seq.
 type thread struct {
 	mu       sync.Mutex
 	posts    []string
@@ -182,7 +183,8 @@ func TestAWrongTokenIsReportedAtOnceAndNotRetried(t *testing.T) {
 	if b.requests != 2 {
 		t.Errorf("%d requests", b.requests)
 	}
-	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "does not know the token") || strings.Contains(err.Error(), "wrong") {
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "does not know the token") ||
+		strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error must say what is wrong and not the address: %v", err)
 	}
 }
@@ -243,14 +245,16 @@ func TestABridgeThatIsDownOrSlowDoesNotHoldUpAnything(t *testing.T) {
 }
 
 func TestTheInboxGivesMessagesWithTheirAuthors(t *testing.T) {
-	b := &thread{inbox: []bridge.InboxMessage{{Seq: 1, Text: "hello", Author: "ann"}, {Seq: 2, Text: "and?", Author: "bea", EnqueuedAt: 5}}}
+	b := &thread{inbox: []bridge.InboxMessage{{Seq: 1, Text: "hello", Author: "ann"},
+		{Seq: 2, Text: "and?", Author: "bea", EnqueuedAt: 5}}}
 	server, client := serve(t, b)
 	p := &bridge.Poller{URL: server.URL + "/api/inbox/default/corr-1", HTTP: client.HTTP}
 	got, err := p.Receive(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]harness.HumanMessage{{Seq: 1, Author: "ann", Text: "hello"}, {Seq: 2, Author: "bea", Text: "and?"}}, got); diff != "" {
+	if diff := cmp.Diff([]harness.HumanMessage{{Seq: 1, Author: "ann", Text: "hello"},
+		{Seq: 2, Author: "bea", Text: "and?"}}, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	if got, err = p.Receive(t.Context(), 2); err != nil || len(got) != 0 {
@@ -262,7 +266,8 @@ func TestAnInboxThatFailsSaysSoWithoutItsAddress(t *testing.T) {
 	b := &thread{trouble: func(int) int { return http.StatusInternalServerError }}
 	server, client := serve(t, b)
 	p := &bridge.Poller{URL: server.URL + "/api/inbox/default/corr-1", HTTP: client.HTTP, Backoff: time.Millisecond}
-	if _, err := p.Receive(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "500") || strings.Contains(err.Error(), "corr-1") {
+	if _, err := p.Receive(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "500") ||
+		strings.Contains(err.Error(), "corr-1") {
 		t.Errorf("error: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -275,7 +280,8 @@ func TestAnInboxThatFailsSaysSoWithoutItsAddress(t *testing.T) {
 func TestTerminal(t *testing.T) {
 	b := &thread{}
 	_, client := serve(t, b)
-	err := client.PostTerminal(t.Context(), bridge.Terminal{Verdict: "adjourned", Replies: []harness.Reply{}, LastActedSeq: -1})
+	err := client.PostTerminal(t.Context(),
+		bridge.Terminal{Verdict: "adjourned", Replies: []harness.Reply{}, LastActedSeq: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +293,8 @@ func TestTerminal(t *testing.T) {
 
 func TestCallbacksThatMakeNoSenseAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
-		"no JSON": "{", "no correlation id": `{"kind":"reply","seq":1}`, "no seq": `{"correlation_id":"c","kind":"reply"}`,
+		"no JSON": "{", "no correlation id": `{"kind":"reply","seq":1}`,
+		"no seq":       `{"correlation_id":"c","kind":"reply"}`,
 		"unknown kind": `{"correlation_id":"c","kind":"shout","seq":1}`, "no verdict": `{"correlation_id":"c"}`,
 	} {
 		if _, err := bridge.ParseCallback([]byte(text)); err == nil {

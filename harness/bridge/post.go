@@ -27,7 +27,8 @@ type Client struct {
 	Timeout time.Duration
 	// Attempts is how often one post is tried; 0 is 8.
 	Attempts int
-	// Backoff is the pause after the first failed attempt; it doubles up to a minute. 0 is half a second.
+	// Backoff is the pause after the first failed attempt; it doubles up to a minute. 0 is half a
+	// second.
 	Backoff time.Duration
 }
 
@@ -45,7 +46,8 @@ type StatusError struct{ Status int }
 func (e *StatusError) Error() string {
 	switch e.Status {
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Sprintf("the bridge answered %d: it does not know the token of this callback, or its time is over", e.Status)
+		return fmt.Sprintf("the bridge answered %d: it does not know the token of this callback, or its time is over",
+			e.Status)
 	case http.StatusGone:
 		return "the bridge answered 410: the thread is gone"
 	default:
@@ -58,7 +60,8 @@ func (c Client) PostTerminal(ctx context.Context, t Terminal) error {
 	return c.post(ctx, Callback{CorrelationID: c.CorrelationID, Kind: KindTerminal, Terminal: &t}, nil)
 }
 
-// post sends a callback, again if it is worth it. When hurry is closed, or nil, pauses between two attempts are short.
+// post sends a callback, again if it is worth it. When hurry is closed, or nil, pauses between two
+// attempts are short.
 func (c Client) post(ctx context.Context, callback Callback, hurry <-chan struct{}) error {
 	body, err := encode(callback)
 	if err != nil {

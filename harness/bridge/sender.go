@@ -7,8 +7,9 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// Sender posts the replies of a discussion to its thread: in order, one at a time, from a goroutine of its own, with retries. A reply that the bridge refuses for good is
-// given up and reported; the next ones are still posted.
+// Sender posts the replies of a discussion to its thread: in order, one at a time, from a goroutine
+// of its own, with retries. A reply that the bridge refuses for good is given up and reported; the
+// next ones are still posted.
 type Sender struct {
 	client Client
 	ctx    context.Context
@@ -30,7 +31,13 @@ var _ harness.ReplySender = (*Sender)(nil)
 
 // NewSender starts a sender. It ends with Close.
 func NewSender(client Client) *Sender {
-	s := &Sender{client: client, done: make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}), idle: make(chan struct{})}
+	s := &Sender{
+		client: client,
+		done:   make(chan struct{}),
+		wake:   make(chan struct{}, 1),
+		hurry:  make(chan struct{}),
+		idle:   make(chan struct{}),
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	close(s.idle)
 	go s.deliver()
@@ -51,7 +58,8 @@ func (s *Sender) Send(r harness.Reply) {
 	}
 }
 
-// Flush implements harness.ReplySender: it waits until everything is posted or given up, or the context ends, and returns what was not posted.
+// Flush implements harness.ReplySender: it waits until everything is posted or given up, or the
+// context ends, and returns what was not posted.
 func (s *Sender) Flush(ctx context.Context) []int64 {
 	s.mu.Lock()
 	idle := s.idle

@@ -27,7 +27,8 @@ const (
 	LongPoll = 30 * time.Second
 )
 
-// Callback is what a session tells its bridge. Of a reply or ack only the first five fields are set, of a terminal callback all but Seq, Body and Agent.
+// Callback is what a session tells its bridge. Of a reply or ack only the first five fields are
+// set, of a terminal callback all but Seq, Body and Agent.
 type Callback struct {
 	CorrelationID string `json:"correlation_id"`
 	Kind          string `json:"kind"`
@@ -45,20 +46,28 @@ type Terminal struct {
 	// CostUSD is 0 where it is not known.
 	CostUSD float64         `json:"cost_usd"`
 	Replies []harness.Reply `json:"replies"`
-	// LastActedSeq is the last inbox message that the lead has dealt with; what came after it is still to be done.
+	// LastActedSeq is the last inbox message that the lead has dealt with; what came after it is
+	// still to be done.
 	LastActedSeq int64            `json:"last_acted_seq"`
 	DiscussionID string           `json:"discussion_id,omitempty"`
 	Outcome      string           `json:"outcome,omitempty"`
 	RFCs         []harness.RFC    `json:"rfcs,omitempty"`
 	Trigger      *harness.Trigger `json:"trigger,omitempty"`
-	// Resume is for the next session of the discussion; a bridge adds what people wrote meanwhile and hands it back as --resume-context.
+	// Resume is for the next session of the discussion; a bridge adds what people wrote meanwhile
+	// and hands it back as --resume-context.
 	Resume *harness.ResumeContext `json:"resume,omitempty"`
 }
 
 // replyCallback makes the callback of one reply.
 func replyCallback(correlationID string, r harness.Reply) Callback {
 	seq := r.Seq
-	return Callback{CorrelationID: correlationID, Kind: r.Kind, Seq: &seq, Body: r.Body, Agent: r.Agent}
+	return Callback{
+		CorrelationID: correlationID,
+		Kind:          r.Kind,
+		Seq:           &seq,
+		Body:          r.Body,
+		Agent:         r.Agent,
+	}
 }
 
 // ParseCallback reads what a session has posted. A callback without a kind is a terminal one.
@@ -106,7 +115,8 @@ type InboxMessage struct {
 	EnqueuedAt    Timestamp `json:"enqueued_at,omitzero"`
 }
 
-// Timestamp is written as epoch milliseconds and read in whatever form a bridge has: nobody here needs it.
+// Timestamp is written as epoch milliseconds and read in whatever form a bridge has: nobody here
+// needs it.
 type Timestamp int64
 
 // UnmarshalJSON never fails.

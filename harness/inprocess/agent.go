@@ -1,5 +1,6 @@
-// Package inprocess makes agents out of Go functions: for demonstrations, for tests, and for participants that need no model. A function is called once per turn with
-// what is in the participant's inbox, and acts through the session's tools.
+// Package inprocess makes agents out of Go functions: for demonstrations, for tests, and for
+// participants that need no model. A function is called once per turn with what is in the
+// participant's inbox, and acts through the session's tools.
 //
 //	query := func(cfg harness.AgentConfig) (agent.Agent, error) {
 //		return inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
@@ -32,7 +33,8 @@ type Turn struct {
 	out func([]byte)
 }
 
-// Func is what a participant does in a turn. What it returns is the turn's final text; an error means that the agent failed.
+// Func is what a participant does in a turn. What it returns is the turn's final text; an error
+// means that the agent failed.
 type Func func(ctx context.Context, turn *Turn) (string, error)
 
 // Call uses a tool of the session.
@@ -47,7 +49,8 @@ func (t *Turn) Call(ctx context.Context, tool string, arguments any) (harness.To
 // Say writes a line to the participant's lane of the trace.
 func (t *Turn) Say(text string) {
 	line, _ := json.Marshal(map[string]any{ // strings always marshal
-		"type": "assistant", "message": map[string]any{"role": "assistant", "content": []any{map[string]string{"type": "text", "text": text}}},
+		"type": "assistant", "message": map[string]any{"role": "assistant",
+			"content": []any{map[string]string{"type": "text", "text": text}}},
 	})
 	t.out(line)
 }
@@ -85,9 +88,19 @@ func (c *conversation) Close() error { return nil }
 
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
 	c.turns++
-	answer, err := c.player.play(ctx, &Turn{Prompt: text, Number: c.turns, cfg: c.player.cfg, out: c.events})
+	answer, err := c.player.play(ctx, &Turn{
+		Prompt: text,
+		Number: c.turns,
+		cfg:    c.player.cfg,
+		out:    c.events,
+	})
 	if err != nil {
 		return agent.Result{Outcome: session.OutcomeError, Err: err, Aborted: ctx.Err() != nil}, nil
 	}
-	return agent.Result{Success: true, Outcome: session.OutcomeSuccess, Text: answer, Turns: 1}, nil
+	return agent.Result{
+		Success: true,
+		Outcome: session.OutcomeSuccess,
+		Text:    answer,
+		Turns:   1,
+	}, nil
 }

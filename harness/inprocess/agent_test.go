@@ -36,7 +36,8 @@ func TestFunctionPlaysAParticipant(t *testing.T) {
 
 func TestErrorOfTheFunctionIsTheAgentsFailure(t *testing.T) {
 	boom := errors.New("boom")
-	a := inprocess.New(harness.AgentConfig{Name: "x"}, func(context.Context, *inprocess.Turn) (string, error) { return "", boom })
+	a := inprocess.New(harness.AgentConfig{Name: "x"},
+		func(context.Context, *inprocess.Turn) (string, error) { return "", boom })
 	conversation, err := a.Start(t.Context(), agent.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// callID is the id that the model gave a call; empty if the agent does not tell it. A call that is repeated under the same id is carried out once.
+// callID is the id that the model gave a call; empty if the agent does not tell it. A call that is
+// repeated under the same id is carried out once.
 func (d *desk) callID(meta mcp.Meta) string {
 	key := d.callIDKey.Load()
 	if key == nil {
@@ -20,7 +21,8 @@ func (d *desk) callID(meta mcp.Meta) string {
 }
 
 // handle passes a call on to the dispatcher.
-func (d *desk) handle(to *harness.Dispatcher, participant string, tool harness.Tool, interval time.Duration) mcp.ToolHandler {
+func (d *desk) handle(to *harness.Dispatcher, participant string, tool harness.Tool,
+	interval time.Duration) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if tool.Slow {
 			defer reportProgress(ctx, request, interval)()
@@ -29,11 +31,13 @@ func (d *desk) handle(to *harness.Dispatcher, participant string, tool harness.T
 		if err != nil {
 			return nil, err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}, IsError: result.IsError}, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}},
+			IsError: result.IsError}, nil
 	}
 }
 
-// reportProgress tells the client again and again that a call is still going on, until the returned function is called.
+// reportProgress tells the client again and again that a call is still going on, until the returned
+// function is called.
 func reportProgress(ctx context.Context, request *mcp.CallToolRequest, interval time.Duration) (stop func()) {
 	token := request.Params.GetProgressToken()
 	if token == nil {
@@ -50,7 +54,8 @@ func reportProgress(ctx context.Context, request *mcp.CallToolRequest, interval 
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				_ = request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that is gone shows when it is answered
+				// a client that is gone shows when it is answered
+				_ = request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 					ProgressToken: token, Progress: float64(count), Message: "still at it",
 				})
 			}

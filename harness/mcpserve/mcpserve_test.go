@@ -23,7 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { http.DefaultTransport.(*http.Transport).CloseIdleConnections() }))
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(
+		int) {
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	}))
 }
 
 // serve opens the tools of a session without a loop.
@@ -66,7 +69,10 @@ func dial(t *testing.T, connector harness.Connector, participant string, opts *m
 func connect(t *testing.T, url, authorization string, opts *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
-	return client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: header{"Authorization": authorization}}, DisableStandaloneSSE: true}, nil)
+	return client.Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: url,
+			HTTPClient: &http.Client{Transport: header{"Authorization": authorization}}, DisableStandaloneSSE: true},
+		nil)
 }
 
 type header map[string]string
@@ -98,7 +104,8 @@ func two() []harness.AgentConfig {
 
 func TestEveryRoleSeesExactlyItsTools(t *testing.T) {
 	participants := map[harness.Mode][]harness.AgentConfig{
-		harness.ModeFacilitate: two(), harness.ModeDiscuss: two(), harness.ModeSupervise: {{Name: "agent"}}, harness.ModeJudge: nil,
+		harness.ModeFacilitate: two(), harness.ModeDiscuss: two(), harness.ModeSupervise: {{Name: "agent"}},
+		harness.ModeJudge: nil,
 	}
 	for _, role := range []struct {
 		mode  harness.Mode
@@ -114,7 +121,8 @@ func TestEveryRoleSeesExactlyItsTools(t *testing.T) {
 		{harness.ModeJudge, "judge", "Conclude"},
 	} {
 		t.Run(string(role.mode)+" "+role.name, func(t *testing.T) {
-			connector := serve(t, harness.DispatcherConfig{Mode: role.mode, Participants: participants[role.mode]}, mcpserve.Config{})
+			connector := serve(t, harness.DispatcherConfig{Mode: role.mode, Participants: participants[role.mode]},
+				mcpserve.Config{})
 			list, err := dial(t, connector, role.name, nil).ListTools(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -123,10 +131,12 @@ func TestEveryRoleSeesExactlyItsTools(t *testing.T) {
 			for _, tool := range list.Tools {
 				names = append(names, tool.Name)
 				if tool.Annotations == nil || !tool.Annotations.ReadOnlyHint {
-					t.Errorf("%s is not marked as read-only, so agents would run its calls one after the other", tool.Name)
+					t.Errorf("%s is not marked as read-only, so agents would run its calls one after the other",
+						tool.Name)
 				}
 				schema, _ := json.Marshal(tool.InputSchema)
-				if hasTo := strings.Contains(string(schema), `"to"`); tool.Name == "Ask" && hasTo == (role.mode == harness.ModeSupervise) {
+				if hasTo := strings.Contains(string(schema), `"to"`); tool.Name == "Ask" &&
+					hasTo == (role.mode == harness.ModeSupervise) {
 					t.Errorf("Ask in %s: %s", role.mode, schema)
 				}
 			}
@@ -138,30 +148,40 @@ func TestEveryRoleSeesExactlyItsTools(t *testing.T) {
 }
 
 func TestCallsGoToTheDispatcherAsWhoeverHasTheToken(t *testing.T) {
-	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{})
-	lead, alice, bob := dial(t, connector, "facilitator", nil), dial(t, connector, "alice", nil), dial(t, connector, "bob", nil)
-	if text, isError := call(t, lead, "Ask", map[string]any{"question": "Ready?", "to": "alice"}); isError || text != `{"askIds":[1]}` {
+	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
+		mcpserve.Config{})
+	lead, alice, bob := dial(t, connector, "facilitator", nil), dial(t, connector, "alice", nil), dial(t, connector,
+		"bob", nil)
+	if text, isError := call(t, lead, "Ask", map[string]any{"question": "Ready?", "to": "alice"}); isError ||
+		text != `{"askIds":[1]}` {
 		t.Errorf("Ask: %s", text)
 	}
-	if text, isError := call(t, bob, "Answer", map[string]any{"message": "me too", "askId": 1}); !isError || !strings.Contains(text, "was put to alice, not to bob") {
+	if text, isError := call(t, bob, "Answer", map[string]any{"message": "me too", "askId": 1}); !isError ||
+		!strings.Contains(text, "was put to alice, not to bob") {
 		t.Errorf("an answer to somebody else's ask: %s", text)
 	}
 	if text, isError := call(t, alice, "Answer", map[string]any{"message": "yes", "askId": 1}); isError {
 		t.Errorf("Answer: %s", text)
 	}
-	if text, isError := call(t, lead, "Ask", map[string]any{"question": strings.Repeat("x", 10<<20), "to": "bob"}); !isError || !strings.Contains(text, "write it to a file") {
+	if text, isError := call(t, lead, "Ask",
+		map[string]any{"question": strings.Repeat("x", 10<<20), "to": "bob"}); !isError ||
+		!strings.Contains(text, "write it to a file") {
 		t.Errorf("a message of 10 MB: %.200s", text)
 	}
-	if text, isError := call(t, lead, "Ask", map[string]any{"question": 7}); !isError || !strings.Contains(text, `"question" must be a string`) {
+	if text, isError := call(t, lead, "Ask", map[string]any{"question": 7}); !isError ||
+		!strings.Contains(text, `"question" must be a string`) {
 		t.Errorf("arguments of the wrong type: %s", text)
 	}
-	if _, err := alice.CallTool(t.Context(), &mcp.CallToolParams{Name: "Conclude", Arguments: map[string]any{"verdict": "success", "summary": "x"}}); err == nil {
+	if _, err := alice.CallTool(t.Context(),
+		&mcp.CallToolParams{Name: "Conclude",
+			Arguments: map[string]any{"verdict": "success", "summary": "x"}}); err == nil {
 		t.Error("a participant concluded the session")
 	}
 }
 
 func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
-	for key, repeated := range map[string]string{callIDKey: `{"askIds":[1]}`, "what/theAgentDidNotDeclare": `{"askIds":[2]}`} {
+	for key, repeated := range map[string]string{callIDKey: `{"askIds":[1]}`,
+		"what/theAgentDidNotDeclare": `{"askIds":[2]}`} {
 		var first, second string
 		var connector harness.Connector
 		query := func(cfg harness.AgentConfig) (agent.Agent, error) {
@@ -177,7 +197,9 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 				session := dial(t, connector, "facilitator", nil)
 				defer session.Close()
 				for _, into := range []*string{&first, &second} {
-					result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "Ask", Arguments: map[string]any{"question": "?", "to": "alice"}, Meta: mcp.Meta{key: "call-1"}})
+					result, err := session.CallTool(ctx,
+						&mcp.CallToolParams{Name: "Ask", Arguments: map[string]any{"question": "?", "to": "alice"},
+							Meta: mcp.Meta{key: "call-1"}})
 					if err != nil {
 						return "", err
 					}
@@ -193,8 +215,10 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 	}
 }
 
-// hold runs a facilitated session whose members live in this process but use the tools over MCP, through the connector that is put into the given place.
-func hold(t *testing.T, connector *harness.Connector, query harness.Query, options harness.Options, serving mcpserve.Config) (harness.Result, string) {
+// hold runs a facilitated session whose members live in this process but use the tools over MCP,
+// through the connector that is put into the given place.
+func hold(t *testing.T, connector *harness.Connector, query harness.Query, options harness.Options,
+	serving mcpserve.Config) (harness.Result, string) {
 	t.Helper()
 	var out bytes.Buffer
 	connect := mcpserve.NewKeyring(3).Connect(serving)
@@ -203,7 +227,8 @@ func hold(t *testing.T, connector *harness.Connector, query harness.Query, optio
 		*connector = c
 		return c, err
 	}
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(), AgentConfigs: two(), Query: query, Output: &out, Options: options})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(), AgentConfigs: two(),
+		Query: query, Output: &out, Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +262,11 @@ func TestACallThatTakesLongReportsProgress(t *testing.T) {
 				_, err := turn.Call(ctx, "Conclude", map[string]any{"verdict": "success", "summary": "done"})
 				return "", err
 			}
-			session := dial(t, connector, "alice", &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress.Add(1) }})
+			session := dial(t, connector, "alice",
+				&mcp.ClientOptions{ProgressNotificationHandler: func(context.Context,
+					*mcp.ProgressNotificationClientRequest) {
+					progress.Add(1)
+				}})
 			defer session.Close()
 			params := &mcp.CallToolParams{Name: "Advisor", Arguments: map[string]any{"question": "left or right?"}}
 			params.SetProgressToken("p1")
@@ -250,19 +279,23 @@ func TestACallThatTakesLongReportsProgress(t *testing.T) {
 			return "", err
 		}), nil
 	}
-	result, trace := hold(t, &connector, query, harness.Options{Advisor: harness.AdvisorConfig{Model: "big"}}, mcpserve.Config{Progress: 5 * time.Millisecond})
+	result, trace := hold(t, &connector, query, harness.Options{Advisor: harness.AdvisorConfig{Model: "big"}},
+		mcpserve.Config{Progress: 5 * time.Millisecond})
 	if !result.Success || !strings.HasPrefix(advice, "Go left.") {
 		t.Errorf("advice %q\n%s", advice, trace)
 	}
 }
 
 func TestNobodyGetsInWithoutAToken(t *testing.T) {
-	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{})
+	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
+		mcpserve.Config{})
 	servers, err := connector.Servers("alice", agent.Info{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, authorization := range []string{"", "Bearer ", "Bearer wrong", strings.TrimPrefix(servers[0].Headers["Authorization"], "Bearer "), "Basic " + servers[0].Headers["Authorization"]} {
+	for _, authorization := range []string{"", "Bearer ", "Bearer wrong",
+		strings.TrimPrefix(servers[0].Headers["Authorization"], "Bearer "), "Basic " +
+			servers[0].Headers["Authorization"]} {
 		if session, err := connect(t, servers[0].URL, authorization, nil); err == nil {
 			t.Errorf("%q was let in", authorization)
 			_ = session.Close()
@@ -278,7 +311,8 @@ func TestNobodyGetsInWithoutAToken(t *testing.T) {
 
 // A participant who learns the id of another's connection still calls as himself.
 func TestAConnectionCannotBeTakenOver(t *testing.T) {
-	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{})
+	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
+		mcpserve.Config{})
 	lead := dial(t, connector, "facilitator", nil)
 	servers, err := connector.Servers("bob", agent.Info{})
 	if err != nil {
@@ -290,7 +324,8 @@ func TestAConnectionCannotBeTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"Authorization": servers[0].Headers["Authorization"], "Mcp-Session-Id": lead.ID(), "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Authorization": servers[0].Headers["Authorization"], "Mcp-Session-Id": lead.ID(),
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 	} {
 		request.Header.Set(name, value)
 	}
@@ -336,12 +371,14 @@ func TestTokensAreKnownBeforehand(t *testing.T) {
 }
 
 func TestBridgePassesMessagesOverStandardStreams(t *testing.T) {
-	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{Stdio: []string{"fit", "harness", "mcp-stdio"}})
+	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
+		mcpserve.Config{Stdio: []string{"fit", "harness", "mcp-stdio"}})
 	servers, err := connector.Servers("facilitator", agent.Info{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"harness", "mcp-stdio"}, servers[0].Args); servers[0].Command != "fit" || servers[0].URL != "" || diff != "" {
+	if diff := cmp.Diff([]string{"harness", "mcp-stdio"}, servers[0].Args); servers[0].Command != "fit" ||
+		servers[0].URL != "" || diff != "" {
 		t.Errorf("the program to start: %+v", servers[0])
 	}
 	env := servers[0].Env
@@ -356,20 +393,23 @@ func TestBridgePassesMessagesOverStandardStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, isError := call(t, session, "RollCall", map[string]any{}); isError || !strings.Contains(text, `"name":"alice","role":"explorer"`) {
+	if text, isError := call(t, session, "RollCall", map[string]any{}); isError ||
+		!strings.Contains(text, `"name":"alice","role":"explorer"`) {
 		t.Errorf("RollCall: %s", text)
 	}
 	_ = session.Close()
 	if err := <-done; err != nil {
 		t.Errorf("the bridge ended with %v", err)
 	}
-	if err := mcpserve.Bridge(t.Context(), "", "", fromClient, toClient); err == nil || !strings.Contains(err.Error(), mcpserve.EnvURL) {
+	if err := mcpserve.Bridge(t.Context(), "", "", fromClient, toClient); err == nil ||
+		!strings.Contains(err.Error(), mcpserve.EnvURL) {
 		t.Errorf("without an address: %v", err)
 	}
 }
 
 func TestAskReturnsWhileEverybodyIsBusy(t *testing.T) {
-	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()}, mcpserve.Config{})
+	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
+		mcpserve.Config{})
 	lead := dial(t, connector, "facilitator", nil)
 	var took []time.Duration
 	for range 21 {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// maxRequest is more than a message may have, so that it is the dispatcher that says what is wrong with one that is too long.
+	// maxRequest is more than a message may have, so that it is the dispatcher that says what is
+	// wrong with one that is too long.
 	maxRequest = 64 << 20
 	// closeGrace is how long calls may take to end when the session is over.
 	closeGrace      = 2 * time.Second
@@ -46,7 +47,8 @@ type server struct {
 type desk struct {
 	mcp     *mcp.Server
 	handler http.Handler
-	// callIDKey is where the agent that sits here puts the id of a call; it is known when the agent is about to start.
+	// callIDKey is where the agent that sits here puts the id of a call; it is known when the agent
+	// is about to start.
 	callIDKey atomic.Pointer[string]
 }
 
@@ -59,7 +61,11 @@ func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Co
 		cfg.Progress = defaultProgress
 	}
 	s := &server{
-		cfg: cfg, name: d.ServerName(), url: "http://" + listener.Addr().String() + "/mcp", tokens: map[string]string{}, desks: map[[sha256.Size]byte]*desk{},
+		cfg:    cfg,
+		name:   d.ServerName(),
+		url:    "http://" + listener.Addr().String() + "/mcp",
+		tokens: map[string]string{},
+		desks:  map[[sha256.Size]byte]*desk{},
 		unused: map[net.Conn]bool{},
 	}
 	for i, name := range participants {
@@ -71,7 +77,8 @@ func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Co
 	return s, nil
 }
 
-// newDesk offers a participant its tools. Every participant has a handler of its own, so that nobody can take over the connection of another.
+// newDesk offers a participant its tools. Every participant has a handler of its own, so that
+// nobody can take over the connection of another.
 func newDesk(d *harness.Dispatcher, participant string, cfg Config) *desk {
 	own := &desk{mcp: mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -79,12 +86,16 @@ func newDesk(d *harness.Dispatcher, participant string, cfg Config) *desk {
 	for _, tool := range d.Tools(participant) {
 		own.mcp.AddTool(
 			&mcp.Tool{
-				Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: tool.ReadOnlyHint},
+				Name:        tool.Name,
+				Description: tool.Description,
+				InputSchema: tool.InputSchema,
+				Annotations: &mcp.ToolAnnotations{ReadOnlyHint: tool.ReadOnlyHint},
 			},
 			own.handle(d, participant, tool, cfg.Progress),
 		)
 	}
-	own.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own.mcp }, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})
+	own.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own.mcp },
+		&mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})
 	return own
 }
 
@@ -108,13 +119,18 @@ func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServ
 	s.desks[sha256.Sum256([]byte(token))].callIDKey.Store(&played.CallIDKey)
 	if len(s.cfg.Stdio) > 0 {
 		return []agent.MCPServer{{
-			Name: s.name, Command: s.cfg.Stdio[0], Args: s.cfg.Stdio[1:], Env: map[string]string{EnvURL: s.url, EnvToken: token},
+			Name:    s.name,
+			Command: s.cfg.Stdio[0],
+			Args:    s.cfg.Stdio[1:],
+			Env:     map[string]string{EnvURL: s.url, EnvToken: token},
 		}}, nil
 	}
-	return []agent.MCPServer{{Name: s.name, URL: s.url, Headers: map[string]string{"Authorization": "Bearer " + token}}}, nil
+	return []agent.MCPServer{{Name: s.name, URL: s.url,
+		Headers: map[string]string{"Authorization": "Bearer " + token}}}, nil
 }
 
-// Close implements harness.Connector: it ends every connection and waits for what is still being served.
+// Close implements harness.Connector: it ends every connection and waits for what is still being
+// served.
 func (s *server) Close() error {
 	s.closing.Do(func() {
 		for _, own := range s.desks {
@@ -135,7 +151,8 @@ func (s *server) Close() error {
 	return s.closeErr
 }
 
-// noteConn knows the connections that were never used: clients open some in reserve, and a server that shuts down would wait for their first request.
+// noteConn knows the connections that were never used: clients open some in reserve, and a server
+// that shuts down would wait for their first request.
 func (s *server) noteConn(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

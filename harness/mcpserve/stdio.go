@@ -11,13 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The environment variables that tell Bridge where to go. They are not on its command line, where everybody could read the token.
+// The environment variables that tell Bridge where to go. They are not on its command line, where
+// everybody could read the token.
 const (
 	EnvURL   = "FIT_MCP_URL"
 	EnvToken = "FIT_MCP_TOKEN"
 )
 
-// Bridge passes MCP messages between a pair of streams and a session's server until one of them ends: for agents that can only start a program.
+// Bridge passes MCP messages between a pair of streams and a session's server until one of them
+// ends: for agents that can only start a program.
 func Bridge(ctx context.Context, url, token string, in io.ReadCloser, out io.WriteCloser) error {
 	if url == "" || token == "" {
 		return fmt.Errorf("the session's tool server is not known: %s and %s are not set", EnvURL, EnvToken)
@@ -28,7 +30,8 @@ func Bridge(ctx context.Context, url, token string, in io.ReadCloser, out io.Wri
 	}
 	client := &http.Client{Transport: bearer(token)}
 	defer client.CloseIdleConnections()
-	far, err := (&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client, DisableStandaloneSSE: true}).Connect(ctx)
+	far, err := (&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client,
+		DisableStandaloneSSE: true}).Connect(ctx)
 	if err != nil {
 		return errors.Join(err, near.Close())
 	}

@@ -16,8 +16,10 @@ import (
 	"github.com/fit-eval/fit/harness/bridge"
 )
 
-// cmdBridge serves a small bridge while the script runs: bridge POSTS INBOX [trouble]. What is posted goes to one file, a line each; what people write is read from the
-// other. It sets $CALLBACK_URL, $INBOX_URL and $CORRELATION_ID. Trouble is "flaky": every other request is answered by 500, or "refuse": all of them by 404.
+// cmdBridge serves a small bridge while the script runs: bridge POSTS INBOX [trouble]. What is
+// posted goes to one file, a line each; what people write is read from the other. It sets
+// $CALLBACK_URL, $INBOX_URL and $CORRELATION_ID. Trouble is "flaky": every other request is
+// answered by 500, or "refuse": all of them by 404.
 func cmdBridge(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: bridge posts inbox [flaky|refuse]")
@@ -86,7 +88,8 @@ func (b *bridgeStub) accept(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(bridge.Receipt{OK: true})
 }
 
-// answerInbox holds the question for a moment, as a bridge does, and answers with what the file holds after the given seq.
+// answerInbox holds the question for a moment, as a bridge does, and answers with what the file
+// holds after the given seq.
 func (b *bridgeStub) answerInbox(w http.ResponseWriter, r *http.Request) {
 	since, _ := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
 	for deadline := time.Now().Add(2 * time.Second); ; {

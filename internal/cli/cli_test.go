@@ -23,11 +23,13 @@ func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
 	command := func() { os.Exit(cli.Main()) }
 	testscript.Main(m, map[string]func(){
-		"fit": command, "fit-harness": command, "fit-eval": command, "fit-trace": command, "fit-selfedit": command, "fit-benchmark": command, "subq": command,
+		"fit": command, "fit-harness": command, "fit-eval": command, "fit-trace": command, "fit-selfedit": command,
+		"fit-benchmark": command, "subq": command,
 	})
 }
 
-// TestScripts runs whole commands as a user would; the files in testdata/script are their specification.
+// TestScripts runs whole commands as a user would; the files in testdata/script are their
+// specification.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts())
@@ -90,7 +92,8 @@ func cmdNoProcess(ts *testscript.TestScript, _ bool, args []string) {
 // cmdSigterm sends SIGTERM to the processes whose command line holds a text.
 func cmdSigterm(ts *testscript.TestScript, _ bool, args []string) { send(ts, syscall.SIGTERM, args) }
 
-// cmdSighup sends SIGHUP likewise, as a closing terminal does. Under nohup, where nobody would listen, it sends SIGTERM.
+// cmdSighup sends SIGHUP likewise, as a closing terminal does. Under nohup, where nobody would
+// listen, it sends SIGTERM.
 func cmdSighup(ts *testscript.TestScript, _ bool, args []string) {
 	if signal.Ignored(syscall.SIGHUP) {
 		send(ts, syscall.SIGTERM, args)

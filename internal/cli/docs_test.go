@@ -11,8 +11,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestCommandsOfTheCollaborationGuide runs the page as it stands: blocks with a file name become files, blocks of sh are run in order, and every line of a block of text
-// must be in what the block before it printed. Comments "run:" are what the test needs beside the page: a model and a bridge.
+// TestCommandsOfTheCollaborationGuide runs the page as it stands: blocks with a file name become
+// files, blocks of sh are run in order, and every line of a block of text must be in what the block
+// before it printed. Comments "run:" are what the test needs beside the page: a model and a bridge.
 func TestCommandsOfTheCollaborationGuide(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/agent-collaboration.md")

@@ -11,7 +11,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// TestTheReadmeShowsWhatIsPrinted runs what the first five minutes of the README show. A line of "…" stands for anything, and so do durations.
+// TestTheReadmeShowsWhatIsPrinted runs what the first five minutes of the README show. A line of
+// "…" stands for anything, and so do durations.
 func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")
@@ -21,7 +22,8 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 	printed := func(args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir()}
+		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir()}
 		if code := cli.Run(t.Context(), args, con); code != console.ExitGood {
 			t.Fatalf("%s: exit %d\n%s", strings.Join(args, " "), code, out.String())
 		}
@@ -33,7 +35,8 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 		"fit demo":                        printed("fit", "demo"),
 		"fit-harness run --agent builtin": solo, // the same agent, task and script; a reader has a model of their own
 		"fit-trace timeline trace.ndjson": printed("fit-trace", "timeline", traceFile),
-		"fit-trace sql trace.ndjson":      printed("fit-trace", "sql", traceFile, "select name, count(*) as uses from tool_calls group by 1"),
+		"fit-trace sql trace.ndjson": printed("fit-trace", "sql", traceFile,
+			"select name, count(*) as uses from tool_calls group by 1"),
 	} {
 		for _, line := range shownAfter(t, string(page), command) {
 			pattern := regexp.MustCompile(`Duration: \S+`).ReplaceAllString(regexp.QuoteMeta(line), `Duration: \S+`)
@@ -44,7 +47,8 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 	}
 }
 
-// shownAfter is what a page shows below a command: the indented lines up to the next command or the end of the block.
+// shownAfter is what a page shows below a command: the indented lines up to the next command or the
+// end of the block.
 func shownAfter(t *testing.T, page, command string) []string {
 	t.Helper()
 	const indent = "    "

@@ -1,5 +1,6 @@
-// Package cli is where the commands are put together: the tree of commands, the names the binary can be called by, and the way from an error to an exit
-// code. The commands themselves live in the packages below it, one for each tree.
+// Package cli is where the commands are put together: the tree of commands, the names the binary
+// can be called by, and the way from an error to an exit code. The commands themselves live in the
+// packages below it, one for each tree.
 package cli
 
 import (
@@ -24,7 +25,8 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// personalities are the names people know the commands by; the binary called by such a name is that command.
+// personalities are the names people know the commands by; the binary called by such a name is that
+// command.
 var personalities = map[string][]string{
 	"fit-harness":   {"harness"},
 	"fit-eval":      {"harness"},
@@ -45,7 +47,8 @@ func Main() int {
 	return Run(ctx, os.Args, console.System(version()))
 }
 
-// Run runs one command line, args[0] being the name of the program, and returns its exit code. An error is printed here and nowhere else.
+// Run runs one command line, args[0] being the name of the program, and returns its exit code. An
+// error is printed here and nowhere else.
 func Run(ctx context.Context, args []string, con *console.Console) int {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	prefix, ok := personalities[name]
@@ -76,10 +79,12 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	code := exitCode(ctx, err)
 	if err.Error() != "" {
 		message := document.Explain(err)
-		if code == console.ExitUsage && command != nil && !isSafeguard(command) && !strings.Contains(message, "--help") && !isAboutFile(err) {
+		if code == console.ExitUsage && command != nil && !isSafeguard(command) &&
+			!strings.Contains(message, "--help") && !isAboutFile(err) {
 			message += fmt.Sprintf(" (see: %s --help)", command.CommandPath())
 		}
-		redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Credentials(con.Environ)}) // reading the logins too would slow every mistake down
+		// reading the logins too would slow every mistake down
+		redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Credentials(con.Environ)})
 		fmt.Fprintf(con.Stderr, "%s: %s\n", name, render.Printable(redactor.String(message)))
 	}
 	return code
@@ -152,8 +157,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// refuseHelpOnNothing keeps --help after an unknown command from showing the help of the group above and calling that success. What was refused is found
-// under the pointer after the run, because cobra's help functions return nothing.
+// refuseHelpOnNothing keeps --help after an unknown command from showing the help of the group
+// above and calling that success. What was refused is found under the pointer after the run,
+// because cobra's help functions return nothing.
 func refuseHelpOnNothing(root *cobra.Command) *error {
 	var refused error
 	for _, command := range append(root.Commands(), root) { // the root last, because the others fall back on its help
@@ -169,9 +175,13 @@ func refuseHelpOnNothing(root *cobra.Command) *error {
 	return &refused
 }
 
-// makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in every command of the tree.
+// makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in
+// every command of the tree.
 func makeMistakesUsageErrors(command *cobra.Command) {
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, plain(err)) })
+	command.SetFlagErrorFunc(func(_ *cobra.Command,
+		err error) error {
+		return console.Exit(console.ExitUsage, plain(err))
+	})
 	if check := command.Args; check != nil {
 		command.Args = func(command *cobra.Command, args []string) error {
 			if err := check(command, args); err != nil {

@@ -22,8 +22,9 @@ import (
 	"github.com/fit-eval/fit/model/scripted"
 )
 
-// TestNoSecretReachesAFileOrStream plants forty secrets in every place of a run that can carry text, in every encoding, and looks at everything that was
-// written: the trace, standard output, standard error and the replay of the trace.
+// TestNoSecretReachesAFileOrStream plants forty secrets in every place of a run that can carry
+// text, in every encoding, and looks at everything that was written: the trace, standard output,
+// standard error and the replay of the trace.
 func TestNoSecretReachesAFileOrStream(t *testing.T) {
 	t.Parallel()
 	var environ, names, secrets []string
@@ -35,13 +36,16 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 	}
 	environ = append(environ, "LIBHARNESS_REDACTION_ENV_VARS="+strings.Join(names, ","), "PATH="+os.Getenv("PATH"))
 
-	model := httptest.NewServer(scripted.NewServer(map[string]*scripted.Script{"": tellingScript(t, secrets)}, scripted.Options{}))
+	model := httptest.NewServer(scripted.NewServer(map[string]*scripted.Script{"": tellingScript(t, secrets)},
+		scripted.Options{}))
 	defer model.Close()
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: environ, Dir: dir, Version: "test"}
+	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: environ, Dir: dir,
+		Version: "test"}
 	args := []string{
-		"fit-harness", "run", "--agent", "builtin", "--model-url", model.URL, "--task-text", "keep " + secrets[0], "--cwd", dir,
+		"fit-harness", "run", "--agent", "builtin", "--model-url", model.URL, "--task-text", "keep " + secrets[0],
+		"--cwd", dir,
 		"--output", "trace.ndjson", "--max-turns", "100",
 	}
 	code := cli.Run(context.Background(), args, con)
@@ -51,10 +55,12 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 	}
 	var replayed bytes.Buffer
 	cli.Run(context.Background(), []string{"fit-harness", "output"},
-		&console.Console{Stdin: bytes.NewReader(trace), Stdout: &replayed, Stderr: &stderr, Environ: []string{"PATH=" + os.Getenv("PATH")}})
+		&console.Console{Stdin: bytes.NewReader(trace), Stdout: &replayed, Stderr: &stderr,
+			Environ: []string{"PATH=" + os.Getenv("PATH")}})
 	cli.Run(context.Background(), []string{"fit-harness", "run", "--task-file", secrets[1]}, con)
 
-	for where, text := range map[string]string{"trace": string(trace), "stdout": stdout.String(), "stderr": stderr.String(), "document": replayed.String()} {
+	for where, text := range map[string]string{"trace": string(trace), "stdout": stdout.String(),
+		"stderr": stderr.String(), "document": replayed.String()} {
 		for i, secret := range secrets {
 			for encoding, form := range leaks(secret) {
 				if strings.Contains(text, form) {
@@ -68,13 +74,15 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 			t.Errorf("redaction broke a line: %s", line)
 		}
 	}
-	if !bytes.Contains(trace, []byte("[REDACTED:env:PLANTED_39]")) || !bytes.Contains(trace, []byte(`"type":"summary"`)) {
+	if !bytes.Contains(trace, []byte("[REDACTED:env:PLANTED_39]")) ||
+		!bytes.Contains(trace, []byte(`"type":"summary"`)) {
 		t.Errorf("exit %d; the trace is not what the test expects:\n%.2000s", code, trace)
 	}
 }
 
-// TestNoCredentialOfAnAgentIsToldOn sets every variable that an agent takes its credentials from to a value that looks like nothing, and looks at the paths on which
-// text leaves without a trace: the line about a mistake, and the callback to a bridge.
+// TestNoCredentialOfAnAgentIsToldOn sets every variable that an agent takes its credentials from to
+// a value that looks like nothing, and looks at the paths on which text leaves without a trace: the
+// line about a mistake, and the callback to a bridge.
 func TestNoCredentialOfAnAgentIsToldOn(t *testing.T) {
 	t.Parallel()
 	var told bytes.Buffer
@@ -98,8 +106,11 @@ func TestNoCredentialOfAnAgentIsToldOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			con := &console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: []string{name + "=" + value}, Dir: dir, Version: "test"}
-			if code := cli.Run(t.Context(), []string{"fit-harness", "callback", "--trace-file", "trace.ndjson", "--callback-url", bridge.URL, "--correlation-id", "7"}, con); code != 0 {
+			con := &console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr,
+				Environ: []string{name + "=" + value}, Dir: dir, Version: "test"}
+			if code := cli.Run(t.Context(),
+				[]string{"fit-harness", "callback", "--trace-file", "trace.ndjson", "--callback-url", bridge.URL,
+					"--correlation-id", "7"}, con); code != 0 {
 				t.Fatalf("exit %d: %s", code, stderr.String())
 			}
 			cli.Run(t.Context(), []string{"fit-trace", value}, con)
@@ -137,7 +148,8 @@ func leaks(secret string) map[string]string {
 	return forms
 }
 
-// tellingScript is a model that gives everything away: in its words, its thoughts, the names and values of its arguments, and through a shell.
+// tellingScript is a model that gives everything away: in its words, its thoughts, the names and
+// values of its arguments, and through a shell.
 func tellingScript(t *testing.T, secrets []string) *scripted.Script {
 	t.Helper()
 	var turns []map[string]any
@@ -150,7 +162,8 @@ func tellingScript(t *testing.T, secrets []string) *scripted.Script {
 		turns = append(turns, map[string]any{
 			"text": "I know " + text, "thinking": "I think of " + text,
 			"calls": []map[string]any{
-				{"bash": "printf %s '" + strings.ReplaceAll(text, "'", `'\''`) + "'; printf %s '" + secret + "' >&2; exit 3"},
+				{"bash": "printf %s '" + strings.ReplaceAll(text, "'", `'\''`) + "'; printf %s '" + secret +
+					"' >&2; exit 3"},
 				{"tool": "Unknown " + text, "input": map[string]any{secret: map[string]any{"deep": []string{text}}}},
 				{"write": "note.txt", "content": text},
 				{"read": "note.txt"},

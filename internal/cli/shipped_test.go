@@ -18,7 +18,8 @@ func TestNewFamiliesPassLint(t *testing.T) {
 	for language, tool := range map[string]string{"shell": "sh", "go": "go"} {
 		testenv.NeedTool(t, tool)
 		var output bytes.Buffer
-		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(), Dir: t.TempDir()}
+		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(),
+			Dir: t.TempDir()}
 		for _, args := range [][]string{{"init", "--language", language, "family"}, {"lint", "--family", "family"}} {
 			if code := cli.Run(context.Background(), append([]string{"fit-benchmark"}, args...), con); code != 0 {
 				t.Errorf("%s %v: exit %d\n%s", language, args, code, output.String())
@@ -27,16 +28,20 @@ func TestNewFamiliesPassLint(t *testing.T) {
 	}
 }
 
-// TestShippedFamiliesPassLint: the graders of what we ship fail on the untouched scaffold and pass on the reference solution.
+// TestShippedFamiliesPassLint: the graders of what we ship fail on the untouched scaffold and pass
+// on the reference solution.
 func TestShippedFamiliesPassLint(t *testing.T) {
 	for _, family := range []struct{ dir, tool string }{
-		{"democli/assets/family", "sh"}, {"../../examples/node-family", "node"}, {"../../examples/python-family", "python3"}, {"../../examples/go-family", "go"},
+		{"democli/assets/family", "sh"}, {"../../examples/node-family", "node"},
+		{"../../examples/python-family", "python3"}, {"../../examples/go-family", "go"},
 	} {
 		t.Run(filepath.Base(family.dir), func(t *testing.T) {
 			testenv.NeedTool(t, family.tool)
 			var stdout, stderr bytes.Buffer
-			con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: os.Environ()}
-			if code := cli.Run(context.Background(), []string{"fit-benchmark", "lint", "--family", family.dir}, con); code != 0 {
+			con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+				Environ: os.Environ()}
+			if code := cli.Run(context.Background(), []string{"fit-benchmark", "lint", "--family", family.dir},
+				con); code != 0 {
 				t.Errorf("exit %d\n%s%s", code, stdout.String(), stderr.String())
 			}
 		})

@@ -1,4 +1,5 @@
-// Package conventions holds the house rules that can be checked: a rule that is only written down is forgotten.
+// Package conventions holds the house rules that can be checked: a rule that is only written down
+// is forgotten.
 package conventions
 
 import (
@@ -17,27 +18,28 @@ import (
 
 const module = "github.com/fit-eval/fit"
 
-// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages belong to their parent's row, and everybody may use
-// the rooms under internal/ that are named in rooms.
+// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages belong
+// to their parent's row, and everybody may use the rooms under internal/ that are named in rooms.
 var layers = map[string][]string{
-	"redact":     {},
-	"stats":      {},
-	"price":      {},
-	"sandbox":    {},
-	"selfedit":   {},
-	"task":       {},
-	"trace":      {"redact"},
-	"ledger":     {"redact"},
-	"model":      {"price"},
-	"session":    {"trace", "price"},
-	"agent":      {"session", "sandbox", "trace", "model", "price", "redact"},
-	"query":      {"session", "trace"},
-	"harness":    {"agent", "session", "sandbox", "trace", "price", "redact"},
-	"workspace":  {"task", "sandbox"},
-	"grade":      {"task", "workspace", "sandbox", "redact"},
-	"experiment": {"task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace", "model", "price", "redact", "ledger", "stats"},
-	"report":     {"ledger", "stats", "session", "price"},
-	"cmd":        {"internal/cli", "sandbox"},
+	"redact":    {},
+	"stats":     {},
+	"price":     {},
+	"sandbox":   {},
+	"selfedit":  {},
+	"task":      {},
+	"trace":     {"redact"},
+	"ledger":    {"redact"},
+	"model":     {"price"},
+	"session":   {"trace", "price"},
+	"agent":     {"session", "sandbox", "trace", "model", "price", "redact"},
+	"query":     {"session", "trace"},
+	"harness":   {"agent", "session", "sandbox", "trace", "price", "redact"},
+	"workspace": {"task", "sandbox"},
+	"grade":     {"task", "workspace", "sandbox", "redact"},
+	"experiment": {"task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace", "model", "price",
+		"redact", "ledger", "stats"},
+	"report": {"ledger", "stats", "session", "price"},
+	"cmd":    {"internal/cli", "sandbox"},
 }
 
 // rooms are the small shared packages below internal/, with what they may import of ours.
@@ -102,7 +104,8 @@ func goFiles(t *testing.T) []goFile {
 		if !strings.HasSuffix(rel, ".go") || strings.Contains(rel, "testdata/") {
 			return
 		}
-		parsed, err := parser.ParseFile(fset, filepath.Join(repository(t), rel), nil, parser.ImportsOnly|parser.ParseComments)
+		parsed, err := parser.ParseFile(fset, filepath.Join(repository(t), rel), nil,
+			parser.ImportsOnly|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +126,8 @@ func row(pkg string) string {
 	return top
 }
 
-// forTests reports whether a package has what several packages' tests share, such as session/sessiontest.
+// forTests reports whether a package has what several packages' tests share, such as
+// session/sessiontest.
 func forTests(pkg string) bool {
 	return strings.HasSuffix(path.Base(pkg), "test") && path.Dir(pkg) != "." || pkg == "internal/testenv"
 }
@@ -135,7 +139,8 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 			continue
 		}
 		for _, spec := range file.ast.Imports {
-			if target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); ours && forTests(target) {
+			if target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); ours &&
+				forTests(target) {
 				t.Errorf("%s imports %s, which is for tests", file.path, target)
 			}
 		}
@@ -163,7 +168,8 @@ func TestImportsGoOneWay(t *testing.T) {
 			to := row(target)
 			_, isRoom := rooms[to]
 			if to != from && !slices.Contains(allowed, to) && !isRoom {
-				t.Errorf("%s imports %s, which %s may not (allowed: %s)", file.path, target, from, strings.Join(allowed, ", "))
+				t.Errorf("%s imports %s, which %s may not (allowed: %s)", file.path, target, from,
+					strings.Join(allowed, ", "))
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// fourthProgram tells its version, and answers a prompt with it and with its own key, as only a careless program would.
+// fourthProgram tells its version, and answers a prompt with it and with its own key, as only a
+// careless program would.
 const fourthProgram = `#!/bin/sh
 if [ "$1" = --version ]; then echo fourth 4.0.1; exit; fi
 read -r prompt
@@ -21,7 +22,8 @@ echo '{"fourth":"says","text":"I was asked to '"$prompt"' with '"$FOURTH_KEY"'"}
 echo '{"fourth":"end","text":"done"}'
 `
 
-// withFourthAgent builds fit with one more agent: a new folder, and a line in the catalog with the import it needs. Nothing else differs from the repository.
+// withFourthAgent builds fit with one more agent: a new folder, and a line in the catalog with the
+// import it needs. Nothing else differs from the repository.
 func withFourthAgent(t *testing.T) (program string) {
 	t.Helper()
 	testenv.NeedTool(t, "go")
@@ -44,7 +46,8 @@ func withFourthAgent(t *testing.T) (program string) {
 	writeFile(t, changed, string(source), 0o600)
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		catalogFile: changed,
-		filepath.Join(root, "agent", "fourth", "fourth.go"): filepath.Join(root, "internal", "conventions", "testdata", "fourth", "fourth.go"),
+		filepath.Join(root, "agent", "fourth", "fourth.go"): filepath.Join(root, "internal", "conventions", "testdata",
+			"fourth", "fourth.go"),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +70,8 @@ func writeFile(t *testing.T, name, content string, mode os.FileMode) {
 	}
 }
 
-// TestAFourthAgentIsAFolderAndALine: a folder and a line are enough for an agent to be chosen, run, examined, recognised, imported and redacted.
+// TestAFourthAgentIsAFolderAndALine: a folder and a line are enough for an agent to be chosen, run,
+// examined, recognised, imported and redacted.
 func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 	program, home, bin := withFourthAgent(t), t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(bin, "fourth"), fourthProgram, 0o700)
@@ -76,7 +80,8 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "FOURTH_KEY=" + key}
+		cmd.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home,
+			"FOURTH_KEY=" + key}
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
@@ -85,12 +90,14 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 		}
 		return string(out)
 	}
-	for _, command := range [][]string{{"harness", "run", "--help"}, {"harness", "facilitate", "--help"}, {"benchmark", "run", "--help"}} {
+	for _, command := range [][]string{{"harness", "run", "--help"}, {"harness", "facilitate", "--help"},
+		{"benchmark", "run", "--help"}} {
 		if help := run(command...); !strings.Contains(help, "|fourth|") {
 			t.Errorf("the help of %s does not offer the agent:\n%s", command, help)
 		}
 	}
-	if found := run("doctor", "--format", "json"); !strings.Contains(found, `"name": "fourth"`) || !strings.Contains(found, "4.0.1") {
+	if found := run("doctor", "--format", "json"); !strings.Contains(found, `"name": "fourth"`) ||
+		!strings.Contains(found, "4.0.1") {
 		t.Errorf("doctor does not know the agent:\n%s", found)
 	}
 
@@ -105,7 +112,8 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 	}
 
 	bare := filepath.Join(home, "bare.jsonl")
-	writeFile(t, bare, `{"fourth":"hello","id":"f-2"}`+"\n"+`{"fourth":"says","text":"hi"}`+"\n"+`{"fourth":"end","text":"hi"}`+"\n", 0o600)
+	writeFile(t, bare, `{"fourth":"hello","id":"f-2"}`+"\n"+`{"fourth":"says","text":"hi"}`+"\n"+
+		`{"fourth":"end","text":"hi"}`+"\n", 0o600)
 	for file, id := range map[string]string{trace: "f-1", bare: "f-2"} {
 		var got struct {
 			Agent, Dialect, SessionID, Outcome string
@@ -114,7 +122,8 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 		if err := json.Unmarshal([]byte(run("session", "import", file)), &got); err != nil {
 			t.Fatal(err)
 		}
-		if got.Agent != "fourth" || got.Dialect != "fourth-lines" || got.SessionID != id || got.Outcome != "success" || got.Turns != 1 {
+		if got.Agent != "fourth" || got.Dialect != "fourth-lines" || got.SessionID != id || got.Outcome != "success" ||
+			got.Turns != 1 {
 			t.Errorf("imported from %s: %+v", file, got)
 		}
 	}

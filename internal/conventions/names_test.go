@@ -21,16 +21,21 @@ import (
 // registryPackage is the one place that knows all agents.
 const registryPackage = "agent/catalog"
 
-// notTheAgent are texts that have an agent's name in them and do not mean the agent. Whoever adds to them says why.
+// notTheAgent are texts that have an agent's name in them and do not mean the agent. Whoever adds
+// to them says why.
 var notTheAgent = []struct {
 	text *regexp.Regexp
 	why  string
 }{
-	{regexp.MustCompile(`\.claude\b`), "the directory of profiles, skills and settings: a format that benchmarks and agents share, and that fit's own profiles are kept in"},
-	{regexp.MustCompile(`"--target", "claude"|--target claude\b`), "what the package manager for skills calls that directory"},
+	{regexp.MustCompile(`\.claude\b`),
+		"the directory of profiles, skills and settings: a format that benchmarks and agents share, and that fit's own profiles are kept in"},
+	{regexp.MustCompile(`"--target", "claude"|--target claude\b`),
+		"what the package manager for skills calls that directory"},
 	{regexp.MustCompile(`\bclaude-(?:opus|sonnet|haiku)-[\d-]+\d`), "a model, which any agent can run on"},
-	{regexp.MustCompile(`HasPrefix\((?:cfg\.Model|name), "claude"\)|gpt-\\d\|o\\d\|codex\|`), "families of models, by whose names an agent for several vendors chooses the protocol"},
-	{regexp.MustCompile(`\b(?:C|c)laudeCodeVersion\b|\bclaude_code_version\b`), "a field of the document that fit trace prints, and of the stream it is read from; both have it by this name"},
+	{regexp.MustCompile(`HasPrefix\((?:cfg\.Model|name), "claude"\)|gpt-\\d\|o\\d\|codex\|`),
+		"families of models, by whose names an agent for several vendors chooses the protocol"},
+	{regexp.MustCompile(`\b(?:C|c)laudeCodeVersion\b|\bclaude_code_version\b`),
+		"a field of the document that fit trace prints, and of the stream it is read from; both have it by this name"},
 }
 
 // agentName is how an agent is called in texts and in code.
@@ -39,8 +44,8 @@ type agentName struct {
 	words      []string // in lower case
 }
 
-// realAgents are the agents of the catalog that are programs of their own. The one that is part of fit is its demonstration and its fallback, and is meant where it
-// is named.
+// realAgents are the agents of the catalog that are programs of their own. The one that is part of
+// fit is its demonstration and its fallback, and is meant where it is named.
 func realAgents(t *testing.T) []agentName {
 	t.Helper()
 	var all []agentName
@@ -61,7 +66,8 @@ func realAgents(t *testing.T) []agentName {
 	return all
 }
 
-// in returns the first word of a text that is the agent's name. A name of a few letters must be a word of its own; a longer one may be part of another word.
+// in returns the first word of a text that is the agent's name. A name of a few letters must be a
+// word of its own; a longer one may be part of another word.
 func (n agentName) in(text string) string {
 	lower, split := strings.ToLower(text), ""
 	for _, word := range n.words {
@@ -81,7 +87,8 @@ func (n agentName) in(text string) string {
 	return ""
 }
 
-// splitWords writes the words of a text or of a name of Go in lower case with a space around each: piTimeout has the words pi and timeout, API has one.
+// splitWords writes the words of a text or of a name of Go in lower case with a space around each:
+// piTimeout has the words pi and timeout, API has one.
 func splitWords(text string) string {
 	var b strings.Builder
 	b.WriteByte(' ')
@@ -91,7 +98,9 @@ func splitWords(text string) string {
 		case !unicode.IsLetter(r):
 			b.WriteByte(' ')
 			continue
-		case i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1])):
+		case i > 0 && unicode.IsUpper(r) &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) &&
+				unicode.IsLower(runes[i+1])):
 			b.WriteByte(' ')
 		}
 		b.WriteRune(unicode.ToLower(r))
@@ -100,7 +109,8 @@ func splitWords(text string) string {
 	return b.String()
 }
 
-// findNames returns the places of a Go file, in identifiers, texts and comments, that name an agent; imports of its package included.
+// findNames returns the places of a Go file, in identifiers, texts and comments, that name an
+// agent; imports of its package included.
 func findNames(t *testing.T, rel string, source []byte, agents []agentName, used map[int]bool) []string {
 	t.Helper()
 	for k, exception := range notTheAgent {
@@ -126,14 +136,16 @@ func findNames(t *testing.T, rel string, source []byte, agents []agentName, used
 			where := fmt.Sprintf("%s:%d", rel, fset.Position(pos).Line+i)
 			for _, a := range agents {
 				if word := a.in(line); word != "" && !strings.HasPrefix(rel, a.folder+"/") {
-					found = append(found, fmt.Sprintf("%s names %s (%q): %s", where, a.id, word, strings.TrimSpace(line)))
+					found = append(found, fmt.Sprintf("%s names %s (%q): %s", where, a.id, word,
+						strings.TrimSpace(line)))
 				}
 			}
 		}
 	}
 }
 
-// TestNothingKnowsAnAgentByName: an agent is known to its own folder and to the catalog, so that another one is a folder and a line.
+// TestNothingKnowsAnAgentByName: an agent is known to its own folder and to the catalog, so that
+// another one is a folder and a line.
 func TestNothingKnowsAnAgentByName(t *testing.T) {
 	agents := realAgents(t)
 	used := map[int]bool{}
@@ -156,7 +168,8 @@ func TestNothingKnowsAnAgentByName(t *testing.T) {
 	}
 }
 
-// TestTheCatalogHasOneLinePerAgent: the registry line that adds an agent, beside the import that Go wants for it.
+// TestTheCatalogHasOneLinePerAgent: the registry line that adds an agent, beside the import that Go
+// wants for it.
 func TestTheCatalogHasOneLinePerAgent(t *testing.T) {
 	file := filepath.Join(repository(t), registryPackage, "catalog.go")
 	source, err := os.ReadFile(file)
@@ -178,7 +191,8 @@ func TestTheCatalogHasOneLinePerAgent(t *testing.T) {
 
 // TestNamesAreFoundWhereverTheyHide: the check itself, on a file that does what it forbids.
 func TestNamesAreFoundWhereverTheyHide(t *testing.T) {
-	agents := []agentName{{id: "pi-agent", folder: "agent/pi", words: []string{"pi", "pi-agent"}}, {id: "codex", folder: "agent/codex", words: []string{"codex"}}}
+	agents := []agentName{{id: "pi-agent", folder: "agent/pi", words: []string{"pi", "pi-agent"}},
+		{id: "codex", folder: "agent/codex", words: []string{"codex"}}}
 	const source = "package x\n\n// codexYieldMs is for one of them.\nconst codexYieldMs = 1\n\n// API, pipe and Pisa are fine; pi's is not.\nvar piTimeout = `a\nb pi-agent c`\n"
 	want := []string{"x.go:3", "x.go:4", "x.go:6", "x.go:7", "x.go:8"}
 	var got []string
@@ -188,7 +202,8 @@ func TestNamesAreFoundWhereverTheyHide(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	if own := findNames(t, "agent/codex/x.go", []byte("package x\n// codex and pi\n"), agents, map[int]bool{}); len(own) != 1 || !strings.Contains(own[0], "pi-agent") {
+	if own := findNames(t, "agent/codex/x.go", []byte("package x\n// codex and pi\n"), agents,
+		map[int]bool{}); len(own) != 1 || !strings.Contains(own[0], "pi-agent") {
 		t.Errorf("an agent's own folder may name that agent and no other: %q", own)
 	}
 }

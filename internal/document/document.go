@@ -1,4 +1,5 @@
-// Package document reads YAML (and so JSON) files that people write, and says where in the file something is wrong.
+// Package document reads YAML (and so JSON) files that people write, and says where in the file
+// something is wrong.
 //
 //  1. Parse turns bytes into a Document, or reports a syntax error with its place.
 //  2. Validate checks it against a JSON Schema; every problem becomes an Error at the line and column of the value it is about.
@@ -45,7 +46,8 @@ func (e *Error) Error() string {
 	}
 }
 
-// Caret shows the line with a mark under the column, or nothing where the place is unknown or the line is long.
+// Caret shows the line with a mark under the column, or nothing where the place is unknown or the
+// line is long.
 func (e *Error) Caret() string {
 	if e.Line == 0 || e.Col == 0 || strings.TrimSpace(e.Excerpt) == "" || len(e.Excerpt) > longestExcerpt {
 		return ""
@@ -62,7 +64,8 @@ func (e *Error) Caret() string {
 // Parse reads one YAML document. The name is used in errors only.
 func Parse(name string, source []byte) (*Document, error) { return ParseAt(name, source, 0) }
 
-// ParseAt reads a YAML document that begins after some lines of a larger file, so that errors name the file's lines.
+// ParseAt reads a YAML document that begins after some lines of a larger file, so that errors name
+// the file's lines.
 func ParseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	d := &Document{name: name, source: source, line: linesBefore}
 	var root yaml.Node
@@ -75,12 +78,14 @@ func ParseAt(name string, source []byte, linesBefore int) (*Document, error) {
 
 // Empty reports whether there is nothing in the document but blanks and comments.
 func (d *Document) Empty() bool {
-	return d.root.Kind == 0 || len(d.root.Content) == 0 || d.content().Kind == yaml.ScalarNode && d.content().Tag == "!!null"
+	return d.root.Kind == 0 || len(d.root.Content) == 0 || d.content().Kind == yaml.ScalarNode &&
+		d.content().Tag == "!!null"
 }
 
 func (d *Document) content() *yaml.Node { return d.root.Content[0] }
 
-// Decode fills a Go value. Fields that it does not know are ignored: Validate decides what is allowed.
+// Decode fills a Go value. Fields that it does not know are ignored: Validate decides what is
+// allowed.
 func (d *Document) Decode(into any) error {
 	if d.Empty() {
 		return nil
@@ -113,7 +118,13 @@ func (d *Document) at(line, col int, format string, args ...any) *Error {
 	if line < 1 {
 		return &Error{File: d.name, Msg: fmt.Sprintf(format, args...)}
 	}
-	return &Error{File: d.name, Line: line + d.line, Col: max(col, 1), Msg: fmt.Sprintf(format, args...), Excerpt: d.excerpt(line)}
+	return &Error{
+		File:    d.name,
+		Line:    line + d.line,
+		Col:     max(col, 1),
+		Msg:     fmt.Sprintf(format, args...),
+		Excerpt: d.excerpt(line),
+	}
 }
 
 func (d *Document) excerpt(line int) string {

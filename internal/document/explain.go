@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// longestExcerpt is how long a line may be to be shown whole; longer ones, such as those of minified files, are not shown.
+// longestExcerpt is how long a line may be to be shown whole; longer ones, such as those of
+// minified files, are not shown.
 const longestExcerpt = 160
 
-// Explain is the text of an error with the line in question, and a mark under the column, below each problem of a file.
+// Explain is the text of an error with the line in question, and a mark under the column, below
+// each problem of a file.
 func Explain(err error) string {
 	located := problems(err)
 	var out strings.Builder

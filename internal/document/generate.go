@@ -9,16 +9,19 @@ import (
 	"strings"
 )
 
-// Describer is a type that knows its own JSON Schema: one that is written differently from how Go holds it, such as a duration.
+// Describer is a type that knows its own JSON Schema: one that is written differently from how Go
+// holds it, such as a duration.
 type Describer interface {
 	JSONSchema() map[string]any
 }
 
-// SchemaOf returns the JSON Schema of the files that a struct is decoded from. Fields are known by their yaml tag; unknown keys are not allowed. More tags say more:
+// SchemaOf returns the JSON Schema of the files that a struct is decoded from. Fields are known by
+// their yaml tag; unknown keys are not allowed. More tags say more:
 //
 //	doc:"what it means"  enum:"a,b"  pattern:"^[a-z]+$"  min:"1"  max:"10"  required:"true"
 //
-// An enum or a pattern of a list is about its elements. An inlined map, map[string]any with the tag yaml:",inline", allows any other keys.
+// An enum or a pattern of a list is about its elements. An inlined map, map[string]any with the tag
+// yaml:",inline", allows any other keys.
 func SchemaOf(title string, value any) ([]byte, error) {
 	schema, err := describe(reflect.TypeOf(value))
 	if err != nil {
@@ -58,7 +61,8 @@ func describe(t reflect.Type) (map[string]any, error) {
 		return map[string]any{"type": "string"}, nil
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}, nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return map[string]any{"type": "integer"}, nil
 	case reflect.Float32, reflect.Float64:
 		return map[string]any{"type": "number"}, nil

@@ -88,7 +88,8 @@ func TestProblemsAreShownWithACaret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(doc.ErrorAt([]string{"age"}, "too young"), fmt.Errorf("load: %w", errors.Join(errors.New("plain"), doc.ErrorAt([]string{"nap"}, "no nap"))))
+	err = errors.Join(doc.ErrorAt([]string{"age"}, "too young"),
+		fmt.Errorf("load: %w", errors.Join(errors.New("plain"), doc.ErrorAt([]string{"nap"}, "no nap"))))
 	want := "f.yaml:2:6: age: too young\n    age: -1\n         ^\nload: plain\nf.yaml:3:6: nap: no nap\n    nap: soon\n         ^"
 	if diff := cmp.Diff(want, Explain(err)); diff != "" {
 		t.Error(diff)
@@ -107,7 +108,8 @@ func TestProblemsAreShownWithACaret(t *testing.T) {
 }
 
 func FuzzDocument(f *testing.F) {
-	for _, seed := range []string{"name: Tom\n", "a: &x [*x, *x]\n", "? {a: b}\n: c\n", "- - -\n", "\t", "%YAML 1.1\n---\na: b\n...\n", "a: 'b", "1: 2\n1: 3\n", "<<: *x", "a: !!float x"} {
+	for _, seed := range []string{"name: Tom\n", "a: &x [*x, *x]\n", "? {a: b}\n: c\n", "- - -\n", "\t",
+		"%YAML 1.1\n---\na: b\n...\n", "a: 'b", "1: 2\n1: 3\n", "<<: *x", "a: !!float x"} {
 		f.Add([]byte(seed))
 	}
 	source, err := SchemaOf("pet", pet{})

@@ -17,7 +17,8 @@ import (
 // Schema is a JSON Schema that documents can be checked against.
 type Schema struct{ root *jsonschema.Schema }
 
-// CompileSchema reads a JSON Schema. References are to the schema's own definitions ("#/$defs/name") and nowhere else.
+// CompileSchema reads a JSON Schema. References are to the schema's own definitions
+// ("#/$defs/name") and nowhere else.
 func CompileSchema(name string, source []byte) (*Schema, error) {
 	var root jsonschema.Schema
 	if err := json.Unmarshal(source, &root); err != nil {
@@ -43,7 +44,8 @@ func (d *Document) Conforms(value any) error {
 	return d.Validate(schema)
 }
 
-// JSON returns the document as JSON. A date that was not put in quotes is the text that was written.
+// JSON returns the document as JSON. A date that was not put in quotes is the text that was
+// written.
 func (d *Document) JSON() ([]byte, error) {
 	var value any
 	if err := d.Decode(&value); err != nil {
@@ -52,7 +54,8 @@ func (d *Document) JSON() ([]byte, error) {
 	return json.Marshal(jsonValue(value))
 }
 
-// Validate checks the document. All problems are reported, joined, each an *Error with its place, in the order they stand in the file.
+// Validate checks the document. All problems are reported, joined, each an *Error with its place,
+// in the order they stand in the file.
 func (d *Document) Validate(schema *Schema) error {
 	var value any
 	if err := d.Decode(&value); err != nil {
@@ -73,8 +76,9 @@ func (d *Document) Validate(schema *Schema) error {
 	return errors.Join(joined...)
 }
 
-// checker descends into a document along its schema. The library stops at the first problem and does not tell where it is; so the descent is done here, and
-// the library judges each value by itself.
+// checker descends into a document along its schema. The library stops at the first problem and
+// does not tell where it is; so the descent is done here, and the library judges each value by
+// itself.
 type checker struct {
 	document    *Document
 	definitions map[string]*jsonschema.Schema
@@ -125,7 +129,8 @@ func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path 
 // isFalse reports whether a schema is the one that nothing fits: "additionalProperties": false.
 func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.Not != nil }
 
-// alone judges a value by what its schema says about the value itself, leaving out what it says about the values inside.
+// alone judges a value by what its schema says about the value itself, leaving out what it says
+// about the values inside.
 func alone(schema *jsonschema.Schema, value any) error {
 	shallow := *schema
 	shallow.Properties, shallow.AdditionalProperties, shallow.Required, shallow.Items, shallow.Defs = nil, nil, nil, nil, nil
@@ -149,7 +154,8 @@ func alone(schema *jsonschema.Schema, value any) error {
 func hasType(want string, value any) bool {
 	got := typeOf(value)
 	number, _ := value.(float64)
-	return got == want || want == "number" && got == "integer" || want == "integer" && got == "number" && number == float64(int64(number))
+	return got == want || want == "number" && got == "integer" || want == "integer" && got == "number" &&
+		number == float64(int64(number))
 }
 
 func typeOf(value any) string {
@@ -171,7 +177,8 @@ func typeOf(value any) string {
 	}
 }
 
-// ErrorAt makes an error about the value at a path of keys and indices, or about the nearest one around it that exists.
+// ErrorAt makes an error about the value at a path of keys and indices, or about the nearest one
+// around it that exists.
 func (d *Document) ErrorAt(path []string, format string, args ...any) *Error {
 	line, col := d.locate(path)
 	name := strings.Join(path, ".")
@@ -190,7 +197,8 @@ func (d *Document) unknownKeys(path, keys []string) []*Error {
 		if node := keyNode(mapping, key); node != nil {
 			line, col = node.Line, node.Column
 		}
-		all = append(all, d.at(line, col, "%s: there is no such setting", strings.Join(append(slices.Clone(path), key), ".")))
+		all = append(all, d.at(line, col, "%s: there is no such setting",
+			strings.Join(append(slices.Clone(path), key), ".")))
 	}
 	return all
 }
@@ -204,7 +212,8 @@ func (d *Document) locate(path []string) (line, col int) {
 	return node.Line, node.Column
 }
 
-// find returns the node of a value, or of the nearest one around it that exists. The document must not be empty.
+// find returns the node of a value, or of the nearest one around it that exists. The document must
+// not be empty.
 func (d *Document) find(path []string) *yaml.Node {
 	node := d.content()
 	for _, step := range path {

@@ -14,10 +14,12 @@ import (
 
 // nouns are the types of JSON in the words of somebody who writes YAML.
 var nouns = map[string]string{
-	"null": "nothing", "boolean": "true or false", "string": "text", "integer": "a whole number", "number": "a number", "array": "a list", "object": "a mapping",
+	"null": "nothing", "boolean": "true or false", "string": "text", "integer": "a whole number", "number": "a number",
+	"array": "a list", "object": "a mapping",
 }
 
-// broken says in words which rule of its schema a value breaks by itself; "" if none of those that have words.
+// broken says in words which rule of its schema a value breaks by itself; "" if none of those that
+// have words.
 func broken(schema *jsonschema.Schema, value any) string {
 	types := schema.Types
 	if schema.Type != "" {
@@ -67,7 +69,8 @@ func brokenNumber(schema *jsonschema.Schema, n float64, written string) string {
 }
 
 func brokenText(schema *jsonschema.Schema, text string) string {
-	if message := miscounted(utf8.RuneCountInString(text), schema.MinLength, schema.MaxLength, "character"); message != "" {
+	if message := miscounted(utf8.RuneCountInString(text), schema.MinLength, schema.MaxLength,
+		"character"); message != "" {
 		return message
 	}
 	if schema.Pattern == "" || matches(schema.Pattern, text) {

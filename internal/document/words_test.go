@@ -33,7 +33,8 @@ func TestEveryRuleHasWords(t *testing.T) {
 		{`{"uniqueItems": true}`, "[a, 1, 1.0]", "must not have 1 twice"},
 		{`{"minProperties": 2}`, "{a: 1}", "must have at least 2 settings, but has 1"},
 		{`{"maxLength": 1}`, strings.Repeat("x", 100), "must have at most 1 character, but has 100"},
-		{`{"type": "integer"}`, strings.Repeat("x", 100), `must be a whole number, but is "` + strings.Repeat("x", 60) + `…"`},
+		{`{"type": "integer"}`, strings.Repeat("x", 100),
+			`must be a whole number, but is "` + strings.Repeat("x", 60) + `…"`},
 		{`{"type": "object", "required": ["b"]}`, "{a: 1}", "the setting b is missing"},
 		{`{"type": "object", "additionalProperties": false}`, "{a: 1}", "there is no such setting"},
 	} {
@@ -46,7 +47,8 @@ func TestEveryRuleHasWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = doc.Validate(schema)
-		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:2:") || !strings.HasSuffix(err.Error(), ": "+test.want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:2:") ||
+			!strings.HasSuffix(err.Error(), ": "+test.want) {
 			t.Errorf("%s of %s: %v, want %q", test.value, test.schema, err, test.want)
 		}
 	}
@@ -54,7 +56,8 @@ func TestEveryRuleHasWords(t *testing.T) {
 
 func TestWhatKeepsTheRulesIsFine(t *testing.T) {
 	for value, schema := range map[string]string{
-		"0": `{"minimum": 0}`, "40.0": `{"type": "integer", "maximum": 40}`, "1.0": `{"enum": [1]}`, "[]": `{"type": "array"}`, "dog": `{"enum": ["cat", "dog"]}`, "90s": `{"pattern": "^[0-9]+s$"}`,
+		"0": `{"minimum": 0}`, "40.0": `{"type": "integer", "maximum": 40}`, "1.0": `{"enum": [1]}`,
+		"[]": `{"type": "array"}`, "dog": `{"enum": ["cat", "dog"]}`, "90s": `{"pattern": "^[0-9]+s$"}`,
 		"[1, '1']": `{"uniqueItems": true}`, "18446744073709551615": `{"type": "integer", "minimum": 0}`,
 	} {
 		compiled, err := CompileSchema("test", []byte(`{"properties": {"it": `+schema+`}}`))

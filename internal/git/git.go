@@ -1,5 +1,6 @@
-// Package git runs the git binary: with an environment of its own, so that no GIT_ variable and no setting of the user changes what a command does, without
-// hooks, without questions, and without reading settings that would start another program.
+// Package git runs the git binary: with an environment of its own, so that no GIT_ variable and no
+// setting of the user changes what a command does, without hooks, without questions, and without
+// reading settings that would start another program.
 //
 //	sha, err := git.Output(ctx, repository, "rev-parse", "HEAD")
 package git
@@ -23,7 +24,8 @@ type Command struct {
 	Args []string
 	// Env is added to the clean environment as NAME=value.
 	Env []string
-	// UserConfig lets git read the user's own settings, which fetching from a private place may need. Hooks stay off.
+	// UserConfig lets git read the user's own settings, which fetching from a private place may
+	// need. Hooks stay off.
 	UserConfig bool
 	Stdin      io.Reader
 	// Stdout takes what git prints; nil: it is thrown away.
@@ -48,7 +50,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// passedOn are the variables that git may take from us: to find its helpers, to reach the network, and to use the user's keys.
+// passedOn are the variables that git may take from us: to find its helpers, to reach the network,
+// and to use the user's keys.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "ALL_PROXY", "all_proxy",
@@ -60,7 +63,8 @@ const stderrLimit = 4 << 10
 // Run runs git to its end. A context that is cancelled kills it.
 func Run(ctx context.Context, c Command) error {
 	args := append([]string{
-		"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+		"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never", "-c",
+		"gc.auto=0", "-c", "maintenance.auto=false",
 		"-c", "core.autocrlf=false", "-c", "core.pager=cat", "-c", "advice.detachedHead=false",
 	}, c.Args...)
 	cmd := exec.CommandContext(ctx, "git", args...)
@@ -73,7 +77,12 @@ func Run(ctx context.Context, c Command) error {
 	if err == nil {
 		return nil
 	}
-	failed := &Error{Args: c.Args, ExitCode: -1, Stderr: strings.TrimSpace(stderr.String()), Err: err}
+	failed := &Error{
+		Args:     c.Args,
+		ExitCode: -1,
+		Stderr:   strings.TrimSpace(stderr.String()),
+		Err:      err,
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		failed.ExitCode = exit.ExitCode()
@@ -91,7 +100,8 @@ func Output(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-// Resolve returns the commit that a reference names; a reference that looks like an option is refused.
+// Resolve returns the commit that a reference names; a reference that looks like an option is
+// refused.
 func Resolve(ctx context.Context, repository, ref string) (string, error) {
 	if ref == "" {
 		ref = "HEAD"
@@ -104,8 +114,10 @@ func Resolve(ctx context.Context, repository, ref string) (string, error) {
 
 func environment(userConfig bool) []string {
 	env := []string{
-		"LC_ALL=C", "TZ=UTC", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1",
-		"GIT_AUTHOR_NAME=fit", "GIT_AUTHOR_EMAIL=fit@localhost", "GIT_COMMITTER_NAME=fit", "GIT_COMMITTER_EMAIL=fit@localhost",
+		"LC_ALL=C", "TZ=UTC", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_AUTHOR_NAME=fit", "GIT_AUTHOR_EMAIL=fit@localhost", "GIT_COMMITTER_NAME=fit",
+		"GIT_COMMITTER_EMAIL=fit@localhost",
 	}
 	if !userConfig {
 		env = append(env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_ATTR_NOSYSTEM=1")

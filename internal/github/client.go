@@ -21,9 +21,11 @@ type Client struct {
 	Base       string // DefaultBase if empty
 	Token      string
 	Repository Repository
-	// HTTP sends the requests; nil means a client of its own. Redirects lose the token when they leave the host.
+	// HTTP sends the requests; nil means a client of its own. Redirects lose the token when they
+	// leave the host.
 	HTTP *http.Client
-	// Timeout bounds a request that asks for a list; a download may take as long as bytes keep coming. 30 s if zero.
+	// Timeout bounds a request that asks for a list; a download may take as long as bytes keep
+	// coming. 30 s if zero.
 	Timeout time.Duration
 	// MaxWait is how long to wait for a rate limit to pass before giving up; 2 min if zero.
 	MaxWait time.Duration
@@ -82,7 +84,8 @@ type Artifact struct {
 	Expired bool   `json:"expired"`
 }
 
-// Runs lists the runs created at or after a time, newest first; the zero time means all that the API gives.
+// Runs lists the runs created at or after a time, newest first; the zero time means all that the
+// API gives.
 func (c *Client) Runs(ctx context.Context, since time.Time) ([]Run, error) {
 	values := url.Values{"per_page": {strconv.Itoa(pageSize)}}
 	if !since.IsZero() {
@@ -103,14 +106,15 @@ func (c *Client) Runs(ctx context.Context, since time.Time) ([]Run, error) {
 // Artifacts lists the artifacts of a run.
 func (c *Client) Artifacts(ctx context.Context, run int64) ([]Artifact, error) {
 	var all []Artifact
-	err := c.pages(ctx, fmt.Sprintf("actions/runs/%d/artifacts", run), url.Values{"per_page": {strconv.Itoa(pageSize)}}, func(body []byte) error {
-		var page struct {
-			Artifacts []Artifact `json:"artifacts"`
-		}
-		err := json.Unmarshal(body, &page)
-		all = append(all, page.Artifacts...)
-		return err
-	})
+	err := c.pages(ctx, fmt.Sprintf("actions/runs/%d/artifacts", run), url.Values{"per_page": {strconv.Itoa(pageSize)}},
+		func(body []byte) error {
+			var page struct {
+				Artifacts []Artifact `json:"artifacts"`
+			}
+			err := json.Unmarshal(body, &page)
+			all = append(all, page.Artifacts...)
+			return err
+		})
 	return all, err
 }
 
@@ -136,7 +140,8 @@ func (c *Client) url(path string, values url.Values) string {
 	if base == "" {
 		base = DefaultBase
 	}
-	full := fmt.Sprintf("%s/repos/%s/%s/%s", strings.TrimSuffix(base, "/"), url.PathEscape(c.Repository.Owner), url.PathEscape(c.Repository.Name), path)
+	full := fmt.Sprintf("%s/repos/%s/%s/%s", strings.TrimSuffix(base, "/"), url.PathEscape(c.Repository.Owner),
+		url.PathEscape(c.Repository.Name), path)
 	if len(values) > 0 {
 		full += "?" + values.Encode()
 	}
@@ -171,7 +176,8 @@ func (c *Client) page(ctx context.Context, address string) (body []byte, link st
 	return body, response.Header.Get("Link"), err
 }
 
-// nextLink is the address of the next page, as long as it is on the same host: the token goes nowhere else.
+// nextLink is the address of the next page, as long as it is on the same host: the token goes
+// nowhere else.
 func nextLink(header, current string) string {
 	for part := range strings.SplitSeq(header, ",") {
 		address, rest, ok := strings.Cut(strings.TrimSpace(part), ">")
@@ -261,7 +267,8 @@ func (c *closer) Close() error {
 }
 
 // judge decides what a failed request deserves.
-func (c *Client) judge(response *http.Response, err error, attempt int, address string) (wait time.Duration, retry bool, failure error) {
+func (c *Client) judge(response *http.Response, err error, attempt int, address string) (wait time.Duration, retry bool,
+	failure error) {
 	wait = time.Second << attempt
 	if err != nil {
 		return wait, true, fmt.Errorf("GitHub cannot be reached: %w", err)
@@ -275,7 +282,8 @@ func (c *Client) judge(response *http.Response, err error, attempt int, address 
 			longest = 2 * time.Minute
 		}
 		if until > longest {
-			return 0, false, errors.Join(failed, fmt.Errorf("the rate limit is used up for another %s", until.Round(time.Second)))
+			return 0, false, errors.Join(failed,
+				fmt.Errorf("the rate limit is used up for another %s", until.Round(time.Second)))
 		}
 		return max(until, time.Second), true, failed
 	}

@@ -18,8 +18,10 @@ import (
 
 func TestRepositoriesGoByManyNames(t *testing.T) {
 	for text, want := range map[string]string{
-		"own/rep": "own/rep", "own/rep.git": "own/rep", "https://github.com/own/rep": "own/rep", "https://github.com/own/rep.git": "own/rep",
-		"git@github.com:own/rep.git": "own/rep", "ssh://git@github.com/own/rep": "own/rep", "https://git.example.com/x/own/rep.js.git": "own/rep.js",
+		"own/rep": "own/rep", "own/rep.git": "own/rep", "https://github.com/own/rep": "own/rep",
+		"https://github.com/own/rep.git": "own/rep",
+		"git@github.com:own/rep.git":     "own/rep", "ssh://git@github.com/own/rep": "own/rep",
+		"https://git.example.com/x/own/rep.js.git": "own/rep.js",
 	} {
 		if got, err := ParseRepository(text); err != nil || got.Owner+"/"+got.Name != want {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
@@ -71,7 +73,8 @@ func TestListsAreReadPageByPage(t *testing.T) {
 		}
 		page := r.URL.Query().Get("page")
 		if page == "" {
-			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s&page=2>; rel="next", <http://%s/last>; rel="last"`, r.Host, r.URL.RequestURI(), r.Host))
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s&page=2>; rel="next", <http://%s/last>; rel="last"`, r.Host,
+				r.URL.RequestURI(), r.Host))
 		}
 		_, _ = fmt.Fprintf(w, `{"artifacts":[{"id":%d,"name":"trace--a"}]}`, len(asked))
 	})
@@ -99,14 +102,23 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 		slept   []time.Duration
 		want    string // part of the error; empty means success
 	}{
-		{"a broken gateway", []http.HandlerFunc{reply(502, ""), reply(503, ""), reply(200, oneRun)}, []time.Duration{time.Second, 2 * time.Second}, ""},
-		{"too many requests", []http.HandlerFunc{reply(429, "", "Retry-After", "7"), reply(200, oneRun)}, []time.Duration{7 * time.Second}, ""},
-		{"the hourly limit, nearly over", []http.HandlerFunc{reply(403, `{"message":"rate limit"}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1030"), reply(200, oneRun)}, []time.Duration{30 * time.Second}, ""},
-		{"the hourly limit, far from over", []http.HandlerFunc{reply(403, "", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4600")}, nil, "used up for another 1h0m0s"},
-		{"no access", []http.HandlerFunc{reply(403, `{"message":"Resource not accessible"}`)}, nil, "Resource not accessible (does the token have access"},
-		{"not found", []http.HandlerFunc{reply(404, `{"message":"Not Found"}`)}, nil, "GitHub answered 404 to /repos/own/rep/actions/runs: Not Found"},
+		{"a broken gateway", []http.HandlerFunc{reply(502, ""), reply(503, ""), reply(200, oneRun)},
+			[]time.Duration{time.Second, 2 * time.Second}, ""},
+		{"too many requests", []http.HandlerFunc{reply(429, "", "Retry-After", "7"), reply(200, oneRun)},
+			[]time.Duration{7 * time.Second}, ""},
+		{"the hourly limit, nearly over",
+			[]http.HandlerFunc{reply(403, `{"message":"rate limit"}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
+				"1030"), reply(200, oneRun)}, []time.Duration{30 * time.Second}, ""},
+		{"the hourly limit, far from over",
+			[]http.HandlerFunc{reply(403, "", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4600")}, nil,
+			"used up for another 1h0m0s"},
+		{"no access", []http.HandlerFunc{reply(403, `{"message":"Resource not accessible"}`)}, nil,
+			"Resource not accessible (does the token have access"},
+		{"not found", []http.HandlerFunc{reply(404, `{"message":"Not Found"}`)}, nil,
+			"GitHub answered 404 to /repos/own/rep/actions/runs: Not Found"},
 		{"a bad token", []http.HandlerFunc{reply(401, "")}, nil, "is the token still valid?"},
-		{"always broken", []http.HandlerFunc{reply(500, "")}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, "GitHub answered 500"},
+		{"always broken", []http.HandlerFunc{reply(500, "")},
+			[]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, "GitHub answered 500"},
 		{"no JSON", []http.HandlerFunc{reply(200, "<html>")}, nil, "GitHub's answer to actions/runs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -135,7 +147,8 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 	})
 	defer close(release)
 	c.Timeout = 20 * time.Millisecond
-	if _, err := c.Runs(context.Background(), time.Time{}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+	if _, err := c.Runs(context.Background(), time.Time{}); err == nil ||
+		!strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -156,7 +169,8 @@ func TestADownloadFollowsRedirectsWithoutTheToken(t *testing.T) {
 		http.Redirect(w, r, elsewhere+"/x", http.StatusFound)
 	})
 	var got bytes.Buffer
-	if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 100); err != nil || got.String() != "zip bytes" {
+	if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 100); err != nil ||
+		got.String() != "zip bytes" {
 		t.Errorf("got %q, %v", got.String(), err)
 	}
 	if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 4); err == nil {

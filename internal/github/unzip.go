@@ -33,8 +33,8 @@ func Members(archive string, limits Limits) ([]string, error) {
 	return check(reader.File, limits)
 }
 
-// Unzip unpacks an archive into a directory and returns the files it made. An archive with a single unsafe member is refused as a whole, before anything is
-// written.
+// Unzip unpacks an archive into a directory and returns the files it made. An archive with a single
+// unsafe member is refused as a whole, before anything is written.
 func Unzip(archive, dir string, limits Limits) ([]string, error) {
 	reader, err := zip.OpenReader(archive)
 	if err != nil {
@@ -76,7 +76,8 @@ func check(members []*zip.File, limits Limits) ([]string, error) {
 	var total uint64
 	for _, member := range members {
 		name := member.Name
-		if strings.Contains(name, `\`) || strings.ContainsRune(name, 0) || !filepath.IsLocal(strings.TrimSuffix(name, "/")) || path.Clean(name) == "." {
+		if strings.Contains(name, `\`) || strings.ContainsRune(name, 0) ||
+			!filepath.IsLocal(strings.TrimSuffix(name, "/")) || path.Clean(name) == "." {
 			return nil, fmt.Errorf("%w: the name %q", ErrUnsafe, name)
 		}
 		mode := member.Mode()

@@ -2,7 +2,8 @@ package glob
 
 import "strings"
 
-// expandBraces returns the patterns that the brace groups of source stand for, or the reason why it cannot tell.
+// expandBraces returns the patterns that the brace groups of source stand for, or the reason why it
+// cannot tell.
 func expandBraces(source string) (patterns []string, reason string) {
 	if !strings.ContainsAny(source, "{}") {
 		return []string{source}, ""
@@ -19,8 +20,8 @@ func expandBraces(source string) (patterns []string, reason string) {
 	return expandChecked(source)
 }
 
-// escapesEveryBrace reports whether source has no brace but escaped ones. A balanced pair is never accepted, because minimatch looks for pairs before it
-// looks for backslashes.
+// escapesEveryBrace reports whether source has no brace but escaped ones. A balanced pair is never
+// accepted, because minimatch looks for pairs before it looks for backslashes.
 func escapesEveryBrace(source string) bool {
 	for i := 0; i < len(source); i++ {
 		switch source[i] {
@@ -34,8 +35,9 @@ func escapesEveryBrace(source string) bool {
 	return open < 0 || strings.IndexByte(source[open:], '}') < 0
 }
 
-// checkBraces refuses what the reference treats specially: groups that are unbalanced or without comma (ranges are such groups), shell variables, and
-// braces or commas inside a class, which the reference does not see as a class at this stage.
+// checkBraces refuses what the reference treats specially: groups that are unbalanced or without
+// comma (ranges are such groups), shell variables, and braces or commas inside a class, which the
+// reference does not see as a class at this stage.
 func checkBraces(source string) (reason string) {
 	var commas []int
 	inClass := false
@@ -68,7 +70,8 @@ func checkBraces(source string) (reason string) {
 	return ""
 }
 
-// expandChecked expands a pattern whose braces are balanced. The first group is replaced by each of its alternatives until no group is left.
+// expandChecked expands a pattern whose braces are balanced. The first group is replaced by each of
+// its alternatives until no group is left.
 func expandChecked(source string) (patterns []string, reason string) {
 	queue := []string{source}
 	for len(queue) > 0 {

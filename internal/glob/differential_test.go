@@ -16,8 +16,9 @@ import (
 
 const pairs = 20_000
 
-// TestAgainstMinimatch compares us with the reference itself. For every generated pair the answers are equal, or we refused the pattern or the path as the
-// package documentation says; a refused pattern never matches.
+// TestAgainstMinimatch compares us with the reference itself. For every generated pair the answers
+// are equal, or we refused the pattern or the path as the package documentation says; a refused
+// pattern never matches.
 func TestAgainstMinimatch(t *testing.T) {
 	cases := generatePairs(rand.New(rand.NewPCG(8, 10)), pairs)
 	answers := askMinimatch(t, cases)
@@ -44,9 +45,11 @@ func TestAgainstMinimatch(t *testing.T) {
 	}
 }
 
-// refusesPath holds for the documented differences for paths: those that are not clean, and characters beyond U+FFFF where characters are counted.
+// refusesPath holds for the documented differences for paths: those that are not clean, and
+// characters beyond U+FFFF where characters are counted.
 func refusesPath(pattern, path string) bool {
-	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "//") || strings.Contains("/"+path+"/", "/./") || strings.Contains("/"+path+"/", "/../") {
+	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "//") ||
+		strings.Contains("/"+path+"/", "/./") || strings.Contains("/"+path+"/", "/../") {
 		return true
 	}
 	return strings.ContainsAny(pattern, "?[") && strings.ContainsFunc(path, func(r rune) bool { return r > 0xFFFF })
@@ -82,13 +85,15 @@ func askMinimatch(t *testing.T, cases [][2]string) []*bool {
 	return answers
 }
 
-// generatePairs makes paths from few names and patterns from those paths, so that a good part of them match.
+// generatePairs makes paths from few names and patterns from those paths, so that a good part of
+// them match.
 func generatePairs(random *rand.Rand, count int) [][2]string {
 	generated := make([][2]string, count)
 	for i := range generated {
 		path := randomPath(random)
 		if random.IntN(8) == 0 {
-			generated[i] = [2]string{randomCharacters(random, `ab.*?/[]{},!^-\()|@+#$`), randomCharacters(random, "ab./[]{},-")}
+			generated[i] = [2]string{randomCharacters(random, `ab.*?/[]{},!^-\()|@+#$`),
+				randomCharacters(random, "ab./[]{},-")}
 			continue
 		}
 		generated[i] = [2]string{randomPattern(random, path), path}
@@ -106,7 +111,8 @@ func randomCharacters(random *rand.Rand, alphabet string) string {
 
 func randomPath(random *rand.Rand) string {
 	names := []string{
-		"a", "b", ".a", "ab", "abc", "A", "x.md", "SKILL.md", ".claude", "é", "a b", "{a,b}", "a[1]", "a]b", "a(b)", "*", "$x", "!a", "#a", "a|b",
+		"a", "b", ".a", "ab", "abc", "A", "x.md", "SKILL.md", ".claude", "é", "a b", "{a,b}", "a[1]", "a]b", "a(b)",
+		"*", "$x", "!a", "#a", "a|b",
 		"+", "a-b", "..a", "...", "😀", "\\", "a\nb",
 	}
 	segments := make([]string, 1+random.IntN(4))
@@ -152,8 +158,10 @@ func blurSegment(random *rand.Rand, segment string) string {
 	at := random.IntN(len(runes))
 	c := string(runes[at])
 	blurred := []string{
-		"*", "?", "[" + c + "]", "[!" + c + "]", "[^" + c + "x]", "[a-c]", "[A-Z" + c + "]", "{" + c + ",z}", "{z," + c + "}", "{" + c + ",{q,r}}", "\\" + c,
-		"@(" + c + "|z)", "!(" + c + ")", "?(" + c + ")", "+(" + c + ")", "*(" + c + ")", "**", "[[:alpha:]]", "{a..c}", "[" + c + "-]", c + "*", "*" + c, c + "?",
+		"*", "?", "[" + c + "]", "[!" + c + "]", "[^" + c + "x]", "[a-c]", "[A-Z" + c + "]", "{" + c + ",z}",
+		"{z," + c + "}", "{" + c + ",{q,r}}", "\\" + c,
+		"@(" + c + "|z)", "!(" + c + ")", "?(" + c + ")", "+(" + c + ")", "*(" + c + ")", "**", "[[:alpha:]]", "{a..c}",
+		"[" + c + "-]", c + "*", "*" + c, c + "?",
 	}
 	return string(runes[:at]) + blurred[random.IntN(len(blurred))] + string(runes[at+1:])
 }

@@ -1,5 +1,6 @@
-// Package glob matches slash-separated relative paths against patterns by the rules of the npm package minimatch (major version 10, option dot:true),
-// which is what the permission rules of agent settings are written for.
+// Package glob matches slash-separated relative paths against patterns by the rules of the npm
+// package minimatch (major version 10, option dot:true), which is what the permission rules of
+// agent settings are written for.
 //
 //	pattern, err := glob.Compile(".claude/skills/**/*.{md,txt}")
 //	if err != nil {
@@ -10,20 +11,25 @@
 // The dialect:
 //
 //   - * matches within a segment, also names that start with a dot; ? matches one character
-//   - ** as a whole segment matches any number of segments; at the end of a pattern at least one, so a/** does not match a
+//   - ** as a whole segment matches any number of segments; at the end of a pattern at least one,
+//     so a/** does not match a
 //   - [a-c], [!a-c] and [^a-c] match one character
 //   - {a,b} stands for two patterns; groups nest
 //   - \ takes the special meaning from the character after it, in a segment that has no wildcard
 //   - everything is case-sensitive and compared code point by code point, without normalisation
 //
-// What cannot be reproduced exactly is refused by Compile with an *UnsupportedError and not approximated: negation (a leading !), comments (a leading #),
-// extended globs such as @(a|b), brace ranges such as {1..3}, braces that are unbalanced or have no comma, a backslash together with braces or with
-// wildcards in one segment, three or more ** with different numbers of segments between them (there minimatch itself misses matches), classes that
-// are empty, unclosed, reversed, or hold a slash, bracket, brace, backslash or stray hyphen, named classes such as [[:alpha:]], segments that are empty or . or ..
-// (so also a leading or trailing slash), control characters, and patterns of unreasonable size.
+// What cannot be reproduced exactly is refused by Compile with an *UnsupportedError and not
+// approximated: negation (a leading !), comments (a leading #), extended globs such as @(a|b),
+// brace ranges such as {1..3}, braces that are unbalanced or have no comma, a backslash together
+// with braces or with wildcards in one segment, three or more ** with different numbers of segments
+// between them (there minimatch itself misses matches), classes that are empty, unclosed, reversed,
+// or hold a slash, bracket, brace, backslash or stray hyphen, named classes such as [[:alpha:]],
+// segments that are empty or . or .. (so also a leading or trailing slash), control characters, and
+// patterns of unreasonable size.
 //
-// Only clean relative paths in valid UTF-8 can match. Characters beyond U+FFFF, which minimatch counts as two, match nothing but themselves and stars:
-// a pattern with ? or a class never matches a path that has one.
+// Only clean relative paths in valid UTF-8 can match. Characters beyond U+FFFF, which minimatch
+// counts as two, match nothing but themselves and stars: a pattern with ? or a class never matches
+// a path that has one.
 package glob
 
 import (
@@ -61,7 +67,8 @@ type Pattern struct {
 
 type alternative struct {
 	pattern string
-	// countsCharacters is true for a pattern with ? or a class, where minimatch counts UTF-16 units.
+	// countsCharacters is true for a pattern with ? or a class, where minimatch counts UTF-16
+	// units.
 	countsCharacters bool
 }
 
@@ -117,10 +124,12 @@ func (p Pattern) Match(path string) bool {
 	return false
 }
 
-// isLineOrControl holds for control characters and for what JavaScript's regular expressions end a line at.
+// isLineOrControl holds for control characters and for what JavaScript's regular expressions end a
+// line at.
 func isLineOrControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// isCleanRelative reports whether path is what relative, resolved paths look like: valid text, no empty, . or .. segments.
+// isCleanRelative reports whether path is what relative, resolved paths look like: valid text, no
+// empty, . or .. segments.
 func isCleanRelative(path string) bool {
 	if path == "" || !utf8.ValidString(path) {
 		return false

@@ -46,7 +46,8 @@ func compileAlternative(source string) (one alternative, reason string) {
 	return one, ""
 }
 
-// compileSegment rewrites one segment: runs of stars become one star, literals that doublestar would read as syntax are escaped.
+// compileSegment rewrites one segment: runs of stars become one star, literals that doublestar
+// would read as syntax are escaped.
 func compileSegment(text string) (segment string, countsCharacters bool, reason string) {
 	if strings.Contains(text, `\`) {
 		segment, reason = compileEscaped(text)
@@ -90,7 +91,8 @@ func compileSegment(text string) (segment string, countsCharacters bool, reason 
 	return out.String(), countsCharacters, ""
 }
 
-// compileEscaped rewrites a segment that has a backslash. The reference is only reliable where such a segment is literal throughout.
+// compileEscaped rewrites a segment that has a backslash. The reference is only reliable where such
+// a segment is literal throughout.
 func compileEscaped(text string) (segment, reason string) {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {

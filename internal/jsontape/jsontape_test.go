@@ -12,18 +12,22 @@ import (
 )
 
 var kinds = map[fastjson.Type]Kind{
-	fastjson.TypeNull: Null, fastjson.TypeTrue: True, fastjson.TypeFalse: False, fastjson.TypeNumber: Number, fastjson.TypeString: String,
+	fastjson.TypeNull: Null, fastjson.TypeTrue: True, fastjson.TypeFalse: False, fastjson.TypeNumber: Number,
+	fastjson.TypeString: String,
 	fastjson.TypeObject: Object, fastjson.TypeArray: Array,
 }
 
-// same compares a value with what another parser has made of the same text, everything in it included.
+// same compares a value with what another parser has made of the same text, everything in it
+// included.
 func same(t *testing.T, got Value, want *fastjson.Value) {
 	t.Helper()
 	if got.Kind() != kinds[want.Type()] {
 		t.Fatalf("%s is of kind %d instead of %s", got.Raw(), got.Kind(), want.Type())
 	}
-	if got.Text() != string(want.GetStringBytes()) || got.Int64() != want.GetInt64() || got.Int() != want.GetInt() || got.Bool() != want.GetBool() {
-		t.Fatalf("%s is read as %q %d %t, not %q %d", got.Raw(), got.Text(), got.Int64(), got.Bool(), want.GetStringBytes(), want.GetInt64())
+	if got.Text() != string(want.GetStringBytes()) || got.Int64() != want.GetInt64() || got.Int() != want.GetInt() ||
+		got.Bool() != want.GetBool() {
+		t.Fatalf("%s is read as %q %d %t, not %q %d", got.Raw(), got.Text(), got.Int64(), got.Bool(),
+			want.GetStringBytes(), want.GetInt64())
 	}
 	if f := want.GetFloat64(); f == f && got.Float64() != f {
 		t.Fatalf("%s is read as %g instead of %g", got.Raw(), got.Float64(), f)
@@ -89,10 +93,14 @@ func compare(t *testing.T, p *Parser, text []byte) {
 }
 
 var examples = []string{
-	`{}`, `[]`, ` { "a" : [ 1 , -2.5e3 , true , false , null , "x" ] } `, `"text"`, `17`, `-`, `nan`, `[inf,-inf,NaN]`, `[-x]`, `{"a":1,"a":2}`,
-	`{"\u0061b":1,"plain":{"ab":2}}`, `"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"`, `"\ud83d"`, `"\ud83d\u0041"`, `"\ud83d\uzzzz"`, `"\u12"`, `"\x"`, `"\\"`, `"\\\""`,
-	`"a string that is longer than thirty-two bytes and ends plainly"`, `"a string that is longer than thirty-two bytes, \"quoted\" and \\"`,
-	`{"a":}`, `{"a"}`, `{a:1}`, `[1,]`, `[1 2]`, `{"a":1,}`, `{"a":1}x`, `"open`, `"open\"`, `{"a":"`, `tru`, `nul`, ``, ` `, "{\"a\":\"b\x00c\"}",
+	`{}`, `[]`, ` { "a" : [ 1 , -2.5e3 , true , false , null , "x" ] } `, `"text"`, `17`, `-`, `nan`, `[inf,-inf,NaN]`,
+	`[-x]`, `{"a":1,"a":2}`,
+	`{"\u0061b":1,"plain":{"ab":2}}`, `"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"`, `"\ud83d"`, `"\ud83d\u0041"`,
+	`"\ud83d\uzzzz"`, `"\u12"`, `"\x"`, `"\\"`, `"\\\""`,
+	`"a string that is longer than thirty-two bytes and ends plainly"`,
+	`"a string that is longer than thirty-two bytes, \"quoted\" and \\"`,
+	`{"a":}`, `{"a"}`, `{a:1}`, `[1,]`, `[1 2]`, `{"a":1,}`, `{"a":1}x`, `"open`, `"open\"`, `{"a":"`, `tru`, `nul`, ``,
+	` `, "{\"a\":\"b\x00c\"}",
 	"{\"message that is long as a key can be, longer than a word\":1}",
 }
 

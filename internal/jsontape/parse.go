@@ -1,5 +1,6 @@
-// Package jsontape reads JSON texts one after the other, several times as fast as a parser that builds a tree: one pass over the text notes where each value
-// begins and ends, on a tape that the next text uses again, and nothing is copied or converted until somebody asks for it.
+// Package jsontape reads JSON texts one after the other, several times as fast as a parser that
+// builds a tree: one pass over the text notes where each value begins and ends, on a tape that the
+// next text uses again, and nothing is copied or converted until somebody asks for it.
 //
 //	var parser jsontape.Parser
 //	event, ok := parser.Parse(line)
@@ -7,7 +8,8 @@
 //		show(event.Get("message").TextOf("text"))
 //	}
 //
-// It accepts what is JSON, and a little more where strictness would cost time: control characters in strings, numbers of odd forms.
+// It accepts what is JSON, and a little more where strictness would cost time: control characters
+// in strings, numbers of odd forms.
 package jsontape
 
 import (
@@ -33,7 +35,8 @@ const (
 )
 
 const (
-	// maxDepth bounds the nesting that is accepted, so that a line of brackets cannot exhaust the stack.
+	// maxDepth bounds the nesting that is accepted, so that a line of brackets cannot exhaust the
+	// stack.
 	maxDepth = 300
 	// maxKept is the memory of an unusually large text, in nodes or bytes, that is not held on to.
 	maxKept = 1 << 18
@@ -57,8 +60,8 @@ type node struct {
 	keyEscaped       bool // the name may hold escapes
 }
 
-// Parse reads a text, which must be one JSON value. The value and whatever is got from it are valid until the next call, and only as long as the text
-// is not changed.
+// Parse reads a text, which must be one JSON value. The value and whatever is got from it are valid
+// until the next call, and only as long as the text is not changed.
 func (p *Parser) Parse(text []byte) (Value, bool) {
 	if len(p.nodes) > maxKept {
 		p.nodes = nil
@@ -94,7 +97,8 @@ func (p *Parser) free() *node {
 
 func (p *Parser) grow() { p.nodes = append(p.nodes, make([]node, max(64, p.count))...) }
 
-// add puts a value without anything in it on the tape. If it is a member, its name is there already.
+// add puts a value without anything in it on the tape. If it is a member, its name is there
+// already.
 func (p *Parser) add(kind Kind, start, end int, escaped bool) {
 	n := p.free()
 	p.count++
@@ -225,13 +229,15 @@ const (
 	shortString = 32
 )
 
-// stringEnd finds the closing quote of the string whose inside begins at start; -1 if there is none. Long strings are reported as escaped without a look.
+// stringEnd finds the closing quote of the string whose inside begins at start; -1 if there is
+// none. Long strings are reported as escaped without a look.
 func stringEnd(b []byte, start int) (end int, escaped bool) {
 	i := start
 	for ; i-start < shortString && len(b)-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^('"'*lowBits), w^('\\'*lowBits)
-		// A borrow can mark a byte after one that is rightly marked, never one before it: the lowest mark is right.
+		// A borrow can mark a byte after one that is rightly marked, never one before it: the
+		// lowest mark is right.
 		if marks := ((quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits; marks != 0 {
 			at := i + bits.TrailingZeros64(marks)>>3
 			if b[at] == '"' {
@@ -250,7 +256,8 @@ func stringEnd(b []byte, start int) (end int, escaped bool) {
 	return longStringEnd(b, start, i), true
 }
 
-// longStringEnd searches from a position inside the string on: the first quote that an even number of backslashes precedes.
+// longStringEnd searches from a position inside the string on: the first quote that an even number
+// of backslashes precedes.
 func longStringEnd(b []byte, start, from int) int {
 	for {
 		n := bytes.IndexByte(b[from:], '"')
@@ -269,10 +276,12 @@ func longStringEnd(b []byte, start, from int) int {
 	}
 }
 
-// numberEnd is the position after the number at i, or -1. Whether it is a good number is seen when its value is asked for.
+// numberEnd is the position after the number at i, or -1. Whether it is a good number is seen when
+// its value is asked for.
 func numberEnd(b []byte, i int) int {
 	start := i
-	for i < len(b) && (b[i] >= '0' && b[i] <= '9' || b[i] == '.' || b[i] == '-' || b[i] == '+' || b[i] == 'e' || b[i] == 'E') {
+	for i < len(b) && (b[i] >= '0' && b[i] <= '9' || b[i] == '.' || b[i] == '-' || b[i] == '+' || b[i] == 'e' ||
+		b[i] == 'E') {
 		i++
 	}
 	if i == len(b) || i > start+1 || (i == start+1 && b[start] != '-' && b[start] != '+') {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescape appends the text of a string whose first backslash is known. What is no escape stays as it is.
+// unescape appends the text of a string whose first backslash is known. What is no escape stays as
+// it is.
 func unescape(dst, raw []byte, first int) []byte {
 	dst = append(dst, raw[:first]...)
 	for raw = raw[first:]; len(raw) > 0; {
@@ -26,7 +27,8 @@ func unescape(dst, raw []byte, first int) []byte {
 // escapes are the characters that escapes of one letter stand for.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// appendEscape appends what the escape at the beginning of raw stands for, and returns how long it was. A string cannot end in a lone backslash.
+// appendEscape appends what the escape at the beginning of raw stands for, and returns how long it
+// was. A string cannot end in a lone backslash.
 func appendEscape(dst, raw []byte) ([]byte, int) {
 	if plain := escapes[raw[1]]; plain != 0 {
 		return append(dst, plain), 2
@@ -45,7 +47,8 @@ func appendEscape(dst, raw []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, utf16.DecodeRune(r, second)), 12
 }
 
-// UnicodeEscape reads the escape with four hexadecimal digits, such as \u00e4, that b begins with. A half of a pair of surrogates is returned as it is.
+// UnicodeEscape reads the escape with four hexadecimal digits, such as \u00e4, that b begins with.
+// A half of a pair of surrogates is returned as it is.
 func UnicodeEscape(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fastjson/fastfloat"
 )
 
-// Value is a value of the text that its Parser read last. The zero Value is one that is missing: it has no members and no elements, and is empty as a text,
-// zero as a number and false as a truth.
+// Value is a value of the text that its Parser read last. The zero Value is one that is missing: it
+// has no members and no elements, and is empty as a text, zero as a number and false as a truth.
 type Value struct {
 	p  *Parser
 	at uint32

@@ -1,5 +1,5 @@
-// Package lazyregexp has regular expressions that are compiled when they are first used. A table of expressions that most runs never need would otherwise be
-// paid for at every start of the program.
+// Package lazyregexp has regular expressions that are compiled when they are first used. A table of
+// expressions that most runs never need would otherwise be paid for at every start of the program.
 package lazyregexp
 
 import (

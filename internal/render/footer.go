@@ -46,7 +46,8 @@ func (r *Renderer) footer() string {
 	if unpriced {
 		price = "unknown"
 	}
-	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", headline, turns, price, Duration(duration))
+	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", headline, turns, price,
+		Duration(duration))
 }
 
 // Duration shows milliseconds the way people read them.

@@ -88,8 +88,9 @@ func Preview(content string, isError bool) string {
 	return "(ok)"
 }
 
-// Printable takes out of untrusted text whatever could move the cursor, change colours or hide text: control characters other than newline and tab, and the
-// invisible characters that reorder text.
+// Printable takes out of untrusted text whatever could move the cursor, change colours or hide
+// text: control characters other than newline and tab, and the invisible characters that reorder
+// text.
 func Printable(text string) string {
 	if harmless(text) {
 		return text
@@ -103,10 +104,12 @@ func Printable(text string) string {
 }
 
 func harmful(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
+	return r != '\n' && r != '\t' &&
+		(unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
 }
 
-// harmless reports whether nothing in a text is harmful. Most of it is ASCII, which needs no decoding.
+// harmless reports whether nothing in a text is harmful. Most of it is ASCII, which needs no
+// decoding.
 func harmless(text string) bool {
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -8,8 +8,10 @@ import (
 
 func TestEveryLaneKeepsItsColour(t *testing.T) {
 	for lane, want := range map[string]int{
-		"agent": 1, "lead": 1, "technical-writer": 0, "security-engineer": 2, "judge": 3, "improvement-coach": 3, "advisor": 4, "release-engineer": 4,
-		"staff-engineer": 5, "bob": 5, "facilitator": 6, "alice": 6, "supervisor": 7, "product-manager": 7, "orchestrator": 7,
+		"agent": 1, "lead": 1, "technical-writer": 0, "security-engineer": 2, "judge": 3, "improvement-coach": 3,
+		"advisor": 4, "release-engineer": 4,
+		"staff-engineer": 5, "bob": 5, "facilitator": 6, "alice": 6, "supervisor": 7, "product-manager": 7,
+		"orchestrator": 7,
 	} {
 		if got := paletteIndex(lane); got != want {
 			t.Errorf("colour of %q = %d, want %d", lane, got, want)

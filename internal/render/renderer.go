@@ -73,7 +73,8 @@ func (r *Renderer) Line(env trace.Envelope) {
 	l.decoder.Decode(env.Event, session.Stamp{Ts: env.Ts, Lane: env.Source}, l.fold)
 }
 
-// Close prints the last line, if any agent came to an end, and returns the first error of the output.
+// Close prints the last line, if any agent came to an end, and returns the first error of the
+// output.
 func (r *Renderer) Close() error {
 	if footer := r.footer(); footer != "" {
 		r.print(footer + "\n")
@@ -87,7 +88,8 @@ func (r *Renderer) lane(name string) *lane {
 		return l
 	}
 	l = &lane{name: name}
-	l.fold = session.NewFold(session.Options{Flat: true, Prices: r.cfg.Prices, OnEvent: func(event *session.EnrichedEvent) { r.show(l, event) }})
+	l.fold = session.NewFold(session.Options{Flat: true, Prices: r.cfg.Prices,
+		OnEvent: func(event *session.EnrichedEvent) { r.show(l, event) }})
 	r.lanes[name] = l
 	r.order = append(r.order, name)
 	r.labelled = r.labelled || len(r.order) > 1
@@ -119,7 +121,8 @@ func (r *Renderer) show(l *lane, event *session.EnrichedEvent) {
 		}
 	case session.KindError:
 		if !l.native || event.Error.Kind != session.ErrorRetry {
-			r.say(l, errorColour.start(), fmt.Sprintf("Error: %s: %s", event.Error.Kind, Preview(event.Error.Message, true)))
+			r.say(l, errorColour.start(), fmt.Sprintf("Error: %s: %s", event.Error.Kind,
+				Preview(event.Error.Message, true)))
 		}
 	case session.KindThinking, session.KindCost, session.KindMilestone:
 	}
@@ -209,7 +212,8 @@ func (r *Renderer) notice(format string, args ...any) {
 	r.say(&lane{name: trace.Orchestrator}, errorColour.start(), fmt.Sprintf(format, args...))
 }
 
-// say prints text of a lane: the label outside the colour, the text as it is but for what could harm a terminal.
+// say prints text of a lane: the label outside the colour, the text as it is but for what could
+// harm a terminal.
 func (r *Renderer) say(l *lane, start, text string) {
 	label := ""
 	if r.labelled && l.name != "" {

@@ -65,13 +65,15 @@ Ask: {"question":"why?"}
 }
 
 func TestATeamIsShownWithLabelsAndItsTroubles(t *testing.T) {
-	team := strings.ReplaceAll(strings.Replace(soloTrace, `,"mode":"run"`, `,"mode":"facilitate"`, 1), `"agent"`, `"bob"`)
+	team := strings.ReplaceAll(strings.Replace(soloTrace, `,"mode":"run"`, `,"mode":"facilitate"`, 1), `"agent"`,
+		`"bob"`)
 	team = strings.ReplaceAll(team, `"bob":`, `"agent":`)
 	team += `{"source":"orchestrator","seq":9,"ts":1,"event":{"type":"protocol_violation","agent":"bob","askId":3,"mode":"facilitated"}}
 {"source":"orchestrator","seq":10,"ts":1,"event":{"type":"lead_turn_limit","limit":200}}
 `
 	got := replay(t, Config{}, team)
-	for _, want := range []string{"bob: I look.\n", "bob: Bash: go test ./...\n", "orchestrator: [protocol_violation] bob did not answer ask 3\n", "has used its 200 turns"} {
+	for _, want := range []string{"bob: I look.\n", "bob: Bash: go test ./...\n",
+		"orchestrator: [protocol_violation] bob did not answer ask 3\n", "has used its 200 turns"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}
@@ -83,7 +85,8 @@ func TestColoursComeOnlyWhenAskedFor(t *testing.T) {
 		t.Error("there is colour without asking")
 	}
 	got := replay(t, Config{Colour: true}, soloTrace)
-	if !strings.Contains(got, "\x1b[38;2;129;199;132m[init]\x1b[0m\n") || !strings.Contains(got, "\x1b[38;2;241;76;76mError: FAIL x\x1b[0m\n") {
+	if !strings.Contains(got, "\x1b[38;2;129;199;132m[init]\x1b[0m\n") ||
+		!strings.Contains(got, "\x1b[38;2;241;76;76mError: FAIL x\x1b[0m\n") {
 		t.Errorf("colours: %q", got)
 	}
 }
@@ -107,7 +110,8 @@ func TestWithoutAnEndThereIsNoFooter(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for ms, want := range map[int64]string{0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s", 125_000: "2m 5s"} {
+	for ms, want := range map[int64]string{0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s",
+		125_000: "2m 5s"} {
 		if got := Duration(ms); got != want {
 			t.Errorf("Duration(%d) = %q, want %q", ms, got, want)
 		}

@@ -117,8 +117,10 @@ func (c conversation) find(name string) (offeredTool, bool) {
 	return offeredTool{}, false
 }
 
-// asides are the openings of user messages in which clients tell the model about its surroundings. They are no prompts.
-var asides = []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>"}
+// asides are the openings of user messages in which clients tell the model about its surroundings.
+// They are no prompts.
+var asides = []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
+	"<permissions instructions>"}
 
 func isAside(text string) bool {
 	trimmed := strings.TrimSpace(text)
@@ -130,7 +132,8 @@ func isAside(text string) bool {
 	return false
 }
 
-// prompt notes what the user said. Asides join the system prompt, for conditions and for finding the working directory.
+// prompt notes what the user said. Asides join the system prompt, for conditions and for finding
+// the working directory.
 func (c *conversation) prompt(texts []string) {
 	var said []string
 	for _, text := range texts {
@@ -177,7 +180,8 @@ func readAnthropic(body []byte) (conversation, error) {
 	return c, nil
 }
 
-// readAnthropicUser reads a user message. Text beside tool results is the client's own remark on them.
+// readAnthropicUser reads a user message. Text beside tool results is the client's own remark on
+// them.
 func (c *conversation) readAnthropicUser(m wire.AnthropicTurn) {
 	var texts []string
 	results := 0
@@ -250,7 +254,12 @@ func (c *conversation) offerDepth(namespace string, tools []wire.ResponsesTool, 
 		case t.Name == "":
 			c.tools = append(c.tools, offeredTool{name: t.Type, kind: t.Type, namespace: namespace})
 		default:
-			offered := offeredTool{name: t.Name, kind: t.Type, namespace: namespace, input: schemaFields(t.Parameters)}
+			offered := offeredTool{
+				name:      t.Name,
+				kind:      t.Type,
+				namespace: namespace,
+				input:     schemaFields(t.Parameters),
+			}
 			c.tools = append(c.tools, offered)
 			if t.Type == "custom" {
 				c.tools = append(c.tools, offered.declared(t.Description)...)
@@ -273,9 +282,11 @@ func readChat(body []byte) (conversation, error) {
 	if err := json.Unmarshal(body, &req); err != nil {
 		return conversation{}, fmt.Errorf("request is no Chat Completions request: %w", err)
 	}
-	c := conversation{model: req.Model, stream: req.Stream, wantsUsage: req.StreamOptions != nil && req.StreamOptions.IncludeUsage}
+	c := conversation{model: req.Model, stream: req.Stream, wantsUsage: req.StreamOptions != nil &&
+		req.StreamOptions.IncludeUsage}
 	for _, t := range req.Tools {
-		c.tools = append(c.tools, offeredTool{name: t.Function.Name, kind: "function", input: schemaFields(t.Function.Parameters)})
+		c.tools = append(c.tools, offeredTool{name: t.Function.Name, kind: "function",
+			input: schemaFields(t.Function.Parameters)})
 	}
 	for _, m := range req.Messages {
 		switch m.Role {

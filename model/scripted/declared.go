@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Some clients offer one freeform tool whose input is JavaScript, and declare the tools that it can call, in TypeScript, in the tool's description:
+// Some clients offer one freeform tool whose input is JavaScript, and declare the tools that it can
+// call, in TypeScript, in the tool's description:
 //
 //	declare const tools: { exec_command(args: {
 //	  // Shell command to execute.
@@ -75,11 +76,18 @@ func (c conversation) runner() (offeredTool, bool) {
 	return offeredTool{}, false
 }
 
-// javascript calls a declared tool and shows its result, which is a text, an object with an output, or that of an MCP tool.
+// javascript calls a declared tool and shows its result, which is a text, an object with an output,
+// or that of an MCP tool.
 func (t offeredTool) javascript(name, input string) toolCall {
-	return toolCall{name: t.name, namespace: t.namespace, custom: true, arguments: "const r = await tools." + name + "(" + input + ");\n" +
-		"text(Array.isArray(r?.content) ? r.content.map((part) => part.text || \"\").join(\"\\n\") : r?.output ?? r);\n" +
-		"if (r?.exit_code !== undefined) text(\"exit code: \" + r.exit_code);\n"}
+	return toolCall{
+		name:      t.name,
+		namespace: t.namespace,
+		custom:    true,
+		arguments: "const r = await tools." + name + "(" + input + ");\n" +
+			"text(Array.isArray(r?.content) ? r.content.map((part) => part.text || \"\").join(\"\\n\") : r?.output " +
+			"?? r);\n" +
+			"if (r?.exit_code !== undefined) text(\"exit code: \" + r.exit_code);\n",
+	}
 }
 
 // identifier writes a name as one of JavaScript.

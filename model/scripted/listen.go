@@ -10,15 +10,16 @@ import (
 
 // Server is a handler listening on the loopback interface.
 type Server struct {
-	// URL is the server's address without a path: what ANTHROPIC_BASE_URL and the neutral model URL take. OPENAI_BASE_URL takes URL + "/v1".
+	// URL is the server's address without a path: what ANTHROPIC_BASE_URL and the neutral model URL
+	// take. OPENAI_BASE_URL takes URL + "/v1".
 	URL string
 
 	http   *http.Server
 	served chan error // closed, after at most one error, when the server has stopped
 }
 
-// Listen serves a handler at a loopback address; port 0 finds a free one. Anything but loopback is refused, because whoever reaches the port may read what
-// the script makes an agent do.
+// Listen serves a handler at a loopback address; port 0 finds a free one. Anything but loopback is
+// refused, because whoever reaches the port may read what the script makes an agent do.
 func Listen(addr string, handler http.Handler) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

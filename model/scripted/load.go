@@ -52,8 +52,8 @@ func Load(path string) (*Script, error) {
 	return script, nil
 }
 
-// Parse reads and checks a script. Mistakes come back as *ScriptError. A field that does not exist is a mistake, so that a misspelt one does not pass for
-// an empty turn.
+// Parse reads and checks a script. Mistakes come back as *ScriptError. A field that does not exist
+// is a mistake, so that a misspelt one does not pass for an empty turn.
 func Parse(data []byte) (*Script, error) {
 	if len(data) > maxScriptSize {
 		return nil, &ScriptError{Message: "script is larger than 32 MiB"}
@@ -65,7 +65,8 @@ func Parse(data []byte) (*Script, error) {
 		return nil, decodeError(data, dec.InputOffset(), err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, &ScriptError{Line: lineAt(data, dec.InputOffset()), Message: "there is something after the script's closing brace"}
+		return nil, &ScriptError{Line: lineAt(data, dec.InputOffset()),
+			Message: "there is something after the script's closing brace"}
 	}
 	if err := script.prepare(); err != nil {
 		var mistake *ScriptError
@@ -243,7 +244,8 @@ func (sc *Scenario) prepare(at string) error {
 
 func (t Turn) check(at string, labels map[string]int) error {
 	if !t.says() && len(t.Cases) == 0 {
-		return mistakeAt(at, "the turn says nothing: give it text, calls, a stop reason, a fault, cases, choices or a goto")
+		return mistakeAt(at, "the turn says nothing: give it text, calls, a stop reason, a fault, cases, choices or "+
+			"a goto")
 	}
 	if t.Goto != "" {
 		if _, ok := labels[t.Goto]; !ok {
@@ -290,7 +292,8 @@ func (t Turn) check(at string, labels map[string]int) error {
 func (c Call) check(at string) error {
 	verbs := c.verbs()
 	if len(verbs) != 1 {
-		return mistakeAt(at, "a call has one of bash, read, write, edit, glob, grep, mcp, tool and first_of, not %d", len(verbs))
+		return mistakeAt(at, "a call has one of bash, read, write, edit, glob, grep, mcp, tool and first_of, not %d",
+			len(verbs))
 	}
 	verb := verbs[0]
 	for _, extra := range []struct {

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Record is one request as logged. It holds no header, so no key; the body holds the whole conversation and is only there when asked for.
+// Record is one request as logged. It holds no header, so no key; the body holds the whole
+// conversation and is only there when asked for.
 type Record struct {
 	Seq      int    `json:"seq"`
 	Time     int64  `json:"ts"`

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Path returns the path under which a script answers for one cell of an experiment: /s/NAME/c/KEY/seed/N. Append it to the server's URL; a part that is
-// empty is left out.
+// Path returns the path under which a script answers for one cell of an experiment:
+// /s/NAME/c/KEY/seed/N. Append it to the server's URL; a part that is empty is left out.
 //
-// Characters that have a meaning in addresses are written ~XX. They are not percent-encoded because clients decode and re-encode the addresses they are
-// given, and not all of them in the same way.
+// Characters that have a meaning in addresses are written ~XX. They are not percent-encoded because
+// clients decode and re-encode the addresses they are given, and not all of them in the same way.
 func Path(name, key, seed string) string {
 	var b strings.Builder
 	for _, part := range []struct{ marker, value string }{{"/s/", name}, {"/c/", key}, {"/seed/", seed}} {
@@ -53,7 +53,8 @@ func escapeSegment(text string) string {
 	return b.String()
 }
 
-// unescapeSegment reads ~XX; a tilde that begins no such thing stands for itself, so that plain names can be typed by hand.
+// unescapeSegment reads ~XX; a tilde that begins no such thing stands for itself, so that plain
+// names can be typed by hand.
 func unescapeSegment(segment string) string {
 	var b strings.Builder
 	for i := 0; i < len(segment); i++ {

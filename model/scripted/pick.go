@@ -18,7 +18,8 @@ type cell struct {
 	seed   string
 }
 
-// position says which turn answered: the scenario, the turn's index in it, and how often that turn had answered before in this conversation.
+// position says which turn answered: the scenario, the turn's index in it, and how often that turn
+// had answered before in this conversation.
 type position struct {
 	scenario string
 	index    int
@@ -63,7 +64,8 @@ func (s *Script) pick(c conversation, at cell) pick {
 	}
 	sc := s.scenario(c)
 	if sc == nil {
-		return pick{position: position{scenario: "none"}, turn: Turn{Text: "[scripted model: no scenario fits this request]"}}
+		return pick{position: position{scenario: "none"},
+			turn: Turn{Text: "[scripted model: no scenario fits this request]"}}
 	}
 	p := state(sc)
 	index, turn := sc.resolve(p.next, c, p.visits, at)
@@ -74,7 +76,8 @@ func (s *Script) pick(c conversation, at cell) pick {
 	case s.End != nil:
 		answer.turn = *s.End
 	default:
-		answer.turn = Turn{Text: fmt.Sprintf("[scripted model: scenario %q ends after %d turns]", sc.Name, len(sc.Turns))}
+		answer.turn = Turn{Text: fmt.Sprintf("[scripted model: scenario %q ends after %d turns]", sc.Name,
+			len(sc.Turns))}
 	}
 	answer.turn = s.expand(answer.turn, c, at)
 	return answer
@@ -116,7 +119,8 @@ func (c conversation) replies() []replySpan {
 	return spans
 }
 
-// replay takes note of one reply. Where it has an id of ours, the id says which turn it was; else the script is asked what it answered then.
+// replay takes note of one reply. Where it has an id of ours, the id says which turn it was; else
+// the script is asked what it answered then.
 func (p *progress) replay(sc *Scenario, before conversation, callIDs []string, at cell) {
 	for _, id := range callIDs {
 		index, visit, ok := parseCallID(id)
@@ -137,11 +141,12 @@ func (p *progress) replay(sc *Scenario, before conversation, callIDs []string, a
 	p.next = index + 1
 }
 
-// maxJumps bounds the cases, choices and gotos followed for one reply: a script can go round in circles.
+// maxJumps bounds the cases, choices and gotos followed for one reply: a script can go round in
+// circles.
 const maxJumps = 1000
 
-// resolve follows cases, choices and gotos from a turn to what is said. It returns the index of the turn that says it, which is the number of turns where
-// the conversation has run past the end.
+// resolve follows cases, choices and gotos from a turn to what is said. It returns the index of the
+// turn that says it, which is the number of turns where the conversation has run past the end.
 func (sc *Scenario) resolve(index int, c conversation, visits map[int]int, at cell) (int, Turn) {
 	if index >= len(sc.Turns) {
 		return len(sc.Turns), Turn{}
@@ -154,7 +159,8 @@ func (sc *Scenario) resolve(index int, c conversation, visits map[int]int, at ce
 		}
 		switch {
 		case len(turn.Choices) > 0:
-			turn = draw(turn.Choices, fmt.Sprintf("%q %q %q %q %d %d %d", at.script, at.key, at.seed, sc.Name, index, visits[index], jump))
+			turn = draw(turn.Choices, fmt.Sprintf("%q %q %q %q %d %d %d", at.script, at.key, at.seed, sc.Name, index,
+				visits[index], jump))
 		case turn.Goto != "":
 			index = sc.labels[turn.Goto]
 			turn = sc.Turns[index]
@@ -205,7 +211,8 @@ var (
 	idUnsafe      = regexp.MustCompile(`[^A-Za-z0-9-]+`)
 )
 
-// callID makes the id of the k-th call of a reply. It stays under the 64 characters that OpenAI allows.
+// callID makes the id of the k-th call of a reply. It stays under the 64 characters that OpenAI
+// allows.
 func (p pick) callID(prefix string, k int) string {
 	scenario := idUnsafe.ReplaceAllString(p.scenario, "-")
 	scenario = scenario[:min(len(scenario), 16)]
@@ -225,13 +232,15 @@ func parseCallID(id string) (index, visit int, ok bool) {
 // preamble is what clients put before the output of a tool, about how it was run.
 var preamble = regexp.MustCompile(`(?s)\A(?:Chunk ID: |Wall time|Script completed|Exit code: ).*?\nOutput:\n+`)
 
-// withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see all there is.
+// withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see all
+// there is.
 func withoutPreamble(result string) string { return preamble.ReplaceAllString(result, "") }
 
 // expand returns the turn with ${name} replaced in its texts and inputs.
 func (s *Script) expand(t Turn, c conversation, at cell) Turn {
 	vars := map[string]string{
-		"prompt": c.lastPrompt(), "last_result": withoutPreamble(c.lastResult()), "cwd": c.cwd(), "model": c.model, "key": at.key, "seed": at.seed,
+		"prompt": c.lastPrompt(), "last_result": withoutPreamble(c.lastResult()), "cwd": c.cwd(), "model": c.model,
+		"key": at.key, "seed": at.seed,
 	}
 	for name, value := range s.Vars {
 		vars[name] = value
@@ -259,7 +268,8 @@ func (s *Script) expand(t Turn, c conversation, at cell) Turn {
 func expandCalls(calls []Call, text, inJSON *strings.Replacer) []Call {
 	var expanded []Call
 	for _, c := range calls {
-		for _, field := range []*string{&c.Bash, &c.Read, &c.Write, &c.Edit, &c.Glob, &c.Grep, &c.MCP, &c.Tool, &c.Content, &c.Old, &c.New, &c.In, &c.Raw} {
+		for _, field := range []*string{&c.Bash, &c.Read, &c.Write, &c.Edit, &c.Glob, &c.Grep, &c.MCP, &c.Tool,
+			&c.Content, &c.Old, &c.New, &c.In, &c.Raw} {
 			*field = text.Replace(*field)
 		}
 		if len(c.Input) > 0 {

@@ -21,15 +21,24 @@ type protocol struct {
 
 var (
 	anthropicProtocol = protocol{
-		name: "anthropic", read: readAnthropic, render: renderAnthropic, errorBody: wire.AnthropicErrorBody,
+		name:       "anthropic",
+		read:       readAnthropic,
+		render:     renderAnthropic,
+		errorBody:  wire.AnthropicErrorBody,
 		errorEvent: func(_ reply, e wire.APIError) wire.Event { return wire.AnthropicErrorEvent(e) },
 	}
 	responsesProtocol = protocol{
-		name: "responses", read: readResponses, render: renderResponses, errorBody: wire.OpenAIErrorBody,
+		name:       "responses",
+		read:       readResponses,
+		render:     renderResponses,
+		errorBody:  wire.OpenAIErrorBody,
 		errorEvent: func(r reply, e wire.APIError) wire.Event { return wire.ResponsesErrorEvent(responsesReply(r), e) },
 	}
 	chatProtocol = protocol{
-		name: "chat", read: readChat, render: renderChat, errorBody: wire.OpenAIErrorBody,
+		name:       "chat",
+		read:       readChat,
+		render:     renderChat,
+		errorBody:  wire.OpenAIErrorBody,
 		errorEvent: func(_ reply, e wire.APIError) wire.Event { return wire.ChatErrorEvent(e) },
 	}
 )
@@ -76,27 +85,41 @@ func (r reply) id(prefix string) string {
 // signature stands for the vendor's, which is opaque to clients.
 const signature = "c2NyaXB0ZWQtbW9kZWw="
 
-// created is the time every reply claims to be from: a reply must not depend on when it was asked for.
+// created is the time every reply claims to be from: a reply must not depend on when it was asked
+// for.
 const created = 1767225600
 
 func renderAnthropic(r reply) (any, func() []wire.Event) {
 	stop := r.stop()
 	m := wire.AnthropicMessage{
-		ID: r.id("msg"), Type: "message", Role: "assistant", Model: r.conv.model, Content: wire.AnthropicContent{}, StopReason: &stop,
+		ID:         r.id("msg"),
+		Type:       "message",
+		Role:       "assistant",
+		Model:      r.conv.model,
+		Content:    wire.AnthropicContent{},
+		StopReason: &stop,
 		Usage: wire.AnthropicUsage{
-			InputTokens: r.usage.Input, OutputTokens: r.usage.Output, CacheReadInputTokens: r.usage.CacheRead, CacheCreationInputTokens: r.usage.CacheWrite,
-			CacheCreation: &wire.AnthropicCacheCreation{Ephemeral5m: r.usage.CacheWrite}, ServiceTier: "standard",
+			InputTokens:              r.usage.Input,
+			OutputTokens:             r.usage.Output,
+			CacheReadInputTokens:     r.usage.CacheRead,
+			CacheCreationInputTokens: r.usage.CacheWrite,
+			CacheCreation:            &wire.AnthropicCacheCreation{Ephemeral5m: r.usage.CacheWrite},
+			ServiceTier:              "standard",
 		},
 	}
 	if r.turn.Thinking != "" {
-		m.Content = append(m.Content, wire.AnthropicBlock{Type: "thinking", Thinking: r.turn.Thinking, Signature: signature})
+		m.Content = append(m.Content, wire.AnthropicBlock{Type: "thinking", Thinking: r.turn.Thinking,
+			Signature: signature})
 	}
 	if r.turn.Text != "" {
 		m.Content = append(m.Content, wire.AnthropicBlock{Type: "text", Text: r.turn.Text})
 	}
 	for k, call := range r.calls {
 		m.Content = append(m.Content, wire.AnthropicBlock{
-			Type: "tool_use", ID: r.callID("toolu", k), Name: call.flatName(), Input: json.RawMessage(call.arguments),
+			Type:  "tool_use",
+			ID:    r.callID("toolu", k),
+			Name:  call.flatName(),
+			Input: json.RawMessage(call.arguments),
 		})
 	}
 	return m, func() []wire.Event { return wire.AnthropicEvents(m) }
@@ -111,16 +134,29 @@ func responsesReply(r reply) wire.Response {
 	u := r.usage
 	input := u.Input + u.CacheRead + u.CacheWrite
 	response := wire.Response{
-		ID: r.id("resp"), Object: "response", CreatedAt: created, Status: "completed", Model: r.conv.model, Output: []wire.ResponsesItem{},
-		ParallelToolCalls: true, ToolChoice: "auto", Tools: []wire.ResponsesTool{},
+		ID:                r.id("resp"),
+		Object:            "response",
+		CreatedAt:         created,
+		Status:            "completed",
+		Model:             r.conv.model,
+		Output:            []wire.ResponsesItem{},
+		ParallelToolCalls: true,
+		ToolChoice:        "auto",
+		Tools:             []wire.ResponsesTool{},
 		Usage: &wire.ResponsesUsage{
-			InputTokens: input, InputTokensDetails: wire.ResponsesInputDetail{CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite},
-			OutputTokens: u.Output, OutputTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.Reasoning}, TotalTokens: input + u.Output,
+			InputTokens:         input,
+			InputTokensDetails:  wire.ResponsesInputDetail{CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite},
+			OutputTokens:        u.Output,
+			OutputTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.Reasoning},
+			TotalTokens:         input + u.Output,
 		},
 	}
 	if r.turn.Thinking != "" {
 		response.Output = append(response.Output, wire.ResponsesItem{
-			Type: "reasoning", ID: r.id("rs"), Summary: wire.OpenAIContent{{Type: "summary_text", Text: r.turn.Thinking}}, EncryptedContent: signature,
+			Type:             "reasoning",
+			ID:               r.id("rs"),
+			Summary:          wire.OpenAIContent{{Type: "summary_text", Text: r.turn.Thinking}},
+			EncryptedContent: signature,
 		})
 	}
 	part := wire.OpenAIPart{Type: "output_text", Text: r.turn.Text}
@@ -132,12 +168,21 @@ func responsesReply(r reply) wire.Response {
 	}
 	if r.turn.Text != "" || part.Type == "refusal" {
 		response.Output = append(response.Output, wire.ResponsesItem{
-			Type: "message", ID: r.id("msg"), Role: "assistant", Status: response.Status, Content: wire.OpenAIContent{part},
+			Type:    "message",
+			ID:      r.id("msg"),
+			Role:    "assistant",
+			Status:  response.Status,
+			Content: wire.OpenAIContent{part},
 		})
 	}
 	for k, call := range r.calls {
 		item := wire.ResponsesItem{
-			Type: "function_call", ID: r.callID("fc", k), CallID: r.callID("call", k), Name: call.name, Namespace: call.namespace, Status: "completed",
+			Type:      "function_call",
+			ID:        r.callID("fc", k),
+			CallID:    r.callID("call", k),
+			Name:      call.name,
+			Namespace: call.namespace,
+			Status:    "completed",
 			Arguments: call.arguments,
 		}
 		if call.custom {
@@ -150,7 +195,8 @@ func responsesReply(r reply) wire.Response {
 
 // chatFinish translates Anthropic's stop reasons.
 var chatFinish = map[string]string{
-	"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter",
+	"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length",
+	"refusal": "content_filter",
 }
 
 func renderChat(r reply) (any, func() []wire.Event) {
@@ -165,7 +211,8 @@ func renderChat(r reply) (any, func() []wire.Event) {
 	}
 	for k, call := range r.calls {
 		message.ToolCalls = append(message.ToolCalls, wire.ChatToolCall{
-			ID: r.callID("call", k), Type: "function", Function: wire.ChatFunction{Name: call.flatName(), Arguments: call.arguments},
+			ID: r.callID("call", k), Type: "function",
+			Function: wire.ChatFunction{Name: call.flatName(), Arguments: call.arguments},
 		})
 	}
 	finish, ok := chatFinish[r.stop()]
@@ -173,11 +220,17 @@ func renderChat(r reply) (any, func() []wire.Event) {
 		finish = r.stop()
 	}
 	completion := wire.ChatCompletion{
-		ID: r.id("chatcmpl"), Object: "chat.completion", Created: created, Model: r.conv.model,
+		ID:      r.id("chatcmpl"),
+		Object:  "chat.completion",
+		Created: created,
+		Model:   r.conv.model,
 		Choices: []wire.ChatChoice{{Message: message, FinishReason: finish}},
 		Usage: &wire.ChatUsage{
-			PromptTokens: prompt, CompletionTokens: u.Output, TotalTokens: prompt + u.Output,
-			PromptTokensDetails:     wire.ResponsesInputDetail{CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite},
+			PromptTokens:     prompt,
+			CompletionTokens: u.Output,
+			TotalTokens:      prompt + u.Output,
+			PromptTokensDetails: wire.ResponsesInputDetail{CachedTokens: u.CacheRead,
+				CacheWriteTokens: u.CacheWrite},
 			CompletionTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.Reasoning},
 		},
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// fields are the fields of a tool's input by name, as its schema tells them; nil where the client does not say.
+// fields are the fields of a tool's input by name, as its schema tells them; nil where the client
+// does not say.
 type fields map[string]field
 
 // field is one field of an input.
@@ -46,7 +47,8 @@ func schemaFieldsDepth(schema json.RawMessage, depth int) fields {
 	return all
 }
 
-// A role is what a field is for; its names are those that fields for it go by, in either way to write two words. Where a client does not tell its fields, the first of them is tried.
+// A role is what a field is for; its names are those that fields for it go by, in either way to
+// write two words. Where a client does not tell its fields, the first of them is tried.
 type role []string
 
 var (
@@ -58,7 +60,8 @@ var (
 	rolePattern = role{"pattern", "regex", "query"}
 	rolePlace   = role{"path", "directory", "dir"}
 	rolePatch   = role{"input", "patch"}
-	// roleTimeout is when a command is killed, rolePatience how long a client waits for one before it answers with what there is.
+	// roleTimeout is when a command is killed, rolePatience how long a client waits for one before
+	// it answers with what there is.
 	roleTimeout  = role{"timeout", "timeout_ms", "timeout_seconds"}
 	rolePatience = role{"yield_time_ms"}
 	// roleReason is what people are told about a call, roleDetail how much of a finding is shown.
@@ -105,7 +108,8 @@ func (f fields) have(roles ...role) bool {
 	return true
 }
 
-// inItsUnit is a number of milliseconds in the unit that a field counts in, which its name or its description tells.
+// inItsUnit is a number of milliseconds in the unit that a field counts in, which its name or its
+// description tells.
 func (f field) inItsUnit(name string, ms int) int {
 	about := strings.ToLower(name + " " + f.about)
 	if strings.Contains(about, "second") && !strings.Contains(about, "millisecond") {

@@ -16,7 +16,8 @@ type Script struct {
 	Turns []Turn `json:"turns,omitempty"`
 	// Usage is reported for turns that have none of their own.
 	Usage *Usage `json:"usage,omitempty"`
-	// End answers a conversation that has run past the last turn; the default is a text that says so.
+	// End answers a conversation that has run past the last turn; the default is a text that says
+	// so.
 	End *Turn `json:"end,omitempty"`
 	// Aux, where set, answers requests that offer no tools.
 	Aux *Turn `json:"aux,omitempty"`
@@ -49,7 +50,8 @@ type Turn struct {
 	Fault        *Fault `json:"fault,omitempty"`
 	// Goto answers with the labelled turn instead and goes on from there.
 	Goto string `json:"goto,omitempty"`
-	// Cases are tried in order; the first that holds replaces the turn. Where none does, the turn's own fields count.
+	// Cases are tried in order; the first that holds replaces the turn. Where none does, the turn's
+	// own fields count.
 	Cases []Case `json:"cases,omitempty"`
 	// Choices replace the turn by one of them, drawn by weight from the cell's seed and key.
 	Choices []Choice `json:"choices,omitempty"`
@@ -57,7 +59,8 @@ type Turn struct {
 
 // says reports whether the turn has something of its own to say.
 func (t Turn) says() bool {
-	return t.Thinking != "" || t.Text != "" || len(t.Calls) > 0 || t.Fault != nil || t.Stop != "" || t.Goto != "" || len(t.Choices) > 0
+	return t.Thinking != "" || t.Text != "" || len(t.Calls) > 0 || t.Fault != nil || t.Stop != "" || t.Goto != "" ||
+		len(t.Choices) > 0
 }
 
 // Case is a turn that is taken under a condition.
@@ -141,13 +144,15 @@ type Cond struct {
 }
 
 func (c Cond) empty() bool {
-	return c.Prompt+c.FirstPrompt+c.AnyPrompt+c.LastResult+c.AnyResult+c.System+c.Model+c.Tool == "" && c.Not == nil && len(c.Any)+len(c.All) == 0
+	return c.Prompt+c.FirstPrompt+c.AnyPrompt+c.LastResult+c.AnyResult+c.System+c.Model+c.Tool == "" && c.Not == nil &&
+		len(c.Any)+len(c.All) == 0
 }
 
 // patterns returns the fields of the condition that may be regular expressions.
 func (c Cond) patterns() map[string]string {
 	return map[string]string{
-		"prompt": c.Prompt, "first_prompt": c.FirstPrompt, "any_prompt": c.AnyPrompt, "last_result": c.LastResult, "any_result": c.AnyResult, "system": c.System,
+		"prompt": c.Prompt, "first_prompt": c.FirstPrompt, "any_prompt": c.AnyPrompt, "last_result": c.LastResult,
+		"any_result": c.AnyResult, "system": c.System,
 		"model": c.Model,
 	}
 }
@@ -157,13 +162,15 @@ func (c Cond) holds(conv conversation) bool {
 	if c.Tool != "" && !conv.offers(c.Tool) {
 		return false
 	}
-	if c.AnyResult != "" && !anyMatches(conv.results(), c.AnyResult) || c.AnyPrompt != "" && !anyMatches(conv.texts(stepPrompt), c.AnyPrompt) {
+	if c.AnyResult != "" && !anyMatches(conv.results(), c.AnyResult) || c.AnyPrompt != "" &&
+		!anyMatches(conv.texts(stepPrompt), c.AnyPrompt) {
 		return false
 	}
 	if c.LastResult != "" && !matches(conv.lastResult(), c.LastResult) {
 		return false
 	}
-	if c.Prompt != "" && !matches(conv.lastPrompt(), c.Prompt) || c.FirstPrompt != "" && !matches(conv.firstPrompt(), c.FirstPrompt) {
+	if c.Prompt != "" && !matches(conv.lastPrompt(), c.Prompt) || c.FirstPrompt != "" &&
+		!matches(conv.firstPrompt(), c.FirstPrompt) {
 		return false
 	}
 	if c.System != "" && !matches(conv.system, c.System) || c.Model != "" && !matches(conv.model, c.Model) {
@@ -207,7 +214,8 @@ func anyMatches(texts []string, pattern string) bool {
 	return false
 }
 
-// Capture binds ${Var} to the first group, or the whole match, of Regex in From: "prompt", "first_prompt", "last_result", "results" or "system".
+// Capture binds ${Var} to the first group, or the whole match, of Regex in From: "prompt",
+// "first_prompt", "last_result", "results" or "system".
 type Capture struct {
 	Var   string `json:"var"`
 	From  string `json:"from"`
@@ -227,11 +235,13 @@ type Fault struct {
 	Stream string `json:"stream,omitempty"`
 	// After is the number of events sent before the stream is spoilt; 0 is half of them.
 	After int `json:"after,omitempty"`
-	// Times limits the fault to the first attempts at the same state of a conversation; 0 is for ever.
+	// Times limits the fault to the first attempts at the same state of a conversation; 0 is for
+	// ever.
 	Times int `json:"times,omitempty"`
 }
 
-// Usage is the token accounting of a reply. As in package model the figures do not overlap; each protocol is given the sums it wants.
+// Usage is the token accounting of a reply. As in package model the figures do not overlap; each
+// protocol is given the sums it wants.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`

@@ -20,10 +20,12 @@ import (
 type Options struct {
 	// Vars are added to the variables of every script and win over them.
 	Vars map[string]string
-	// Log, where set, is written one line of JSON per request. LogBodies puts the requests' bodies in, which hold the whole conversation.
+	// Log, where set, is written one line of JSON per request. LogBodies puts the requests' bodies
+	// in, which hold the whole conversation.
 	Log       io.Writer
 	LogBodies bool
-	// OnRequest, where set, is called with every record after the request was answered. Calls do not overlap.
+	// OnRequest, where set, is called with every record after the request was answered. Calls do
+	// not overlap.
 	OnRequest func(Record)
 	// Now replaces the clock of the log in tests.
 	Now func() time.Time
@@ -39,7 +41,8 @@ type server struct {
 	attempts map[string]int // requests seen per state of a conversation
 }
 
-// NewServer returns a handler that serves each script under /s/NAME, and the script named "" without a prefix. The scripts must come from Load, Parse or New.
+// NewServer returns a handler that serves each script under /s/NAME, and the script named ""
+// without a prefix. The scripts must come from Load, Parse or New.
 func NewServer(scripts map[string]*Script, opts Options) http.Handler {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -55,7 +58,12 @@ func NewServer(scripts map[string]*Script, opts Options) http.Handler {
 		}
 		ready[name] = &own
 	}
-	return &server{scripts: ready, opts: opts, log: newRequestLog(opts), attempts: map[string]int{}}
+	return &server{
+		scripts:  ready,
+		opts:     opts,
+		log:      newRequestLog(opts),
+		attempts: map[string]int{},
+	}
 }
 
 // maxRequestSize bounds a request: agents send whole conversations, but not libraries.
@@ -64,7 +72,14 @@ const maxRequestSize = 128 << 20
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at, path := splitPath(r.URL.Path)
-	record := &Record{Time: s.opts.Now().UnixMilli(), Method: r.Method, Path: r.URL.Path, Script: at.script, Key: at.key, Seed: at.seed}
+	record := &Record{
+		Time:   s.opts.Now().UnixMilli(),
+		Method: r.Method,
+		Path:   r.URL.Path,
+		Script: at.script,
+		Key:    at.key,
+		Seed:   at.seed,
+	}
 	out := &countingWriter{ResponseWriter: w, status: http.StatusOK}
 	start := s.opts.Now()
 	defer func() {
@@ -75,7 +90,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(out, r.Body, maxRequestSize))
 	if err != nil {
 		record.Error = "read request: " + err.Error()
-		writeJSON(out, http.StatusRequestEntityTooLarge, wire.AnthropicErrorBody(http.StatusRequestEntityTooLarge, wire.APIError{Message: "request is too large"}))
+		writeJSON(out, http.StatusRequestEntityTooLarge,
+			wire.AnthropicErrorBody(http.StatusRequestEntityTooLarge, wire.APIError{Message: "request is too large"}))
 		return
 	}
 	record.body(body, s.opts.LogBodies)
@@ -124,7 +140,8 @@ type exchange struct {
 func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 	x.record.Protocol = x.name
 	if !keyAccepted(x.script.Key, r.Header) {
-		writeJSON(w, http.StatusUnauthorized, x.errorBody(http.StatusUnauthorized, wire.APIError{Message: "invalid API key"}))
+		writeJSON(w, http.StatusUnauthorized,
+			x.errorBody(http.StatusUnauthorized, wire.APIError{Message: "invalid API key"}))
 		return
 	}
 	conv, err := x.read(x.body)
@@ -163,7 +180,12 @@ func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 }
 
 func (f Fault) apiError() wire.APIError {
-	e := wire.APIError{Type: f.Type, Code: f.Code, Message: f.Message, RequestID: "req_scripted"}
+	e := wire.APIError{
+		Type:      f.Type,
+		Code:      f.Code,
+		Message:   f.Message,
+		RequestID: "req_scripted",
+	}
 	if e.Message == "" {
 		e.Message = "this error is in the script"
 	}
@@ -225,12 +247,14 @@ func (x exchange) spoil(w *countingWriter, r *http.Request, reply reply, fault *
 	}
 }
 
-// sendWhole writes a reply that is not streamed. A fault meant for a stream spoils it as well as it can.
+// sendWhole writes a reply that is not streamed. A fault meant for a stream spoils it as well as it
+// can.
 func (x exchange) sendWhole(w *countingWriter, r *http.Request, whole any, fault *Fault) {
 	data, err := json.Marshal(whole)
 	if err != nil {
 		x.record.Error = "encode reply: " + err.Error()
-		writeJSON(w, http.StatusInternalServerError, x.errorBody(http.StatusInternalServerError, wire.APIError{Message: x.record.Error}))
+		writeJSON(w, http.StatusInternalServerError,
+			x.errorBody(http.StatusInternalServerError, wire.APIError{Message: x.record.Error}))
 		return
 	}
 	switch {
@@ -254,7 +278,8 @@ func (x exchange) sendWhole(w *countingWriter, r *http.Request, whole any, fault
 // attempt counts the requests at the same state of the same conversation, from 1.
 func (s *server) attempt(at cell, r reply) int {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %d %d %q %q", at, r.scenario, r.index, r.visit, r.conv.texts(stepPrompt), r.conv.texts(stepResult))
+	fmt.Fprintf(h, "%q %q %d %d %q %q", at, r.scenario, r.index, r.visit, r.conv.texts(stepPrompt),
+		r.conv.texts(stepResult))
 	state := hex.EncodeToString(h.Sum(nil))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,13 +299,15 @@ func keyAccepted(want string, header http.Header) bool {
 func modelsBody(id string) []byte {
 	describe := func(id string) map[string]any {
 		return map[string]any{
-			"id": id, "object": "model", "type": "model", "display_name": id, "created_at": "2026-01-01T00:00:00Z", "created": created, "owned_by": "script",
+			"id": id, "object": "model", "type": "model", "display_name": id, "created_at": "2026-01-01T00:00:00Z",
+			"created": created, "owned_by": "script",
 		}
 	}
 	if id = strings.Trim(id, "/"); id != "" {
 		return marshal(describe(id))
 	}
-	return marshal(map[string]any{"object": "list", "has_more": false, "first_id": "scripted", "last_id": "scripted", "data": []any{describe("scripted")}})
+	return marshal(map[string]any{"object": "list", "has_more": false, "first_id": "scripted", "last_id": "scripted",
+		"data": []any{describe("scripted")}})
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

@@ -53,7 +53,9 @@ func post(t *testing.T, url, body string, header ...string) (int, string) {
 const hello = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`
 
 func TestAddresses(t *testing.T) {
-	url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "root"}]}`, "a b": `{"turns": [{"text": "${key}|${seed}"}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t,
+		map[string]string{"": `{"turns": [{"text": "root"}]}`,
+			"a b": `{"turns": [{"text": "${key}|${seed}"}]}`}, scripted.Options{})
 	for path, want := range map[string]string{
 		"/v1/messages": `"text":"root"`,
 		"/messages":    `"text":"root"`,
@@ -85,7 +87,8 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
-	url := scriptedtest.ServeAll(t, map[string]string{"": `{"key": "right", "turns": [{"text": "in"}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t, map[string]string{"": `{"key": "right", "turns": [{"text": "in"}]}`},
+		scripted.Options{})
 	for _, tt := range []struct {
 		path, header, value string
 		status              int
@@ -115,7 +118,8 @@ func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestFaultsCountPerConversation(t *testing.T) {
-	url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "x", "fault": {"status": 500, "times": 2}}]}`}, scripted.Options{})
+	url := scriptedtest.ServeAll(t,
+		map[string]string{"": `{"turns": [{"text": "x", "fault": {"status": 500, "times": 2}}]}`}, scripted.Options{})
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -129,7 +133,8 @@ func TestFaultsCountPerConversation(t *testing.T) {
 	}
 	group.Wait()
 	// A cell of its own has counters of its own.
-	if status, _ := post(t, url+"/c/other/v1/messages", strings.Replace(hello, "hello", "conversation 0", 1)); status != 500 {
+	if status, _ := post(t, url+"/c/other/v1/messages",
+		strings.Replace(hello, "hello", "conversation 0", 1)); status != 500 {
 		t.Errorf("another cell: %d", status)
 	}
 }
@@ -150,7 +155,8 @@ func TestClosingEndsRepliesThatHang(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() {
-		reply, err := http.Post(server.URL+"/v1/messages", "application/json", strings.NewReader(strings.Replace(hello, "{", `{"stream":true,`, 1))) //nolint:noctx // Close ends it
+		reply, err := http.Post(server.URL+"/v1/messages", "application/json",
+			strings.NewReader(strings.Replace(hello, "{", `{"stream":true,`, 1))) //nolint:noctx // Close ends it
 		if err == nil {
 			_, _ = io.Copy(io.Discard, reply.Body)
 			_ = reply.Body.Close()
@@ -173,7 +179,8 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 }
 
 func TestRepliesDoNotDependOnTheClock(t *testing.T) {
-	url := scriptedtest.ServeAll(t, map[string]string{"": talkative}, scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
+	url := scriptedtest.ServeAll(t, map[string]string{"": talkative},
+		scripted.Options{Now: func() time.Time { return time.Unix(0, 0) }})
 	for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
 		for _, body := range []string{hello, strings.Replace(hello, "{", `{"stream":true,`, 1)} {
 			_, first := post(t, url+path, body)
@@ -188,8 +195,11 @@ func TestRepliesDoNotDependOnTheClock(t *testing.T) {
 func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
 	var log strings.Builder
 	var records []scripted.Record
-	url := scriptedtest.ServeAll(t, map[string]string{"one": talkative}, scripted.Options{Log: &log, LogBodies: true, OnRequest: func(r scripted.Record) { records = append(records, r) }})
-	if status, body := post(t, url+scripted.Path("one", "task a/arm b#1", "42")+"/v1/messages", hello, "x-api-key", "secret-key"); status != http.StatusOK {
+	url := scriptedtest.ServeAll(t, map[string]string{"one": talkative},
+		scripted.Options{Log: &log, LogBodies: true,
+			OnRequest: func(r scripted.Record) { records = append(records, r) }})
+	if status, body := post(t, url+scripted.Path("one", "task a/arm b#1", "42")+"/v1/messages", hello, "x-api-key",
+		"secret-key"); status != http.StatusOK {
 		t.Fatal(body)
 	}
 	if strings.Contains(log.String(), "secret-key") {
@@ -202,7 +212,8 @@ func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
 	if diff := cmp.Diff(records, []scripted.Record{logged}); diff != "" {
 		t.Error(diff)
 	}
-	if logged.Key != "task a/arm b#1" || logged.Seed != "42" || logged.Script != "one" || logged.Protocol != "anthropic" || logged.Status != http.StatusOK {
+	if logged.Key != "task a/arm b#1" || logged.Seed != "42" || logged.Script != "one" ||
+		logged.Protocol != "anthropic" || logged.Status != http.StatusOK {
 		t.Errorf("%+v", logged)
 	}
 	if !strings.Contains(string(logged.Body), "hello") {

@@ -17,8 +17,9 @@ func writeCommand(name, content string) string {
 	return command
 }
 
-// editProgram replaces the one occurrence of a text in a file. It is Perl because that is part of every system with a shell worth the name; it reads the
-// whole file before it writes, and fails without touching it where the text is missing or there twice.
+// editProgram replaces the one occurrence of a text in a file. It is Perl because that is part of
+// every system with a shell worth the name; it reads the whole file before it writes, and fails
+// without touching it where the text is missing or there twice.
 const editProgram = `($p,$o,$n)=@ARGV; undef $/; open F,"<",$p or die "$p: $!\n"; $t=<F>; close F; ` +
 	`$i=index($t,$o); die "$p: the text to replace is not there\n" if $i<0; ` +
 	`die "$p: the text to replace is there more than once\n" if index($t,$o,$i+1)>=0; ` +
@@ -44,7 +45,8 @@ func grepCommand(pattern, in string) string {
 	return "grep -rnE -e " + quote(pattern) + " -- " + quote(in)
 }
 
-// addFilePatch is a patch that creates a file of whole lines, in the format of tools called apply_patch.
+// addFilePatch is a patch that creates a file of whole lines, in the format of tools called
+// apply_patch.
 func addFilePatch(name, content string) string {
 	var b strings.Builder
 	b.WriteString("*** Begin Patch\n*** Add File: " + name + "\n")
@@ -69,7 +71,8 @@ func updateFilePatch(name string, before, after []string) string {
 	return b.String()
 }
 
-// wholeLines extends a replacement to whole lines, which is all a patch can replace, with the help of the latest tool result that shows the text once.
+// wholeLines extends a replacement to whole lines, which is all a patch can replace, with the help
+// of the latest tool result that shows the text once.
 func wholeLines(results []string, before, after string) (oldLines, newLines []string, ok bool) {
 	for i := len(results) - 1; i >= 0; i-- {
 		shown := results[i]

@@ -44,15 +44,17 @@ func (c conversation) resolve(call Call) toolCall {
 	}
 }
 
-// job is something that the tools of an agent do. Its names are those that tools for it go by, without case and underscores, in order of preference; a tool
-// must have a field for all that the job needs.
+// job is something that the tools of an agent do. Its names are those that tools for it go by,
+// without case and underscores, in order of preference; a tool must have a field for all that the
+// job needs.
 type job struct {
 	names []string
 	needs []role
 }
 
 var (
-	jobShell = job{[]string{"bash", "execcommand", "shellcommand", "shell", "runcommand", "runshellcommand", "executecommand", "terminal"}, []role{roleCommand}}
+	jobShell = job{[]string{"bash", "execcommand", "shellcommand", "shell", "runcommand", "runshellcommand",
+		"executecommand", "terminal"}, []role{roleCommand}}
 	jobRead  = job{[]string{"read", "readfile", "viewfile"}, []role{rolePath}}
 	jobWrite = job{[]string{"write", "writefile", "createfile"}, []role{rolePath, roleContent}}
 	jobEdit  = job{[]string{"edit", "editfile", "replace", "strreplace"}, []role{rolePath}}
@@ -82,7 +84,8 @@ func (t offeredTool) use(arguments args) toolCall {
 	return toolCall{name: t.name, namespace: t.namespace, arguments: string(marshal(arguments))}
 }
 
-// marshal encodes maps of strings and numbers, which always works. It leaves <, > and & as they are: a model writes commands the way people do.
+// marshal encodes maps of strings and numbers, which always works. It leaves <, > and & as they
+// are: a model writes commands the way people do.
 func marshal(value any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -170,7 +173,8 @@ func (c conversation) edit(call Call) toolCall {
 	return c.shell(editCommand(call.Edit, call.Old, call.New), 0)
 }
 
-// replacement adds the old and the new text to the input of a tool that edits: as two fields, or as the only one of a list of edits.
+// replacement adds the old and the new text to the input of a tool that edits: as two fields, or as
+// the only one of a list of edits.
 func (t offeredTool) replacement(arguments args, call Call) (args, bool) {
 	if t.input == nil || t.input.have(roleBefore, roleAfter) {
 		t.set(arguments, roleBefore, call.Old)
@@ -197,7 +201,12 @@ func (c conversation) patch(text string) (toolCall, bool) {
 	case t.kind == "custom" && t.runner != nil:
 		return t.runner.javascript(t.name, string(marshal(text))), true
 	case t.kind == "custom":
-		return toolCall{name: t.name, namespace: t.namespace, custom: true, arguments: text}, true
+		return toolCall{
+			name:      t.name,
+			namespace: t.namespace,
+			custom:    true,
+			arguments: text,
+		}, true
 	}
 	arguments := args{}
 	t.set(arguments, rolePatch, text)
@@ -229,10 +238,12 @@ func (c conversation) search(t offeredTool, pattern, in string) args {
 	return arguments
 }
 
-// findMCP looks up the tool of an MCP server under the names clients give such tools: mcp__server__tool, a namespace mcp__server, or the bare name.
+// findMCP looks up the tool of an MCP server under the names clients give such tools:
+// mcp__server__tool, a namespace mcp__server, or the bare name.
 func (c conversation) findMCP(server, tool string) (offeredTool, bool) {
 	for _, t := range c.tools {
-		if flat := t.flatName(); flat == "mcp__"+server+"__"+tool || flat == server+"__"+tool || flat == server+"_"+tool {
+		if flat := t.flatName(); flat == "mcp__"+server+"__"+tool || flat == server+"__"+tool ||
+			flat == server+"_"+tool {
 			return t, true
 		}
 	}
@@ -253,7 +264,8 @@ func (c conversation) mcp(call Call) toolCall {
 	if t, ok := c.runner(); ok { // whether it is declared or not
 		return t.javascript("mcp__"+identifier(server)+"__"+identifier(tool), input)
 	}
-	// Clients that keep definitions back until they are searched for take the call all the same, in a namespace.
+	// Clients that keep definitions back until they are searched for take the call all the same, in
+	// a namespace.
 	if _, ok := c.find("tool_search"); ok {
 		return toolCall{name: tool, namespace: "mcp__" + server, arguments: input}
 	}
@@ -273,7 +285,12 @@ func (c conversation) exact(call Call) toolCall {
 	if !ok {
 		t = offeredTool{name: call.Tool, kind: "function"}
 	}
-	made := toolCall{name: t.name, namespace: t.namespace, custom: t.kind == "custom", arguments: objectText(call.Input)}
+	made := toolCall{
+		name:      t.name,
+		namespace: t.namespace,
+		custom:    t.kind == "custom",
+		arguments: objectText(call.Input),
+	}
 	if call.Raw != "" {
 		made.arguments = call.Raw
 	}

@@ -26,25 +26,29 @@ const sdkScript = `{"turns": [
 ]}`
 
 func anthropicClient(url string) *anthropic.Client {
-	client := anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("dummy"), anthropicoption.WithMaxRetries(0))
+	client := anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("dummy"),
+		anthropicoption.WithMaxRetries(0))
 	return &client
 }
 
 func openaiClient(url string) *openai.Client {
-	client := openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("dummy"), openaioption.WithMaxRetries(0))
+	client := openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("dummy"),
+		openaioption.WithMaxRetries(0))
 	return &client
 }
 
 func messagesParams(prompt string) anthropic.MessageNewParams {
 	return anthropic.MessageNewParams{
-		Model: "claude-test", MaxTokens: 100, Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
+		Model: "claude-test", MaxTokens: 100,
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
 		Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
 			Name: "Bash", InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{"command": map[string]any{"type": "string"}}},
 		}}},
 	}
 }
 
-func streamMessages(t *testing.T, client *anthropic.Client, params anthropic.MessageNewParams) (anthropic.Message, error) {
+func streamMessages(t *testing.T, client *anthropic.Client, params anthropic.MessageNewParams) (anthropic.Message,
+	error) {
 	t.Helper()
 	stream := client.Messages.NewStreaming(t.Context(), params)
 	var message anthropic.Message
@@ -71,23 +75,28 @@ func TestAnthropicSDK(t *testing.T) {
 		if m.StopReason != anthropic.StopReasonToolUse || len(m.Content) != 3 || m.Model != "claude-test" {
 			t.Fatalf("%s: %s", name, m.RawJSON())
 		}
-		if m.Content[0].Thinking != "Hm." || m.Content[0].Signature == "" || !strings.HasSuffix(m.Content[1].Text, "several pieces.") {
+		if m.Content[0].Thinking != "Hm." || m.Content[0].Signature == "" ||
+			!strings.HasSuffix(m.Content[1].Text, "several pieces.") {
 			t.Errorf("%s: %+v", name, m.Content)
 		}
-		if call := m.Content[2]; call.Name != "Bash" || string(call.Input) != `{"command":"go test ./..."}` || call.ID != whole.Content[2].ID {
+		if call := m.Content[2]; call.Name != "Bash" || string(call.Input) != `{"command":"go test ./..."}` ||
+			call.ID != whole.Content[2].ID {
 			t.Errorf("%s: call %+v", name, call)
 		}
 		u := m.Usage
-		if u.InputTokens != 70 || u.OutputTokens != 20 || u.CacheReadInputTokens != 30 || u.CacheCreationInputTokens != 5 {
+		if u.InputTokens != 70 || u.OutputTokens != 20 || u.CacheReadInputTokens != 30 ||
+			u.CacheCreationInputTokens != 5 {
 			t.Errorf("%s: usage %+v", name, u)
 		}
 	}
-	params.Messages = append(params.Messages, whole.ToParam(), anthropic.NewUserMessage(anthropic.NewToolResultBlock(whole.Content[2].ID, "ok", false)))
+	params.Messages = append(params.Messages, whole.ToParam(),
+		anthropic.NewUserMessage(anthropic.NewToolResultBlock(whole.Content[2].ID, "ok", false)))
 	last, err := client.Messages.New(t.Context(), params)
 	if err != nil || last.Content[0].Text != "All good." || last.StopReason != anthropic.StopReasonEndTurn {
 		t.Errorf("%+v, %v", last, err)
 	}
-	count, err := client.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: "m", Messages: params.Messages})
+	count, err := client.Messages.CountTokens(t.Context(),
+		anthropic.MessageCountTokensParams{Model: "m", Messages: params.Messages})
 	if err != nil || count.InputTokens < 10 {
 		t.Errorf("count_tokens: %+v, %v", count, err)
 	}
@@ -103,14 +112,17 @@ func TestAnthropicSDKSeesErrors(t *testing.T) {
 		"inner": `{"turns": [{"text": "half a text, cut in the middle of it", "fault": {"stream": "error", "type": "overloaded_error", "message": "too busy"}}]}`,
 	}, scripted.Options{}))
 	var apiError *anthropic.Error
-	if _, err := client.Messages.New(t.Context(), messagesParams("x")); !errors.As(err, &apiError) || apiError.StatusCode != 529 || !strings.Contains(err.Error(), "overloaded_error") {
+	if _, err := client.Messages.New(t.Context(), messagesParams("x")); !errors.As(err, &apiError) ||
+		apiError.StatusCode != 529 || !strings.Contains(err.Error(), "overloaded_error") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAnthropicSDKSeesBrokenStreams(t *testing.T) {
 	for _, kind := range []string{"cut", "error"} {
-		url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "half a text, cut in the middle of it", "fault": {"stream": "` + kind + `", "message": "too busy"}}]}`}, scripted.Options{})
+		url := scriptedtest.ServeAll(t,
+			map[string]string{"": `{"turns": [{"text": "half a text, cut in the middle of it", "fault": {"stream": "` +
+				kind + `", "message": "too busy"}}]}`}, scripted.Options{})
 		if m, err := streamMessages(t, anthropicClient(url), messagesParams("x")); err == nil {
 			t.Errorf("%s: no error, but %+v", kind, m)
 		}
@@ -121,7 +133,8 @@ func responsesParams(prompt string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{
 		Model: "gpt-test", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(prompt)},
 		Tools: []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{
-			Name: "exec_command", Parameters: map[string]any{"type": "object", "properties": map[string]any{"cmd": map[string]any{"type": "string"}}},
+			Name: "exec_command", Parameters: map[string]any{"type": "object",
+				"properties": map[string]any{"cmd": map[string]any{"type": "string"}}},
 		}}},
 	}
 }
@@ -155,14 +168,17 @@ func TestOpenAISDKResponses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]*responses.Response{"whole": whole, "streamed": &streamed} {
-		if r.Status != responses.ResponseStatusCompleted || len(r.Output) != 3 || !strings.HasSuffix(r.OutputText(), "several pieces.") {
+		if r.Status != responses.ResponseStatusCompleted || len(r.Output) != 3 ||
+			!strings.HasSuffix(r.OutputText(), "several pieces.") {
 			t.Fatalf("%s: %s", name, r.RawJSON())
 		}
-		if call := r.Output[2].AsFunctionCall(); call.Name != "exec_command" || call.Arguments != `{"cmd":"go test ./..."}` {
+		if call := r.Output[2].AsFunctionCall(); call.Name != "exec_command" ||
+			call.Arguments != `{"cmd":"go test ./..."}` {
 			t.Errorf("%s: call %+v", name, call)
 		}
 		u := r.Usage
-		if u.InputTokens != 105 || u.InputTokensDetails.CachedTokens != 30 || u.OutputTokens != 20 || u.OutputTokensDetails.ReasoningTokens != 4 || u.TotalTokens != 125 {
+		if u.InputTokens != 105 || u.InputTokensDetails.CachedTokens != 30 || u.OutputTokens != 20 ||
+			u.OutputTokensDetails.ReasoningTokens != 4 || u.TotalTokens != 125 {
 			t.Errorf("%s: usage %+v", name, u)
 		}
 	}
@@ -174,7 +190,8 @@ func TestOpenAISDKResponses(t *testing.T) {
 	second := responsesParams("")
 	second.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
 		responses.ResponseInputItemParamOfMessage("Fix Add", responses.EasyInputMessageRoleUser),
-		responses.ResponseInputItemParamOfFunctionCall(`{"cmd":"go test ./..."}`, whole.Output[2].AsFunctionCall().CallID, "exec_command"),
+		responses.ResponseInputItemParamOfFunctionCall(`{"cmd":"go test ./..."}`,
+			whole.Output[2].AsFunctionCall().CallID, "exec_command"),
 		result,
 	}}
 	last, err := client.Responses.New(t.Context(), second)
@@ -187,7 +204,8 @@ func chatParams(prompt string) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
 		Model: "gpt-test", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
 		Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
-			Name: "bash", Parameters: map[string]any{"type": "object", "properties": map[string]any{"command": map[string]any{"type": "string"}}},
+			Name: "bash", Parameters: map[string]any{"type": "object",
+				"properties": map[string]any{"command": map[string]any{"type": "string"}}},
 		})},
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	}
@@ -213,17 +231,21 @@ func TestOpenAISDKChat(t *testing.T) {
 	}
 	for name, c := range map[string]openai.ChatCompletion{"whole": *whole, "streamed": acc.ChatCompletion} {
 		choice := c.Choices[0]
-		if choice.FinishReason != "tool_calls" || !strings.HasSuffix(choice.Message.Content, "several pieces.") || len(choice.Message.ToolCalls) != 1 {
+		if choice.FinishReason != "tool_calls" || !strings.HasSuffix(choice.Message.Content, "several pieces.") ||
+			len(choice.Message.ToolCalls) != 1 {
 			t.Fatalf("%s: %+v", name, choice)
 		}
-		if call := choice.Message.ToolCalls[0]; call.Function.Name != "bash" || call.Function.Arguments != `{"command":"go test ./..."}` {
+		if call := choice.Message.ToolCalls[0]; call.Function.Name != "bash" ||
+			call.Function.Arguments != `{"command":"go test ./..."}` {
 			t.Errorf("%s: %+v", name, call)
 		}
-		if c.Usage.PromptTokens != 105 || c.Usage.CompletionTokens != 20 || name == "whole" && c.Usage.PromptTokensDetails.CachedTokens != 30 {
+		if c.Usage.PromptTokens != 105 || c.Usage.CompletionTokens != 20 || name == "whole" &&
+			c.Usage.PromptTokensDetails.CachedTokens != 30 {
 			t.Errorf("%s: usage %+v", name, c.Usage)
 		}
 	}
-	params.Messages = append(params.Messages, whole.Choices[0].Message.ToParam(), openai.ToolMessage("ok", whole.Choices[0].Message.ToolCalls[0].ID))
+	params.Messages = append(params.Messages, whole.Choices[0].Message.ToParam(),
+		openai.ToolMessage("ok", whole.Choices[0].Message.ToolCalls[0].ID))
 	last, err := client.Chat.Completions.New(t.Context(), params)
 	if err != nil || last.Choices[0].Message.Content != "All good." {
 		t.Errorf("%+v, %v", last, err)
@@ -238,10 +260,12 @@ func TestOpenAISDKSeesErrors(t *testing.T) {
 	}, scripted.Options{})
 	var apiError *openai.Error
 	_, err := openaiClient(url).Chat.Completions.New(t.Context(), chatParams("x"))
-	if !errors.As(err, &apiError) || apiError.StatusCode != http.StatusTooManyRequests || apiError.Message != "slow down" || apiError.Response.Header.Get("Retry-After") != "7" {
+	if !errors.As(err, &apiError) || apiError.StatusCode != http.StatusTooManyRequests ||
+		apiError.Message != "slow down" || apiError.Response.Header.Get("Retry-After") != "7" {
 		t.Errorf("chat: %v", err)
 	}
-	if _, err = openaiClient(url).Responses.New(t.Context(), responsesParams("x")); !errors.As(err, &apiError) || apiError.Code != "rate_limit_exceeded" {
+	if _, err = openaiClient(url).Responses.New(t.Context(), responsesParams("x")); !errors.As(err, &apiError) ||
+		apiError.Code != "rate_limit_exceeded" {
 		t.Errorf("responses: %v", err)
 	}
 	for _, name := range []string{"cut", "fail"} {

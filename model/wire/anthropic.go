@@ -49,7 +49,8 @@ type AnthropicCacheControl struct {
 // AnthropicContent is a list of blocks; on the wire it may also be a plain string.
 type AnthropicContent []AnthropicBlock
 
-// UnmarshalJSON accepts a string, a list of blocks, or null. Any other value is content of a kind that does not concern us and reads as empty.
+// UnmarshalJSON accepts a string, a list of blocks, or null. Any other value is content of a kind
+// that does not concern us and reads as empty.
 func (c *AnthropicContent) UnmarshalJSON(data []byte) error {
 	*c = nil
 	data = bytes.TrimSpace(data)
@@ -94,7 +95,8 @@ type AnthropicBlock struct {
 	CacheControl *AnthropicCacheControl `json:"cache_control"`
 }
 
-// MarshalJSON writes the fields that belong to the block's type, empty or not: the vendors' clients insist on some that are empty.
+// MarshalJSON writes the fields that belong to the block's type, empty or not: the vendors' clients
+// insist on some that are empty.
 func (b AnthropicBlock) MarshalJSON() ([]byte, error) {
 	m := map[string]any{"type": b.Type}
 	switch b.Type {
@@ -121,7 +123,8 @@ func (b AnthropicBlock) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// objectOrEmpty returns raw, or an empty object where it is no JSON: a tool's input must be an object in this protocol.
+// objectOrEmpty returns raw, or an empty object where it is no JSON: a tool's input must be an
+// object in this protocol.
 func objectOrEmpty(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || !json.Valid(raw) {
 		return json.RawMessage("{}")
@@ -141,7 +144,8 @@ type AnthropicMessage struct {
 	Usage        AnthropicUsage   `json:"usage"`
 }
 
-// AnthropicUsage is the token accounting of a reply. InputTokens does not include the two cache figures.
+// AnthropicUsage is the token accounting of a reply. InputTokens does not include the two cache
+// figures.
 type AnthropicUsage struct {
 	InputTokens              int64                   `json:"input_tokens"`
 	CacheCreationInputTokens int64                   `json:"cache_creation_input_tokens"`
@@ -178,12 +182,14 @@ func AnthropicEvents(m AnthropicMessage) []Event {
 func anthropicBlockEvents(index int, block AnthropicBlock) []Event {
 	empty := block
 	empty.Text, empty.Thinking, empty.Signature, empty.Input = "", "", "", nil
-	events := []Event{jsonEvent("content_block_start", false, map[string]any{"type": "content_block_start", "index": index, "content_block": empty})}
+	events := []Event{jsonEvent("content_block_start", false,
+		map[string]any{"type": "content_block_start", "index": index, "content_block": empty})}
 	if index == 0 {
 		events = append(events, jsonEvent("ping", false, map[string]any{"type": "ping"}))
 	}
 	delta := func(fields map[string]any) {
-		events = append(events, jsonEvent("content_block_delta", true, map[string]any{"type": "content_block_delta", "index": index, "delta": fields}))
+		events = append(events, jsonEvent("content_block_delta", true,
+			map[string]any{"type": "content_block_delta", "index": index, "delta": fields}))
 	}
 	switch block.Type {
 	case "text":
@@ -201,7 +207,8 @@ func anthropicBlockEvents(index int, block AnthropicBlock) []Event {
 			delta(map[string]any{"type": "input_json_delta", "partial_json": piece})
 		}
 	}
-	return append(events, jsonEvent("content_block_stop", false, map[string]any{"type": "content_block_stop", "index": index}))
+	return append(events, jsonEvent("content_block_stop", false,
+		map[string]any{"type": "content_block_stop", "index": index}))
 }
 
 // AnthropicErrorEvent is the event that reports an error inside a stream.
@@ -263,13 +270,15 @@ type AnthropicAccumulator struct {
 	blocks []growingBlock
 }
 
-// growingBlock collects pieces in byte slices, so that a long reply in small pieces costs linear time.
+// growingBlock collects pieces in byte slices, so that a long reply in small pieces costs linear
+// time.
 type growingBlock struct {
 	AnthropicBlock
 	text, thinking, signature, input []byte
 }
 
-// Message returns the reply so far. The input of a tool call is the text as it came, which need not be JSON.
+// Message returns the reply so far. The input of a tool call is the text as it came, which need not
+// be JSON.
 func (a *AnthropicAccumulator) Message() AnthropicMessage {
 	m := a.head
 	m.Content = make(AnthropicContent, len(a.blocks))
@@ -324,7 +333,12 @@ func (a *AnthropicAccumulator) startBlock(e anthropicStreamEvent) ([]Delta, erro
 	a.blocks = append(a.blocks, growingBlock{AnthropicBlock: block})
 	switch {
 	case block.Type == "tool_use":
-		return []Delta{{Kind: DeltaToolStart, Index: e.Index, ID: block.ID, Name: block.Name}}, nil
+		return []Delta{{
+			Kind:  DeltaToolStart,
+			Index: e.Index,
+			ID:    block.ID,
+			Name:  block.Name,
+		}}, nil
 	case block.Type == "text" && block.Text != "":
 		return []Delta{{Kind: DeltaText, Index: e.Index, Text: block.Text}}, nil
 	}

@@ -44,8 +44,8 @@ func (d errorDetail) apiError() *APIError {
 	return e
 }
 
-// DecodeError reads the error in a reply of any of the protocols, and of the many servers that imitate them. A body that holds none becomes the
-// message, shortened.
+// DecodeError reads the error in a reply of any of the protocols, and of the many servers that
+// imitate them. A body that holds none becomes the message, shortened.
 func DecodeError(body []byte) *APIError {
 	var outer struct {
 		Message   string          `json:"message"`
@@ -72,7 +72,8 @@ func DecodeError(body []byte) *APIError {
 	return e
 }
 
-// shorten keeps the beginning of a body that is no error object: enough to recognise a proxy's page, short enough for one line.
+// shorten keeps the beginning of a body that is no error object: enough to recognise a proxy's
+// page, short enough for one line.
 func shorten(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
 	const limit = 300
@@ -86,7 +87,8 @@ func shorten(s string) string {
 	return s[:cut] + "…"
 }
 
-// AnthropicErrorBody renders an error reply of the Messages protocol. An empty type is filled in from the status.
+// AnthropicErrorBody renders an error reply of the Messages protocol. An empty type is filled in
+// from the status.
 func AnthropicErrorBody(status int, e APIError) []byte {
 	if e.Type == "" {
 		e.Type = anthropicErrorTypes[status]
@@ -102,11 +104,13 @@ func AnthropicErrorBody(status int, e APIError) []byte {
 }
 
 var anthropicErrorTypes = map[int]string{
-	400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error",
+	400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
+	404: "not_found_error",
 	413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error", 529: "overloaded_error",
 }
 
-// OpenAIErrorBody renders an error reply of the two OpenAI protocols. Empty type and code are filled in from the status.
+// OpenAIErrorBody renders an error reply of the two OpenAI protocols. Empty type and code are
+// filled in from the status.
 func OpenAIErrorBody(status int, e APIError) []byte {
 	return mustMarshal(map[string]any{"error": openAIErrorObject(status, e)})
 }
@@ -132,7 +136,8 @@ func openAIErrorObject(status int, e APIError) map[string]any {
 	return object
 }
 
-var openAIErrorCodes = map[int]string{401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error", 503: "server_is_overloaded"}
+var openAIErrorCodes = map[int]string{401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error",
+	503: "server_is_overloaded"}
 
 // mustMarshal encodes maps of strings and numbers, which cannot fail.
 func mustMarshal(value any) []byte {

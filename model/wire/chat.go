@@ -54,7 +54,8 @@ type ChatMessage struct {
 	ToolCallID       string         `json:"tool_call_id,omitempty"`
 }
 
-// MarshalJSON writes the content as a plain string, which every server understands, and as null where there is none.
+// MarshalJSON writes the content as a plain string, which every server understands, and as null
+// where there is none.
 func (m ChatMessage) MarshalJSON() ([]byte, error) {
 	type plain ChatMessage
 	var content *string
@@ -123,11 +124,13 @@ type ChatUsage struct {
 // chatDone is the data of the last event of a stream.
 const chatDone = "[DONE]"
 
-// ChatEvents cuts a whole reply into the events of a stream. The usage is sent where withUsage says that the client asked for it.
+// ChatEvents cuts a whole reply into the events of a stream. The usage is sent where withUsage says
+// that the client asked for it.
 func ChatEvents(c ChatCompletion, withUsage bool) []Event {
 	var events []Event
 	chunk := func(delta bool, choices []any, usage *ChatUsage) {
-		value := map[string]any{"id": c.ID, "object": "chat.completion.chunk", "created": c.Created, "model": c.Model, "choices": choices}
+		value := map[string]any{"id": c.ID, "object": "chat.completion.chunk", "created": c.Created, "model": c.Model,
+			"choices": choices}
 		if usage != nil {
 			value["usage"] = usage
 		}
@@ -158,7 +161,12 @@ func chatDeltas(m ChatMessage, emit func(map[string]any)) {
 		emit(map[string]any{"refusal": piece})
 	}
 	for i, call := range m.ToolCalls {
-		emit(map[string]any{"tool_calls": []any{ChatToolCall{Index: &i, ID: call.ID, Type: "function", Function: ChatFunction{Name: call.Function.Name}}}})
+		emit(map[string]any{"tool_calls": []any{ChatToolCall{
+			Index:    &i,
+			ID:       call.ID,
+			Type:     "function",
+			Function: ChatFunction{Name: call.Function.Name},
+		}}})
 		for _, piece := range pieces(call.Function.Arguments) {
 			emit(map[string]any{"tool_calls": []any{ChatToolCall{Index: &i, Function: ChatFunction{Arguments: piece}}}})
 		}
@@ -185,7 +193,8 @@ type chatChunk struct {
 type ChatAccumulator struct {
 	// Done is set by the closing event.
 	Done bool
-	// Finished is set once the model gave its reason to stop; the usage and the closing event may follow.
+	// Finished is set once the model gave its reason to stop; the usage and the closing event may
+	// follow.
 	Finished bool
 
 	head                     ChatCompletion
@@ -207,7 +216,9 @@ func (a *ChatAccumulator) Completion() ChatCompletion {
 		message.Content = OpenAIContent{{Type: "text", Text: string(a.text)}}
 	}
 	for _, call := range a.calls {
-		message.ToolCalls = append(message.ToolCalls, ChatToolCall{ID: call.id, Type: "function", Function: ChatFunction{Name: call.name, Arguments: string(call.arguments)}})
+		message.ToolCalls = append(message.ToolCalls,
+			ChatToolCall{ID: call.id, Type: "function",
+				Function: ChatFunction{Name: call.name, Arguments: string(call.arguments)}})
 	}
 	c.Object = "chat.completion"
 	c.Choices = []ChatChoice{{Message: message, FinishReason: a.finish}}
@@ -250,7 +261,8 @@ func (a *ChatAccumulator) Add(event Event) ([]Delta, error) {
 	return deltas, nil
 }
 
-// The blocks of a chat reply have no index of their own; reasoning comes first, then the text, then the calls.
+// The blocks of a chat reply have no index of their own; reasoning comes first, then the text, then
+// the calls.
 const (
 	chatReasoningIndex = 0
 	chatTextIndex      = 1
@@ -295,11 +307,17 @@ func (a *ChatAccumulator) addCall(call ChatToolCall) ([]Delta, error) {
 	var deltas []Delta
 	if index == len(a.calls) {
 		a.calls = append(a.calls, growingCall{id: call.ID, name: call.Function.Name})
-		deltas = append(deltas, Delta{Kind: DeltaToolStart, Index: chatFirstCallIndex + index, ID: call.ID, Name: call.Function.Name})
+		deltas = append(deltas, Delta{
+			Kind:  DeltaToolStart,
+			Index: chatFirstCallIndex + index,
+			ID:    call.ID,
+			Name:  call.Function.Name,
+		})
 	}
 	if call.Function.Arguments != "" {
 		a.calls[index].arguments = append(a.calls[index].arguments, call.Function.Arguments...)
-		deltas = append(deltas, Delta{Kind: DeltaToolInput, Index: chatFirstCallIndex + index, Text: call.Function.Arguments})
+		deltas = append(deltas, Delta{Kind: DeltaToolInput, Index: chatFirstCallIndex + index,
+			Text: call.Function.Arguments})
 	}
 	return deltas, nil
 }

@@ -9,7 +9,8 @@ import (
 // OpenAIContent is a list of parts; on the wire it may also be a plain string.
 type OpenAIContent []OpenAIPart
 
-// OpenAIPart is a part of a message's content. Parts that hold no text (images, files) have only a type.
+// OpenAIPart is a part of a message's content. Parts that hold no text (images, files) have only a
+// type.
 type OpenAIPart struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -30,7 +31,8 @@ func (p OpenAIPart) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// UnmarshalJSON accepts a string, a list of parts, or null; any other value is kept as its JSON text, which is what a model would be shown.
+// UnmarshalJSON accepts a string, a list of parts, or null; any other value is kept as its JSON
+// text, which is what a model would be shown.
 func (c *OpenAIContent) UnmarshalJSON(data []byte) error {
 	*c = nil
 	data = bytes.TrimSpace(data)

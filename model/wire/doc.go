@@ -1,12 +1,18 @@
-// Package wire knows three model protocols byte for byte, and nothing else: Anthropic Messages, OpenAI Responses and OpenAI Chat Completions.
+// Package wire knows three model protocols byte for byte, and nothing else: Anthropic Messages,
+// OpenAI Responses and OpenAI Chat Completions.
 //
-// Each protocol has one file with the same parts, so that a client, a server and a proxy can share it:
+// Each protocol has one file with the same parts, so that a client, a server and a proxy can share
+// it:
 //
 //   - a request type (AnthropicRequest, ResponsesRequest, ChatRequest),
 //   - a reply type (AnthropicMessage, Response, ChatCompletion),
-//   - a function that cuts a whole reply into the events of a stream (AnthropicEvents, ResponsesEvents, ChatEvents),
-//   - an accumulator that puts the events of a stream together again (AnthropicAccumulator, ResponsesAccumulator, ChatAccumulator).
+//   - a function that cuts a whole reply into the events of a stream (AnthropicEvents,
+//     ResponsesEvents, ChatEvents),
+//   - an accumulator that puts the events of a stream together again (AnthropicAccumulator,
+//     ResponsesAccumulator, ChatAccumulator).
 //
-// Cutting a reply and accumulating the pieces gives the reply back; tests hold the package to that. Decoding is lenient about what it does not know
-// (new block types, new events, extra fields) and strict about what it does. Events come from a network, so nothing here trusts an index, an order or a size.
+// Cutting a reply and accumulating the pieces gives the reply back; tests hold the package to that.
+// Decoding is lenient about what it does not know (new block types, new events, extra fields) and
+// strict about what it does. Events come from a network, so nothing here trusts an index, an order
+// or a size.
 package wire

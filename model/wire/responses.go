@@ -27,7 +27,8 @@ type ResponsesReasoning struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// ResponsesTool is a tool the client offers: a function, a freeform tool ("custom"), a namespace of tools, or one of the vendor's.
+// ResponsesTool is a tool the client offers: a function, a freeform tool ("custom"), a namespace of
+// tools, or one of the vendor's.
 type ResponsesTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name,omitempty"`
@@ -37,7 +38,8 @@ type ResponsesTool struct {
 	Tools       []ResponsesTool `json:"tools,omitempty"`
 }
 
-// ResponsesInput is a list of items; on the wire it may also be a plain string, which is a user message.
+// ResponsesInput is a list of items; on the wire it may also be a plain string, which is a user
+// message.
 type ResponsesInput []ResponsesItem
 
 // UnmarshalJSON accepts a string or a list of items.
@@ -78,7 +80,8 @@ type ResponsesItem struct {
 	Tools []ResponsesTool `json:"tools"` // additional_tools
 }
 
-// UnmarshalJSON reads the fields one by one, because items of kinds we do not know give the same names to values of other types.
+// UnmarshalJSON reads the fields one by one, because items of kinds we do not know give the same
+// names to values of other types.
 func (it *ResponsesItem) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -86,7 +89,8 @@ func (it *ResponsesItem) UnmarshalJSON(data []byte) error {
 	}
 	*it = ResponsesItem{}
 	for name, target := range map[string]any{
-		"type": &it.Type, "id": &it.ID, "status": &it.Status, "role": &it.Role, "content": &it.Content, "summary": &it.Summary,
+		"type": &it.Type, "id": &it.ID, "status": &it.Status, "role": &it.Role, "content": &it.Content,
+		"summary":           &it.Summary,
 		"encrypted_content": &it.EncryptedContent, "call_id": &it.CallID, "name": &it.Name, "namespace": &it.Namespace,
 		"arguments": &it.Arguments, "input": &it.Input, "output": &it.Output, "tools": &it.Tools,
 	} {
@@ -97,7 +101,8 @@ func (it *ResponsesItem) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the fields that belong to the item's type, empty or not where clients insist on them.
+// MarshalJSON writes the fields that belong to the item's type, empty or not where clients insist
+// on them.
 func (it ResponsesItem) MarshalJSON() ([]byte, error) {
 	m := map[string]any{"type": it.Type}
 	put := func(name, value string) {
@@ -236,7 +241,8 @@ func partName(part OpenAIPart) string {
 	return "output_text"
 }
 
-func (s *responsesStream) part(part, text, indexName string, index int, value OpenAIPart, at func(map[string]any) map[string]any) {
+func (s *responsesStream) part(part, text, indexName string, index int, value OpenAIPart,
+	at func(map[string]any) map[string]any) {
 	at2 := func(fields map[string]any) map[string]any {
 		fields[indexName] = index
 		return at(fields)
@@ -260,18 +266,22 @@ func (s *responsesStream) callInput(name, field, text string, at func(map[string
 	s.emit(name+".done", false, at(map[string]any{field: text}))
 }
 
-// ResponsesErrorEvent is the event that reports an error inside a stream: the reply turns out to have failed.
+// ResponsesErrorEvent is the event that reports an error inside a stream: the reply turns out to
+// have failed.
 func ResponsesErrorEvent(r Response, e APIError) Event {
 	code := e.Code
 	if code == "" {
 		code = e.Type
 	}
-	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{Code: code, Message: e.Message}
-	return jsonEvent("response.failed", false, map[string]any{"type": "response.failed", "sequence_number": 1 << 20, "response": r})
+	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{Code: code,
+		Message: e.Message}
+	return jsonEvent("response.failed", false,
+		map[string]any{"type": "response.failed", "sequence_number": 1 << 20, "response": r})
 }
 
-// ResponsesAccumulator puts a streamed reply together. The closing event repeats the whole reply, so the pieces only serve whoever watches; what is kept of
-// them is the finished items, for servers that close with an empty list.
+// ResponsesAccumulator puts a streamed reply together. The closing event repeats the whole reply,
+// so the pieces only serve whoever watches; what is kept of them is the finished items, for servers
+// that close with an empty list.
 type ResponsesAccumulator struct {
 	// Response is the reply; it is whole once Done is set.
 	Response Response
@@ -290,7 +300,8 @@ type responsesStreamEvent struct {
 	Message     string         `json:"message"`
 }
 
-// Add takes the next event and returns what it added. An error event or a failed reply comes back as an *APIError.
+// Add takes the next event and returns what it added. An error event or a failed reply comes back
+// as an *APIError.
 func (a *ResponsesAccumulator) Add(event Event) ([]Delta, error) {
 	var e responsesStreamEvent
 	if err := json.Unmarshal(event.Data, &e); err != nil {
@@ -308,7 +319,12 @@ func (a *ResponsesAccumulator) Add(event Event) ([]Delta, error) {
 		if e.Item == nil || !strings.HasSuffix(e.Item.Type, "_call") {
 			return nil, nil
 		}
-		delta = Delta{Kind: DeltaToolStart, Index: e.OutputIndex, ID: e.Item.CallID, Name: e.Item.Name}
+		delta = Delta{
+			Kind:  DeltaToolStart,
+			Index: e.OutputIndex,
+			ID:    e.Item.CallID,
+			Name:  e.Item.Name,
+		}
 	case "response.output_item.done":
 		if e.Item != nil && len(a.items) < maxBlocks {
 			a.items = append(a.items, *e.Item)

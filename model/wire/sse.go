@@ -9,7 +9,8 @@ import (
 	"io"
 )
 
-// MaxEventSize bounds one server-sent event. A model's reply is far smaller; whoever sends more is not a model.
+// MaxEventSize bounds one server-sent event. A model's reply is far smaller; whoever sends more is
+// not a model.
 const MaxEventSize = 32 << 20
 
 // ErrEventTooLarge is returned by EventReader.Next for an event over MaxEventSize.
@@ -19,8 +20,9 @@ var ErrEventTooLarge = errors.New("server-sent event is larger than 32 MiB")
 type Event struct {
 	Name string
 	Data []byte
-	// Delta marks an event that carries a piece of the reply's content; it is set by the functions that cut a reply into events, for servers that pace
-	// or spoil a stream, and is not part of the wire format.
+	// Delta marks an event that carries a piece of the reply's content; it is set by the functions
+	// that cut a reply into events, for servers that pace or spoil a stream, and is not part of the
+	// wire format.
 	Delta bool
 }
 
@@ -39,7 +41,8 @@ func (e Event) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// EventReader reads server-sent events. An event that the end of the stream cuts short is dropped, as the standard demands.
+// EventReader reads server-sent events. An event that the end of the stream cuts short is dropped,
+// as the standard demands.
 type EventReader struct {
 	r       *bufio.Reader
 	began   bool
@@ -49,7 +52,8 @@ type EventReader struct {
 // NewEventReader returns a reader of the events in r.
 func NewEventReader(r io.Reader) *EventReader { return &EventReader{r: bufio.NewReader(r)} }
 
-// Next returns the next event that carries data, or io.EOF at the end of the stream. The event's data is the caller's to keep.
+// Next returns the next event that carries data, or io.EOF at the end of the stream. The event's
+// data is the caller's to keep.
 func (er *EventReader) Next() (Event, error) {
 	var event Event
 	var data []byte
@@ -82,7 +86,8 @@ func (er *EventReader) Next() (Event, error) {
 	}
 }
 
-// line reads one line ended by LF, CRLF or CR, without its end. A last line without an end is dropped.
+// line reads one line ended by LF, CRLF or CR, without its end. A last line without an end is
+// dropped.
 func (er *EventReader) line(limit int) ([]byte, error) {
 	if !er.began {
 		er.began = true
@@ -115,7 +120,8 @@ func (er *EventReader) line(limit int) ([]byte, error) {
 			_, _ = er.r.Discard(end)
 			continue
 		}
-		// Whether an LF follows a CR is looked at with the next line: waiting for it here could hold an event back until the one after it.
+		// Whether an LF follows a CR is looked at with the next line: waiting for it here could
+		// hold an event back until the one after it.
 		er.afterCR = chunk[end] == '\r'
 		_, _ = er.r.Discard(end + 1)
 		return line, nil
@@ -131,7 +137,8 @@ func jsonEvent(name string, delta bool, value any) Event {
 	return Event{Name: name, Data: data, Delta: delta}
 }
 
-// pieces cuts s into parts of about pieceSize bytes at rune boundaries, the way a model's tokens arrive.
+// pieces cuts s into parts of about pieceSize bytes at rune boundaries, the way a model's tokens
+// arrive.
 func pieces(s string) []string {
 	var out []string
 	for len(s) > 0 {
@@ -148,5 +155,6 @@ func pieces(s string) []string {
 // pieceSize is the size of a streamed delta in bytes.
 const pieceSize = 40
 
-// maxBlocks bounds the indices a stream may name, so that a hostile one cannot make us allocate at will.
+// maxBlocks bounds the indices a stream may name, so that a hostile one cannot make us allocate at
+// will.
 const maxBlocks = 4096

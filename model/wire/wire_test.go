@@ -38,7 +38,8 @@ func overTheWire(t *rapid.T, events []wire.Event) []wire.Event {
 }
 
 func text() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.Just(""), rapid.String(), rapid.SampledFrom([]string{"line\nline\r\n\ndata: x", strings.Repeat("é", 100), "\u2028</script>"}))
+	return rapid.OneOf(rapid.Just(""), rapid.String(),
+		rapid.SampledFrom([]string{"line\nline\r\n\ndata: x", strings.Repeat("é", 100), "\u2028</script>"}))
 }
 
 func object() *rapid.Generator[string] {
@@ -51,7 +52,8 @@ func object() *rapid.Generator[string] {
 	})
 }
 
-// The texts of the deltas must add up to the reply's, so that whoever shows a stream shows the whole reply.
+// The texts of the deltas must add up to the reply's, so that whoever shows a stream shows the
+// whole reply.
 func joined(deltas []wire.Delta, kind wire.DeltaKind) string {
 	var b strings.Builder
 	for _, d := range deltas {
@@ -66,8 +68,10 @@ func TestAnthropicReplySurvivesStreaming(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stop := rapid.SampledFrom([]string{"end_turn", "tool_use", "max_tokens", "refusal"}).Draw(t, "stop")
 		want := wire.AnthropicMessage{
-			ID: "msg_1", Type: "message", Role: "assistant", Model: "m", StopReason: &stop, Content: wire.AnthropicContent{},
-			Usage: wire.AnthropicUsage{InputTokens: 7, OutputTokens: rapid.Int64Range(0, 1e9).Draw(t, "out"), CacheReadInputTokens: 3, CacheCreationInputTokens: 2},
+			ID: "msg_1", Type: "message", Role: "assistant", Model: "m", StopReason: &stop,
+			Content: wire.AnthropicContent{},
+			Usage: wire.AnthropicUsage{InputTokens: 7, OutputTokens: rapid.Int64Range(0, 1e9).Draw(t, "out"),
+				CacheReadInputTokens: 3, CacheCreationInputTokens: 2},
 		}
 		thought, said := "", ""
 		for range rapid.IntRange(0, 4).Draw(t, "blocks") {
@@ -81,7 +85,9 @@ func TestAnthropicReplySurvivesStreaming(t *testing.T) {
 				thought += b.Thinking
 				want.Content = append(want.Content, b)
 			case "tool_use":
-				want.Content = append(want.Content, wire.AnthropicBlock{Type: "tool_use", ID: "toolu_1", Name: "Bash", Input: json.RawMessage(object().Draw(t, "input"))})
+				want.Content = append(want.Content,
+					wire.AnthropicBlock{Type: "tool_use", ID: "toolu_1", Name: "Bash",
+						Input: json.RawMessage(object().Draw(t, "input"))})
 			}
 		}
 		var acc wire.AnthropicAccumulator
@@ -108,12 +114,15 @@ func TestAnthropicReplySurvivesStreaming(t *testing.T) {
 func TestResponsesReplySurvivesStreaming(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := wire.Response{
-			ID: "resp_1", Object: "response", Status: rapid.SampledFrom([]string{"completed", "incomplete"}).Draw(t, "status"), Model: "m",
-			Output: []wire.ResponsesItem{}, Tools: []wire.ResponsesTool{}, Usage: &wire.ResponsesUsage{InputTokens: 9, OutputTokens: 4, TotalTokens: 13},
+			ID: "resp_1", Object: "response",
+			Status: rapid.SampledFrom([]string{"completed", "incomplete"}).Draw(t, "status"), Model: "m",
+			Output: []wire.ResponsesItem{}, Tools: []wire.ResponsesTool{},
+			Usage: &wire.ResponsesUsage{InputTokens: 9, OutputTokens: 4, TotalTokens: 13},
 		}
 		said := ""
 		for range rapid.IntRange(0, 4).Draw(t, "items") {
-			item := wire.ResponsesItem{Type: rapid.SampledFrom([]string{"message", "reasoning", "function_call", "custom_tool_call"}).Draw(t, "type"), ID: "id_1"}
+			item := wire.ResponsesItem{Type: rapid.SampledFrom([]string{"message", "reasoning", "function_call",
+				"custom_tool_call"}).Draw(t, "type"), ID: "id_1"}
 			switch item.Type {
 			case "message":
 				item.Role, item.Status = "assistant", "completed"
@@ -122,9 +131,11 @@ func TestResponsesReplySurvivesStreaming(t *testing.T) {
 			case "reasoning":
 				item.Summary = wire.OpenAIContent{{Type: "summary_text", Text: text().Draw(t, "summary")}}
 			case "function_call":
-				item.CallID, item.Name, item.Status, item.Arguments = "call_1", "f", "completed", object().Draw(t, "arguments")
+				item.CallID, item.Name, item.Status, item.Arguments = "call_1", "f", "completed", object().Draw(t,
+					"arguments")
 			case "custom_tool_call":
-				item.CallID, item.Name, item.Status, item.Input = "call_1", "apply_patch", "completed", text().Draw(t, "input")
+				item.CallID, item.Name, item.Status, item.Input = "call_1", "apply_patch", "completed", text().Draw(t,
+					"input")
 			}
 			want.Output = append(want.Output, item)
 		}
@@ -137,7 +148,8 @@ func TestResponsesReplySurvivesStreaming(t *testing.T) {
 			}
 			deltas = append(deltas, added...)
 		}
-		if diff := cmp.Diff(want, acc.Response, cmpopts.IgnoreUnexported(wire.ResponsesAccumulator{}), cmpopts.EquateEmpty()); diff != "" || !acc.Done {
+		if diff := cmp.Diff(want, acc.Response, cmpopts.IgnoreUnexported(wire.ResponsesAccumulator{}),
+			cmpopts.EquateEmpty()); diff != "" || !acc.Done {
 			t.Fatalf("done %v: %s", acc.Done, diff)
 		}
 		if joined(deltas, wire.DeltaText) != said {
@@ -153,11 +165,14 @@ func TestChatReplySurvivesStreaming(t *testing.T) {
 			message.Content = wire.OpenAIContent{{Type: "text", Text: said}}
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "calls") {
-			message.ToolCalls = append(message.ToolCalls, wire.ChatToolCall{ID: "call_1", Type: "function", Function: wire.ChatFunction{Name: "f", Arguments: object().Draw(t, "arguments")}})
+			message.ToolCalls = append(message.ToolCalls,
+				wire.ChatToolCall{ID: "call_1", Type: "function",
+					Function: wire.ChatFunction{Name: "f", Arguments: object().Draw(t, "arguments")}})
 		}
 		want := wire.ChatCompletion{
-			ID: "chat_1", Object: "chat.completion", Created: 1, Model: "m", Choices: []wire.ChatChoice{{Message: message, FinishReason: "stop"}},
-			Usage: &wire.ChatUsage{PromptTokens: 5, CompletionTokens: 6, TotalTokens: 11},
+			ID: "chat_1", Object: "chat.completion", Created: 1, Model: "m",
+			Choices: []wire.ChatChoice{{Message: message, FinishReason: "stop"}},
+			Usage:   &wire.ChatUsage{PromptTokens: 5, CompletionTokens: 6, TotalTokens: 11},
 		}
 		var acc wire.ChatAccumulator
 		for _, e := range overTheWire(t, wire.ChatEvents(want, true)) {
@@ -176,16 +191,21 @@ func TestEventReaderFollowsTheStandard(t *testing.T) {
 		stream string
 		want   []wire.Event
 	}{
-		"LF, CRLF and CR end lines":             {"data: a\n\ndata: b\r\n\r\ndata: c\r\r", []wire.Event{{Data: []byte("a")}, {Data: []byte("b")}, {Data: []byte("c")}}},
-		"several data lines are one text":       {"event: e\ndata: a\ndata:b\n\n", []wire.Event{{Name: "e", Data: []byte("a\nb")}}},
-		"comments and other fields are skipped": {": hello\nid: 1\nretry: 5\ndata: a\n\n", []wire.Event{{Data: []byte("a")}}},
-		"an event without data is none":         {"event: ghost\n\ndata: a\n\n", []wire.Event{{Data: []byte("a")}}},
-		"a cut event is dropped":                {"data: a\n\ndata: half", []wire.Event{{Data: []byte("a")}}},
-		"CRLF after a name":                     {"event: e\r\ndata: a\r\n\r\n", []wire.Event{{Name: "e", Data: []byte("a")}}},
-		"a byte order mark is skipped":          {"\xef\xbb\xbfdata: a\n\n", []wire.Event{{Data: []byte("a")}}},
+		"LF, CRLF and CR end lines": {"data: a\n\ndata: b\r\n\r\ndata: c\r\r",
+			[]wire.Event{{Data: []byte("a")}, {Data: []byte("b")}, {Data: []byte("c")}}},
+		"several data lines are one text": {"event: e\ndata: a\ndata:b\n\n",
+			[]wire.Event{{Name: "e", Data: []byte("a\nb")}}},
+		"comments and other fields are skipped": {": hello\nid: 1\nretry: 5\ndata: a\n\n",
+			[]wire.Event{{Data: []byte("a")}}},
+		"an event without data is none": {"event: ghost\n\ndata: a\n\n", []wire.Event{{Data: []byte("a")}}},
+		"a cut event is dropped":        {"data: a\n\ndata: half", []wire.Event{{Data: []byte("a")}}},
+		"CRLF after a name": {"event: e\r\ndata: a\r\n\r\n",
+			[]wire.Event{{Name: "e", Data: []byte("a")}}},
+		"a byte order mark is skipped": {"\xef\xbb\xbfdata: a\n\n", []wire.Event{{Data: []byte("a")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for way, reader := range map[string]io.Reader{"at once": strings.NewReader(tt.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream))} {
+			for way, reader := range map[string]io.Reader{"at once": strings.NewReader(tt.stream),
+				"byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream))} {
 				if diff := cmp.Diff(tt.want, readAll(t, reader)); diff != "" {
 					t.Errorf("%s: %s", way, diff)
 				}
@@ -229,7 +249,8 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 	for body, want := range map[string]wire.APIError{
 		`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`: {Type: "overloaded_error", Message: "Overloaded", RequestID: "req_1"},
 		`{"error":{"message":"no","type":"invalid_request_error","code":"context_length_exceeded"}}`:       {Type: "invalid_request_error", Code: "context_length_exceeded", Message: "no"},
-		`{"error":{"message":"no","type":"x","code":400}}`:                                                 {Type: "x", Message: "no"},
+		`{"error":{"message":"no","type":"x","code":400}}`: {Type: "x",
+			Message: "no"},
 		`{"error":"model not found"}`: {Message: "model not found"},
 		`{"detail":"Unauthorized"}`:   {Message: "Unauthorized"},
 		`<html><body>502  Bad
@@ -254,7 +275,8 @@ func TestAStreamThatBreaksTheRulesIsRefused(t *testing.T) {
 		}
 	}
 	var chat wire.ChatAccumulator
-	if _, err := chat.Add(wire.Event{Data: []byte(`{"choices":[{"delta":{"tool_calls":[{"index":1000000000,"function":{}}]}}]}`)}); err == nil {
+	if _, err := chat.Add(wire.Event{Data: []byte(
+		`{"choices":[{"delta":{"tool_calls":[{"index":1000000000,"function":{}}]}}]}`)}); err == nil {
 		t.Error("accepted a tool call far out of order")
 	}
 }

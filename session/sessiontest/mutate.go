@@ -16,7 +16,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Mutations changes every recording by meaning and checks that the enricher notices what it should and nothing else.
+// Mutations changes every recording by meaning and checks that the enricher notices what it should
+// and nothing else.
 func Mutations(t *testing.T, pattern string, dialects session.Dialects) {
 	t.Helper()
 	for _, file := range Recordings(t, pattern) {
@@ -159,12 +160,14 @@ func (m mutation) unknownFields(t *testing.T) {
 		}
 		inner["zz_new_field"] = map[string]any{"type": "text", "text": "not for you", "id": "zz"}
 	})
-	// Encoding sorts the keys of arguments, which the session shows as they came; so the comparison is with a recording that was rewritten too.
+	// Encoding sorts the keys of arguments, which the session shows as they came; so the comparison
+	// is with a recording that was rewritten too.
 	m.original = m.one(t, m.rewrite(t, func(map[string]any) {}))
 	m.same(t, m.one(t, lines))
 }
 
-// otherIDs renames every id, the same one always to the same new one; the session must be the same but for the names.
+// otherIDs renames every id, the same one always to the same new one; the session must be the same
+// but for the names.
 func (m mutation) otherIDs(t *testing.T) {
 	names := map[string]bool{m.original.SessionID: true}
 	for _, event := range m.original.Events {
@@ -185,7 +188,8 @@ func (m mutation) otherIDs(t *testing.T) {
 	slices.SortFunc(pairs, func(a, b string) int { return len(b) - len(a) })
 	var replacements []string
 	for i, name := range pairs {
-		replacements = append(replacements, name, fmt.Sprintf("%0*d", len(name), 7000+i)) // as long as before: results tell their size
+		// as long as before: results tell their size
+		replacements = append(replacements, name, fmt.Sprintf("%0*d", len(name), 7000+i))
 	}
 	renamer := strings.NewReplacer(replacements...)
 	var lines [][]byte
@@ -197,14 +201,16 @@ func (m mutation) otherIDs(t *testing.T) {
 	}
 }
 
-// missingFields takes every field of every sort of event away, one at a time. The rest of the recording must still be understood.
+// missingFields takes every field of every sort of event away, one at a time. The rest of the
+// recording must still be understood.
 func (m mutation) missingFields(t *testing.T) {
 	m.eachField(t, func(object map[string]any, key string) { delete(object, key) })
 }
 
 // otherKinds makes every field something else.
 func (m mutation) otherKinds(t *testing.T) {
-	values := []any{nil, json.Number("17"), "text", []any{}, map[string]any{}, true, []any{map[string]any{"type": "text"}}}
+	values := []any{nil, json.Number("17"), "text", []any{}, map[string]any{}, true,
+		[]any{map[string]any{"type": "text"}}}
 	turn := 0
 	m.eachField(t, func(object map[string]any, key string) {
 		object[key] = values[turn%len(values)]
@@ -237,13 +243,15 @@ func (m mutation) eachField(t *testing.T, change func(object map[string]any, key
 				kept += messagesBut(s, int64(i+1))
 			}
 			if want := messagesBut(m.original, int64(i+1)); kept < want {
-				t.Errorf("line %d with another %s: %d messages of the other lines are left of %d", i+1, strings.Join(path, "."), kept, want)
+				t.Errorf("line %d with another %s: %d messages of the other lines are left of %d", i+1,
+					strings.Join(path, "."), kept, want)
 			}
 		}
 	}
 }
 
-// messagesBut counts what was said in all lines but one: a line that is broken takes nothing of the others with it.
+// messagesBut counts what was said in all lines but one: a line that is broken takes nothing of the
+// others with it.
 func messagesBut(s *session.EnrichedSession, line int64) int {
 	count := 0
 	for _, event := range s.Events {
@@ -307,7 +315,8 @@ func toolCalls(s *session.EnrichedSession) int {
 	return count
 }
 
-// cutOff ends the recording after every line and in the middle of the next: what was told before stays as it was.
+// cutOff ends the recording after every line and in the middle of the next: what was told before
+// stays as it was.
 func (m mutation) cutOff(t *testing.T) {
 	for i := 1; i < len(m.lines); i++ {
 		lines := append(slices.Clone(m.lines[:i]), m.lines[i][:len(m.lines[i])/2])
@@ -317,7 +326,8 @@ func (m mutation) cutOff(t *testing.T) {
 					break // the end of the task moves with the end of the recording
 				}
 				if event.Kind != m.original.Events[j].Kind || event.RawLine != m.original.Events[j].RawLine {
-					t.Fatalf("cut after line %d: event %d is %s of line %d instead of %s of line %d", i, j, event.Kind, event.RawLine,
+					t.Fatalf("cut after line %d: event %d is %s of line %d instead of %s of line %d", i, j, event.Kind,
+						event.RawLine,
 						m.original.Events[j].Kind, m.original.Events[j].RawLine)
 				}
 			}

@@ -1,5 +1,6 @@
-// Package sessiontest holds the tests that every agent's dialects must pass on recordings of the real thing: golden pages, and mutations of the recordings by
-// meaning. An agent's own tests call them with its dialects and its testdata.
+// Package sessiontest holds the tests that every agent's dialects must pass on recordings of the
+// real thing: golden pages, and mutations of the recordings by meaning. An agent's own tests call
+// them with its dialects and its testdata.
 package sessiontest
 
 import (
@@ -54,7 +55,8 @@ func Golden(t *testing.T, pattern string, dialects session.Dialects) {
 	}
 }
 
-// keepsNoViews reads a recording from a buffer that is overwritten after every line. Decoders look at events in place, so whatever they keep must be a copy.
+// keepsNoViews reads a recording from a buffer that is overwritten after every line. Decoders look
+// at events in place, so whatever they keep must be a copy.
 func keepsNoViews(t *testing.T, file string, dialects session.Dialects) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -85,7 +87,8 @@ func keepsNoViews(t *testing.T, file string, dialects session.Dialects) {
 	}
 }
 
-// RoundTrip exports every recording's session to ATIF and imports it again: it must be the same session, and the same document.
+// RoundTrip exports every recording's session to ATIF and imports it again: it must be the same
+// session, and the same document.
 func RoundTrip(t *testing.T, pattern string, dialects session.Dialects) {
 	t.Helper()
 	for _, file := range Recordings(t, pattern) {
@@ -123,7 +126,8 @@ func stored(t testing.TB, s *session.EnrichedSession) string {
 	return string(data)
 }
 
-// Page is what `session show` prints for a file. A recording that no agent spoke in gives an empty page.
+// Page is what `session show` prints for a file. A recording that no agent spoke in gives an empty
+// page.
 func Page(t testing.TB, file string, dialects session.Dialects) string {
 	t.Helper()
 	sessions, err := session.ReadFile(file, dialects, session.Options{Prices: session.ListPrices(price.Default())})

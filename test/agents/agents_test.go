@@ -20,7 +20,8 @@ import (
 // fixAdd reads, edits, tests, and says so.
 func fixAdd(t *testing.T) string {
 	return scriptOf(t,
-		turn{"thinking": "I should look first.", "text": "I'll read calc.go.", "calls": []turn{call("read", "calc.go")}},
+		turn{"thinking": "I should look first.", "text": "I'll read calc.go.",
+			"calls": []turn{call("read", "calc.go")}},
 		turn{"calls": []turn{call("edit", "calc.go", "old", "return a - b", "new", "return a + b")}},
 		turn{"calls": []turn{call("bash", "make test")}},
 		turn{"text": "Add adds now, and the tests pass."},
@@ -96,8 +97,10 @@ func TestInASandbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRig(t, a, scriptOf(t,
-			turn{"calls": []turn{call("bash", "cat "+outside+" > seen || echo unseen > seen; env > variables")}}, turn{"text": "Looked."}))
-		r.config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, Writable: []string{r.config.Dir}}
+			turn{"calls": []turn{call("bash",
+				"cat "+outside+" > seen || echo unseen > seen; env > variables")}}, turn{"text": "Looked."}))
+		r.config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true,
+			Writable: []string{r.config.Dir}}
 		result, _ := r.run("Look around")
 		if !result.Success || result.Text != "Looked." {
 			t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
@@ -127,7 +130,8 @@ func TestToolFailureAndRecovery(t *testing.T) {
 		}
 		failed := 0
 		for _, event := range s.Events {
-			if event.Result != nil && (event.Result.IsError || (event.Result.ExitCode != nil && *event.Result.ExitCode != 0)) {
+			if event.Result != nil && (event.Result.IsError ||
+				(event.Result.ExitCode != nil && *event.Result.ExitCode != 0)) {
 				failed++
 			}
 		}
@@ -166,7 +170,8 @@ func TestModelTroubleThatPasses(t *testing.T) {
 				if a.Info().Capabilities.ShowsRetries != agent.Unsupported && len(retries) == 0 {
 					t.Error("no retry in the session")
 				}
-				for _, kind := range []session.ErrorKind{session.ErrorRateLimit, session.ErrorOverloaded, session.ErrorAPI, session.ErrorAuth} {
+				for _, kind := range []session.ErrorKind{session.ErrorRateLimit, session.ErrorOverloaded,
+					session.ErrorAPI, session.ErrorAuth} {
 					if given := errorsOf(s, kind); len(given) > 0 {
 						t.Errorf("the session says that it gave up: %+v", given)
 					}
@@ -185,7 +190,8 @@ func TestModelTroubleThatStays(t *testing.T) {
 	for status, want := range kinds {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{"text": "Never said.", "fault": turn{"status": status, "message": trouble[status], "retry_after": "0"}}))
+				r := newRig(t, a, scriptOf(t, turn{"text": "Never said.",
+					"fault": turn{"status": status, "message": trouble[status], "retry_after": "0"}}))
 				retries := 0
 				r.config.Retries = &retries
 				result, s := r.run("Do it")
@@ -217,7 +223,8 @@ func TestMaxTurns(t *testing.T) {
 		}
 		var turns []turn
 		for _, name := range []string{"one", "two", "three", "four", "five"} {
-			// No model answers at once. One that did could be a turn ahead of a limit that is held from outside.
+			// No model answers at once. One that did could be a turn ahead of a limit that is held
+			// from outside.
 			turns = append(turns, turn{"calls": []turn{call("bash", "echo "+name+" >> steps")}, "delay_ms": 500})
 		}
 		r := newRig(t, a, scriptOf(t, turns...))
@@ -244,14 +251,16 @@ func TestATurnLimitHoldsForEachPrompt(t *testing.T) {
 		s := r.start()
 		for i := range 3 {
 			if result := r.prompt(t.Context(), s, "Next"); !result.Success || result.Turns != 2 {
-				t.Errorf("prompt %d: outcome %q after %d turns, error %v", i+1, result.Outcome, result.Turns, result.Err)
+				t.Errorf("prompt %d: outcome %q after %d turns, error %v", i+1, result.Outcome, result.Turns,
+					result.Err)
 			}
 		}
 	})
 }
 
-// slow tells that it has begun through a pipe and then takes for ever, in a session of its own, as the agents' shells do. It waits a moment before, because
-// some agents tell of a command only a little after it was started.
+// slow tells that it has begun through a pipe and then takes for ever, in a session of its own, as
+// the agents' shells do. It waits a moment before, because some agents tell of a command only a
+// little after it was started.
 const slow = "sleep 1; echo begun > begun; while :; do sleep 1; done"
 
 // begun waits until the agent's command runs.
@@ -278,7 +287,8 @@ func TestKill(t *testing.T) {
 	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
 		t.Run(name, func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{"calls": []turn{call("bash", slow, "timeout_ms", 300000)}}, turn{"text": "Went on."}))
+				r := newRig(t, a, scriptOf(t, turn{"calls": []turn{call("bash", slow, "timeout_ms", 300000)}},
+					turn{"text": "Went on."}))
 				r.config.OneShot = oneShot
 				wait := begun(t, r.config.Dir)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -288,11 +298,13 @@ func TestKill(t *testing.T) {
 				result := r.prompt(ctx, s, "Take your time")
 				stopped := result.Outcome == session.OutcomeCancelled || result.Outcome == session.OutcomeAborted
 				if result.Success || !result.Aborted || !stopped {
-					t.Errorf("result: success %v, aborted %v, outcome %q, error %v", result.Success, result.Aborted, result.Outcome, result.Err)
+					t.Errorf("result: success %v, aborted %v, outcome %q, error %v", result.Success, result.Aborted,
+						result.Outcome, result.Err)
 				}
 				if !oneShot { // an interrupt is clean: the conversation goes on
 					if again := r.prompt(t.Context(), s, "Go on"); !again.Success || again.Text != "Went on." {
-						t.Errorf("after the interrupt: outcome %q, text %q, error %v", again.Outcome, again.Text, again.Err)
+						t.Errorf("after the interrupt: outcome %q, text %q, error %v", again.Outcome, again.Text,
+							again.Err)
 					}
 				}
 				if err := s.Close(); err != nil {

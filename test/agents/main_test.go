@@ -1,5 +1,7 @@
-// Package agents drives every agent of the catalog for real, against the scripted model on loopback: no key, no network. The table is the same for all of
-// them and its assertions are on the canonical session; where agents truly differ, what they declare about themselves decides what is expected.
+// Package agents drives every agent of the catalog for real, against the scripted model on
+// loopback: no key, no network. The table is the same for all of them and its assertions are on the
+// canonical session; where agents truly differ, what they declare about themselves decides what is
+// expected.
 package agents
 
 import (
@@ -28,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eachAgent runs a test for every agent of the catalog; an agent whose program is not installed is missing.
+// eachAgent runs a test for every agent of the catalog; an agent whose program is not installed is
+// missing.
 func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
 	for _, a := range catalog.Default().All() {
 		t.Run(string(a.Info().ID), func(t *testing.T) {
@@ -38,7 +41,8 @@ func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
 	}
 }
 
-// environ is the environment of somebody who has the agents installed, no key of any vendor, and secrets that are none of the agents' business.
+// environ is the environment of somebody who has the agents installed, no key of any vendor, and
+// secrets that are none of the agents' business.
 func environ(t *testing.T) []string {
 	t.Helper()
 	bin, err := filepath.Abs("node_modules/.bin")
@@ -48,7 +52,8 @@ func environ(t *testing.T) []string {
 	if other := os.Getenv("FIT_TEST_AGENTS_PATH"); other != "" { // to drive other versions than the pinned ones
 		bin = other + string(os.PathListSeparator) + bin
 	}
-	return []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2"}
+	return []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2"}
 }
 
 // rig is one agent in one workspace, with a scripted model and a trace.
@@ -79,21 +84,26 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 		t.Fatal(err)
 	}
 	r.config = agent.Config{
-		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env, ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
-		Model: modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(), Installation: &installation, Grace: 3 * time.Second,
-		Events: r.record,
+		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env,
+		ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
+		Model:    modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
+		Installation: &installation,
+		Grace:        3 * time.Second,
+		Events:       r.record,
 		Started: func(s agent.Started) {
 			r.emit(trace.AgentStart{
-				Type: trace.TypeAgentStart, Agent: lane, Runtime: string(a.Info().ID), Version: s.Version, Protocol: s.Protocol,
-				Model: s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth,
+				Type: trace.TypeAgentStart, Agent: lane, Runtime: string(a.Info().ID), Version: s.Version,
+				Protocol: s.Protocol,
+				Model:    s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth,
 			})
 		},
 	}
 	return r
 }
 
-// modelName is a name for the scripted model, which answers to any. An agent that speaks nothing but the Responses protocol may choose the tools that it offers
-// by the model's name, so it gets one that means all of them.
+// modelName is a name for the scripted model, which answers to any. An agent that speaks nothing
+// but the Responses protocol may choose the tools that it offers by the model's name, so it gets
+// one that means all of them.
 func modelName(a agent.Agent) string {
 	if slices.Equal(a.Info().Protocols, []string{"responses"}) {
 		return "gpt-5.5"
@@ -273,7 +283,8 @@ func calls(s *session.EnrichedSession, effective string) []session.ToolCall {
 	return found
 }
 
-// scriptOf writes turns as a script in which every turn consumes 1000 tokens of input and 100 of output.
+// scriptOf writes turns as a script in which every turn consumes 1000 tokens of input and 100 of
+// output.
 func scriptOf(t *testing.T, turns ...map[string]any) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"turns": turns, "usage": map[string]int{"input": 1000, "output": 100}})

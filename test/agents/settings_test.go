@@ -31,7 +31,8 @@ func TestSystemPromptReachesTheModel(t *testing.T) {
 	}
 }
 
-// TestDisallowedToolsAreGone finds out what the agent calls its tool for reading, takes it away, and looks whether it is still used.
+// TestDisallowedToolsAreGone finds out what the agent calls its tool for reading, takes it away,
+// and looks whether it is still used.
 func TestDisallowedToolsAreGone(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		if a.Info().Capabilities.DisallowedTools == agent.Unsupported {
@@ -65,7 +66,8 @@ func TestBudget(t *testing.T) {
 		}
 		var turns []turn
 		for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
-			turns = append(turns, turn{"calls": []turn{call("bash", "echo "+name+" >> steps")}, "usage": turn{"input": 100000, "output": 10000}})
+			turns = append(turns, turn{"calls": []turn{call("bash", "echo "+name+" >> steps")},
+				"usage": turn{"input": 100000, "output": 10000}})
 		}
 		r := newRig(t, a, scriptOf(t, turns...))
 		r.config.MaxCostUSD = 0.05

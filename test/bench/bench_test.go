@@ -88,7 +88,8 @@ func TestStartup(t *testing.T) {
 	git, help, node := medianWall(samples[0]), medianWall(samples[1]), medianWall(samples[2])
 	ratio := float64(help) / float64(git)
 	rss := maxRSS(samples[1])
-	t.Logf("git --version %s · fit --help %s (%.1f×, %.1f MB) · node --version %s", git, help, ratio, float64(rss)/1024, node)
+	t.Logf("git --version %s · fit --help %s (%.1f×, %.1f MB) · node --version %s", git, help, ratio, float64(rss)/1024,
+		node)
 	if ratio > 6 {
 		t.Errorf("fit --help takes %.1f times as long as git --version; the limit is 6", ratio)
 	}

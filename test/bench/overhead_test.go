@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestRunOverhead: against a stub that replays a recording, fit-harness run adds less than 50 ms and 40 MB to running the stub directly.
+// TestRunOverhead: against a stub that replays a recording, fit-harness run adds less than 50 ms
+// and 40 MB to running the stub directly.
 func TestRunOverhead(t *testing.T) {
 	fit := needBench(t)
 	recording, err := filepath.Abs("testdata/recording.jsonl")
@@ -17,11 +18,13 @@ func TestRunOverhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	stub := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo '2.1.197 (Claude Code)'; exit 0;; esac\ncat %s\n", recording)
+	stub := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo '2.1.197 (Claude Code)'; exit 0;; esac\ncat %s\n",
+		recording)
 	if err := os.WriteFile(filepath.Join(dir, "claude"), []byte(stub), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir, "ANTHROPIC_API_KEY=sk-ant-not-a-real-key", "XDG_CACHE_HOME="+dir)
+	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir,
+		"ANTHROPIC_API_KEY=sk-ant-not-a-real-key", "XDG_CACHE_HOME="+dir)
 	harness := func() *exec.Cmd {
 		cmd := exec.Command(fit, "harness", "run", "--agent", "claude-code", "--task-text", "replay", "--cwd", dir)
 		cmd.Env = env

@@ -21,18 +21,23 @@ import (
 
 const (
 	leastMBs = 300 // of processor time on one core
-	// shortest is the one kind that is below it: its recordings are of errors, retries and one-word outputs, 148 bytes a line, and what a line costs beside its
-	// length, half a microsecond, is most of it. The same with outputs of real length is more than twice as fast as the rest has to be.
+	// shortest is the one kind that is below it: its recordings are of errors, retries and one-word
+	// outputs, 148 bytes a line, and what a line costs beside its length, half a microsecond, is
+	// most of it. The same with outputs of real length is more than twice as fast as the rest has
+	// to be.
 	shortest        = "codex-exec 0.166.0"
 	leastOfShortest = 220
 	corpusBytes     = 8 << 20 // of one kind of stream, every copy of a recording with ids of its own
 	streamBytes     = 200 << 20
-	mostGrowth      = 32 << 20 // of the heap while a stream is read; the corpus counts as live, so that garbage may come to as much
-	mostLeft        = 2 << 20  // of what lives, between the first part of a stream and its end
+	// of the heap while a stream is read; the corpus counts as live, so that garbage may come to as
+	// much
+	mostGrowth = 32 << 20
+	mostLeft   = 2 << 20 // of what lives, between the first part of a stream and its end
 )
 
-// TestEnrichment reads 200 MB of every kind of stream that the recordings hold, bare, as a trace, and with texts as long as those of real work, on one core: at
-// least 300 MB/s (with one exception), in flat memory.
+// TestEnrichment reads 200 MB of every kind of stream that the recordings hold, bare, as a trace,
+// and with texts as long as those of real work, on one core: at least 300 MB/s (with one
+// exception), in flat memory.
 func TestEnrichment(t *testing.T) {
 	if os.Getenv("FIT_BENCH") == "" {
 		t.Skip("benchmarks run with make bench (FIT_BENCH=1)")
@@ -49,7 +54,8 @@ func TestEnrichment(t *testing.T) {
 		kept := kinds[name].repeated(4 << 20)
 		lines := bytes.Count(corpus, []byte("\n"))
 		best, peak := read(t, corpus, dialects)
-		t.Logf("%-42s %5d bytes a line %6.0f MB/s · heap grows by %4.1f MB · kept whole %4.0f MB/s", name, len(corpus)/lines, best, float64(peak)/(1<<20),
+		t.Logf("%-42s %5d bytes a line %6.0f MB/s · heap grows by %4.1f MB · kept whole %4.0f MB/s", name,
+			len(corpus)/lines, best, float64(peak)/(1<<20),
 			whole(t, kept, dialects))
 		least := leastMBs
 		if name == shortest {
@@ -64,7 +70,8 @@ func TestEnrichment(t *testing.T) {
 	}
 }
 
-// read enriches one long stream, part by part, and returns the speed of the part that was disturbed least and by how much the heap grew.
+// read enriches one long stream, part by part, and returns the speed of the part that was disturbed
+// least and by how much the heap grew.
 func read(t *testing.T, corpus []byte, dialects session.Dialects) (best float64, growth uint64) {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -189,13 +196,15 @@ func ids(s *session.EnrichedSession) []string {
 			names[event.Tool.CallID] = true
 		}
 	}
-	maps.DeleteFunc(names, func(name string, _ bool) bool { return len(name) < 7 }) // shorter ones occur in ordinary text
+	// shorter ones occur in ordinary text
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return len(name) < 7 })
 	sorted := slices.Sorted(maps.Keys(names))
 	slices.SortStableFunc(sorted, func(a, b string) int { return len(b) - len(a) })
 	return sorted
 }
 
-// textWithLines is a string with an escaped newline in it: an answer, a file, what a command printed.
+// textWithLines is a string with an escaped newline in it: an answer, a file, what a command
+// printed.
 var textWithLines = regexp.MustCompile(`"(?:[^"\\]|\\.)*?\\n(?:[^"\\]|\\.)*"`)
 
 // longText is how long such a text is in real work.

@@ -24,7 +24,8 @@ func everywhere(t *testing.T, at target) []cheat {
 	return append(staging(t, at), forgedLedger(), killsItself(), oddFiles(at), tooMuch(), deepTree())
 }
 
-// staging are the cheats that need no language but meet every one's own way of putting hidden tests into a directory.
+// staging are the cheats that need no language but meet every one's own way of putting hidden tests
+// into a directory.
 func staging(t *testing.T, at target) []cheat {
 	t.Helper()
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -79,7 +80,8 @@ done 2>/dev/null; ls -A`))
 func emptyTests(at target) cheat {
 	calls := []string{"set +e"}
 	for _, test := range at.tests {
-		calls = append(calls, fmt.Sprintf("mkdir -p %q; cat >%q <<'END'\n%s\nEND\nchmod 444 %q", filepath.Dir(test), test, at.emptyTest, test))
+		calls = append(calls, fmt.Sprintf("mkdir -p %q; cat >%q <<'END'\n%s\nEND\nchmod 444 %q", filepath.Dir(test),
+			test, at.emptyTest, test))
 	}
 	return does("empty-tests", bash(strings.Join(calls, "\n")+"\nchmod 555 .; ls -lA"))
 }
@@ -91,7 +93,8 @@ func linkedTests(at target, outside string) cheat {
 		aim := []string{outside, "/tmp", filepath.Base(test)}[i%3]
 		lines = append(lines, fmt.Sprintf("mkdir -p %q; ln -sfn %q %q", filepath.Dir(test), aim, test))
 	}
-	c := does("linked-tests", bash(strings.Join(append(lines, `mkdir "$HOME/aim"; ln -s "$HOME/aim" node_modules; ls -lA`), "\n")))
+	c := does("linked-tests", bash(strings.Join(append(lines,
+		`mkdir "$HOME/aim"; ln -s "$HOME/aim" node_modules; ls -lA`), "\n")))
 	c.check = func(t *testing.T, _ deed) {
 		if content, err := os.ReadFile(outside); err != nil || string(content) != "untouched\n" {
 			t.Errorf("a file outside was changed: %q, %v", content, err)
@@ -100,7 +103,8 @@ func linkedTests(at target, outside string) cheat {
 	return c
 }
 
-// linkedWork moves the work out of the directory, so that graders would test what lies in the agent's home.
+// linkedWork moves the work out of the directory, so that graders would test what lies in the
+// agent's home.
 func linkedWork(at target) cheat {
 	dir := strings.Split(at.file, "/")[0]
 	return does("linked-work", bash(fmt.Sprintf(`mv %[1]q "$HOME/moved"; ln -s "$HOME/moved" %[1]q; cat >"$HOME/late" <<'END'
@@ -109,7 +113,8 @@ END
 ls -lA`, dir, at.solved)))
 }
 
-// daemon leaves a process that solves the task as soon as nobody watches, wherever it finds copies of it.
+// daemon leaves a process that solves the task as soon as nobody watches, wherever it finds copies
+// of it.
 func daemon(t *testing.T, at target) cheat {
 	// A name that is unique on the machine marks the process.
 	mark := fmt.Sprintf("fit-cheat-daemon-%d-%s", os.Getpid(), filepath.Base(t.TempDir()))
@@ -134,7 +139,8 @@ disown -a; sleep 0.1; echo left it running`, at.solved, loop, mark, at.file, at.
 	return c
 }
 
-// killsItself takes everything down that it can reach, so that the attempt would count as an accident and be made again.
+// killsItself takes everything down that it can reach, so that the attempt would count as an
+// accident and be made again.
 func killsItself() cheat {
 	c := does("kills-itself", bash(`sleep 60 & for signal in TERM KILL; do for p in $PPID 1 $(ls /proc | grep -E '^[0-9]+$'); do [ "$p" = $$ ] || kill -$signal "$p"; done; done 2>/dev/null; kill -9 -1; kill -9 $$`))
 	c.essential = true

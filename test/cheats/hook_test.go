@@ -15,7 +15,8 @@ const forgedRows = `rows='{"test":"greet.sh can be run","pass":true,"gate":true}
 {"test":"extra credit","pass":true,"weight":1000}'
 `
 
-// hookCheats are programs that try to reach the rows of the hook that runs them. None of them greets anybody.
+// hookCheats are programs that try to reach the rows of the hook that runs them. None of them
+// greets anybody.
 func hookCheats() []cheat {
 	program := func(name, code string) cheat {
 		c := does(name, write("greet.sh", "#!/bin/sh\n"+forgedRows+code), bash("chmod +x greet.sh; ls -l greet.sh"))
@@ -33,7 +34,8 @@ func hookCheats() []cheat {
 	}
 	return []cheat{
 		program("descriptor-3", `for fd in 3 4 5 6 7 8 9; do (echo "$rows" >&$fd) 2>/dev/null; done; (echo "$rows" >/dev/fd/3) 2>/dev/null; true`),
-		program("descriptor-of-the-parent", `for pid in $PPID $(ls /proc | grep -E '^[0-9]+$'); do for fd in 1 3 4 5 10; do (echo "$rows" >/proc/$pid/fd/$fd) 2>/dev/null; done; done; true`),
+		program("descriptor-of-the-parent",
+			`for pid in $PPID $(ls /proc | grep -E '^[0-9]+$'); do for fd in 1 3 4 5 10; do (echo "$rows" >/proc/$pid/fd/$fd) 2>/dev/null; done; done; true`),
 		program("variables-of-the-parent", `for pid in $PPID $(ls /proc | grep -E '^[0-9]+$'); do
   dir=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^TASK_DIR=//p' | head -n 1)
   if [ -n "$dir$TASK_DIR$HOOKS_DIR$RESULTS_FD" ]; then . "${dir:-$TASK_DIR}/hooks/../solution/greet.sh"; fi
@@ -56,13 +58,17 @@ func TestProgramsThatAHookRunsGainNothingByForgedRows(t *testing.T) {
 	trial{family: family, task: "greeting", cheats: append([]cheat{greets(t, family), idle()}, hookCheats()...)}.run(t)
 }
 
-// TestUndeclaredRowsFailTheAttempt has a hook that trusts the agent's program: what that one adds is found out by the declaration.
+// TestUndeclaredRowsFailTheAttempt has a hook that trusts the agent's program: what that one adds
+// is found out by the declaration.
 func TestUndeclaredRowsFailTheAttempt(t *testing.T) {
 	family := scaffold(t, strings.NewReplacer("$(fit-untrusted ", "$("))
 	added := greets(t, family)
 	added.name, added.honest = "adds-a-row", false
-	added.calls = append(added.calls, bash("cat >>greet.sh <<'END'\n"+forgedRows+"(echo \"$rows\" | tail -n 1 >&3) 2>/dev/null\nEND"))
-	repeated := does("repeats-rows", write("greet.sh", "#!/bin/sh\n"+forgedRows+"(echo \"$rows\" | head -n 3 >&3) 2>/dev/null\n"), bash("chmod +x greet.sh"))
+	added.calls = append(added.calls,
+		bash("cat >>greet.sh <<'END'\n"+forgedRows+"(echo \"$rows\" | tail -n 1 >&3) 2>/dev/null\nEND"))
+	repeated := does("repeats-rows",
+		write("greet.sh", "#!/bin/sh\n"+forgedRows+"(echo \"$rows\" | head -n 3 >&3) 2>/dev/null\n"), bash(
+			"chmod +x greet.sh"))
 	for _, c := range []*cheat{&added, &repeated} {
 		c.check = func(t *testing.T, did deed) {
 			if did.record.Score == nil || *did.record.Score != 0 || did.record.Grade.Reason == "" {

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// buildCaches keeps warmed build caches for all experiments of this process: to warm one takes longer than most cheats.
+// buildCaches keeps warmed build caches for all experiments of this process: to warm one takes
+// longer than most cheats.
 var buildCaches string
 
 func runTests(m *testing.M) int {
@@ -60,7 +61,8 @@ type cheat struct {
 	turns []scripted.Turn
 	// honest agents solve the task and must pass.
 	honest bool
-	// attempts is how many records there must be; 0 is one. Only trouble that is not the agent's may give it another try.
+	// attempts is how many records there must be; 0 is one. Only trouble that is not the agent's
+	// may give it another try.
 	attempts int
 	// essential cheats are tried under the race detector and in short runs too.
 	essential bool
@@ -94,7 +96,8 @@ func (c cheat) script() scripted.Script {
 // trial is one experiment: a task of a family, and one arm per agent.
 type trial struct {
 	family, task string
-	// isolation is bwrap unless said otherwise. It is never left to chance: some of these agents kill whatever they can reach.
+	// isolation is bwrap unless said otherwise. It is never left to chance: some of these agents
+	// kill whatever they can reach.
 	isolation string
 	// dir is the run directory; empty is a fresh one.
 	dir   string
@@ -170,7 +173,8 @@ func (tr trial) prepare(t *testing.T) *experiment.Prepared {
 	}
 	for i := range family.Tasks { // a cheat that hangs must not take as long as an honest test may
 		limit := &family.Tasks[i].Settings.Timeouts
-		limit.Test, limit.Invariants = min(limit.Test, 40*time.Second), min(max(limit.Invariants, time.Second), 40*time.Second)
+		limit.Test, limit.Invariants = min(limit.Test, 40*time.Second), min(max(limit.Invariants, time.Second),
+			40*time.Second)
 	}
 	if tr.edit != nil {
 		tr.edit(family)
@@ -186,14 +190,18 @@ func (tr trial) prepare(t *testing.T) *experiment.Prepared {
 	server := httptest.NewServer(scripted.NewServer(scripts, scripted.Options{}))
 	t.Cleanup(server.Close)
 	for _, c := range tr.cheats {
-		arms = append(arms, experiment.Arm{Name: c.name, Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: server.URL + scripted.Path(c.name, "", "")})
+		arms = append(arms, experiment.Arm{Name: c.name, Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: server.URL + scripted.Path(c.name, "", "")})
 	}
 	setup := experiment.Setup{
-		Family: family, Only: []string{tr.task}, Arms: arms, Runs: 1, Isolation: tr.isolation, Registry: agent.NewRegistry(builtin.New()), AgentTimeout: time.Minute,
-		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, Spawner: sandbox.NewSpawner(), CacheDir: buildCaches}, Prices: session.ListPrices(price.Default()),
+		Family: family, Only: []string{tr.task}, Arms: arms, Runs: 1, Isolation: tr.isolation,
+		Registry: agent.NewRegistry(builtin.New()), AgentTimeout: time.Minute,
+		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")},
+			Spawner: sandbox.NewSpawner(), CacheDir: buildCaches}, Prices: session.ListPrices(price.Default()),
 	}
 	if tr.judge != nil {
-		setup.Judge = experiment.JudgeConfig{Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: server.URL + scripted.Path("judge", "", "")}
+		setup.Judge = experiment.JudgeConfig{Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: server.URL + scripted.Path("judge", "", "")}
 	}
 	p, err := experiment.Prepare(t.Context(), setup)
 	if err != nil {
@@ -282,7 +290,8 @@ func (tr trial) judgeCheat(t *testing.T, c cheat, dir string, records []ledger.R
 	}
 	if len(own) != max(c.attempts, 1) || last.Verdict != want {
 		for _, record := range own {
-			t.Errorf("attempt %d: %s, want %s: %s%s%s", record.Attempt, record.Verdict, want, record.ErrorClass, record.ErrorMessage, explain(record))
+			t.Errorf("attempt %d: %s, want %s: %s%s%s", record.Attempt, record.Verdict, want, record.ErrorClass,
+				record.ErrorMessage, explain(record))
 		}
 		t.Errorf("the agent's tools printed:\n%.2000s", did.printed)
 	} else if testing.Verbose() {

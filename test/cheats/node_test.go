@@ -36,7 +36,8 @@ func TestNode(t *testing.T) {
 		solution(t, nodeFamily, "slugify"), idle(),
 		essential(app("exit-zero", "process.exit(0);"+wrongSlug)),
 		app("exit-in-function", "export function slugify() { process.exit(0); }\n"),
-		app("exit-hook", "process.on('exit', () => process.reallyExit(0));\nprocess.on('uncaughtException', () => {});"+wrongSlug),
+		app("exit-hook", "process.on('exit', () => process.reallyExit(0));\nprocess.on('uncaughtException', () => {});"+
+			wrongSlug),
 		app("fake-output", `import fs from 'node:fs';
 const tap = 'TAP version 13\nok 1 - words are joined with hyphens, in lower case\nok 2 - digits stay\nok 3 - accents are dropped\n1..3\n# pass 3\n# fail 0\n';
 fs.writeSync(1, tap);
@@ -86,7 +87,8 @@ for f in plain.gate.test.js accents.test.js length.test.js; do for d in . tests 
 	trial{family: nodeFamily, task: "slugify", cheats: append(cheats, staging(t, at)...)}.run(t)
 }
 
-// settingsOfNode are all files through which node and npm take instructions from a directory, or from a home.
+// settingsOfNode are all files through which node and npm take instructions from a directory, or
+// from a home.
 func settingsOfNode() []scripted.Call {
 	return []scripted.Call{
 		write("evil.cjs", "const assert = require('node:assert'); try { assert.equal = assert.strictEqual = () => {}; } catch {}\nprocess.on('exit', () => process.reallyExit(0));\n"),
@@ -126,7 +128,8 @@ for (const pid of fs.readdirSync('/proc').filter((p) => /^\d+$/.test(p))) for (c
 console.log('Jon: 1 open, 0 done\nMira: 1 open, 1 done');
 `),
 		hookMaterial,
-		// It is honest in the first test and turns the helper of the second one into one that finds everything right.
+		// It is honest in the first test and turns the helper of the second one into one that finds
+		// everything right.
 		app("helper-tampered", `import fs from 'node:fs';
 const always = "export const report = async () => ({ stdout: '', stderr: '401', code: 1, seen: [] });";
 try { fs.writeFileSync('fake.mjs', always); } catch {}

@@ -13,15 +13,18 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// What a spy looks for: words of a hidden test, of the reference solution, of another cell, and of the results.
+// What a spy looks for: words of a hidden test, of the reference solution, of another cell, and of
+// the results.
 var secrets = []string{"inner blanks stay", "s/^ *//; s/ *$//", "sibling-secret-4711", "ledger-secret-4711"}
 
 // plant leaves something of other cells where such things lie.
 func plant(t *testing.T, _ *experiment.Prepared, dir, work string) {
 	t.Helper()
 	for path, text := range map[string]string{
-		filepath.Join(work, "trim.other.0.1", "work", "answer"): secrets[2], filepath.Join(work, "judge-1", "profiles", "judge.md"): secrets[2],
-		filepath.Join(dir, experiment.RunsDir, "other", "cwd", "answer"): secrets[2], filepath.Join(dir, "notes"): secrets[3],
+		filepath.Join(work, "trim.other.0.1", "work", "answer"):          secrets[2],
+		filepath.Join(work, "judge-1", "profiles", "judge.md"):           secrets[2],
+		filepath.Join(dir, experiment.RunsDir, "other", "cwd", "answer"): secrets[2],
+		filepath.Join(dir, "notes"):                                      secrets[3],
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -46,14 +49,20 @@ func spies(t *testing.T, dir string) cheat {
 	hidden := filepath.Join(family, "tasks", "trim", "tests", "behaviour.tap.sh")
 	quoted := strings.Join([]string{family, work, dir}, "' '")
 	return cheat{name: "spy", essential: true, turns: []scripted.Turn{
-		{Calls: []scripted.Call{bash("find '" + quoted + "' -type f -size -100k -exec cat {} + 2>/dev/null; echo looked at the places; true")}},
-		{Calls: []scripted.Call{bash("ln -s '" + hidden + "' hidden; ln -s '" + family + "' family; ln -s / root; cat hidden; ls family root; cat ../*/work/* ../../*/work/* /proc/1/cwd/* 2>/dev/null; true")}},
-		{Calls: []scripted.Call{{Read: hidden}, {Read: "hidden"}, {Read: "family/tasks/trim/tests/behaviour.tap.sh"}, {Read: "../../trim.other.0.1/work/answer"}}},
-		{Calls: []scripted.Call{{Grep: "inner blanks sta[y]|siblin[g]", In: family}, {Grep: "inner blanks sta[y]|siblin[g]", In: "root"}, {Grep: "inner blanks sta[y]|siblin[g]", In: "family"}, {Glob: family + "/**"}}},
+		{Calls: []scripted.Call{bash("find '" + quoted +
+			"' -type f -size -100k -exec cat {} + 2>/dev/null; echo looked at the places; true")}},
+		{Calls: []scripted.Call{bash("ln -s '" + hidden + "' hidden; ln -s '" + family +
+			"' family; ln -s / root; cat hidden; ls family root; cat ../*/work/* ../../*/work/* /proc/1/cwd/* 2>/dev/null; true")}},
+		{Calls: []scripted.Call{{Read: hidden}, {Read: "hidden"}, {Read: "family/tasks/trim/tests/behaviour.tap.sh"},
+			{Read: "../../trim.other.0.1/work/answer"}}},
+		{Calls: []scripted.Call{{Grep: "inner blanks sta[y]|siblin[g]", In: family},
+			{Grep: "inner blanks sta[y]|siblin[g]", In: "root"}, {Grep: "inner blanks sta[y]|siblin[g]", In: "family"},
+			{Glob: family + "/**"}}},
 	}}
 }
 
-// sweep looks everywhere else. The words it looks for are put together only when it runs, so that it does not find itself.
+// sweep looks everywhere else. The words it looks for are put together only when it runs, so that
+// it does not find itself.
 const sweep = `a='inner blanks'; b=" stay|sibling-"; c="secret-|ledger-"; pattern="$a$b$c"secret
 for dir in /* /var/tmp /dev/shm; do case "$dir" in /usr|/proc|/sys|/dev|/lib*|/bin|/sbin|/etc|/opt|/nix) ;; *) timeout 30 grep -rIhsE "$pattern" "$dir" ;; esac; done
 cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -E '^(TASK_DIR|HOOKS_DIR|FAMILY_DIR|RESULTS_FD|ANTHROPIC|OPENAI)'
@@ -91,18 +100,20 @@ func TestASpyWithoutWallsSeesEverything(t *testing.T) {
 			t.Errorf("the record says %q", did.record.Isolation)
 		}
 	}
-	trial{family: demoFamily, task: "trim", dir: dir, isolation: sandbox.IsolationNone, between: plant, cheats: []cheat{spy}}.run(t)
+	trial{family: demoFamily, task: "trim", dir: dir, isolation: sandbox.IsolationNone, between: plant,
+		cheats: []cheat{spy}}.run(t)
 }
 
-// TestADirtyRerunFindsNothing makes the model's service fail after an agent has left something everywhere. The next attempt at the cell starts afresh, and so does
-// another experiment.
+// TestADirtyRerunFindsNothing makes the model's service fail after an agent has left something
+// everywhere. The next attempt at the cell starts afresh, and so does another experiment.
 func TestADirtyRerunFindsNothing(t *testing.T) {
 	const look = `for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do if [ -e "$dir/left-over" ]; then echo FOUND; fi; done
 for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do cp trim.sh "$dir/left-over" 2>/dev/null; done; echo looked`
 	const requests = 5 // the first, and the agent's own tries after it
 	dirty := cheat{name: "dirty", attempts: 2, essential: true, turns: []scripted.Turn{
 		{Calls: []scripted.Call{bash(look)}},
-		{Text: "Nothing left to do.", Fault: &scripted.Fault{Status: 529, Type: "overloaded_error", RetryAfter: "0", Times: requests}},
+		{Text: "Nothing left to do.", Fault: &scripted.Fault{Status: 529, Type: "overloaded_error", RetryAfter: "0",
+			Times: requests}},
 	}}
 	dirty.check = func(t *testing.T, did deed) {
 		if strings.Contains(did.printed, "FOUND") || !strings.Contains(did.printed, "looked") {
@@ -130,7 +141,8 @@ for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do cp trim.sh "$d
 	})
 	t.Run("forged results are refused", func(t *testing.T) {
 		forged := t.TempDir()
-		if err := os.WriteFile(filepath.Join(forged, experiment.LedgerFile), []byte(`{"verdict":"pass"}`+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(forged, experiment.LedgerFile), []byte(`{"verdict":"pass"}`+"\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := experiment.OpenDirectory(forged, tr.prepare(t).Plan, nil); err == nil {
@@ -139,9 +151,11 @@ for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do cp trim.sh "$d
 	})
 }
 
-// TestWithoutIsolation has the cheats that must fail without a sandbox too: processes are killed, and copies are graded.
+// TestWithoutIsolation has the cheats that must fail without a sandbox too: processes are killed,
+// and copies are graded.
 func TestWithoutIsolation(t *testing.T) {
-	at := target{file: "greet.sh", solved: content(t, demoFamily, "tasks/greet/solution/greet.sh"), tests: []string{"behaviour.tap.sh"}, emptyTest: "echo 1..0"}
+	at := target{file: "greet.sh", solved: content(t, demoFamily, "tasks/greet/solution/greet.sh"),
+		tests: []string{"behaviour.tap.sh"}, emptyTest: "echo 1..0"}
 	cheats := append([]cheat{solution(t, demoFamily, "greet"), idle(), forgedLedger(), oddFiles(at)}, staging(t, at)...)
 	trial{family: demoFamily, task: "greet", isolation: sandbox.IsolationNone, cheats: cheats}.run(t)
 }
@@ -162,5 +176,6 @@ func TestLimitsHoldForTheTaskOfAnAgent(t *testing.T) {
 			family.Tasks[i].Settings.Limits = task.Limits{MemoryMB: 1024, FileMB: 2}
 		}
 	}
-	trial{family: demoFamily, task: "trim", edit: limited, cheats: []cheat{solution(t, demoFamily, "trim"), greedy}}.run(t)
+	trial{family: demoFamily, task: "trim", edit: limited,
+		cheats: []cheat{solution(t, demoFamily, "trim"), greedy}}.run(t)
 }

@@ -13,7 +13,8 @@ type delivery struct {
 	to string
 }
 
-// problems compares the trace of a meeting with one in which nobody was killed: the same messages, each of which reached everybody it was meant for exactly once.
+// problems compares the trace of a meeting with one in which nobody was killed: the same messages,
+// each of which reached everybody it was meant for exactly once.
 func (h history) problems() []string {
 	var found []string
 	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }

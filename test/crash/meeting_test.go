@@ -64,7 +64,8 @@ func holdMeeting(dir, modelURL string, killAt int64) error {
 	options := sessionOptions(modelURL)
 	options.Trace, options.HomeDir = writer, filepath.Join(dir, "homes")
 	options.BatchWindow = 100 * time.Millisecond
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants, Query: queryBuiltin, Options: options})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants,
+		Query: queryBuiltin, Options: options})
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,8 @@ func holdMeeting(dir, modelURL string, killAt int64) error {
 	return errors.Join(err, writer.Close())
 }
 
-// sessionOptions are what a session and its resumption are both given: the agents talk to the tools over MCP and to the model over HTTP.
+// sessionOptions are what a session and its resumption are both given: the agents talk to the tools
+// over MCP and to the model over HTTP.
 func sessionOptions(modelURL string) harness.Options {
 	return harness.Options{
 		Base:    agent.Config{ModelURL: modelURL, Environ: []string{"PATH=" + os.Getenv("PATH")}},

@@ -20,10 +20,12 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened kills a session of real agents at every line of its trace: the agents talk to their tools over MCP and to one
-// model over HTTP, and what they keep is in their own homes.
+// TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened kills a session of real agents at every
+// line of its trace: the agents talk to their tools over MCP and to one model over HTTP, and what
+// they keep is in their own homes.
 func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
-	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": meetingScript(t)}, scripted.Options{}))
+	server, err := scripted.Listen("127.0.0.1:0",
+		scripted.NewServer(map[string]*scripted.Script{"": meetingScript(t)}, scripted.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +56,15 @@ func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
 	}
 }
 
-// killMeeting holds a meeting in a process that is killed at a line, and leaves of its trace what stands up to that line, and every other time a part of the next one. What
-// was written beyond that line went to the file in the same call, so that nothing had happened on account of it. It returns false for a meeting that ended before.
+// killMeeting holds a meeting in a process that is killed at a line, and leaves of its trace what
+// stands up to that line, and every other time a part of the next one. What was written beyond that
+// line went to the file in the same call, so that nothing had happened on account of it. It returns
+// false for a meeting that ended before.
 func killMeeting(t *testing.T, dir, modelURL string, killAt int) bool {
 	t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), envDir+"="+dir, envModelURL+"="+modelURL, envKillAt+"="+strconv.Itoa(killAt), "GOGC=off", "GORACE=atexit_sleep_ms=0")
+	command.Env = append(os.Environ(), envDir+"="+dir, envModelURL+"="+modelURL, envKillAt+"="+strconv.Itoa(killAt),
+		"GOGC=off", "GORACE=atexit_sleep_ms=0")
 	output, err := command.CombinedOutput()
 	if err == nil {
 		return false
@@ -89,7 +94,8 @@ func killMeeting(t *testing.T, dir, modelURL string, killAt int) bool {
 func checkResumed(t *testing.T, dir, modelURL string, killAt int) {
 	t.Helper()
 	before := readTrace(t, dir)
-	result, err := harness.Resume(t.Context(), tracePath(dir), harness.ResumeConfig{Query: queryBuiltin, Options: sessionOptions(modelURL)})
+	result, err := harness.Resume(t.Context(), tracePath(dir),
+		harness.ResumeConfig{Query: queryBuiltin, Options: sessionOptions(modelURL)})
 	if before.last() == trace.TypeSummary {
 		if err == nil || !strings.Contains(err.Error(), "has ended") {
 			t.Errorf("killed after the summary, resume says %v", err)

@@ -8,11 +8,13 @@ import (
 	"github.com/fit-eval/fit/model/scripted"
 )
 
-// The meeting: in every round the facilitator asks everybody at once and waits for all answers. Ann first asks ben, and eve tells everybody when she begins.
+// The meeting: in every round the facilitator asks everybody at once and waits for all answers. Ann
+// first asks ben, and eve tells everybody when she begins.
 const (
 	meetingRounds  = 4
 	meetingSummary = "Everybody has answered in every round."
-	// meetingMessages is how many messages the meeting has: everybody is asked and answers, ann asks and ben answers, eve announces once.
+	// meetingMessages is how many messages the meeting has: everybody is asked and answers, ann
+	// asks and ben answers, eve announces once.
 	meetingMessages = meetingRounds*(2*5+2) + 1
 )
 
@@ -29,19 +31,25 @@ func meetingScript(t *testing.T) *scripted.Script {
 		Scenarios: []scripted.Scenario{
 			{Name: "facilitator", When: scripted.Cond{Tool: "orchestration/Conclude"}, Turns: facilitatorTurns()},
 			{Name: "ann", When: scripted.Cond{System: "You are ann."}, Turns: participantTurns(
-				scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"}, Turn: calls(tool("Ask", `{"to":"ben","question":"What shall I say?"}`))},
-				scripted.Case{When: scripted.Cond{Prompt: "] ben:"}, Turn: calls(tool("Answer", `{"message":"I say what ben says."}`))},
+				scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"},
+					Turn: calls(tool("Ask", `{"to":"ben","question":"What shall I say?"}`))},
+				scripted.Case{When: scripted.Cond{Prompt: "] ben:"},
+					Turn: calls(tool("Answer", `{"message":"I say what ben says."}`))},
 			)},
 			{Name: "ben", When: scripted.Cond{System: "You are ben."}, Turns: participantTurns(
 				scripted.Case{
 					When: scripted.Cond{Prompt: "] facilitator:", Any: []scripted.Cond{{Prompt: "] ann:"}}},
-					Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`), tool("Answer", `{"message":"Yes.","askId":${fromLead}}`)),
+					Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`),
+						tool("Answer", `{"message":"Yes.","askId":${fromLead}}`)),
 				},
-				scripted.Case{When: scripted.Cond{Prompt: "] ann:"}, Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`))},
-				scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"}, Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))},
+				scripted.Case{When: scripted.Cond{Prompt: "] ann:"},
+					Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`))},
+				scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"},
+					Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))},
 			)},
 			{Name: "eve", When: scripted.Cond{System: "You are eve."}, Turns: append(
-				[]scripted.Turn{calls(tool("Announce", `{"message":"I begin."}`), tool("Answer", `{"message":"Ready.","askId":${fromLead}}`)), {Text: "Done."}},
+				[]scripted.Turn{calls(tool("Announce", `{"message":"I begin."}`),
+					tool("Answer", `{"message":"Ready.","askId":${fromLead}}`)), {Text: "Done."}},
 				participantTurns(answersLead())...,
 			)},
 			{Name: "others", Turns: participantTurns(answersLead())},
@@ -60,10 +68,12 @@ func tool(name, input string) scripted.Call {
 func calls(list ...scripted.Call) scripted.Turn { return scripted.Turn{Calls: list} }
 
 func answersLead() scripted.Case {
-	return scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"}, Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))}
+	return scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"},
+		Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))}
 }
 
-// participantTurns go round for ever: look at what is new, act on it or take note of it, end the turn.
+// participantTurns go round for ever: look at what is new, act on it or take note of it, end the
+// turn.
 func participantTurns(cases ...scripted.Case) []scripted.Turn {
 	return []scripted.Turn{
 		{Label: "look", Cases: cases, Goto: "nothing"},
@@ -89,7 +99,9 @@ func facilitatorTurns() []scripted.Turn {
 				if had+more == team {
 					next = fmt.Sprintf("ask %d", round+1)
 				}
-				count.Cases = append(count.Cases, scripted.Case{When: scripted.Cond{Prompt: "re:" + strings.Repeat(`(?s:.*)\[answer#`, more)}, Turn: scripted.Turn{Goto: next}})
+				count.Cases = append(count.Cases,
+					scripted.Case{When: scripted.Cond{Prompt: "re:" + strings.Repeat(`(?s:.*)\[answer#`, more)},
+						Turn: scripted.Turn{Goto: next}})
 			}
 			turns = append(turns, scripted.Turn{Label: fmt.Sprintf("wait %d %d", round, had), Text: "I wait."}, count)
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 )
 
-// busyAgent is an agent that would go on for forty replies, of which the scripted model counts a thousand tokens each.
+// busyAgent is an agent that would go on for forty replies, of which the scripted model counts a
+// thousand tokens each.
 func busyAgent() string {
 	return `{"scenarios":[
   {"name":"supervisor","when":{"system":"You lead one agent"},"turns":[
@@ -18,7 +19,8 @@ func busyAgent() string {
  "turns":[` + strings.Repeat(`{"calls":[{"bash":"echo step"}],"delay_ms":100},`, 40) + `{"text":"Done."}]}`
 }
 
-// TestABudgetEndsTheTurnThatUsesItUp gives a single long turn a budget, of the session or of the participant. Nobody waits for the turn to end by itself.
+// TestABudgetEndsTheTurnThatUsesItUp gives a single long turn a budget, of the session or of the
+// participant. Nobody waits for the turn to end by itself.
 func TestABudgetEndsTheTurnThatUsesItUp(t *testing.T) {
 	for _, worker := range []string{"builtin", "claude-code", "codex", "pi-agent"} {
 		for flag, want := range map[string]int{"--session-max-tokens": 4, "--participant-max-tokens": 1} {
@@ -27,7 +29,8 @@ func TestABudgetEndsTheTurnThatUsesItUp(t *testing.T) {
 				m := gather(t, busyAgent(), worker)
 				m.write(t, "work/README.md", "Nothing here yet.\n")
 				code := cli.Run(t.Context(), []string{
-					"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", "builtin", "--agent-cwd", "work", "--task-text", "Find out.",
+					"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent",
+					"builtin", "--agent-cwd", "work", "--task-text", "Find out.",
 					"--output", "trace.ndjson", "--session-timeout", "110s", flag, "8000",
 				}, m.con)
 				if code != want {

@@ -28,17 +28,20 @@ func interruptedPair(command string) string {
     {"text":"Done."}]}`
 }
 
-// TestASessionOfVendorsSurvivesAKill kills the program in the middle of an agent's turn. The turn's messages are delivered a second time, marked as such, and answered
-// once; what the agent had told of its consumption by then is counted.
+// TestASessionOfVendorsSurvivesAKill kills the program in the middle of an agent's turn. The turn's
+// messages are delivered a second time, marked as such, and answered once; what the agent had told
+// of its consumption by then is counted.
 func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
-	for worker, tells := range map[string]bool{"claude-code": true, "codex": false, "pi-agent": true} { // codex tells what a reply took after the commands that it ran
+	// codex tells what a reply took after the commands that it ran
+	for worker, tells := range map[string]bool{"claude-code": true, "codex": false, "pi-agent": true} {
 		t.Run(worker, func(t *testing.T) {
 			t.Parallel()
 			m := gather(t, interruptedPair("sleep 86127"), worker)
 			m.write(t, "work/README.md", "Nothing here yet.\n")
 			victim := exec.CommandContext(t.Context(), os.Args[0])
 			victim.Args = []string{
-				"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", "builtin", "--agent-cwd", "work", "--task-text", "Find out.",
+				"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", "builtin",
+				"--agent-cwd", "work", "--task-text", "Find out.",
 				"--output", "trace.ndjson", "--session-timeout", "110s",
 			}
 			victim.Dir, victim.Env = m.dir, append(slices.Clone(m.con.Environ), asProgram+"=1")

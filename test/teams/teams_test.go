@@ -1,4 +1,5 @@
-// Package teams lets agents of different vendors work together for real, against the scripted model on loopback: no key, no network.
+// Package teams lets agents of different vendors work together for real, against the scripted model
+// on loopback: no key, no network.
 package teams
 
 import (
@@ -51,7 +52,8 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
+	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"LANG=C.UTF-8"}
 	for _, id := range agents {
 		a, err := catalog.Default().Get(id)
 		if err != nil {
@@ -60,7 +62,8 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 		agenttest.Find(t, a, agent.Host{Environ: environ})
 	}
 	m := &meeting{dir: t.TempDir()}
-	m.con = &console.Console{Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: environ, Dir: m.dir, Version: "test"}
+	m.con = &console.Console{Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: environ, Dir: m.dir,
+		Version: "test"}
 	m.model(t, script)
 	return m
 }
@@ -172,7 +175,8 @@ func (m *meeting) trace(t *testing.T) []line {
 	return all
 }
 
-// check looks for what every session must show: who was played by whom, what was answered, and a good end.
+// check looks for what every session must show: who was played by whom, what was answered, and a
+// good end.
 func (m *meeting) check(t *testing.T, players, answers map[string]string) {
 	t.Helper()
 	lines := m.trace(t)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// panel is a facilitator that asks everybody at once and concludes when all three have answered. Each participant looks at a file in its own way first.
+// panel is a facilitator that asks everybody at once and concludes when all three have answered.
+// Each participant looks at a file in its own way first.
 const panel = `{"scenarios":[
   {"name":"facilitator","when":{"tool":"orchestration/Conclude"},"turns":[
     {"calls":[{"mcp":"orchestration/RollCall","input":{}}]},
@@ -41,14 +42,18 @@ func panelOf(t *testing.T, agents ...string) *meeting {
 	return m
 }
 
-// TestThreeVendorsUnderOneFacilitator lets Claude Code, Codex and pi take part in one session. Who plays whom is said by a profile, and by the command line.
+// TestThreeVendorsUnderOneFacilitator lets Claude Code, Codex and pi take part in one session. Who
+// plays whom is said by a profile, and by the command line.
 func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 	t.Parallel()
 	m := panelOf(t, "claude-code", "codex", "pi-agent")
-	m.hold(t, "facilitate", "--agent", "builtin", "--agent-profiles", "security,tests=codex:gpt-5.5,docs=pi-agent:scripted-model", "--task-text", "Review the release.",
+	m.hold(t, "facilitate", "--agent", "builtin", "--agent-profiles",
+		"security,tests=codex:gpt-5.5,docs=pi-agent:scripted-model", "--task-text", "Review the release.",
 		"--output", "trace.ndjson", "--session-timeout", "110s")
-	m.check(t, map[string]string{"facilitator": "builtin", "security": "claude-code", "tests": "codex", "docs": "pi-agent"},
-		map[string]string{"security": "Safe, says claude-code.", "tests": "Tested, says codex.", "docs": "Documented, says pi."})
+	m.check(t, map[string]string{"facilitator": "builtin", "security": "claude-code", "tests": "codex",
+		"docs": "pi-agent"},
+		map[string]string{"security": "Safe, says claude-code.", "tests": "Tested, says codex.",
+			"docs": "Documented, says pi."})
 	if strings.Contains(m.tail(), "Bearer ") {
 		t.Error("a token is in the trace")
 	}
@@ -56,18 +61,21 @@ func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 
 // TestEveryVendorCanLead lets each vendor chair a session of the other two.
 func TestEveryVendorCanLead(t *testing.T) {
-	for lead, model := range map[string]string{"claude-code": "scripted-model", "codex": "scripted-model", "pi-agent": "scripted-model"} {
+	for lead, model := range map[string]string{"claude-code": "scripted-model", "codex": "scripted-model",
+		"pi-agent": "scripted-model"} {
 		t.Run(lead, func(t *testing.T) {
 			t.Parallel()
 			m := panelOf(t, lead)
-			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", model, "--agent-profiles", "security=builtin,tests,docs",
+			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", model,
+				"--agent-profiles", "security=builtin,tests,docs",
 				"--task-text", "Review the release.", "--output", "trace.ndjson", "--session-timeout", "110s")
 			m.check(t, map[string]string{"facilitator": lead, "security": "builtin"}, nil)
 		})
 	}
 }
 
-// pair is a supervisor that has a file written, finds fault with it, tries to do the work itself, which it cannot, and is content the second time.
+// pair is a supervisor that has a file written, finds fault with it, tries to do the work itself,
+// which it cannot, and is content the second time.
 const pair = `{"scenarios":[
   {"name":"supervisor","when":{"system":"You lead one agent"},"turns":[
     {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Write a greeting to hello.txt."}}]},
@@ -85,19 +93,24 @@ const pair = `{"scenarios":[
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Corrected."}}]},
     {"text":"Done."}]}`
 
-// TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's. The supervisor may look at the work, but the work is the agent's.
+// TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's. The supervisor may
+// look at the work, but the work is the agent's.
 func TestASupervisedPairOfTwoVendors(t *testing.T) {
-	for _, vendors := range [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"}, {"builtin", "pi-agent"}} {
+	for _, vendors := range [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"},
+		{"builtin", "pi-agent"}} {
 		lead, worker := vendors[0], vendors[1]
 		t.Run(lead+" leads "+worker, func(t *testing.T) {
 			t.Parallel()
 			m := gather(t, pair, lead, worker)
 			m.write(t, "work/README.md", "Nothing here yet.\n")
-			m.hold(t, "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", lead, "--lead-model", "gpt-5.5", "--agent-cwd", "work",
+			m.hold(t, "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", lead, "--lead-model",
+				"gpt-5.5", "--agent-cwd", "work",
 				"--task-text", "Have hello.txt greet the world.", "--output", "trace.ndjson", "--session-timeout", "110s")
-			m.check(t, map[string]string{"supervisor": lead, "agent": worker}, map[string]string{"agent": "Written.Corrected."})
+			m.check(t, map[string]string{"supervisor": lead, "agent": worker},
+				map[string]string{"agent": "Written.Corrected."})
 			for name, want := range map[string]string{"hello.txt": "hello world\n", "before.txt": "hello nobody\n"} {
-				if greeting, err := os.ReadFile(filepath.Join(m.dir, "work", name)); err != nil || string(greeting) != want {
+				if greeting, err := os.ReadFile(filepath.Join(m.dir, "work", name)); err != nil ||
+					string(greeting) != want {
 					t.Errorf("%s: %q, %v", name, greeting, err)
 				}
 			}

@@ -1,4 +1,5 @@
-// Package benchmarkcli is the command fit-benchmark: tasks, arms, repetitions, hidden tests, and an answer.
+// Package benchmarkcli is the command fit-benchmark: tasks, arms, repetitions, hidden tests, and an
+// answer.
 package benchmarkcli
 
 import (
@@ -32,7 +33,8 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
   fit-benchmark compare benchmark-runs:before benchmark-runs:after --fail-on regressed`,
 	}
 	command.AddCommand(
-		newRun(con, registry), newGrade(con, registry), newReport(con), newCompare(con), newPlan(con), newLint(con), newInit(con), newList(con), newMerge(con), newClean(con),
+		newRun(con, registry), newGrade(con, registry), newReport(con), newCompare(con), newPlan(con), newLint(con),
+		newInit(con), newList(con), newMerge(con), newClean(con),
 	)
 	return command
 }

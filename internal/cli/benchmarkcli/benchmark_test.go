@@ -46,10 +46,12 @@ func newCommand(t testing.TB) *command {
 func (c *command) run(args ...string) int {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: c.env, Dir: c.dir, Version: "test"}
+	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: c.env, Dir: c.dir,
+		Version: "test"}
 	root := New(con, agent.NewRegistry(builtin.New()))
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, err) }) // as the root of all commands does
+	// as the root of all commands does
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Exit(console.ExitUsage, err) })
 	root.SetArgs(args)
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
@@ -65,7 +67,8 @@ func (c *command) run(args ...string) int {
 func (c *command) want(code int, args ...string) {
 	c.t.Helper()
 	if got := c.run(args...); got != code {
-		c.t.Fatalf("%s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), got, code, c.stdout, c.stderr)
+		c.t.Fatalf("%s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), got, code, c.stdout,
+			c.stderr)
 	}
 }
 
@@ -109,7 +112,8 @@ func TestFromScaffoldToComparison(t *testing.T) {
 	good, idle := c.model(solvesGreeting), c.model(idles)
 	run := []string{
 		"run", "--family", "family", "--runs", "2", "--output", "out", "--format", "text",
-		"--arm", "before=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + idle, "--arm", "after=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + good,
+		"--arm", "before=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + idle, "--arm",
+		"after=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + good,
 	}
 	c.want(0, run...)
 	c.contains(c.stderr, "1 task × 2 arms × 2 runs", "4 cells, 4 to do")
@@ -130,7 +134,8 @@ func TestFromScaffoldToComparison(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.stdout), &report); err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Groups) != 2 || report.Groups[0].Name != "before" || report.Groups[1].Tasks[0].PassAtK["1"] != 1 || report.Groups[0].Tasks[0].C != 0 {
+	if len(report.Groups) != 2 || report.Groups[0].Name != "before" || report.Groups[1].Tasks[0].PassAtK["1"] != 1 ||
+		report.Groups[0].Tasks[0].C != 0 {
 		t.Errorf("%+v", report)
 	}
 	c.want(0, "compare", "out:before", "out:after", "--format", "json")

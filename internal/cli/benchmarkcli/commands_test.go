@@ -38,7 +38,8 @@ func tiny(t *testing.T, tasks int) (c *command, run []string) {
 	c = newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), tasks)
 	url := c.model(`{"usage":{"input":1000,"output":1000},"turns":[{"choices":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"write":"answer.txt","content":"41\n"}]}]},{"text":"done"}]}`)
-	return c, []string{"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5", "--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out"}
+	return c, []string{"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5",
+		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out"}
 }
 
 func with(args []string, more ...string) []string {
@@ -125,7 +126,8 @@ func TestAForgedLedgerDoesNotGetThrough(t *testing.T) {
 		forged = strings.Replace(string(original), `"verdict":"pass"`, `"verdict":"fail"`, 1)
 	}
 	for name, content := range map[string]string{
-		"changed": forged, "shortened": string(original[:strings.LastIndex(strings.TrimSpace(string(original)), "\n")+1]),
+		"changed": forged, "shortened": string(original[:strings.LastIndex(strings.TrimSpace(string(original)), "\n")+
+			1]),
 		"lengthened": string(original) + `{"taskId":"t000","runIndex":7,"verdict":"pass"}` + "\n",
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -150,11 +152,13 @@ func TestWhatAgentsLeaveIsNeverReadAsResults(t *testing.T) {
 	c := newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), 1)
 	planted := `{\"taskId\":\"t000\",\"runIndex\":0,\"verdict\":\"pass\",\"arm\":\"default\",\"attempt\":9,\"final\":true,\"grade\":{\"verdict\":\"pass\"}}`
-	url := c.model(`{"turns":[{"calls":[{"bash":"echo '` + planted + `' | tee results.jsonl > ../results.jsonl; true"}]},{"text":"done"}]}`)
+	url := c.model(`{"turns":[{"calls":[{"bash":"echo '` + planted +
+		`' | tee results.jsonl > ../results.jsonl; true"}]},{"text":"done"}]}`)
 	c.want(0, "run", "--family", "family", "--agent", "builtin", "--model-url", url, "--runs", "2", "--output", "out")
 	c.want(0, "report", "--input", "out", "--format", "text")
 	c.contains(c.stdout, "0 of 2 runs passed")
-	c.want(0, "report", "--input", ".", "--format", "text") // a directory above: only directories of ledgers count, never what lies in runs/
+	// a directory above: only directories of ledgers count, never what lies in runs/
+	c.want(0, "report", "--input", ".", "--format", "text")
 	c.contains(c.stdout, "0 of 2 runs passed")
 }
 
@@ -162,9 +166,11 @@ func TestASecondRunStartsInAFreshDirectory(t *testing.T) {
 	c := newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), 1)
 	good := c.model(`{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`)
-	c.want(0, "run", "--family", "family", "--agent", "builtin", "--model-url", good, "--runs", "3", "--output", "first")
+	c.want(0, "run", "--family", "family", "--agent", "builtin", "--model-url", good, "--runs", "3", "--output",
+		"first")
 	lazy := c.model(`{"turns":[{"calls":[{"bash":"find / -name answer.txt -exec cp {} . \\; 2>/dev/null; true"}]},{"text":"done"}]}`)
-	c.want(0, "run", "--family", "family", "--agent", "builtin", "--model-url", lazy, "--runs", "2", "--output", "second", "--concurrency", "1", "--isolation", "bwrap", "--format", "text")
+	c.want(0, "run", "--family", "family", "--agent", "builtin", "--model-url", lazy, "--runs", "2", "--output",
+		"second", "--concurrency", "1", "--isolation", "bwrap", "--format", "text")
 	c.contains(c.stdout, "0 of 2 runs passed")
 }
 
@@ -283,20 +289,33 @@ func TestLintFindsWhatWouldSpoilAMeasurement(t *testing.T) {
 		text  string
 		code  int
 	}{
-		"not declared":         {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x"}, `checks: ["a"]`, 1},
-		"good":                 {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x", "task.yaml": "checks: [a]\n"}, "0 errors", 0},
-		"passes untouched":     {map[string]string{"hooks/invariants.sh": hook(pass)}, "pass on the untouched scaffold", 1},
-		"free credit":          {map[string]string{"hooks/invariants.sh": hook(solved + `echo '{"test":"free","pass":true}' >&3`), "solution/done": "x"}, `check "free" passes on the untouched scaffold`, 1},
-		"solution fails":       {map[string]string{"hooks/invariants.sh": hook(fail), "solution/done": "x"}, "do not pass on the reference solution", 1},
-		"no checks":            {map[string]string{}, "nothing is checked", 1},
-		"placeholder":          {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x", "judge.task.md": "Is {{WHAT}} good?"}, "WHAT", 1},
-		"no rows":              {map[string]string{"hooks/invariants.sh": hook("exit 0\n")}, "no verdict on the untouched scaffold", 1},
-		"preflight fails":      {map[string]string{"hooks/invariants.sh": hook(solved), "hooks/preflight.sh": "#!/bin/sh\nexit 3\n"}, "preflight.sh fails", 1},
-		"malformed":            {map[string]string{"hooks/invariants.sh": hook(fail + "\n" + `echo '{"test":"b","pass":"yes"}' >&3`)}, "malformed", 1},
-		"flaky":                {map[string]string{"hooks/invariants.sh": hook(solved + `n=$(od -An -N1 -tu1 /dev/urandom); if [ -f "$AGENT_CWD/done" ] && [ $((n % 2)) = 0 ]; then echo '{"test":"coin","pass":true}' >&3; else echo '{"test":"coin","pass":false}' >&3; fi`), "solution/done": "x"}, "coin", 1},
-		"no solution":          {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "checks: [a]\n"}, "no reference solution", 0},
-		"hook not executable":  {map[string]string{"hooks/invariants.sh": hook(solved), "hooks/preflight": "x"}, "", 0},
-		"unknown in task.yaml": {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "timeout: 3\n"}, "task.yaml:1:1", 1},
+		"not declared": {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x"},
+			`checks: ["a"]`, 1},
+		"good": {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x",
+			"task.yaml": "checks: [a]\n"}, "0 errors", 0},
+		"passes untouched": {map[string]string{"hooks/invariants.sh": hook(pass)}, "pass on the untouched scaffold",
+			1},
+		"free credit": {map[string]string{"hooks/invariants.sh": hook(solved +
+			`echo '{"test":"free","pass":true}' >&3`), "solution/done": "x"},
+			`check "free" passes on the untouched scaffold`, 1},
+		"solution fails": {map[string]string{"hooks/invariants.sh": hook(fail), "solution/done": "x"},
+			"do not pass on the reference solution", 1},
+		"no checks": {map[string]string{}, "nothing is checked", 1},
+		"placeholder": {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x",
+			"judge.task.md": "Is {{WHAT}} good?"}, "WHAT", 1},
+		"no rows": {map[string]string{"hooks/invariants.sh": hook("exit 0\n")},
+			"no verdict on the untouched scaffold", 1},
+		"preflight fails": {map[string]string{"hooks/invariants.sh": hook(solved),
+			"hooks/preflight.sh": "#!/bin/sh\nexit 3\n"}, "preflight.sh fails", 1},
+		"malformed": {map[string]string{"hooks/invariants.sh": hook(fail + "\n" +
+			`echo '{"test":"b","pass":"yes"}' >&3`)}, "malformed", 1},
+		"flaky": {map[string]string{"hooks/invariants.sh": hook(solved +
+			`n=$(od -An -N1 -tu1 /dev/urandom); if [ -f "$AGENT_CWD/done" ] && [ $((n % 2)) = 0 ]; then echo '{"test":"coin","pass":true}' >&3; else echo '{"test":"coin","pass":false}' >&3; fi`), "solution/done": "x"}, "coin", 1},
+		"no solution": {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "checks: [a]\n"},
+			"no reference solution", 0},
+		"hook not executable": {map[string]string{"hooks/invariants.sh": hook(solved), "hooks/preflight": "x"}, "", 0},
+		"unknown in task.yaml": {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "timeout: 3\n"},
+			"task.yaml:1:1", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCommand(t)
@@ -329,9 +348,11 @@ func TestSkillsAreInstalledIntoACache(t *testing.T) {
 	c.want(3, run...)
 	c.contains(c.stderr, "apm is not installed", "--skills-from DIR")
 	c.write(map[string]string{
-		"bin/apm": "#!/bin/sh\necho \"$@\" >> " + filepath.Join(c.dir, "calls") + "\nmkdir -p .claude/skills/x apm_modules/o/p/agents\necho skill > .claude/skills/x/SKILL.md\necho agent > apm_modules/o/p/agents/helper.md\n",
+		"bin/apm": "#!/bin/sh\necho \"$@\" >> " + filepath.Join(c.dir, "calls") +
+			"\nmkdir -p .claude/skills/x apm_modules/o/p/agents\necho skill > .claude/skills/x/SKILL.md\necho agent > apm_modules/o/p/agents/helper.md\n",
 	})
-	c.env = append(c.env, "PATH="+filepath.Join(c.dir, "bin")+":/usr/bin:/bin", "XDG_CACHE_HOME="+filepath.Join(c.dir, "cache"))
+	c.env = append(c.env, "PATH="+filepath.Join(c.dir, "bin")+":/usr/bin:/bin",
+		"XDG_CACHE_HOME="+filepath.Join(c.dir, "cache"))
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(c.dir, "cache"))
 	c.want(0, run...)
 	c.want(0, run...)
@@ -364,7 +385,8 @@ func TestASignalDrains(t *testing.T) {
 	c := newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), 4)
 	url := c.model(`{"turns":[{"calls":[{"bash":"sleep 0.3; echo 42 > answer.txt"}]},{"text":"done"}]}`)
-	args := []string{"run", "--family", filepath.Join(c.dir, "family"), "--agent", "builtin", "--model-url", url, "--runs", "3", "--output", filepath.Join(c.dir, "out"), "--concurrency", "2", "--no-probe"}
+	args := []string{"run", "--family", filepath.Join(c.dir, "family"), "--agent", "builtin", "--model-url", url,
+		"--runs", "3", "--output", filepath.Join(c.dir, "out"), "--concurrency", "2", "--no-probe"}
 	process := startChild(t, c, args)
 	ledgerPath := filepath.Join(c.dir, "out", experiment.LedgerFile)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // another process writes it
@@ -400,12 +422,14 @@ func TestPackagesAreInstalledIntoACache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(c.dir, "cache"))
 	c.write(map[string]string{
 		"family/package.json": `{"dependencies":{"x":"1"}}`,
-		"bin/bun":             "#!/bin/sh\necho \"$@\" >> " + filepath.Join(c.dir, "calls") + "\nmkdir -p node_modules/x && echo 1 > node_modules/x/index.js\n",
+		"bin/bun": "#!/bin/sh\necho \"$@\" >> " + filepath.Join(c.dir, "calls") +
+			"\nmkdir -p node_modules/x && echo 1 > node_modules/x/index.js\n",
 	})
 	c.env[0] = "PATH=" + filepath.Join(c.dir, "bin") + ":/usr/bin:/bin"
 	c.want(0, run...)
 	c.want(0, run...)
-	if calls, err := os.ReadFile(filepath.Join(c.dir, "calls")); err != nil || string(calls) != "install --ignore-scripts\n" {
+	if calls, err := os.ReadFile(filepath.Join(c.dir, "calls")); err != nil ||
+		string(calls) != "install --ignore-scripts\n" {
 		t.Errorf("%q %v", calls, err)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "out/runs/t000/default/0/1/cwd/node_modules/x/index.js")); err != nil {

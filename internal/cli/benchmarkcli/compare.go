@@ -26,10 +26,12 @@ type compareOptions struct {
 }
 
 // claims are what --fail-on takes.
-var claims = []string{string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Equivalent), string(stats.Improved)}
+var claims = []string{string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Equivalent),
+	string(stats.Improved)}
 
 func newCompare(con *console.Console) *cobra.Command {
-	opts := compareOptions{format: console.Choice{Value: "text", Choices: []string{"text", "json", "markdown"}}, measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}}}
+	opts := compareOptions{format: console.Choice{Value: "text", Choices: []string{"text", "json", "markdown"}},
+		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}}}
 	command := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Tell whether B is better than A: improved, regressed, or not proven",
@@ -45,9 +47,12 @@ difference costs, and the smallest difference that an experiment of this size wo
 	flags := command.Flags()
 	flags.Var(&opts.format, "format", "how to print it")
 	flags.Var(&opts.measure, "measure", "what decides: pass rate, or score")
-	flags.StringVar(&opts.failOn, "fail-on", "", "gate: exit 1 on these claims, separated by commas: "+strings.Join(claims, ", "))
-	flags.Float64Var(&opts.nonInferior, "non-inferior", 0, "gate: exit 1 unless B is surely no more than this worse than A, such as 0.05")
-	flags.Float64Var(&opts.margin, "margin", 0, "largest difference that does not matter; makes the claim equivalent possible")
+	flags.StringVar(&opts.failOn, "fail-on", "",
+		"gate: exit 1 on these claims, separated by commas: "+strings.Join(claims, ", "))
+	flags.Float64Var(&opts.nonInferior, "non-inferior", 0,
+		"gate: exit 1 unless B is surely no more than this worse than A, such as 0.05")
+	flags.Float64Var(&opts.margin, "margin", 0,
+		"largest difference that does not matter; makes the claim equivalent possible")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
@@ -63,7 +68,8 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 			return console.Usagef("--fail-on %s: want one of %s", claim, strings.Join(claims, ", "))
 		}
 	}
-	if opts.nonInferior < 0 || opts.nonInferior >= 1 || opts.margin < 0 || opts.margin >= 1 || !(opts.alpha > 0 && opts.alpha < 1) {
+	if opts.nonInferior < 0 || opts.nonInferior >= 1 || opts.margin < 0 || opts.margin >= 1 ||
+		!(opts.alpha > 0 && opts.alpha < 1) {
 		return console.Usagef("--non-inferior and --margin are shares from 0 to 1, --alpha lies between them")
 	}
 	a, b, err := sides(con, args, opts)
@@ -73,7 +79,12 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	if a.Name == b.Name {
 		a.Name, b.Name = args[0], args[len(args)-1]
 	}
-	comparison, err := report.Compare(a, b, report.CompareConfig{Measure: opts.measure.Value, Alpha: opts.alpha, Margin: opts.margin, Seed: opts.seed})
+	comparison, err := report.Compare(a, b, report.CompareConfig{
+		Measure: opts.measure.Value,
+		Alpha:   opts.alpha,
+		Margin:  opts.margin,
+		Seed:    opts.seed,
+	})
 	if err != nil {
 		return console.Exit(console.ExitIncomplete, err)
 	}
@@ -104,7 +115,8 @@ func sides(con *console.Console, args []string, opts *compareOptions) (a, b *rep
 		return nil, nil, err
 	}
 	if len(built.Groups) != 2 {
-		return nil, nil, console.Usagef("%s has %d arms; name two: %s:ARM %s:ARM", args[0], len(built.Groups), args[0], args[0])
+		return nil, nil, console.Usagef("%s has %d arms; name two: %s:ARM %s:ARM", args[0], len(built.Groups), args[0],
+			args[0])
 	}
 	return &built.Groups[0], &built.Groups[1], nil
 }
@@ -131,7 +143,8 @@ func (o *compareOptions) gate(c *report.Comparison, failOn []string) error {
 		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, c.Decision.Sentence)
 	}
 	if o.nonInferior > 0 && !c.NonInferior(o.nonInferior) {
-		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: it is not sure that B is at most %g worse than A", o.nonInferior, o.nonInferior)
+		return console.Exitf(console.ExitNegative,
+			"gate --non-inferior %g: it is not sure that B is at most %g worse than A", o.nonInferior, o.nonInferior)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ import (
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// The page about evaluations is true: its commands are run, one after the other, in an empty directory.
+// The page about evaluations is true: its commands are run, one after the other, in an empty
+// directory.
 func TestThePageAboutEvaluations(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/agent-evaluations.md")
 	if err != nil {
@@ -43,16 +44,19 @@ func TestThePageAboutEvaluations(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-c", script)
-	// A shell that is killed does not end the model that it has started, which then holds the output open.
+	// A shell that is killed does not end the model that it has started, which then holds the
+	// output open.
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	shell.Dir = filepath.Join(c.dir, "work")
-	shell.Env = []string{"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir, "GORACE=atexit_sleep_ms=0"}
+	shell.Env = []string{"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir,
+		"GORACE=atexit_sleep_ms=0"}
 	output, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	c.contains(string(output), "12 tasks × 2 arms × 3 runs", "Improved: the pass rate of after", "0 to do", "72 runs graded again, 0 differ", "all tasks", "files are as recorded", "looked at while it ran", "4 metrics.ndjson")
+	c.contains(string(output), "12 tasks × 2 arms × 3 runs", "Improved: the pass rate of after", "0 to do",
+		"72 runs graded again, 0 differ", "all tasks", "files are as recorded", "looked at while it ran", "4 metrics.ndjson")
 }
 
 // The workflow that is shown is valid, and its commands have flags that exist.
@@ -87,7 +91,8 @@ func TestTheWorkflow(t *testing.T) {
 				continue
 			}
 			commands++
-			words := strings.Fields(regexp.MustCompile(`\$\{\{[^}]*\}\}`).ReplaceAllString(strings.Split(rest, ">")[0], "1"))
+			words := strings.Fields(regexp.MustCompile(`\$\{\{[^}]*\}\}`).ReplaceAllString(strings.Split(rest, ">")[0],
+				"1"))
 			root := New(&console.Console{Stdout: os.Stdout, Stderr: os.Stderr}, agent.NewRegistry(builtin.New()))
 			command, flags, err := root.Find(words)
 			if err == nil {

@@ -14,7 +14,8 @@ type gates struct {
 }
 
 func (g *gates) register(flags *pflag.FlagSet) {
-	flags.Float64Var(&g.minPassRate, "min-pass-rate", 0, "gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
+	flags.Float64Var(&g.minPassRate, "min-pass-rate", 0,
+		"gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
 	flags.BoolVar(&g.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
 }
 
@@ -26,14 +27,16 @@ func (g *gates) check(built *report.Report) error {
 	for i := range built.Groups {
 		group := &built.Groups[i]
 		if t := &group.Totals; g.allPass && (t.Passed != t.Runs || t.Missing > 0) {
-			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing", t.Passed, t.Planned, group.Name, t.Missing)
+			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing",
+				t.Passed, t.Planned, group.Name, t.Missing)
 		}
 		low := 0.0
 		if group.PassRate != nil {
 			low = group.PassRate.Lo
 		}
 		if g.minPassRate > 0 && low < g.minPassRate {
-			return console.Exitf(console.ExitNegative, "gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f", g.minPassRate, group.Name, low)
+			return console.Exitf(console.ExitNegative,
+				"gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f", g.minPassRate, group.Name, low)
 		}
 	}
 	return nil

@@ -34,7 +34,8 @@ type gradeRecord struct {
 	Invariants  ledger.Invariants   `json:"invariants"`
 	HiddenTests *ledger.HiddenTests `json:"hiddenTests,omitempty"`
 	ExitCode    int                 `json:"exitCode"`
-	// Arm, RunIndex and Attempt are there when a whole run directory is graded, Before is the verdict that it has recorded.
+	// Arm, RunIndex and Attempt are there when a whole run directory is graded, Before is the
+	// verdict that it has recorded.
 	Arm      string `json:"arm,omitempty"`
 	RunIndex *int   `json:"runIndex,omitempty"`
 	Attempt  int    `json:"attempt,omitempty"`
@@ -85,7 +86,15 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, red
 		return err
 	}
 	defer func() { _ = experiment.RemoveAll(work) }()
-	g := &grader{con: con, opts: opts, family: family, work: work, ports: &workspace.Ports{}, baseline: grade.NewBaseline(), redactor: redactor}
+	g := &grader{
+		con:      con,
+		opts:     opts,
+		family:   family,
+		work:     work,
+		ports:    &workspace.Ports{},
+		baseline: grade.NewBaseline(),
+		redactor: redactor,
+	}
 	if cache := cacheDir(); cache != "" {
 		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
@@ -146,7 +155,8 @@ func (g *grader) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir), experiment.FinalDir))
+		record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir),
+			experiment.FinalDir))
 		if err != nil {
 			return err
 		}
@@ -154,7 +164,8 @@ func (g *grader) all(ctx context.Context) error {
 		record.Arm, record.RunIndex, record.Attempt, record.Before = r.Arm, &run, r.Attempt, r.Grade.Verdict
 		if record.Before != record.Grade.Verdict {
 			different++
-			fmt.Fprintf(g.con.Stderr, "%s: was %s, is %s now: %s\n", r.Key(), record.Before, record.Grade.Verdict, record.Grade.Reason)
+			fmt.Fprintf(g.con.Stderr, "%s: was %s, is %s now: %s\n", r.Key(), record.Before, record.Grade.Verdict,
+				record.Grade.Reason)
 		}
 		records = append(records, record)
 	}
@@ -183,11 +194,19 @@ func (g *grader) find(id string) (*task.Task, error) {
 func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRecord, error) {
 	g.spaces++
 	cfg := workspace.Config{
-		Root: g.work, Name: fmt.Sprintf("w%d", g.spaces), Family: g.family, Task: t, Environ: g.con.Environ, Isolation: g.opts.isolation.Value, Ports: g.ports,
-		Caches: g.caches, Commands: hookCommands(),
+		Root:      g.work,
+		Name:      fmt.Sprintf("w%d", g.spaces),
+		Family:    g.family,
+		Task:      t,
+		Environ:   g.con.Environ,
+		Isolation: g.opts.isolation.Value,
+		Ports:     g.ports,
+		Caches:    g.caches,
+		Commands:  hookCommands(),
 	}
 	if info, err := os.Lstat(final); err != nil || !info.IsDir() {
-		return gradeRecord{}, console.Usagef("%s is no directory: the run has no stored final directory, or clean has removed it", final)
+		return gradeRecord{}, console.Usagef("%s is no directory: the run has no stored final directory, or clean "+
+			"has removed it", final)
 	}
 	if len(t.Settings.Cache) > 0 && g.caches != nil {
 		warm := cfg
@@ -207,15 +226,25 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRe
 			return gradeRecord{}, err
 		}
 		if result, err := space.Preflight(ctx, services.Dir); err != nil || !result.OK() {
-			return gradeRecord{}, errors.Join(err, console.Exitf(console.ExitIncomplete, "task %s: preflight: %s", t.ID, result.Message))
+			return gradeRecord{}, errors.Join(err,
+				console.Exitf(console.ExitIncomplete, "task %s: preflight: %s", t.ID, result.Message))
 		}
 	}
-	result, err := grade.Run(ctx, grade.Config{Task: t, Source: space, Baseline: g.baseline, Redactor: g.redactor})
+	result, err := grade.Run(ctx, grade.Config{
+		Task:     t,
+		Source:   space,
+		Baseline: g.baseline,
+		Redactor: g.redactor,
+	})
 	if err != nil {
 		return gradeRecord{}, err
 	}
 	record := gradeRecord{
-		TaskID: t.ID, Grade: ledger.Grade(result.Grade), Score: result.Score, Invariants: ledger.Invariants(result.Invariants), ExitCode: result.Invariants.ExitCode,
+		TaskID:     t.ID,
+		Grade:      ledger.Grade(result.Grade),
+		Score:      result.Score,
+		Invariants: ledger.Invariants(result.Invariants),
+		ExitCode:   result.Invariants.ExitCode,
 	}
 	if result.HiddenTests != nil {
 		tests := ledger.HiddenTests(*result.HiddenTests)

@@ -14,8 +14,9 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// scaffolds are families with one task that pass lint: one in shell, which needs nothing but what every system has, and one in Go tests, which needs nothing but
-// Go. Files of the latter carry the suffix .txt here, so that they are no part of our own module.
+// scaffolds are families with one task that pass lint: one in shell, which needs nothing but what
+// every system has, and one in Go tests, which needs nothing but Go. Files of the latter carry the
+// suffix .txt here, so that they are no part of our own module.
 //
 //go:embed all:scaffold all:scaffold-go
 var scaffolds embed.FS
@@ -65,6 +66,7 @@ func runInit(con *console.Console, name, scaffold string) error {
 	if err != nil {
 		return fmt.Errorf("make family %s: %w", name, err)
 	}
-	fmt.Fprintf(con.Stderr, "%s is a family with one task; README.md in it says what is what\nnext: fit-benchmark lint --family %s\n", name, name)
+	fmt.Fprintf(con.Stderr, "%s is a family with one task; README.md in it says what is what\nnext: fit-benchmark "+
+		"lint --family %s\n", name, name)
 	return nil
 }

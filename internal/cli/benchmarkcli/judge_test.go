@@ -13,21 +13,25 @@ import (
 	"github.com/fit-eval/fit/report"
 )
 
-// Votes of the judge, labels of people and the corrected pass rate, from the command line to the report.
+// Votes of the judge, labels of people and the corrected pass rate, from the command line to the
+// report.
 func TestAJudgeWithVotesAndLabels(t *testing.T) {
 	const tasks = 12
 	c := newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), tasks)
 	for i := range tasks {
-		c.write(map[string]string{fmt.Sprintf("family/tasks/t%03d/judge.task.md", i): "Is the work in {{TASK_DIR}} good?"})
+		c.write(map[string]string{fmt.Sprintf("family/tasks/t%03d/judge.task.md",
+			i): "Is the work in {{TASK_DIR}} good?"})
 	}
 	conclude := func(verdict string, weight int) string {
 		return fmt.Sprintf(`{"weight":%d,"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":%q,"summary":"Seen."}}]}`, weight, verdict)
 	}
 	url := c.model(`{"usage":{"input":100,"output":10},"scenarios":[{"name":"judge","when":{"tool":"orchestration/Conclude"},"turns":[{"choices":[` +
-		conclude("success", 3) + "," + conclude("failure", 1) + `]},{"text":"Over."}]}],"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`)
+		conclude("success", 3) + "," + conclude("failure", 1) +
+		`]},{"text":"Over."}]}],"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`)
 	run := []string{
-		"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5", "--judge-model", "claude-sonnet-4-5",
+		"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5", "--judge-model",
+		"claude-sonnet-4-5",
 		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out", "--runs", "2", "--judge-votes", "3",
 	}
 	c.want(0, run...)
@@ -66,7 +70,8 @@ func TestAJudgeWithVotesAndLabels(t *testing.T) {
 	c.want(2, "report", "--input", "out", "--labels", "wrong.yaml")
 	c.contains(c.stderr, "wrong.yaml:2:")
 
-	// The labels of the family travel with the run, and mistakes in them are told before anything is run.
+	// The labels of the family travel with the run, and mistakes in them are told before anything
+	// is run.
 	digest := contents.Records[0].Digests.Judge
 	own := "judge:\n  digests: [" + digest + "]\nlabels:\n"
 	for i := range 80 {
@@ -91,7 +96,8 @@ func TestStoppingEarlyFromTheCommandLine(t *testing.T) {
 	tinyFamily(t, filepath.Join(c.dir, "family"), 30)
 	url := c.model(`{"scenarios":[{"name":"good","when":{"system":"Do it well."},"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}],"turns":[{"text":"no"}]}`)
 	arm := "agent:builtin,model:claude-sonnet-4-5,modelUrl:" + url
-	run := []string{"run", "--family", "family", "--runs", "1", "--output", "out", "--stop-early", "--format", "text", "--no-probe", "--concurrency", "1", "--arm", "before=" + arm, "--arm", "after=" + arm + ",prompt:Do it well."}
+	run := []string{"run", "--family", "family", "--runs", "1", "--output", "out", "--stop-early", "--format", "text",
+		"--no-probe", "--concurrency", "1", "--arm", "before=" + arm, "--arm", "after=" + arm + ",prompt:Do it well."}
 	for range 2 {
 		c.want(0, run...)
 		c.contains(c.stdout, "Improved", "e-process", "stopped by rule after 10 of 30 tasks", "looked at while it ran")

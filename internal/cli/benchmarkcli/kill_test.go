@@ -65,12 +65,14 @@ func tinyFamily(t testing.TB, dir string, tasks int) {
 	}
 }
 
-// Half of the runs pass, drawn from the seed of the cell; the agent runs a command, so that there is a process to leave behind.
+// Half of the runs pass, drawn from the seed of the cell; the agent runs a command, so that there
+// is a process to leave behind.
 const drawsAnswer = `{"turns":[{"choices":[
 	{"weight":1,"calls":[{"bash":"echo 42 > answer.txt; sleep 0.02"}]},
 	{"weight":1,"calls":[{"bash":"echo 41 > answer.txt; sleep 0.02"}]}]},{"text":"done"}]}`
 
-// The whole process is killed at random moments, and the same command is run again each time: nothing is lost, nothing is done twice, nothing is left behind.
+// The whole process is killed at random moments, and the same command is run again each time:
+// nothing is lost, nothing is done twice, nothing is left behind.
 func TestKilledAtRandomMoments(t *testing.T) {
 	const kills, tasks, runs = 50, 20, 5
 	c := newCommand(t)
@@ -78,8 +80,10 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	url := c.model(drawsAnswer)
 	out := filepath.Join(c.dir, "out")
 	args := []string{
-		"run", "--family", filepath.Join(c.dir, "family"), "--runs", fmt.Sprint(runs), "--output", out, "--concurrency", "4", "--format", "json",
-		"--arm", "a=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + url + "/c/{cell}/seed/{seed}", "--arm", "b=agent:builtin,model:claude-sonnet-4-5,prompt:Be brief.,modelUrl:" + url + "/c/{cell}/seed/{seed}",
+		"run", "--family", filepath.Join(c.dir, "family"), "--runs", fmt.Sprint(runs), "--output", out, "--concurrency",
+		"4", "--format", "json",
+		"--arm", "a=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + url + "/c/{cell}/seed/{seed}", "--arm",
+		"b=agent:builtin,model:claude-sonnet-4-5,prompt:Be brief.,modelUrl:" + url + "/c/{cell}/seed/{seed}",
 	}
 	cells := tasks * runs * 2
 	moments := rand.New(rand.NewPCG(7, 11))
@@ -110,7 +114,8 @@ func startChild(t testing.TB, c *command, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	process := exec.Command(self, args...)
-	process.Env = append([]string{childVariable + "=1", "GORACE=atexit_sleep_ms=0", "TMPDIR=" + filepath.Join(c.dir, "tmp")}, c.env...)
+	process.Env = append([]string{childVariable + "=1", "GORACE=atexit_sleep_ms=0",
+		"TMPDIR=" + filepath.Join(c.dir, "tmp")}, c.env...)
 	if err := os.MkdirAll(filepath.Join(c.dir, "tmp"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +126,8 @@ func startChild(t testing.TB, c *command, args []string) *exec.Cmd {
 	return process
 }
 
-// killAfter kills a process with SIGKILL after a time, and reports whether it was still at work then.
+// killAfter kills a process with SIGKILL after a time, and reports whether it was still at work
+// then.
 func killAfter(t testing.TB, process *exec.Cmd, after time.Duration) bool {
 	t.Helper()
 	done := make(chan error, 1)
@@ -197,7 +203,8 @@ func checkOutcome(t testing.TB, c *command, out string, cells, killed int) {
 	if started := strings.Count(string(journal), `"attempt"`); started != len(contents.Records) {
 		t.Errorf("%d attempts were started and %d recorded", started, len(contents.Records))
 	}
-	t.Logf("%d records, %d interrupted, %d torn lines recovered", len(contents.Records), interrupted, contents.Recovered)
+	t.Logf("%d records, %d interrupted, %d torn lines recovered", len(contents.Records), interrupted,
+		contents.Recovered)
 	if left, _ := filepath.Glob(filepath.Join(c.dir, "tmp", "fit-*")); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
@@ -206,7 +213,8 @@ func checkOutcome(t testing.TB, c *command, out string, cells, killed int) {
 	}
 }
 
-// processesOf lists the processes that work in a directory or carry its name in their environment or command line.
+// processesOf lists the processes that work in a directory or carry its name in their environment
+// or command line.
 func processesOf(dir string) []string {
 	var alive []string
 	for range 50 { // what was just killed takes a moment to vanish
@@ -219,7 +227,8 @@ func processesOf(dir string) []string {
 			cwd, _ := os.Readlink(filepath.Join(entry, "cwd"))
 			line, _ := os.ReadFile(filepath.Join(entry, "cmdline"))
 			environ, _ := os.ReadFile(filepath.Join(entry, "environ"))
-			if strings.HasPrefix(cwd, dir) || strings.Contains(string(line), dir) || strings.Contains(string(environ), dir) {
+			if strings.HasPrefix(cwd, dir) || strings.Contains(string(line), dir) ||
+				strings.Contains(string(environ), dir) {
 				alive = append(alive, strings.ReplaceAll(string(line), "\x00", " "))
 			}
 		}

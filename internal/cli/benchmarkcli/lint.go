@@ -34,10 +34,13 @@ type finding struct {
 }
 
 func newLint(con *console.Console) *cobra.Command {
-	opts := lintOptions{isolation: console.Choice{Choices: []string{"none", "bwrap"}}, repeat: console.Count{Value: 2, Min: 1}, format: console.Choice{Value: "text", Choices: []string{"text", "json"}}}
+	opts := lintOptions{isolation: console.Choice{Choices: []string{"none", "bwrap"}},
+		repeat: console.Count{Value: 2, Min: 1}, format: console.Choice{Value: "text",
+			Choices: []string{"text", "json"}}}
 	command := &cobra.Command{
-		Use:   "lint",
-		Short: "Check a family before a cent is spent: graders must fail on the untouched scaffold and pass on the reference solution",
+		Use: "lint",
+		Short: "Check a family before a cent is spent: graders must fail on the untouched scaffold and pass on the " +
+			"reference solution",
 		Long: `Check a family before a cent is spent. The graders of every task are run without an agent: on the untouched scaffold, where they must fail, and on the reference
 solution (tasks/<id>/solution), where they must pass, several times, to find checks that do not always say the same. Hooks that are not executable, placeholders
 that nobody fills in, and checks that pass without any work are errors. Exit code 1 if there is an error.`,
@@ -72,7 +75,13 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 		return err
 	}
 	defer func() { _ = experiment.RemoveAll(work) }()
-	l := &linter{con: con, opts: opts, family: family, work: work, ports: &workspace.Ports{}}
+	l := &linter{
+		con:    con,
+		opts:   opts,
+		family: family,
+		work:   work,
+		ports:  &workspace.Ports{},
+	}
 	if cache := cacheDir(); cache != "" {
 		l.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
@@ -139,16 +148,19 @@ func (l *linter) task(ctx context.Context, t *task.Task) error {
 	default:
 		for _, row := range untouched.Rows {
 			if name, free := freeCredit(row); free {
-				l.wrong(t, "check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, or remove it", name)
+				l.wrong(t, "check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
+					"or remove it", name)
 			}
 		}
 	}
 	if untouched.Grade.Malformed > 0 {
-		l.wrong(t, "%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight that is not negative", untouched.Grade.Malformed)
+		l.wrong(t, "%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight "+
+			"that is not negative", untouched.Grade.Malformed)
 	}
 	l.declared(t, untouched)
 	if t.Solution == "" {
-		l.doubt(t, "there is no reference solution (tasks/%s/solution), so nobody knows whether the task can be solved", t.ID)
+		l.doubt(t, "there is no reference solution (tasks/%s/solution), so nobody knows whether the task can be solved",
+			t.ID)
 		return nil
 	}
 	return l.solution(ctx, t)
@@ -170,8 +182,9 @@ func (l *linter) solution(ctx context.Context, t *task.Task) error {
 	return nil
 }
 
-// declared wants the names of a hook's checks in task.yaml. Where they are, a row that anybody else writes counts for nothing; where they are not, a program
-// of the agent that the hook starts could add rows that pass.
+// declared wants the names of a hook's checks in task.yaml. Where they are, a row that anybody else
+// writes counts for nothing; where they are not, a program of the agent that the hook starts could
+// add rows that pass.
 func (l *linter) declared(t *task.Task, result grade.Result) {
 	if len(t.Settings.Checks) > 0 || l.undeclared[t.ID] {
 		return
@@ -194,16 +207,25 @@ func (l *linter) declared(t *task.Task, result grade.Result) {
 	if err != nil {
 		return
 	}
-	l.wrong(t, "the checks of hooks/invariants.sh are not declared, so a program of the agent that it runs could add some; write into task.yaml: checks: %s", quoted)
+	l.wrong(t, "the checks of hooks/invariants.sh are not declared, so a program of the agent that it runs could add "+
+		"some; write into task.yaml: checks: %s", quoted)
 }
 
-// gradeOnce grades a fresh workspace with the solution laid over it, if there is one. It reports false where the workspace could not even be set up, which is a
-// finding and no reason to stop.
-func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string, flaky *[]grade.FlakyCheck) (result grade.Result, ok bool, err error) {
+// gradeOnce grades a fresh workspace with the solution laid over it, if there is one. It reports
+// false where the workspace could not even be set up, which is a finding and no reason to stop.
+func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
+	flaky *[]grade.FlakyCheck) (result grade.Result, ok bool, err error) {
 	l.spaces++
 	cfg := workspace.Config{
-		Root: l.work, Name: fmt.Sprintf("w%d", l.spaces), Family: l.family, Task: t, Environ: l.con.Environ, Isolation: l.opts.isolation.Value, Ports: l.ports,
-		Caches: l.caches, Commands: hookCommands(),
+		Root:      l.work,
+		Name:      fmt.Sprintf("w%d", l.spaces),
+		Family:    l.family,
+		Task:      t,
+		Environ:   l.con.Environ,
+		Isolation: l.opts.isolation.Value,
+		Ports:     l.ports,
+		Caches:    l.caches,
+		Commands:  hookCommands(),
 	}
 	if len(t.Settings.Cache) > 0 && l.caches != nil {
 		warm := cfg
@@ -290,14 +312,16 @@ func (l *linter) conclude(tasks int) error {
 		if l.findings == nil {
 			l.findings = []finding{}
 		}
-		if err := printJSON(l.con.Stdout, map[string]any{"tasks": tasks, "errors": errs, "findings": l.findings}); err != nil {
+		if err := printJSON(l.con.Stdout,
+			map[string]any{"tasks": tasks, "errors": errs, "findings": l.findings}); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range l.findings {
 			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", f.Task, f.Level, f.Message)
 		}
-		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"), report.Count(len(l.findings)-errs, "warning"))
+		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"),
+			report.Count(len(l.findings)-errs, "warning"))
 	}
 	if errs > 0 {
 		return console.Exit(console.ExitNegative, nil)

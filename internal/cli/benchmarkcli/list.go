@@ -42,14 +42,18 @@ func newList(con *console.Console) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&family, "family", "", "directory of the task family, or url//subdir@ref")
-	command.Flags().BoolVar(&verify, "verify", false, "compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 if one differs")
+	command.Flags().BoolVar(&verify, "verify", false,
+		"compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 "+
+			"if one differs")
 	command.Flags().Var(&format, "format", "how to print it")
 	return command
 }
 
-// verifyRuns compares the artefacts of a run directory, or of a directory of shards, with what the ledgers say about them.
+// verifyRuns compares the artefacts of a run directory, or of a directory of shards, with what the
+// ledgers say about them.
 func verifyRuns(con *console.Console, dir string) error {
-	if _, err := loadResults(con, []string{dir}, false); err != nil { // a ledger that does not verify vouches for nothing
+	// a ledger that does not verify vouches for nothing
+	if _, err := loadResults(con, []string{dir}, false); err != nil {
 		return err
 	}
 	found, err := findLedgers(con.Path(dir))
@@ -97,8 +101,14 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 	for i := range family.Tasks {
 		t := &family.Tasks[i]
 		one := listedTask{
-			ID: t.ID, Checks: t.Settings.Checks, Judge: t.JudgeTemplate != "", Solution: t.Solution != "", Tags: t.Settings.Tags, Cluster: t.Settings.Cluster,
-			Visible: t.Digest.Visible, Hidden: t.Digest.Hidden,
+			ID:       t.ID,
+			Checks:   t.Settings.Checks,
+			Judge:    t.JudgeTemplate != "",
+			Solution: t.Solution != "",
+			Tags:     t.Settings.Tags,
+			Cluster:  t.Settings.Cluster,
+			Visible:  t.Digest.Visible,
+			Hidden:   t.Digest.Hidden,
 		}
 		if t.Hooks.Preflight != "" {
 			one.Hooks = append(one.Hooks, "preflight")
@@ -120,7 +130,8 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "task\thooks\tchecks\tjudge\tsolution\ttags")
 	for _, t := range tasks {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%t\t%s\n", t.ID, strings.Join(t.Hooks, ","), strings.Join(t.Checks, ","), t.Judge, t.Solution, strings.Join(t.Tags, ","))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%t\t%s\n", t.ID, strings.Join(t.Hooks, ","), strings.Join(t.Checks, ","),
+			t.Judge, t.Solution, strings.Join(t.Tags, ","))
 	}
 	return table.Flush()
 }
@@ -144,7 +155,8 @@ func listRuns(con *console.Console, dir, format string) error {
 		if r.ErrorClass != "" {
 			verdict += " (" + r.ErrorClass + ")"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", r.TaskID, r.Arm, r.RunIndex, r.Attempt, verdict, r.Turns, r.RunDir)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", r.TaskID, r.Arm, r.RunIndex, r.Attempt, verdict, r.Turns,
+			r.RunDir)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -213,6 +225,7 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 			return fmt.Errorf("clean: %w", err)
 		}
 	}
-	fmt.Fprintf(con.Stderr, "%d directories %s\n", len(kept), map[bool]string{true: "would be removed", false: "removed"}[dryRun])
+	fmt.Fprintf(con.Stderr, "%d directories %s\n", len(kept),
+		map[bool]string{true: "would be removed", false: "removed"}[dryRun])
 	return nil
 }

@@ -22,7 +22,8 @@ import (
 // The files that decide what is installed.
 var moduleFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "bun.lock", "bun.lockb"}
 
-// stageModules finds the packages of a family with a package.json: its own node_modules, or an installation in a cache that is keyed by what is to be installed.
+// stageModules finds the packages of a family with a package.json: its own node_modules, or an
+// installation in a cache that is keyed by what is to be installed.
 func stageModules(ctx context.Context, con *console.Console, family *task.Family, cache string) (string, error) {
 	files := map[string][]byte{}
 	sum := sha256.New()
@@ -46,10 +47,13 @@ func stageModules(ctx context.Context, con *console.Console, family *task.Family
 	}
 	argv := installer(con)
 	if argv == nil {
-		return "", console.Exitf(console.ExitIncomplete, "the family has a package.json with dependencies, and neither bun nor npm is installed; install one, or put node_modules into the family")
+		return "", console.Exitf(console.ExitIncomplete,
+			"the family has a package.json with dependencies, and neither bun nor npm is installed; install one, or "+
+				"put node_modules into the family")
 	}
 	if cache == "" {
-		return "", console.Exitf(console.ExitIncomplete, "there is no cache directory to install packages into; set HOME or XDG_CACHE_HOME")
+		return "", console.Exitf(console.ExitIncomplete,
+			"there is no cache directory to install packages into; set HOME or XDG_CACHE_HOME")
 	}
 	dir := filepath.Join(cache, "modules", hex.EncodeToString(sum.Sum(nil)[:12]))
 	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
@@ -78,7 +82,8 @@ func installer(con *console.Console) []string {
 	return nil
 }
 
-func installModules(ctx context.Context, con *console.Console, argv []string, files map[string][]byte, dir string) error {
+func installModules(ctx context.Context, con *console.Console, argv []string, files map[string][]byte,
+	dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("install packages: %w", err)
 	}
@@ -94,15 +99,22 @@ func installModules(ctx context.Context, con *console.Console, argv []string, fi
 	}
 	fmt.Fprintf(con.Stderr, "installing the family's packages: %s install\n", filepath.Base(argv[0]))
 	var stderr bytes.Buffer
-	result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{Argv: argv, Dir: room, Env: con.Environ, Timeout: installTimeout}, discardOutput{}, &stderr)
+	result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
+		Argv:    argv,
+		Dir:     room,
+		Env:     con.Environ,
+		Timeout: installTimeout,
+	}, discardOutput{}, &stderr)
 	switch {
 	case err != nil:
 		return console.Exitf(console.ExitIncomplete, "install packages: %w", err)
 	case result.ExitCode != 0 || result.TimedOut:
-		return console.Exitf(console.ExitIncomplete, "install packages: %s ended with exit code %d: %s", filepath.Base(argv[0]), result.ExitCode, bytes.TrimSpace(stderr.Bytes()))
+		return console.Exitf(console.ExitIncomplete, "install packages: %s ended with exit code %d: %s",
+			filepath.Base(argv[0]), result.ExitCode, bytes.TrimSpace(stderr.Bytes()))
 	}
 	if info, err := os.Stat(filepath.Join(room, "node_modules")); err != nil || !info.IsDir() {
-		return console.Exitf(console.ExitIncomplete, "install packages: %s left no node_modules", filepath.Base(argv[0]))
+		return console.Exitf(console.ExitIncomplete, "install packages: %s left no node_modules",
+			filepath.Base(argv[0]))
 	}
 	if err := os.Rename(room, dir); err != nil {
 		if _, there := os.Stat(filepath.Join(dir, "node_modules")); there != nil { // unless another process was faster

@@ -25,7 +25,8 @@ type planned struct {
 	Effect float64      `json:"effect"`
 	Design stats.Design `json:"design"`
 	Pilot  *pilotFacts  `json:"pilot,omitempty"`
-	// TasksNeeded are for the runs asked for; Cheapest trades tasks for runs where the price of a run is known.
+	// TasksNeeded are for the runs asked for; Cheapest trades tasks for runs where the price of a
+	// run is known.
 	TasksNeeded int         `json:"tasksNeeded,omitempty"`
 	CostUSD     *float64    `json:"costUsd,omitempty"`
 	Cheapest    *stats.Plan `json:"cheapest,omitempty"`
@@ -50,7 +51,12 @@ const (
 )
 
 func newPlan(con *console.Console) *cobra.Command {
-	opts := planOptions{runs: console.Count{Value: 3, Min: 1}, tasks: console.Count{Min: 1}, maxTasks: console.Count{Min: 1}, format: console.Choice{Value: "text", Choices: []string{"text", "json"}}}
+	opts := planOptions{
+		runs:     console.Count{Value: 3, Min: 1},
+		tasks:    console.Count{Min: 1},
+		maxTasks: console.Count{Min: 1},
+		format:   console.Choice{Value: "text", Choices: []string{"text", "json"}},
+	}
 	command := &cobra.Command{
 		Use:   "plan [PILOT-A PILOT-B | PILOT]",
 		Short: "Tell how many tasks and runs an answer takes, and what it costs",
@@ -68,7 +74,8 @@ tell how much tasks and runs vary and what a run costs; without a pilot the usua
 	flags.Var(&opts.maxTasks, "max-tasks", "most tasks that can be had")
 	flags.Var(&opts.costPerRun, "cost-per-run", "dollars that one run costs (default: what the pilot's cost)")
 	flags.Var(&opts.budget, "max-cost-usd", "dollars that may be spent: tell the best experiment for them")
-	flags.Float64Var(&opts.between, "between", usualBetween, "variance of the difference between tasks, without a pilot")
+	flags.Float64Var(&opts.between, "between", usualBetween,
+		"variance of the difference between tasks, without a pilot")
 	flags.Float64Var(&opts.within, "within", usualWithin, "variance of runs within a task, without a pilot")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "chance to find the difference if it is there")
@@ -80,7 +87,8 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 	if !(opts.effect > 0 && opts.effect < 1) {
 		return console.Usagef("--effect %g: want a difference between 0 and 1, such as 0.1", opts.effect)
 	}
-	p := &planned{Effect: opts.effect, Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within}}
+	p := &planned{Effect: opts.effect,
+		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within}}
 	if len(args) > 0 {
 		if err := p.usePilot(con, args); err != nil {
 			return err
@@ -109,11 +117,13 @@ func (p *planned) usePilot(con *console.Console, args []string) error {
 	}
 	p.Design = design
 	if unclamped < 0 {
-		p.Warnings = append(p.Warnings, "the pilot shows no variance between tasks beyond that of the runs; a larger pilot would tell more")
+		p.Warnings = append(p.Warnings,
+			"the pilot shows no variance between tasks beyond that of the runs; a larger pilot would tell more")
 	}
 	p.Pilot = &pilotFacts{Tasks: max(len(a.Tasks), len(b.Tasks)), Runs: a.Totals.Runs + b.Totals.Runs}
 	if p.Pilot.Tasks < 20 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("the pilot has only %d tasks; variances from fewer than 20 are rough", p.Pilot.Tasks))
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("the pilot has only %d tasks; variances from fewer than 20 are rough", p.Pilot.Tasks))
 	}
 	if a.Totals.CostUSD != nil && b.Totals.CostUSD != nil && p.Pilot.Runs > 0 {
 		each := (*a.Totals.CostUSD + *b.Totals.CostUSD) / float64(p.Pilot.Runs)
@@ -136,7 +146,8 @@ func (p *planned) compute(opts *planOptions) error {
 		cost := float64(p.TasksNeeded*2*opts.runs.Value) * price
 		p.CostUSD = &cost
 		prices := stats.Prices{PerRun: price}
-		if cheapest, err := stats.CostOfDecision(opts.effect, stats.MinClaimTasks, opts.maxTasks.Value, p.Design, prices); err == nil {
+		if cheapest, err := stats.CostOfDecision(opts.effect, stats.MinClaimTasks, opts.maxTasks.Value, p.Design,
+			prices); err == nil {
 			p.Cheapest = &cheapest
 		} else {
 			p.Warnings = append(p.Warnings, err.Error())
@@ -149,7 +160,8 @@ func (p *planned) compute(opts *planOptions) error {
 			p.Affordable = &affordable
 		}
 	} else if opts.budget.Value > 0 {
-		return fmt.Errorf("what $%.2f buy depends on the price of a run; give --cost-per-run, or a pilot whose costs are known", opts.budget.Value)
+		return fmt.Errorf("what $%.2f buy depends on the price of a run; give --cost-per-run, or a pilot whose costs "+
+			"are known", opts.budget.Value)
 	}
 	if opts.tasks.Given {
 		mde, err := stats.MinimumDetectableEffect(opts.tasks.Value, p.Design)
@@ -169,8 +181,10 @@ func (p *planned) print(con *console.Console) error {
 	if p.Pilot != nil {
 		fmt.Fprintf(w, "pilot: %s, %s\n", report.Count(p.Pilot.Tasks, "task"), report.Count(p.Pilot.Runs, "run"))
 	}
-	fmt.Fprintf(w, "variance between tasks %.3f, within %.3f and %.3f\n", p.Design.Between, p.Design.WithinBaseline, p.Design.WithinCandidate)
-	fmt.Fprintf(w, "to find a difference of %.1f points in %.0f of 100 cases: %d tasks × 2 arms × %s = %d cells", 100*p.Effect, 100*p.Design.Power, p.TasksNeeded,
+	fmt.Fprintf(w, "variance between tasks %.3f, within %.3f and %.3f\n", p.Design.Between, p.Design.WithinBaseline,
+		p.Design.WithinCandidate)
+	fmt.Fprintf(w, "to find a difference of %.1f points in %.0f of 100 cases: %d tasks × 2 arms × %s = %d cells",
+		100*p.Effect, 100*p.Design.Power, p.TasksNeeded,
 		report.Count(p.Design.RunsBaseline, "run"), p.TasksNeeded*2*p.Design.RunsBaseline)
 	if p.CostUSD != nil {
 		fmt.Fprintf(w, ", about $%.2f", *p.CostUSD)
@@ -180,14 +194,18 @@ func (p *planned) print(con *console.Console) error {
 		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about $%.2f\n", c.Tasks, report.Count(c.Runs, "run"), c.Cost)
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, find %.1f points\n", a.Tasks, report.Count(a.Runs, "run"), a.Cost, 100*a.MDE)
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, find %.1f points\n", a.Tasks,
+			report.Count(a.Runs, "run"), a.Cost, 100*a.MDE)
 	}
 	if p.MDE != nil {
-		fmt.Fprintf(w, "%s × 2 arms × %s find %.1f points", report.Count(p.Tasks, "task"), report.Count(p.Design.RunsBaseline, "run"), 100**p.MDE)
+		fmt.Fprintf(w, "%s × 2 arms × %s find %.1f points", report.Count(p.Tasks, "task"),
+			report.Count(p.Design.RunsBaseline, "run"), 100**p.MDE)
 		if p.RunsFor != nil {
-			fmt.Fprintf(w, "; for %.1f points they need %s", 100*p.Effect, report.Count(int(math.Ceil(*p.RunsFor)), "run"))
+			fmt.Fprintf(w, "; for %.1f points they need %s", 100*p.Effect,
+				report.Count(int(math.Ceil(*p.RunsFor)), "run"))
 		} else {
-			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the tasks vary too much", 100*p.Effect)
+			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the tasks vary too much",
+				100*p.Effect)
 		}
 		fmt.Fprintln(w)
 	}

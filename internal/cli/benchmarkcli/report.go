@@ -26,12 +26,16 @@ type reportOptions struct {
 	gates   gates
 }
 
-const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; lines that are there are not repeated"
+const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
+	"lines that are there are not repeated"
 
-const labelsUsage = "file of human verdicts on judged runs (YAML), by which the judge's pass rate is corrected (default: the family's calibration)"
+const labelsUsage = "file of human verdicts on judged runs (YAML), by which the judge's pass rate is corrected " +
+	"(default: the family's calibration)"
 
 func newReport(con *console.Console) *cobra.Command {
-	opts := reportOptions{format: console.Choice{Value: "json", Choices: []string{"json", "text", "markdown", "junit", "metrics"}}, detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
+	opts := reportOptions{format: console.Choice{Value: "json",
+		Choices: []string{"json", "text", "markdown", "junit", "metrics"}},
+		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Tell what a run directory says: pass@k per task and over tasks, with intervals",
@@ -41,7 +45,8 @@ func newReport(con *console.Console) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return runReport(con, &opts) },
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput}, "run directory, or a directory of shards; may be repeated")
+	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput},
+		"run directory, or a directory of shards; may be repeated")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
 	flags.Var(&opts.format, "format", "how to print it; metrics is one line of JSON per arm, for charts over time")
 	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
@@ -75,7 +80,10 @@ func runReport(con *console.Console, opts *reportOptions) error {
 		}
 	}
 	if opts.summary {
-		if err := appendSummary(con, func(w io.Writer) error { return built.Markdown(w, ks, opts.detail.Value) }); err != nil {
+		if err := appendSummary(con, func(w io.Writer) error {
+			return built.Markdown(w, ks,
+				opts.detail.Value)
+		}); err != nil {
 			return err
 		}
 	}

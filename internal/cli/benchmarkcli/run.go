@@ -24,7 +24,13 @@ import (
 )
 
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := runOptions{runs: console.Count{Value: defaultRuns, Min: 1}, attempts: console.Count{Min: 1}, breakAfter: console.Count{Min: 1}, judgeVotes: console.Count{Min: 1}, drain: console.Span{Value: 10 * time.Second}}
+	opts := runOptions{
+		runs:       console.Count{Value: defaultRuns, Min: 1},
+		attempts:   console.Count{Min: 1},
+		breakAfter: console.Count{Min: 1},
+		judgeVotes: console.Count{Min: 1},
+		drain:      console.Span{Value: 10 * time.Second},
+	}
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Make every task by every arm a number of times; the same command again goes on",
@@ -40,7 +46,8 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 	return command
 }
 
-func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions, flags *pflag.FlagSet) error {
+func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions,
+	flags *pflag.FlagSet) error {
 	prepared, err := opts.prepare(ctx, con, registry, flags)
 	if err != nil {
 		return err
@@ -68,7 +75,15 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err := keepLabels(prepared.Family, output); err != nil {
 		return errors.Join(err, dir.Close())
 	}
-	run := &running{con: con, opts: opts, prepared: prepared, dir: dir, output: output, redactor: redactor, workers: workers}
+	run := &running{
+		con:      con,
+		opts:     opts,
+		prepared: prepared,
+		dir:      dir,
+		output:   output,
+		redactor: redactor,
+		workers:  workers,
+	}
 	outcome, err := run.run(ctx)
 	if closeErr := dir.Close(); err == nil {
 		err = closeErr
@@ -79,7 +94,8 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	return run.conclude(outcome, ks)
 }
 
-// keepLabels puts the family's human verdicts on the judge's work beside the results, where reports find them.
+// keepLabels puts the family's human verdicts on the judge's work beside the results, where reports
+// find them.
 func keepLabels(family *task.Family, output string) error {
 	if family.Calibration == "" {
 		return nil
@@ -108,7 +124,8 @@ func directoryError(err error) error {
 }
 
 // prepare checks everything before a cent is spent.
-func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry *agent.Registry, flags *pflag.FlagSet) (*experiment.Prepared, error) {
+func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry *agent.Registry,
+	flags *pflag.FlagSet) (*experiment.Prepared, error) {
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
 	}
@@ -145,9 +162,26 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 		return nil, err
 	}
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
-		Family: family, Only: nonEmpty(o.tasks), Arms: arms, Runs: o.runs.Value, Seed: o.seed, Shard: shard, Isolation: o.isolation.Value, CellBudget: o.budget.cell(),
-		AgentTimeout: o.timeout.Value, Judge: o.judge(), Skills: skills, NodeModules: modules, DefaultMaxTurns: defaultTurns, StopEarly: stop, KeepRaw: o.keepRaw, Registry: registry, Host: host, Tools: toolVersions(con),
-		Commands: hookCommands(), Prices: con.Prices(),
+		Family:          family,
+		Only:            nonEmpty(o.tasks),
+		Arms:            arms,
+		Runs:            o.runs.Value,
+		Seed:            o.seed,
+		Shard:           shard,
+		Isolation:       o.isolation.Value,
+		CellBudget:      o.budget.cell(),
+		AgentTimeout:    o.timeout.Value,
+		Judge:           o.judge(),
+		Skills:          skills,
+		NodeModules:     modules,
+		DefaultMaxTurns: defaultTurns,
+		StopEarly:       stop,
+		KeepRaw:         o.keepRaw,
+		Registry:        registry,
+		Host:            host,
+		Tools:           toolVersions(con),
+		Commands:        hookCommands(),
+		Prices:          con.Prices(),
 	})
 	var notFound *agent.NotFoundError
 	switch {
@@ -168,12 +202,19 @@ func (o *runOptions) checkJudgeProfile(family *task.Family) error {
 	if o.judgeProfile == "" || o.judgeProfile == "judge" && has == "it" {
 		return nil
 	}
-	return console.Usagef("--judge-profile %s: the profile of a judge is the family's judge.md, called judge; this family has %s", o.judgeProfile, has)
+	return console.Usagef("--judge-profile %s: the profile of a judge is the family's judge.md, called judge; this "+
+		"family has %s", o.judgeProfile, has)
 }
 
-// judge is who judges; it finds its model where the agents find theirs, unless it is told otherwise.
+// judge is who judges; it finds its model where the agents find theirs, unless it is told
+// otherwise.
 func (o *runOptions) judge() experiment.JudgeConfig {
-	return experiment.JudgeConfig{Agent: o.judgeAgent.Value, Model: o.judgeModel, ModelURL: cmp.Or(o.judgeURL, o.modelURL), Votes: o.judgeVotes.Value}
+	return experiment.JudgeConfig{
+		Agent:    o.judgeAgent.Value,
+		Model:    o.judgeModel,
+		ModelURL: cmp.Or(o.judgeURL, o.modelURL),
+		Votes:    o.judgeVotes.Value,
+	}
 }
 
 func nonEmpty(list []string) []string {
@@ -232,7 +273,8 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 			if ctx.Err() != nil {
 				return experiment.Outcome{}, ctx.Err()
 			}
-			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check credentials, model and address, or skip this check with --no-probe", err)
+			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check "+
+				"credentials, model and address, or skip this check with --no-probe", err)
 		}
 	}
 	local, err := r.prepared.Local(r.output, r.redactor)
@@ -246,14 +288,21 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 	}
 	show := newShow(r.con, r.printer())
 	outcome, err := experiment.Run(ctx, r.dir, experiment.Config{
-		Executor: local, Concurrency: r.workers, Attempts: r.opts.attempts.Value, BreakAfter: r.opts.breakAfter.Value, Budgets: r.opts.budget.budgets(),
-		RetryErrors: r.opts.retryErrors, Drain: r.opts.drain.Value, Progress: show.progress,
+		Executor:    local,
+		Concurrency: r.workers,
+		Attempts:    r.opts.attempts.Value,
+		BreakAfter:  r.opts.breakAfter.Value,
+		Budgets:     r.opts.budget.budgets(),
+		RetryErrors: r.opts.retryErrors,
+		Drain:       r.opts.drain.Value,
+		Progress:    show.progress,
 	})
 	show.end()
 	return outcome, errors.Join(err, local.Close())
 }
 
-// printer writes records to standard output as they are made, without secrets; nil where the report is printed instead.
+// printer writes records to standard output as they are made, without secrets; nil where the report
+// is printed instead.
 func (r *running) printer() func(*ledger.Record) {
 	if r.textWanted() {
 		return nil
@@ -274,11 +323,13 @@ func (r *running) textWanted() bool {
 func (r *running) announce(e experiment.Estimate) {
 	plan := r.dir.Plan
 	total := len(plan.Cells())
-	fmt.Fprintf(r.con.Stderr, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"), report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
+	fmt.Fprintf(r.con.Stderr, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"),
+		report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
 	if plan.Shard.N > 0 {
 		fmt.Fprintf(r.con.Stderr, ", shard %s", plan.Shard)
 	}
-	fmt.Fprintf(r.con.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells, r.workers, r.output)
+	fmt.Fprintf(r.con.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells, r.workers,
+		r.output)
 	switch {
 	case e.Cells == 0:
 	case e.Known:
@@ -311,7 +362,8 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 		}
 		return r.opts.gates.check(built)
 	case experiment.OverBudget:
-		return console.Exitf(console.ExitBudget, "stopped by budget: %s; the same command with a larger budget goes on", outcome.Reason)
+		return console.Exitf(console.ExitBudget, "stopped by budget: %s; the same command with a larger budget goes on",
+			outcome.Reason)
 	case experiment.Interrupted:
 		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)
 	default:
@@ -330,7 +382,8 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	}
 	var comparison *report.Comparison
 	if len(built.Groups) == 2 {
-		if comparison, err = report.Compare(&built.Groups[0], &built.Groups[1], report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha}); err != nil {
+		if comparison, err = report.Compare(&built.Groups[0], &built.Groups[1],
+			report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha}); err != nil {
 			fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 			comparison = nil
 		}

@@ -89,48 +89,67 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringSliceVar(&o.tasks, "task", nil, "only this task; may be repeated")
 	flags.StringVar(&o.output, "output", defaultOutput, "run directory; the same command again goes on in it")
 	flags.Var(&o.runs, "runs", "runs of every task by every arm")
-	flags.StringArrayVar(&o.arms, "arm", nil, "arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env (NAME=value), maxTurns, auth, lead, leadModel; repeat it for more arms, the first is the baseline")
+	flags.StringArrayVar(&o.arms, "arm", nil,
+		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env "+
+			"(NAME=value), maxTurns, auth, lead, leadModel; repeat it for more arms, the first is the baseline")
 	flags.StringVar(&o.armsFile, "arms", "", "file of arms (YAML)")
 	flags.Var(&o.agent, "agent", "agent to measure (default: the first that is installed)")
 	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's own)")
-	flags.StringVar(&o.modelURL, "model-url", "", "model endpoint, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
-	flags.StringVar(&o.agentProfile, "agent-profile", "", "profile of the agent: .claude/agents/NAME.md in its working directory")
+	flags.StringVar(&o.modelURL, "model-url", "",
+		"model endpoint, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
+	flags.StringVar(&o.agentProfile, "agent-profile", "",
+		"profile of the agent: .claude/agents/NAME.md in its working directory")
 	flags.StringVar(&o.prompt, "prompt", "", "text appended to the agent's system prompt")
-	flags.StringVar(&o.allowedTools, "allowed-tools", "", "the only tools the agent may use, separated by commas (default: the agent's own)")
+	flags.StringVar(&o.allowedTools, "allowed-tools", "",
+		"the only tools the agent may use, separated by commas (default: the agent's own)")
 	flags.StringVar(&o.maxTurns, "max-turns", strconv.Itoa(defaultTurns), "turns of the model; 0 is unlimited")
-	flags.StringVar(&o.skillsFrom, "skills-from", "", "directory that contains .claude, in place of the family's skills")
+	flags.StringVar(&o.skillsFrom, "skills-from", "",
+		"directory that contains .claude, in place of the family's skills")
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
-	flags.Var(&o.lead, "lead", "let this agent lead the one that is measured; without it the agent gets the task word for word")
+	flags.Var(&o.lead, "lead", "let this agent lead the one that is measured; without it the agent gets the task "+
+		"word for word")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead")
-	flags.Var(&o.judgeAgent, "judge-agent", "agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
+	flags.Var(&o.judgeAgent, "judge-agent",
+		"agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
 	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
 	flags.StringVar(&o.judgeURL, "judge-url", "", "model endpoint of the judge (default: --model-url)")
-	flags.StringVar(&o.judgeProfile, "judge-profile", "", "profile of the judge: \"judge\" is the family's judge.md, which is used anyway where it exists")
-	flags.Var(&o.judgeVotes, "judge-votes", "independent votes of the judge on every attempt, of which the majority decides; an odd number (default: what the task says, else 1)")
+	flags.StringVar(&o.judgeProfile, "judge-profile", "",
+		"profile of the judge: \"judge\" is the family's judge.md, which is used anyway where it exists")
+	flags.Var(&o.judgeVotes, "judge-votes",
+		"independent votes of the judge on every attempt, of which the majority decides; an odd number (default: "+
+			"what the task says, else 1)")
 	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
-	flags.Var(&o.isolation, "isolation", "how attempts are isolated (default: what the task says, else the best that works here)")
-	flags.StringVar(&o.concurrency, "concurrency", "", "attempts at a time (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
+	flags.Var(&o.isolation, "isolation",
+		"how attempts are isolated (default: what the task says, else the best that works here)")
+	flags.StringVar(&o.concurrency, "concurrency", "",
+		"attempts at a time (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
 	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
 	flags.Var(&o.breakAfter, "break-after", "equal infrastructure errors in a row that stop the experiment (default 5)")
-	flags.BoolVar(&o.stopEarly, "stop-early", false, "stop as soon as two arms are told apart; looking after every task is allowed for in the answer")
-	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level of --stop-early and of the comparison at the end")
+	flags.BoolVar(&o.stopEarly, "stop-early", false,
+		"stop as soon as two arms are told apart; looking after every task is allowed for in the answer")
+	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
+		"significance level of --stop-early and of the comparison at the end")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "take up cells again that ended in errors")
-	flags.BoolVar(&o.keepRaw, "keep-raw", false, "keep traces as they were written instead of packing them (zstd); fit-trace reads both")
+	flags.BoolVar(&o.keepRaw, "keep-raw", false,
+		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)
 	flags.StringVar(&o.k, "k", "1,3,5", "the k of pass@k in the report at the end")
-	flags.Var(&o.format, "format", "what is printed: text is the report at the end, json the records as they are made (default: text on a terminal, else json)")
+	flags.Var(&o.format, "format", "what is printed: text is the report at the end, json the records as they are "+
+		"made (default: text on a terminal, else json)")
 	o.budget.register(flags)
 }
 
-// plainFlags are those that describe the arm called default; beside --arm or --arms they would say nothing.
-var plainFlags = []string{"agent", "agent-model", "agent-profile", "prompt", "allowed-tools", "lead", "lead-model", "auth"}
+// plainFlags are those that describe the arm called default; beside --arm or --arms they would say
+// nothing.
+var plainFlags = []string{"agent", "agent-model", "agent-profile", "prompt", "allowed-tools", "lead", "lead-model",
+	"auth"}
 
 // chooseArms reads the arms from flags or file.
 func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]experiment.Arm, error) {
@@ -157,14 +176,22 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 		}
 	default:
 		arms = []experiment.Arm{{
-			Name: "default", Agent: o.agent.Value, Model: o.agentModel, Profile: o.agentProfile, Prompt: o.prompt, AllowedTools: console.List(o.allowedTools),
-			Auth: o.auth.Value, Lead: o.lead.Value, LeadModel: o.leadModel,
+			Name:         "default",
+			Agent:        o.agent.Value,
+			Model:        o.agentModel,
+			Profile:      o.agentProfile,
+			Prompt:       o.prompt,
+			AllowedTools: console.List(o.allowedTools),
+			Auth:         o.auth.Value,
+			Lead:         o.lead.Value,
+			LeadModel:    o.leadModel,
 		}}
 		return o.completeArms(con, arms, turns, flags.Changed("max-turns"))
 	}
 	for _, name := range plainFlags {
 		if flags.Changed(name) {
-			return nil, console.Usagef("--%s describes the one arm that there is without --arm and --arms; say it in the arms instead", name)
+			return nil, console.Usagef("--%s describes the one arm that there is without --arm and --arms; say it in "+
+				"the arms instead", name)
 		}
 	}
 	if err := experiment.CheckArms(arms); err != nil {
@@ -173,8 +200,10 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	return o.completeArms(con, arms, turns, flags.Changed("max-turns"))
 }
 
-// completeArms adds what holds for all arms. A number of turns that was asked for must be kept; the default is for agents that can keep it.
-func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int, explicit bool) ([]experiment.Arm, error) {
+// completeArms adds what holds for all arms. A number of turns that was asked for must be kept; the
+// default is for agents that can keep it.
+func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int,
+	explicit bool) ([]experiment.Arm, error) {
 	url := o.modelURL
 	if url == "" {
 		url = con.Getenv("FIT_MODEL_URL")
@@ -188,8 +217,10 @@ func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, t
 		if arm.ModelURL == "" {
 			arm.ModelURL = url
 		}
-		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") && !strings.HasPrefix(arm.ModelURL, "https://") {
-			return nil, console.Usagef("arm %s: model address %q does not begin with http:// or https://", arm.Name, arm.ModelURL)
+		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") &&
+			!strings.HasPrefix(arm.ModelURL, "https://") {
+			return nil, console.Usagef("arm %s: model address %q does not begin with http:// or https://", arm.Name,
+				arm.ModelURL)
 		}
 		if arm.MaxTurns == 0 && explicit {
 			arm.MaxTurns = turns

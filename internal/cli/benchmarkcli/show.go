@@ -10,7 +10,8 @@ import (
 	"github.com/fit-eval/fit/report"
 )
 
-// show tells people how far an experiment is: one line that changes on a terminal, a line for each attempt elsewhere.
+// show tells people how far an experiment is: one line that changes on a terminal, a line for each
+// attempt elsewhere.
 type show struct {
 	con    *console.Console
 	record func(*ledger.Record) // may be nil

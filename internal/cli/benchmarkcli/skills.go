@@ -22,8 +22,9 @@ import (
 // installTimeout bounds an installation of skills.
 const installTimeout = 10 * time.Minute
 
-// stageSkills finds the skills that all arms without their own get: a directory that contains .claude, or nothing. A family with an apm.yml gets its packages
-// installed, not into the family but into a cache that is keyed by what is to be installed.
+// stageSkills finds the skills that all arms without their own get: a directory that contains
+// .claude, or nothing. A family with an apm.yml gets its packages installed, not into the family
+// but into a cache that is keyed by what is to be installed.
 func stageSkills(ctx context.Context, con *console.Console, family *task.Family, from, cache string) (string, error) {
 	if from != "" {
 		dir, err := absolute(con, from)
@@ -44,12 +45,15 @@ func stageSkills(ctx context.Context, con *console.Console, family *task.Family,
 	}
 	apm := agent.LookPath(con.Environ, "apm")
 	if apm == "" {
-		return "", console.Exitf(console.ExitIncomplete, "the family has an apm.yml, and apm is not installed; install it (https://github.com/microsoft/apm), or give the skills with --skills-from DIR")
+		return "", console.Exitf(console.ExitIncomplete,
+			"the family has an apm.yml, and apm is not installed; install it (https://github.com/microsoft/apm), or "+
+				"give the skills with --skills-from DIR")
 	}
 	return installSkills(ctx, con, family, apm, manifest, cache)
 }
 
-func installSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest []byte, cache string) (string, error) {
+func installSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest []byte,
+	cache string) (string, error) {
 	lock, err := os.ReadFile(filepath.Join(family.Dir, "apm.lock.yaml"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the family's apm.lock.yaml: %w", err)
@@ -62,7 +66,8 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 		}
 	}
 	if cache == "" {
-		return "", console.Exitf(console.ExitIncomplete, "there is no cache directory to install skills into; set HOME or XDG_CACHE_HOME")
+		return "", console.Exitf(console.ExitIncomplete,
+			"there is no cache directory to install skills into; set HOME or XDG_CACHE_HOME")
 	}
 	sum := sha256.Sum256([]byte(string(manifest) + "\x00" + string(lock) + "\x00" + own))
 	dir := filepath.Join(cache, "skills", hex.EncodeToString(sum[:12]))
@@ -73,7 +78,8 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 }
 
 // buildSkills installs into a directory beside the final one and moves it there when it is whole.
-func buildSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest, lock []byte, dir string) error {
+func buildSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest, lock []byte,
+	dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("install skills: %w", err)
 	}
@@ -87,7 +93,8 @@ func buildSkills(ctx context.Context, con *console.Console, family *task.Family,
 		err = errors.Join(err, os.WriteFile(filepath.Join(room, "apm.lock.yaml"), lock, 0o600))
 	}
 	if family.Skills != "" {
-		err = errors.Join(err, os.CopyFS(filepath.Join(room, ".claude"), os.DirFS(filepath.Join(family.Skills, ".claude"))))
+		err = errors.Join(err, os.CopyFS(filepath.Join(room, ".claude"),
+			os.DirFS(filepath.Join(family.Skills, ".claude"))))
 	}
 	if err != nil {
 		return fmt.Errorf("install skills: %w", err)
@@ -95,13 +102,17 @@ func buildSkills(ctx context.Context, con *console.Console, family *task.Family,
 	fmt.Fprintln(con.Stderr, "installing the family's skills: apm install --target claude")
 	var stderr bytes.Buffer
 	result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
-		Argv: []string{apm, "install", "--target", "claude"}, Dir: room, Env: con.Environ, Timeout: installTimeout,
+		Argv:    []string{apm, "install", "--target", "claude"},
+		Dir:     room,
+		Env:     con.Environ,
+		Timeout: installTimeout,
 	}, discardOutput{}, &stderr)
 	switch {
 	case err != nil:
 		return console.Exitf(console.ExitIncomplete, "install skills: apm: %w", err)
 	case result.ExitCode != 0 || result.TimedOut:
-		return console.Exitf(console.ExitIncomplete, "install skills: apm ended with exit code %d: %s", result.ExitCode, bytes.TrimSpace(stderr.Bytes()))
+		return console.Exitf(console.ExitIncomplete, "install skills: apm ended with exit code %d: %s", result.ExitCode,
+			bytes.TrimSpace(stderr.Bytes()))
 	}
 	if err := mergeAgents(room); err != nil {
 		return fmt.Errorf("install skills: %w", err)

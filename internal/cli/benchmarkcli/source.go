@@ -24,8 +24,10 @@ type results struct {
 	labels  *report.Labels // those of the family, if it has any
 }
 
-// loadResults reads run directories. Each is a directory with a ledger, or a directory whose sub-directories have one: the shards of an experiment. Nothing is looked
-// for in places that agents can write to. A ledger that does not verify is refused, unless the caller takes what is left of it.
+// loadResults reads run directories. Each is a directory with a ledger, or a directory whose
+// sub-directories have one: the shards of an experiment. Nothing is looked for in places that
+// agents can write to. A ledger that does not verify is refused, unless the caller takes what is
+// left of it.
 func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results, error) {
 	all := &results{}
 	var parts [][]ledger.Record
@@ -69,7 +71,14 @@ func (all *results) withLabels(con *console.Console, path string) error {
 
 // build makes the report of results.
 func (all *results) build(ks []int, detail bool) (*report.Report, error) {
-	built, err := report.Build(report.Input{Records: all.records, Planned: all.planned, Skipped: all.skipped, K: ks, Detail: detail, Labels: all.labels})
+	built, err := report.Build(report.Input{
+		Records: all.records,
+		Planned: all.planned,
+		Skipped: all.skipped,
+		K:       ks,
+		Detail:  detail,
+		Labels:  all.labels,
+	})
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
 	}
@@ -91,7 +100,8 @@ func findLedgers(dir string) ([]string, error) {
 	}
 	for _, entry := range entries {
 		below := filepath.Join(dir, entry.Name())
-		if entry.IsDir() && entry.Name() != experiment.RunsDir && !strings.HasPrefix(entry.Name(), ".") && isFile(filepath.Join(below, experiment.LedgerFile)) {
+		if entry.IsDir() && entry.Name() != experiment.RunsDir && !strings.HasPrefix(entry.Name(), ".") &&
+			isFile(filepath.Join(below, experiment.LedgerFile)) {
 			found = append(found, below)
 		}
 	}
@@ -111,7 +121,8 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 	}
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
-			return nil, console.Exitf(console.ExitIncomplete, "%w\nlines that were altered are evidence of nothing; --damaged reports what is left without them", err)
+			return nil, console.Exitf(console.ExitIncomplete,
+				"%w\nlines that were altered are evidence of nothing; --damaged reports what is left without them", err)
 		}
 		for _, problem := range contents.Problems {
 			fmt.Fprintf(con.Stderr, "%s: %s\n", path, problem)
@@ -126,7 +137,8 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 	default:
 		for i := range contents.Records {
 			if contents.Records[i].Experiment != plan.ID {
-				return nil, console.Exitf(console.ExitIncomplete, "%s belongs to experiment %s, but the plan beside it is that of %s", path, contents.Records[i].Experiment, plan.ID)
+				return nil, console.Exitf(console.ExitIncomplete,
+					"%s belongs to experiment %s, but the plan beside it is that of %s", path, contents.Records[i].Experiment, plan.ID)
 			}
 		}
 		all.plans = append(all.plans, plan)
@@ -228,8 +240,10 @@ func pickArm(r *report.Report, s side) (*report.Group, error) {
 	case len(matching) == 0:
 		return nil, console.Usagef("%s has no arm %q; it has %s", s.dir, s.arm, strings.Join(names, ", "))
 	case s.arm == "":
-		return nil, console.Usagef("%s has the arms %s; say which: %s:%s", s.dir, strings.Join(names, ", "), s.dir, names[0])
+		return nil, console.Usagef("%s has the arms %s; say which: %s:%s", s.dir, strings.Join(names, ", "), s.dir,
+			names[0])
 	default:
-		return nil, console.Usagef("arm %s of %s was measured under different conditions (see report); they cannot be compared as one", s.arm, s.dir)
+		return nil, console.Usagef("arm %s of %s was measured under different conditions (see report); they cannot "+
+			"be compared as one", s.arm, s.dir)
 	}
 }

@@ -13,8 +13,8 @@ func NeedsCommand(group *cobra.Command) error {
 	return Usagef("%s needs a command: %s", group.CommandPath(), commandNames(group))
 }
 
-// UnknownCommand is the mistake of naming a command that the group does not have. The answer holds the nearest name and all the others, so that nobody has
-// to ask again.
+// UnknownCommand is the mistake of naming a command that the group does not have. The answer holds
+// the nearest name and all the others, so that nobody has to ask again.
 func UnknownCommand(group *cobra.Command, typed string) error {
 	complaint := fmt.Sprintf("unknown command %q", typed)
 	if group.HasParent() {

@@ -1,5 +1,6 @@
-// Package console is what every command shares with the person at the terminal: the three streams, the environment, the working directory, and the
-// exit codes. Commands receive a Console instead of reaching for os.Stdout and os.Getenv, so that a test can run them in memory.
+// Package console is what every command shares with the person at the terminal: the three streams,
+// the environment, the working directory, and the exit codes. Commands receive a Console instead of
+// reaching for os.Stdout and os.Getenv, so that a test can run them in memory.
 package console
 
 import (
@@ -30,7 +31,13 @@ type Console struct {
 
 // System returns the console of the running process.
 func System(version string) *Console {
-	return &Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version}
+	return &Console{
+		Stdin:   os.Stdin,
+		Stdout:  os.Stdout,
+		Stderr:  os.Stderr,
+		Environ: os.Environ(),
+		Version: version,
+	}
 }
 
 // Getenv returns the value of an environment variable, or the empty string.
@@ -63,7 +70,8 @@ func (c *Console) StdoutIsTerminal() bool { return isTerminal(c.Stdout) }
 // StderrIsTerminal reports whether a person is looking at standard error.
 func (c *Console) StderrIsTerminal() bool { return isTerminal(c.Stderr) }
 
-// Colour reports whether text on standard output may be coloured: only on a terminal, and never against NO_COLOR.
+// Colour reports whether text on standard output may be coloured: only on a terminal, and never
+// against NO_COLOR.
 func (c *Console) Colour() bool {
 	return c.StdoutIsTerminal() && c.Getenv("NO_COLOR") == "" && c.Getenv("TERM") != "dumb"
 }

@@ -16,7 +16,8 @@ import (
 var update = flag.Bool("update", false, "write the published schemas")
 
 func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
-	for name, generate := range map[string]func() ([]byte, error){"prices.schema.json": PriceSchema, "profile.schema.json": harness.FrontMatterSchema} {
+	for name, generate := range map[string]func() ([]byte, error){"prices.schema.json": PriceSchema,
+		"profile.schema.json": harness.FrontMatterSchema} {
 		want, err := generate()
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +58,8 @@ func TestAPriceFileAddsToTheTable(t *testing.T) {
 	write("prices:\n  - {model: ours, from: soon, input: 1, output: 2, source: contract}\n  - {modell: x}\n")
 	err := con.LoadPrices()
 	var coded *Error
-	if !errors.As(err, &coded) || coded.Code != ExitUsage || !strings.Contains(err.Error(), "prices.yaml:2:25:") || !strings.Contains(err.Error(), "modell: there is no such setting") {
+	if !errors.As(err, &coded) || coded.Code != ExitUsage || !strings.Contains(err.Error(), "prices.yaml:2:25:") ||
+		!strings.Contains(err.Error(), "modell: there is no such setting") {
 		t.Errorf("mistakes are told as %v", err)
 	}
 }

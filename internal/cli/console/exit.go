@@ -16,7 +16,8 @@ const (
 	ExitInterrupted = 130 // stopped by a signal
 )
 
-// Error is an error that knows the exit code it deserves. Err may be nil: the command has said all there is to say and only the code is left.
+// Error is an error that knows the exit code it deserves. Err may be nil: the command has said all
+// there is to say and only the code is left.
 type Error struct {
 	Code int
 	Err  error
@@ -44,8 +45,9 @@ func Exitf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit code for an error of a command: the code it carries, ExitInterrupted for a cancelled context, and ExitIncomplete for anything
-// else, because an error nobody classified is a failure of the machinery and not a verdict.
+// Code returns the exit code for an error of a command: the code it carries, ExitInterrupted for a
+// cancelled context, and ExitIncomplete for anything else, because an error nobody classified is a
+// failure of the machinery and not a verdict.
 func Code(err error) int {
 	var coded *Error
 	switch {

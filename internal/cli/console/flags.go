@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// The flag values below share one habit: a blank value means "not given", because workflows forward their empty inputs as they are.
+// The flag values below share one habit: a blank value means "not given", because workflows forward
+// their empty inputs as they are.
 
 // Count is a flag for a whole number of at least Min.
 type Count struct {

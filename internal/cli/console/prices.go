@@ -34,7 +34,8 @@ type PriceLine struct {
 // PriceSchema returns the JSON Schema of price files.
 func PriceSchema() ([]byte, error) { return document.SchemaOf("price file", PriceFile{}) }
 
-// LoadPrices reads the price file that the environment names, if it names one. It is called once, before a command runs.
+// LoadPrices reads the price file that the environment names, if it names one. It is called once,
+// before a command runs.
 func (c *Console) LoadPrices() error {
 	path := c.Getenv(PricesVariable)
 	if path == "" {

@@ -1,4 +1,5 @@
-// Package democli is the command fit demo: the main job of the product, in seconds, offline, on embedded defaults.
+// Package democli is the command fit demo: the main job of the product, in seconds, offline, on
+// embedded defaults.
 package democli
 
 import (
@@ -26,7 +27,8 @@ import (
 //go:embed all:assets
 var assets embed.FS
 
-// demoModel is the name under which the scripted model is asked; it has a list price, so that the demo can show what a run would cost.
+// demoModel is the name under which the scripted model is asked; it has a list price, so that the
+// demo can show what a run would cost.
 const demoModel = "claude-sonnet-4-5"
 
 // New returns the command.
@@ -81,26 +83,33 @@ func runOne(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "A repository with a bug:  %s\nThe task:                 %s\nThe agent is fit's own; its model is scripted, so this needs no key and no network.\n\n", repo, task)
+	fmt.Fprintf(con.Stdout, "A repository with a bug:  %s\nThe task:                 %s\nThe agent is fit's own; its "+
+		"model is scripted, so this needs no key and no network.\n\n", repo, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
 	result, err := runAgent(ctx, con, repo, string(task), model.URL, tracePath)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "\nThe trace of it:          %s\nRead it again:            fit-harness output --format text < %s\n", tracePath, tracePath)
+	fmt.Fprintf(con.Stdout, "\nThe trace of it:          %s\nRead it again:            fit-harness output --format "+
+		"text < %s\n", tracePath, tracePath)
 	if !result.Success {
 		return console.Exitf(console.ExitNegative, "the demo's agent did not solve its task: %s", result.Reason)
 	}
 	return nil
 }
 
-func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, tracePath string) (harness.RunResult, error) {
+func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, tracePath string) (harness.RunResult,
+	error) {
 	worker := builtin.New()
 	text := render.New(render.Config{
-		Out: con.Stdout, Colour: con.Colour(), Dialects: worker.Dialects(), Prices: con.Prices(),
+		Out:      con.Stdout,
+		Colour:   con.Colour(),
+		Dialects: worker.Dialects(),
+		Prices:   con.Prices(),
 	})
-	writer, err := trace.Open(tracePath, trace.Config{Redactor: redact.New(redact.Config{Environ: con.Environ}), OnLine: text.Line})
+	writer, err := trace.Open(tracePath,
+		trace.Config{Redactor: redact.New(redact.Config{Environ: con.Environ}), OnLine: text.Line})
 	if err != nil {
 		return harness.RunResult{}, err
 	}
@@ -110,9 +119,17 @@ func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, t
 	}
 	defer os.RemoveAll(home)
 	result, err := harness.Run(ctx, harness.RunConfig{
-		Agent: worker, Task: task, Trace: writer,
+		Agent: worker,
+		Task:  task,
+		Trace: writer,
 		Session: agent.Config{
-			Dir: repo, Home: home, Environ: con.Environ, Model: demoModel, ModelURL: modelURL, MaxTurns: 20, Spawner: sandbox.NewSpawner(),
+			Dir:      repo,
+			Home:     home,
+			Environ:  con.Environ,
+			Model:    demoModel,
+			ModelURL: modelURL,
+			MaxTurns: 20,
+			Spawner:  sandbox.NewSpawner(),
 		},
 	})
 	return result, errors.Join(err, writer.Close(), text.Close())
@@ -128,7 +145,8 @@ func serve(name string) (*scripted.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the demo's script: %w", err)
 	}
-	return scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{}))
+	return scripted.Listen("127.0.0.1:0",
+		scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{}))
 }
 
 // unpack copies embedded files to a directory.

@@ -25,8 +25,9 @@ func measured(t *testing.T, opts experimentOptions) *report.Comparison {
 	return comparison
 }
 
-// TestNothingIsClaimedWhereNothingChanged runs the whole path, from agents to decision, with two equal arms. The dice are seeded, so the outcome is the same
-// every time; that false claims are rare over many seeds is shown beside the experiment itself.
+// TestNothingIsClaimedWhereNothingChanged runs the whole path, from agents to decision, with two
+// equal arms. The dice are seeded, so the outcome is the same every time; that false claims are
+// rare over many seeds is shown beside the experiment itself.
 func TestNothingIsClaimedWhereNothingChanged(t *testing.T) {
 	for seed := range uint64(3) {
 		decision := measured(t, experimentOptions{seed: seed, same: true}).Decision

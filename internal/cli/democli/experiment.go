@@ -19,11 +19,13 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// The skills of the two arms, and what the second says beyond the first: the change that the demo measures.
+// The skills of the two arms, and what the second says beyond the first: the change that the demo
+// measures.
 const (
 	skillBefore = "before"
 	skillAfter  = "after"
-	skillChange = "Before you say that you are done, try the script on an example and compare what it prints with what the task asks for."
+	skillChange = "Before you say that you are done, try the script on an example and compare what it prints with " +
+		"what the task asks for."
 )
 
 // experimentOptions say how much the demo measures.
@@ -36,7 +38,8 @@ type experimentOptions struct {
 }
 
 // runExperiment measures both arms on the embedded family and returns the run directory.
-func runExperiment(ctx context.Context, con *console.Console, opts experimentOptions, progress func(experiment.Progress)) (string, error) {
+func runExperiment(ctx context.Context, con *console.Console, opts experimentOptions,
+	progress func(experiment.Progress)) (string, error) {
 	prepared, stop, err := prepare(ctx, con, opts)
 	if err != nil {
 		return "", err
@@ -52,7 +55,8 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 	if err != nil {
 		return "", errors.Join(err, directory.Close())
 	}
-	outcome, err := experiment.Run(ctx, directory, experiment.Config{Executor: local, Concurrency: runtime.NumCPU(), Progress: progress})
+	outcome, err := experiment.Run(ctx, directory,
+		experiment.Config{Executor: local, Concurrency: runtime.NumCPU(), Progress: progress})
 	if err = errors.Join(err, local.Close(), directory.Close()); err != nil {
 		return "", err
 	}
@@ -62,7 +66,8 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 	return out, nil
 }
 
-// prepare unpacks the family, starts the scripted model and makes the plan. The returned function stops the model.
+// prepare unpacks the family, starts the scripted model and makes the plan. The returned function
+// stops the model.
 func prepare(ctx context.Context, con *console.Console, opts experimentOptions) (*experiment.Prepared, func(), error) {
 	familyDir := filepath.Join(opts.dir, "family")
 	if err := unpack("assets/family", familyDir); err != nil {
@@ -83,7 +88,12 @@ func prepare(ctx context.Context, con *console.Console, opts experimentOptions) 
 	stop := func() { _ = model.Close() } // it has nothing left to say
 	address := model.URL + "/c/{cell}/seed/{seed}"
 	before := experiment.Arm{
-		Name: "before", Agent: string(builtin.ID), Model: demoModel, ModelURL: address, MaxTurns: 20, Skills: filepath.Join(skillsDir, skillBefore),
+		Name:     "before",
+		Agent:    string(builtin.ID),
+		Model:    demoModel,
+		ModelURL: address,
+		MaxTurns: 20,
+		Skills:   filepath.Join(skillsDir, skillBefore),
 	}
 	after := before
 	after.Name = "after"
@@ -91,8 +101,13 @@ func prepare(ctx context.Context, con *console.Console, opts experimentOptions) 
 		after.Skills = filepath.Join(skillsDir, skillAfter)
 	}
 	prepared, err := experiment.Prepare(ctx, experiment.Setup{
-		Family: family, Arms: []experiment.Arm{before, after}, Runs: opts.runs, Seed: opts.seed, Registry: agent.NewRegistry(builtin.New()),
-		Host: agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()}, Prices: con.Prices(),
+		Family:   family,
+		Arms:     []experiment.Arm{before, after},
+		Runs:     opts.runs,
+		Seed:     opts.seed,
+		Registry: agent.NewRegistry(builtin.New()),
+		Host:     agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()},
+		Prices:   con.Prices(),
 	})
 	if err != nil {
 		stop()

@@ -32,7 +32,8 @@ func runTeam(ctx context.Context, con *console.Console) error {
 		return err
 	}
 	for _, name := range teamMembers {
-		if err := unpackFile("assets/team/"+name+".md", filepath.Join(project, ".claude", "agents", name+".md")); err != nil {
+		if err := unpackFile("assets/team/"+name+".md",
+			filepath.Join(project, ".claude", "agents", name+".md")); err != nil {
 			return err
 		}
 	}
@@ -45,7 +46,8 @@ func runTeam(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "A facilitator and three participants, in %s\nThe task: %sEach is an agent of its own; they talk through tools served over MCP. Their model is scripted, so this needs no key and no network.\n\n",
+	fmt.Fprintf(con.Stdout, "A facilitator and three participants, in %s\nThe task: %sEach is an agent of its own; "+
+		"they talk through tools served over MCP. Their model is scripted, so this needs no key and no network.\n\n",
 		project, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
@@ -53,7 +55,8 @@ func runTeam(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "\nVerdict: %s. %s\n\nEvery message is in the trace:  %s\nRead it again:                 fit-harness output --format text < %s\nHow teams work:                docs/agent-collaboration.md\n",
+	fmt.Fprintf(con.Stdout, "\nVerdict: %s. %s\n\nEvery message is in the trace:  %s\nRead it again:                 "+
+		"fit-harness output --format text < %s\nHow teams work:                docs/agent-collaboration.md\n",
 		result.Verdict, result.Summary, tracePath, tracePath)
 	if !result.Success {
 		return console.Exitf(console.ExitNegative, "the demo's team did not come to a good end: %s", result.Reason)
@@ -61,10 +64,16 @@ func runTeam(ctx context.Context, con *console.Console) error {
 	return nil
 }
 
-func holdMeeting(ctx context.Context, con *console.Console, project, task, modelURL, tracePath string) (harness.Result, error) {
+func holdMeeting(ctx context.Context, con *console.Console, project, task, modelURL, tracePath string) (harness.Result,
+	error) {
 	worker := builtin.New()
 	prices := con.Prices()
-	text := render.New(render.Config{Out: con.Stdout, Colour: con.Colour(), Dialects: worker.Dialects(), Prices: prices})
+	text := render.New(render.Config{
+		Out:      con.Stdout,
+		Colour:   con.Colour(),
+		Dialects: worker.Dialects(),
+		Prices:   prices,
+	})
 	keys := mcpserve.NewKeyring(1 + len(teamMembers))
 	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: keys.Secrets()})
 	writer, err := trace.Open(tracePath, trace.Config{Redactor: redactor, OnLine: text.Line})
@@ -72,11 +81,18 @@ func holdMeeting(ctx context.Context, con *console.Console, project, task, model
 		return harness.Result{}, err
 	}
 	cfg := harness.FacilitatorConfig{
-		FacilitatorCwd: project, Redactor: redactor,
-		Query: func(harness.AgentConfig) (agent.Agent, error) { return worker, nil },
+		FacilitatorCwd: project,
+		Redactor:       redactor,
+		Query:          func(harness.AgentConfig) (agent.Agent, error) { return worker, nil },
 		Options: harness.Options{
 			Trace: writer, Connect: keys.Connect(mcpserve.Config{}),
-			Base: agent.Config{Environ: con.Environ, Model: demoModel, ModelURL: modelURL, Spawner: sandbox.NewSpawner(), Prices: prices},
+			Base: agent.Config{
+				Environ:  con.Environ,
+				Model:    demoModel,
+				ModelURL: modelURL,
+				Spawner:  sandbox.NewSpawner(),
+				Prices:   prices,
+			},
 		},
 	}
 	for _, name := range teamMembers {

@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// ticker shows how far an experiment is: one line that is written over on a terminal, a line now and then elsewhere.
+// ticker shows how far an experiment is: one line that is written over on a terminal, a line now
+// and then elsewhere.
 type ticker struct {
 	con      *console.Console
 	terminal bool

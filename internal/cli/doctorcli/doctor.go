@@ -1,4 +1,5 @@
-// Package doctorcli is the command fit doctor: what this machine has, what it lacks, and how to get it.
+// Package doctorcli is the command fit doctor: what this machine has, what it lacks, and how to get
+// it.
 package doctorcli
 
 import (
@@ -66,7 +67,8 @@ func run(ctx context.Context, con *console.Console, registry *agent.Registry, fo
 		return err
 	}
 	if !runnable {
-		return console.Exitf(console.ExitIncomplete, "no agent can be run here yet; every line marked missing says what to do")
+		return console.Exitf(console.ExitIncomplete,
+			"no agent can be run here yet; every line marked missing says what to do")
 	}
 	return nil
 }
@@ -91,7 +93,12 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 }
 
 func agentFinding(info agent.Info, installation agent.Installation, err error) Finding {
-	finding := Finding{Subject: "agent", Name: string(info.ID), Status: statusOK, Detail: installation.Version}
+	finding := Finding{
+		Subject: "agent",
+		Name:    string(info.ID),
+		Status:  statusOK,
+		Detail:  installation.Version,
+	}
 	if installation.Path != "" {
 		finding.Detail += "  " + installation.Path
 	}
@@ -106,7 +113,12 @@ func agentFinding(info agent.Info, installation agent.Installation, err error) F
 }
 
 func loginFinding(info agent.Info, installation agent.Installation) Finding {
-	finding := Finding{Subject: "credential", Name: string(info.ID), Status: statusOK, Detail: installation.Login}
+	finding := Finding{
+		Subject: "credential",
+		Name:    string(info.ID),
+		Status:  statusOK,
+		Detail:  installation.Login,
+	}
 	if installation.Login == "" {
 		finding.Status = statusMissing
 		finding.Detail = "no key or login found"
@@ -121,7 +133,12 @@ func loginFinding(info agent.Info, installation agent.Installation) Finding {
 func sandboxFindings(ctx context.Context) []Finding {
 	var findings []Finding
 	for _, capability := range sandbox.Detect(ctx).List() {
-		finding := Finding{Subject: "sandbox", Name: capability.Name, Status: statusOK, Detail: capability.Detail}
+		finding := Finding{
+			Subject: "sandbox",
+			Name:    capability.Name,
+			Status:  statusOK,
+			Detail:  capability.Detail,
+		}
 		if !capability.OK {
 			finding.Status, finding.Fix = statusLimited, capability.Fix
 		}
@@ -147,8 +164,10 @@ func toolFindings() []Finding {
 	}
 	if runtime.GOOS != "linux" {
 		findings = append(findings, Finding{
-			Subject: "system", Name: runtime.GOOS, Status: statusLimited,
-			Detail: "agents run without a sandbox here, and processes are killed by group only",
+			Subject: "system",
+			Name:    runtime.GOOS,
+			Status:  statusLimited,
+			Detail:  "agents run without a sandbox here, and processes are killed by group only",
 		})
 	}
 	return findings

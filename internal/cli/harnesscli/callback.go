@@ -46,7 +46,8 @@ Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.traceFile, "trace-file", "", "the trace")
-	flags.StringVar(&opts.url, "callback-url", "", "where to post (also CALLBACK_URL, which keeps its token off the command line)")
+	flags.StringVar(&opts.url, "callback-url", "",
+		"where to post (also CALLBACK_URL, which keeps its token off the command line)")
 	flags.StringVar(&opts.correlationID, "correlation-id", "", "the run, as the bridge knows it (also CORRELATION_ID)")
 	flags.StringVar(&opts.runURL, "run-url", "", "where people can look at the run")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread, where the trace does not name it")
@@ -79,7 +80,11 @@ func runCallback(ctx context.Context, con *console.Console, registry *agent.Regi
 		terminal.DiscussionID = opts.discussionID
 	}
 	client := bridge.Client{
-		URL: opts.url, CorrelationID: opts.correlationID, Redactor: newRedactor(con, registry), Timeout: opts.timeout.Value, Attempts: opts.attempts.Value,
+		URL:           opts.url,
+		CorrelationID: opts.correlationID,
+		Redactor:      newRedactor(con, registry),
+		Timeout:       opts.timeout.Value,
+		Attempts:      opts.attempts.Value,
 	}
 	if err := client.PostTerminal(ctx, terminal); err != nil {
 		return console.Exit(console.ExitIncomplete, fmt.Errorf("the end of the session was not delivered: %w", err))
@@ -142,7 +147,14 @@ func readTerminal(path string) (bridge.Terminal, error) {
 }
 
 func (e *ending) terminal(discussion string, cost float64) bridge.Terminal {
-	t := bridge.Terminal{Verdict: harness.VerdictFailed, Summary: noSummary, DiscussionID: discussion, CostUSD: cost, Replies: []harness.Reply{}, LastActedSeq: -1}
+	t := bridge.Terminal{
+		Verdict:      harness.VerdictFailed,
+		Summary:      noSummary,
+		DiscussionID: discussion,
+		CostUSD:      cost,
+		Replies:      []harness.Reply{},
+		LastActedSeq: -1,
+	}
 	if e == nil {
 		return t
 	}

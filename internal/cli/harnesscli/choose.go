@@ -27,7 +27,9 @@ func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) 
 	flags.Var(&o.agent, "agent", "agent to run (default: the first that is installed)")
 	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's own)")
 	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
-	flags.StringVar(&o.modelURL, "model-url", "", "model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also FIT_MODEL_URL)")
+	flags.StringVar(&o.modelURL, "model-url", "",
+		"model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also "+
+			"FIT_MODEL_URL)")
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
 }
 
@@ -69,7 +71,8 @@ func checkURL(address string) error {
 	if address == "" {
 		return nil
 	}
-	if parsed, err := url.Parse(address); err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Host != "" {
+	if parsed, err := url.Parse(address); err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") &&
+		parsed.Host != "" {
 		return nil
 	}
 	return console.Usagef("--model-url %q is no address; it begins with http:// or https:// and names a host", address)

@@ -45,11 +45,14 @@ budget · 130 interrupted.`,
 	}
 	flags := command.Flags()
 	opts.register(flags, registry)
-	flags.StringVar(&opts.profiles, "agent-profiles", "", "the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
+	flags.StringVar(&opts.profiles, "agent-profiles", "",
+		"the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
 	flags.StringVar(&opts.leadCwd, "lead-cwd", ".", "directory of the lead, and of the profiles")
-	flags.StringVar(&opts.agentCwd, "agent-cwd", "", "directory that the participants share (default: that of the profile, or this one)")
+	flags.StringVar(&opts.agentCwd, "agent-cwd", "",
+		"directory that the participants share (default: that of the profile, or this one)")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread that the discussion belongs to")
-	flags.StringVar(&opts.resume, "resume-context", "", "JSON that an earlier run of the discussion has left, with what was said since")
+	flags.StringVar(&opts.resume, "resume-context", "",
+		"JSON that an earlier run of the discussion has left, with what was said since")
 	return command
 }
 
@@ -76,11 +79,25 @@ func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Regis
 	}
 	channel := openChannel(con)
 	defer channel.close()
-	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeDiscuss, secrets: channel.secrets()}
+	held := teamSession{
+		con:      con,
+		registry: registry,
+		opts:     &opts.teamOptions,
+		mode:     harness.ModeDiscuss,
+		secrets:  channel.secrets(),
+	}
 	held.build = func(parts teamParts) (team, error) {
 		cfg := harness.DiscusserConfig{
-			LeadCwd: leadCwd, LeadProfile: opts.leadProfile, Lead: opts.lead(), AgentConfigs: participants, Query: parts.query, Output: parts.output,
-			Redactor: parts.redactor, Options: parts.options, DiscussionID: opts.discussionID, Resume: resume,
+			LeadCwd:      leadCwd,
+			LeadProfile:  opts.leadProfile,
+			Lead:         opts.lead(),
+			AgentConfigs: participants,
+			Query:        parts.query,
+			Output:       parts.output,
+			Redactor:     parts.redactor,
+			Options:      parts.options,
+			DiscussionID: opts.discussionID,
+			Resume:       resume,
 		}
 		if parts.options.Trace != nil { // this is no rehearsal
 			cfg.Replies, cfg.Inbox = channel.connect(parts)
@@ -102,7 +119,8 @@ type channel struct {
 }
 
 func openChannel(con *console.Console) *channel {
-	return &channel{callback: con.Getenv("CALLBACK_URL"), inbox: con.Getenv("INBOX_URL"), correlation: con.Getenv("CORRELATION_ID")}
+	return &channel{callback: con.Getenv("CALLBACK_URL"), inbox: con.Getenv("INBOX_URL"),
+		correlation: con.Getenv("CORRELATION_ID")}
 }
 
 // secrets are the addresses: whoever has one can post to the thread.
@@ -115,7 +133,8 @@ func (c *channel) connect(parts teamParts) (harness.ReplySender, harness.Inbox) 
 	var replies harness.ReplySender
 	var inbox harness.Inbox
 	if c.callback != "" {
-		c.sender = bridge.NewSender(bridge.Client{URL: c.callback, CorrelationID: c.correlation, Redactor: parts.redactor})
+		c.sender = bridge.NewSender(bridge.Client{URL: c.callback, CorrelationID: c.correlation,
+			Redactor: parts.redactor})
 		replies = c.sender
 	}
 	if c.inbox != "" {
@@ -127,7 +146,8 @@ func (c *channel) connect(parts teamParts) (harness.ReplySender, harness.Inbox) 
 // report says what did not reach the thread.
 func (c *channel) report(con *console.Console, result harness.Result) {
 	if n := len(result.Unsent); n > 0 && c.sender != nil {
-		fmt.Fprintf(con.Stderr, "%d of %d replies could not be posted to the thread: %v; they are in the trace, and fit-harness callback hands them in\n", n, len(result.Replies), c.sender.Err())
+		fmt.Fprintf(con.Stderr, "%d of %d replies could not be posted to the thread: %v; they are in the trace, and "+
+			"fit-harness callback hands them in\n", n, len(result.Replies), c.sender.Err())
 	}
 }
 

@@ -32,7 +32,8 @@ func reopenedRoom(dir string) room {
 	return room{dir: dir, own: strings.HasSuffix(filepath.Dir(dir), roomsDir)}
 }
 
-// openRoom finds the room of a discussion: the directory that was asked for, or one under the user's state directory.
+// openRoom finds the room of a discussion: the directory that was asked for, or one under the
+// user's state directory.
 func openRoom(con *console.Console, asked, discussionID string) (room, error) {
 	if asked != "" {
 		dir, err := filepath.Abs(con.Path(asked))
@@ -57,7 +58,8 @@ func openRoom(con *console.Console, asked, discussionID string) (room, error) {
 	return r, nil
 }
 
-// complete fills in what the given context leaves out from what the last run has left here, and drops conversations that are not on this machine.
+// complete fills in what the given context leaves out from what the last run has left here, and
+// drops conversations that are not on this machine.
 func (r room) complete(con *console.Console, given *harness.ResumeContext) *harness.ResumeContext {
 	completed := harness.ResumeContext{}
 	if data, err := os.ReadFile(filepath.Join(r.dir, resumeFile)); err == nil && r.dir != "" {
@@ -69,7 +71,8 @@ func (r room) complete(con *console.Console, given *harness.ResumeContext) *harn
 	for name := range completed.Sessions {
 		if r.dir == "" || !isDirectory(filepath.Join(r.dir, name)) {
 			delete(completed.Sessions, name)
-			fmt.Fprintf(con.Stderr, "the earlier conversation of %s is not on this machine; it begins anew and is told what was said\n", name)
+			fmt.Fprintf(con.Stderr, "the earlier conversation of %s is not on this machine; it begins anew and is "+
+				"told what was said\n", name)
 		}
 	}
 	return &completed
@@ -97,7 +100,8 @@ func merge(stored, given *harness.ResumeContext) {
 	stored.RFCCounter = max(stored.RFCCounter, given.RFCCounter)
 }
 
-// leave keeps the room for the next run of a discussion that is in recess, and clears one that nobody needs any more.
+// leave keeps the room for the next run of a discussion that is in recess, and clears one that
+// nobody needs any more.
 func (r room) leave(result harness.Result) error {
 	switch {
 	case r.dir == "":

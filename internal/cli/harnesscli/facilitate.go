@@ -46,9 +46,11 @@ Exit codes: 0 concluded with success · 1 concluded with failure, or not conclud
 	}
 	flags := command.Flags()
 	opts.register(flags, registry)
-	flags.StringVar(&opts.profiles, "agent-profiles", "", "the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
+	flags.StringVar(&opts.profiles, "agent-profiles", "",
+		"the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
 	flags.StringVar(&opts.facilitatorCwd, "facilitator-cwd", ".", "directory of the facilitator, and of the profiles")
-	flags.StringVar(&opts.agentCwd, "agent-cwd", "", "directory that the participants share (default: that of the profile, or this one)")
+	flags.StringVar(&opts.agentCwd, "agent-cwd", "",
+		"directory that the participants share (default: that of the profile, or this one)")
 	return command
 }
 
@@ -64,18 +66,32 @@ func runFacilitate(ctx context.Context, con *console.Console, registry *agent.Re
 	if err != nil {
 		return err
 	}
-	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeFacilitate, build: func(parts teamParts) (team, error) {
-		return harness.NewFacilitator(harness.FacilitatorConfig{
-			FacilitatorCwd: leadCwd, FacilitatorProfile: opts.leadProfile, Facilitator: opts.lead(), AgentConfigs: participants, Query: parts.query,
-			Output: parts.output, Redactor: parts.redactor, Options: parts.options,
-		})
-	}}
+	held := teamSession{
+		con:      con,
+		registry: registry,
+		opts:     &opts.teamOptions,
+		mode:     harness.ModeFacilitate,
+		build: func(parts teamParts) (team, error) {
+			return harness.NewFacilitator(harness.FacilitatorConfig{
+				FacilitatorCwd:     leadCwd,
+				FacilitatorProfile: opts.leadProfile,
+				Facilitator:        opts.lead(),
+				AgentConfigs:       participants,
+				Query:              parts.query,
+				Output:             parts.output,
+				Redactor:           parts.redactor,
+				Options:            parts.options,
+			})
+		},
+	}
 	_, err = held.hold(ctx)
 	return err
 }
 
-// parseParticipants reads --agent-profiles. A participant has the name of its profile unless the profile says another.
-func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd string, maxTurns int) ([]harness.AgentConfig, error) {
+// parseParticipants reads --agent-profiles. A participant has the name of its profile unless the
+// profile says another.
+func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd string,
+	maxTurns int) ([]harness.AgentConfig, error) {
 	dir := "" // that of the profile, or the one we are in
 	if cwd != "" {
 		var err error
@@ -90,9 +106,16 @@ func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd
 	for entry := range strings.SplitSeq(list, ",") {
 		profile, played, _ := strings.Cut(entry, "=")
 		id, model, _ := strings.Cut(played, ":")
-		cfg := harness.AgentConfig{AgentProfile: strings.TrimSpace(profile), Agent: strings.TrimSpace(id), Model: strings.TrimSpace(model), Cwd: dir, MaxTurns: maxTurns}
+		cfg := harness.AgentConfig{
+			AgentProfile: strings.TrimSpace(profile),
+			Agent:        strings.TrimSpace(id),
+			Model:        strings.TrimSpace(model),
+			Cwd:          dir,
+			MaxTurns:     maxTurns,
+		}
 		if cfg.AgentProfile == "" {
-			return nil, console.Usagef("--agent-profiles %q: the entry %q names no profile; write NAME, NAME=AGENT or NAME=AGENT:MODEL", list, strings.TrimSpace(entry))
+			return nil, console.Usagef("--agent-profiles %q: the entry %q names no profile; write NAME, NAME=AGENT "+
+				"or NAME=AGENT:MODEL", list, strings.TrimSpace(entry))
 		}
 		if cfg.Agent != "" {
 			if _, err := registry.Get(cfg.Agent); err != nil {

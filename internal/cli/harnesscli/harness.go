@@ -1,4 +1,5 @@
-// Package harnesscli is the command fit-harness: agents at work, alone or in teams, and the trace of it.
+// Package harnesscli is the command fit-harness: agents at work, alone or in teams, and the trace
+// of it.
 package harnesscli
 
 import (
@@ -20,7 +21,8 @@ Exit codes: 0 done and good · 1 the agent failed or ran out of turns or time ·
 4 stopped by a budget · 130 interrupted.`,
 	}
 	command.AddCommand(
-		newRun(con, registry), newSupervise(con, registry), newFacilitate(con, registry), newDiscuss(con, registry), newJudge(con, registry), newResume(con, registry), newCallback(con, registry), newScanLogs(con),
+		newRun(con, registry), newSupervise(con, registry), newFacilitate(con, registry), newDiscuss(con, registry),
+		newJudge(con, registry), newResume(con, registry), newCallback(con, registry), newScanLogs(con),
 		newOutput(con, registry), newTee(con, registry), newMCPStdio(con),
 	)
 	return command

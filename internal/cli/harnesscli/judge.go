@@ -48,8 +48,10 @@ Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the j
 	flags := command.Flags()
 	opts.register(flags, registry)
 	flags.StringVar(&opts.cwd, "cwd", ".", "directory of the work to judge")
-	flags.StringVar(&opts.profiles, "profiles-dir", "", "directory of profiles for --lead-profile (default: .claude/agents here, unless that is the work's own)")
-	hide(flags, "fail-fast", "participant-timeout", "participant-max-turns", "participant-max-tokens", "participant-max-cost-usd", "advisor-model", "advisor-max-uses", "ask-deadline", "max-lead-turns", "session-max-turns")
+	flags.StringVar(&opts.profiles, "profiles-dir", "",
+		"directory of profiles for --lead-profile (default: .claude/agents here, unless that is the work's own)")
+	hide(flags, "fail-fast", "participant-timeout", "participant-max-turns", "participant-max-tokens",
+		"participant-max-cost-usd", "advisor-model", "advisor-max-uses", "ask-deadline", "max-lead-turns", "session-max-turns")
 	return command
 }
 
@@ -77,7 +79,12 @@ func runJudge(ctx context.Context, con *console.Console, registry *agent.Registr
 		return console.Exit(console.ExitIncomplete, fmt.Errorf("copy the work: %w", err))
 	}
 	readOnly := sandbox.Detect(ctx).Bwrap.OK
-	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeJudge}
+	held := teamSession{
+		con:      con,
+		registry: registry,
+		opts:     &opts.teamOptions,
+		mode:     harness.ModeJudge,
+	}
 	held.build = func(parts teamParts) (team, error) {
 		parts.options.ProfilesDir = opts.profilesDir(con, work, room)
 		judge := opts.lead()
@@ -86,8 +93,14 @@ func runJudge(ctx context.Context, con *console.Console, registry *agent.Registr
 			judge.Model = opts.agent.model
 		}
 		return harness.NewJudge(harness.JudgeConfig{
-			JudgeCwd: exhibit, JudgeProfile: opts.leadProfile, Judge: judge, ReadOnlySandbox: readOnly, Query: parts.query, Output: parts.output, Redactor: parts.redactor,
-			Options: parts.options,
+			JudgeCwd:        exhibit,
+			JudgeProfile:    opts.leadProfile,
+			Judge:           judge,
+			ReadOnlySandbox: readOnly,
+			Query:           parts.query,
+			Output:          parts.output,
+			Redactor:        parts.redactor,
+			Options:         parts.options,
 		})
 	}
 	if readOnly {
@@ -99,8 +112,10 @@ func runJudge(ctx context.Context, con *console.Console, registry *agent.Registr
 	return err
 }
 
-// isolateJudge lets the judge's agent see the copy read-only, and otherwise only itself and its own room.
-func isolateJudge(ctx context.Context, con *console.Console, registry *agent.Registry, parts *teamParts, id, room, exhibit string) error {
+// isolateJudge lets the judge's agent see the copy read-only, and otherwise only itself and its own
+// room.
+func isolateJudge(ctx context.Context, con *console.Console, registry *agent.Registry, parts *teamParts, id, room,
+	exhibit string) error {
 	played, err := registry.Get(id)
 	if err != nil {
 		return err
@@ -111,14 +126,17 @@ func isolateJudge(ctx context.Context, con *console.Console, registry *agent.Reg
 	}
 	parts.options.Base.Installation = &installation
 	visible := []string{exhibit}
-	if installation.Path == "" { // an agent that is part of this program isolates only the commands that it runs, and those need no place to write
+	// an agent that is part of this program isolates only the commands that it runs, and those need
+	// no place to write
+	if installation.Path == "" {
 		visible = append(visible, room)
 	}
 	parts.options.Base.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, ReadOnly: visible, Network: true}
 	return nil
 }
 
-// profilesDir is where the judge's profile comes from: never from the work, because that would let the judged choose its judge.
+// profilesDir is where the judge's profile comes from: never from the work, because that would let
+// the judged choose its judge.
 func (o *judgeOptions) profilesDir(con *console.Console, work, room string) string {
 	if o.profiles != "" {
 		return con.Path(o.profiles)
@@ -133,7 +151,8 @@ func (o *judgeOptions) profilesDir(con *console.Console, work, room string) stri
 	return filepath.Join(here, ".claude", "agents")
 }
 
-// copyWork copies a directory. Links are copied as links, because what they point at outside is no part of the work, and pipes, sockets and devices are left out.
+// copyWork copies a directory. Links are copied as links, because what they point at outside is no
+// part of the work, and pipes, sockets and devices are left out.
 func copyWork(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -15,8 +15,9 @@ import (
 // maxLogFile is how much of one file is looked at; more is no log.
 const maxLogFile = 1 << 30
 
-// logScanner finds secrets by redacting: whatever the redactor would take out of a trace is what must not be in a log. The placeholders that it leaves have names that
-// nobody can know, so a log cannot hold one by itself.
+// logScanner finds secrets by redacting: whatever the redactor would take out of a trace is what
+// must not be in a log. The placeholders that it leaves have names that nobody can know, so a log
+// cannot hold one by itself.
 type logScanner struct {
 	nonce  string
 	labels map[string]string // from the name in the placeholder
@@ -28,7 +29,12 @@ type logScanner struct {
 const shortest = 4
 
 func newLogScanner() *logScanner {
-	return &logScanner{nonce: rand.Text(), labels: map[string]string{}, values: map[string]string{}, short: map[string]string{}}
+	return &logScanner{
+		nonce:  rand.Text(),
+		labels: map[string]string{},
+		values: map[string]string{},
+		short:  map[string]string{},
+	}
 }
 
 func (s *logScanner) count() int { return len(s.values) + len(s.short) }

@@ -27,7 +27,8 @@ type serverEntry struct {
 // serversForm is shown to whoever wrote something else.
 const serversForm = `{"mcpServers":{"name":{"type":"http","url":"https://…"}}} or {"mcpServers":{"name":{"command":"…","args":[…]}}}`
 
-// loadServers reads a file of MCP servers in the usual form. ${NAME} in URLs, headers and environment values is filled in from the environment.
+// loadServers reads a file of MCP servers in the usual form. ${NAME} in URLs, headers and
+// environment values is filled in from the environment.
 func loadServers(con *console.Console, path string) ([]agent.MCPServer, error) {
 	content, err := os.ReadFile(con.Path(path))
 	if err != nil {
@@ -75,7 +76,8 @@ func (e serverEntry) server(con *console.Console, name string) (agent.MCPServer,
 	case !slices.Contains([]string{"", "http", "streamable-http", "stdio"}, e.Type):
 		return agent.MCPServer{}, fmt.Errorf("is of type %q, want http or stdio", e.Type)
 	case e.Type != "" && (e.Type == "stdio") != (e.Command != ""):
-		return agent.MCPServer{}, fmt.Errorf("is of type %q, which goes with a %s", e.Type, map[bool]string{true: "command", false: "url"}[e.Type == "stdio"])
+		return agent.MCPServer{}, fmt.Errorf("is of type %q, which goes with a %s", e.Type,
+			map[bool]string{true: "command", false: "url"}[e.Type == "stdio"])
 	}
 	address := os.Expand(e.URL, con.Getenv)
 	if e.Command == "" {
@@ -83,7 +85,14 @@ func (e serverEntry) server(con *console.Console, name string) (agent.MCPServer,
 			return agent.MCPServer{}, err
 		}
 	}
-	return agent.MCPServer{Name: name, URL: address, Headers: expand(con, e.Headers), Command: e.Command, Args: e.Args, Env: expand(con, e.Env)}, nil
+	return agent.MCPServer{
+		Name:    name,
+		URL:     address,
+		Headers: expand(con, e.Headers),
+		Command: e.Command,
+		Args:    e.Args,
+		Env:     expand(con, e.Env),
+	}, nil
 }
 
 // checkAddress finds before the start what would otherwise be found when the agent connects.
@@ -122,11 +131,13 @@ func attachedServers(con *console.Console, config, service string) ([]agent.MCPS
 	return servers, nil
 }
 
-// serviceServer is the server that --mcp-server names: its address and token come from the environment, so that no secret stands on a command line.
+// serviceServer is the server that --mcp-server names: its address and token come from the
+// environment, so that no secret stands on a command line.
 func serviceServer(con *console.Console, name string) (agent.MCPServer, error) {
 	address, token := con.Getenv("SERVICE_MCP_URL"), con.Getenv("MCP_TOKEN")
 	if address == "" {
-		return agent.MCPServer{}, console.Usagef("--mcp-server %s needs the server's address in SERVICE_MCP_URL (and its token in MCP_TOKEN)", name)
+		return agent.MCPServer{}, console.Usagef("--mcp-server %s needs the server's address in SERVICE_MCP_URL (and "+
+			"its token in MCP_TOKEN)", name)
 	}
 	if err := checkAddress(address); err != nil {
 		return agent.MCPServer{}, console.Usagef("SERVICE_MCP_URL: server %q %w", name, err)
@@ -138,15 +149,17 @@ func serviceServer(con *console.Console, name string) (agent.MCPServer, error) {
 	return server, nil
 }
 
-// serverSecrets are the credentials of attached servers, under names for the reader of a trace. A value counts by the name it stands under, because most
-// settings of a server, such as a port, are no secrets and would tear holes into the trace.
+// serverSecrets are the credentials of attached servers, under names for the reader of a trace. A
+// value counts by the name it stands under, because most settings of a server, such as a port, are
+// no secrets and would tear holes into the trace.
 func serverSecrets(servers []agent.MCPServer) map[string]string {
 	secrets := map[string]string{}
 	for _, server := range servers {
 		for _, values := range []map[string]string{server.Headers, server.Env} {
 			for name, value := range values {
 				if secretName(name) {
-					if scheme, token, found := strings.Cut(value, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
+					if scheme, token, found := strings.Cut(value, " "); found &&
+						(strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
 						value = token
 					}
 					secrets["MCP_"+server.Name+"_"+name] = value
@@ -159,5 +172,6 @@ func serverSecrets(servers []agent.MCPServer) map[string]string {
 
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password", "cookie"}, func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password", "cookie"},
+		func(part string) bool { return strings.Contains(name, part) })
 }

@@ -12,19 +12,23 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// The agent can read how its tool servers are reached, so what it prints of that must not reach the trace.
+// The agent can read how its tool servers are reached, so what it prints of that must not reach the
+// trace.
 func TestTheCredentialsOfToolServersAreSecrets(t *testing.T) {
 	got := serverSecrets([]agent.MCPServer{
-		{Name: "wiki", Headers: map[string]string{"Authorization": "Bearer abc-123", "X-Api-Key": "def-456", "Accept": "text/plain"}},
+		{Name: "wiki", Headers: map[string]string{"Authorization": "Bearer abc-123", "X-Api-Key": "def-456",
+			"Accept": "text/plain"}},
 		{Name: "db", Env: map[string]string{"DB_PASSWORD": "two words", "PORT": "8080"}},
 	})
-	want := map[string]string{"MCP_wiki_Authorization": "abc-123", "MCP_wiki_X-Api-Key": "def-456", "MCP_db_DB_PASSWORD": "two words"}
+	want := map[string]string{"MCP_wiki_Authorization": "abc-123", "MCP_wiki_X-Api-Key": "def-456",
+		"MCP_db_DB_PASSWORD": "two words"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A mistake in the file of tool servers is told before the agent starts, in words about the file and not about our types.
+// A mistake in the file of tool servers is told before the agent starts, in words about the file
+// and not about our types.
 func TestMistakesInTheFileOfToolServers(t *testing.T) {
 	for content, want := range map[string]string{
 		`[]`:                              "it holds one array; the form is",
@@ -57,10 +61,12 @@ func TestMistakesInTheFileOfToolServers(t *testing.T) {
 			continue
 		}
 		message := err.Error()
-		if console.Code(err) != console.ExitUsage || !strings.HasPrefix(message, "--mcp-config mcp.json: ") || !strings.Contains(message, want) {
+		if console.Code(err) != console.ExitUsage || !strings.HasPrefix(message, "--mcp-config mcp.json: ") ||
+			!strings.Contains(message, want) {
 			t.Errorf("%s: exit %d and %q, want exit 2, the file and %q", content, console.Code(err), message, want)
 		}
-		if strings.Contains(message, "struct") || strings.Contains(message, "harnesscli") || strings.Contains(message, "Go ") {
+		if strings.Contains(message, "struct") || strings.Contains(message, "harnesscli") ||
+			strings.Contains(message, "Go ") {
 			t.Errorf("%s: %q speaks of our code", content, message)
 		}
 	}
@@ -77,8 +83,10 @@ func TestTheFileOfToolServersMayNameTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []agent.MCPServer{
-		{Name: "db", Command: "db-server", Args: []string{"-v"}, Headers: map[string]string{}, Env: map[string]string{}},
-		{Name: "wiki", URL: "https://wiki.example:8443/mcp", Headers: map[string]string{"Authorization": "Bearer t-1"}, Env: map[string]string{}},
+		{Name: "db", Command: "db-server", Args: []string{"-v"}, Headers: map[string]string{},
+			Env: map[string]string{}},
+		{Name: "wiki", URL: "https://wiki.example:8443/mcp", Headers: map[string]string{"Authorization": "Bearer t-1"},
+			Env: map[string]string{}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -23,7 +23,8 @@ func newMCPStdio(con *console.Console) *cobra.Command {
 			if !ok {
 				in = io.NopCloser(con.Stdin)
 			}
-			return mcpserve.Bridge(command.Context(), con.Getenv(mcpserve.EnvURL), con.Getenv(mcpserve.EnvToken), in, openWriter{con.Stdout})
+			return mcpserve.Bridge(command.Context(), con.Getenv(mcpserve.EnvURL), con.Getenv(mcpserve.EnvToken), in,
+				openWriter{con.Stdout})
 		},
 	}
 }

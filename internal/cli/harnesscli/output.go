@@ -44,7 +44,10 @@ type document struct {
 
 func writeDocument(ctx context.Context, con *console.Console, registry *agent.Registry) error {
 	source, err := query.Open("-", query.Options{
-		Dialects: registry.Dialects(), Prices: con.Prices(), Stdin: con.Stdin, IndexFrom: -1,
+		Dialects:  registry.Dialects(),
+		Prices:    con.Prices(),
+		Stdin:     con.Stdin,
+		IndexFrom: -1,
 	})
 	if err != nil {
 		return err

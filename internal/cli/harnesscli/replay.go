@@ -35,7 +35,8 @@ func newTee(con *console.Console, registry *agent.Registry) *cobra.Command {
 	}
 }
 
-// replay renders a trace from standard input and copies every line, broken ones included, as it came but for secrets.
+// replay renders a trace from standard input and copies every line, broken ones included, as it
+// came but for secrets.
 func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) error {
 	text := newRenderer(con, registry)
 	redactor := newRedactor(con, registry)

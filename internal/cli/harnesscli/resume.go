@@ -39,14 +39,16 @@ which are in its trace. A trace that is still being written is refused. The exit
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.agent.modelURL, "model-url", "", "model endpoint the agents talk to, without /v1 (also FIT_MODEL_URL)")
+	flags.StringVar(&opts.agent.modelURL, "model-url", "",
+		"model endpoint the agents talk to, without /v1 (also FIT_MODEL_URL)")
 	opts.agent.auth.Choices = []string{"subscription", "apikey"}
 	flags.Var(&opts.agent.auth, "auth", "how the agents are logged in, where there is a choice")
 	opts.tracker.register(flags)
 	return command
 }
 
-func runResume(ctx context.Context, con *console.Console, registry *agent.Registry, opts *resumeOptions, path string) error {
+func runResume(ctx context.Context, con *console.Console, registry *agent.Registry, opts *resumeOptions,
+	path string) error {
 	past, err := harness.Inspect(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -79,33 +81,41 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	return takeUp(ctx, con, registry, past, path, base)
 }
 
-// reopenRoom gives a judge that is taken up the sandbox that it had. It returns the judge's neutral directory.
-func reopenRoom(ctx context.Context, con *console.Console, registry *agent.Registry, judge harness.AgentConfig, base *agent.Config) (string, error) {
+// reopenRoom gives a judge that is taken up the sandbox that it had. It returns the judge's neutral
+// directory.
+func reopenRoom(ctx context.Context, con *console.Console, registry *agent.Registry, judge harness.AgentConfig,
+	base *agent.Config) (string, error) {
 	if slices.Contains(judge.DisallowedTools, "Bash") {
 		return judge.Cwd, nil
 	}
 	if !sandbox.Detect(ctx).Bwrap.OK {
-		return "", console.Exitf(console.ExitIncomplete, "the judge could run commands in a read-only sandbox, and there is none any more; judge anew")
+		return "", console.Exitf(console.ExitIncomplete,
+			"the judge could run commands in a read-only sandbox, and there is none any more; judge anew")
 	}
 	parts := teamParts{options: harness.Options{Base: *base}}
-	if err := isolateJudge(ctx, con, registry, &parts, judge.Agent, judge.Cwd, filepath.Join(judge.Cwd, exhibitName)); err != nil {
+	if err := isolateJudge(ctx, con, registry, &parts, judge.Agent, judge.Cwd,
+		filepath.Join(judge.Cwd, exhibitName)); err != nil {
 		return "", err
 	}
 	*base = parts.options.Base
 	return judge.Cwd, nil
 }
 
-func takeUp(ctx context.Context, con *console.Console, registry *agent.Registry, past harness.Interrupted, path string, base agent.Config) error {
+func takeUp(ctx context.Context, con *console.Console, registry *agent.Registry, past harness.Interrupted, path string,
+	base agent.Config) error {
 	keys := mcpserve.NewKeyring(len(past.Members))
 	channel := openChannel(con)
 	defer channel.close()
-	parts := teamParts{query: queryOf(registry), redactor: newRedactor(con, registry, keys.Secrets(), channel.secrets())}
-	cfg := harness.ResumeConfig{Query: parts.query, Redactor: parts.redactor, Options: harness.Options{Base: base, Connect: keys.Connect(mcpserve.Config{})}}
+	parts := teamParts{query: queryOf(registry),
+		redactor: newRedactor(con, registry, keys.Secrets(), channel.secrets())}
+	cfg := harness.ResumeConfig{Query: parts.query, Redactor: parts.redactor,
+		Options: harness.Options{Base: base, Connect: keys.Connect(mcpserve.Config{})}}
 	if past.Mode == harness.ModeDiscuss {
 		cfg.Replies, cfg.Inbox = channel.connect(parts)
 	}
 	text := newRenderer(con, registry)
-	text.Line(trace.Envelope{Source: trace.Orchestrator, Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
+	text.Line(trace.Envelope{Source: trace.Orchestrator,
+		Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
 	cfg.OnLine = text.Line
 	introduce(con, past.Members)
 	result, err := harness.Resume(ctx, path, cfg)

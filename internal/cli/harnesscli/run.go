@@ -53,7 +53,8 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts.agent.register(flags, registry)
 	flags.StringVar(&opts.cwd, "cwd", ".", "directory the agent works in")
 	flags.StringVar(&opts.profile, "agent-profile", "", "profile of the agent: .claude/agents/NAME.md in its directory")
-	flags.StringVar(&opts.allowedTools, "allowed-tools", "", "the only tools the agent may use, separated by commas (default: the agent's own)")
+	flags.StringVar(&opts.allowedTools, "allowed-tools", "",
+		"the only tools the agent may use, separated by commas (default: the agent's own)")
 	flags.Var(&opts.maxTurns, "max-turns", "turns of the model; 0 is unlimited")
 	flags.Var(&opts.maxCost, "max-cost-usd", "end the run when it has cost this much")
 	flags.Var(&opts.timeout, "timeout", "end the run after this time, such as 15m")
@@ -100,9 +101,17 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	result, err := harness.Run(ctx, harness.RunConfig{
-		Agent: chosen.agent, Session: settings, Task: task, Timeout: opts.timeout.Value, Trace: out.Writer, Injections: profile.Injections,
-		Advisor: advisor, Query: queryOf(registry), Connect: keys.Connect(mcpserve.Config{}), Redactor: redactor,
-		Started: func(started agent.Started) { announce(con, chosen, started) },
+		Agent:      chosen.agent,
+		Session:    settings,
+		Task:       task,
+		Timeout:    opts.timeout.Value,
+		Trace:      out.Writer,
+		Injections: profile.Injections,
+		Advisor:    advisor,
+		Query:      queryOf(registry),
+		Connect:    keys.Connect(mcpserve.Config{}),
+		Redactor:   redactor,
+		Started:    func(started agent.Started) { announce(con, chosen, started) },
 	})
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
@@ -110,8 +119,10 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	return runError(result, err)
 }
 
-// applyProfile lets the profile fill in what no flag says, and puts its text and what agents must know of an advisor into the system prompt.
-func (o *runOptions) applyProfile(con *console.Console, settings *agent.Config) (harness.RunProfile, harness.AdvisorConfig, error) {
+// applyProfile lets the profile fill in what no flag says, and puts its text and what agents must
+// know of an advisor into the system prompt.
+func (o *runOptions) applyProfile(con *console.Console, settings *agent.Config) (harness.RunProfile,
+	harness.AdvisorConfig, error) {
 	advisor, err := o.advisor.config()
 	if err != nil {
 		return harness.RunProfile{}, advisor, err
@@ -166,8 +177,12 @@ func (o *runOptions) session(con *console.Console) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	cfg := agent.Config{
-		Dir: dir, Environ: con.Environ, MaxTurns: o.maxTurns.Value, MaxCostUSD: o.maxCost.Value, AllowedTools: console.List(o.allowedTools),
-		Prices: con.Prices(),
+		Dir:          dir,
+		Environ:      con.Environ,
+		MaxTurns:     o.maxTurns.Value,
+		MaxCostUSD:   o.maxCost.Value,
+		AllowedTools: console.List(o.allowedTools),
+		Prices:       con.Prices(),
 	}
 	cfg.MCPServers, err = attachedServers(con, o.mcpConfig, o.mcpServer)
 	return cfg, err
@@ -184,7 +199,8 @@ func announce(con *console.Console, chosen choice, started agent.Started) {
 	fmt.Fprintln(con.Stderr, strings.TrimSpace(line))
 }
 
-// runError gives the end of a run its exit code and, unless all is well, one line that says what happened.
+// runError gives the end of a run its exit code and, unless all is well, one line that says what
+// happened.
 func runError(result harness.RunResult, err error) error {
 	if err != nil {
 		var notFound *agent.NotFoundError

@@ -42,7 +42,8 @@ Exit codes: 0 nothing found · 1 a secret was found, or a file could not be read
 	flags.StringVar(&opts.archive, "archive", "", "zip file with the logs")
 	flags.StringVar(&opts.runID, "run-id", "", "fetch the logs of this run")
 	flags.StringVar(&opts.repo, "repo", "", "repository of the run: owner/name (also GITHUB_REPOSITORY)")
-	flags.StringArrayVar(&opts.secrets, "secret", nil, "label=literal; others on the machine can read a command line, so better use --secret-env")
+	flags.StringArrayVar(&opts.secrets, "secret", nil,
+		"label=literal; others on the machine can read a command line, so better use --secret-env")
 	flags.StringArrayVar(&opts.secretEnvs, "secret-env", nil, "environment variable that holds a secret")
 	return command
 }
@@ -84,7 +85,8 @@ func runScanLogs(ctx context.Context, con *console.Console, opts scanOptions) er
 	return nil
 }
 
-// scanner collects the secrets to look for. Blank ones are left out: a workflow may forward a secret that is not set.
+// scanner collects the secrets to look for. Blank ones are left out: a workflow may forward a
+// secret that is not set.
 func (o scanOptions) scanner(con *console.Console) (*logScanner, error) {
 	if len(o.secrets)+len(o.secretEnvs) == 0 {
 		return nil, console.Usagef("there is nothing to look for: give --secret-env NAME")
@@ -157,6 +159,9 @@ func (o scanOptions) client(con *console.Console) (*github.Client, int64, error)
 		token = con.Getenv("GITHUB_TOKEN")
 	}
 	return &github.Client{
-		Base: con.Getenv("GITHUB_API_URL"), Token: token, Repository: repository, Note: func(text string) { fmt.Fprintln(con.Stderr, text) },
+		Base:       con.Getenv("GITHUB_API_URL"),
+		Token:      token,
+		Repository: repository,
+		Note:       func(text string) { fmt.Fprintln(con.Stderr, text) },
 	}, run, nil
 }

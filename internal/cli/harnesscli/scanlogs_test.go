@@ -65,7 +65,9 @@ func TestSecretsInLogsAreFound(t *testing.T) {
 		"only a mark of it": {"[REDACTED:env:DEPLOY_KEY]", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, said := scan(t, scanOptions{archive: archive(t, map[string]string{"0_job.txt": "fine", "job/1_step.txt": c.content}), secretEnvs: []string{"DEPLOY_KEY"}}, env)
+			code, said := scan(t, scanOptions{archive: archive(t,
+				map[string]string{"0_job.txt": "fine", "job/1_step.txt": c.content}),
+				secretEnvs: []string{"DEPLOY_KEY"}}, env)
 			if code != c.code || (code == 1) != strings.Contains(said, `FAIL: DEPLOY_KEY is in "job/1_step.txt"`) {
 				t.Errorf("exit code %d: %s", code, said)
 			}
@@ -78,14 +80,18 @@ func TestSecretsInLogsAreFound(t *testing.T) {
 
 func TestSecretsOnTheCommandLine(t *testing.T) {
 	path := archive(t, map[string]string{"a.txt": "abc=x " + leaked})
-	if code, said := scan(t, scanOptions{archive: path, secrets: []string{"key=" + leaked, "empty=", "short=abc"}}); code != 1 || !strings.Contains(said, "FAIL: key") ||
+	if code, said := scan(t, scanOptions{archive: path,
+		secrets: []string{"key=" + leaked, "empty=", "short=abc"}}); code != 1 ||
+		!strings.Contains(said, "FAIL: key") ||
 		!strings.Contains(said, "FAIL: short") || !strings.Contains(said, "empty is empty and is not looked for") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	for name, opts := range map[string]scanOptions{
-		"nothing to look for": {archive: path}, "no form": {archive: path, secrets: []string{leaked}}, "no logs": {secrets: []string{"a=b"}},
-		"two kinds of logs": {archive: path, runID: "1", secrets: []string{"a=b"}}, "no number": {runID: "1;x", repo: "a/b", secrets: []string{"a=b"}},
-		"no repository": {runID: "1", repo: "../x y", secrets: []string{"a=b"}},
+		"nothing to look for": {archive: path}, "no form": {archive: path, secrets: []string{leaked}},
+		"no logs":           {secrets: []string{"a=b"}},
+		"two kinds of logs": {archive: path, runID: "1", secrets: []string{"a=b"}},
+		"no number":         {runID: "1;x", repo: "a/b", secrets: []string{"a=b"}},
+		"no repository":     {runID: "1", repo: "../x y", secrets: []string{"a=b"}},
 	} {
 		if code, said := scan(t, opts); code != console.ExitUsage {
 			t.Errorf("%s: exit code %d: %s", name, code, said)
@@ -107,7 +113,8 @@ func TestAFileThatCannotBeReadIsAFailure(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := scan(t, scanOptions{archive: path, secrets: []string{"key=" + leaked}}); code != 1 || !strings.Contains(said, `FAIL: "a.txt" cannot be read`) {
+	if code, said := scan(t, scanOptions{archive: path, secrets: []string{"key=" + leaked}}); code != 1 ||
+		!strings.Contains(said, `FAIL: "a.txt" cannot be read`) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	if err := os.WriteFile(path, []byte("no zip"), 0o600); err != nil {
@@ -124,7 +131,8 @@ func TestLogsOfARunAreFetchedAndNotLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/repos/owner/name/actions/runs/42/logs" || r.Header.Get("Authorization") != "Bearer gh-token" {
+		if r.URL.Path != "/repos/owner/name/actions/runs/42/logs" ||
+			r.Header.Get("Authorization") != "Bearer gh-token" {
 			http.Error(w, `{"message":"Not Found"}`, http.StatusNotFound)
 			return
 		}
@@ -138,7 +146,8 @@ func TestLogsOfARunAreFetchedAndNotLeftBehind(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	opts.runID = "43"
-	if code, said := scan(t, opts, environ...); code != console.ExitIncomplete || !strings.Contains(said, "fetch the logs") {
+	if code, said := scan(t, opts, environ...); code != console.ExitIncomplete ||
+		!strings.Contains(said, "fetch the logs") {
 		t.Errorf("a run that is not there: exit code %d: %s", code, said)
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {

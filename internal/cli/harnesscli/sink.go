@@ -14,7 +14,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// sink is where a session's trace goes: with a path to the file, and as text to standard output; without one to standard output as it is.
+// sink is where a session's trace goes: with a path to the file, and as text to standard output;
+// without one to standard output as it is.
 type sink struct {
 	*trace.Writer
 	text   *render.Renderer
@@ -22,9 +23,11 @@ type sink struct {
 	opened os.FileInfo
 }
 
-// openSink opens the trace before any agent starts, so that a path that cannot be written costs nothing.
+// openSink opens the trace before any agent starts, so that a path that cannot be written costs
+// nothing.
 func openSink(con *console.Console, registry *agent.Registry, path string, redactor *redact.Redactor) (*sink, error) {
-	// A reader of standard output that goes away must not kill the session under its agents: the write fails instead.
+	// A reader of standard output that goes away must not kill the session under its agents: the
+	// write fails instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if path == "" {
 		return &sink{Writer: trace.NewWriter(con.Stdout, trace.Config{Redactor: redactor})}, nil
@@ -46,14 +49,20 @@ func openSink(con *console.Console, registry *agent.Registry, path string, redac
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open trace: %w", err), writer.Close())
 	}
-	return &sink{Writer: writer, text: text, path: path, opened: opened}, nil
+	return &sink{
+		Writer: writer,
+		text:   text,
+		path:   path,
+		opened: opened,
+	}, nil
 }
 
 // Close ends the trace and prints the footer.
 func (s *sink) Close() error {
 	err := errors.Join(s.Writer.Close(), s.checkPlace())
 	if s.text != nil {
-		if closeErr := s.text.Close(); !errors.Is(closeErr, syscall.EPIPE) { // the trace has everything, whoever stopped reading the text
+		// the trace has everything, whoever stopped reading the text
+		if closeErr := s.text.Close(); !errors.Is(closeErr, syscall.EPIPE) {
 			err = errors.Join(err, closeErr)
 		}
 	}
@@ -62,17 +71,22 @@ func (s *sink) Close() error {
 
 func newRenderer(con *console.Console, registry *agent.Registry) *render.Renderer {
 	return render.New(render.Config{
-		Out: con.Stdout, Colour: con.Colour(), Dialects: registry.Dialects(), Prices: con.Prices(),
+		Out:      con.Stdout,
+		Colour:   con.Colour(),
+		Dialects: registry.Dialects(),
+		Prices:   con.Prices(),
 	})
 }
 
-// checkPlace finds out whether the trace is still where it was put: an agent may remove or replace what lies in its reach.
+// checkPlace finds out whether the trace is still where it was put: an agent may remove or replace
+// what lies in its reach.
 func (s *sink) checkPlace() error {
 	if s.opened == nil || !s.opened.Mode().IsRegular() {
 		return nil
 	}
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.opened, now) {
-		return fmt.Errorf("the trace %s was removed or replaced during the session; keep it where the agent cannot reach it", s.path)
+		return fmt.Errorf("the trace %s was removed or replaced during the session; keep it where the agent cannot "+
+			"reach it", s.path)
 	}
 	return nil
 }

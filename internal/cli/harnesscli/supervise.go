@@ -47,13 +47,17 @@ Exit codes: 0 concluded with success · 1 concluded with failure, or not conclud
 	}
 	flags := command.Flags()
 	opts.register(flags, registry)
-	flags.StringVar(&opts.profile, "agent-profile", "", "profile of the agent: .claude/agents/NAME.md in the supervisor's directory")
+	flags.StringVar(&opts.profile, "agent-profile", "",
+		"profile of the agent: .claude/agents/NAME.md in the supervisor's directory")
 	flags.StringVar(&opts.allowedTools, "allowed-tools", "", "the only tools the agent may use, separated by commas")
-	flags.StringVar(&opts.supervisorTools, "supervisor-allowed-tools", "", "the only tools the supervisor may use (default: Read, Glob, Grep, Bash)")
+	flags.StringVar(&opts.supervisorTools, "supervisor-allowed-tools", "",
+		"the only tools the supervisor may use (default: Read, Glob, Grep, Bash)")
 	flags.StringVar(&opts.supervisorCwd, "supervisor-cwd", ".", "directory of the supervisor, and of the profiles")
 	flags.StringVar(&opts.agentCwd, "agent-cwd", "", "directory of the agent (default: a new temporary one)")
-	flags.StringVar(&opts.mcpConfig, "mcp-config", "", `file of tool servers to attach to the agent: {"mcpServers":{…}}`)
-	flags.StringVar(&opts.mcpServer, "mcp-server", "", "attach the tool server of SERVICE_MCP_URL to the agent under this name")
+	flags.StringVar(&opts.mcpConfig, "mcp-config", "",
+		`file of tool servers to attach to the agent: {"mcpServers":{…}}`)
+	flags.StringVar(&opts.mcpServer, "mcp-server", "",
+		"attach the tool server of SERVICE_MCP_URL to the agent under this name")
 	return command
 }
 
@@ -73,22 +77,45 @@ func runSupervise(ctx context.Context, con *console.Console, registry *agent.Reg
 	defer done()
 	lead := opts.lead()
 	lead.Tools = console.List(opts.supervisorTools)
-	supervised := harness.AgentConfig{Tools: console.List(opts.allowedTools), MaxTurns: opts.callTurns(), MCPServers: servers, Agent: opts.agent.agent.Value, Model: opts.agent.model}
+	supervised := harness.AgentConfig{
+		Tools:      console.List(opts.allowedTools),
+		MaxTurns:   opts.callTurns(),
+		MCPServers: servers,
+		Agent:      opts.agent.agent.Value,
+		Model:      opts.agent.model,
+	}
 	sealed := sandbox.Detect(ctx).Bwrap
 	if !sealed.OK && len(lead.Tools) == 0 {
-		fmt.Fprintf(con.Stderr, "the supervisor runs no commands, because nothing here would keep them from changing files: %s\n", sealed.Detail)
+		fmt.Fprintf(con.Stderr, "the supervisor runs no commands, because nothing here would keep them from changing "+
+			"files: %s\n", sealed.Detail)
 	}
-	held := teamSession{con: con, registry: registry, opts: &opts.teamOptions, mode: harness.ModeSupervise, build: func(parts teamParts) (team, error) {
-		return harness.NewSupervisor(harness.SupervisorConfig{
-			SupervisorCwd: leadCwd, SupervisorProfile: opts.leadProfile, Supervisor: lead, AgentCwd: agentCwd, AgentProfile: opts.profile, Agent: supervised,
-			ReadOnlySandbox: sealed.OK, Query: parts.query, Output: parts.output, Redactor: parts.redactor, Options: parts.options,
-		})
-	}}
+	held := teamSession{
+		con:      con,
+		registry: registry,
+		opts:     &opts.teamOptions,
+		mode:     harness.ModeSupervise,
+		build: func(parts teamParts) (team, error) {
+			return harness.NewSupervisor(harness.SupervisorConfig{
+				SupervisorCwd:     leadCwd,
+				SupervisorProfile: opts.leadProfile,
+				Supervisor:        lead,
+				AgentCwd:          agentCwd,
+				AgentProfile:      opts.profile,
+				Agent:             supervised,
+				ReadOnlySandbox:   sealed.OK,
+				Query:             parts.query,
+				Output:            parts.output,
+				Redactor:          parts.redactor,
+				Options:           parts.options,
+			})
+		},
+	}
 	_, err = held.hold(ctx)
 	return err
 }
 
-// workspace is the agent's directory. One that nobody named is removed in the end if the agent left nothing in it, and told of otherwise.
+// workspace is the agent's directory. One that nobody named is removed in the end if the agent left
+// nothing in it, and told of otherwise.
 func (o *superviseOptions) workspace(con *console.Console) (dir string, done func(), err error) {
 	if o.agentCwd != "" {
 		dir, err = directory(con, "--agent-cwd", o.agentCwd)

@@ -21,7 +21,8 @@ type taskOptions struct {
 func (o *taskOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.file, "task-file", "", "file with the task")
 	flags.StringVar(&o.text, "task-text", "", "the task itself")
-	flags.StringVar(&o.event, "task-event", "", "file with an event of GitHub to make the task of; GITHUB_EVENT_NAME says its kind")
+	flags.StringVar(&o.event, "task-event", "",
+		"file with an event of GitHub to make the task of; GITHUB_EVENT_NAME says its kind")
 	flags.StringVar(&o.amend, "task-amend", "", "text added to the task after a blank line")
 }
 

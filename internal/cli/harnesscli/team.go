@@ -35,11 +35,13 @@ type teamSession struct {
 	registry *agent.Registry
 	opts     *teamOptions
 	mode     harness.Mode
-	// build makes the session. It is called twice: first to check everything before anything is written, then for good.
+	// build makes the session. It is called twice: first to check everything before anything is
+	// written, then for good.
 	build func(teamParts) (team, error)
 	// secrets are redacted beyond those of the environment.
 	secrets map[string]string
-	// adjust, if set, completes the configuration of agents that the first build has shown to take part.
+	// adjust, if set, completes the configuration of agents that the first build has shown to take
+	// part.
 	adjust func(*teamParts, []harness.AgentConfig) error
 }
 
@@ -99,8 +101,13 @@ func (s *teamSession) parts(ctx context.Context) (teamParts, error) {
 		return teamParts{}, err
 	}
 	parts := teamParts{query: queryOf(s.registry), options: harness.Options{
-		DefaultAgent: string(chosen.agent.Info().ID), DefaultModel: chosen.model, DefaultCwd: here, DefaultMaxTurns: limitOf(s.opts.maxTurns.Value), Advisor: advisor, Base: baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
-		Errors: harness.ErrorPolicy{Retries: s.opts.retries.Value, FailSession: s.opts.failFast},
+		DefaultAgent:    string(chosen.agent.Info().ID),
+		DefaultModel:    chosen.model,
+		DefaultCwd:      here,
+		DefaultMaxTurns: limitOf(s.opts.maxTurns.Value),
+		Advisor:         advisor,
+		Base:            baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
+		Errors:          harness.ErrorPolicy{Retries: s.opts.retries.Value, FailSession: s.opts.failFast},
 	}}
 	if s.opts.retries.Value == 0 {
 		parts.options.Errors.Retries = -1
@@ -114,7 +121,8 @@ func (s *teamSession) parts(ctx context.Context) (teamParts, error) {
 	return parts, nil
 }
 
-// rehearse builds the session without starting it, and makes sure that every agent that takes part is there and can do its part.
+// rehearse builds the session without starting it, and makes sure that every agent that takes part
+// is there and can do its part.
 func (s *teamSession) rehearse(ctx context.Context, parts *teamParts) ([]harness.AgentConfig, error) {
 	trial := *parts
 	trial.output, trial.redactor = io.Discard, redact.New(redact.Config{})
@@ -140,7 +148,12 @@ func queryOf(registry *agent.Registry) harness.Query {
 // baseConfig is what all agents of a session have in common.
 func baseConfig(con *console.Console, chosen choice, auth, tracker string) agent.Config {
 	return agent.Config{
-		Environ: con.Environ, ExtraEnv: []string{tracker}, ModelURL: chosen.modelURL, Auth: auth, Spawner: chosen.spawner, Prices: con.Prices(),
+		Environ:  con.Environ,
+		ExtraEnv: []string{tracker},
+		ModelURL: chosen.modelURL,
+		Auth:     auth,
+		Spawner:  chosen.spawner,
+		Prices:   con.Prices(),
 	}
 }
 
@@ -163,15 +176,18 @@ func connection(keys mcpserve.Keyring, transport string) (func(*harness.Dispatch
 			return nil, fmt.Errorf("find the program that agents can start: %w", err)
 		}
 		cfg.Stdio = []string{program, "harness", stdioCommand}
-		if name := filepath.Base(program); name == "fit-harness" || name == "fit-eval" { // a copy under the name that means this command already
+		// a copy under the name that means this command already
+		if name := filepath.Base(program); name == "fit-harness" || name == "fit-eval" {
 			cfg.Stdio = []string{program, stdioCommand}
 		}
 	}
 	return keys.Connect(cfg), nil
 }
 
-// checkMembers makes sure that the agents of all members are installed and can do what is asked of them.
-func checkMembers(ctx context.Context, con *console.Console, registry *agent.Registry, mode harness.Mode, options harness.Options, members []harness.AgentConfig) error {
+// checkMembers makes sure that the agents of all members are installed and can do what is asked of
+// them.
+func checkMembers(ctx context.Context, con *console.Console, registry *agent.Registry, mode harness.Mode,
+	options harness.Options, members []harness.AgentConfig) error {
 	checked := map[string]bool{}
 	for _, m := range members {
 		played, err := registry.Get(m.Agent)
@@ -195,7 +211,8 @@ func checkMembers(ctx context.Context, con *console.Console, registry *agent.Reg
 	return nil
 }
 
-// cannotPlay gives an agent's refusal its exit code: a request that cannot be fulfilled is the caller's mistake; credentials or a program that are not there are not.
+// cannotPlay gives an agent's refusal its exit code: a request that cannot be fulfilled is the
+// caller's mistake; credentials or a program that are not there are not.
 func cannotPlay(err error) error {
 	var lacks *agent.CapabilityError
 	if errors.As(err, &lacks) {

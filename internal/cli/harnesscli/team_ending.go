@@ -9,13 +9,15 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// teamError gives the end of a session its exit code and, unless all is well, one line that says what happened.
+// teamError gives the end of a session its exit code and, unless all is well, one line that says
+// what happened.
 func teamError(mode harness.Mode, result harness.Result, err error) error {
 	switch result.Reason {
 	case harness.ReasonInterrupted:
 		return console.Exitf(console.ExitInterrupted, "interrupted; the trace is complete up to here")
 	case harness.ReasonBudget:
-		return console.Exitf(console.ExitBudget, "the budget of the session is used up; --session-max-tokens and --session-max-cost-usd set it")
+		return console.Exitf(console.ExitBudget,
+			"the budget of the session is used up; --session-max-tokens and --session-max-cost-usd set it")
 	case harness.ReasonConcluded:
 		return verdictError(result, err)
 	}
@@ -28,9 +30,12 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 	case result.Reason == harness.ReasonQuiescent:
 		return console.Exitf(console.ExitNegative, "the lead did not conclude, and nobody had anything left to do")
 	case result.Reason == harness.ReasonMaxTurns:
-		return console.Exitf(console.ExitNegative, "the turns were used up before the lead concluded; --session-max-turns, --max-lead-turns and --participant-max-turns set how many there are")
+		return console.Exitf(console.ExitNegative,
+			"the turns were used up before the lead concluded; --session-max-turns, --max-lead-turns and "+
+				"--participant-max-turns set how many there are")
 	case result.Reason == harness.ReasonTimeout:
-		return console.Exitf(console.ExitNegative, "the time was up before the lead concluded; --session-timeout sets how much there is")
+		return console.Exitf(console.ExitNegative,
+			"the time was up before the lead concluded; --session-timeout sets how much there is")
 	case result.Reason == harness.ReasonError && !cannotStart(err):
 		return console.Exit(console.ExitNegative, because("an agent failed", result, err))
 	default:

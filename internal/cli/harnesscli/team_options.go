@@ -39,17 +39,22 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead (default: its profile's or its agent's own)")
 	flags.Var(&o.leadAgent, "lead-agent", "agent that plays the lead (default: its profile's, or that of --agent)")
 	flags.Var(&o.maxTurns, "max-turns", "turns of the model in one call of any member; 0 is unlimited")
-	flags.StringVar(&o.output, "output", "", "write the trace to this file and readable text to standard output; such a session can be resumed after a crash")
-	flags.StringVar(&o.home, "session-home", "", "directory where the agents keep their conversations (default: a temporary one)")
-	flags.Var(&o.transport, "tool-transport", "how agents reach the session's tools: by their address, or through a program that they start")
+	flags.StringVar(&o.output, "output", "",
+		"write the trace to this file and readable text to standard output; such a session can be resumed after a crash")
+	flags.StringVar(&o.home, "session-home", "",
+		"directory where the agents keep their conversations (default: a temporary one)")
+	flags.Var(&o.transport, "tool-transport",
+		"how agents reach the session's tools: by their address, or through a program that they start")
 	flags.Var(&o.retries, "agent-retries", "how often an agent that failed in a turn gets the turn again")
-	flags.BoolVar(&o.failFast, "fail-fast", false, "end the session when a participant has failed for good, instead of going on without it")
+	flags.BoolVar(&o.failFast, "fail-fast", false,
+		"end the session when a participant has failed for good, instead of going on without it")
 	o.limits.register(flags)
 	o.advisor.register(flags)
 	o.tracker.register(flags)
 }
 
-// callTurns is the limit of one call as the library wants it: one that was asked for wins over profiles, the default does not.
+// callTurns is the limit of one call as the library wants it: one that was asked for wins over
+// profiles, the default does not.
 func (o *teamOptions) callTurns() int {
 	if !o.maxTurns.Given {
 		return 0
@@ -95,9 +100,17 @@ func (o *limitOptions) register(flags *pflag.FlagSet) {
 }
 
 func (o *limitOptions) apply(to *harness.Options) {
-	to.Limits = harness.Limits{Timeout: o.timeout.Value, Turns: o.turns.Value, Tokens: int64(o.tokens.Value), CostUSD: o.cost.Value}
+	to.Limits = harness.Limits{
+		Timeout: o.timeout.Value,
+		Turns:   o.turns.Value,
+		Tokens:  int64(o.tokens.Value),
+		CostUSD: o.cost.Value,
+	}
 	to.ParticipantLimits = harness.Limits{
-		Timeout: o.participantTimeout.Value, Turns: o.participantTurns.Value, Tokens: int64(o.participantTokens.Value), CostUSD: o.participantCost.Value,
+		Timeout: o.participantTimeout.Value,
+		Turns:   o.participantTurns.Value,
+		Tokens:  int64(o.participantTokens.Value),
+		CostUSD: o.participantCost.Value,
 	}
 	to.MaxLeadTurns, to.AskDeadline = o.leadTurns.Value, o.askDeadline.Value
 }
@@ -125,11 +138,14 @@ func (o *advisorOptions) config() (harness.AdvisorConfig, error) {
 // trackers are the conventions that agents know for keeping track of work.
 var trackers = []string{"github", "filesystem"}
 
-// trackerOption says where agents find and keep their work items; it only selects a convention in their instructions.
+// trackerOption says where agents find and keep their work items; it only selects a convention in
+// their instructions.
 type trackerOption struct{ value string }
 
 func (o *trackerOption) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.value, "work-tracker", "", "where agents keep track of work: "+strings.Join(trackers, " or ")+" (also LIBHARNESS_WORK_TRACKER; default github)")
+	flags.StringVar(&o.value, "work-tracker", "",
+		"where agents keep track of work: "+strings.Join(trackers, " or ")+
+			" (also LIBHARNESS_WORK_TRACKER; default github)")
 }
 
 // environment is the variable that agents see: always the resolved value.
@@ -144,7 +160,8 @@ func (o *trackerOption) environment(con *console.Console) (string, error) {
 		value = trackers[0]
 	}
 	if !slices.Contains(trackers, value) {
-		return "", console.Usagef("%s: there is no work tracker %q; use %s", from, value, strings.Join(trackers, " or "))
+		return "", console.Usagef("%s: there is no work tracker %q; use %s", from, value,
+			strings.Join(trackers, " or "))
 	}
 	return "LIBHARNESS_WORK_TRACKER=" + value, nil
 }

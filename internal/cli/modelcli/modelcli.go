@@ -1,4 +1,5 @@
-// Package modelcli is the command tree of fit model: the scripted model as a server of its own, for clients that fit does not start itself.
+// Package modelcli is the command tree of fit model: the scripted model as a server of its own, for
+// clients that fit does not start itself.
 package modelcli
 
 import (
@@ -57,11 +58,13 @@ documentation of the package model/scripted has the whole format.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&opts.Scripts, "script", nil, "script `FILE`, or NAME=FILE to serve it under /s/NAME (repeatable)")
+	flags.StringArrayVar(&opts.Scripts, "script", nil,
+		"script `FILE`, or NAME=FILE to serve it under /s/NAME (repeatable)")
 	flags.StringArrayVar(&opts.Vars, "var", nil, "`NAME=VALUE` for ${NAME} in scripts (repeatable)")
 	flags.StringVar(&opts.Addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 finds a free one")
 	flags.StringVar(&opts.Log, "log", "", "append one line of JSON per request to `FILE`")
-	flags.BoolVar(&opts.LogBodies, "log-bodies", false, "put the requests' bodies into the log; they hold everything the agent knows")
+	flags.BoolVar(&opts.LogBodies, "log-bodies", false,
+		"put the requests' bodies into the log; they hold everything the agent knows")
 	flags.StringVar(&opts.Format, "format", "text", "how to print the address: `text|json`")
 	return cmd
 }

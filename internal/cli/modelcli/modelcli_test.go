@@ -51,7 +51,8 @@ func start(t *testing.T, dir string, args ...string) string {
 
 func ask(t *testing.T, url string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages",
+		strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ func TestServePrintsItsAddressAndAnswers(t *testing.T) {
 		t.Errorf("answered %s", got)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "requests.jsonl"))
-	if err != nil || !strings.Contains(string(log), `"protocol":"anthropic"`) || strings.Contains(string(log), `"body"`) {
+	if err != nil || !strings.Contains(string(log), `"protocol":"anthropic"`) ||
+		strings.Contains(string(log), `"body"`) {
 		t.Errorf("log %s, %v", log, err)
 	}
 }
@@ -88,7 +90,8 @@ func TestServeSeveralScriptsAsJSON(t *testing.T) {
 		URL     string            `json:"url"`
 		Scripts map[string]string `json:"scripts"`
 	}
-	if err := json.Unmarshal([]byte(start(t, dir, "--script", "a=a.json", "--script", "b=b.json", "--format", "json")), &printed); err != nil {
+	if err := json.Unmarshal([]byte(start(t, dir, "--script", "a=a.json", "--script", "b=b.json", "--format", "json")),
+		&printed); err != nil {
 		t.Fatal(err)
 	}
 	for name, url := range printed.Scripts {

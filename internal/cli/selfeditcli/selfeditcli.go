@@ -1,6 +1,8 @@
-// Package selfeditcli is the command fit selfedit, also called fit-selfedit: standard input replaces a file, if the project's settings and the branch allow it.
+// Package selfeditcli is the command fit selfedit, also called fit-selfedit: standard input
+// replaces a file, if the project's settings and the branch allow it.
 //
-// All messages go to standard error. Standard output stays empty unless --diff or --format json asks for data.
+// All messages go to standard error. Standard output stays empty unless --diff or --format json
+// asks for data.
 package selfeditcli
 
 import (
@@ -76,7 +78,8 @@ func New(con *console.Console) *cobra.Command {
 		Version: con.Version,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return console.Usagef("the path of the file to write is missing; usage: echo content | fit-selfedit <path>")
+				return console.Usagef("the path of the file to write is missing; usage: echo content | fit-selfedit " +
+					"<path>")
 			}
 			if len(args) > 1 {
 				return console.Usagef("one path is written at a time, got %d", len(args))
@@ -92,8 +95,10 @@ func New(con *console.Console) *cobra.Command {
 	flags.BoolVar(&options.Check, "check", false, "go through all checks and change nothing")
 	flags.BoolVar(&options.Diff, "diff", false, "print how many lines change to standard output")
 	flags.BoolVar(&options.Mkdir, "mkdir", false, "create missing directories of the path")
-	flags.StringVar(&options.ExpectSHA256, "expect-sha256", "", "write only if the file's present content has this hash (none: only if there is no file)")
-	flags.Int64Var(&options.MaxBytes, "max-bytes", selfedit.MaxBytes, "refuse more content than this; the limit can only be lowered")
+	flags.StringVar(&options.ExpectSHA256, "expect-sha256", "",
+		"write only if the file's present content has this hash (none: only if there is no file)")
+	flags.Int64Var(&options.MaxBytes, "max-bytes", selfedit.MaxBytes,
+		"refuse more content than this; the limit can only be lowered")
 	flags.StringVar(&options.Format, "format", "text", "how to report: text, or json on standard output")
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usagef("%w", err) })
 	return command
@@ -109,9 +114,16 @@ func run(ctx context.Context, con *console.Console, options Options) error {
 	}
 	editor := selfedit.Editor{}
 	result, err := editor.Edit(ctx, selfedit.Request{
-		Path: options.Path, Dir: con.Dir, Content: content, MaxBytes: options.MaxBytes, ExpectSHA256: strings.ToLower(options.ExpectSHA256),
-		Mkdir: options.Mkdir, Check: options.Check, Diff: options.Diff,
-		Home: con.Getenv("HOME"), XDGConfigHome: con.Getenv("XDG_CONFIG_HOME"),
+		Path:          options.Path,
+		Dir:           con.Dir,
+		Content:       content,
+		MaxBytes:      options.MaxBytes,
+		ExpectSHA256:  strings.ToLower(options.ExpectSHA256),
+		Mkdir:         options.Mkdir,
+		Check:         options.Check,
+		Diff:          options.Diff,
+		Home:          con.Getenv("HOME"),
+		XDGConfigHome: con.Getenv("XDG_CONFIG_HOME"),
 	})
 	if err != nil {
 		return withExitCode(err)
@@ -126,7 +138,8 @@ func (o Options) validate() error {
 	case o.Path == "":
 		return console.Usagef("the path of the file to write is empty")
 	case o.ExpectSHA256 != "" && o.ExpectSHA256 != selfedit.ExpectAbsent && !sha256Hex.MatchString(o.ExpectSHA256):
-		return console.Usagef("--expect-sha256 takes 64 hexadecimal digits or %q, got %q", selfedit.ExpectAbsent, o.ExpectSHA256)
+		return console.Usagef("--expect-sha256 takes 64 hexadecimal digits or %q, got %q", selfedit.ExpectAbsent,
+			o.ExpectSHA256)
 	case o.MaxBytes < 1 || o.MaxBytes > selfedit.MaxBytes:
 		return console.Usagef("--max-bytes takes a number from 1 to %d, got %d", selfedit.MaxBytes, o.MaxBytes)
 	case o.Format != "text" && o.Format != "json":
@@ -143,18 +156,21 @@ func contentOf(con *console.Console, check bool) (io.Reader, error) {
 		if check {
 			return nil, nil
 		}
-		return nil, console.Exitf(console.ExitNegative, "standard input is closed; pipe the content in, or use < /dev/null to write an empty file")
+		return nil, console.Exitf(console.ExitNegative,
+			"standard input is closed; pipe the content in, or use < /dev/null to write an empty file")
 	case isFile && term.IsTerminal(int(file.Fd())):
 		if check {
 			return nil, nil
 		}
-		return nil, console.Usagef("standard input is a terminal; pipe the content in: echo content | fit-selfedit <path>")
+		return nil, console.Usagef("standard input is a terminal; pipe the content in: echo content | fit-selfedit " +
+			"<path>")
 	}
 	return con.Stdin, nil
 }
 
-// wasClosed recognises a standard input that was closed before the program started. The Go runtime then opens the null device in its place, for reading and
-// writing; taking that for empty content would empty the file. A shell's < /dev/null is open for reading only and means what it says.
+// wasClosed recognises a standard input that was closed before the program started. The Go runtime
+// then opens the null device in its place, for reading and writing; taking that for empty content
+// would empty the file. A shell's < /dev/null is open for reading only and means what it says.
 func wasClosed(file *os.File) bool {
 	info, err := file.Stat()
 	if err != nil {
@@ -192,9 +208,11 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 	case result.Bytes == 1:
 		bytes = "1 byte"
 	}
-	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes, visible(result.Path), visible(result.Rule), visible(result.Branch))
+	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes, visible(result.Path),
+		visible(result.Rule), visible(result.Branch))
 	if result.OtherNames > 0 {
-		fmt.Fprintf(con.Stderr, "fit-selfedit: the file has other names (hard links: %d), which keep the old content\n", result.OtherNames)
+		fmt.Fprintf(con.Stderr, "fit-selfedit: the file has other names (hard links: %d), which keep the old content\n",
+			result.OtherNames)
 	}
 	var err error
 	switch {
@@ -203,7 +221,8 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 		encoder.SetEscapeHTML(false)
 		err = encoder.Encode(result)
 	case result.Diff != nil:
-		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", visible(result.Path), result.Diff.Added, result.Diff.Removed)
+		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", visible(result.Path), result.Diff.Added,
+			result.Diff.Removed)
 	}
 	if err != nil {
 		return console.Exitf(console.ExitNegative, "the file was handled, but printing the result failed: %w", err)
@@ -211,7 +230,8 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 	return nil
 }
 
-// visible escapes what a terminal would not show as it is, such as marks that turn the direction of the text.
+// visible escapes what a terminal would not show as it is, such as marks that turn the direction of
+// the text.
 func visible(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)

@@ -66,7 +66,8 @@ func exits(script *testscript.TestScript, negated bool, args []string) {
 	}
 }
 
-// records expects a number of lines in a log, all of them envelopes that the trace reader accepts: records 1 .git/fit/selfedit.ndjson.
+// records expects a number of lines in a log, all of them envelopes that the trace reader accepts:
+// records 1 .git/fit/selfedit.ndjson.
 func records(script *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 2 {
 		script.Fatalf("usage: records count file")
@@ -91,7 +92,8 @@ func countEnvelopes(log io.Reader) (int, error) {
 		if err != nil || line.Problem != nil {
 			return count, fmt.Errorf("line %d: %w", count, errors.Join(err, line.Problem))
 		}
-		if line.Bare || line.Source != "selfedit" || line.Seq != int64(count) || line.Ts == 0 || !strings.HasPrefix(string(line.Event), `{"type":"selfedit",`) {
+		if line.Bare || line.Source != "selfedit" || line.Seq != int64(count) || line.Ts == 0 ||
+			!strings.HasPrefix(string(line.Event), `{"type":"selfedit",`) {
 			return count, fmt.Errorf("line %d is %s", count, line.Raw)
 		}
 	}

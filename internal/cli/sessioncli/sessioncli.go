@@ -1,4 +1,5 @@
-// Package sessioncli is `fit session`: reading what agents have done, whichever agent it was and wherever it left its record.
+// Package sessioncli is `fit session`: reading what agents have done, whichever agent it was and
+// wherever it left its record.
 package sessioncli
 
 import (
@@ -36,7 +37,8 @@ func newImport(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Use:   "import PATH",
 		Short: "Print the canonical session in a file as JSON; an array where the file holds several",
 		Long: "Print the canonical session in a file as JSON; an array where the file holds several.\n\n" +
-			"The kind of file is told by its content: a trace, an agent's event stream, a session file that an agent keeps on disk, or an ATIF document.\n" +
+			"The kind of file is told by its content: a trace, an agent's event stream, a session file that an agent " +
+			"keeps on disk, or an ATIF document.\n" +
 			"PATH may be - for standard input.",
 		Args: onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -168,7 +170,8 @@ func onePath(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// load reads the sessions of a file; costs that an agent does not tell are computed from the built-in prices.
+// load reads the sessions of a file; costs that an agent does not tell are computed from the
+// built-in prices.
 func load(con *console.Console, dialects session.Dialects, path string) ([]*session.EnrichedSession, error) {
 	if path == "-" {
 		return loadStdin(con, dialects)
@@ -178,14 +181,16 @@ func load(con *console.Console, dialects session.Dialects, path string) ([]*sess
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, console.Usagef("there is no file %s", path)
 	case errors.Is(err, session.ErrUnrecognised):
-		return nil, console.Usagef("%s holds no events of an agent that fit knows; give a trace, an agent's stream or session file, or an ATIF document", path)
+		return nil, console.Usagef("%s holds no events of an agent that fit knows; give a trace, an agent's stream "+
+			"or session file, or an ATIF document", path)
 	case err != nil:
 		return nil, console.Exit(console.ExitUsage, err)
 	}
 	return sessions, nil
 }
 
-// loadStdin keeps standard input in a file, because telling kinds of files apart may need to read them twice.
+// loadStdin keeps standard input in a file, because telling kinds of files apart may need to read
+// them twice.
 func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.EnrichedSession, error) {
 	dir, err := os.MkdirTemp("", "fit-session-")
 	if err != nil {

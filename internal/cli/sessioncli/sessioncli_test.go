@@ -46,7 +46,8 @@ func write(t *testing.T, dir, name, content string) {
 func TestImportPrintsTheSessionAsJSON(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "stream.jsonl", stream)
-	for name, args := range map[string][]string{"a file": {"import", "stream.jsonl"}, "standard input": {"import", "-"}} {
+	for name, args := range map[string][]string{"a file": {"import", "stream.jsonl"},
+		"standard input": {"import", "-"}} {
 		t.Run(name, func(t *testing.T) {
 			out, err := fit(t, dir, stream, args...)
 			if err != nil {
@@ -56,7 +57,8 @@ func TestImportPrintsTheSessionAsJSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &s); err != nil {
 				t.Fatalf("%v in %s", err, out)
 			}
-			if s.SessionID != "s-1" || s.Agent != "some-agent" || s.Turns != 2 || s.Usage.InputTokens != 10 || s.Outcome != session.OutcomeSuccess {
+			if s.SessionID != "s-1" || s.Agent != "some-agent" || s.Turns != 2 || s.Usage.InputTokens != 10 ||
+				s.Outcome != session.OutcomeSuccess {
 				t.Errorf("session: %+v", s)
 			}
 		})
@@ -68,7 +70,8 @@ func TestATraceOfSeveralAgentsGivesAnArray(t *testing.T) {
 	var lines []string
 	for i, event := range strings.Split(strings.TrimSpace(stream), "\n") {
 		for _, lane := range []string{"alice", "bob"} {
-			lines = append(lines, `{"source":"`+lane+`","seq":`+string(rune('0'+i))+`,"ts":1767323045000,"event":`+event+`}`)
+			lines = append(lines, `{"source":"`+lane+`","seq":`+string(rune('0'+i))+`,"ts":1767323045000,"event":`+
+				event+`}`)
 		}
 	}
 	write(t, dir, "trace.ndjson", strings.Join(lines, "\n"))
@@ -92,7 +95,8 @@ func TestShowPrintsOneReadablePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"session  s-1", "ended    success · 2 turns", "$0.010000 reported", "first_file_read", "task_completion", "cat a.go"} {
+	for _, want := range []string{"session  s-1", "ended    success · 2 turns", "$0.010000 reported", "first_file_read",
+		"task_completion", "cat a.go"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page lacks %q:\n%s", want, out)
 		}
@@ -145,7 +149,8 @@ func TestMistakesGetOneLineAndExitCode2(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			write(t, dir, "broken.json", `{"schema_version":"ATIF-v1.7","steps":17}`)
 			_, err := fit(t, dir, "", test.args...)
-			if console.Code(err) != console.ExitUsage || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+			if console.Code(err) != console.ExitUsage || !strings.Contains(err.Error(), test.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v with exit code %d, want %q with 2", err, console.Code(err), test.want)
 			}
 		})

@@ -22,7 +22,8 @@ type agreeOptions struct {
 	Positive string
 }
 
-// agreeResult is the JSON of `fit stats agree`; coefficients that the data do not define are null, and Notes say why.
+// agreeResult is the JSON of `fit stats agree`; coefficients that the data do not define are null,
+// and Notes say why.
 type agreeResult struct {
 	Items      int      `json:"items"`
 	Raters     int      `json:"raters"`
@@ -74,7 +75,8 @@ cannot be ratings; --header and --names say it explicitly.
 	cmd.Flags().BoolVar(&flags.Counts, "counts", false, "columns are categories, cells are numbers of raters")
 	cmd.Flags().StringVar(&flags.Header, "header", "auto", "first row holds names: yes, no or auto")
 	cmd.Flags().StringVar(&flags.Names, "names", "auto", "first column holds item names: yes, no or auto")
-	cmd.Flags().StringVar(&flags.Positive, "positive", "", "category that counts as pass for TPR and TNR (default pass, 1, true or yes)")
+	cmd.Flags().StringVar(&flags.Positive, "positive", "",
+		"category that counts as pass for TPR and TNR (default pass, 1, true or yes)")
 	return cmd
 }
 
@@ -95,7 +97,8 @@ func agree(con *console.Console, path string, flags agreeOptions) (agreeResult, 
 	return table.measure(flags.Positive), nil
 }
 
-// ratings is the parsed file: how many raters put each item into each category, and for two raters who said what.
+// ratings is the parsed file: how many raters put each item into each category, and for two raters
+// who said what.
 type ratings struct {
 	categories []string
 	raters     int
@@ -107,7 +110,8 @@ type ratings struct {
 func newRatings(rows []line, flags agreeOptions) (ratings, error) {
 	for _, row := range rows {
 		if len(row.cells) != len(rows[0].cells) {
-			return ratings{}, fmt.Errorf("line %d: %d columns, want %d as in the first row", row.number, len(row.cells), len(rows[0].cells))
+			return ratings{}, fmt.Errorf("line %d: %d columns, want %d as in the first row", row.number, len(row.cells),
+				len(rows[0].cells))
 		}
 	}
 	header := flags.Header == "yes" || (flags.Header == "auto" && ratingsHeader(rows, flags.Counts))
@@ -138,7 +142,8 @@ func newRatings(rows []line, flags agreeOptions) (ratings, error) {
 	return listedRatings(rows), nil
 }
 
-// checkRatings refuses what a program writes when it had no rating to write: as a category of its own it would count as agreement.
+// checkRatings refuses what a program writes when it had no rating to write: as a category of its
+// own it would count as agreement.
 func checkRatings(rows []line) error {
 	for _, row := range rows {
 		for _, cell := range row.cells {
@@ -150,7 +155,8 @@ func checkRatings(rows []line) error {
 	return nil
 }
 
-// ratingsHeader: a first row none of whose cells is a number, a word for pass or fail, or a rating below it. Counts are numbers, so words are a header.
+// ratingsHeader: a first row none of whose cells is a number, a word for pass or fail, or a rating
+// below it. Counts are numbers, so words are a header.
 func ratingsHeader(rows []line, counts bool) bool {
 	if len(rows) < 2 {
 		return headsNames(rows[0].cells[0])
@@ -173,7 +179,8 @@ func ratingsHeader(rows []line, counts bool) bool {
 	return true
 }
 
-// itemNames: a first column that is headed like one, or whose values are all different and occur nowhere else. For counts, one that holds no numbers.
+// itemNames: a first column that is headed like one, or whose values are all different and occur
+// nowhere else. For counts, one that holds no numbers.
 func itemNames(rows []line, names []string, counts bool) bool {
 	if names != nil && headsNames(names[0]) {
 		return true
@@ -294,7 +301,8 @@ func (r ratings) measure(positive string) agreeResult {
 	return result
 }
 
-// errorRates takes the first rater as the truth; nil where the categories are not a pass and a fail.
+// errorRates takes the first rater as the truth; nil where the categories are not a pass and a
+// fail.
 func (r ratings) errorRates(positive string) (tpr, tnr *float64) {
 	if len(r.categories) != 2 {
 		return nil, nil
@@ -320,7 +328,8 @@ func (r ratings) errorRates(positive string) (tpr, tnr *float64) {
 }
 
 func writeAgree(w io.Writer, result agreeResult) {
-	fmt.Fprintf(w, "%d items, %d raters, categories %s\n", result.Items, result.Raters, strings.Join(result.Categories, ", "))
+	fmt.Fprintf(w, "%d items, %d raters, categories %s\n", result.Items, result.Raters,
+		strings.Join(result.Categories, ", "))
 	for _, row := range []struct {
 		name  string
 		value *float64

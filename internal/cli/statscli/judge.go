@@ -10,7 +10,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// judgeResult is the JSON of `fit stats judge`: short names, and the same numbers under the names reports use.
+// judgeResult is the JSON of `fit stats judge`: short names, and the same numbers under the names
+// reports use.
 type judgeResult struct {
 	Est    *float64 `json:"est"`
 	Lo     *float64 `json:"lo"`
@@ -68,7 +69,8 @@ better than a coin: the corrected rate is then no result.`,
 	}
 	cmd.Flags().IntVar(&counts.K, "k", 0, "runs the judge passed")
 	cmd.Flags().IntVar(&counts.N, "n", 0, "runs the judge saw")
-	cmd.Flags().Float64Var(&counts.Effective, "n-eff", 0, "independent runs the judged ones are worth when tasks were repeated (default N)")
+	cmd.Flags().Float64Var(&counts.Effective, "n-eff", 0,
+		"independent runs the judged ones are worth when tasks were repeated (default N)")
 	cmd.Flags().IntVar(&counts.Calibration.TP, "tp", 0, "human passes the judge passed")
 	cmd.Flags().IntVar(&counts.Calibration.M1, "m1", 0, "human passes in all")
 	cmd.Flags().IntVar(&counts.Calibration.TN, "tn", 0, "human fails the judge failed")
@@ -86,9 +88,23 @@ func correct(counts judgeOptions, level float64) (judgeResult, error) {
 		return judgeResult{}, err
 	}
 	return judgeResult{
-		Est: correction.Est, Lo: correction.Lo, Hi: correction.Hi, Raw: correction.Raw, Status: correction.Status, Method: correction.Method, Level: level,
-		ObservedRate: correction.Observed, CorrectedRate: correction.Est, TPR: correction.TPR, TNR: correction.TNR,
-		CI95Low: standard.Lo, CI95High: standard.Hi, N: correction.N, NEff: correction.NEff, M1: correction.M1, M0: correction.M0,
+		Est:           correction.Est,
+		Lo:            correction.Lo,
+		Hi:            correction.Hi,
+		Raw:           correction.Raw,
+		Status:        correction.Status,
+		Method:        correction.Method,
+		Level:         level,
+		ObservedRate:  correction.Observed,
+		CorrectedRate: correction.Est,
+		TPR:           correction.TPR,
+		TNR:           correction.TNR,
+		CI95Low:       standard.Lo,
+		CI95High:      standard.Hi,
+		N:             correction.N,
+		NEff:          correction.NEff,
+		M1:            correction.M1,
+		M0:            correction.M0,
 	}, nil
 }
 
@@ -99,9 +115,11 @@ func writeJudge(w io.Writer, counts judgeOptions, result judgeResult) {
 	}
 	switch result.Status {
 	case stats.StatusOK:
-		fmt.Fprintf(w, "corrected  %s, %s %s to %s (%s)\n", percent(*result.Est), levelName(result.Level), percent(*result.Lo), percent(*result.Hi), result.Method)
+		fmt.Fprintf(w, "corrected  %s, %s %s to %s (%s)\n", percent(*result.Est), levelName(result.Level),
+			percent(*result.Lo), percent(*result.Hi), result.Method)
 	case stats.StatusUninformative:
-		fmt.Fprintln(w, "corrected  none: the labels do not show that the judge is better than a coin (judge-uninformative)")
+		fmt.Fprintln(w, "corrected  none: the labels do not show that the judge is better than a coin "+
+			"(judge-uninformative)")
 	default:
 		fmt.Fprintln(w, "corrected  none: human labels of one kind are missing (uncalibrated)")
 	}

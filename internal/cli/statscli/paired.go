@@ -30,8 +30,9 @@ type armResult struct {
 	Mean float64 `json:"mean"`
 }
 
-// pairedResult is the JSON of `fit stats paired`. Est, Lo and Hi are candidate minus baseline; for ratios they are ratios, and log values stand in
-// Effect. Lo and Hi are null where the data allow no interval.
+// pairedResult is the JSON of `fit stats paired`. Est, Lo and Hi are candidate minus baseline; for
+// ratios they are ratios, and log values stand in Effect. Lo and Hi are null where the data allow
+// no interval.
 type pairedResult struct {
 	Est            float64     `json:"est"`
 	Lo             *float64    `json:"lo"`
@@ -97,13 +98,19 @@ alpha and an interval that excludes no difference.`,
 			return emit(con, options, result, func(w io.Writer) { writePaired(w, result) })
 		},
 	}
-	cmd.Flags().StringVar(&flags.Baseline, "baseline", "", "which column is the baseline: first or second (default second, or by its header)")
-	cmd.Flags().StringVar(&flags.Kind, "kind", "", "rate (told in points), score (as it is) or ratio (cost, time; told in per cent); by default a rate if all values lie between 0 and 1")
+	cmd.Flags().StringVar(&flags.Baseline, "baseline", "",
+		"which column is the baseline: first or second (default second, or by its header)")
+	cmd.Flags().StringVar(&flags.Kind, "kind", "",
+		"rate (told in points), score (as it is) or ratio (cost, time; told in per cent); by default a rate if all "+
+			"values lie between 0 and 1")
 	cmd.Flags().BoolVar(&flags.LowerIsBetter, "lower-is-better", false, "a smaller value is an improvement")
-	cmd.Flags().BoolVar(&flags.Sequential, "sequential", false, "e-process: valid although you look after every task (rows in planned order)")
-	cmd.Flags().StringVar(&flags.Interval, "interval", "", "force the interval: t, bootstrap-bca or bootstrap-percentile")
+	cmd.Flags().BoolVar(&flags.Sequential, "sequential", false,
+		"e-process: valid although you look after every task (rows in planned order)")
+	cmd.Flags().StringVar(&flags.Interval, "interval", "",
+		"force the interval: t, bootstrap-bca or bootstrap-percentile")
 	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "significance level of the claim")
-	cmd.Flags().Float64Var(&flags.Margin, "margin", 0, "largest difference that does not matter, for the claim \"equivalent\" (a logarithm for ratios)")
+	cmd.Flags().Float64Var(&flags.Margin, "margin", 0,
+		"largest difference that does not matter, for the claim \"equivalent\" (a logarithm for ratios)")
 	cmd.Flags().Uint64Var(&flags.Seed, "seed", 1, "seed of random permutations and resamples")
 	return cmd
 }
@@ -138,7 +145,13 @@ func comparePaired(con *console.Console, path string, flags pairedOptions, level
 	}
 	decision, err := stats.Decide(comparison, stats.DecideConfig{
 		Alpha: flags.Alpha, Margin: flags.Margin,
-		Measure: stats.Measure{Name: map[string]string{"rate": "", "score": "score", "ratio": "value"}[flags.Kind], Kind: stats.Kind(flags.Kind), LowerIsBetter: flags.LowerIsBetter, Candidate: candidate, Baseline: baseline},
+		Measure: stats.Measure{
+			Name:          map[string]string{"rate": "", "score": "score", "ratio": "value"}[flags.Kind],
+			Kind:          stats.Kind(flags.Kind),
+			LowerIsBetter: flags.LowerIsBetter,
+			Candidate:     candidate,
+			Baseline:      baseline,
+		},
 	})
 	if err != nil {
 		return pairedResult{}, console.Usagef("%s: %w", path, err)
@@ -152,8 +165,10 @@ func (o pairedOptions) check() error {
 		return console.Usagef("paired: --baseline is %q, want first or second", o.Baseline)
 	case o.Kind != "" && !slices.Contains([]string{"rate", "score", "ratio"}, o.Kind):
 		return console.Usagef("paired: --kind is %q, want rate, score or ratio", o.Kind)
-	case o.Interval != "" && !slices.Contains([]string{stats.MethodT, stats.MethodBCa, stats.MethodPercentile}, o.Interval):
-		return console.Usagef("paired: --interval is %q, want %s, %s or %s", o.Interval, stats.MethodT, stats.MethodBCa, stats.MethodPercentile)
+	case o.Interval != "" && !slices.Contains([]string{stats.MethodT, stats.MethodBCa, stats.MethodPercentile},
+		o.Interval):
+		return console.Usagef("paired: --interval is %q, want %s, %s or %s", o.Interval, stats.MethodT, stats.MethodBCa,
+			stats.MethodPercentile)
 	case o.Sequential && o.Kind == "ratio":
 		return console.Usagef("paired: --sequential needs outcomes between 0 and 1, not ratios")
 	case !(o.Alpha > 0 && o.Alpha < 1):
@@ -169,13 +184,15 @@ func kindOf(wanted string, pairs []stats.Pair) (string, error) {
 	}
 	for i, pair := range pairs {
 		for _, value := range append(slices.Clone(pair.Candidate), pair.Baseline...) {
-			if value >= 0 && value <= 1 || math.IsNaN(value) || math.IsInf(value, 0) { // what is no number is refused by whoever computes with it
+			// what is no number is refused by whoever computes with it
+			if value >= 0 && value <= 1 || math.IsNaN(value) || math.IsInf(value, 0) {
 				continue
 			}
 			if wanted == "" {
 				return string(stats.Score), nil
 			}
-			return "", fmt.Errorf("%s: value is %v, want a number between 0 and 1 for --kind rate", taskName(pair.Task, i), value)
+			return "", fmt.Errorf("%s: value is %v, want a number between 0 and 1 for --kind rate",
+				taskName(pair.Task, i), value)
 		}
 	}
 	return string(stats.Rate), nil
@@ -183,12 +200,36 @@ func kindOf(wanted string, pairs []stats.Pair) (string, error) {
 
 func newPairedResult(comparison stats.Comparison, decision stats.Decision, candidate, baseline string) pairedResult {
 	result := pairedResult{
-		Est: comparison.Est, Lo: decision.Lo, Hi: decision.Hi, Level: decision.Level, P: decision.P, PAdj: decision.PAdj, PMid: comparison.PMid,
-		EValue: decision.EValue, Method: decision.Method, IntervalMethod: decision.Interval, Reason: comparison.Reason, Claim: decision.Claim,
-		Sentence: decision.Sentence, Obstacles: decision.Obstacles, MDE: decision.MDE, Effect: comparison.Est, SD: comparison.SD, SE: comparison.SE,
-		T: comparison.T, PT: comparison.PT, Candidate: armResult{candidate, comparison.CandidateMean}, Baseline: armResult{baseline, comparison.BaselineMean},
-		NTasks: comparison.Tasks, NRuns: comparison.Runs, NClusters: comparison.Clusters, NUnpaired: comparison.Unpaired,
-		Wins: comparison.Wins, Losses: comparison.Losses, Ties: comparison.Ties, Warnings: comparison.Warnings,
+		Est:            comparison.Est,
+		Lo:             decision.Lo,
+		Hi:             decision.Hi,
+		Level:          decision.Level,
+		P:              decision.P,
+		PAdj:           decision.PAdj,
+		PMid:           comparison.PMid,
+		EValue:         decision.EValue,
+		Method:         decision.Method,
+		IntervalMethod: decision.Interval,
+		Reason:         comparison.Reason,
+		Claim:          decision.Claim,
+		Sentence:       decision.Sentence,
+		Obstacles:      decision.Obstacles,
+		MDE:            decision.MDE,
+		Effect:         comparison.Est,
+		SD:             comparison.SD,
+		SE:             comparison.SE,
+		T:              comparison.T,
+		PT:             comparison.PT,
+		Candidate:      armResult{candidate, comparison.CandidateMean},
+		Baseline:       armResult{baseline, comparison.BaselineMean},
+		NTasks:         comparison.Tasks,
+		NRuns:          comparison.Runs,
+		NClusters:      comparison.Clusters,
+		NUnpaired:      comparison.Unpaired,
+		Wins:           comparison.Wins,
+		Losses:         comparison.Losses,
+		Ties:           comparison.Ties,
+		Warnings:       comparison.Warnings,
 	}
 	if ratio, ok := comparison.RatioInterval(); comparison.Ratio {
 		result.Est = ratio.Est
@@ -205,7 +246,8 @@ func writePaired(w io.Writer, result pairedResult) {
 		result.Candidate.Name, result.Candidate.Mean, result.Baseline.Name, result.Baseline.Mean, result.Wins, result.Losses, result.Ties)
 	fmt.Fprintf(w, "estimate   %.6f\n", result.Est)
 	if result.Lo != nil {
-		fmt.Fprintf(w, "interval   %.6f to %.6f (%s, %s)\n", *result.Lo, *result.Hi, levelName(result.Level), result.IntervalMethod)
+		fmt.Fprintf(w, "interval   %.6f to %.6f (%s, %s)\n", *result.Lo, *result.Hi, levelName(result.Level),
+			result.IntervalMethod)
 	}
 	fmt.Fprintf(w, "p          %.6f (%s: %s)\n", result.P, result.Method, result.Reason)
 	if result.PMid != nil {
@@ -263,7 +305,8 @@ func newPairedTable(rows []line) (pairedTable, error) {
 		}
 		same := &table.tasks[at]
 		if same.cluster != parsed.cluster || same.stratum != parsed.stratum {
-			return pairedTable{}, fmt.Errorf("line %d: task %q has another cluster or stratum than before", row.number, parsed.task)
+			return pairedTable{}, fmt.Errorf("line %d: task %q has another cluster or stratum than before", row.number,
+				parsed.task)
 		}
 		for i := range parsed.values {
 			same.values[i] = append(same.values[i], parsed.values[i]...)
@@ -299,7 +342,8 @@ func findColumns(rows []line) (columnsOf, bool, error) {
 		columns.task, columns.values = columns.values[0], columns.values[1:]
 	}
 	if len(columns.values) != 2 {
-		return columns, header, fmt.Errorf("line %d: %d columns of outcomes, want two (and optionally one with the name of the task)", rows[0].number, len(columns.values))
+		return columns, header, fmt.Errorf("line %d: %d columns of outcomes, want two (and optionally one with the "+
+			"name of the task)", rows[0].number, len(columns.values))
 	}
 	return columns, header, nil
 }
@@ -359,16 +403,21 @@ func taskName(name string, i int) string {
 	return fmt.Sprintf("task %q", name)
 }
 
-// arms assigns the columns: the second is the baseline unless the flag or the header of the first says so.
+// arms assigns the columns: the second is the baseline unless the flag or the header of the first
+// says so.
 func (t pairedTable) arms(baseline string) (pairs []stats.Pair, candidateName, baselineName string) {
 	candidateColumn := 0
-	if baseline == "first" || (baseline == "" && slices.Contains([]string{"baseline", "base", "before", "old", "control"}, strings.ToLower(t.names[0]))) {
+	if baseline == "first" || (baseline == "" &&
+		slices.Contains([]string{"baseline", "base", "before", "old", "control"}, strings.ToLower(t.names[0]))) {
 		candidateColumn = 1
 	}
 	for _, row := range t.tasks {
 		pairs = append(pairs, stats.Pair{
-			Task: row.task, Cluster: row.cluster, Stratum: row.stratum,
-			Candidate: row.values[candidateColumn], Baseline: row.values[1-candidateColumn],
+			Task:      row.task,
+			Cluster:   row.cluster,
+			Stratum:   row.stratum,
+			Candidate: row.values[candidateColumn],
+			Baseline:  row.values[1-candidateColumn],
 		})
 	}
 	return pairs, t.names[candidateColumn], t.names[1-candidateColumn]

@@ -28,7 +28,8 @@ type powerResult struct {
 	Target float64  `json:"targetPower"`
 	Omega2 float64  `json:"omega2"`
 	Sigma2 float64  `json:"sigma2"`
-	// MDE and Power need --tasks, TasksNeeded --effect, RunsNeeded both; RunsNeeded is null where no number of runs is enough.
+	// MDE and Power need --tasks, TasksNeeded --effect, RunsNeeded both; RunsNeeded is null where
+	// no number of runs is enough.
 	MDE         *float64    `json:"mde"`
 	Power       *float64    `json:"power"`
 	TasksNeeded *int        `json:"tasksNeeded"`
@@ -80,13 +81,15 @@ sharpest experiment that money buys.`,
 	return cmd
 }
 
-// check refuses what the outcomes of runs, which lie between 0 and 1, cannot be; the library also plans for other scales.
+// check refuses what the outcomes of runs, which lie between 0 and 1, cannot be; the library also
+// plans for other scales.
 func (o powerOptions) check(changed func(string) bool) error {
 	if changed("effect") && !(o.Effect > 0 && o.Effect <= 1) {
 		if o.Effect == 0 {
 			return fmt.Errorf("effect is 0: no experiment can find a difference that is not there")
 		}
-		return fmt.Errorf("effect is %v, want a number above 0 and at most 1 (0.10 is ten points, in either direction)", o.Effect)
+		return fmt.Errorf("effect is %v, want a number above 0 and at most 1 (0.10 is ten points, in either direction)",
+			o.Effect)
 	}
 	if changed("tasks") && (o.Tasks < 1 || o.Tasks > math.MaxInt32) {
 		return fmt.Errorf("tasks is %d, want a number from 1 to %d", o.Tasks, math.MaxInt32)
@@ -99,7 +102,8 @@ func (o powerOptions) check(changed func(string) bool) error {
 		value, top float64
 	}{{"omega2", o.Between, 1}, {"sigma2", o.Within, 0.25}} {
 		if !(row.value >= 0 && row.value <= row.top) {
-			return fmt.Errorf("%s is %v, want a number from 0 to %v: outcomes between 0 and 1 vary no more", row.name, row.value, row.top)
+			return fmt.Errorf("%s is %v, want a number from 0 to %v: outcomes between 0 and 1 vary no more", row.name,
+				row.value, row.top)
 		}
 	}
 	for _, row := range []struct {
@@ -124,10 +128,21 @@ func plan(flags powerOptions, changed func(string) bool) (powerResult, error) {
 		return powerResult{}, err
 	}
 	design := stats.Design{
-		Between: flags.Between, WithinCandidate: flags.Within, WithinBaseline: flags.Within,
-		RunsCandidate: flags.Runs, RunsBaseline: flags.Runs, Alpha: flags.Alpha, Power: flags.Power,
+		Between:         flags.Between,
+		WithinCandidate: flags.Within,
+		WithinBaseline:  flags.Within,
+		RunsCandidate:   flags.Runs,
+		RunsBaseline:    flags.Runs,
+		Alpha:           flags.Alpha,
+		Power:           flags.Power,
 	}
-	result := powerResult{Runs: flags.Runs, Alpha: flags.Alpha, Target: flags.Power, Omega2: flags.Between, Sigma2: flags.Within}
+	result := powerResult{
+		Runs:   flags.Runs,
+		Alpha:  flags.Alpha,
+		Target: flags.Power,
+		Omega2: flags.Between,
+		Sigma2: flags.Within,
+	}
 	if changed("tasks") {
 		result.Tasks = &flags.Tasks
 		mde, err := stats.MinimumDetectableEffect(flags.Tasks, design)
@@ -207,29 +222,38 @@ func counted(n int, one, many string) string {
 }
 
 func writePower(w io.Writer, result powerResult) {
-	fmt.Fprintf(w, "per task: variance %g between and %g within, %d run(s) per arm; alpha %g, power %g\n", result.Omega2, result.Sigma2, result.Runs, result.Alpha, result.Target)
+	fmt.Fprintf(w, "per task: variance %g between and %g within, %d run(s) per arm; alpha %g, power %g\n",
+		result.Omega2, result.Sigma2, result.Runs, result.Alpha, result.Target)
 	switch {
 	case result.MDE == nil:
 	case *result.MDE > 1:
-		fmt.Fprintf(w, "%s no difference at all: not even all against none\n", counted(*result.Tasks, "task shows", "tasks show"))
+		fmt.Fprintf(w, "%s no difference at all: not even all against none\n",
+			counted(*result.Tasks, "task shows", "tasks show"))
 	default:
-		fmt.Fprintf(w, "%s a difference of %.1f points or more\n", counted(*result.Tasks, "task shows", "tasks show"), 100**result.MDE)
+		fmt.Fprintf(w, "%s a difference of %.1f points or more\n", counted(*result.Tasks, "task shows", "tasks show"),
+			100**result.MDE)
 	}
 	if result.Effect != nil {
-		fmt.Fprintf(w, "a difference of %.1f points needs %s\n", 100**result.Effect, counted(*result.TasksNeeded, "task", "tasks"))
+		fmt.Fprintf(w, "a difference of %.1f points needs %s\n", 100**result.Effect,
+			counted(*result.TasksNeeded, "task", "tasks"))
 	}
 	if result.Power != nil {
-		fmt.Fprintf(w, "%s it with probability %.2f\n", counted(*result.Tasks, "task finds", "tasks find"), *result.Power)
+		fmt.Fprintf(w, "%s it with probability %.2f\n", counted(*result.Tasks, "task finds", "tasks find"),
+			*result.Power)
 		if result.RunsNeeded == nil {
-			fmt.Fprintf(w, "no number of runs makes %s enough: the tasks themselves differ too much\n", counted(*result.Tasks, "task", "tasks"))
+			fmt.Fprintf(w, "no number of runs makes %s enough: the tasks themselves differ too much\n",
+				counted(*result.Tasks, "task", "tasks"))
 		} else {
-			fmt.Fprintf(w, "%s enough with %d run(s) per arm and task\n", counted(*result.Tasks, "task is", "tasks are"), *result.RunsNeeded)
+			fmt.Fprintf(w, "%s enough with %d run(s) per arm and task\n",
+				counted(*result.Tasks, "task is", "tasks are"), *result.RunsNeeded)
 		}
 	}
 	if result.Cheapest != nil {
-		fmt.Fprintf(w, "cheapest: %d tasks × %d run(s) per arm, cost %.2f\n", result.Cheapest.Tasks, result.Cheapest.Runs, result.Cheapest.Cost)
+		fmt.Fprintf(w, "cheapest: %d tasks × %d run(s) per arm, cost %.2f\n", result.Cheapest.Tasks,
+			result.Cheapest.Runs, result.Cheapest.Cost)
 	}
 	if result.Affordable != nil {
-		fmt.Fprintf(w, "affordable: %d tasks × %d run(s) per arm, cost %.2f, shows %.1f points or more\n", result.Affordable.Tasks, result.Affordable.Runs, result.Affordable.Cost, 100*result.Affordable.MDE)
+		fmt.Fprintf(w, "affordable: %d tasks × %d run(s) per arm, cost %.2f, shows %.1f points or more\n",
+			result.Affordable.Tasks, result.Affordable.Runs, result.Affordable.Cost, 100*result.Affordable.MDE)
 	}
 }

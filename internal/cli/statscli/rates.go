@@ -41,7 +41,8 @@ func newProportion(con *console.Console, options *Options) *cobra.Command {
 				return refused(cmd, err)
 			}
 			return emit(con, options, proportionResult{interval, k, n}, func(w io.Writer) {
-				fmt.Fprintf(w, "%d of %d = %s, %s %s to %s (%s)\n", k, n, percent(interval.Est), levelName(interval.Level), percent(interval.Lo), percent(interval.Hi), interval.Method)
+				fmt.Fprintf(w, "%d of %d = %s, %s %s to %s (%s)\n", k, n, percent(interval.Est),
+					levelName(interval.Level), percent(interval.Lo), percent(interval.Hi), interval.Method)
 			})
 		},
 	}
@@ -51,7 +52,8 @@ func newProportion(con *console.Console, options *Options) *cobra.Command {
 	return cmd
 }
 
-// passKRow is one value of k. Where k > n the two estimates are the error object of the report format.
+// passKRow is one value of k. Where k > n the two estimates are the error object of the report
+// format.
 type passKRow struct {
 	K        int `json:"k"`
 	PassAtK  any `json:"passAtK"`
@@ -105,7 +107,12 @@ n >= k. The limits are Wilson limits of the pass rate put through the formula.`,
 }
 
 func passK(n, c int, ks []int, level float64) (passKResult, error) {
-	result := passKResult{N: n, C: c, Method: stats.MethodWilson, Level: level}
+	result := passKResult{
+		N:      n,
+		C:      c,
+		Method: stats.MethodWilson,
+		Level:  level,
+	}
 	tooLarge := map[string]string{"error": stats.ErrKExceedsN.Error()}
 	var firstTooLarge error
 	estimated := 0
@@ -131,7 +138,8 @@ func passK(n, c int, ks []int, level float64) (passKResult, error) {
 		row.Lo, row.Hi, row.HatLo, row.HatHi = &best.Lo, &best.Hi, &all.Lo, &all.Hi
 		result.Rows = append(result.Rows, row)
 		if 2*k > n && k > 1 {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("k = %d is more than half of n = %d: the estimate saturates", k, n))
+			result.Warnings = append(result.Warnings,
+				fmt.Sprintf("k = %d is more than half of n = %d: the estimate saturates", k, n))
 		}
 	}
 	switch {

@@ -1,5 +1,6 @@
-// Package statscli is `fit stats`: the statistics of package stats for people at a terminal. Every subcommand prints text, or with --format json one
-// object; numbers that make no sense get one line and exit code 2.
+// Package statscli is `fit stats`: the statistics of package stats for people at a terminal. Every
+// subcommand prints text, or with --format json one object; numbers that make no sense get one line
+// and exit code 2.
 package statscli
 
 import (
@@ -55,7 +56,8 @@ Each command names the method it used. Nothing here reads or changes an experime
 				return console.Usagef("unknown format %q, want text or json", options.Format)
 			}
 			if !(options.Level > 0 && options.Level < 1) {
-				return console.Usagef("%s: level is %v, want a number between 0 and 1, both excluded", cmd.Name(), options.Level)
+				return console.Usagef("%s: level is %v, want a number between 0 and 1, both excluded", cmd.Name(),
+					options.Level)
 			}
 			return run(cmd, args)
 		}
@@ -70,14 +72,16 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if cmd.HasSubCommands() {
 		return console.UnknownCommand(cmd, args[0])
 	}
-	return console.Usagef("%s takes no arguments but got %q; numbers go into flags, see %s --help", cmd.Name(), args[0], cmd.CommandPath())
+	return console.Usagef("%s takes no arguments but got %q; numbers go into flags, see %s --help", cmd.Name(), args[0],
+		cmd.CommandPath())
 }
 
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return console.Usagef("%s takes one file (or - for standard input), got %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	return console.Usagef("%s takes one file (or - for standard input), got %d; see %s --help", cmd.Name(), len(args),
+		cmd.CommandPath())
 }
 
 // needFlags names all missing flags at once.
@@ -94,7 +98,8 @@ func needFlags(cmd *cobra.Command, names ...string) error {
 	return console.Usagef("%s needs %s; see %s --help", cmd.Name(), strings.Join(missing, ", "), cmd.CommandPath())
 }
 
-// refused turns an error of package stats, which is always about the numbers given, into a usage error.
+// refused turns an error of package stats, which is always about the numbers given, into a usage
+// error.
 func refused(cmd *cobra.Command, err error) error { return console.Usagef("%s: %w", cmd.Name(), err) }
 
 // emit writes the result in the format asked for.

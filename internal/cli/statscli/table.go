@@ -23,8 +23,9 @@ type line struct {
 	cells  []string
 }
 
-// readTable reads a file of rows; "-" is standard input. Cells are separated by tabs, commas or semicolons if the first row has any, else by spaces.
-// Blank lines and lines that start with # are skipped.
+// readTable reads a file of rows; "-" is standard input. Cells are separated by tabs, commas or
+// semicolons if the first row has any, else by spaces. Blank lines and lines that start with # are
+// skipped.
 func readTable(con *console.Console, path string) ([]line, error) {
 	name, source := path, con.Stdin
 	if path == "-" {

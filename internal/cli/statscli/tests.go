@@ -65,9 +65,11 @@ e-value is the evidence that may be looked at after every task (stop at 20).`,
 }
 
 func writeMcNemar(w io.Writer, result mcnemarResult) {
-	fmt.Fprintf(w, "%d against %d discordant tasks: p = %.6f, mid-p = %.6f, e = %.4g (%s)\n", result.B, result.C, result.P, result.PMid, result.EValue, result.Method)
+	fmt.Fprintf(w, "%d against %d discordant tasks: p = %.6f, mid-p = %.6f, e = %.4g (%s)\n", result.B, result.C,
+		result.P, result.PMid, result.EValue, result.Method)
 	if result.Est != nil {
-		fmt.Fprintf(w, "difference %+.1f points, %s %+.1f to %+.1f points (%s)\n", 100**result.Est, levelName(*result.Level), 100**result.Lo, 100**result.Hi, stats.MethodBonettPrice)
+		fmt.Fprintf(w, "difference %+.1f points, %s %+.1f to %+.1f points (%s)\n", 100**result.Est,
+			levelName(*result.Level), 100**result.Lo, 100**result.Hi, stats.MethodBonettPrice)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// auditDialect reads the audit log of fit-selfedit as what it is a log of: a program that says what it writes, writes it, and is told what became of it.
-// It stands here because selfedit, which decides over writes, knows nothing of sessions.
+// auditDialect reads the audit log of fit-selfedit as what it is a log of: a program that says what
+// it writes, writes it, and is told what became of it. It stands here because selfedit, which
+// decides over writes, knows nothing of sessions.
 func auditDialect() session.Dialect {
 	return session.Dialect{
 		Name:  "selfedit-log",
@@ -22,7 +23,8 @@ func auditDialect() session.Dialect {
 	}
 }
 
-// auditEntry is what a reader is told of one line of the log; the rest stands in the arguments of the call.
+// auditEntry is what a reader is told of one line of the log; the rest stands in the arguments of
+// the call.
 type auditEntry struct {
 	Type    string `json:"type"`
 	Outcome string `json:"outcome"`
@@ -52,8 +54,15 @@ func (d *auditDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) 
 	}
 	d.writes++
 	id, origin := "selfedit-"+strconv.Itoa(d.writes), session.Origin{Stamp: at}
-	to.Message(origin, "assistant", fmt.Sprintf("%s on %s by %s, %d bytes", entry.Path, entry.Branch, entry.Rule, entry.Bytes), "")
-	to.ToolCall(origin, session.Call{ID: id, Name: "selfedit", Canonical: session.ToolWrite, Args: event, Paths: []string{entry.Path}})
+	to.Message(origin, "assistant",
+		fmt.Sprintf("%s on %s by %s, %d bytes", entry.Path, entry.Branch, entry.Rule, entry.Bytes), "")
+	to.ToolCall(origin, session.Call{
+		ID:        id,
+		Name:      "selfedit",
+		Canonical: session.ToolWrite,
+		Args:      event,
+		Paths:     []string{entry.Path},
+	})
 	content := entry.Outcome
 	if entry.Reason != "" {
 		content += ": " + entry.Reason

@@ -22,10 +22,12 @@ func (a *app) fileVerbs() []*cobra.Command {
 
 func (a *app) split() *cobra.Command {
 	var opts query.Split
-	command := a.verb("split FILE --mode MODE", "Cut a combined trace into one file per participant", `  fit trace split team.ndjson --mode facilitate --case issue-12 --output-dir out`,
+	command := a.verb("split FILE --mode MODE", "Cut a combined trace into one file per participant",
+		`  fit trace split team.ndjson --mode facilitate --case issue-12 --output-dir out`,
 		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
 			if !slices.Contains(query.SplitModes, opts.Mode) {
-				return console.Usagef("--mode must be one of %s, not %q", strings.Join(query.SplitModes, ", "), opts.Mode)
+				return console.Usagef("--mode must be one of %s, not %q", strings.Join(query.SplitModes, ", "),
+					opts.Mode)
 			}
 			t, err := a.open(args[0])
 			if err != nil {
@@ -44,7 +46,8 @@ func (a *app) split() *cobra.Command {
 	command.Flags().StringVar(&opts.Mode, "mode", "", "the mode of the session: run, supervise, facilitate or discuss")
 	command.Flags().StringVar(&opts.Case, "case", "default", "the `NAME` of the case, for the names of the files")
 	command.Flags().StringVar(&opts.Dir, "output-dir", "", "where to write; the directory of FILE if not given")
-	_ = command.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(query.SplitModes, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("mode",
+		cobra.FixedCompletions(query.SplitModes, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -107,7 +110,12 @@ func (a *app) emitRow(row query.Row) error {
 }
 
 func (a *app) assertion(command *cobra.Command, opts AssertOptions, args []string) (query.Assertion, error) {
-	s := query.Assertion{Exists: opts.Exists, Not: opts.Not, Unwrap: opts.Unwrap, Message: opts.Message}
+	s := query.Assertion{
+		Exists:  opts.Exists,
+		Not:     opts.Not,
+		Unwrap:  opts.Unwrap,
+		Message: opts.Message,
+	}
 	given := func(name, value string) *string {
 		if !command.Flags().Changed(name) {
 			return nil
@@ -148,7 +156,8 @@ func (a *app) assertion(command *cobra.Command, opts AssertOptions, args []strin
 
 func (a *app) byDiscussion() *cobra.Command {
 	var dir string
-	command := a.verb("by-discussion DISCUSSION-ID [DIR]", "The traces that belong to a discussion, oldest first", `  fit trace by-discussion D_kwDOAbc123 traces`,
+	command := a.verb("by-discussion DISCUSSION-ID [DIR]", "The traces that belong to a discussion, oldest first",
+		`  fit trace by-discussion D_kwDOAbc123 traces`,
 		cobra.RangeArgs(1, 2), func(_ context.Context, out *output, args []string) error {
 			from := dir
 			if len(args) > 1 {
@@ -181,7 +190,8 @@ func (a *app) validate() *cobra.Command {
 					return err
 				}
 				bad = bad || report.Errors > 0
-				fmt.Fprintf(a.con.Stderr, "%s: %d lines, %d errors, %d warnings\n", t.Name(), report.Lines, report.Errors, report.Warnings)
+				fmt.Fprintf(a.con.Stderr, "%s: %d lines, %d errors, %d warnings\n", t.Name(), report.Lines,
+					report.Errors, report.Warnings)
 			}
 			if out.format == formatJSON {
 				if err := out.end(); err != nil {

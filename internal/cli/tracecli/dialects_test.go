@@ -38,7 +38,8 @@ func wrapped(t *testing.T, lanes ...[2]string) string {
 	var file bytes.Buffer
 	seq := 0
 	emit := func(source, event string) {
-		fmt.Fprintf(&file, `{"source":%q,"seq":%d,"ts":%d,"event":%s}`+"\n", source, seq, 1767225600000+int64(seq)*100, event)
+		fmt.Fprintf(&file, `{"source":%q,"seq":%d,"ts":%d,"event":%s}`+"\n", source, seq, 1767225600000+int64(seq)*100,
+			event)
 		seq++
 	}
 	emit("orchestrator", `{"type":"session_start"}`)
@@ -107,7 +108,8 @@ func TestEveryDialectGivesTheSameShapes(t *testing.T) {
 		{"tail"},
 	}
 	stream := wrapped(t, [2]string{"agent", "stream-b-tool-failure"})
-	optional := map[string]bool{"durationMs": true, "parentToolUseId": true, "isError": true, "unknown": true, "input": true}
+	optional := map[string]bool{"durationMs": true, "parentToolUseId": true, "isError": true, "unknown": true,
+		"input": true}
 	for _, recording := range []string{"codex-b-tool-failure", "pi-b-tool-failure"} {
 		foreign := wrapped(t, [2]string{"agent", recording})
 		for _, verb := range verbs {
@@ -136,7 +138,8 @@ func TestEveryDialectGivesTheSameShapes(t *testing.T) {
 }
 
 func TestAMixedTeamIsReadAsOne(t *testing.T) {
-	team := wrapped(t, [2]string{"alice", "stream-b-tool-failure"}, [2]string{"bob", "codex-b-tool-failure"}, [2]string{"carol", "pi-b-tool-failure"})
+	team := wrapped(t, [2]string{"alice", "stream-b-tool-failure"}, [2]string{"bob", "codex-b-tool-failure"},
+		[2]string{"carol", "pi-b-tool-failure"})
 	turns := 0
 	for _, lane := range []string{"alice", "bob", "carol"} {
 		text := strings.TrimSpace(string(ask(t, "count", "--lane", lane, team)))
@@ -169,7 +172,8 @@ func TestAMixedTeamIsReadAsOne(t *testing.T) {
 		}
 	}
 	var commands []struct{ Source, Command string }
-	if err := json.Unmarshal(ask(t, "commands", "--match", "go test", "--format", "json", team), &commands); err != nil {
+	if err := json.Unmarshal(ask(t, "commands", "--match", "go test", "--format", "json", team),
+		&commands); err != nil {
 		t.Fatal(err)
 	}
 	testers := map[string]bool{}
@@ -182,13 +186,14 @@ func TestAMixedTeamIsReadAsOne(t *testing.T) {
 	if hits := string(ask(t, "search", team, "Recovered and fixed")); strings.Count(hits, "Recovered and fixed") != 3 {
 		t.Errorf("hits:\n%s", hits)
 	}
-	if out := string(ask(t, "sql", team, "select lane, dialect from lanes order by 1")); !strings.Contains(out, "bob\tcodex-exec") || !strings.Contains(out, "carol\tpi-") {
+	if out := string(ask(t, "sql", team, "select lane, dialect from lanes order by 1")); !strings.Contains(out,
+		"bob\tcodex-exec") || !strings.Contains(out, "carol\tpi-") {
 		t.Errorf("lanes:\n%s", out)
 	}
 }
 
-// TestTheNumbersOfOtherDialectsAgree computes the totals with jq by the rules of the agents: codex counts by thread and from its beginning, so that the last
-// report counts; pi counts by message.
+// TestTheNumbersOfOtherDialectsAgree computes the totals with jq by the rules of the agents: codex
+// counts by thread and from its beginning, so that the last report counts; pi counts by message.
 func TestTheNumbersOfOtherDialectsAgree(t *testing.T) {
 	jq := testenv.NeedTool(t, "jq")
 	for recording, program := range map[string]string{
@@ -201,7 +206,8 @@ func TestTheNumbersOfOtherDialectsAgree(t *testing.T) {
 		"pi-b-tool-failure": `[inputs | select(.type == "message_end" and .message.role == "assistant") | .message.usage]
 			| [(map(.input) | add), (map(.output) | add), (map(.cacheRead) | add), (map(.cacheWrite) | add), (map(.cost.total) | add)]`,
 	} {
-		out, err := exec.Command(jq, "-n", "-c", program, filepath.Join("testdata", "recordings", recording+".jsonl")).Output()
+		out, err := exec.Command(jq, "-n", "-c", program,
+			filepath.Join("testdata", "recordings", recording+".jsonl")).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,14 +244,16 @@ func TestTheNumbersOfOtherDialectsAgree(t *testing.T) {
 			}
 			continue
 		}
-		if got.Cost == nil || math.Abs(*got.Cost-want[4]) > 1e-12 || cost.Total == nil || math.Abs(*cost.Total-want[4]) > 1e-12 {
+		if got.Cost == nil || math.Abs(*got.Cost-want[4]) > 1e-12 || cost.Total == nil ||
+			math.Abs(*cost.Total-want[4]) > 1e-12 {
 			t.Errorf("%s: cost %v and %v, jq says %v", recording, got.Cost, cost.Total, want[4])
 		}
 	}
 }
 
 func TestTheIndexKnowsOtherDialects(t *testing.T) {
-	team := wrapped(t, [2]string{"alice", "stream-b-tool-failure"}, [2]string{"bob", "codex-b-tool-failure"}, [2]string{"carol", "pi-b-tool-failure"})
+	team := wrapped(t, [2]string{"alice", "stream-b-tool-failure"}, [2]string{"bob", "codex-b-tool-failure"},
+		[2]string{"carol", "pi-b-tool-failure"})
 	ctx := t.Context()
 	answers := func(opts query.Options) string {
 		t.Helper()
@@ -261,7 +269,8 @@ func TestTheIndexKnowsOtherDialects(t *testing.T) {
 		count, _, countErr := trace.Count(ctx)
 		_, errorsErr := trace.Errors(ctx, show)
 		turn, turnErr := trace.Turn(ctx, 17)
-		err = errors.Join(err, statsErr, countErr, errorsErr, turnErr, trace.Tail(ctx, 4, show), trace.Tool(ctx, "bash", show), trace.Range(ctx, 5, 9, show))
+		err = errors.Join(err, statsErr, countErr, errorsErr, turnErr, trace.Tail(ctx, 4, show),
+			trace.Tool(ctx, "bash", show), trace.Range(ctx, 5, 9, show))
 		raw, marshalErr := json.Marshal(append(all, overview, stats, count, turn))
 		if err = errors.Join(err, marshalErr); err != nil {
 			t.Fatal(err)

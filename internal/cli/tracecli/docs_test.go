@@ -20,7 +20,8 @@ type example struct {
 	output  *string
 }
 
-// examplesOf reads the code blocks of a page: in "console" blocks a command follows a dollar sign and its output comes after it; "sh" blocks are commands only.
+// examplesOf reads the code blocks of a page: in "console" blocks a command follows a dollar sign
+// and its output comes after it; "sh" blocks are commands only.
 func examplesOf(page string) []example {
 	var all []example
 	language := ""
@@ -61,7 +62,8 @@ func TestEveryCommandOfThePageWorks(t *testing.T) {
 		archive.Files = append(archive.Files, txtar.File{Name: name, Data: raw})
 	}
 	for _, e := range examples {
-		fmt.Fprintf(&script, "# line %d of the page\nexec sh -c '%s'\n", e.line, strings.ReplaceAll(e.command, "'", "''"))
+		fmt.Fprintf(&script, "# line %d of the page\nexec sh -c '%s'\n", e.line,
+			strings.ReplaceAll(e.command, "'", "''"))
 		if e.output != nil {
 			name := fmt.Sprintf("line-%d.txt", e.line)
 			archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(*e.output)})

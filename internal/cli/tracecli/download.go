@@ -23,7 +23,8 @@ type FetchOptions struct {
 
 func (a *app) find() *cobra.Command {
 	var opts FetchOptions
-	command := a.verb("find RUN-ID PARTICIPANT", "Where the trace of a participant is in a run on GitHub (always JSON)", `  fit trace find 1234567890 staff-engineer`,
+	command := a.verb("find RUN-ID PARTICIPANT", "Where the trace of a participant is in a run on GitHub (always JSON)",
+		`  fit trace find 1234567890 staff-engineer`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
 			run, err := runID(args[0])
 			if err != nil {
@@ -60,7 +61,8 @@ func (a *app) fetchDir(dir, run string) string {
 	return a.con.Path(dir)
 }
 
-// foundTrace is the answer of find. A trace that has its artifact for itself is found by name; one that shares it is unpacked.
+// foundTrace is the answer of find. A trace that has its artifact for itself is found by name; one
+// that shares it is unpacked.
 type foundTrace struct {
 	RunID       string `json:"runId"`
 	Participant string `json:"participant"`
@@ -69,7 +71,8 @@ type foundTrace struct {
 	Path        string `json:"path"`
 }
 
-func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, participant, dir string) (*foundTrace, error) {
+func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, participant, dir string) (*foundTrace,
+	error) {
 	all, err := client.Artifacts(ctx, run)
 	if err != nil {
 		return nil, err
@@ -96,7 +99,8 @@ func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, p
 		}
 		for _, name := range names {
 			if carries(filepath.Base(name), participant) {
-				found.Host, found.Artifact, found.Path = "dispatch", artifact.Name, filepath.Join(dir, filepath.FromSlash(name))
+				found.Host, found.Artifact, found.Path = "dispatch", artifact.Name, filepath.Join(dir,
+					filepath.FromSlash(name))
 				return &found, nil
 			}
 		}
@@ -125,7 +129,8 @@ func (a *app) download() *cobra.Command {
 			return out.object("", result, nil)
 		})
 	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack; a directory for temporary files if not given")
-	command.Flags().StringVar(&opts.Artifact, "artifact", "", "the `NAME` of the artifact, if the run has several traces")
+	command.Flags().StringVar(&opts.Artifact, "artifact", "",
+		"the `NAME` of the artifact, if the run has several traces")
 	command.Flags().StringVar(&opts.Repo, "repo", "", "the repository as `OWNER/NAME`")
 	return command
 }
@@ -183,12 +188,15 @@ func chooseArtifact(all []github.Artifact, name string, run int64) (github.Artif
 	case name != "":
 		return github.Artifact{}, console.Usagef("run %d has no artifact %q; available: %s", run, name, available)
 	case len(candidates) == 0:
-		return github.Artifact{}, console.Exitf(console.ExitNegative, "run %d has no trace artifact; available: %s", run, available)
+		return github.Artifact{}, console.Exitf(console.ExitNegative, "run %d has no trace artifact; available: %s",
+			run, available)
 	}
-	return github.Artifact{}, console.Usagef("run %d has several traces; choose one with --artifact: %s", run, available)
+	return github.Artifact{}, console.Usagef("run %d has several traces; choose one with --artifact: %s", run,
+		available)
 }
 
-// structure makes a structured document of the trace of the whole session: the combined file if there is one, else the largest.
+// structure makes a structured document of the trace of the whole session: the combined file if
+// there is one, else the largest.
 func (a *app) structure(ctx context.Context, dir string, files []string) (string, error) {
 	best, size := "", int64(-1)
 	for _, name := range files {
@@ -210,7 +218,8 @@ func (a *app) structure(ctx context.Context, dir string, files []string) (string
 	if best == "" {
 		return "", nil
 	}
-	t, err := query.Open(filepath.Join(dir, filepath.FromSlash(best)), query.Options{Dialects: a.dialects, IndexFrom: -1})
+	t, err := query.Open(filepath.Join(dir, filepath.FromSlash(best)),
+		query.Options{Dialects: a.dialects, IndexFrom: -1})
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/fit-eval/fit/query"
 )
 
-// field is one member of an answer that is printed piece by piece, because one of its members may have a hundred thousand rows.
+// field is one member of an answer that is printed piece by piece, because one of its members may
+// have a hundred thousand rows.
 type field struct {
 	key   string
 	value any
@@ -73,7 +74,8 @@ func (o *output) fieldsCompact(fields []field) error {
 	return o.failed()
 }
 
-// fieldValue prints a value, or the rows of an array; margin is what a line of the array begins with.
+// fieldValue prints a value, or the rows of an array; margin is what a line of the array begins
+// with.
 func (o *output) fieldValue(f field, style query.Style, margin string) error {
 	if f.rows == nil {
 		raw, err := json.Marshal(f.value)

@@ -15,17 +15,20 @@ import (
 	"github.com/fit-eval/fit/query"
 )
 
-// fileVerb makes a command that asks the same question of one or many files, named by --file or simply by name.
-func (a *app) fileVerb(use, short, example string, run func(ctx context.Context, out *output, traces []*query.Trace) error) *cobra.Command {
+// fileVerb makes a command that asks the same question of one or many files, named by --file or
+// simply by name.
+func (a *app) fileVerb(use, short, example string,
+	run func(ctx context.Context, out *output, traces []*query.Trace) error) *cobra.Command {
 	var files []string
-	command := a.verb(use+" [FILE...]", short, example, cobra.ArbitraryArgs, func(ctx context.Context, out *output, args []string) error {
-		traces, err := a.openAll(append(slices.Clone(files), args...))
-		if err != nil {
-			return err
-		}
-		out.multi = len(traces) > 1
-		return run(ctx, out, traces)
-	})
+	command := a.verb(use+" [FILE...]", short, example, cobra.ArbitraryArgs,
+		func(ctx context.Context, out *output, args []string) error {
+			traces, err := a.openAll(append(slices.Clone(files), args...))
+			if err != nil {
+				return err
+			}
+			out.multi = len(traces) > 1
+			return run(ctx, out, traces)
+		})
 	command.Flags().StringArrayVar(&files, "file", nil, "a trace, or a `GLOB` with ** and {a,b} (repeatable)")
 	return command
 }

@@ -33,11 +33,14 @@ func (a *app) client(ctx context.Context, repo string) (*github.Client, error) {
 	}
 	token := a.token(ctx)
 	if token == "" {
-		return nil, console.Exitf(console.ExitIncomplete, "no token for GitHub: set GH_TOKEN or GITHUB_TOKEN, or log in with gh auth login")
+		return nil, console.Exitf(console.ExitIncomplete,
+			"no token for GitHub: set GH_TOKEN or GITHUB_TOKEN, or log in with gh auth login")
 	}
 	return &github.Client{
-		Base: a.con.Getenv("GITHUB_API_URL"), Token: token, Repository: repository,
-		Note: func(text string) { fmt.Fprintln(a.con.Stderr, text) },
+		Base:       a.con.Getenv("GITHUB_API_URL"),
+		Token:      token,
+		Repository: repository,
+		Note:       func(text string) { fmt.Fprintln(a.con.Stderr, text) },
 	}, nil
 }
 
@@ -109,7 +112,8 @@ func (a *app) output(ctx context.Context, name string, args ...string) string {
 func (a *app) program(name string) string {
 	for _, dir := range filepath.SplitList(a.con.Getenv("PATH")) {
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() &&
+			info.Mode()&0o111 != 0 {
 			return path
 		}
 	}
@@ -164,7 +168,8 @@ func (a *app) runs() *cobra.Command {
 				if !expr.MatchString(run.Name) {
 					continue
 				}
-				row := runRow{run.Name, run.ID, run.Status, run.Conclusion, run.CreatedAt.UTC().Format(time.RFC3339), run.Branch, run.URL, ""}
+				row := runRow{run.Name, run.ID, run.Status, run.Conclusion, run.CreatedAt.UTC().Format(time.RFC3339),
+					run.Branch, run.URL, ""}
 				if participant != "" {
 					if row.Match, err = a.took(ctx, client, run.ID, participant); err != nil {
 						return err
@@ -179,13 +184,15 @@ func (a *app) runs() *cobra.Command {
 			}
 			return out.end()
 		})
-	command.Flags().StringVar(&lookback, "lookback", "7d", "how far to look back: hours, days or weeks, such as 12h, 7d, 2w")
+	command.Flags().StringVar(&lookback, "lookback", "7d",
+		"how far to look back: hours, days or weeks, such as 12h, 7d, 2w")
 	command.Flags().StringVar(&participant, "participant", "", "only runs in which this participant left a trace")
 	command.Flags().StringVar(&repo, "repo", "", "the repository as `OWNER/NAME`")
 	return command
 }
 
-// forceJSON is for answers that are JSON whatever the format, unless they are asked for line by line.
+// forceJSON is for answers that are JSON whatever the format, unless they are asked for line by
+// line.
 func (o *output) forceJSON() {
 	if o.format == formatText {
 		o.format = formatJSON
@@ -204,7 +211,8 @@ func parseLookback(text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// carries reports whether a name belongs to a participant: trace--<participant>, or trace--<case>--<participant>.<role>.ndjson.
+// carries reports whether a name belongs to a participant: trace--<participant>, or
+// trace--<case>--<participant>.<role>.ndjson.
 func carries(name, participant string) bool {
 	rest, ok := strings.CutPrefix(name, tracePrefix)
 	if !ok {
@@ -247,7 +255,8 @@ func (a *app) took(ctx context.Context, client *github.Client, run int64, partic
 		found := false
 		err := a.withArchive(ctx, client, artifact, func(archive string) error {
 			names, err := github.Members(archive, github.DefaultLimits)
-			found = slices.ContainsFunc(names, func(name string) bool { return carries(filepath.Base(name), participant) })
+			found = slices.ContainsFunc(names,
+				func(name string) bool { return carries(filepath.Base(name), participant) })
 			return err
 		})
 		if err != nil {
@@ -264,7 +273,8 @@ func (a *app) took(ctx context.Context, client *github.Client, run int64, partic
 const maxArchive = 4 << 30
 
 // withArchive downloads an artifact for as long as use needs it.
-func (a *app) withArchive(ctx context.Context, client *github.Client, artifact github.Artifact, use func(archive string) error) error {
+func (a *app) withArchive(ctx context.Context, client *github.Client, artifact github.Artifact,
+	use func(archive string) error) error {
 	file, err := os.CreateTemp("", "fit-artifact-*.zip")
 	if err != nil {
 		return err

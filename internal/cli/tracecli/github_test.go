@@ -16,7 +16,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// github is a local stand-in of the API: run 1 has an artifact of alice's own, run 2 one that several share, run 3 has none yet, run 4 has two.
+// github is a local stand-in of the API: run 1 has an artifact of alice's own, run 2 one that
+// several share, run 3 has none yet, run 4 has two.
 func githubStandIn(t *testing.T) string {
 	t.Helper()
 	zipped := func(names ...string) []byte {
@@ -27,7 +28,8 @@ func githubStandIn(t *testing.T) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = io.WriteString(out, `{"source":"alice","seq":0,"event":{"type":"user","message":{"content":"`+name+`"}}}`+"\n")
+			_, _ = io.WriteString(out, `{"source":"alice","seq":0,"event":{"type":"user","message":{"content":"`+name+
+				`"}}}`+"\n")
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
@@ -50,13 +52,15 @@ func githubStandIn(t *testing.T) string {
 		_, _ = fmt.Fprintf(w, `{"workflow_runs":[%s,%s,%s]}`, run(1, "Agent one"), run(2, "kata two"), run(9, "lint"))
 	})
 	artifacts := map[string]string{
-		"1": `{"id":11,"name":"trace--alice"},{"id":12,"name":"logs"}`, "2": `{"id":21,"name":"trace--case"}`, "3": ``, "4": `{"id":21,"name":"trace--x"},{"id":22,"name":"trace--y"}`,
+		"1": `{"id":11,"name":"trace--alice"},{"id":12,"name":"logs"}`, "2": `{"id":21,"name":"trace--case"}`, "3": ``,
+		"4": `{"id":21,"name":"trace--x"},{"id":22,"name":"trace--y"}`,
 	}
 	mux.HandleFunc("GET /repos/o/r/actions/runs/{run}/artifacts", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"artifacts":[%s]}`, artifacts[r.PathValue("run")])
 	})
 	mux.HandleFunc("GET /repos/o/r/actions/artifacts/{id}/zip", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(zipped("trace--case--alice.agent.ndjson", "trace--case--bob.agent.ndjson", "trace--case.raw.ndjson"))
+		_, _ = w.Write(zipped("trace--case--alice.agent.ndjson", "trace--case--bob.agent.ndjson",
+			"trace--case.raw.ndjson"))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -66,7 +70,8 @@ func githubStandIn(t *testing.T) string {
 func askGitHub(t *testing.T, environ []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: environ, Dir: t.TempDir()}
+	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: environ,
+		Dir: t.TempDir()}
 	code = run(con, args)
 	return out.String(), errs.String(), code
 }
@@ -80,17 +85,21 @@ func TestGitHubVerbs(t *testing.T) {
 		want []string // parts of what is printed
 	}{
 		{[]string{"runs"}, 0, []string{`"runId": 1`, `"runId": 2`, `"runId": 3`, `"conclusion": null`}},
-		{[]string{"runs", "^agent", "--participant", "alice"}, 0, []string{`"match": "confirmed"`, `"match": "unconfirmed-pending-artifacts"`}},
-		{[]string{"runs", "--participant", "bob", "--format", "ndjson", "kata"}, 0, []string{`{"workflow":"kata two","runId":2,"status":"completed","conclusion":null,"createdAt":"2030-01-01T00:00:00Z","branch":"main","url":"u2","match":"confirmed"}`}},
+		{[]string{"runs", "^agent", "--participant", "alice"}, 0,
+			[]string{`"match": "confirmed"`, `"match": "unconfirmed-pending-artifacts"`}},
+		{[]string{"runs", "--participant", "bob", "--format", "ndjson", "kata"}, 0,
+			[]string{`{"workflow":"kata two","runId":2,"status":"completed","conclusion":null,"createdAt":"2030-01-01T00:00:00Z","branch":"main","url":"u2","match":"confirmed"}`}},
 		{[]string{"runs", "--lookback", "soon"}, 2, []string{"--lookback must be"}},
 		{[]string{"runs", "--repo", "nonsense"}, 2, []string{"not a repository"}},
 		{[]string{"find", "1", "alice"}, 0, []string{`"runId": "1"`, `"host": "matrix"`, `"path": "trace--alice"`}},
-		{[]string{"find", "2", "bob", "--dir", dir}, 0, []string{`"host": "dispatch"`, `"path": "` + filepath.Join(dir, "trace--case--bob.agent.ndjson")}},
+		{[]string{"find", "2", "bob", "--dir", dir}, 0,
+			[]string{`"host": "dispatch"`, `"path": "` + filepath.Join(dir, "trace--case--bob.agent.ndjson")}},
 		{[]string{"find", "2", "bo"}, 1, []string{`no trace of "bo"`}},
 		{[]string{"find", "3", "bob"}, 1, []string{"no trace artifacts"}},
 		{[]string{"find", "x", "bob"}, 2, []string{"RUN-ID must be"}},
 		{[]string{"download", "4"}, 2, []string{"choose one with --artifact: trace--x, trace--y"}},
-		{[]string{"download", "1", "--artifact", "nope"}, 2, []string{`no artifact "nope"; available: trace--alice, logs`}},
+		{[]string{"download", "1", "--artifact", "nope"}, 2,
+			[]string{`no artifact "nope"; available: trace--alice, logs`}},
 		{[]string{"download", "3"}, 1, []string{"available: none"}},
 		{[]string{"download"}, 2, []string{"accepts 1 arg"}},
 	} {

@@ -51,10 +51,12 @@ func mistakes(command *cobra.Command) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", Setup: quickExit})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: quickExit})
 }
 
-// quickExit keeps commands that were built with the race detector from sleeping for a second when they end.
+// quickExit keeps commands that were built with the race detector from sleeping for a second when
+// they end.
 func quickExit(env *testscript.Env) error {
 	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	return nil

@@ -37,10 +37,16 @@ type output struct {
 	scratch []byte
 }
 
-// print runs a verb with an output and makes sure that everything it wrote arrives. A reader that has seen enough, such as head, ends it quietly.
+// print runs a verb with an output and makes sure that everything it wrote arrives. A reader that
+// has seen enough, such as head, ends it quietly.
 func (a *app) print(ctx context.Context, run func(*output) error) error {
 	sink, closeSink := a.pager(ctx)
-	out := &output{app: a, w: bufio.NewWriterSize(sink, 64<<10), format: a.flags.format.Value, colour: a.con.Colour()}
+	out := &output{
+		app:    a,
+		w:      bufio.NewWriterSize(sink, 64<<10),
+		format: a.flags.format.Value,
+		colour: a.con.Colour(),
+	}
 	out.style = query.Style{Signatures: a.flags.signatures}
 	err := run(out)
 	if flushed := out.w.Flush(); err == nil {
@@ -123,7 +129,8 @@ func (o *output) end() error {
 	return o.failed()
 }
 
-// object prints the answer of a verb that has one answer per file: bare for one file, as elements of a list for several.
+// object prints the answer of a verb that has one answer per file: bare for one file, as elements
+// of a list for several.
 func (o *output) object(file string, value any, text func()) error {
 	if o.multi || o.format == formatNDJSON {
 		return o.record(file, value, text)

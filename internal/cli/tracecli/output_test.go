@@ -37,7 +37,8 @@ func TestOutputToAPipeIsComplete(t *testing.T) {
 		}
 		code := make(chan int, 1)
 		go func() {
-			code <- run(&console.Console{Stdout: writer, Stderr: io.Discard}, []string{"filter", "--format", format, path})
+			code <- run(&console.Console{Stdout: writer, Stderr: io.Discard},
+				[]string{"filter", "--format", format, path})
 			_ = writer.Close()
 		}()
 		all, err := io.ReadAll(reader)

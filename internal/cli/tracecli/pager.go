@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// pager returns where answers go: through a pager when a person looks at a terminal, else straight to standard output. The second result waits for the
-// person to leave the pager.
+// pager returns where answers go: through a pager when a person looks at a terminal, else straight
+// to standard output. The second result waits for the person to leave the pager.
 func (a *app) pager(ctx context.Context) (io.Writer, func() error) {
 	direct := func() error { return nil }
 	terminal, isFile := a.con.Stdout.(*os.File)
@@ -42,7 +42,8 @@ func (a *app) pager(ctx context.Context) (io.Writer, func() error) {
 	}
 }
 
-// pagerCommand is the person's own pager, else less: it shows colours, stays out of the way of short answers, and leaves the text on the screen.
+// pagerCommand is the person's own pager, else less: it shows colours, stays out of the way of
+// short answers, and leaves the text on the screen.
 func (a *app) pagerCommand() (string, []string) {
 	if own, set := a.con.LookupEnv("PAGER"); set {
 		fields := strings.Fields(own)

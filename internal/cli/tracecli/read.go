@@ -15,7 +15,8 @@ import (
 
 func (a *app) readVerbs() []*cobra.Command {
 	return []*cobra.Command{
-		a.overview(), a.countVerb(), a.batch(), a.headVerb(), a.tail(), a.turn(), a.initVerb(), a.filter(), a.errors(), a.reasoning(), a.timeline(),
+		a.overview(), a.countVerb(), a.batch(), a.headVerb(), a.tail(), a.turn(), a.initVerb(), a.filter(), a.errors(),
+		a.reasoning(), a.timeline(),
 	}
 }
 
@@ -102,18 +103,21 @@ func (o *output) turn(t *query.Trace) func(*query.Turn) error {
 }
 
 func (a *app) headVerb() *cobra.Command {
-	return a.ends("head", "The first turns", func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
-		return t.Range(ctx, 0, n, show)
-	})
+	return a.ends("head", "The first turns",
+		func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
+			return t.Range(ctx, 0, n, show)
+		})
 }
 
 func (a *app) tail() *cobra.Command {
-	return a.ends("tail", "The last turns", func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
-		return t.Tail(ctx, n, show)
-	})
+	return a.ends("tail", "The last turns",
+		func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
+			return t.Tail(ctx, n, show)
+		})
 }
 
-func (a *app) ends(name, short string, show func(context.Context, *query.Trace, int, func(*query.Turn) error) error) *cobra.Command {
+func (a *app) ends(name, short string,
+	show func(context.Context, *query.Trace, int, func(*query.Turn) error) error) *cobra.Command {
 	lines := console.Count{Value: 10}
 	command := a.fileVerb(name, short, fmt.Sprintf(`  fit trace %[1]s run.ndjson
   fit trace %[1]s --lines 3 --format json run.ndjson`, name),
@@ -130,21 +134,22 @@ func (a *app) ends(name, short string, show func(context.Context, *query.Trace, 
 }
 
 func (a *app) turn() *cobra.Command {
-	return a.verb("turn FILE INDEX", "One turn", `  fit trace turn run.ndjson 17`, cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
-		n, err := wholeNumber("INDEX", args[1])
-		if err != nil {
-			return err
-		}
-		t, err := a.open(args[0])
-		if err != nil {
-			return err
-		}
-		turn, err := t.Turn(ctx, n)
-		if err != nil {
-			return err
-		}
-		return out.object(t.Name(), turn, nil)
-	})
+	return a.verb("turn FILE INDEX", "One turn", `  fit trace turn run.ndjson 17`, cobra.ExactArgs(2),
+		func(ctx context.Context, out *output, args []string) error {
+			n, err := wholeNumber("INDEX", args[1])
+			if err != nil {
+				return err
+			}
+			t, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			turn, err := t.Turn(ctx, n)
+			if err != nil {
+				return err
+			}
+			return out.object(t.Name(), turn, nil)
+		})
 }
 
 func (a *app) initVerb() *cobra.Command {
@@ -177,7 +182,8 @@ func (a *app) filter() *cobra.Command {
   fit trace filter --error run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed}, out.turn(t))
+				_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed},
+					out.turn(t))
 				if err != nil {
 					return err
 				}
@@ -187,7 +193,8 @@ func (a *app) filter() *cobra.Command {
 	command.Flags().Var(&role, "role", "turns of this role")
 	command.Flags().StringVar(&tool, "tool", "", "assistant turns that use the tool `NAME`")
 	command.Flags().BoolVar(&failed, "error", false, "tool results that failed")
-	_ = command.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(role.Choices, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("role",
+		cobra.FixedCompletions(role.Choices, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -215,7 +222,8 @@ func (a *app) reasoning() *cobra.Command {
 				end = to.Value
 			}
 			for _, t := range traces {
-				err := t.Reasoning(ctx, from.Value, end, func(r query.Reasoning) error { return out.record(t.Name(), r, nil) })
+				err := t.Reasoning(ctx, from.Value, end,
+					func(r query.Reasoning) error { return out.record(t.Name(), r, nil) })
 				if err != nil {
 					return err
 				}
@@ -228,7 +236,8 @@ func (a *app) reasoning() *cobra.Command {
 }
 
 func (a *app) timeline() *cobra.Command {
-	return a.fileVerb("timeline", "One line for every turn of an agent: tools, tokens, words", `  fit trace timeline run.ndjson`,
+	return a.fileVerb("timeline", "One line for every turn of an agent: tools, tokens, words",
+		`  fit trace timeline run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
 				_, err := t.Timeline(ctx, func(s query.Step) error {
@@ -250,7 +259,8 @@ func (o *output) step(s query.Step) {
 	}
 	usage := "in:" + thousands(s.InputTokens) + " out:" + thousands(s.Output)
 	snippet := strings.ReplaceAll(firstRunes(s.Text, 80), "\n", " ")
-	o.line(o.index(s.Index) + " " + o.lane(s.Source) + pad(said(tools), 30) + " " + pad(usage, 18) + " " + said(snippet))
+	o.line(o.index(s.Index) + " " + o.lane(s.Source) + pad(said(tools), 30) + " " + pad(usage, 18) + " " +
+		said(snippet))
 }
 
 func thousands(n int64) string {

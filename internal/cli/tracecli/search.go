@@ -16,7 +16,8 @@ func (a *app) searchVerbs() []*cobra.Command { return []*cobra.Command{a.search(
 func (a *app) search() *cobra.Command {
 	limit, around := console.Count{Value: 50}, console.Count{}
 	var full bool
-	command := a.verb("search FILE PATTERN", "Find text in what was said, thought, called, returned or noted by the system",
+	command := a.verb("search FILE PATTERN",
+		"Find text in what was said, thought, called, returned or noted by the system",
 		`  fit trace search run.ndjson 'permission denied'
   fit trace search --context 2 run.ndjson 'exit status [1-9]'
   fit trace search --limit 0 --full --format ndjson run.ndjson deprecated`,
@@ -31,8 +32,16 @@ func (a *app) search() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := query.Search{Pattern: args[1], Limit: limit.Value, Context: around.Value, Full: full}
-			if err := t.Search(ctx, q, func(h *query.Hit) error { return out.record(t.Name(), h, func() { out.hit(h) }) }); err != nil {
+			q := query.Search{
+				Pattern: args[1],
+				Limit:   limit.Value,
+				Context: around.Value,
+				Full:    full,
+			}
+			if err := t.Search(ctx, q, func(h *query.Hit) error {
+				return out.record(t.Name(), h,
+					func() { out.hit(h) })
+			}); err != nil {
 				return err
 			}
 			return out.end()

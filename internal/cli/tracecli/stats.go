@@ -95,7 +95,8 @@ func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) erro
 	return out.object(t.Name(), s, func() {
 		out.line("Tool | Turns | In | Out | Share")
 		for _, row := range s.PerTool {
-			out.linef("%s | %d | %.0f | %.0f | %.4f", said(row.Tool), row.Turns, math.Round(row.InputTokens), math.Round(row.OutputTokens), row.CostShare)
+			out.linef("%s | %d | %.0f | %.0f | %.4f", said(row.Tool), row.Turns, math.Round(row.InputTokens),
+				math.Round(row.OutputTokens), row.CostShare)
 		}
 	})
 }
@@ -109,7 +110,8 @@ func (a *app) cost() *cobra.Command {
 				fmt.Fprintln(a.con.Stderr, "no trace was named, so there is no cost to report")
 				return nil
 			}
-			if _, err := os.Stat(a.con.Path(args[0])); args[0] != "-" && errors.Is(err, fs.ErrNotExist) { // workflows ask for the cost of sessions that never started
+			// workflows ask for the cost of sessions that never started
+			if _, err := os.Stat(a.con.Path(args[0])); args[0] != "-" && errors.Is(err, fs.ErrNotExist) {
 				fmt.Fprintf(a.con.Stderr, "%s does not exist, so there is no cost to report\n", args[0])
 				return nil
 			}

@@ -43,7 +43,8 @@ func (o *output) message(m query.Message) {
 	if to == "" {
 		to = "everybody"
 	}
-	o.line(o.paint(dim, fmt.Sprintf("%d", m.Line)) + " " + o.paint(bold, m.From+" → "+to) + " " + o.paint(dim, "("+m.Kind+")"))
+	o.line(o.paint(dim, fmt.Sprintf("%d", m.Line)) + " " + o.paint(bold, m.From+" → "+to) + " " + o.paint(dim,
+		"("+m.Kind+")"))
 	o.line("  " + strings.ReplaceAll(said(m.Text), "\n", "\n  "))
 	for _, answer := range m.Answers {
 		o.line("  " + o.paint(bold, "↳ "+answer.From+":") + " " + strings.ReplaceAll(said(answer.Text), "\n", "\n    "))
@@ -179,7 +180,9 @@ func (a *app) follow() *cobra.Command {
 	var interval time.Duration
 	var fromStart bool
 	command := &cobra.Command{
-		Use: "follow FILE", Short: "Show a live trace as it grows", Args: cobra.ExactArgs(1),
+		Use:   "follow FILE",
+		Short: "Show a live trace as it grows",
+		Args:  cobra.ExactArgs(1),
 		Example: `  fit trace follow run.ndjson
   fit trace follow --from-start --lane agent team.ndjson`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -203,8 +206,18 @@ func (a *app) runFollow(ctx context.Context, path string, interval time.Duration
 			return err
 		}
 	}
-	show := render.New(render.Config{Out: a.con.Stdout, Colour: a.con.Colour(), Dialects: a.dialects, Prices: a.con.Prices()})
-	follower := query.Follower{In: file, Interval: interval, Lanes: a.flags.lanes, FromMiddle: !fromStart}
+	show := render.New(render.Config{
+		Out:      a.con.Stdout,
+		Colour:   a.con.Colour(),
+		Dialects: a.dialects,
+		Prices:   a.con.Prices(),
+	})
+	follower := query.Follower{
+		In:         file,
+		Interval:   interval,
+		Lanes:      a.flags.lanes,
+		FromMiddle: !fromStart,
+	}
 	if err := follower.Run(ctx, show.Line); err != nil && ctx.Err() == nil {
 		return err
 	}

@@ -56,7 +56,8 @@ func sortedUnique(names []string) []string {
 }
 
 func (a *app) tool() *cobra.Command {
-	return a.verb("tool FILE NAME", "The turns that use a tool, and what came back", `  fit trace tool run.ndjson Bash`, cobra.ExactArgs(2),
+	return a.verb("tool FILE NAME", "The turns that use a tool, and what came back", `  fit trace tool run.ndjson Bash`,
+		cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			t, err := a.open(args[0])
 			if err != nil {
@@ -122,7 +123,8 @@ func (a *app) commands() *cobra.Command {
 			for _, t := range traces {
 				err := t.Commands(ctx, expr, func(c query.Command) error {
 					return out.record(t.Name(), c, func() {
-						out.line(fileOf(out, t) + out.index(c.TurnIndex) + " " + out.lane(c.Source) + said(query.OneLine(c.Command)))
+						out.line(fileOf(out, t) + out.index(c.TurnIndex) + " " + out.lane(c.Source) +
+							said(query.OneLine(c.Command)))
 					})
 				})
 				if err != nil {
@@ -162,7 +164,8 @@ type pathTotal struct {
 
 func (a *app) paths() *cobra.Command {
 	var prefix string
-	command := a.fileVerb("paths", "The files that were read, edited and written", `  fit trace paths --prefix /repo/src run.ndjson`,
+	command := a.fileVerb("paths", "The files that were read, edited and written",
+		`  fit trace paths --prefix /repo/src run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			var lists [][]query.PathCount
 			users := map[string][]string{}
@@ -181,7 +184,8 @@ func (a *app) paths() *cobra.Command {
 				if out.multi {
 					total.Sources = sortedUnique(users[path.Path])
 				}
-				if err := out.record("", total, func() { out.line(strconv.Itoa(path.Count) + "\t" + said(path.Path)) }); err != nil {
+				if err := out.record("", total,
+					func() { out.line(strconv.Itoa(path.Count) + "\t" + said(path.Path)) }); err != nil {
 					return err
 				}
 			}
@@ -192,7 +196,8 @@ func (a *app) paths() *cobra.Command {
 }
 
 func (a *app) compare() *cobra.Command {
-	return a.verb("compare FILE-A FILE-B", "Two traces side by side: turns, tools, paths, cost", `  fit trace compare before.ndjson after.ndjson`, cobra.ExactArgs(2),
+	return a.verb("compare FILE-A FILE-B", "Two traces side by side: turns, tools, paths, cost",
+		`  fit trace compare before.ndjson after.ndjson`, cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			x, err := a.open(args[0])
 			if err != nil {

@@ -1,5 +1,6 @@
-// Package tracecli is the command fit-trace: questions to traces. Every verb is a thin shell over package query: an Options struct, a run function that asks
-// the question, and a choice of text, JSON or NDJSON for the answer.
+// Package tracecli is the command fit-trace: questions to traces. Every verb is a thin shell over
+// package query: an Options struct, a run function that asks the question, and a choice of text,
+// JSON or NDJSON for the answer.
 package tracecli
 
 import (
@@ -41,7 +42,9 @@ type globals struct {
 // New returns the command tree fit trace.
 func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	dialects = append(slices.Clone(dialects), auditDialect())
-	a := &app{con: con, dialects: dialects, flags: globals{format: console.Choice{Value: formatText, Choices: []string{formatText, formatJSON, formatNDJSON}}}}
+	a := &app{con: con, dialects: dialects,
+		flags: globals{format: console.Choice{Value: formatText,
+			Choices: []string{formatText, formatJSON, formatNDJSON}}}}
 	root := &cobra.Command{
 		Use:   "trace",
 		Short: "Read, search, compare and check traces",
@@ -56,8 +59,9 @@ syntax.`,
   fit trace search run.ndjson 'permission denied'      every hit, with its surroundings
   fit trace errors --file 'runs/**/*.ndjson'           failed tool calls of many runs
   fit trace sql run.ndjson 'select name, count(*) from tool_calls group by 1'`,
-		Args:               cobra.ArbitraryArgs,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // so that a verb spelled as a flag gets an answer that helps
+		Args: cobra.ArbitraryArgs,
+		// so that a verb spelled as a flag gets an answer that helps
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE:               a.noVerb,
 	}
 	flags := root.PersistentFlags()
@@ -67,8 +71,10 @@ syntax.`,
 	flags.BoolVar(&a.flags.noIndex, "no-index", false, "neither use nor write an index")
 	flags.BoolVar(&a.flags.noPager, "no-pager", false, "print straight to the terminal")
 	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
-	_ = root.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))
-	for _, group := range []func() []*cobra.Command{a.readVerbs, a.toolVerbs, a.searchVerbs, a.statsVerbs, a.fileVerbs, a.teamVerbs, a.githubVerbs} {
+	_ = root.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))
+	for _, group := range []func() []*cobra.Command{a.readVerbs, a.toolVerbs, a.searchVerbs, a.statsVerbs, a.fileVerbs,
+		a.teamVerbs, a.githubVerbs} {
 		root.AddCommand(group()...)
 	}
 	for _, verb := range root.Commands() {
@@ -100,11 +106,13 @@ func (a *app) helpAsJSON(root *cobra.Command) {
 			plain(command, args)
 			return
 		}
-		help := map[string]any{"name": command.CommandPath(), "usage": command.UseLine(), "description": command.Short, "examples": command.Example}
+		help := map[string]any{"name": command.CommandPath(), "usage": command.UseLine(), "description": command.Short,
+			"examples": command.Example}
 		var verbs []map[string]string
 		for _, verb := range command.Commands() {
 			if !verb.Hidden {
-				verbs = append(verbs, map[string]string{"name": verb.Name(), "usage": verb.UseLine(), "description": verb.Short})
+				verbs = append(verbs, map[string]string{"name": verb.Name(), "usage": verb.UseLine(),
+					"description": verb.Short})
 			}
 		}
 		if verbs != nil {
@@ -119,7 +127,13 @@ func (a *app) helpAsJSON(root *cobra.Command) {
 
 // options are how traces are opened.
 func (a *app) options() query.Options {
-	opts := query.Options{Dialects: a.dialects, Prices: a.con.Prices(), Lanes: a.flags.lanes, CacheDir: a.cacheDir(), Stdin: a.con.Stdin}
+	opts := query.Options{
+		Dialects: a.dialects,
+		Prices:   a.con.Prices(),
+		Lanes:    a.flags.lanes,
+		CacheDir: a.cacheDir(),
+		Stdin:    a.con.Stdin,
+	}
 	if a.flags.noIndex {
 		opts.IndexFrom = -1
 	}
@@ -156,7 +170,8 @@ func (a *app) open(path string) (*query.Trace, error) {
 	return trace, nil
 }
 
-// classify gives an error of the engine its exit code: a file that is not there is a mistake in the call.
+// classify gives an error of the engine its exit code: a file that is not there is a mistake in the
+// call.
 func classify(err error) error {
 	var path *fs.PathError
 	switch {
@@ -191,13 +206,18 @@ func (a *app) note(t *query.Trace) {
 	if p.Skipped > len(reasons) {
 		more = "; …"
 	}
-	fmt.Fprintf(a.con.Stderr, "%s: %d %s skipped (%s%s)\n", t.Name(), p.Skipped, noun, strings.Join(reasons, "; "), more)
+	fmt.Fprintf(a.con.Stderr, "%s: %d %s skipped (%s%s)\n", t.Name(), p.Skipped, noun, strings.Join(reasons, "; "),
+		more)
 }
 
 // verb makes a command that asks one question.
-func (a *app) verb(use, short, example string, args cobra.PositionalArgs, run func(ctx context.Context, out *output, args []string) error) *cobra.Command {
+func (a *app) verb(use, short, example string, args cobra.PositionalArgs,
+	run func(ctx context.Context, out *output, args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Example: example, Args: args,
+		Use:     use,
+		Short:   short,
+		Example: example,
+		Args:    args,
 		RunE: func(command *cobra.Command, args []string) error {
 			return a.print(command.Context(), func(out *output) error { return run(command.Context(), out, args) })
 		},

@@ -1,5 +1,6 @@
-// Command tracebench measures fit-trace side by side with grep, wc and jq on the same large trace, prints the ratios and the peak memory, and fails where a
-// limit is broken. Ratios are what counts: they hold on slow and on fast machines.
+// Command tracebench measures fit-trace side by side with grep, wc and jq on the same large trace,
+// prints the ratios and the peak memory, and fails where a limit is broken. Ratios are what counts:
+// they hold on slow and on fast machines.
 //
 //	go run ./query/internal/tracebench                     1 GB in a temporary directory
 //	go run ./query/internal/tracebench -size 128000000 -jq=false
@@ -112,21 +113,25 @@ func generate(path string, size int64) error {
 
 func contestants(o options, trace string) []*contest {
 	fit := func(verb string, ratio float64, args ...string) *contest {
-		return &contest{name: "fit trace " + verb, args: append([]string{o.fit, "trace", verb, "--no-index"}, args...), ratio: ratio}
+		return &contest{name: "fit trace " + verb, args: append([]string{o.fit, "trace", verb, "--no-index"}, args...),
+			ratio: ratio}
 	}
 	list := []*contest{
 		{name: "grep -c", args: []string{"grep", "-c", `"type":"assistant"`, trace}},
 		{name: "wc -l", args: []string{"wc", "-l", trace}},
-		fit("count", 2, trace), fit("overview", 4, trace), fit("stats", 4, trace), fit("tools", 4, trace), fit("errors", 4, trace), fit("search", 4, trace, "zanzibar.*quux"),
+		fit("count", 2, trace), fit("overview", 4, trace), fit("stats", 4, trace), fit("tools", 4, trace),
+		fit("errors", 4, trace), fit("search", 4, trace, "zanzibar.*quux"),
 		{name: "fit trace count (leaves the index)", args: []string{o.fit, "trace", "count", trace}},
-		{name: "fit trace turn (index)", args: []string{o.fit, "trace", "turn", trace, "10000"}, within: 20 * time.Millisecond},
+		{name: "fit trace turn (index)", args: []string{o.fit, "trace", "turn", trace, "10000"},
+			within: 20 * time.Millisecond},
 		{name: "fit trace tail (index)", args: []string{o.fit, "trace", "tail", trace}, within: 20 * time.Millisecond},
 		{name: "fit trace overview (index)", args: []string{o.fit, "trace", "overview", trace}},
 		{name: "fit trace errors (index)", args: []string{o.fit, "trace", "errors", trace}},
 	}
 	if o.jq {
 		list = append(list,
-			&contest{name: "jq (count)", once: true, args: []string{"jq", "-n", `reduce (inputs | select((.event.type // .type) == "assistant")) as $x (0; . + 1)`, trace}})
+			&contest{name: "jq (count)", once: true,
+				args: []string{"jq", "-n", `reduce (inputs | select((.event.type // .type) == "assistant")) as $x (0; . + 1)`, trace}})
 	}
 	return list
 }
@@ -155,7 +160,8 @@ func measure(contests []*contest, rounds int, trace string) error {
 func time1(args []string) (time.Duration, int64, error) {
 	command := exec.Command(args[0], args[1:]...)
 	var problem strings.Builder
-	command.Stdout, command.Stderr = io.Discard, &problem // into a pipe: grep stops at the first match if nobody can see how many there are
+	// into a pipe: grep stops at the first match if nobody can see how many there are
+	command.Stdout, command.Stderr = io.Discard, &problem
 	start := time.Now()
 	err := command.Run()
 	elapsed := time.Since(start)
@@ -202,7 +208,8 @@ func report(contests []*contest) error {
 			limit += "  BROKEN"
 		}
 		ratio := float64(c.best) / float64(grepTime(contests))
-		fmt.Printf("%-36s %10s %8.2f %10.1f  %s\n", c.name, c.best.Round(100*time.Microsecond), ratio, float64(c.memory)/(1<<20), limit)
+		fmt.Printf("%-36s %10s %8.2f %10.1f  %s\n", c.name, c.best.Round(100*time.Microsecond), ratio,
+			float64(c.memory)/(1<<20), limit)
 	}
 	if len(beyond) > 0 {
 		return fmt.Errorf("beyond the limit: %s", strings.Join(beyond, ", "))

@@ -18,7 +18,13 @@ type Limiter struct {
 
 // New returns a limiter that allows rate events per second, and burst at once.
 func New(rate, burst float64, now func() time.Time) *Limiter {
-	return &Limiter{rate: rate, burst: burst, tokens: burst, last: now(), now: now}
+	return &Limiter{
+		rate:   rate,
+		burst:  burst,
+		tokens: burst,
+		last:   now(),
+		now:    now,
+	}
 }
 
 // Allow reports whether an event may happen now, and counts it if so.
