@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -153,7 +154,7 @@ func (d *advisorDesk) config(caller string) AgentConfig {
 		ToolsByRole:     true,
 		DisallowedTools: advisorDisallowedTools,
 		MaxTurns:        or(d.cfg.MaxTurns, defaultAdvisorTurns),
-		System:          composePrompt(profile{}, promptText("advisor"), ""),
+		System:          profile.Compose(profile.Profile{}, profile.Text("advisor"), ""),
 	}
 }
 
@@ -179,5 +180,5 @@ func advisorGuidance(cfg AdvisorConfig) string {
 	if cfg.MaxUses != 1 {
 		uses = fmt.Sprintf("%d times", cfg.MaxUses)
 	}
-	return fmt.Sprintf(promptText("advisor-guidance"), uses)
+	return fmt.Sprintf(profile.Text("advisor-guidance"), uses)
 }

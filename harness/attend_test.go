@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 )
 
 // TestNobodyWaitsForOneWhoIsSlow has participants who end their turns only when all of them are in
@@ -22,7 +22,7 @@ func TestNobodyWaitsForOneWhoIsSlow(t *testing.T) {
 		together.Add(participants)
 		began := time.Now()
 		var met time.Duration
-		players := cast{"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		players := cast{"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			switch {
 			case turn.Number == 1:
 				return say(ctx, turn, "Ask", map[string]any{"question": "are you there?"})
@@ -37,7 +37,7 @@ func TestNobodyWaitsForOneWhoIsSlow(t *testing.T) {
 		for i := range participants {
 			name := fmt.Sprintf("p%d", i)
 			names = append(names, name)
-			players[name] = func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			players[name] = func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				together.Done()
 				together.Wait()
 				if i == 0 {

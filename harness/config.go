@@ -3,11 +3,11 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -92,8 +92,8 @@ type AgentConfig struct {
 	Limits     Limits            `json:"limits,omitzero"` // of this member over the whole session
 	MCPServers []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
 	// the agent's own directory; empty is one below Options.HomeDir
-	Home   string       `json:"home,omitempty"`
-	System SystemPrompt `json:"-"` // composed from the profile
+	Home   string               `json:"home,omitempty"`
+	System profile.SystemPrompt `json:"-"` // composed from the profile
 	// set when Query is called, for agents that live in this process
 	Dispatcher *Dispatcher `json:"-"`
 
@@ -236,15 +236,6 @@ func or[T comparable](value, byDefault T) T {
 	return value
 }
 
-// validName is what a participant may be called: it stands in file names, inbox lines and lanes.
-func validName(name string) bool {
-	return len(name) <= 64 && nameForm.MatchString(name)
-}
-
-// nameForm leaves the length to validName: counted repetitions make an expression that is slow to
-// compile, at every start.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-
 // reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not
 // participants, and of tags.
 var reservedNames = []string{"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system",
@@ -256,7 +247,7 @@ func checkNames(participants []AgentConfig) error {
 		switch {
 		case p.Name == "":
 			return fmt.Errorf("participant %d has no name", i+1)
-		case !validName(p.Name):
+		case !profile.ValidName(p.Name):
 			return fmt.Errorf("participant name %q: use letters, digits, dots, dashes and underscores, at most 64",
 				p.Name)
 		case slices.Contains(reservedNames, p.Name):

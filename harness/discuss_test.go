@@ -16,7 +16,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 )
 
 // thread is a discussion thread in memory: it takes replies and holds what people write.
@@ -98,7 +98,7 @@ func TestDiscussion(t *testing.T) {
 		th := &thread{trace: &buffer{}, arrived: make(chan struct{}, 10), failures: 2}
 		var heard string
 		players := cast{
-			"alice": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			"alice": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				if _, err := say(ctx, turn, "Acknowledge", map[string]any{"message": "on it"}); err != nil {
 					return "", err
 				}
@@ -110,7 +110,7 @@ func TestDiscussion(t *testing.T) {
 				time.Sleep(time.Minute)
 				return answerAll("forty-two")(ctx, turn)
 			},
-			"lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				heard += turn.Prompt + "\n"
 				switch {
 				case turn.Number == 1:
@@ -165,7 +165,7 @@ func TestUnreadHumanMessageHoldsUpTheEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := &thread{trace: &buffer{}, arrived: make(chan struct{}, 10)}
 		var refused string
-		lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		lead := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			th.write(harness.HumanMessage{Seq: 1, Author: "Eve", Text: "wait"})
 			time.Sleep(time.Second)
 			end := map[string]any{"verdict": "adjourned", "summary": "done"}
@@ -190,7 +190,7 @@ func TestRecessAndResume(t *testing.T) {
 	th := &thread{trace: &buffer{}, arrived: make(chan struct{}, 10)}
 	home := t.TempDir()
 	first := cast{"alice": answerAll("so far"),
-		"lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "state?"})
 			}
@@ -232,7 +232,7 @@ func TestRecessAndResume(t *testing.T) {
 	}
 	resume.HistorySince = []harness.HistoryEntry{{Role: "user", Author: "Eve", Text: "take the second"}}
 	heard := ""
-	second := cast{"alice": answerAll("done"), "lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+	second := cast{"alice": answerAll("done"), "lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 		heard += turn.Prompt + "\n"
 		if turn.Number == 1 {
 			return say(ctx, turn, "Ask", map[string]any{"question": "do the second"})
@@ -292,7 +292,7 @@ func TestALongMessageOfAPersonReachesTheLeadCut(t *testing.T) {
 		th := &thread{trace: &buffer{}, arrived: make(chan struct{}, 10)}
 		th.people = []harness.HumanMessage{{Seq: 1, Author: "Eve", Text: strings.Repeat("ä", 5<<20)}}
 		var got string
-		lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		lead := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if got = turn.Prompt; !strings.Contains(got, "[human] Eve: ä") {
 				time.Sleep(time.Second)
 				return "", nil
@@ -320,7 +320,7 @@ func (brokenInbox) Receive(ctx context.Context, _ int64) ([]harness.HumanMessage
 func TestAnInboxThatFailsIsToldOfEvenInAShortSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &buffer{}
-		lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		lead := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
 		}
 		d, err := harness.NewDiscusser(harness.DiscusserConfig{LeadCwd: t.TempDir(), Output: out,

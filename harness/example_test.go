@@ -9,18 +9,18 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 	"github.com/fit-eval/fit/redact"
 )
 
 // scripted makes agents out of functions; a real session makes them from the registry of agents.
-func scripted(play map[string]inprocess.Func) harness.Query {
-	return func(cfg harness.AgentConfig) (agent.Agent, error) { return inprocess.New(cfg, play[cfg.Name]), nil }
+func scripted(play map[string]harnesstest.Func) harness.Query {
+	return func(cfg harness.AgentConfig) (agent.Agent, error) { return harnesstest.New(cfg, play[cfg.Name]), nil }
 }
 
 // answerWith answers every ask in the inbox.
-func answerWith(text string) inprocess.Func {
-	return func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+func answerWith(text string) harnesstest.Func {
+	return func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 		_, err := turn.Call(ctx, "Answer", map[string]any{"message": text})
 		return "", err
 	}
@@ -34,10 +34,10 @@ func ExampleNewFacilitator() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	query := scripted(map[string]inprocess.Func{
+	query := scripted(map[string]harnesstest.Func{
 		"alice": answerWith("The path is clear."),
 		"bob":   answerWith("The tests pass."),
-		"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				_, err := turn.Call(ctx, "Ask", map[string]any{"question": "What is your current condition?"})
 				return "", err
@@ -72,9 +72,9 @@ func ExampleNewFacilitator() {
 
 // A supervisor has one agent do the work, and decides.
 func ExampleNewSupervisor() {
-	query := scripted(map[string]inprocess.Func{
+	query := scripted(map[string]harnesstest.Func{
 		"agent": answerWith("Fixed in add.go."),
-		"supervisor": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"supervisor": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				_, err := turn.Call(ctx, "Ask", map[string]any{"question": "Fix Add."})
 				return "", err
@@ -96,9 +96,9 @@ func ExampleNewSupervisor() {
 
 // A discussion: answers to the lead become replies in the thread.
 func ExampleNewDiscusser() {
-	query := scripted(map[string]inprocess.Func{
+	query := scripted(map[string]harnesstest.Func{
 		"alice": answerWith("I would keep it."),
-		"lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				_, err := turn.Call(ctx, "Ask", map[string]any{"question": "Keep it or drop it?"})
 				return "", err
@@ -122,8 +122,8 @@ func ExampleNewDiscusser() {
 
 // A judge looks at finished work and gives one verdict.
 func ExampleNewJudge() {
-	query := scripted(map[string]inprocess.Func{
-		"judge": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+	query := scripted(map[string]harnesstest.Func{
+		"judge": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			_, err := turn.Call(ctx, "Conclude", map[string]any{"verdict": "failure", "summary": "There is no test."})
 			return "", err
 		},

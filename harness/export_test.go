@@ -13,21 +13,5 @@ func (d *Dispatcher) BeginTurn(name string) {
 	d.hub.commit(turnStartEvent{Agent: name, Turn: d.hub.state.lastTurn + 1})
 }
 
-// ParseDuration and ParseProfile are tested directly.
+// ParseDuration is tested directly.
 var ParseDuration = parseDuration
-
-// ParsedProfile is what a profile says.
-type ParsedProfile = profile
-
-// Persona and Protocol are the two parts of a profile's body.
-func (p profile) Persona() string  { return p.persona }
-func (p profile) Protocol() string { return p.protocol }
-
-// ParseProfile reads a profile from its text.
-func ParseProfile(text string) (ParsedProfile, error) { return parseProfile("x.md", []byte(text)) }
-
-// LoadProfile reads a profile from a directory.
-var LoadProfile = loadProfile
-
-// PromptText returns a built-in text.
-var PromptText = promptText

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -27,11 +27,11 @@ const envForgetful = "HARNESS_TEST_FORGETFUL"
 // forgetfulCast is a session in which the facilitator asks one participant after the other and
 // knows only what is in its prompt. Called is told when a call has returned.
 func forgetfulCast(called func()) cast {
-	act := func(ctx context.Context, turn *inprocess.Turn, tool string, args map[string]any) (string, error) {
+	act := func(ctx context.Context, turn *harnesstest.Turn, tool string, args map[string]any) (string, error) {
 		defer called()
 		return say(ctx, turn, tool, args)
 	}
-	participant := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+	participant := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 		for _, id := range askIDs(turn.Prompt) {
 			if _, err := act(ctx, turn, "Answer", map[string]any{"message": "done", "askId": id}); err != nil {
 				return "", err
@@ -39,7 +39,7 @@ func forgetfulCast(called func()) cast {
 		}
 		return "", nil
 	}
-	lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+	lead := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 		switch {
 		case strings.Contains(turn.Prompt, "] ben: done"):
 			for range 2 { // the first is refused if somebody was asked twice
@@ -167,7 +167,7 @@ func TestLineOfACallIsInTheTraceWhenTheCallReturns(t *testing.T) {
 			inTrace := func() bool { return strings.Contains(out.String(), `"text":"heard"`) }
 			var dispatcher *harness.Dispatcher
 			players := cast{
-				"ann": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+				"ann": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 					if result, err := test.call(ctx, dispatcher); err != nil || result.IsError {
 						return "", fmt.Errorf("announce: %s, %w", result.Text, err)
 					}
@@ -176,7 +176,7 @@ func TestLineOfACallIsInTheTraceWhenTheCallReturns(t *testing.T) {
 					}
 					return say(ctx, turn, "Answer", map[string]any{"message": "done"})
 				},
-				"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+				"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 					if strings.Contains(turn.Prompt, "heard") && !inTrace() {
 						t.Error("the message was delivered, and its line is not in the trace")
 					}

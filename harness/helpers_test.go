@@ -12,18 +12,18 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 )
 
 // cast maps members to what they do in a turn.
-type cast map[string]inprocess.Func
+type cast map[string]harnesstest.Func
 
 func (c cast) query(cfg harness.AgentConfig) (agent.Agent, error) {
 	play := c[cfg.Name]
 	if play == nil {
 		return nil, fmt.Errorf("nobody plays %s", cfg.Name)
 	}
-	return inprocess.New(cfg, play), nil
+	return harnesstest.New(cfg, play), nil
 }
 
 // buffer is a trace in memory.
@@ -80,7 +80,7 @@ func ofType(all []line, kind string) []map[string]any {
 }
 
 // say returns what a tool answered, or fails the turn.
-func say(ctx context.Context, turn *inprocess.Turn, tool string, args map[string]any) (string, error) {
+func say(ctx context.Context, turn *harnesstest.Turn, tool string, args map[string]any) (string, error) {
 	result, err := turn.Call(ctx, tool, args)
 	if err != nil {
 		return "", err
@@ -92,8 +92,8 @@ func say(ctx context.Context, turn *inprocess.Turn, tool string, args map[string
 }
 
 // answerAll answers every ask in the prompt.
-func answerAll(text string) inprocess.Func {
-	return func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+func answerAll(text string) harnesstest.Func {
+	return func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 		for _, id := range askIDs(turn.Prompt) {
 			if _, err := say(ctx, turn, "Answer", map[string]any{"message": text, "askId": id}); err != nil {
 				return "", err

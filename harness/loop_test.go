@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 )
 
-func conclude(ctx context.Context, turn *inprocess.Turn, verdict, summary string) (string, error) {
+func conclude(ctx context.Context, turn *harnesstest.Turn, verdict, summary string) (string, error) {
 	return say(ctx, turn, "Conclude", map[string]any{"verdict": verdict, "summary": summary})
 }
 
@@ -22,7 +22,7 @@ func TestFacilitatedSessionFromAskToConclusion(t *testing.T) {
 	players := cast{
 		"alice": answerAll("seven out of ten"),
 		"bob":   answerAll("eight out of ten"),
-		"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			prompts = append(prompts, turn.Prompt)
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "How is it going?"})
@@ -61,7 +61,7 @@ func TestFacilitatedSessionFromAskToConclusion(t *testing.T) {
 func TestOnlyAddressedParticipantsStart(t *testing.T) {
 	var out buffer
 	players := cast{"alice": answerAll("yes"), "bob": nil,
-		"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "ready?", "to": "alice"})
 			}
@@ -80,12 +80,12 @@ func TestAnnouncementBeforeTheConclusionStillArrives(t *testing.T) {
 	for range 50 {
 		var out buffer
 		heard := make(chan string, 2)
-		listen := func(_ context.Context, turn *inprocess.Turn) (string, error) {
+		listen := func(_ context.Context, turn *harnesstest.Turn) (string, error) {
 			heard <- turn.Prompt
 			return "", nil
 		}
 		players := cast{"alice": listen, "bob": listen,
-			"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				if _, err := say(ctx, turn, "Announce", map[string]any{"message": "that is all"}); err != nil {
 					return "", err
 				}
@@ -106,7 +106,7 @@ func TestAnnouncementBeforeTheConclusionStillArrives(t *testing.T) {
 func TestParticipantMayAskItsLeadBeforeItAnswers(t *testing.T) {
 	var out buffer
 	players := cast{
-		"agent": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"agent": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			switch {
 			case turn.Number == 1:
 				return say(ctx, turn, "Ask", map[string]any{"question": "Which one?"})
@@ -116,7 +116,7 @@ func TestParticipantMayAskItsLeadBeforeItAnswers(t *testing.T) {
 				return "", errors.New("unexpected prompt " + turn.Prompt)
 			}
 		},
-		"supervisor": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"supervisor": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			switch {
 			case turn.Number == 1:
 				return say(ctx, turn, "Ask", map[string]any{"question": "Fix it."})
@@ -147,11 +147,11 @@ func TestSilenceIsRemindedOnceThenAnsweredWithNothing(t *testing.T) {
 	heard := ""
 	players := cast{
 		"alice": answerAll("fine"),
-		"bob": func(_ context.Context, turn *inprocess.Turn) (string, error) {
+		"bob": func(_ context.Context, turn *harnesstest.Turn) (string, error) {
 			prompts = append(prompts, turn.Prompt)
 			return "I say nothing", nil
 		},
-		"facilitator": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			heard += turn.Prompt + "\n"
 			switch {
 			case turn.Number == 1:
@@ -185,7 +185,7 @@ func TestLeadThatStopsTalkingIsNudgedOnceThenTheSessionEnds(t *testing.T) {
 	var out buffer
 	var prompts []string
 	players := cast{"alice": answerAll("x"),
-		"facilitator": func(_ context.Context, turn *inprocess.Turn) (string, error) {
+		"facilitator": func(_ context.Context, turn *harnesstest.Turn) (string, error) {
 			prompts = append(prompts, turn.Prompt)
 			return "hm", nil
 		}}
@@ -202,13 +202,13 @@ func TestLeadThatStopsTalkingIsNudgedOnceThenTheSessionEnds(t *testing.T) {
 func TestMembersWaitingForEachOtherDoNotWaitForEver(t *testing.T) {
 	var out buffer
 	players := cast{
-		"agent": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"agent": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "what do you mean?"})
 			}
 			return "still waiting", nil
 		},
-		"supervisor": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"supervisor": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "do it"})
 			}
@@ -232,13 +232,13 @@ func TestMembersWaitingForEachOtherDoNotWaitForEver(t *testing.T) {
 func TestAskReturnsWhileTheAddresseeIsBusyAndParticipantsWorkInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out buffer
-		busy := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		busy := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			time.Sleep(time.Second)
 			return answerAll("done")(ctx, turn)
 		}
 		began := time.Now()
 		var answered time.Duration
-		lead := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		lead := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				for _, name := range []string{"a", "b", "c", "d"} {
 					before := time.Now()

@@ -15,13 +15,13 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 	"github.com/fit-eval/fit/session"
 )
 
 // askEverybodyThenConclude is a facilitator that asks once and concludes when everything is
 // answered.
-func askEverybodyThenConclude(ctx context.Context, turn *inprocess.Turn) (string, error) {
+func askEverybodyThenConclude(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 	if turn.Number == 1 {
 		return say(ctx, turn, "Ask", map[string]any{"question": "well?"})
 	}
@@ -34,7 +34,7 @@ func TestFailedTurnIsTriedAgainAndThenTheParticipantIsOut(t *testing.T) {
 		var out buffer
 		attempts := 0
 		players := cast{"alice": answerAll("fine"), "facilitator": askEverybodyThenConclude,
-			"bob": func(context.Context, *inprocess.Turn) (string, error) {
+			"bob": func(context.Context, *harnesstest.Turn) (string, error) {
 				attempts++
 				return "", errors.New("model is overloaded")
 			}}
@@ -87,7 +87,7 @@ func TestConversationThatIsGoneIsStartedAnew(t *testing.T) {
 	d, err := harness.NewDiscusser(harness.DiscusserConfig{
 		LeadCwd: t.TempDir(), Output: &out, Resume: &harness.ResumeContext{Sessions: map[string]string{"lead": "old"}},
 		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
-			return forgetful{inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			return forgetful{harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "s"})
 			})}, nil
 		},
@@ -102,7 +102,7 @@ func TestConversationThatIsGoneIsStartedAnew(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	chat := func(ctx context.Context, turn *inprocess.Turn) (string, error) { // two who never come to an end
+	chat := func(ctx context.Context, turn *harnesstest.Turn) (string, error) { // two who never come to an end
 		time.Sleep(time.Second)
 		if _, err := answerAll("yes")(ctx, turn); err != nil {
 			return "", err
@@ -212,7 +212,7 @@ func TestInterruptionEndsEverythingInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		hang := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		hang := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}
@@ -236,7 +236,7 @@ func TestAdvisor(t *testing.T) {
 	var advisorPrompt string
 	var texts []string
 	var advisorConfig harness.AgentConfig
-	consult := func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+	consult := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 		turn.Say("I looked at the code")
 		for range 2 {
 			result, err := turn.Call(ctx, "Advisor", map[string]any{"question": "left or right?"})
@@ -250,7 +250,7 @@ func TestAdvisor(t *testing.T) {
 		return answerAll("right")(ctx, turn)
 	}
 	players := cast{"alice": consult, "facilitator": askEverybodyThenConclude,
-		"advisor": func(_ context.Context, turn *inprocess.Turn) (string, error) {
+		"advisor": func(_ context.Context, turn *harnesstest.Turn) (string, error) {
 			advisorPrompt = turn.Prompt
 			turn.Say("thinking")
 			return "Go right.", nil
@@ -296,7 +296,7 @@ func TestAdvisorThatHangsIsUnavailable(t *testing.T) {
 		var out buffer
 		told := ""
 		players := cast{
-			"alice": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			"alice": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				result, err := turn.Call(ctx, "Advisor", map[string]any{"question": "q"})
 				if err != nil || result.IsError {
 					return "", errors.New("the tool failed")
@@ -304,7 +304,7 @@ func TestAdvisorThatHangsIsUnavailable(t *testing.T) {
 				told = result.Text
 				return answerAll("a")(ctx, turn)
 			},
-			"advisor": func(ctx context.Context, _ *inprocess.Turn) (string, error) {
+			"advisor": func(ctx context.Context, _ *harnesstest.Turn) (string, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			},
@@ -369,16 +369,16 @@ func TestJudge(t *testing.T) {
 	work := t.TempDir()
 	for name, test := range map[string]struct {
 		sandbox bool
-		play    inprocess.Func
+		play    harnesstest.Func
 		want    harness.Result
 	}{
-		"met": {false, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"met": {false, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			return conclude(ctx, turn, "success", "all met")
 		}, harness.Result{Success: true, Verdict: "success", Summary: "all met", Turns: 1}},
-		"not met": {true, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"not met": {true, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			return conclude(ctx, turn, "failure", "one missing")
 		}, harness.Result{Verdict: "failure", Summary: "one missing", Turns: 1}},
-		"no words": {false, func(context.Context, *inprocess.Turn) (string, error) { return "hm", nil },
+		"no words": {false, func(context.Context, *harnesstest.Turn) (string, error) { return "hm", nil },
 			harness.Result{Turns: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -387,7 +387,7 @@ func TestJudge(t *testing.T) {
 			j, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: work, ReadOnlySandbox: test.sandbox, Output: &out,
 				Query: func(c harness.AgentConfig) (agent.Agent, error) {
 					cfg = c
-					return inprocess.New(c, test.play), nil
+					return harnesstest.New(c, test.play), nil
 				}})
 			if err != nil {
 				t.Fatal(err)

@@ -1,8 +1,6 @@
 package harness_test
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,92 +11,8 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/profile"
 )
-
-func TestProfileIsTakenApart(t *testing.T) {
-	for name, test := range map[string]struct{ text, persona, protocol string }{
-		"no front matter": {"Be kind.\n", "Be kind.", ""},
-		"front matter":    {"---\nname: x\n---\nBe kind.\n", "Be kind.", ""},
-		"empty fence":     {"---\n---\nBe kind.", "Be kind.", ""},
-		"fence at end":    {"---\nname: x\n---", "", ""},
-		"CRLF":            {"---\r\nname: x\r\n---\r\nBe kind.\r\n", "Be kind.", ""},
-		"no end":          {"---\nname: x\n", "---\nname: x", ""},
-		"hoisted": {"Before.\n\n## session PROTOCOL  \n\nSay so.\n\n### Detail\n\nMore.\n\n## After\n\nRest.",
-			"Before.\n\n## After\n\nRest.", "Say so.\n\n### Detail\n\nMore."},
-		"heading in code": {"## Session Protocol\n```sh\n# a comment\n## another\n```\nStill it.\n# End\n", "# End",
-			"```sh\n# a comment\n## another\n```\nStill it."},
-		"all in code":  {"~~~\n## Session Protocol\n~~~\nBody.", "~~~\n## Session Protocol\n~~~\nBody.", ""},
-		"second stays": {"## Session Protocol\none\n## Session Protocol\ntwo", "## Session Protocol\ntwo", "one"},
-		"level three":  {"### Session Protocol\nno", "### Session Protocol\nno", ""},
-	} {
-		p, err := harness.ParseProfile(test.text)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if diff := cmp.Diff([]string{test.persona, test.protocol}, []string{p.Persona(), p.Protocol()}); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
-func TestFrontMatterIsHonoured(t *testing.T) {
-	p, err := harness.ParseProfile("---\nname: sec\ndescription: Finds holes.\nagent: codex\nmodel: big\ntools: Read, Grep\nskills: [audit]\nmaxTurns: 7\ncwd: sub\ncolor: red\n---\nx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.Name != "sec" || p.Agent != "codex" || p.Model != "big" || p.MaxTurns != 7 || p.Cwd != "sub" ||
-		strings.Join(p.Tools, " ") != "Read Grep" || strings.Join(p.Skills, " ") != "audit" {
-		t.Errorf("got %+v", p)
-	}
-	for text, want := range map[string]string{
-		"---\nname: x\nmaxTurns: many\n---\n": "x.md:3:11: maxTurns",
-		"---\ntools: 7\n---\n":                "x.md:2:8: tools",
-		"---\nname: [\n---\n":                 "x.md:",
-	} {
-		if _, err := harness.ParseProfile(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
-	}
-}
-
-func TestProfilesAreFoundByNameOnly(t *testing.T) {
-	dir := t.TempDir()
-	outside := filepath.Join(dir, "outside.md")
-	agents := filepath.Join(dir, "agents")
-	for path, text := range map[string]string{outside: "secret", filepath.Join(agents, "alice.md"): "I am Alice."} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(outside, filepath.Join(agents, "link.md")); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"../outside", "", ".", "a/b", "/etc/passwd", "link", "nobody", "a..b/../outside"} {
-		if p, err := harness.LoadProfile(agents, name); err == nil {
-			t.Errorf("profile %q was read: %q", name, p.Persona())
-		}
-	}
-	if _, err := harness.LoadProfile(agents, "nobody"); !errors.Is(err, fs.ErrNotExist) ||
-		!strings.Contains(err.Error(), "nobody.md; there are alice, link") {
-		t.Errorf("a profile that is not there: %v", err)
-	}
-	if p, err := harness.LoadProfile(agents, "alice"); err != nil || p.Persona() != "I am Alice." {
-		t.Errorf("%+v, %v", p, err)
-	}
-	if p, err := harness.LoadProfile(agents, "judge"); err != nil || !strings.Contains(p.Persona(), "judge") {
-		t.Errorf("the judge that ships with the binary: %+v, %v", p, err)
-	}
-	if err := os.WriteFile(filepath.Join(agents, "judge.md"), []byte("Mine."), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if p, err := harness.LoadProfile(agents, "judge"); err != nil || p.Persona() != "Mine." {
-		t.Errorf("the project's own judge: %+v, %v", p, err)
-	}
-}
 
 // members starts a facilitated session and returns the configs that the agents were made from.
 func members(t *testing.T, cfg harness.FacilitatorConfig) map[string]harness.AgentConfig {
@@ -131,8 +45,8 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 	if err := os.MkdirAll(agents, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	profile := "---\ndescription: Explores.\nagent: codex\nmodel: small\ncwd: sub\n---\nI am Alice.\n\n## Session Protocol\n\nKnock first.\n"
-	if err := os.WriteFile(filepath.Join(agents, "alice.md"), []byte(profile), 0o600); err != nil {
+	alicesProfile := "---\ndescription: Explores.\nagent: codex\nmodel: small\ncwd: sub\n---\nI am Alice.\n\n## Session Protocol\n\nKnock first.\n"
+	if err := os.WriteFile(filepath.Join(agents, "alice.md"), []byte(alicesProfile), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := members(t, harness.FacilitatorConfig{
@@ -144,11 +58,11 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 	if !lead.System.Replace || lead.Role != "facilitator" ||
 		!strings.HasPrefix(lead.System.Text,
 			"<agent_profile>\nI am Alice.\n</agent_profile>\n\n<session_protocol>\n"+
-				harness.PromptText("facilitator")) {
+				profile.Text("facilitator")) {
 		t.Errorf("lead: %+v", lead.System)
 	}
 	want := "<agent_profile>\nI am Alice.\n</agent_profile>\n\n<session_protocol>\n" +
-		harness.PromptText("facilitated-agent") + "\n\nKnock first.\n\nBe brief.\n</session_protocol>"
+		profile.Text("facilitated-agent") + "\n\nKnock first.\n\nBe brief.\n</session_protocol>"
 	if diff := cmp.Diff(want, alice.System.Text); diff != "" || alice.System.Replace {
 		t.Error(diff)
 	}
@@ -156,7 +70,7 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 		alice.Cwd != filepath.Join(dir, "sub") {
 		t.Errorf("alice: %+v", alice)
 	}
-	if bob.System.Text != "<session_protocol>\n"+harness.PromptText("facilitated-agent")+"\n</session_protocol>" ||
+	if bob.System.Text != "<session_protocol>\n"+profile.Text("facilitated-agent")+"\n</session_protocol>" ||
 		bob.Cwd != dir {
 		t.Errorf("bob: %q in %s", bob.System.Text, bob.Cwd)
 	}
@@ -169,33 +83,6 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 	}
 	if len(bob.DisallowedTools) != 0 {
 		t.Errorf("participants are denied nothing, bob is denied %v", bob.DisallowedTools)
-	}
-}
-
-func TestBuiltInPromptsSayWhatTheyMust(t *testing.T) {
-	for name, facts := range map[string][]string{
-		"supervisor": {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn", "another Ask"},
-		"facilitator": {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn",
-			"no tools for doing the work", "RollCall", "not the method", "in parallel"},
-		"discuss-lead": {"Ask", "Adjourn", "Recess", "Acknowledge", "asynchronous", "[answer#ID]", "end your turn",
-			"no tools for doing the work", "RollCall", "posted to the thread"},
-		"supervised-agent":  {"[ask#ID]", "inbox", "quote its id", "nothing to do"},
-		"facilitated-agent": {"[ask#ID]", "inbox", "quote its id", "nothing to do"},
-		"discuss-agent":     {"[ask#ID]", "inbox", "quote its id", "nothing to do", "reply in the thread"},
-		"judge":             {"read-only", "Conclude once", "last act", "success only if"},
-		"advisor":           {"assessment", "recommendation", "three short paragraphs", "modify nothing"},
-	} {
-		text := harness.PromptText(name)
-		for _, fact := range facts {
-			if !strings.Contains(text, fact) {
-				t.Errorf("%s does not say %q", name, fact)
-			}
-		}
-		for _, removed := range []string{"Tell", "Share", "Redirect"} {
-			if strings.Contains(text, removed+" ") {
-				t.Errorf("%s names the tool %s, which does not exist", name, removed)
-			}
-		}
 	}
 }
 

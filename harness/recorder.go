@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -24,7 +25,7 @@ type recorder struct {
 	dropped int
 }
 
-func newRecorder(redactor *redact.Redactor, system SystemPrompt) *recorder {
+func newRecorder(redactor *redact.Redactor, system profile.SystemPrompt) *recorder {
 	text := system.Text
 	if text != "" && !system.Replace {
 		text = "(added to the agent's own system prompt)\n" + text

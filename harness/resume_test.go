@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -234,7 +234,7 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 
 func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
 	players := cast{"alice": answerAll("so far"),
-		"lead": func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			switch {
 			case strings.Contains(turn.Prompt, "[answer#1]"):
 				return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/profile"
 )
 
 // runAdvisor is the advisor of a run: the same desk as in a session, without a team around it.
@@ -22,7 +23,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 		Role:   RunLane,
 		Agent:  string(cfg.Agent.Info().ID),
 		Cwd:    cfg.Session.Dir,
-		System: SystemPrompt{Text: cfg.Session.SystemPrompt, Replace: cfg.Session.ReplaceSystemPrompt},
+		System: profile.SystemPrompt{Text: cfg.Session.SystemPrompt, Replace: cfg.Session.ReplaceSystemPrompt},
 	}
 	s, err := newState(ModeRun, []AgentConfig{member}, "")
 	if err != nil {

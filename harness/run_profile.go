@@ -1,6 +1,9 @@
 package harness
 
-import "github.com/fit-eval/fit/session"
+import (
+	"github.com/fit-eval/fit/profile"
+	"github.com/fit-eval/fit/session"
+)
 
 // RunProfile is what a profile, and the presence of an advisor, mean for the agent of a run.
 type RunProfile struct {
@@ -19,18 +22,18 @@ type RunProfile struct {
 // LoadRunProfile reads a profile for a run. An empty name is no profile; then only the advisor, if
 // there is one, has something to add.
 func LoadRunProfile(dir, name string, advisor AdvisorConfig) (RunProfile, error) {
-	var p profile
+	var p profile.Profile
 	if name != "" {
 		var err error
-		if p, err = loadProfile(dir, name); err != nil {
+		if p, err = profile.Load(dir, name); err != nil {
 			return RunProfile{}, err
 		}
 	}
-	amend := skillsText(p.Skills)
+	amend := profile.SkillsText(p.Skills)
 	if advisor.Model != "" {
-		amend = joinBlocks(amend, advisorGuidance(Options{Advisor: advisor}.settings().Advisor))
+		amend = profile.Join(amend, advisorGuidance(Options{Advisor: advisor}.settings().Advisor))
 	}
-	prompt := composePrompt(p, "", amend)
+	prompt := profile.Compose(p, "", amend)
 	run := RunProfile{
 		Agent:        p.Agent,
 		Tools:        p.Tools,

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
@@ -130,17 +131,17 @@ func directories(lead AgentConfig, participants []AgentConfig) ([]string, error)
 }
 
 func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) {
-	var p profile
+	var p profile.Profile
 	if c.AgentProfile != "" {
 		var err error
-		if p, err = loadProfile(cfg.profilesDir(), c.AgentProfile); err != nil {
+		if p, err = profile.Load(cfg.profilesDir(), c.AgentProfile); err != nil {
 			return c, err
 		}
 	}
 	if lead {
 		p.Name, p.Description = "", "" // a lead is called by its role
 	}
-	c = p.fill(c, cfg.lead.Cwd)
+	c = c.withProfile(p, cfg.lead.Cwd)
 	c.Name = or(c.Name, c.AgentProfile)
 	c.Role = or(c.Role, c.Name)
 	c.Agent = or(c.Agent, cfg.options.DefaultAgent)
@@ -153,13 +154,57 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 	c.Cwd = or(c.Cwd, cfg.lead.Cwd)
 	c.MaxTurns = or(c.MaxTurns, cfg.options.DefaultMaxTurns)
 	c.applyRole(cfg.mode, lead, cfg.sealLead)
-	amend := joinBlocks(skillsText(c.Skills), c.Amend)
+	amend := profile.Join(profile.SkillsText(c.Skills), c.Amend)
 	if !lead && cfg.options.Advisor.Model != "" {
-		amend = joinBlocks(amend, advisorGuidance(cfg.options.settings().Advisor))
+		amend = profile.Join(amend, advisorGuidance(cfg.options.settings().Advisor))
 	}
-	c.System = composePrompt(p, promptText(trailerOf(cfg.mode, lead)), amend)
+	c.System = profile.Compose(p, profile.Text(roleText(cfg.mode, lead)), amend)
 	c.System.Replace = lead && cfg.mode != ModeJudge
 	return c, nil
+}
+
+// withProfile fills the empty fields of a member's config from its profile.
+func (cfg AgentConfig) withProfile(p profile.Profile, leadCwd string) AgentConfig {
+	cfg.Name = or(cfg.Name, p.Name)
+	cfg.Role = or(cfg.Role, or(p.Description, cfg.Name))
+	cfg.Agent = or(cfg.Agent, p.Agent)
+	if p.Model != "inherit" {
+		cfg.Model = or(cfg.Model, p.Model)
+	}
+	if len(cfg.Tools) == 0 {
+		cfg.Tools = p.Tools
+	}
+	if len(cfg.Skills) == 0 {
+		cfg.Skills = p.Skills
+	}
+	cfg.MaxTurns = or(cfg.MaxTurns, p.MaxTurns)
+	if cfg.Cwd == "" && p.Cwd != "" {
+		cfg.Cwd = p.Cwd
+		if !filepath.IsAbs(cfg.Cwd) {
+			cfg.Cwd = filepath.Join(leadCwd, cfg.Cwd)
+		}
+	}
+	return cfg
+}
+
+// roleText names the text that tells a member how its role works.
+func roleText(mode Mode, lead bool) string {
+	switch {
+	case mode == ModeSupervise && lead:
+		return "supervisor"
+	case mode == ModeSupervise:
+		return "supervised-agent"
+	case mode == ModeFacilitate && lead:
+		return "facilitator"
+	case mode == ModeFacilitate:
+		return "facilitated-agent"
+	case mode == ModeDiscuss && lead:
+		return "discuss-lead"
+	case mode == ModeDiscuss:
+		return "discuss-agent"
+	default:
+		return "judge"
+	}
 }
 
 // applyRole sets the tools and turn limits that a role has unless its config says otherwise. A

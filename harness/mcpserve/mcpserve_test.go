@@ -18,7 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 	"github.com/fit-eval/fit/harness/mcpserve"
 )
 
@@ -185,7 +185,7 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 		var first, second string
 		var connector harness.Connector
 		query := func(cfg harness.AgentConfig) (agent.Agent, error) {
-			return inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			return harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				if cfg.Name != "facilitator" {
 					_, err := turn.Call(ctx, "Answer", map[string]any{"message": "yes"})
 					return "", err
@@ -244,7 +244,7 @@ func TestACallThatTakesLongReportsProgress(t *testing.T) {
 	advice := ""
 	var connector harness.Connector
 	query := func(cfg harness.AgentConfig) (agent.Agent, error) {
-		return inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+		return harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			switch {
 			case cfg.Name == "advisor":
 				for progress.Load() < 3 { // as long as it takes until the client has heard of it three times

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/profile"
 )
 
 var update = flag.Bool("update", false, "write the published schemas")
 
 func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
 	for name, generate := range map[string]func() ([]byte, error){"prices.schema.json": PriceSchema,
-		"profile.schema.json": harness.FrontMatterSchema} {
+		"profile.schema.json": profile.Schema} {
 		want, err := generate()
 		if err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/bridge"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/bridge"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/trace"
 )

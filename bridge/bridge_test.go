@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/fit-eval/fit/bridge"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/bridge"
 	"github.com/fit-eval/fit/redact"
 )
 

@@ -1,4 +1,6 @@
-package harness
+// Package profile defines who takes part in a session: profiles, which are Markdown files with
+// front matter, the skills they name, and the system prompts that are composed from them.
+package profile
 
 import (
 	"bytes"
@@ -8,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
@@ -16,11 +19,11 @@ import (
 //go:embed profiles/*.md
 var shippedProfiles embed.FS
 
-// profile is who a member is, as a file in .claude/agents says it.
-type profile struct {
+// Profile defines a participant, as a file in .claude/agents does.
+type Profile struct {
 	FrontMatter
-	persona  string // the body without its session protocol
-	protocol string // the section of that name
+	Persona  string // the body without its session protocol
+	Protocol string // the section of that name
 }
 
 // wordList is a list that people write as a YAML list or as one string with commas.
@@ -64,16 +67,16 @@ type FrontMatter struct {
 	Other map[string]any `yaml:",inline"`
 }
 
-// FrontMatterSchema returns the JSON Schema of the front matter of profiles.
-func FrontMatterSchema() ([]byte, error) {
+// Schema returns the JSON Schema of the front matter of profiles.
+func Schema() ([]byte, error) {
 	return document.SchemaOf("profile front matter", FrontMatter{})
 }
 
-// loadProfile reads a profile by name. A profile that ships with the binary is used where the
-// directory has none of that name.
-func loadProfile(dir, name string) (profile, error) {
-	if !validName(name) || strings.Contains(name, "..") {
-		return profile{}, fmt.Errorf("profile name %q: use the name of a file in %s, without its .md", name, dir)
+// Load reads a profile by name. A profile that ships with the binary is used where the directory
+// has none of that name.
+func Load(dir, name string) (Profile, error) {
+	if !ValidName(name) || strings.Contains(name, "..") {
+		return Profile{}, fmt.Errorf("profile name %q: use the name of a file in %s, without its .md", name, dir)
 	}
 	file := filepath.Join(dir, name+".md")
 	text, err := readInside(dir, name+".md")
@@ -83,20 +86,20 @@ func loadProfile(dir, name string) (profile, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return profile{}, fmt.Errorf("profile %q: there is no %s%w", name, file,
+		return Profile{}, fmt.Errorf("profile %q: there is no %s%w", name, file,
 			missingProfile{others: profilesIn(dir)})
 	}
 	if err != nil {
-		return profile{}, fmt.Errorf("profile %q: %w", name, err)
+		return Profile{}, fmt.Errorf("profile %q: %w", name, err)
 	}
-	p, err := parseProfile(file, text)
+	p, err := parse(file, text)
 	if err != nil {
-		return profile{}, fmt.Errorf("profile %q: %w", name, err)
+		return Profile{}, fmt.Errorf("profile %q: %w", name, err)
 	}
 	return p, nil
 }
 
-// missingProfile is fs.ErrNotExist, told by what there is instead.
+// missingProfile is fs.ErrNotExist with the names of the profiles that exist.
 type missingProfile struct{ others []string }
 
 func (e missingProfile) Error() string {
@@ -130,17 +133,17 @@ func readInside(dir, name string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// parseProfile takes a profile apart.
-func parseProfile(file string, text []byte) (profile, error) {
+// parse splits a profile into its parts.
+func parse(file string, text []byte) (Profile, error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
-	var p profile
+	var p Profile
 	matter, body, found := cutFrontMatter(text)
 	if found {
 		if err := p.readFrontMatter(file, matter); err != nil {
-			return profile{}, err
+			return Profile{}, err
 		}
 	}
-	p.persona, p.protocol = hoistProtocol(string(body))
+	p.Persona, p.Protocol = hoistProtocol(string(body))
 	return p, nil
 }
 
@@ -164,7 +167,7 @@ func cutFrontMatter(text []byte) (matter, body []byte, found bool) {
 	return nil, text, false
 }
 
-func (p *profile) readFrontMatter(file string, matter []byte) error {
+func (p *Profile) readFrontMatter(file string, matter []byte) error {
 	doc, err := document.ParseAt(file, matter, 1)
 	if err != nil {
 		return err
@@ -178,26 +181,12 @@ func (p *profile) readFrontMatter(file string, matter []byte) error {
 	return doc.Decode(&p.FrontMatter)
 }
 
-// fill completes a member's config with what its profile says. What the config says wins.
-func (p profile) fill(cfg AgentConfig, leadCwd string) AgentConfig {
-	cfg.Name = or(cfg.Name, p.Name)
-	cfg.Role = or(cfg.Role, or(p.Description, cfg.Name))
-	cfg.Agent = or(cfg.Agent, p.Agent)
-	if p.Model != "inherit" {
-		cfg.Model = or(cfg.Model, p.Model)
-	}
-	if len(cfg.Tools) == 0 {
-		cfg.Tools = p.Tools
-	}
-	if len(cfg.Skills) == 0 {
-		cfg.Skills = p.Skills
-	}
-	cfg.MaxTurns = or(cfg.MaxTurns, p.MaxTurns)
-	if cfg.Cwd == "" && p.Cwd != "" {
-		cfg.Cwd = p.Cwd
-		if !filepath.IsAbs(cfg.Cwd) {
-			cfg.Cwd = filepath.Join(leadCwd, cfg.Cwd)
-		}
-	}
-	return cfg
+// ValidName reports whether a profile or a participant may be called by the name, which appears in
+// file names, in inbox lines and in traces.
+func ValidName(name string) bool {
+	return len(name) <= 64 && nameForm.MatchString(name)
 }
+
+// nameForm leaves the length to ValidName: counted repetitions make an expression that is slow to
+// compile, at every start.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

@@ -1,4 +1,4 @@
-package harness
+package profile
 
 import (
 	"strings"
@@ -36,7 +36,7 @@ func hoistProtocol(body string) (persona, protocol string) {
 	protocol = strings.TrimSpace(strings.Join(lines[start+1:end], "\n"))
 	before := strings.TrimSpace(strings.Join(lines[:start], "\n"))
 	after := strings.TrimSpace(strings.Join(lines[end:], "\n"))
-	return joinBlocks(before, after), protocol
+	return Join(before, after), protocol
 }
 
 // fenceState follows code fences from line to line.
@@ -59,8 +59,8 @@ func (f *fenceState) inside(line string) bool {
 	return true
 }
 
-// joinBlocks joins the blocks that are not empty with one blank line.
-func joinBlocks(blocks ...string) string {
+// Join joins the blocks that are not empty with one blank line.
+func Join(blocks ...string) string {
 	var full []string
 	for _, block := range blocks {
 		if block = strings.TrimSpace(block); block != "" {

@@ -1,14 +1,14 @@
-// Package inprocess makes agents out of Go functions: for demonstrations, for tests, and for
+// Package harnesstest makes agents out of Go functions: for demonstrations, for tests, and for
 // participants that need no model. A function is called once per turn with what is in the
 // participant's inbox, and acts through the session's tools.
 //
 //	query := func(cfg harness.AgentConfig) (agent.Agent, error) {
-//		return inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+//		return harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 //			turn.Call(ctx, "Announce", map[string]any{"message": "hello"})
 //			return "done", nil
 //		}), nil
 //	}
-package inprocess
+package harnesstest
 
 import (
 	"context"

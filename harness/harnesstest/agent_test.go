@@ -1,4 +1,4 @@
-package inprocess_test
+package harnesstest_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/inprocess"
+	"github.com/fit-eval/fit/harness/harnesstest"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -18,7 +18,7 @@ func TestFunctionPlaysAParticipant(t *testing.T) {
 	s, err := harness.NewSupervisor(harness.SupervisorConfig{
 		SupervisorCwd: t.TempDir(), Output: &out,
 		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
-			return inprocess.New(cfg, func(ctx context.Context, turn *inprocess.Turn) (string, error) {
+			return harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				turn.Say("turn of " + cfg.Name)
 				_, err := turn.Call(ctx, "Conclude", map[string]any{"verdict": "success", "summary": turn.Prompt})
 				return "", err
@@ -36,8 +36,8 @@ func TestFunctionPlaysAParticipant(t *testing.T) {
 
 func TestErrorOfTheFunctionIsTheAgentsFailure(t *testing.T) {
 	boom := errors.New("boom")
-	a := inprocess.New(harness.AgentConfig{Name: "x"},
-		func(context.Context, *inprocess.Turn) (string, error) { return "", boom })
+	a := harnesstest.New(harness.AgentConfig{Name: "x"},
+		func(context.Context, *harnesstest.Turn) (string, error) { return "", boom })
 	conversation, err := a.Start(t.Context(), agent.Config{})
 	if err != nil {
 		t.Fatal(err)
