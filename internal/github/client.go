@@ -1,9 +1,9 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,14 +11,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/retry"
 )
 
-// DefaultBase is where the API is, unless an enterprise has its own.
-const DefaultBase = "https://api.github.com"
+// defaultBase is where the API is, unless an enterprise has its own.
+const defaultBase = "https://api.github.com"
 
 // Client talks to the API for one repository.
 type Client struct {
-	Base       string // DefaultBase if empty
+	Base       string // GitHub's own if empty
 	Token      string
 	Repository Repository
 	// HTTP sends the requests; nil means a client of its own. Redirects lose the token when they
@@ -29,16 +31,16 @@ type Client struct {
 	Timeout time.Duration
 	// MaxWait is how long to wait for a rate limit to pass before giving up; 2 min if zero.
 	MaxWait time.Duration
-	// Sleep waits; nil means the real clock.
-	Sleep func(ctx context.Context, d time.Duration) error
-	// Now tells the time; nil means the real clock.
-	Now func() time.Time
-	// Note, if set, is told why something takes longer.
+	// Sleep, Random and Now are for tests; nil means the real thing.
+	Sleep  func(ctx context.Context, pause time.Duration) error
+	Random func() float64
+	Now    func() time.Time
+	// Note, if set, is called with the reason for every wait.
 	Note func(text string)
 }
 
 const (
-	attempts  = 5
+	retries   = 4
 	pageSize  = 100
 	maxPages  = 10 // the API gives no more than a thousand runs to one question
 	errorBody = 4 << 10
@@ -49,6 +51,8 @@ type Error struct {
 	Status  int
 	Path    string
 	Message string
+	// LimitedFor is how long a used-up rate limit lasts.
+	LimitedFor time.Duration
 }
 
 func (e *Error) Error() string {
@@ -56,10 +60,12 @@ func (e *Error) Error() string {
 	if e.Message != "" {
 		text += ": " + e.Message
 	}
-	switch e.Status {
-	case http.StatusUnauthorized:
+	switch {
+	case e.LimitedFor > 0:
+		text += fmt.Sprintf(" (the rate limit is used up for another %s)", e.LimitedFor.Round(time.Second))
+	case e.Status == http.StatusUnauthorized:
 		text += " (is the token still valid?)"
-	case http.StatusForbidden, http.StatusNotFound:
+	case e.Status == http.StatusForbidden, e.Status == http.StatusNotFound:
 		text += " (does the token have access to the actions of this repository?)"
 	}
 	return text
@@ -120,27 +126,35 @@ func (c *Client) Artifacts(ctx context.Context, run int64) ([]Artifact, error) {
 
 // Download writes the zip file of an artifact.
 func (c *Client) Download(ctx context.Context, artifact Artifact, w io.Writer, limit int64) error {
-	response, err := c.get(ctx, c.url(fmt.Sprintf("actions/artifacts/%d/zip", artifact.ID), nil), false)
+	return c.copyTo(ctx, fmt.Sprintf("actions/artifacts/%d/zip", artifact.ID), w, limit,
+		fmt.Sprintf("artifact %q", artifact.Name))
+}
+
+// Logs writes the zip file with the logs of a run.
+func (c *Client) Logs(ctx context.Context, run int64, w io.Writer, limit int64) error {
+	return c.copyTo(ctx, fmt.Sprintf("actions/runs/%d/logs", run), w, limit, fmt.Sprintf("logs of run %d", run))
+}
+
+// copyTo downloads a file of at most limit bytes; what names it in errors.
+func (c *Client) copyTo(ctx context.Context, path string, w io.Writer, limit int64, what string) error {
+	response, err := c.get(ctx, c.url(path, nil), false)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	n, err := io.Copy(w, io.LimitReader(response.Body, limit+1))
 	if err != nil {
-		return fmt.Errorf("download artifact %s: %w", artifact.Name, err)
+		return fmt.Errorf("download %s: %w", what, err)
 	}
 	if n > limit {
-		return fmt.Errorf("artifact %s is larger than %d bytes", artifact.Name, limit)
+		return fmt.Errorf("download %s: larger than %d bytes", what, limit)
 	}
 	return nil
 }
 
 func (c *Client) url(path string, values url.Values) string {
-	base := c.Base
-	if base == "" {
-		base = DefaultBase
-	}
-	full := fmt.Sprintf("%s/repos/%s/%s/%s", strings.TrimSuffix(base, "/"), url.PathEscape(c.Repository.Owner),
+	base := strings.TrimSuffix(cmp.Or(c.Base, defaultBase), "/")
+	full := fmt.Sprintf("%s/repos/%s/%s/%s", base, url.PathEscape(c.Repository.Owner),
 		url.PathEscape(c.Repository.Name), path)
 	if len(values) > 0 {
 		full += "?" + values.Encode()
@@ -195,38 +209,39 @@ func nextLink(header, current string) string {
 
 // get asks until there is an answer worth having. The caller closes the body.
 func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.Response, error) {
-	var last error
-	for attempt := range attempts {
-		response, err := c.once(ctx, address, bounded)
-		if err == nil && response.StatusCode < 300 {
-			return response, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		wait, retry, failure := c.judge(response, err, attempt, address)
-		last = failure
-		if !retry || attempt == attempts-1 {
-			break
-		}
-		if c.Note != nil {
-			c.Note(fmt.Sprintf("%v; trying again in %s", failure, wait.Round(time.Second)))
-		}
-		if err := c.sleep(ctx, wait); err != nil {
-			return nil, err
+	policy := retry.Policy{
+		Retries:      retries,
+		First:        time.Second,
+		Longest:      time.Minute,
+		LongestAsked: cmp.Or(c.MaxWait, 2*time.Minute),
+		Sleep:        c.Sleep,
+		Random:       c.Random,
+	}
+	if c.Note != nil {
+		policy.OnRetry = func(_ int, pause time.Duration, err error) {
+			c.Note(fmt.Sprintf("%v; trying again in %s", err, pause.Round(time.Second)))
 		}
 	}
-	return nil, last
+	var response *http.Response
+	err := policy.Do(ctx, func(int) (err error) {
+		if response, err = c.once(ctx, address, bounded); err != nil {
+			return retry.Later(fmt.Errorf("GitHub cannot be reached: %w", err), retry.Unasked)
+		}
+		if response.StatusCode >= 300 {
+			return c.failure(response, address)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
 }
 
 func (c *Client) once(ctx context.Context, address string, bounded bool) (*http.Response, error) {
 	cancel := context.CancelFunc(func() {})
 	if bounded {
-		timeout := c.Timeout
-		if timeout == 0 {
-			timeout = 30 * time.Second
-		}
-		ctx, cancel = context.WithTimeout(ctx, timeout)
+		ctx, cancel = context.WithTimeout(ctx, cmp.Or(c.Timeout, 30*time.Second))
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -266,45 +281,37 @@ func (c *closer) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// judge decides what a failed request deserves.
-func (c *Client) judge(response *http.Response, err error, attempt int, address string) (wait time.Duration, retry bool,
-	failure error) {
-	wait = time.Second << attempt
-	if err != nil {
-		return wait, true, fmt.Errorf("GitHub cannot be reached: %w", err)
-	}
+// failure is the error of an answer that is not a success, marked if another attempt may cure it.
+func (c *Client) failure(response *http.Response, address string) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, errorBody)) // whatever there is helps
 	_ = response.Body.Close()
 	failed := &Error{Status: response.StatusCode, Path: pathOf(address), Message: messageOf(body)}
-	if limited, until := c.rateLimit(response); limited {
-		longest := c.MaxWait
-		if longest == 0 {
-			longest = 2 * time.Minute
-		}
-		if until > longest {
-			return 0, false, errors.Join(failed,
-				fmt.Errorf("the rate limit is used up for another %s", until.Round(time.Second)))
-		}
-		return max(until, time.Second), true, failed
+	if pause, limited := c.rateLimit(response); limited {
+		failed.LimitedFor = pause
+		return retry.Later(failed, max(pause, time.Second))
 	}
-	return wait, response.StatusCode >= 500, failed
+	if response.StatusCode >= 500 {
+		return retry.Later(failed, retry.Unasked)
+	}
+	return failed
 }
 
 // rateLimit reports whether a request came too early, and how long to wait.
-func (c *Client) rateLimit(response *http.Response) (bool, time.Duration) {
-	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusForbidden {
-		return false, 0
+func (c *Client) rateLimit(response *http.Response) (time.Duration, bool) {
+	tooMany := response.StatusCode == http.StatusTooManyRequests
+	if !tooMany && response.StatusCode != http.StatusForbidden {
+		return 0, false
 	}
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		return true, time.Duration(seconds) * time.Second
+	if pause := retry.Asked(response.Header, c.now()); pause >= 0 {
+		return pause, true
 	}
 	if response.Header.Get("X-RateLimit-Remaining") == "0" {
 		reset, err := strconv.ParseInt(response.Header.Get("X-RateLimit-Reset"), 10, 64)
 		if err == nil {
-			return true, time.Unix(reset, 0).Sub(c.now())
+			return time.Unix(reset, 0).Sub(c.now()), true
 		}
 	}
-	return response.StatusCode == http.StatusTooManyRequests, 10 * time.Second
+	return 10 * time.Second, tooMany
 }
 
 func (c *Client) now() time.Time {
@@ -312,18 +319,6 @@ func (c *Client) now() time.Time {
 		return c.Now()
 	}
 	return time.Now()
-}
-
-func (c *Client) sleep(ctx context.Context, d time.Duration) error {
-	if c.Sleep != nil {
-		return c.Sleep(ctx, d)
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 func pathOf(address string) string {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -37,18 +38,17 @@ func TestRepositoriesGoByManyNames(t *testing.T) {
 // standIn is a small GitHub. It hands out the answers in turn; the last one stays.
 func standIn(t *testing.T, answers ...http.HandlerFunc) (*Client, *[]time.Duration) {
 	t.Helper()
-	calls := 0
+	var calls atomic.Int64 // a request that was given up may still be served beside the next one
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := answers[min(calls, len(answers)-1)]
-		calls++
-		answer(w, r)
+		answers[min(int(calls.Add(1)), len(answers))-1](w, r)
 	}))
 	t.Cleanup(server.Close)
 	var slept []time.Duration
 	return &Client{
 		Base: server.URL, Token: "tok", Repository: Repository{"own", "rep"}, HTTP: server.Client(),
-		Sleep: func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil },
-		Now:   func() time.Time { return time.Unix(1000, 0) },
+		Sleep:  func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil },
+		Random: func() float64 { return 1 },
+		Now:    func() time.Time { return time.Unix(1000, 0) },
 	}, &slept
 }
 
@@ -105,10 +105,10 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 		{"a broken gateway", []http.HandlerFunc{reply(502, ""), reply(503, ""), reply(200, oneRun)},
 			[]time.Duration{time.Second, 2 * time.Second}, ""},
 		{"too many requests", []http.HandlerFunc{reply(429, "", "Retry-After", "7"), reply(200, oneRun)},
-			[]time.Duration{7 * time.Second}, ""},
+			[]time.Duration{7200 * time.Millisecond}, ""},
 		{"the hourly limit, nearly over",
 			[]http.HandlerFunc{reply(403, `{"message":"rate limit"}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
-				"1030"), reply(200, oneRun)}, []time.Duration{30 * time.Second}, ""},
+				"1030"), reply(200, oneRun)}, []time.Duration{30200 * time.Millisecond}, ""},
 		{"the hourly limit, far from over",
 			[]http.HandlerFunc{reply(403, "", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4600")}, nil,
 			"used up for another 1h0m0s"},
