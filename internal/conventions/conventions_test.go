@@ -49,6 +49,7 @@ var rooms = map[string][]string{
 	"internal/git":         {},
 	"internal/glob":        {},
 	"internal/document":    {},
+	"internal/display":     {},
 	"internal/github":      {"internal/retry"},
 	"internal/retry":       {},
 	"internal/testenv":     {},
