@@ -3,6 +3,7 @@ package grade
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/fit-eval/fit/task"
 )
@@ -13,21 +14,29 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 	if err != nil {
 		return evidence{}, err
 	}
+	main, err := s.asset("main.mjs", nodeMain)
+	if err != nil {
+		return evidence{}, err
+	}
+	secrets := newPads(want.names)
+	secrets.Loaded = secret()
+	for _, file := range append([]string{check.File}, s.suite.Support...) {
+		secrets.Files = append(secrets.Files, filepath.Join(s.copied.Dir, filepath.FromSlash(file)))
+	}
 	argv := []string{"node", "--import", reporter, "--test-reporter", reporter, "--test-reporter-destination", "stdout",
-		"./" + check.File}
-	return s.tryWitnessed(ctx, check, want, argv, map[string]string{"NODE_OPTIONS": "", "NODE_PATH": ""})
+		main, "./" + check.File}
+	return s.tryWitnessed(ctx, check, secrets, argv, map[string]string{"NODE_OPTIONS": "", "NODE_PATH": ""})
 }
 
 // tryWitnessed stages a check, runs it under a reporter that holds the secrets, and takes the check
 // away again.
-func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, want expectation, argv []string,
+func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets pads, argv []string,
 	env map[string]string) (evidence, error) {
 	if err := stage(s.root, s.suite.Dir, check.File); err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil
 	}
 	// The next check, and what the agent left running for it, need not see this one.
 	defer func() { _ = s.root.RemoveAll(check.File) }()
-	secrets := newPads(want.names)
 	stdin, err := json.Marshal(secrets)
 	if err != nil {
 		return evidence{}, err

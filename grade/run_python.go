@@ -36,7 +36,7 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 	// Compiled files of the agent are not believed: they need not be what their sources say.
 	cache := "pycache_prefix=" + s.copied.TmpDir + "/pycache"
 	argv := []string{interpreter, "-I", "-B", "-X", cache, runner, mode, check.File}
-	return s.tryWitnessed(ctx, check, want, argv, nil)
+	return s.tryWitnessed(ctx, check, newPads(want.names), argv, nil)
 }
 
 // pytest finds the first interpreter of the search path that has pytest; empty if there is none.

@@ -16,6 +16,9 @@ import (
 //go:embed assets/node_reporter.mjs
 var nodeReporter []byte
 
+//go:embed assets/node_main.mjs
+var nodeMain []byte
+
 //go:embed assets/python_runner.py
 var pythonRunner []byte
 

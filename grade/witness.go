@@ -20,10 +20,15 @@ type pads struct {
 	Names map[string][]string `json:"names"`
 	Spare []string            `json:"spare"`
 	Done  string              `json:"done"`
+	// Loaded is the secret of a reporter that says when the test file was loaded to its end; empty
+	// for one that does not.
+	Loaded string `json:"loaded,omitempty"`
+	// Files are the paths in which a test must be defined to count.
+	Files []string `json:"files"`
 }
 
 func newPads(names []string) pads {
-	p := pads{Names: map[string][]string{}, Spare: []string{}, Done: secret()}
+	p := pads{Names: map[string][]string{}, Spare: []string{}, Done: secret(), Files: []string{}}
 	for _, name := range names {
 		p.Names[name] = append(p.Names[name], secret())
 	}
@@ -48,12 +53,13 @@ type witness struct {
 	report Report
 	unused map[string]string // from secret to the name it belongs to, empty for a spare one
 	done   string
+	loaded string // empty once the file was loaded
 	line   []byte
 	skip   bool // the rest of a line that is too long
 }
 
 func newWitness(p pads) *witness {
-	w := &witness{unused: map[string]string{}, done: p.Done}
+	w := &witness{unused: map[string]string{}, done: p.Done, loaded: p.Loaded}
 	for name, list := range p.Names {
 		for _, pad := range list {
 			w.unused[pad] = name
@@ -119,12 +125,20 @@ func (w *witness) read(line []byte) {
 	case "extra":
 	case "again":
 		w.report.problem("the test %q was reported more than once", clip(printable(record.Name), 120))
-	case "done":
-		if record.Pad != w.done {
+	case "loaded":
+		if record.Pad != w.loaded {
 			w.report.problem("the report was forged")
-			return
 		}
-		w.report.Complete = true
+		w.loaded = ""
+	case "done":
+		switch {
+		case record.Pad != w.done:
+			w.report.problem("the report was forged")
+		case w.loaded != "":
+			w.report.problem("the test file was not loaded to its end")
+		default:
+			w.report.Complete = true
+		}
 	default:
 		w.report.problem("the report was forged")
 	}

@@ -1,7 +1,10 @@
-// Loaded before anything else in the process that runs one hidden test file; also the reporter of that process.
+// Loaded before anything else in the process that runs one hidden test file; also that process's
+// reporter.
 //
-// It gets one secret per test on standard input, and gives a secret away only when its test has passed. The agent's code runs in the same process afterwards, so
-// everything needed to report is taken now, and what decides about tests can no longer be replaced.
+// It reads one secret per test from standard input and prints a secret only when its test passed.
+// The agent's code runs later in the same process and can import this module too. So everything
+// that reports is captured now, what decides about tests can no longer be replaced, and each export
+// works once: node takes the reporter, and node_main.mjs the rest, before the agent's code is loaded.
 import assert from 'node:assert';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
@@ -26,7 +29,9 @@ for (const name of Object.keys(given.names)) {
   used[name] = 0;
 }
 const spare = given.spare;
-const done = given.done;
+const { done, loaded } = given;
+const files = { __proto__: null };
+for (const file of given.files) files[file] = true;
 let spent = 0;
 
 function say(record) {
@@ -41,6 +46,12 @@ function say(record) {
   }
 }
 
+// Reports whether a test was defined in a file of the hidden suite. Older versions of node do not
+// say where.
+function hidden(file) {
+  return file === undefined || file === null || files[file] === true;
+}
+
 // A secret for a test that has passed; undefined for a test nobody asked for.
 function secretOf(name) {
   const list = names[name];
@@ -49,10 +60,12 @@ function secretOf(name) {
   return undefined;
 }
 
-function report(status, name, own, error) {
+function report(status, name, own, file, error) {
   if (names[name] === undefined && names[own] !== undefined) name = own;
   const record = { __proto__: null, status, name };
-  if (status === 'pass') {
+  if (status === 'pass' && !hidden(file)) {
+    record.status = 'extra';
+  } else if (status === 'pass') {
     const pad = secretOf(name);
     if (pad === undefined) record.status = names[name] === undefined ? 'extra' : 'again';
     else record.pad = pad;
@@ -66,7 +79,7 @@ function report(status, name, own, error) {
   say(record);
 }
 
-export default async function* reporter(source) {
+async function* follow(source) {
   const parents = { __proto__: null };
   for await (const event of source) {
     const data = event.data;
@@ -85,10 +98,34 @@ export default async function* reporter(source) {
       if (data.todo !== undefined && data.todo !== false) status = 'todo';
       if (suite && status === 'pass') continue;
       const cause = details && details.error && (details.error.cause ?? details.error);
-      report(status, name, own, cause && (cause.message ?? cause));
+      report(status, name, own, data.file, cause && (cause.message ?? cause));
     }
   }
   say({ __proto__: null, status: 'done', pad: done });
+}
+
+let begin;
+let following = false;
+let announced = false;
+
+// Resolves when node has taken the reporter.
+export const taken = new Promise((resolve) => {
+  begin = resolve;
+});
+
+// The reporter. It follows the first stream that it is given, which is node's.
+export default (source) => {
+  if (following) deny();
+  following = true;
+  begin();
+  return follow(source);
+};
+
+// Returns the function that says that the test file was loaded to its end.
+export function announcer() {
+  if (announced) deny();
+  announced = true;
+  return () => say({ __proto__: null, status: 'loaded', pad: loaded });
 }
 
 function deny() {

@@ -79,6 +79,30 @@ try { before((t) => t.skip && t.skip()); } catch {}
 try { mock.method(test, 'test', () => {}); } catch {}
 test('digits stay', () => {});
 test('nothing usable', () => {});`+wrongSlug),
+		essential(app("reporter-imported-again", hiddenNames+`const at = process.execArgv.indexOf('--import');
+const { default: reporter } = await import(process.execArgv[at + 1]);
+async function* fake() {
+  for (const name of names) {
+    yield { type: 'test:start', data: { nesting: 0, name } };
+    yield { type: 'test:pass', data: { nesting: 0, name } };
+  }
+}
+try { for await (const event of reporter(fake())); } catch {}
+process.exit(0);`+wrongSlug)),
+		essential(app("shadow-tests", hiddenNames+`for (const name of names) shadow(name, () => {});
+process.exitCode = 0;
+process.on('exit', () => { process.exitCode = 0; });
+await new Promise(() => {});`+wrongSlug)),
+		app("shadow-tests-by-file-name", hiddenNames+`import vm from 'node:vm';
+const define = vm.runInThisContext('(shadow, name) => shadow(name, () => {})', { filename: process.cwd() + '/' + file });
+for (const name of names) define(shadow, name);
+process.exitCode = 0;
+process.on('exit', () => { process.exitCode = 0; });
+await new Promise(() => {});`+wrongSlug),
+		app("shadow-tests-and-no-answer", hiddenNames+`for (const name of names) shadow(name, () => {});
+process.on('exit', () => { process.exitCode = 0; });
+export function slugify() { return new Promise(() => {}); }
+`),
 		app("runner-killed", "try { process.kill(process.ppid, 'SIGKILL'); } catch {}\ntry { process.kill(1, 'SIGKILL'); } catch {}\nprocess.kill(process.pid, 'SIGKILL');"+wrongSlug),
 		does("settings", settingsOfNode()...),
 		does("tampered-tests", bash(`mkdir -p tests test __tests__ src
@@ -86,6 +110,13 @@ for f in plain.gate.test.js accents.test.js length.test.js; do for d in . tests 
 	}
 	trial{family: nodeFamily, task: "slugify", cheats: append(cheats, staging(t, at)...)}.run(t)
 }
+
+// hiddenNames reads the names of the hidden tests from the file that is about to run.
+const hiddenNames = `import fs from 'node:fs';
+import { test as shadow } from 'node:test';
+const file = fs.readdirSync('.').find((f) => f.endsWith('.test.js')) ?? '';
+const names = file === '' ? [] : [...fs.readFileSync(file, 'utf8').matchAll(/^test\("([^"]+)"/gm)].map((m) => m[1]);
+`
 
 // settingsOfNode are all files through which node and npm take instructions from a directory, or
 // from a home.
