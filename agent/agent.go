@@ -128,6 +128,7 @@ type Config struct {
 	OneShot bool   // a single prompt will be given: use one process for it rather than a long-lived protocol
 
 	MaxTurns   int     // per prompt; 0 = unlimited
+	MaxTokens  int64   // per session; 0 = unlimited
 	MaxCostUSD float64 // per session; 0 = unlimited
 	// Prices computes what the agent costs where it does not say so itself. A budget that we
 	// enforce needs it.
@@ -154,6 +155,10 @@ type Config struct {
 	// time: native events byte for byte, raw and stderr events for the rest. The bytes are valid
 	// during the call only. Required.
 	Events func(event []byte)
+	// Consumed, if set, is called while a prompt runs, whenever the stream says something new about
+	// tokens, with what the prompt has consumed so far. A caller that holds a budget of its own
+	// cancels the prompt from here.
+	Consumed func(session.TokenUsage)
 	// Started, if set, is called once when the process runs and its version is known, before the
 	// first event.
 	Started func(Started)

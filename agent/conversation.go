@@ -40,12 +40,10 @@ type Conversation struct {
 	cfg ConversationConfig
 
 	mu      sync.Mutex
-	decoder session.Decoder
-	fold    *session.Fold
+	meter   meter
 	id      string
 	stdout  tally
 	stderr  tally
-	line    int64
 	dropped int
 	of      string
 	// complaint is the last line on standard error, which is where programs say why they could not
@@ -111,8 +109,7 @@ func NewConversation(cfg ConversationConfig) *Conversation {
 	}
 	return &Conversation{
 		cfg:     cfg,
-		decoder: cfg.Dialect.New(),
-		fold:    session.NewFold(session.Options{Flat: true, Prices: cfg.Config.Prices}),
+		meter:   newMeter(cfg),
 		id:      cfg.Config.Resume,
 		stdout:  tally{hash: sha256.New()},
 		stderr:  tally{hash: sha256.New()},
@@ -134,7 +131,7 @@ func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error)
 	}
 	before := c.mark() // before the start: a quick program may be done before we look
 	proc := c.start(ctx, cmd, strings.NewReader(cmd.Stdin), nil)
-	reason := c.follow(ctx, proc, before, nil)
+	reason := c.follow(ctx, proc, nil)
 	if reason == reasonFinal {
 		c.awaitExit(ctx, proc)
 	}
@@ -191,7 +188,7 @@ func (c *Conversation) Turn(ctx context.Context, begin, interrupt func() error) 
 	if err := begin(); err != nil {
 		return Result{}, err
 	}
-	reason := c.follow(ctx, proc, before, interrupt)
+	reason := c.follow(ctx, proc, interrupt)
 	if reason == reasonExit && !proc.started() {
 		return Result{}, proc.err
 	}
@@ -272,12 +269,14 @@ func (c *Conversation) take(line []byte) {
 		return
 	}
 	c.mu.Lock()
-	c.line++
-	c.decoder.Decode(event, session.Stamp{Line: c.line, Ts: time.Now().UnixMilli(), Lane: c.cfg.Config.Name}, c.fold)
-	if id := c.fold.Identity().SessionID; id != "" {
+	used, more := c.meter.take(event, time.Now().UnixMilli())
+	if id := c.meter.fold.Identity().SessionID; id != "" {
 		c.id = id
 	}
 	c.mu.Unlock()
+	if more && c.cfg.Config.Consumed != nil {
+		c.cfg.Config.Consumed(used)
+	}
 	if c.cfg.Observe != nil {
 		if err := c.cfg.Observe(event); err != nil {
 			c.current().end(err)

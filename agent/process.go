@@ -73,7 +73,7 @@ func (w counted) Write(p []byte) (int, error) {
 func (c *Conversation) skip(length int64) {
 	c.pass(skippedEvent(length))
 	c.mu.Lock()
-	c.fold.Skipped(1)
+	c.meter.fold.Skipped(1)
 	c.mu.Unlock()
 }
 
@@ -116,6 +116,7 @@ const (
 	reasonExit                // its process ended without one
 	reasonContext
 	reasonTurns
+	reasonTokens
 	reasonBudget
 )
 
@@ -124,10 +125,15 @@ var (
 	errBudgetLimit = errors.New("budget reached")
 )
 
+// ErrTokenLimit is the error of a prompt that was ended because Config.MaxTokens was reached.
+var ErrTokenLimit = errors.New("the budget of tokens is used up")
+
 func (r reason) cause() error {
 	switch r {
 	case reasonTurns:
 		return errTurnLimit
+	case reasonTokens:
+		return ErrTokenLimit
 	case reasonBudget:
 		return errBudgetLimit
 	case reasonFinal, reasonExit, reasonContext:
@@ -135,40 +141,24 @@ func (r reason) cause() error {
 	return nil
 }
 
-// mark is where a conversation stood when a prompt began.
-type mark struct {
-	startMs int64
-	finals  int
-	turns   int
-	reports int
-	usage   session.TokenUsage
-}
-
 func (c *Conversation) mark() mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, finals := c.fold.Finals()
-	return mark{
-		startMs: time.Now().UnixMilli(),
-		finals:  finals,
-		turns:   c.fold.Turns(),
-		reports: c.fold.UsageReports(),
-		usage:   c.fold.TotalUsage(),
-	}
+	return c.meter.begin()
 }
 
 // follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the
 // agent is asked first and killed after the grace period; without interrupt the caller ends the
 // process.
-func (c *Conversation) follow(ctx context.Context, proc *process, before mark, interrupt func() error) reason {
-	why := c.await(ctx, proc, before, true)
+func (c *Conversation) follow(ctx context.Context, proc *process, interrupt func() error) reason {
+	why := c.await(ctx, proc, true)
 	if why == reasonFinal || why == reasonExit || interrupt == nil {
 		return why
 	}
 	if err := interrupt(); err == nil {
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Config.Grace)
 		defer cancel()
-		if stopped := c.await(patience, proc, before, false); stopped == reasonFinal || stopped == reasonExit {
+		if stopped := c.await(patience, proc, false); stopped == reasonFinal || stopped == reasonExit {
 			return why
 		}
 	}
@@ -178,7 +168,7 @@ func (c *Conversation) follow(ctx context.Context, proc *process, before mark, i
 }
 
 // await waits for the final event, the end of the process, the context, or a limit.
-func (c *Conversation) await(ctx context.Context, proc *process, before mark, limits bool) reason {
+func (c *Conversation) await(ctx context.Context, proc *process, limits bool) reason {
 	var settled <-chan time.Time
 	var final *session.Final
 	for {
@@ -187,7 +177,7 @@ func (c *Conversation) await(ctx context.Context, proc *process, before mark, li
 		// came first
 		earlier, aborted := final, ctx.Err() != nil
 		var over reason
-		final, over = c.progress(before)
+		final, over = c.progress()
 		switch {
 		case aborted && earlier == nil:
 			return reasonContext
@@ -213,7 +203,7 @@ func (c *Conversation) await(ctx context.Context, proc *process, before mark, li
 			if final == nil && ctx.Err() != nil {
 				return reasonContext // and that is why it ended
 			}
-			if final, _ := c.progress(before); final != nil {
+			if final, _ := c.progress(); final != nil {
 				return reasonFinal
 			}
 			return reasonExit
@@ -228,28 +218,10 @@ func (c *Conversation) await(ctx context.Context, proc *process, before mark, li
 
 // progress returns the final event of the current prompt, if it has come, and the limit that is
 // reached, or reasonExit if none is.
-func (c *Conversation) progress(before mark) (*session.Final, reason) {
+func (c *Conversation) progress() (*session.Final, reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	final, finals := c.fold.Finals()
-	if finals == before.finals {
-		final = nil
-	}
-	cfg, turns := c.cfg.Config, c.fold.Turns()-before.turns
-	if final != nil {
-		return final, reasonExit
-	}
-	// The last turn may be finished, its tool calls too; what the limit forbids is to ask the model
-	// once more.
-	outOfTurns := turns > cfg.MaxTurns || (turns == cfg.MaxTurns && c.fold.OpenCalls() == 0 && c.fold.AwaitsModel())
-	if c.cfg.EnforceTurns && cfg.MaxTurns > 0 && outOfTurns {
-		return nil, reasonTurns
-	}
-	if usage := c.fold.TotalUsage(); c.cfg.EnforceBudget && cfg.MaxCostUSD > 0 && usage.CostUSD != nil &&
-		*usage.CostUSD >= cfg.MaxCostUSD {
-		return nil, reasonBudget
-	}
-	return nil, reasonExit
+	return c.meter.final(), c.meter.over
 }
 
 // awaitExit gives a process that has finished its work the time to end by itself.

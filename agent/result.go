@@ -54,6 +54,11 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("agent %s is not installed; get it with: %s", e.Agent, e.Hint)
 }
 
+// AuthError reports that an agent has no credentials for its model, or no model at all.
+type AuthError struct{ Reason string }
+
+func (e *AuthError) Error() string { return e.Reason }
+
 // CapabilityError reports something asked of an agent that it cannot do.
 type CapabilityError struct {
 	Agent   session.AgentID

@@ -18,22 +18,19 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	c.flushDropped()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	final, finals := c.fold.Finals()
-	if finals == before.finals {
-		final = nil
-	}
-	usage := c.fold.TotalUsage().Since(before.usage)
+	final := c.meter.final()
+	usage := c.meter.fold.TotalUsage().Since(before.usage)
 	result := Result{
 		SessionID: c.id,
-		Turns:     c.fold.Turns() - before.turns,
+		Turns:     c.meter.fold.Turns() - before.turns,
 		Usage:     usage,
-		Text:      c.fold.LastText(),
+		Text:      c.meter.fold.LastText(),
 		Output:    c.output(proc, before),
 	}
 	if final != nil && final.Text != "" {
 		result.Text = final.Text
 	}
-	judge(&result, final, c.fold.UsageReports() > before.reports)
+	judge(&result, final, c.meter.fold.UsageReports() > before.reports)
 	if proc.exited() {
 		explainEnd(&result, proc, c.complaint)
 	}
@@ -48,6 +45,8 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 		}
 	case reasonTurns:
 		result.Success, result.Outcome, result.Err = false, session.OutcomeMaxTurns, nil
+	case reasonTokens:
+		result.Success, result.Outcome, result.Err = false, session.OutcomeBudget, ErrTokenLimit
 	case reasonBudget:
 		result.Success, result.Outcome, result.Err = false, session.OutcomeBudget, nil
 	case reasonFinal, reasonExit:

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
@@ -42,16 +41,13 @@ func (a *attempt) work(ctx context.Context) bool {
 	if err != nil {
 		return a.agentEnded(ctx, "", nil, false, err)
 	}
-	working, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	meter := newMeter(a.cfg.CellBudget.Tokens, a.cfg.Registry.Dialects(), stop)
-	writer, err := a.openTrace(AgentTrace, meter.line)
+	writer, err := a.openTrace(AgentTrace)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
 	}
 	a.record.AgentTracePath = a.artefact(AgentTrace)
-	result, err := harness.Run(working, harness.RunConfig{
+	result, err := harness.Run(ctx, harness.RunConfig{
 		Agent:      chosen,
 		Session:    settings,
 		Task:       a.task.Prompt,
@@ -62,9 +58,6 @@ func (a *attempt) work(ctx context.Context) bool {
 	})
 	if closeErr := writer.Close(); err == nil {
 		err = closeErr
-	}
-	if errors.Is(context.Cause(working), errTokenBudget) {
-		result.Reason, result.Err = session.OutcomeBudget, errTokenBudget
 	}
 	a.spend(result.Usage)
 	a.record.Turns, a.record.Submission, a.record.Outcome = result.Turns, cut(result.Text,
@@ -85,7 +78,7 @@ func (a *attempt) started(info agent.Started) {
 // agentEnded tells missing data from an agent that did badly.
 func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentErr error, aborted bool,
 	err error) bool {
-	var noModel *builtin.AuthError
+	var noModel *agent.AuthError
 	message := string(reason)
 	if agentErr != nil {
 		message = agentErr.Error()
@@ -115,7 +108,8 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	place := a.space.Agent()
 	cfg := a.placeConfig(place, a.arm.Agent)
 	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.cell.fillURL(a.arm.ModelURL), a.arm.Auth
-	cfg.MaxTurns, cfg.MaxCostUSD, cfg.AllowedTools = a.arm.MaxTurns, a.cfg.CellBudget.USD, a.arm.AllowedTools
+	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
+	cfg.MaxTokens, cfg.MaxCostUSD = a.cfg.CellBudget.Tokens, a.cfg.CellBudget.USD
 	var injections []session.SystemPromptInjection
 	if a.arm.Profile != "" {
 		text, err := readProfile(place.Dir, a.arm.Profile)
@@ -215,8 +209,8 @@ func withoutFrontMatter(text string) string {
 	return strings.TrimSpace(body)
 }
 
-func (a *attempt) openTrace(name string, onLine func(trace.Envelope)) (*trace.Writer, error) {
-	return trace.Open(filepath.Join(a.dir, name), trace.Config{Redactor: a.redact, OnLine: onLine})
+func (a *attempt) openTrace(name string) (*trace.Writer, error) {
+	return trace.Open(filepath.Join(a.dir, name), trace.Config{Redactor: a.redact})
 }
 
 // artefact is the path of an artefact as the record tells it: relative to the run directory.

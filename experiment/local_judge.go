@@ -193,7 +193,7 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 	}
 	keys := mcpserve.NewKeyring(1)
 	a.learn(keys.Secrets())
-	writer, err := a.openTrace(traceName, nil)
+	writer, err := a.openTrace(traceName)
 	if err != nil {
 		return harness.Result{}, err
 	}

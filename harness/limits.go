@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -58,14 +59,18 @@ func (l *OrchestrationLoop) overBudget(m *member) bool {
 
 // consumed is called while a turn goes on, with what it has consumed so far. A budget that is used
 // up ends it, and the whole session if the budget is the session's.
-func (l *OrchestrationLoop) consumed(r *runner, ahead spending) {
+func (l *OrchestrationLoop) consumed(r *runner, used session.TokenUsage) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopped || r.interrupt == nil {
+	if r.interrupt == nil {
 		return
 	}
-	r.ahead = ahead
+	r.ahead = spending{}
+	r.ahead.add(0, used.TotalTokens, used.CostUSD)
+	if h.stopped {
+		return
+	}
 	all := h.state.usage
 	for _, other := range l.runners {
 		all = all.plus(other.ahead)
@@ -75,7 +80,7 @@ func (l *OrchestrationLoop) consumed(r *runner, ahead spending) {
 	if name, limit := all.over(session); name != "" {
 		h.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
 		l.stopLocked(ReasonBudget, nil)
-	} else if name, _ := r.member.usage.plus(ahead).over(own); name != "" {
+	} else if name, _ := r.member.usage.plus(r.ahead).over(own); name != "" {
 		r.interrupt(errMemberSpent)
 	}
 }

@@ -43,8 +43,7 @@ type runner struct {
 	gathered  bool        // the window has closed
 	ahead     spending    // what the turn has consumed so far
 
-	prompted atomic.Bool           // the agent has been given the messages of the turn
-	meter    atomic.Pointer[meter] // of the agent that runs
+	prompted atomic.Bool // the agent has been given the messages of the turn
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -194,14 +193,10 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	return started, nil
 }
 
-// start runs the agent, with a meter of its own.
+// start runs the agent.
 func (r *runner) start(played agent.Agent, config AgentConfig, resume string) (agent.Session, error) {
-	m := newMeter(played, r.loop.cfg.options.Base.Prices, config.Model)
-	r.meter.Store(m)
-	return r.loop.startAgent(r.loop.ctx, played, config, resume, r.line, func(info agent.Started) {
-		m.started(info)
-		r.open(info)
-	})
+	consumed := func(used session.TokenUsage) { r.loop.consumed(r, used) }
+	return r.loop.startAgent(r.loop.ctx, played, config, resume, watching{r.line, r.open, consumed})
 }
 
 func (r *runner) closeSession() {
@@ -223,11 +218,6 @@ func (r *runner) line(event []byte) {
 	}
 	r.loop.skills.watch(r.member.name, event)
 	r.loop.hub.emitLane(r.member.name, event)
-	if m := r.meter.Load(); m != nil {
-		if ahead, more := m.take(event, time.Now().UnixMilli()); more {
-			r.loop.consumed(r, ahead)
-		}
-	}
 }
 
 // open writes the lines that open the member's lane, once.
@@ -286,7 +276,7 @@ func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {
 		if err != nil {
 			return nil, err
 		}
-		return l.startAgent(ctx, played, cfg, "", events, started)
+		return l.startAgent(ctx, played, cfg, "", watching{events: events, started: started})
 	}
 	return d
 }

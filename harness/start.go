@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
 )
 
 // StartError says that the agent of a member could not be started at all.
@@ -32,14 +33,21 @@ func (l *OrchestrationLoop) agentOf(config AgentConfig) (agent.Agent, error) {
 	return played, nil
 }
 
+// watching is what an agent is watched with while it runs.
+type watching struct {
+	events   func([]byte)
+	started  func(agent.Started)
+	consumed func(session.TokenUsage) // nil for nobody
+}
+
 // startAgent starts the agent of a member, or of the advisor.
 func (l *OrchestrationLoop) startAgent(
-	ctx context.Context, played agent.Agent, config AgentConfig, resume string, events func([]byte),
-	started func(agent.Started),
+	ctx context.Context, played agent.Agent, config AgentConfig, resume string, watch watching,
 ) (agent.Session, error) {
 	info := played.Info()
 	settings := l.agentSettings(config)
-	settings.Resume, settings.Events, settings.Started = resume, events, started
+	settings.Resume, settings.Events, settings.Started = resume, watch.events, watch.started
+	settings.Consumed = watch.consumed
 	lost, err := adapt(&settings, played, l.hub.state.mode, config)
 	if err != nil {
 		return nil, &StartError{config.Name, err}

@@ -172,11 +172,9 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 		CostUSD:   out.result.Usage.CostUSD,
 		Steps:     out.result.Turns,
 	}
-	if m := r.meter.Load(); m != nil {
-		// an agent that was stopped in the middle does not tell of everything
-		if used := m.settle(); out.kind != turnDone && used.tokens > e.Tokens {
-			e.Tokens, e.CostUSD = used.tokens, used.cost()
-		}
+	// an agent that did not stop has no result
+	if out.kind != turnDone && r.ahead.tokens > e.Tokens {
+		e.Tokens, e.CostUSD = r.ahead.tokens, r.ahead.cost()
 	}
 	r.ahead = spending{}
 	if !r.began.IsZero() {

@@ -128,6 +128,33 @@ func TestAKilledRunKeepsItsFirstGuess(t *testing.T) {
 	}
 }
 
+// TestAKilledRunIsPricedByItsFirstGuess: without a price, one killed agent would leave the cost of a
+// whole experiment unknown.
+func TestAKilledRunIsPricedByItsFirstGuess(t *testing.T) {
+	prices := func(_ string, u session.TokenUsage, _ int64) (float64, bool) {
+		return float64(u.TotalTokens) / 100, true
+	}
+	lines := []string{initLine, said("1", "a"), said("1", "b"), said("2", "c")}
+	dialects := session.Dialects{session.StreamDialect("claude-code")}
+	read := func() session.TokenUsage {
+		sessions, err := session.Read(strings.NewReader(strings.Join(lines, "\n")), dialects,
+			session.Options{Prices: prices})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sessions[0].Usage
+	}
+	u := read()
+	if u.CostUSD == nil || *u.CostUSD != float64(u.TotalTokens)/100 || u.CostSource != session.CostEstimated {
+		t.Errorf("a killed run: %+v", u)
+	}
+	lines = append(lines, `{"type":"result","subtype":"success","is_error":false,"result":"x","total_cost_usd":7,`+
+		`"usage":{"input_tokens":50,"output_tokens":5}}`)
+	if u := read(); *u.CostUSD != 7 || u.CostSource != session.CostReported || u.Partial {
+		t.Errorf("a whole run: %+v", u)
+	}
+}
+
 func TestWhatTheStreamInjects(t *testing.T) {
 	s := read(t, initLine,
 		`{"type":"user","message":{"content":[{"type":"text","text":"<system-reminder>be brief</system-reminder>"},{"type":"text","text":"hello"}]}}`,

@@ -135,7 +135,10 @@ type TokenUsage struct {
 const (
 	CostReported = "reported" // the agent's own figure
 	CostComputed = "computed" // tokens times the price table
-	CostUnknown  = "unknown"
+	// CostEstimated is computed from provisional counts of tokens, because the agent ended before it
+	// reported the final ones. The real cost is at least about this.
+	CostEstimated = "estimated"
+	CostUnknown   = "unknown"
 )
 
 // Milestone marks the first time something happened.

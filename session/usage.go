@@ -48,10 +48,11 @@ type usageBook struct {
 }
 
 type modelTotal struct {
-	tokens   TokenUsage
-	cost     float64
-	computed bool // some of the cost comes from the price table
-	unpriced bool // some tokens have no price
+	tokens    TokenUsage
+	cost      float64
+	computed  bool // some of the cost comes from the price table
+	estimated bool // some of the cost is for provisional counts
+	unpriced  bool // some tokens have no price
 }
 
 func newUsageBook(prices Prices) usageBook {
@@ -89,6 +90,7 @@ func (f *Fold) UsageReports() int { return f.usage.reports }
 // add books a report and returns what it adds to the total.
 func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 	if r.Rule == UsageProvisional {
+		r.CostUSD, _ = b.price(r.Model, totalled(r.Tokens), r.CostUSD, atMs)
 		b.guess(r)
 		return TokenUsage{}, false
 	}
@@ -113,9 +115,11 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 // never tell a final figure.
 func (b *usageBook) guess(r UsageReport) {
 	if len(b.provisional.reports) >= recentMessages {
-		merged := UsageReport{Key: "\x00older"}
+		nothing := 0.0
+		merged := UsageReport{Key: "\x00older", CostUSD: &nothing}
 		for _, old := range b.provisional.reports {
 			merged.Tokens = plus(merged.Tokens, old.Tokens)
+			merged.CostUSD = sumOf(merged.CostUSD, old.CostUSD)
 		}
 		b.provisional.forget()
 		b.provisional.set(merged)
@@ -133,8 +137,7 @@ func (b *usageBook) book(model string, increment TokenUsage, reported *float64, 
 		}
 		b.last, b.lastModel = total, strings.Clone(model)
 	}
-	increment.TotalTokens = increment.InputTokens + increment.OutputTokens + increment.CacheReadTokens +
-		increment.CacheWriteTokens
+	increment = totalled(increment)
 	increment.CostUSD, increment.CostSource = b.price(model, increment, reported, atMs)
 	if increment.TotalTokens == 0 && (increment.CostUSD == nil || *increment.CostUSD == 0) {
 		return increment, false
@@ -178,7 +181,12 @@ func (b *usageBook) total() TokenUsage {
 	for _, r := range b.provisional.reports {
 		sum.tokens = plus(sum.tokens, r.Tokens)
 		sum.tokens.Partial = true
-		sum.unpriced = true
+		if r.CostUSD == nil {
+			sum.unpriced = true
+			continue
+		}
+		sum.cost += *r.CostUSD
+		sum.estimated = true
 	}
 	return sum.usage()
 }
@@ -197,11 +205,12 @@ func (b *usageBook) models() map[string]TokenUsage {
 }
 
 func (m *modelTotal) usage() TokenUsage {
-	u := m.tokens
-	u.TotalTokens = u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	u := totalled(m.tokens)
 	switch {
 	case m.unpriced || (u.TotalTokens == 0 && m.cost == 0):
 		u.CostUSD, u.CostSource = nil, CostUnknown
+	case m.estimated:
+		u.CostUSD, u.CostSource = &m.cost, CostEstimated
 	case m.computed:
 		u.CostUSD, u.CostSource = &m.cost, CostComputed
 	default:
@@ -217,6 +226,21 @@ func (u TokenUsage) Since(before TokenUsage) TokenUsage {
 	increment.TotalTokens = u.TotalTokens - before.TotalTokens
 	increment.CostUSD, increment.CostSource, increment.Partial = cost, u.CostSource, u.Partial
 	return increment
+}
+
+// totalled returns the counts with their sum.
+func totalled(u TokenUsage) TokenUsage {
+	u.TotalTokens = u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	return u
+}
+
+// sumOf adds two costs; nil is unknown, and so is its sum with anything.
+func sumOf(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
 }
 
 func plus(a, b TokenUsage) TokenUsage {

@@ -527,7 +527,7 @@ func TestItSpeaksEveryProtocol(t *testing.T) {
 func TestWithoutAModelItSaysWhatToDo(t *testing.T) {
 	_, err := New().Start(t.Context(),
 		agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Environ: []string{"PATH=/bin"}})
-	var auth *AuthError
+	var auth *agent.AuthError
 	if !errors.As(err, &auth) || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
 		t.Errorf("Start = %v", err)
 	}

@@ -33,6 +33,7 @@ type conversation struct {
 	messages []model.Message
 	promptID string // of the last prompt, where it was given under an id
 	spentUSD float64
+	tokens   int64
 	started  bool
 	skills   *string // what the system prompt says about them; nil before the first turn
 	closing  sync.Once
@@ -183,19 +184,23 @@ func (c *conversation) account(state *turnState, reply model.Response) {
 	}
 	state.turns++
 	state.usage = state.usage.Add(reply.Usage)
+	c.tokens += tokensOf(reply.Usage).TotalTokens
 	cost, known := c.cfg.Prices(c.endpoint.model, tokensOf(reply.Usage), c.agent.now().UnixMilli())
-	if !known {
-		state.priced = false
-		return
-	}
+	state.priced = state.priced && known
 	state.cost += cost
 	c.spentUSD += cost
+	if c.cfg.Consumed != nil {
+		c.cfg.Consumed(state.tokenUsage())
+	}
 }
 
 func (c *conversation) limitReached(state *turnState) string {
 	switch {
 	case c.cfg.MaxTurns > 0 && state.turns >= c.cfg.MaxTurns:
 		return resultMaxTurns
+	case c.cfg.MaxTokens > 0 && c.tokens >= c.cfg.MaxTokens:
+		state.err = agent.ErrTokenLimit
+		return resultBudget
 	case c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD:
 		return resultBudget
 	default:

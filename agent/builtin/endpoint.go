@@ -22,11 +22,6 @@ type endpoint struct {
 	model  string
 }
 
-// AuthError reports that there is no model to talk to.
-type AuthError struct{ Reason string }
-
-func (e *AuthError) Error() string { return e.Reason }
-
 // chooseEndpoint finds the model from the configuration and from the variables that the vendors'
 // own SDKs read.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
@@ -45,7 +40,7 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	}
 	hasKey := e.config.APIKey != "" || e.config.AuthToken != ""
 	if cfg.ModelURL == "" && e.config.BaseURL == "" && !hasKey {
-		return endpoint{}, &AuthError{Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
+		return endpoint{}, &agent.AuthError{Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
 			"an endpoint with --model-url"}
 	}
 	return e, nil

@@ -36,10 +36,7 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 		UUID:           c.agent.newID(),
 		TerminalReason: "completed",
 	}
-	var cost *float64
-	if state.priced {
-		cost = &state.cost
-	}
+	cost := state.knownCost()
 	event.TotalCostUSD = cost
 	event.ModelUsage = map[string]modelUsage{c.endpoint.model: {
 		InputTokens:              state.usage.Input,
@@ -65,7 +62,7 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 		Err:       state.err,
 		Aborted:   outcome == session.OutcomeCancelled || outcome == session.OutcomeTimeout,
 		Turns:     state.turns,
-		Usage:     c.tokenUsage(state, cost),
+		Usage:     state.tokenUsage(),
 		Output:    c.output(state),
 	}
 }
@@ -112,10 +109,19 @@ func outcomeOf(kind model.Kind) session.Outcome {
 	}
 }
 
-func (c *conversation) tokenUsage(state *turnState, cost *float64) session.TokenUsage {
-	usage := tokensOf(state.usage)
-	usage.CostUSD, usage.CostSource = cost, session.CostComputed
-	if cost == nil {
+// knownCost is what the prompt has cost; nil where that is not known.
+func (s *turnState) knownCost() *float64 {
+	if !s.priced {
+		return nil
+	}
+	cost := s.cost
+	return &cost
+}
+
+func (s *turnState) tokenUsage() session.TokenUsage {
+	usage := tokensOf(s.usage)
+	usage.CostUSD, usage.CostSource = s.knownCost(), session.CostComputed
+	if usage.CostUSD == nil {
 		usage.CostSource = session.CostUnknown
 	}
 	return usage
