@@ -33,9 +33,12 @@ func kappaOf(observed, expected float64, items int) (Kappa, error) {
 // CohenKappa is the agreement of two raters beyond chance, from the square table of their ratings:
 // table[i][j] items were rated i by the first and j by the second.
 //
-// Formula: κ = (p_o − p_e)/(1 − p_e), p_e = Σ p_i·p_·i; SE ≈ √(p_o(1−p_o)/(N(1−p_e)²)). Use it for
-// two humans on the same items. Do not report it alone: with few fails it is low although raters
-// agree ([GwetAC1]); for a judge against a human report TPR and TNR as well.
+// Formula: κ = (p_o − p_e)/(1 − p_e), p_e = Σ p_i·p_·i; SE ≈ √(p_o(1−p_o)/(N(1−p_e)²)).
+//
+// Use it for two humans on the same items.
+//
+// Do not report it alone: with few fails it is low although raters agree ([GwetAC1]); for a judge
+// against a human report TPR and TNR as well.
 func CohenKappa(table [][]int) (Kappa, error) {
 	total, rows, columns, err := margins(table)
 	if err != nil {
@@ -58,8 +61,11 @@ func CohenKappa(table [][]int) (Kappa, error) {
 // dominates.
 //
 // Formula: AC1 = (p_o − p_e)/(1 − p_e), p_e = Σ π_i(1−π_i)/(Q−1), π_i the mean share of category i
-// over both raters, Q categories. Use it beside [CohenKappa] when passes or fails are rare. Do not
-// use it with a single category in the table.
+// over both raters, Q categories.
+//
+// Use it beside [CohenKappa] when passes or fails are rare.
+//
+// Do not use it with a single category in the table.
 func GwetAC1(table [][]int) (Kappa, error) {
 	total, rows, columns, err := margins(table)
 	if err != nil {
@@ -102,9 +108,12 @@ func margins(table [][]int) (total float64, rows, columns []float64, err error) 
 // FleissKappa is the agreement of several raters beyond chance; counts[i][j] raters put item i into
 // category j, and every item has as many raters.
 //
-// Formula: P_i = (Σ_j n_ij² − r)/(r(r−1)), κ = (P̄ − P̄_e)/(1 − P̄_e), P̄_e = Σ_j p_j². Use it for
-// a panel in which everybody rated everything. Do not use it with missing ratings
-// ([KrippendorffAlpha]); like κ it is low when one category dominates.
+// Formula: P_i = (Σ_j n_ij² − r)/(r(r−1)), κ = (P̄ − P̄_e)/(1 − P̄_e), P̄_e = Σ_j p_j².
+//
+// Use it for a panel in which everybody rated everything.
+//
+// Do not use it with missing ratings ([KrippendorffAlpha]); like κ it is low when one category
+// dominates.
 func FleissKappa(counts [][]int) (Kappa, error) {
 	if len(counts) == 0 {
 		return Kappa{}, ErrNoData
@@ -149,8 +158,11 @@ func FleissKappa(counts [][]int) (Kappa, error) {
 // are left out.
 //
 // Formula: α = 1 − D_o/D_e over the coincidence matrix: D_o = Σ_i Σ_{j≠k} n_ij·n_ik/(m_i − 1)/n,
-// D_e = Σ_{j≠k} n_j·n_k/(n(n−1)), n the pairable ratings. Use it when raters skipped items. Do not
-// use it for scores or ordered grades, whose near misses it counts as full disagreement.
+// D_e = Σ_{j≠k} n_j·n_k/(n(n−1)), n the pairable ratings.
+//
+// Use it when raters skipped items.
+//
+// Do not use it for scores or ordered grades, whose near misses it counts as full disagreement.
 func KrippendorffAlpha(counts [][]int) (Kappa, error) {
 	if len(counts) == 0 {
 		return Kappa{}, ErrNoData

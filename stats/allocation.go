@@ -41,7 +41,9 @@ func (p Prices) check() error {
 // price.
 //
 // Formula: K* = √((σ_A² + σ_B²)/ω² · PerTask/(2·PerRun)), at least 1; +Inf when ω² is 0.
+//
 // Use it to see the trade between tasks and repetitions.
+//
 // Do not use it where the number of tasks is limited: [Allocate].
 func OptimalRuns(design Design, prices Prices) (float64, error) {
 	design, err := design.withDefaults()
@@ -65,8 +67,11 @@ func OptimalRuns(design Design, prices Prices) (float64, error) {
 //
 // Formula: over K = 1, 2, …: n = min(maxTasks, ⌊budget/(PerTask + 2K·PerRun)⌋), MDE as in
 // [MinimumDetectableEffect]; the smallest MDE wins, the fewer repetitions on a tie. maxTasks 0
-// means unlimited. Use it to plan with money in hand. Do not use it to hit a given effect:
-// [CostOfDecision].
+// means unlimited.
+//
+// Use it to plan with money in hand.
+//
+// Do not use it to hit a given effect: [CostOfDecision].
 func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan, error) {
 	design, err := checkPlanning(maxTasks, design, prices)
 	if err != nil {
@@ -113,10 +118,13 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 // design.
 //
 // Formula: over K = 1, 2, …: n = ⌈[TasksNeeded]⌉, at least minTasks and at most maxTasks (0 is
-// unlimited); the least n·(PerTask + 2K·PerRun) wins. Use it to decide whether an answer is worth
-// its price. minTasks is usually [MinClaimTasks], below which no claim is made anyway. Do not use
-// it when no experiment within maxTasks is large enough: it returns an error that says what could
-// be found instead.
+// unlimited); the least n·(PerTask + 2K·PerRun) wins.
+//
+// Use it to decide whether an answer is worth its price. minTasks is usually [MinClaimTasks], below
+// which no claim is made anyway.
+//
+// Do not use it when no experiment within maxTasks is large enough: it returns an error that says
+// what could be found instead.
 func CostOfDecision(effect float64, minTasks, maxTasks int, design Design, prices Prices) (Plan, error) {
 	design, err := checkPlanning(maxTasks, design, prices)
 	if err != nil {

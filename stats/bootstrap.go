@@ -72,10 +72,12 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 //
 // Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀
 // ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
+//
 // Use it for derived statistics without a formula of their own. For means of moderately skewed
-// values coverage is at least 94 % from 100 units on and 91 to 93 % at 30. Do not use it under
-// [MinBootstrapTasks] units (its intervals are too short there: the result carries a warning), nor
-// with runs as units where several runs share a task.
+// values coverage is at least 94 % from 100 units on and 91 to 93 % at 30.
+//
+// Do not use it under [MinBootstrapTasks] units (its intervals are too short there: the result
+// carries a warning), nor with runs as units where several runs share a task.
 func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfig) (Interval, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -109,9 +111,12 @@ func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfi
 
 // BootstrapMean is the bootstrap interval for the mean of independent values.
 //
-// Formula: that of [Bootstrap] with the mean as statistic. Use it for skewed values from 100 on
-// (coverage at least 94 % at a skewness of 1.2); at 30 values it covers 91 to 93 %. Do not use it
-// under 15 values: [MeanT].
+// Formula: that of [Bootstrap] with the mean as statistic.
+//
+// Use it for skewed values from 100 on (coverage at least 94 % at a skewness of 1.2); at 30 values
+// it covers 91 to 93 %.
+//
+// Do not use it under 15 values: [MeanT].
 func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	if len(values) == 0 {
 		return Interval{}, ErrNoData
@@ -131,11 +136,14 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 // element of tasks holds the runs of one task.
 //
 // Formula: every replicate draws as many tasks as there are, with replacement, and averages their
-// means; with Hierarchical it also draws the runs within each task. Limits as in [Bootstrap]. Use
-// it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means between
-// 20 % and 80 %. Do not use it under 15 tasks, nor where all tasks agree, which leaves it without
-// width: [TaskMean], [PassRate]. Hierarchical counts the noise of runs twice (the drawn task means
-// carry it already); it is meant for reading, where an interval that is rather too wide is wanted.
+// means; with Hierarchical it also draws the runs within each task. Limits as in [Bootstrap].
+//
+// Use it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means
+// between 20 % and 80 %.
+//
+// Do not use it under 15 tasks, nor where all tasks agree, which leaves it without width:
+// [TaskMean], [PassRate]. Hierarchical counts the noise of runs twice (the drawn task means carry
+// it already); it is meant for reading, where an interval that is rather too wide is wanted.
 func BootstrapClustered(tasks [][]float64, config BootstrapConfig) (Interval, error) {
 	config, err := config.withDefaults()
 	if err != nil {

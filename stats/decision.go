@@ -119,8 +119,11 @@ type Decision struct {
 // integrity flag is open. Otherwise insufficient if there are fewer tasks, no interval, or the
 // detectable effect exceeds [MaxUsefulMDE]; equivalent if a margin is given and contains the whole
 // interval (for outcomes in [0, 1] also the add-two interval, so that a few ties are not taken for
-// sameness); else not proven. Use it for every sentence that says one arm is better. Do not use it
-// on one of several comparisons of a report without AdjustedP: [DecideFamily].
+// sameness); else not proven.
+//
+// Use it for every sentence that says one arm is better.
+//
+// Do not use it on one of several comparisons of a report without AdjustedP: [DecideFamily].
 func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 	config.Alpha = orDefault(config.Alpha, DefaultAlpha)
 	if err := config.check(comparison); err != nil {
@@ -139,7 +142,9 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 // DecideFamily decides all comparisons of one report with Holm's correction over them.
 //
 // Formula: AdjustedP of each by [Holm] over the p-values of all, then [Decide].
+//
 // Use it once per report, for every pair of arms and every dimension in it.
+//
 // Do not use it for explorations that are not claimed: [BenjaminiHochberg].
 func DecideFamily(comparisons []Comparison, configs []DecideConfig) ([]Decision, error) {
 	if len(comparisons) != len(configs) {

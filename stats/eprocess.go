@@ -11,9 +11,12 @@ import (
 // among discordant tasks.
 //
 // Formula: E = 2^{w+l}·B(½+w, ½+l)/B(½, ½), the Beta(½, ½) mixture of likelihood ratios. Under the
-// null hypothesis E ≥ 1/α ever happens with probability at most α. Use it to look after every task,
-// and stop when E ≥ 1/α. Do not use it with several runs per task ([BoundedProcess]), nor multiply
-// in a second look at the same task.
+// null hypothesis E ≥ 1/α ever happens with probability at most α.
+//
+// Use it to look after every task, and stop when E ≥ 1/α.
+//
+// Do not use it with several runs per task ([BoundedProcess]), nor multiply in a second look at the
+// same task.
 func DiscordantEValue(wins, losses int) (float64, error) {
 	if err := checkDiscordantCounts(wins, losses); err != nil {
 		return 0, err
@@ -129,8 +132,12 @@ const confidenceGrid = 100
 //
 // Formula: all means m for which the average wealth of two bettors on (d_t − m)/(1 + |m|) and its
 // negative never reached 1/α (the bets of [BoundedProcess]); searched outwards from the observed
-// mean. Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped. Do not use
-// it for a sample of fixed size, where it is about half as wide again as Student's t ([MeanT]).
+// mean.
+//
+// Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped.
+//
+// Do not use it for a sample of fixed size, where it is about half as wide again as Student's t
+// ([MeanT]).
 func BoundedConfidenceSequence(differences []float64, level float64) (Interval, error) {
 	if err := checkSample(differences, level); err != nil {
 		return Interval{}, err
@@ -197,9 +204,12 @@ func survivesBets(differences []float64, mean, bound float64) bool {
 //
 // Formula: all win shares θ for which the Beta(½, ½) mixture against θ, B(½+w, ½+l)/(B(½,
 // ½)·θ^w·(1−θ)^l), never reached 1/α; as a difference (b+c)/n·(2θ−1), that is, given the observed
-// share of discordant tasks. Use it with [DiscordantProcess]: 0 is outside exactly when the process
-// has stopped. Do not use it where the share of discordant tasks is itself in question: its
-// uncertainty is not in the limits (their sign is not affected).
+// share of discordant tasks.
+//
+// Use it with [DiscordantProcess]: 0 is outside exactly when the process has stopped.
+//
+// Do not use it where the share of discordant tasks is itself in question: its uncertainty is not
+// in the limits (their sign is not affected).
 func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval, error) {
 	if err := checkOpenUnit("level", level); err != nil {
 		return Interval{}, err

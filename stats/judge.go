@@ -44,9 +44,13 @@ const (
 // RoganGladen corrects an observed pass rate for the known errors of a judge. It returns the value
 // as computed and cut to [0, 1].
 //
-// Formula: θ = (p + TNR − 1)/(TPR + TNR − 1). Use it for rates whose calibration transports: it
-// tolerates another base rate, so label sets may be balanced. Do not use it for a single verdict,
-// nor with TPR + TNR ≤ 1, which is an error; nor without an interval ([CorrectRate]).
+// Formula: θ = (p + TNR − 1)/(TPR + TNR − 1).
+//
+// Use it for rates whose calibration transports: it tolerates another base rate, so label sets may
+// be balanced.
+//
+// Do not use it for a single verdict, nor with TPR + TNR ≤ 1, which is an error; nor without an
+// interval ([CorrectRate]).
 func RoganGladen(observed, tpr, tnr float64) (raw, clipped float64, err error) {
 	if err := checkUnit("observed rate", observed); err != nil {
 		return 0, 0, err
@@ -68,7 +72,9 @@ func RoganGladen(observed, tpr, tnr float64) (raw, clipped float64, err error) {
 // DeltaVariance is the large-sample variance of a corrected rate.
 //
 // Formula: [p(1−p)/n + (1−θ)²·TNR(1−TNR)/m0 + θ²·TPR(1−TPR)/m1]/J², J = TPR + TNR − 1.
+//
 // Use it to see which error matters: that of TPR in proportion to θ², that of TNR to (1−θ)².
+//
 // Do not build an interval from it: it has no width at 0 and 1, where [LangReiczigel] does.
 func DeltaVariance(k, n int, calibration Calibration) (float64, error) {
 	if err := checkCount("k", k, "n", n); err != nil {
@@ -108,10 +114,13 @@ const MethodLangReiczigel = "lang-reiczigel"
 // Formula: n' = n+z², p' = (k+z²/2)/n', m1' = m1+2, q1' = (TP+1)/m1', m0' = m0+2, q0' = (TN+1)/m0',
 // J' = q0'+q1'−1, θ' = (p'+q0'−1)/J', d = 2z²[θ'q1'(1−q1')/m1' − (1−θ')q0'(1−q0')/m0'], se =
 // √(p'(1−p')/n' + θ'²q1'(1−q1')/m1' + (1−θ')²q0'(1−q0')/m0')/|J'|; θ' + d ± z·se cut to [0, 1], and
-// all of [0, 1] if J' ≤ 0. The estimate shown is the unsmoothed one. Use it by default: coverage is
-// at least 94 % from n = 30 and 20 labels of each kind on, for judges with TPR and TNR of 0.8 and
-// more. Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the
-// runs, which [PPIPlusPlus] uses better.
+// all of [0, 1] if J' ≤ 0. The estimate shown is the unsmoothed one.
+//
+// Use it by default: coverage is at least 94 % from n = 30 and 20 labels of each kind on, for
+// judges with TPR and TNR of 0.8 and more.
+//
+// Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the runs,
+// which [PPIPlusPlus] uses better.
 func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, error) {
 	if err := checkPositive("n", n); err != nil {
 		return LangReiczigelResult{}, err
@@ -203,9 +212,12 @@ type Correction struct {
 // effective is the number of independent runs they are worth ([EffectiveRuns]); 0 means n.
 //
 // Formula: [RoganGladen] with [LangReiczigel] at n_eff and k = p·n_eff. Status is ok only if
-// WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0. Use it for every rate a judge produced. Do not use it
-// with a calibration from another prompt, model or panel, nor with pooled labels for agents the
-// judge treats differently ([Homogeneity]).
+// WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0.
+//
+// Use it for every rate a judge produced.
+//
+// Do not use it with a calibration from another prompt, model or panel, nor with pooled labels for
+// agents the judge treats differently ([Homogeneity]).
 func CorrectRate(k, n int, effective float64, calibration Calibration, level float64) (Correction, error) {
 	if err := checkCount("k", k, "n", n); err != nil {
 		return Correction{}, err
@@ -263,8 +275,11 @@ func (c Calibration) Informative(level float64) bool {
 //
 // Formula: κ = (m_p(1−q0)+1)/(m_p(1−q1)+1); m1 = round(m/(1 + (1/p − 1)·√κ)) clamped to [m_p,
 // m−m_p]; m0 = m − m1, for a judge with pass rate p and a pilot of m_p labels of each kind that
-// gave TNR q0 and TPR q1. Use it after a pilot of about ten labels of each kind. Do not use it
-// where labels are drawn at random from the runs: there is nothing to allocate.
+// gave TNR q0 and TPR q1.
+//
+// Use it after a pilot of about ten labels of each kind.
+//
+// Do not use it where labels are drawn at random from the runs: there is nothing to allocate.
 func AllocateCalibration(m int, p, tnr, tpr float64, pilot int) (m0, m1 int, err error) {
 	if err := checkOpenUnit("pass rate", p); err != nil {
 		return 0, 0, err

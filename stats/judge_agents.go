@@ -36,10 +36,13 @@ type HomogeneityResult struct {
 // Homogeneity tests whether a judge errs equally on all agents.
 //
 // Formula: [FisherExact] on TP/FN and on TN/FP for every pair of agents, [Holm] over all of them;
-// per-agent parameters when an adjusted p < 0.10 or a gap in TPR or TNR > 0.10. Use it before
-// correcting rates of several agents: a judge that is kinder to one of them fakes a difference. Do
-// not take "no difference found" for equality: with few labels per agent the test sees little, and
-// the caveat says so.
+// per-agent parameters when an adjusted p < 0.10 or a gap in TPR or TNR > 0.10.
+//
+// Use it before correcting rates of several agents: a judge that is kinder to one of them fakes a
+// difference.
+//
+// Do not take "no difference found" for equality: with few labels per agent the test sees little,
+// and the caveat says so.
 func Homogeneity(agents []Calibration) (HomogeneityResult, error) {
 	if len(agents) < 2 {
 		return HomogeneityResult{}, fmt.Errorf("%d calibration(s), want those of at least 2 agents", len(agents))
@@ -122,9 +125,12 @@ type PairedCorrection struct {
 //
 // Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²;
 // limits by z. Smoothed: b, c + 1, n + 2, and (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1,
-// 1]. Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of
-// each kind on. The plain form covers at least 93 % from 50 tasks and 50 labels on. Do not use it
-// where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
+// 1].
+//
+// Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of each
+// kind on. The plain form covers at least 93 % from 50 tasks and 50 labels on.
+//
+// Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
 func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection,
 	error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
@@ -180,10 +186,13 @@ type PairedTable struct {
 //
 // Formula: Δθ = θ_A − θ_B with [RoganGladen] per arm; Var = p_A(1−p_A)/(nJ_A²) + p_B(1−p_B)/(nJ_B²)
 // − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration terms of [DeltaVariance] of both arms; counts
-// smoothed as in [PairedCorrectedDifference] (half a task per cell of the table); limits by z. Use
-// it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 30 tasks and
-// 20 labels of each kind and arm on. Do not use it with a common calibration: the shared error
-// would be counted twice, and [PairedCorrectedDifference] is sharper.
+// smoothed as in [PairedCorrectedDifference] (half a task per cell of the table); limits by z.
+//
+// Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 30 tasks
+// and 20 labels of each kind and arm on.
+//
+// Do not use it with a common calibration: the shared error would be counted twice, and
+// [PairedCorrectedDifference] is sharper.
 func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, level float64) (PairedCorrection,
 	error) {
 	n := table.Both + table.FirstOnly + table.SecondOnly + table.Neither

@@ -21,10 +21,13 @@ type JudgeBootstrapResult struct {
 //
 // Formula: per replicate TP* ~ Bin(m1, TPR), TN* ~ Bin(m0, TNR), tasks with replacement; θ* by
 // [RoganGladen]; percentiles of the clipped θ*. Replicates with TPR* + TNR* ≤ 1 are dropped and
-// their share is reported. Use it for statistics derived from corrected rates. Coverage is at least
-// 92 % at 30 runs and 20 labels of each kind, and 94 % from 100 runs and 50 labels on, away from
-// rates of 0 and 1. Do not use it for a plain rate ([LangReiczigel] covers better), and never
-// resample one side only: that covers as little as 41 %.
+// their share is reported.
+//
+// Use it for statistics derived from corrected rates. Coverage is at least 92 % at 30 runs and 20
+// labels of each kind, and 94 % from 100 runs and 50 labels on, away from rates of 0 and 1.
+//
+// Do not use it for a plain rate ([LangReiczigel] covers better), and never resample one side only:
+// that covers as little as 41 %.
 func JudgeBootstrap(tasks [][]float64, calibration Calibration, config BootstrapConfig) (JudgeBootstrapResult, error) {
 	config.Method = MethodPercentile
 	config, err := config.withDefaults()

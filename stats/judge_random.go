@@ -19,10 +19,12 @@ type PPIResult struct {
 
 // PPI is prediction-powered inference with the judge at full weight.
 //
-// Formula: θ = Ȳ_L + (f̄_U − f̄_L); Var = Var(Y − f)/n_L + Var(f_U)/n_U. Use it only to compare
-// with [PPIPlusPlus], which is never much worse. Coverage is at least 93 % from 100 labels on at
-// rates between 20 % and 80 %. Do not use it with a balanced label set: the labels must be a random
-// sample of the runs.
+// Formula: θ = Ȳ_L + (f̄_U − f̄_L); Var = Var(Y − f)/n_L + Var(f_U)/n_U.
+//
+// Use it only to compare with [PPIPlusPlus], which is never much worse. Coverage is at least 93 %
+// from 100 labels on at rates between 20 % and 80 %.
+//
+// Do not use it with a balanced label set: the labels must be a random sample of the runs.
 func PPI(labelled []Label, judged []float64, level float64) (PPIResult, error) {
 	return predictionPowered(labelled, judged, level, func(labelMoments, float64, float64) float64 { return 1 }, "ppi")
 }
@@ -31,9 +33,12 @@ func PPI(labelled []Label, judged []float64, level float64) (PPIResult, error) {
 //
 // Formula: λ = Cov(Y, f)/(Var(f_L) + (n_L/n_U)·Var(f_U)), cut to [0, 1]; θ = Ȳ_L + λ(f̄_U − f̄_L);
 // Var = Var(Y − λf)/n_L + λ²·Var(f_U)/n_U; limits by t with n_L − 1 degrees of freedom, because the
-// labels carry most of the variance. Use it when labels are a random sample of the judged runs.
-// Coverage is at least 94 % from 100 labels on at rates between 20 % and 80 %, and 93 % at 50. Do
-// not use it with a balanced label set ([LangReiczigel]) or under 50 labels.
+// labels carry most of the variance.
+//
+// Use it when labels are a random sample of the judged runs. Coverage is at least 94 % from 100
+// labels on at rates between 20 % and 80 %, and 93 % at 50.
+//
+// Do not use it with a balanced label set ([LangReiczigel]) or under 50 labels.
 func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, error) {
 	weight := func(m labelMoments, labels, runs float64) float64 {
 		spread := m.judgeVariance + labels/runs*m.unlabelledVariance
@@ -99,10 +104,13 @@ type EfficientResult struct {
 // Formula: θ = (1−p)μ₀ + pμ₁, μ_j = mean(Y | judge = j), p = judge's pass rate on the n judged
 // runs; Var = (μ₁−μ₀)²p(1−p)/n + (1−p)²μ₀(1−μ₀)/c₀ + p²μ₁(1−μ₁)/c₁. For the variance the μ_j are
 // smoothed to (Y+1)/(c+2), so that unanimous labels do not count as certainty; limits by t with n_L
-// − 2 degrees of freedom. Use it when labels are a random sample of the judged runs and the judge
-// both passed and failed some of them. Coverage is at least 94 % from 50 labels on at rates between
-// 20 % and 80 %. Do not use it with a balanced label set ([LangReiczigel]), or with verdicts that
-// are no 0 and 1 ([PPIPlusPlus]).
+// − 2 degrees of freedom.
+//
+// Use it when labels are a random sample of the judged runs and the judge both passed and failed
+// some of them. Coverage is at least 94 % from 50 labels on at rates between 20 % and 80 %.
+//
+// Do not use it with a balanced label set ([LangReiczigel]), or with verdicts that are no 0 and 1
+// ([PPIPlusPlus]).
 func Efficient(labelled []Label, judged []float64, level float64) (EfficientResult, error) {
 	if err := checkLabels(labelled, judged, level); err != nil {
 		return EfficientResult{}, err

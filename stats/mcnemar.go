@@ -20,9 +20,13 @@ type McNemarResult struct {
 // that only the second passed.
 //
 // Formula: p = min(1, 2·P(X ≤ min(b, c))), X ~ Binomial(b+c, ½); mid-p subtracts P(X = min(b, c))
-// from it (half the point probability from each tail). Use P for claims: it never exceeds its
-// level. Use PMid for reading: it is closer to the nominal level and may exceed it a little. Do not
-// use it with several runs per task ([SignFlip]), nor after every task ([DiscordantProcess]).
+// from it (half the point probability from each tail).
+//
+// Use P for claims: it never exceeds its level. Use PMid for reading: it is closer to the nominal
+// level and may exceed it a little.
+//
+// Do not use it with several runs per task ([SignFlip]), nor after every task
+// ([DiscordantProcess]).
 func McNemar(b, c int) (McNemarResult, error) {
 	if err := checkDiscordantCounts(b, c); err != nil {
 		return McNemarResult{}, err
@@ -59,10 +63,12 @@ const MethodBonettPrice = "bonett-price"
 // pairs among n.
 //
 // Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ −
-// D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D. Use it with the McNemar test.
-// Coverage is at least 94 % from 15 tasks on where both arms win some tasks; at 10 tasks, or where
-// one arm never wins alone, it is at least 92.8 %. Do not use it for unpaired runs or several runs
-// per task.
+// D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
+//
+// Use it with the McNemar test. Coverage is at least 94 % from 15 tasks on where both arms win some
+// tasks; at 10 tasks, or where one arm never wins alone, it is at least 92.8 %.
+//
+// Do not use it for unpaired runs or several runs per task.
 func BonettPrice(b, c, n int, level float64) (Interval, error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
 		return Interval{}, err
@@ -84,10 +90,12 @@ func bonettPrice(b, c, n float64) (centre, se float64) {
 // rates, from the full table: a both passed, b only the first, c only the second, d neither.
 //
 // Formula: with Wilson limits l₁,u₁ and l₂,u₂ of the two rates and the continuity-corrected φ: Δ −
-// √((p₁−l₁)² − 2φ(p₁−l₁)(u₂−p₂) + (u₂−p₂)²) and Δ + √((u₁−p₁)² − 2φ(u₁−p₁)(p₂−l₂) + (p₂−l₂)²). Use
-// it as a second opinion to [BonettPrice] when the concordant cells are known. Coverage is at least
-// 93 % from 20 tasks on for rates between 20 % and 90 %. Do not use it when only the discordant
-// pairs are known.
+// √((p₁−l₁)² − 2φ(p₁−l₁)(u₂−p₂) + (u₂−p₂)²) and Δ + √((u₁−p₁)² − 2φ(u₁−p₁)(p₂−l₂) + (p₂−l₂)²).
+//
+// Use it as a second opinion to [BonettPrice] when the concordant cells are known. Coverage is at
+// least 93 % from 20 tasks on for rates between 20 % and 90 %.
+//
+// Do not use it when only the discordant pairs are known.
 func NewcombePaired(a, b, c, d int, level float64) (Interval, error) {
 	n := a + b + c + d
 	if a < 0 || d < 0 {
@@ -148,9 +156,12 @@ func checkDiscordant(b, c, n int, level float64) error {
 // being unpaired.
 //
 // Formula: the sum of the hypergeometric probabilities, margins fixed, of all tables that are no
-// more probable than the observed one. Use it for two independent groups: a judge's hits on the
-// runs of two agents. Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor
-// for repeated runs of one task as if they were tasks.
+// more probable than the observed one.
+//
+// Use it for two independent groups: a judge's hits on the runs of two agents.
+//
+// Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor for repeated runs of
+// one task as if they were tasks.
 func FisherExact(k1, n1, k2, n2 int) (float64, error) {
 	if err := checkCount("k1", k1, "n1", n1); err != nil {
 		return 0, err

@@ -15,10 +15,13 @@ const (
 
 // MeanT is Student's interval for the mean of independent values.
 //
-// Formula: x̄ ± t_{n−1}·s/√n. Use it for ten or more values without a long tail: coverage is at
-// least 94 % for symmetric values from n = 10 on, and 93 % at n = 5. Do not use it for rates near 0
-// or 1 ([PassRate], [Wilson]), for raw cost or time (take logarithms: [CompareRatio]), or for
-// values that share tasks ([MeanClustered]).
+// Formula: x̄ ± t_{n−1}·s/√n.
+//
+// Use it for ten or more values without a long tail: coverage is at least 94 % for symmetric values
+// from n = 10 on, and 93 % at n = 5.
+//
+// Do not use it for rates near 0 or 1 ([PassRate], [Wilson]), for raw cost or time (take
+// logarithms: [CompareRatio]), or for values that share tasks ([MeanClustered]).
 func MeanT(values []float64, level float64) (Interval, error) {
 	if err := checkSample(values, level); err != nil {
 		return Interval{}, err
@@ -35,9 +38,12 @@ func MeanT(values []float64, level float64) (Interval, error) {
 // clusters holds the runs of one task.
 //
 // Formula: SE = (1/N)·√(Σ_g (Σ_{i∈g}(s_i − s̄))²)·√(G/(G−1)); s̄ ± t_{G−1}·SE, over G clusters and
-// N runs. Use it for 50 clusters and more with rates between 20 % and 80 %, where coverage is at
-// least 94 %; at 30 clusters it is 92.5 to 95 %. Do not use it when all clusters agree (its width
-// is then 0) or rates are near 0 or 1: [PassRate].
+// N runs.
+//
+// Use it for 50 clusters and more with rates between 20 % and 80 %, where coverage is at least 94
+// %; at 30 clusters it is 92.5 to 95 %.
+//
+// Do not use it when all clusters agree (its width is then 0) or rates are near 0 or 1: [PassRate].
 func MeanClustered(clusters [][]float64, level float64) (Interval, error) {
 	if err := checkClusters(clusters); err != nil {
 		return Interval{}, err
@@ -75,9 +81,12 @@ func clusterMean(clusters [][]float64) (mean, se float64) {
 
 // DesignEffect is the factor by which clustering inflates the variance of a mean.
 //
-// Formula: 1 + (m − 1)·ρ for clusters of mean size m with intra-cluster correlation ρ. Use it to
-// judge how much repetitions are worth before running them. Do not use it to correct an interval
-// after the fact: [MeanClustered] and [PassRate] measure the clustering instead of assuming it.
+// Formula: 1 + (m − 1)·ρ for clusters of mean size m with intra-cluster correlation ρ.
+//
+// Use it to judge how much repetitions are worth before running them.
+//
+// Do not use it to correct an interval after the fact: [MeanClustered] and [PassRate] measure the
+// clustering instead of assuming it.
 func DesignEffect(meanSize, correlation float64) (float64, error) {
 	if err := checkPositive("mean cluster size", meanSize); err != nil {
 		return 0, err
@@ -92,8 +101,12 @@ func DesignEffect(meanSize, correlation float64) (float64, error) {
 // pass rate as these clustered ones.
 //
 // Formula: n_eff = p(1−p)/Var_cl(p), clamped to [G, N]; G (the number of tasks) when all runs
-// agree. Use it to put clustered runs into a formula for independent ones: the Wilson interval, the
-// correction of a judge ([CorrectRate]). Do not use it for scores other than 0 and 1.
+// agree.
+//
+// Use it to put clustered runs into a formula for independent ones: the Wilson interval, the
+// correction of a judge ([CorrectRate]).
+//
+// Do not use it for scores other than 0 and 1.
 func EffectiveRuns(tasks [][]float64) (float64, error) {
 	if err := checkClusters(tasks); err != nil {
 		return 0, err
@@ -126,11 +139,13 @@ func effectiveRuns(tasks [][]float64) float64 {
 //
 // Formula: one run per task: [Wilson]. Several: Wilson at p = mean over runs and n =
 // n_eff·(z/t_{G−1})² with n_eff of [EffectiveRuns], named "cluster-wilson". A single task with
-// several runs says nothing about other tasks: [0, 1], named "none". Use it for every reported
-// rate. Coverage of "cluster-wilson" is at least 94 % from 20 tasks on for rates between 20 % and
-// 80 % and from 50 tasks on between 10 % and 90 %, with 2 to 10 runs per task; outside, with
-// strongly correlated runs, it falls to 89 %. Do not use it to compare two arms by looking whether
-// their intervals overlap: [Compare].
+// several runs says nothing about other tasks: [0, 1], named "none".
+//
+// Use it for every reported rate. Coverage of "cluster-wilson" is at least 94 % from 20 tasks on
+// for rates between 20 % and 80 % and from 50 tasks on between 10 % and 90 %, with 2 to 10 runs per
+// task; outside, with strongly correlated runs, it falls to 89 %.
+//
+// Do not use it to compare two arms by looking whether their intervals overlap: [Compare].
 func PassRate(tasks [][]float64, level float64) (Interval, error) {
 	if err := checkOpenUnit("level", level); err != nil {
 		return Interval{}, err
@@ -177,10 +192,13 @@ func clusterWilson(mean, effective float64, groups int, level float64) Interval 
 // mean scores.
 //
 // Formula: "cluster-wilson" of [PassRate] with one value per task: n_eff = p(1−p)/(s²/G), at least
-// G. Use it for suite-level numbers; the tasks are taken as a sample of the tasks one cares about.
+// G.
+//
+// Use it for suite-level numbers; the tasks are taken as a sample of the tasks one cares about.
 // Coverage is at least 94 % from 20 tasks on where the mean lies between 20 % and 80 %, and from 50
-// tasks on between 10 % and 90 %. Do not use it for values outside [0, 1]: [MeanT] or
-// [BootstrapMean].
+// tasks on between 10 % and 90 %.
+//
+// Do not use it for values outside [0, 1]: [MeanT] or [BootstrapMean].
 func TaskMean(values []float64, level float64) (Interval, error) {
 	if err := checkSample(values, level); err != nil {
 		return Interval{}, err

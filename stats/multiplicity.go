@@ -9,9 +9,12 @@ import (
 // Holm adjusts p-values so that the chance of any false claim in the family stays below α.
 //
 // Formula: sorted ascending, p̃_(i) = max_{j≤i} min(1, (m−j+1)·p_(j)); the result is in the order
-// of the input. Use it for headline claims; the family is every (pair of arms × dimension) tested
-// in one report. It needs no independence. Do not use it for long exploratory tables, where it
-// finds little: [BenjaminiHochberg].
+// of the input.
+//
+// Use it for headline claims; the family is every (pair of arms × dimension) tested in one report.
+// It needs no independence.
+//
+// Do not use it for long exploratory tables, where it finds little: [BenjaminiHochberg].
 func Holm(p []float64) ([]float64, error) {
 	order, err := ascending(p)
 	if err != nil {
@@ -30,8 +33,11 @@ func Holm(p []float64) ([]float64, error) {
 // stays below α.
 //
 // Formula: sorted ascending, p̃_(i) = min_{j≥i} min(1, m·p_(j)/j); the result is in the order of
-// the input. Use it for exploratory tables whose findings are tested again later. Do not use it for
-// headline claims ([Holm]), nor for strongly negatively dependent tests.
+// the input.
+//
+// Use it for exploratory tables whose findings are tested again later.
+//
+// Do not use it for headline claims ([Holm]), nor for strongly negatively dependent tests.
 func BenjaminiHochberg(p []float64) ([]float64, error) {
 	order, err := ascending(p)
 	if err != nil {

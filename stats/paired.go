@@ -91,11 +91,14 @@ type Comparison struct {
 //
 // Formula: d_i = mean of the candidate's runs − mean of the baseline's runs per task; Est = Σ
 // d_i/n. Test and interval by the rule in the package documentation: [McNemar] with [BonettPrice],
-// or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa. Use it for
-// pass rates and scores of arms that ran the same tasks. Coverage of the interval is at least 94 %
-// from 15 tasks on where both arms' rates lie between 20 % and 80 %, with up to 3 tasks per cluster
-// and 20 clusters or more. Do not use it for cost or time ([CompareRatio]), nor again after every
-// task ([CompareSequential]).
+// or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa.
+//
+// Use it for pass rates and scores of arms that ran the same tasks. Coverage of the interval is at
+// least 94 % from 15 tasks on where both arms' rates lie between 20 % and 80 %, with up to 3 tasks
+// per cluster and 20 clusters or more.
+//
+// Do not use it for cost or time ([CompareRatio]), nor again after every task
+// ([CompareSequential]).
 func Compare(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return compare(pairs, config, false)
 }
@@ -304,10 +307,13 @@ func skewness(values []float64) float64 {
 // task as the unit.
 //
 // Formula: d_i = mean of ln(candidate) − mean of ln(baseline) per task, then as in [Compare];
-// exp(Est) is the ratio of geometric means. Use it for dollars, tokens, seconds and turns;
-// [Comparison.RatioInterval] gives the limits as ratios. Coverage is at least 94 % from 10 tasks on
-// for quantities that spread like a lognormal. Do not use it with zeros or negative values, nor for
-// totals ("what will the bill be"), which are about arithmetic means.
+// exp(Est) is the ratio of geometric means.
+//
+// Use it for dollars, tokens, seconds and turns; [Comparison.RatioInterval] gives the limits as
+// ratios. Coverage is at least 94 % from 10 tasks on for quantities that spread like a lognormal.
+//
+// Do not use it with zeros or negative values, nor for totals ("what will the bill be"), which are
+// about arithmetic means.
 func CompareRatio(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return compare(pairs, config, true)
 }
@@ -328,10 +334,13 @@ func (c Comparison) RatioInterval() (Interval, bool) {
 // at least once. outcomes and measures list the same tasks and runs in the same order; a run passed
 // when its outcome is 1.
 //
-// Formula: {(task, run) : outcome = 1, and both arms have such a run in the task}. Use it before
-// [CompareRatio] beside the comparison over all tasks: an arm that gives up early looks cheap
-// otherwise. Do not use it alone: the subset is chosen by the outcome, so it says nothing about
-// tasks only one arm can solve.
+// Formula: {(task, run) : outcome = 1, and both arms have such a run in the task}.
+//
+// Use it before [CompareRatio] beside the comparison over all tasks: an arm that gives up early
+// looks cheap otherwise.
+//
+// Do not use it alone: the subset is chosen by the outcome, so it says nothing about tasks only one
+// arm can solve.
 func CommonlySolved(outcomes, measures []Pair) ([]Pair, error) {
 	if len(outcomes) != len(measures) {
 		return nil, fmt.Errorf("%d tasks with outcomes but %d with measures", len(outcomes), len(measures))

@@ -10,8 +10,11 @@ import (
 // EffectiveVotes is the number of independent judges a panel of n correlated ones is worth.
 //
 // Formula: n_eff = n/(1 + (n−1)·ρ̄), ρ̄ the mean pairwise correlation of their errors
-// ([ErrorCorrelation]). Use it to say what a panel adds over one judge. Do not use it with negative
-// correlations beyond −1/(n−1), which no panel can have.
+// ([ErrorCorrelation]).
+//
+// Use it to say what a panel adds over one judge.
+//
+// Do not use it with negative correlations beyond −1/(n−1), which no panel can have.
 func EffectiveVotes(judges int, correlation float64) (float64, error) {
 	if judges < 1 {
 		return 0, fmt.Errorf("%d judges, want at least 1", judges)
@@ -30,8 +33,11 @@ func EffectiveVotes(judges int, correlation float64) (float64, error) {
 // judge j erred on item i.
 //
 // Formula: mean over pairs of φ = (n₁₁·n₀₀ − n₁₀·n₀₁)/√(n₁·n₀·n·₁·n·₀). Pairs in which a judge
-// never or always errs have no φ and are left out. Use it on items with human labels. Do not use it
-// for agreement as such: judges that are right together agree without sharing errors.
+// never or always errs have no φ and are left out.
+//
+// Use it on items with human labels.
+//
+// Do not use it for agreement as such: judges that are right together agree without sharing errors.
 func ErrorCorrelation(wrong [][]bool) (float64, error) {
 	if len(wrong) < 2 || len(wrong[0]) == 0 {
 		return 0, fmt.Errorf("the correlation of errors needs at least 2 judges and 1 item")
@@ -79,7 +85,9 @@ func phiCoefficient(a, b []bool) (float64, bool) {
 // counting half.
 //
 // Formula: P(X > n/2) + ½·P(X = n/2), X ~ Binomial(n, q).
+//
 // Use it as an upper bound for a panel.
+//
 // Do not use it as a forecast: judges share errors, and real panels stay 8 to 22 points below.
 func MajorityAccuracy(judges int, accuracy float64) (float64, error) {
 	if judges < 1 {
@@ -152,9 +160,12 @@ type SwapSummary struct {
 // SummariseSwaps measures the position bias of a judge and counts the reconciled verdicts.
 //
 // Formula: flip rate = flips/pairs decisive in both orders; first pick = first-shown picks/decisive
-// views; coverage = decisive pairs/pairs. A rate without a denominator is 0. Use it per judge and
-// dimension; beyond a flip rate of 0.30 at a coverage of 0.5 and more the judge should not compare
-// pairs. Do not average the two orders instead: the bias would hide in the mean.
+// views; coverage = decisive pairs/pairs. A rate without a denominator is 0.
+//
+// Use it per judge and dimension; beyond a flip rate of 0.30 at a coverage of 0.5 and more the
+// judge should not compare pairs.
+//
+// Do not average the two orders instead: the bias would hide in the mean.
 func SummariseSwaps(views []SwapView, soft bool) (SwapSummary, error) {
 	summary := SwapSummary{Pairs: len(views)}
 	firstPicks, decisiveViews := 0, 0

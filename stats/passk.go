@@ -15,9 +15,12 @@ var ErrKExceedsN = errors.New("k > n")
 // PassAtK is the unbiased estimate of the chance that at least one of k runs of a task passes, from
 // n runs of which c passed.
 //
-// Formula: 1 − C(n−c, k)/C(n, k), which is 1 when n − c < k. Use it with n well above k; with k >
-// n/2 it takes only a few values and saturates. Do not use it with n < k: the error is
-// [ErrKExceedsN]. Never use 1 − (1 − c/n)^k instead, which is biased downwards.
+// Formula: 1 − C(n−c, k)/C(n, k), which is 1 when n − c < k.
+//
+// Use it with n well above k; with k > n/2 it takes only a few values and saturates.
+//
+// Do not use it with n < k: the error is [ErrKExceedsN]. Never use 1 − (1 − c/n)^k instead, which
+// is biased downwards.
 func PassAtK(n, c, k int) (float64, error) {
 	if err := checkK(n, c, k); err != nil {
 		return 0, err
@@ -29,7 +32,9 @@ func PassAtK(n, c, k int) (float64, error) {
 // n runs of which c passed.
 //
 // Formula: C(c, k)/C(n, k).
+//
 // Use it where reliability matters more than the best try.
+//
 // Do not use it with n < k: the error is [ErrKExceedsN].
 func PassHatK(n, c, k int) (float64, error) {
 	if err := checkK(n, c, k); err != nil {
@@ -53,9 +58,12 @@ func allDrawnFrom(n, m, k int) float64 {
 
 // ScoreAtK is the expected best score of k runs drawn without replacement from the scores given.
 //
-// Formula: Σ_{i=k..n} s_(i)·C(i−1, k−1)/C(n, k) over the scores sorted ascending. Use it for graded
-// tasks; on scores of 0 and 1 it equals [PassAtK]. Do not use it with fewer than k scores
-// ([ErrKExceedsN]), nor mix scored and unscored runs of a task.
+// Formula: Σ_{i=k..n} s_(i)·C(i−1, k−1)/C(n, k) over the scores sorted ascending.
+//
+// Use it for graded tasks; on scores of 0 and 1 it equals [PassAtK].
+//
+// Do not use it with fewer than k scores ([ErrKExceedsN]), nor mix scored and unscored runs of a
+// task.
 func ScoreAtK(scores []float64, k int) (float64, error) {
 	if err := checkFinite("score", scores...); err != nil {
 		return 0, err
@@ -99,8 +107,11 @@ type Tally struct {
 //
 // Formula: pass@k is 1 − (1 − p)^k in the task's true pass rate p and grows with it, so the limits
 // are those of [Wilson] for p put through it; the estimate is [PassAtK], and the limits are widened
-// to include it. Use it for one task whose runs are independent. Coverage is that of [Wilson] or a
-// little more. Do not use it for a suite: [OverTasks].
+// to include it.
+//
+// Use it for one task whose runs are independent. Coverage is that of [Wilson] or a little more.
+//
+// Do not use it for a suite: [OverTasks].
 func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 	est, err := PassAtK(n, c, k)
 	if err != nil {
@@ -112,8 +123,11 @@ func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 // PassHatKInterval is the interval for the true pass^k of one single task.
 //
 // Formula: the limits of [Wilson] for the pass rate p, put through p^k; the estimate is [PassHatK],
-// and the limits are widened to include it. Use it for one task whose runs are independent.
-// Coverage is that of [Wilson] or a little more. Do not use it for a suite: [OverTasks].
+// and the limits are widened to include it.
+//
+// Use it for one task whose runs are independent. Coverage is that of [Wilson] or a little more.
+//
+// Do not use it for a suite: [OverTasks].
 func PassHatKInterval(n, c, k int, level float64) (Interval, error) {
 	est, err := PassHatK(n, c, k)
 	if err != nil {
@@ -172,8 +186,11 @@ func (a AtK) MarshalJSON() ([]byte, error) {
 
 // OverTasks averages a per-task estimate at k (PassAtK or PassHatK) over the tasks of a suite.
 //
-// Formula: mean over the tasks with n ≥ k, with the interval of [TaskMean]. Use it for the headline
-// of a suite; it warns when k is more than half the runs of a task, where the estimate saturates.
+// Formula: mean over the tasks with n ≥ k, with the interval of [TaskMean].
+//
+// Use it for the headline of a suite; it warns when k is more than half the runs of a task, where
+// the estimate saturates.
+//
 // Do not use it when many tasks have fewer than k runs: those tasks are left out, and the rest may
 // be a biased choice.
 func OverTasks(tasks []Tally, k int, level float64, estimate func(n, c, k int) (float64, error)) (AtK, error) {
@@ -204,8 +221,11 @@ func OverTasks(tasks []Tally, k int, level float64, estimate func(n, c, k int) (
 // the scores of one task.
 //
 // Formula: mean of [ScoreAtK] over the tasks with at least k scores, with the interval of
-// [TaskMean]. Use it for graded suites with scores between 0 and 1. Do not use it for scores on
-// another scale: divide by their maximum first.
+// [TaskMean].
+//
+// Use it for graded suites with scores between 0 and 1.
+//
+// Do not use it for scores on another scale: divide by their maximum first.
 func ScoreAtKOverTasks(tasks [][]float64, k int, level float64) (AtK, error) {
 	if len(tasks) == 0 {
 		return AtK{}, ErrNoData

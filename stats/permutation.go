@@ -44,11 +44,13 @@ type SignFlipResult struct {
 //
 // Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i| (without the bars,
 // one-sided). Up to [MaxExactFlips] non-zero differences all patterns are counted; beyond, p = (1 +
-// hits)/(1 + R) over R random patterns, which is valid for any R. Use it for the per-task
-// differences of two arms, for any number of tasks and any distribution that is symmetric under the
-// null hypothesis; for clustered tasks give it the sum of each cluster. Do not use it on single
-// runs that share tasks, nor expect small p-values from few tasks: the smallest two-sided one is
-// 2/2^n.
+// hits)/(1 + R) over R random patterns, which is valid for any R.
+//
+// Use it for the per-task differences of two arms, for any number of tasks and any distribution
+// that is symmetric under the null hypothesis; for clustered tasks give it the sum of each cluster.
+//
+// Do not use it on single runs that share tasks, nor expect small p-values from few tasks: the
+// smallest two-sided one is 2/2^n.
 func SignFlip(differences []float64, config SignFlipConfig) (SignFlipResult, error) {
 	if len(differences) == 0 {
 		return SignFlipResult{}, ErrNoData

@@ -67,10 +67,13 @@ func (d Design) quantiles() float64 {
 // TasksNeeded is the number of tasks, not rounded, that finds a difference of effect with the power
 // of the design.
 //
-// Formula: n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ². Use it to plan; round up. The
-// variances come from a pilot ([VarianceComponents]) or from experience: 0.10 between and 0.12
-// within are usual for pass rates. Do not use it for fewer than about 15 tasks, where the normal
-// quantiles promise a little too much.
+// Formula: n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ².
+//
+// Use it to plan; round up. The variances come from a pilot ([VarianceComponents]) or from
+// experience: 0.10 between and 0.12 within are usual for pass rates.
+//
+// Do not use it for fewer than about 15 tasks, where the normal quantiles promise a little too
+// much.
 func TasksNeeded(effect float64, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -87,8 +90,11 @@ func TasksNeeded(effect float64, design Design) (float64, error) {
 // effect with so many tasks.
 //
 // Formula: K = (σ_A² + σ_B²)/(n·δ²/(z_{α/2} + z_β)² − ω²); +Inf when the tasks alone vary too much.
-// Use it when no more tasks are to be had. Do not use it to save tasks: repetitions do not lower
-// ω², and from K ≈ σ²/ω² on they buy next to nothing.
+//
+// Use it when no more tasks are to be had.
+//
+// Do not use it to save tasks: repetitions do not lower ω², and from K ≈ σ²/ω² on they buy next to
+// nothing.
 func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -112,7 +118,9 @@ func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 // the design.
 //
 // Formula: MDE = (z_{α/2} + z_β)·√((ω² + σ_A²/K_A + σ_B²/K_B)/n).
+//
 // Use it in every report: "not proven" means little without it.
+//
 // Do not use it as the effect that was found, nor plug the observed effect back in.
 func MinimumDetectableEffect(tasks int, design Design) (float64, error) {
 	design, err := design.withDefaults()
@@ -132,8 +140,11 @@ func detectableBy(se, alpha, power float64) float64 {
 // PowerOf is the chance that an experiment with so many tasks finds a true difference of effect.
 //
 // Formula: Φ(|δ|/SE − z_{α/2}) + Φ(−|δ|/SE − z_{α/2}), SE = √((ω² + σ_A²/K_A + σ_B²/K_B)/n); the
-// Power of the design is ignored. Use it before an experiment, with an effect that would matter. Do
-// not use it afterwards with the effect that was observed: that is only the p-value again.
+// Power of the design is ignored.
+//
+// Use it before an experiment, with an effect that would matter.
+//
+// Do not use it afterwards with the effect that was observed: that is only the p-value again.
 func PowerOf(effect float64, tasks int, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -164,9 +175,12 @@ func checkEffect(effect float64) error {
 // runs within a task need repetitions on at least one task of each arm, or count as 0.
 //
 // Formula: σ² = mean over tasks of the unbiased variance of the runs; ω² = s²(d) − mean over tasks
-// of (σ_A,i²/K_A + σ_B,i²/K_B), clamped at 0. The unclamped value is returned as well. Use it on
-// earlier results of the same kind of task. Do not trust ω² from under 20 tasks or a single run per
-// task: it then contains the noise of the runs.
+// of (σ_A,i²/K_A + σ_B,i²/K_B), clamped at 0. The unclamped value is returned as well.
+//
+// Use it on earlier results of the same kind of task.
+//
+// Do not trust ω² from under 20 tasks or a single run per task: it then contains the noise of the
+// runs.
 func VarianceComponents(pairs []Pair) (design Design, betweenUnclamped float64, err error) {
 	sample, err := newPairedSample(pairs, false)
 	if err != nil {
@@ -233,7 +247,9 @@ func (p *pooledVariance) typicalRuns() int { return int(math.Round(p.runs / p.ta
 // RunsPerArm is the number of unpaired runs per arm, not rounded, that tells two pass rates apart.
 //
 // Formula: n = (z_{α/2}·√(2p̄(1−p̄)) + z_β·√(p₁(1−p₁) + p₂(1−p₂)))²/(p₁ − p₂)².
+//
 // Use it to see what ignoring the pairing would cost.
+//
 // Do not use it to plan a paired experiment: [TasksNeeded].
 func RunsPerArm(p1, p2, alpha, power float64) (float64, error) {
 	if err := checkUnit("rate", p1, p2); err != nil {

@@ -17,10 +17,13 @@ func (c Comparison) Decided(alpha float64) bool {
 // Formula: one binary run per arm and task: [DiscordantEValue] with [DiscordantConfidenceSequence];
 // otherwise the bets of [BoundedProcess] on the per-task differences with
 // [BoundedConfidenceSequence]. P = min(1, 1/largest E so far). MDE is that of a single look, but at
-// least half the width of the interval. Use it to stop an experiment as soon as it is decided:
-// claims hold although one looks after every task. Do not use it for outcomes outside [0, 1], for
-// tasks in an order that depends on their results, or for clusters of more than one task (an
-// error).
+// least half the width of the interval.
+//
+// Use it to stop an experiment as soon as it is decided: claims hold although one looks after every
+// task.
+//
+// Do not use it for outcomes outside [0, 1], for tasks in an order that depends on their results,
+// or for clusters of more than one task (an error).
 func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 	config.Level = orDefault(config.Level, DefaultLevel)
 	if err := checkOpenUnit("level", config.Level); err != nil {
