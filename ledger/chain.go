@@ -55,7 +55,7 @@ func seal(value any, prev string, redactor *redact.Redactor) (line []byte, hash 
 // links are the last two fields of a line.
 type links struct{ prev, hash string }
 
-// unseal reads the links of a line and tells whether its hash is right.
+// unseal reads the links of a line and reports whether its hash is right.
 func unseal(line []byte) (links, bool, error) {
 	if len(line) < linksSize {
 		return links{}, false, errors.New("the line is too short for a record")

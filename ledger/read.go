@@ -44,7 +44,7 @@ type Contents struct {
 	Lines int
 }
 
-// Damage is the error of a ledger that cannot be believed as it is.
+// Damage is the error of a ledger that failed verification.
 type Damage struct {
 	Path     string
 	Problems []Problem
@@ -63,7 +63,7 @@ func (d *Damage) Error() string {
 }
 
 // Damage returns the problems that put the content in doubt, as an error; nil if there are none. A
-// torn end is none: its writer died, nothing was altered.
+// torn end is not damage: its writer died, and nothing was altered.
 func (c *Contents) Damage(path string) error {
 	doubts := slices.DeleteFunc(slices.Clone(c.Problems), func(p Problem) bool { return p.Kind == Torn })
 	if len(doubts) == 0 {

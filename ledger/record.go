@@ -128,7 +128,7 @@ type Sequential struct {
 	Candidate string `json:"candidate"`
 }
 
-// CostBreakdown tells who spent the money.
+// CostBreakdown splits the cost by role.
 type CostBreakdown struct {
 	Agent      float64 `json:"agent"`
 	Supervisor float64 `json:"supervisor"`

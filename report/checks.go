@@ -34,8 +34,8 @@ type CheckRate struct {
 	Mixed bool `json:"mixed,omitempty"`
 }
 
-// rowsOf reads the rows of a record. They come from graders and may be anything; what is no row is
-// left out.
+// rowsOf reads the rows of a record. They come from graders and may be anything; what is not a row
+// is skipped.
 func rowsOf(r *ledger.Record) []Row {
 	var rows []Row
 	read := func(source string, details []json.RawMessage) {
@@ -95,7 +95,7 @@ func checkRates(records []ledger.Record) []CheckRate {
 			}
 			rate.Runs += strings.Repeat("-", max(0, runs-len(rate.Runs)))
 			if len(rate.Runs) > runs {
-				continue // reported twice in one run: the first counts here, the grade has dealt with it
+				continue // reported twice in one run: the first counts here; the grade has handled the second
 			}
 			rate.N++
 			if row.Pass != nil && *row.Pass {
@@ -119,7 +119,7 @@ func checkRates(records []ledger.Record) []CheckRate {
 	return all
 }
 
-// notesOf tells what went wrong in a run.
+// notesOf describes what went wrong in a run.
 func notesOf(r *ledger.Record) []string {
 	var notes []string
 	if r.Grade != nil && r.Grade.Malformed > 0 {

@@ -35,13 +35,13 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
-	// Sequential says that the experiment was looked at while it ran: the decision is one that
-	// allows for it.
+	// Sequential is true when the experiment was looked at while it ran; the decision allows for
+	// that.
 	Sequential bool `json:"sequential,omitempty"`
 	// Design is the estimate of the variances, for planning a larger experiment.
 	Design *stats.Design `json:"design,omitempty"`
 	Tasks  []TaskDelta   `json:"tasks"`
-	// Cost, Time and Turns are ratios, B over A; they are told with their intervals and claim
+	// Cost, Time and Turns are ratios, B over A; they are shown with their intervals and claim
 	// nothing.
 	Cost  *Ratio `json:"cost,omitempty"`
 	Time  *Ratio `json:"time,omitempty"`
@@ -49,8 +49,7 @@ type Comparison struct {
 	// CostA and CostB are what the two groups cost altogether.
 	CostA *float64 `json:"costA"`
 	CostB *float64 `json:"costB"`
-	// JudgeA and JudgeB tell about the judge; the comparison itself is one of its verdicts as they
-	// are.
+	// JudgeA and JudgeB describe the judge; the comparison itself uses its verdicts uncorrected.
 	JudgeA   *JudgeReport `json:"judgeA,omitempty"`
 	JudgeB   *JudgeReport `json:"judgeB,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
@@ -178,8 +177,8 @@ func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pai
 	return pairs
 }
 
-// deltas tells the difference on every task, with a test of its own that is corrected for how many
-// there are.
+// deltas fills in the difference on every task, with a test of its own that is corrected for the
+// number of tasks.
 func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 	var tested []int
 	var ps []float64
@@ -188,7 +187,7 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 		d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
 		if d.NA > 0 && d.NB > 0 {
 			d.Delta = d.MeanB - d.MeanA
-			// what decided when to stop must not be tested as if nothing had
+			// outcomes that decided when to stop must not be tested as if they had not
 			if measure == MeasurePass && !c.Sequential {
 				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
 				if err != nil {
@@ -282,13 +281,13 @@ func factorOf(pairs []stats.Pair, cfg CompareConfig) *Factor {
 func (c *Comparison) warn(a, b *Group) {
 	if a.Provenance.FamilyRevision != b.Provenance.FamilyRevision {
 		c.Warnings = append(c.Warnings,
-			"the two were measured on different revisions of the family; tasks that changed are compared as if they "+
-				"had not")
+			"the two were measured on different revisions of the family; changed tasks are compared as if they were "+
+				"the same")
 	}
 	if a.Provenance.Experiment != b.Provenance.Experiment {
 		c.Warnings = append(c.Warnings,
-			"the two are different experiments: they did not run side by side, so what changed in the world "+
-				"meanwhile is part of the difference")
+			"the two are different experiments: they did not run side by side, so anything that changed in "+
+				"between is part of the difference")
 	}
 	if a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != "" {
 		c.Warnings = append(c.Warnings, "the two arms are the same configuration: any difference is chance")
@@ -313,8 +312,8 @@ func (c *Comparison) warn(a, b *Group) {
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
 }
 
-// NonInferior tells whether B is surely no more than a margin worse than A: the lower limit of the
-// difference lies above minus the margin. Without an interval nothing is sure.
+// NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference
+// lies above minus the margin. Without an interval it is false.
 func (c *Comparison) NonInferior(margin float64) bool {
 	return c.Decision.Lo != nil && *c.Decision.Lo > -margin
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// StatusStale says that the labels are about another judge than the one that judged here.
-const StatusStale = "stale"
+// statusStale says that the labels are about another judge than the one that judged here.
+const statusStale = "stale"
 
 // minRandomLabels is how many labels of a random sample it takes to lean on the sample itself.
 const minRandomLabels = 50
 
 // Corrected is a group's pass rate after correction for the errors of its judge.
 type Corrected struct {
-	// Status is stats.StatusOK where the rates may be believed; everything below is nil otherwise.
+	// Status is stats.StatusOK where the rates are valid; everything below is nil otherwise.
 	Status string `json:"status"`
 	// PassRate is the corrected rate over all runs, Judged that over the runs the judge was asked
 	// about.
@@ -51,7 +51,7 @@ func (g *Group) correct(in Input) error {
 	}
 	c.Observed = float64(passed) / float64(asked)
 	if !g.sameJudge(labels) {
-		c.Status = StatusStale
+		c.Status = statusStale
 		return nil
 	}
 	g.Judge.countEffectiveVotes(labels, g.Provenance.Arm)
@@ -92,7 +92,7 @@ func (g *Group) judged() (byTask [][]float64, passed, asked int) {
 	return byTask, passed, asked
 }
 
-// sameJudge tells whether labels that bring their verdicts along are about the judge of this group.
+// sameJudge reports whether labels that carry their own verdicts are about the judge of this group.
 // Those on runs of the ledger always are.
 func (g *Group) sameJudge(labels *resolved) bool {
 	if !slices.ContainsFunc(labels.rows, func(l labelled) bool { return l.record == nil }) {
@@ -105,7 +105,7 @@ func (g *Group) sameJudge(labels *resolved) bool {
 // correctJudged corrects the rate over the runs that the judge was asked about.
 func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64, passed, asked int,
 	level float64) (*stats.Interval, string, error) {
-	if sample, rest := labels.sample(g); labels.design == DesignRandom && len(sample) >= minRandomLabels &&
+	if sample, rest := labels.sample(g); labels.design == designRandom && len(sample) >= minRandomLabels &&
 		len(rest) > 1 {
 		if estimate, err := stats.PPIPlusPlus(sample, rest, level); err == nil {
 			return &estimate.Interval, stats.StatusOK, nil
@@ -193,7 +193,8 @@ func (g *Group) correctAll(c *Corrected, wide *stats.Interval, asked int, wideLe
 	return nil
 }
 
-// countEffectiveVotes tells what several votes are worth, by the errors that they have in common.
+// countEffectiveVotes fills in how many independent votes the panel is worth, given the errors its
+// members share.
 func (j *JudgeReport) countEffectiveVotes(labels *resolved, arm string) {
 	if j.Agreement == nil || j.Agreement.Votes < 2 {
 		return
@@ -226,7 +227,7 @@ func (c *Corrected) text() string {
 	case stats.StatusOK:
 		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", percent(c.PassRate),
 			c.PassRate.Method, calibration)
-	case StatusStale:
+	case statusStale:
 		return "the labels are about another judge than the one that judged here; nothing is corrected"
 	case stats.StatusUninformative:
 		return "nothing is corrected: the labels do not show that the judge is better than a coin (" + calibration + ")"

@@ -8,47 +8,38 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// addUp fills in the totals. Costs are those of all attempts: money that bought nothing was spent,
-// too.
+// addUp fills in the totals and counts the errors.
 func (g *Group) addUp(attempts []ledger.Record) {
 	t := &g.Totals
-	t.Tasks, t.Attempts = len(g.Tasks), len(attempts)
+	t.Tasks = len(g.Tasks)
 	for i := range g.Tasks {
 		task := &g.Tasks[i]
-		t.Runs, t.Passed, t.Planned, t.Missing = t.Runs+task.N, t.Passed+task.C, t.Planned+task.planned, t.Missing+
-			task.Missing
+		t.Runs += task.N
+		t.Passed += task.C
+		t.Planned += task.planned
+		t.Missing += task.Missing
 		if task.N > 0 && task.C == task.N && task.Missing == 0 {
 			t.TasksPassing++
 		}
 	}
-	known := true
+	t.measure(attempts, g.records)
 	for i := range attempts {
-		r := &attempts[i]
-		switch {
-		case r.CostUSD != nil:
-			t.KnownCostUSD += *r.CostUSD
-		case r.Tokens.Total() > 0 || r.Verdict != ledger.Error:
-			known = false
-		}
-		if r.Tokens != nil {
-			t.Tokens.Input, t.Tokens.Output = t.Tokens.Input+r.Tokens.Input, t.Tokens.Output+r.Tokens.Output
-			t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+r.Tokens.CacheRead, t.Tokens.CacheWrite+
-				r.Tokens.CacheWrite
-		}
-		if r.Verdict == ledger.Error {
+		if r := &attempts[i]; r.Verdict == ledger.Error {
 			if g.Errors == nil {
 				g.Errors = map[string]int{}
 			}
 			g.Errors[r.ErrorClass]++
 		}
 	}
-	if known {
-		cost := t.KnownCostUSD
-		t.CostUSD = &cost
-	}
+}
+
+// measure fills in what all attempts cost, and the medians of the runs that have a verdict.
+func (t *Totals) measure(attempts, counting []ledger.Record) {
+	spent := ledger.SpendingOf(attempts)
+	t.Attempts, t.CostUSD, t.KnownCostUSD, t.Tokens = len(attempts), spent.CostUSD, spent.KnownCostUSD, spent.Tokens
 	var durations, turns []int64
-	for i := range g.records {
-		if r := &g.records[i]; r.Verdict != ledger.Error {
+	for i := range counting {
+		if r := &counting[i]; r.Verdict != ledger.Error {
 			durations, turns = append(durations, r.DurationMs), append(turns, int64(r.Turns))
 		}
 	}
@@ -207,7 +198,7 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		}
 		if half && k > 1 {
 			g.aboutK = append(g.aboutK, fmt.Sprintf("pass@%d takes only a few values when k is more than half the "+
-				"runs; make more runs, or report a smaller k", k))
+				"runs; add runs, or report a smaller k", k))
 		}
 	}
 	g.Warnings = append(g.Warnings, g.aboutK...)
@@ -228,7 +219,7 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			was = "was"
 		}
 		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%s %s interrupted and made again", Count(len(interrupted), "run"), was))
+			fmt.Sprintf("%s %s interrupted and retried", Count(len(interrupted), "run"), was))
 	}
 	if isolations["none"] {
 		g.Warnings = append(g.Warnings, "runs were not isolated: agents could see hidden material and each other")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"github.com/fit-eval/fit/internal/document"
 	"math"
 	"os"
 	"path/filepath"
@@ -137,7 +138,7 @@ func TestThePassRateIsCorrectedForTheJudgesErrors(t *testing.T) {
 
 	labels.Judge.Digests = []string{"sha256:another"}
 	if stale := build(t, Input{Records: records, K: []int{1},
-		Labels: labels}).Groups[0].Judge.Corrected; stale.Status != StatusStale || stale.PassRate != nil {
+		Labels: labels}).Groups[0].Judge.Corrected; stale.Status != statusStale || stale.PassRate != nil {
 		t.Errorf("labels on another judge: %+v", stale)
 	}
 }
@@ -163,7 +164,7 @@ func TestAJudgeNoBetterThanACoinCorrectsNothing(t *testing.T) {
 
 func TestLabelsOnRunsOfTheLedger(t *testing.T) {
 	var records []ledger.Record
-	labels := &Labels{Design: DesignRandom}
+	labels := &Labels{Design: designRandom}
 	for i := range 120 {
 		votes, human := "ppp", ledger.Pass
 		switch {
@@ -260,7 +261,7 @@ func TestLabelsAreReadWithTheirMistakes(t *testing.T) {
 
 func TestThePublishedSchemaOfLabelsIsThatOfTheStructs(t *testing.T) {
 	path := filepath.Join("..", "docs", "schema", "labels.schema.json")
-	want, err := LabelsSchema()
+	want, err := document.SchemaOf("labels.yaml", Labels{})
 	if err != nil {
 		t.Fatal(err)
 	}

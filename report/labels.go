@@ -14,8 +14,8 @@ import (
 // The ways in which labelled runs can have been chosen.
 const (
 	// about as many good as bad ones; the judge's error rates carry over, its pass rate does not
-	DesignBalanced = "balanced"
-	DesignRandom   = "random" // a random sample of the judged runs
+	designBalanced = "balanced"
+	designRandom   = "random" // a random sample of the judged runs
 )
 
 // Labels is labels.yaml: what people say about work that the judge has judged.
@@ -25,13 +25,13 @@ type Labels struct {
 	Labels []RunLabel    `yaml:"labels" doc:"The verdicts of people, run by run." required:"true"`
 }
 
-// LabelledJudge tells which judge a set of labels is about.
+// LabelledJudge identifies the judge that a set of labels is about.
 type LabelledJudge struct {
 	Digests []string `yaml:"digests" doc:"Digests of the judge as records and reports tell them (digests.judge). Labels on another judge correct nothing."`
 }
 
-// RunLabel is what a person says about one run. Without the judge's verdict it is about a run of
-// the experiment that is reported.
+// RunLabel is one person's verdict on one run. Without the judge's verdict the run must be in the
+// reported experiment.
 type RunLabel struct {
 	Task  string `yaml:"task" doc:"Task of the run." required:"true"`
 	Arm   string `yaml:"arm" doc:"Arm of the run; needed where there are several."`
@@ -40,10 +40,7 @@ type RunLabel struct {
 	Judge string `yaml:"judge" doc:"What the judge said; default: its verdict in the ledger." enum:"pass,fail"`
 }
 
-// LabelsSchema is the JSON Schema of labels.yaml, made from the Go structs.
-func LabelsSchema() ([]byte, error) { return document.SchemaOf("labels.yaml", Labels{}) }
-
-// LoadLabels reads labels.yaml. Mistakes are told with file, line and column.
+// LoadLabels reads labels.yaml. Mistakes are reported with file, line and column.
 func LoadLabels(path string) (*Labels, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +94,7 @@ func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
 	}
 	out := &resolved{design: l.Design, digests: l.Judge.Digests}
 	if out.design == "" {
-		out.design = DesignBalanced
+		out.design = designBalanced
 	}
 	byRun := map[ledger.Cell]*ledger.Record{}
 	arms := map[string]bool{}

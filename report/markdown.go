@@ -215,7 +215,7 @@ func (m *markdown) task(t *Task, scored bool) {
 	m.errors(t.Runs)
 }
 
-// atKLine tells the limits of pass@k, for which the table has no room.
+// atKLine shows the limits of pass@k, for which the table has no room.
 func (m *markdown) atKLine(t *Task) string {
 	var parts []string
 	for _, k := range m.k {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Metric is a group in one row, for control charts over many experiments.
-type Metric struct {
+// metric is a group in one row, for control charts over many experiments.
+type metric struct {
 	StartMs      int64    `json:"startMs"`
 	Experiment   string   `json:"experiment"`
 	Arm          string   `json:"arm"`
@@ -34,13 +34,13 @@ type Metric struct {
 	Judge       *float64 `json:"judgePassRate,omitempty"`
 }
 
-// Metrics are the groups in rows.
-func (r *Report) Metrics() []Metric {
-	var rows []Metric
+// metrics are the groups in rows.
+func (r *Report) metrics() []metric {
+	var rows []metric
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		p := g.Provenance
-		m := Metric{
+		m := metric{
 			Experiment:   p.Experiment,
 			Arm:          p.Arm,
 			Agent:        p.Agent,
@@ -91,7 +91,7 @@ func (r *Report) WriteMetrics(w io.Writer) error {
 
 func (r *Report) metricLines() ([][]byte, error) {
 	var lines [][]byte
-	for _, m := range r.Metrics() {
+	for _, m := range r.metrics() {
 		line, err := json.Marshal(m)
 		if err != nil {
 			return nil, err

@@ -35,7 +35,7 @@ func TestMetricsAreAppendedOnce(t *testing.T) {
 	if len(lines) != 3 {
 		t.Fatalf("%d lines:\n%s", len(lines), content)
 	}
-	var last Metric
+	var last metric
 	if err := json.Unmarshal([]byte(lines[2]), &last); err != nil || last.Tasks != 3 || last.Runs != 3 ||
 		last.PassRate == nil || *last.PassRate < 0.66 || last.CostPerPass == nil || *last.CostPerPass != 0.375 {
 		t.Errorf("%v: %s", err, lines[2])

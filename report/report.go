@@ -17,9 +17,9 @@ const Version = 1
 // Input is what a report is made from.
 type Input struct {
 	Records []ledger.Record
-	// Planned says how much there should be; nil where nobody knows.
+	// Planned is the size of the experiment; nil is unknown.
 	Planned *Planned
-	// Skipped counts lines of the ledger that could not be believed and were left out.
+	// Skipped counts lines of the ledger that failed verification and were skipped.
 	Skipped int
 	// K are the k of pass@k; empty is 1, 3 and 5.
 	K []int
@@ -27,7 +27,7 @@ type Input struct {
 	Level float64
 	// Detail adds the single runs to every task.
 	Detail bool
-	// Labels are what people say about judged runs; nil corrects nothing.
+	// Labels are the verdicts of people on judged runs; nil corrects nothing.
 	Labels *Labels
 
 	resolved *resolved
@@ -41,19 +41,19 @@ type Planned struct {
 	Runs map[string]int
 }
 
-// Report is what ledgers say.
+// Report is the summary of one or more ledgers.
 type Report struct {
 	Version int     `json:"version"`
 	Groups  []Group `json:"groups"`
 	// Tasks and Totals repeat those of the group where there is only one.
 	Tasks  []Task `json:"tasks"`
 	Totals Totals `json:"totals"`
-	// Sequential is there where the experiment was looked at while it ran.
+	// Sequential is set when the experiment was looked at while it ran.
 	Sequential *SequentialReport `json:"sequential,omitempty"`
 	Warnings   []string          `json:"warnings,omitempty"`
 }
 
-// Provenance is under which conditions a group was measured.
+// Provenance is the set of conditions a group was measured under.
 type Provenance struct {
 	Experiment     string `json:"experiment"`
 	Arm            string `json:"arm"`
@@ -135,7 +135,7 @@ func Build(in Input) (*Report, error) {
 	}
 	if in.resolved != nil && in.resolved.unmatched > 0 {
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("left out %s: the runs are not here, or were not judged",
+			fmt.Sprintf("skipped %s: the runs are not here, or were not judged",
 				Count(in.resolved.unmatched, "label")))
 	}
 	in.sequence = sequenceOf(ledger.Last(in.Records))
@@ -153,15 +153,16 @@ func Build(in Input) (*Report, error) {
 		r.Groups[0].Totals.Skipped = in.Skipped
 		r.Tasks, r.Totals = r.Groups[0].Tasks, r.Groups[0].Totals
 	} else {
-		nothing := 0.0
-		r.Totals.CostUSD = &nothing
+		var counting []ledger.Record
 		for _, group := range r.Groups {
 			r.Totals.add(group.Totals)
+			counting = append(counting, group.records...)
 		}
+		r.Totals.measure(in.Records, counting)
 	}
 	if in.Skipped > 0 {
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("left out %s of the ledger that could not be believed", Count(in.Skipped, "line")))
+			fmt.Sprintf("skipped %s of the ledger that failed verification", Count(in.Skipped, "line")))
 	}
 	return r, nil
 }
@@ -266,8 +267,8 @@ func provenanceOf(records []ledger.Record) Provenance {
 	}
 }
 
-// nameGroups tells groups apart that share the name of their arm, and puts them into the order of
-// the plan.
+// nameGroups gives groups that share the name of their arm distinct names, and sorts groups in the
+// order of the plan.
 func (r *Report) nameGroups(planned *Planned) {
 	count := map[string]int{}
 	for _, g := range r.Groups {
@@ -322,19 +323,12 @@ func short(text string) string {
 	return text
 }
 
+// add counts the runs of one more group. Each task counts once however many groups have it.
 func (t *Totals) add(o Totals) {
 	t.Tasks = max(t.Tasks, o.Tasks)
-	t.Runs, t.Planned, t.Missing, t.Passed, t.Attempts = t.Runs+o.Runs, t.Planned+o.Planned, t.Missing+
-		o.Missing, t.Passed+o.Passed, t.Attempts+o.Attempts
+	t.Runs += o.Runs
+	t.Planned += o.Planned
+	t.Missing += o.Missing
+	t.Passed += o.Passed
 	t.TasksPassing += o.TasksPassing
-	if t.CostUSD != nil && o.CostUSD != nil {
-		sum := *t.CostUSD + *o.CostUSD
-		t.CostUSD = &sum
-	} else {
-		t.CostUSD = nil
-	}
-	t.KnownCostUSD += o.KnownCostUSD
-	t.Tokens.Input, t.Tokens.Output = t.Tokens.Input+o.Tokens.Input, t.Tokens.Output+o.Tokens.Output
-	t.Tokens.CacheRead, t.Tokens.CacheWrite = t.Tokens.CacheRead+o.Tokens.CacheRead, t.Tokens.CacheWrite+
-		o.Tokens.CacheWrite
 }

@@ -420,7 +420,7 @@ func TestSameConfigurationIsSaidSo(t *testing.T) {
 func TestMetricsAreOneRowPerArm(t *testing.T) {
 	late, early := run("a", 0, ledger.Pass), run("a", 1, ledger.Fail)
 	late.StartMs, early.StartMs = 2000, 1000
-	rows := build(t, Input{Records: []ledger.Record{late, early}, K: []int{1}}).Metrics()
+	rows := build(t, Input{Records: []ledger.Record{late, early}, K: []int{1}}).metrics()
 	if len(rows) != 1 || rows[0].StartMs != 1000 || *rows[0].PassRate != .5 || *rows[0].CostUSD != .5 ||
 		rows[0].Runs != 2 {
 		t.Errorf("%+v", rows)
@@ -453,4 +453,15 @@ func FuzzRows(f *testing.F) {
 			t.Errorf("escape sequences get through: %q", out.Bytes())
 		}
 	})
+}
+
+func TestTheTotalsOfTwoArmsHaveMediansAndCosts(t *testing.T) {
+	a, b := armRuns("a", "PP", "PF"), armRuns("b", "FF", "PF")
+	for i := range b {
+		b[i].Turns, b[i].DurationMs = 10, 81_000
+	}
+	totals := build(t, Input{Records: append(a, b...), K: []int{1}}).Totals
+	if totals.MedianTurns != 7 || totals.MedianDurationMs != 71_000 || *totals.CostUSD != 2 || totals.Attempts != 8 {
+		t.Errorf("%+v", totals)
+	}
 }

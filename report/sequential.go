@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// SequentialReport tells about an experiment that was looked at while it ran, to be stopped as soon
+// SequentialReport describes an experiment that was looked at while it ran, to be stopped as soon
 // as it is decided.
 type SequentialReport struct {
 	Alpha float64 `json:"alpha"`
@@ -18,7 +18,7 @@ type SequentialReport struct {
 	Tasks  int `json:"tasks"`
 	// EValue is the most evidence that there was; nil before the first complete task.
 	EValue *float64 `json:"eValue"`
-	// Stopped says that the rule ended the experiment before all tasks were done.
+	// Stopped is true when the rule ended the experiment before all tasks were done.
 	Stopped bool `json:"stopped"`
 }
 
@@ -30,8 +30,8 @@ type sequence struct {
 	stopped  bool
 }
 
-// sequenceOf finds the order and how far it got; nil where nobody looked. Records of several
-// experiments have no order in common.
+// sequenceOf finds the order and how far it got; nil if the experiment was not
+// sequential. Records of several experiments have no order in common.
 func sequenceOf(last []ledger.Record) *sequence {
 	at := slices.IndexFunc(last, func(r ledger.Record) bool { return r.Sequential != nil })
 	if at < 0 || slices.ContainsFunc(last, func(r ledger.Record) bool { return r.Experiment != last[at].Experiment }) {
@@ -85,7 +85,8 @@ func (s *sequence) report() *SequentialReport {
 	}
 }
 
-// planned is how many runs of every task there should be. What the rule has spared is not missing.
+// planned is how many runs of every task there should be. Tasks that the rule made
+// unnecessary are not missing.
 func (s *sequence) planned(runs map[string]int, byTask map[string][]ledger.Record) map[string]int {
 	if s == nil || !s.stopped {
 		return runs
@@ -143,7 +144,7 @@ func (c *Comparison) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig)
 }
 
 // completeTasks are the tasks all of whose runs are over, by their place in the order that was
-// fixed beforehand; nil where nobody looked.
+// fixed beforehand; nil if the experiment was not sequential.
 func (g *Group) completeTasks() map[int]string {
 	var complete map[int]string
 	over := map[int]int{}

@@ -37,31 +37,6 @@ func (p Prices) check() error {
 	return checkPositive("price per run", p.PerRun)
 }
 
-// OptimalRuns is the number of repetitions, not rounded, that is best when tasks can be bought at a
-// price.
-//
-// Formula: K* = √((σ_A² + σ_B²)/ω² · PerTask/(2·PerRun)), at least 1; +Inf when ω² is 0.
-//
-// Use it to see the trade between tasks and repetitions.
-//
-// Do not use it where the number of tasks is limited: [Allocate].
-func OptimalRuns(design Design, prices Prices) (float64, error) {
-	design, err := design.withDefaults()
-	if err != nil {
-		return 0, err
-	}
-	if err := prices.check(); err != nil {
-		return 0, err
-	}
-	if prices.PerTask == 0 {
-		return 1, nil
-	}
-	if design.Between == 0 {
-		return math.Inf(1), nil
-	}
-	return math.Max(1, math.Sqrt((design.WithinCandidate+design.WithinBaseline)/design.Between*prices.PerTask/(2*prices.PerRun))), nil
-}
-
 // Allocate divides a budget between tasks and repetitions so that the detectable effect is
 // smallest.
 //

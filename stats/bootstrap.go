@@ -116,7 +116,7 @@ func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfi
 // Use it for skewed values from 100 on (coverage at least 94 % at a skewness of 1.2); at 30 values
 // it covers 91 to 93 %.
 //
-// Do not use it under 15 values: [MeanT].
+// Do not use it under 15 values: use Student's t.
 func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	if len(values) == 0 {
 		return Interval{}, ErrNoData

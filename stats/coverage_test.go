@@ -292,31 +292,6 @@ func TestCoverageOfPassAtKOverTasks(t *testing.T) {
 	}
 }
 
-func TestCoverageOfMeanT(t *testing.T) {
-	for name, draw := range map[string]func(random *rand.Rand) float64{
-		"normal":  func(random *rand.Rand) float64 { return random.NormFloat64() },
-		"uniform": func(random *rand.Rand) float64 { return 2*random.Float64() - 1 },
-	} {
-		for _, n := range []int{5, 10, 30} {
-			t.Run(fmt.Sprintf("%s n = %d", name, n), func(t *testing.T) {
-				t.Parallel()
-				// Uniform values at n = 5 cover 93.5 %.
-				floor := .94
-				if n == 5 {
-					floor = .93
-				}
-				wantCoverage(t, 4000, floor, 0, func(random *rand.Rand) (Interval, error) {
-					values := make([]float64, n)
-					for i := range values {
-						values[i] = draw(random)
-					}
-					return MeanT(values, .95)
-				})
-			})
-		}
-	}
-}
-
 func TestCoverageOfBootstrap(t *testing.T) {
 	for _, n := range []int{30, 100} {
 		for _, method := range []string{MethodBCa, MethodPercentile} {

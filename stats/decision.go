@@ -44,12 +44,12 @@ type Kind string
 
 // The kinds of measures.
 const (
-	// Rate is a share of runs: differences are told in percentage points.
+	// Rate is a share of runs: differences are shown in percentage points.
 	Rate Kind = "rate"
-	// Score is any other number: differences are told as they are.
+	// Score is any other number: differences are shown as they are.
 	Score Kind = "score"
 	// Ratio is cost, time or another positive quantity compared by CompareRatio: differences are
-	// told in per cent.
+	// shown in per cent.
 	Ratio Kind = "ratio"
 )
 

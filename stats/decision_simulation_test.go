@@ -82,9 +82,9 @@ func everClaims(t *testing.T, pairs []Pair) bool {
 		if err := bounded.Add(clamp(candidate-baseline, -1, 1)); err != nil {
 			t.Fatal(err)
 		}
-		stopped := bounded.Stop(.05)
+		stopped := bounded.Highest() >= 20
 		if len(pair.Candidate) == 1 {
-			stopped = discordant.Stop(.05)
+			stopped = discordant.Highest() >= 20
 		}
 		if !stopped {
 			continue

@@ -5,13 +5,17 @@
 //
 // The data flows through four steps:
 //
-//  1. Collect the outcomes of both arms task by task as [Pair] values. The task is the unit of inference; runs are replicates within a task and are
-//     averaged first. Tasks that share a repository or another origin carry the same Cluster.
-//  2. [Compare] (or [CompareRatio] for cost and time) chooses a method by the rule below and returns a [Comparison]: effect, interval, p-value, and
-//     the name of the method. [CompareSequential] does the same for an experiment that is looked at while it runs.
-//  3. [Decide] (or [DecideFamily], which also corrects for several comparisons in one report) turns a Comparison into a [Decision]: one of the five
-//     claims and a sentence a person can read.
-//  4. [MinimumDetectableEffect], [TasksNeeded], [RunsNeeded] and [Allocate] say what a larger experiment would cost and could show.
+//  1. Collect the outcomes of both arms task by task as [Pair] values. The task is the unit of
+//     inference; runs are replicates within a task and are averaged first. Tasks that share a
+//     repository or another origin carry the same Cluster.
+//  2. [Compare] (or [CompareRatio] for cost and time) chooses a method by the rule below and
+//     returns a [Comparison]: effect, interval, p-value, and the name of the method.
+//     [CompareSequential] does the same for an experiment that is looked at while it runs.
+//  3. [Decide] turns a Comparison into a [Decision]: one of the five claims and a sentence for
+//     people. [DecideFamily] does so for several comparisons of one report, corrected for their
+//     number.
+//  4. [MinimumDetectableEffect], [TasksNeeded], [RunsNeeded] and [Allocate] say what a larger
+//     experiment would cost and could show.
 //
 // # How the method is chosen
 //

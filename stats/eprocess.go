@@ -29,8 +29,8 @@ func DiscordantEValue(wins, losses int) (float64, error) {
 // DiscordantProcess accumulates the evidence of single-run binary tasks, one task at a time. The
 // zero value has seen nothing.
 type DiscordantProcess struct {
-	wins, losses, ties int
-	highest            float64
+	wins, losses int
+	highest      float64
 }
 
 // Add records one task: whether the candidate and whether the baseline passed it. Tasks must come
@@ -38,7 +38,6 @@ type DiscordantProcess struct {
 func (p *DiscordantProcess) Add(candidate, baseline bool) {
 	switch {
 	case candidate == baseline:
-		p.ties++
 	case candidate:
 		p.wins++
 	default:
@@ -56,18 +55,11 @@ func (p *DiscordantProcess) E() float64 {
 // Highest is the most evidence seen so far; 1/Highest is a p-value that may be read at any time.
 func (p *DiscordantProcess) Highest() float64 { return math.Max(1, p.highest) }
 
-// Stop reports whether the evidence ever reached 1/α: the stopping rule.
-func (p *DiscordantProcess) Stop(alpha float64) bool { return p.highest >= 1/alpha }
-
-// Counts returns the tasks won, lost and tied.
-func (p *DiscordantProcess) Counts() (wins, losses, ties int) { return p.wins, p.losses, p.ties }
-
 // BoundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time,
 // for both directions. The zero value has seen nothing.
 type BoundedProcess struct {
 	up, down bettor
 	highest  float64
-	tasks    int
 }
 
 // bettor is a gambler who bets that differences are positive: λ_t = clip(S/(¼+Q), 0, ½), K_t =
@@ -94,7 +86,6 @@ func (p *BoundedProcess) Add(difference float64) error {
 	}
 	p.up.bet(difference)
 	p.down.bet(-difference)
-	p.tasks++
 	p.highest = math.Max(p.highest, p.E())
 	return nil
 }
@@ -103,22 +94,9 @@ func (p *BoundedProcess) Add(difference float64) error {
 // "worse".
 func (p *BoundedProcess) E() float64 { return (p.up.wealth() + p.down.wealth()) / 2 }
 
-// Better is the wealth of the gambler who bets on "better": evidence against "the candidate is no
-// better". Under that hypothesis it reaches 1/α with probability at most α.
-func (p *BoundedProcess) Better() float64 { return p.up.wealth() }
-
-// Worse is the wealth of the gambler who bets on "worse".
-func (p *BoundedProcess) Worse() float64 { return p.down.wealth() }
-
 // Highest is the most two-sided evidence seen so far; 1/Highest is a p-value that may be read at
 // any time.
 func (p *BoundedProcess) Highest() float64 { return math.Max(1, p.highest) }
-
-// Stop reports whether the two-sided evidence ever reached 1/α: the stopping rule.
-func (p *BoundedProcess) Stop(alpha float64) bool { return p.highest >= 1/alpha }
-
-// Tasks is the number of differences recorded.
-func (p *BoundedProcess) Tasks() int { return p.tasks }
 
 // MethodConfidenceSequence names intervals that hold at all times at once.
 const MethodConfidenceSequence = "confidence-sequence"
@@ -137,7 +115,7 @@ const confidenceGrid = 100
 // Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped.
 //
 // Do not use it for a sample of fixed size, where it is about half as wide again as Student's t
-// ([MeanT]).
+// .
 func BoundedConfidenceSequence(differences []float64, level float64) (Interval, error) {
 	if err := checkSample(differences, level); err != nil {
 		return Interval{}, err
@@ -235,7 +213,7 @@ func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval,
 			Hi:       1,
 			Level:    level,
 			Method:   MethodConfidenceSequence,
-			Warnings: []string{"no task told the arms apart"},
+			Warnings: []string{"the arms did not differ on any task"},
 		}, nil
 	}
 	return Interval{

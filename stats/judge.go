@@ -63,7 +63,7 @@ func RoganGladen(observed, tpr, tnr float64) (raw, clipped float64, err error) {
 	}
 	youden := tpr + tnr - 1
 	if youden <= 1e-12 {
-		return 0, 0, fmt.Errorf("TPR + TNR = %g is not above 1: the judge tells nothing", tpr+tnr)
+		return 0, 0, fmt.Errorf("TPR + TNR = %g is not above 1: the judge carries no information", tpr+tnr)
 	}
 	raw = (observed + tnr - 1) / youden
 	return raw, clampUnit(raw), nil

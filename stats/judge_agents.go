@@ -140,7 +140,7 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 		return PairedCorrection{}, err
 	}
 	if calibration.Youden() <= 1e-12 {
-		return PairedCorrection{}, fmt.Errorf("TPR + TNR = %g is not above 1: the judge tells nothing",
+		return PairedCorrection{}, fmt.Errorf("TPR + TNR = %g is not above 1: the judge carries no information",
 			calibration.TPR()+calibration.TNR())
 	}
 	wins, losses, tasks := float64(b), float64(c), float64(n)
@@ -208,7 +208,7 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 			return PairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
 		}
 		if calibration.Youden() <= 1e-12 {
-			return PairedCorrection{}, fmt.Errorf("agent %q: TPR + TNR is not above 1: the judge tells nothing",
+			return PairedCorrection{}, fmt.Errorf("agent %q: TPR + TNR is not above 1: the judge carries no information",
 				calibration.Agent)
 		}
 	}

@@ -13,27 +13,6 @@ const (
 	MethodNone          = "none"
 )
 
-// MeanT is Student's interval for the mean of independent values.
-//
-// Formula: x̄ ± t_{n−1}·s/√n.
-//
-// Use it for ten or more values without a long tail: coverage is at least 94 % for symmetric values
-// from n = 10 on, and 93 % at n = 5.
-//
-// Do not use it for rates near 0 or 1 ([PassRate], [Wilson]), for raw cost or time (take
-// logarithms: [CompareRatio]), or for values that share tasks ([MeanClustered]).
-func MeanT(values []float64, level float64) (Interval, error) {
-	if err := checkSample(values, level); err != nil {
-		return Interval{}, err
-	}
-	if len(values) < 2 {
-		return Interval{}, fmt.Errorf("one value has no spread: an interval for a mean needs at least 2")
-	}
-	mean, variance := moments(values)
-	n := float64(len(values))
-	return symmetric(mean, math.Sqrt(variance/n), studentQuantile(level, n-1), level, MethodT), nil
-}
-
 // MeanClustered is the mean over all runs with a cluster-robust standard error; each element of
 // clusters holds the runs of one task.
 //
@@ -198,7 +177,7 @@ func clusterWilson(mean, effective float64, groups int, level float64) Interval 
 // Coverage is at least 94 % from 20 tasks on where the mean lies between 20 % and 80 %, and from 50
 // tasks on between 10 % and 90 %.
 //
-// Do not use it for values outside [0, 1]: [MeanT] or [BootstrapMean].
+// Do not use it for values outside [0, 1]: [BootstrapMean].
 func TaskMean(values []float64, level float64) (Interval, error) {
 	if err := checkSample(values, level); err != nil {
 		return Interval{}, err

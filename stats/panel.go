@@ -29,7 +29,7 @@ func EffectiveVotes(judges int, correlation float64) (float64, error) {
 	return float64(judges) / inflation, nil
 }
 
-// ErrorCorrelation is the mean pairwise correlation of judges' errors; wrong[j][i] tells whether
+// ErrorCorrelation is the mean pairwise correlation of judges' errors; wrong[j][i] is true when
 // judge j erred on item i.
 //
 // Formula: mean over pairs of φ = (n₁₁·n₀₀ − n₁₀·n₀₁)/√(n₁·n₀·n·₁·n·₀). Pairs in which a judge

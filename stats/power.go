@@ -243,29 +243,3 @@ func (p *pooledVariance) perMean() float64 {
 }
 
 func (p *pooledVariance) typicalRuns() int { return int(math.Round(p.runs / p.tasks)) }
-
-// RunsPerArm is the number of unpaired runs per arm, not rounded, that tells two pass rates apart.
-//
-// Formula: n = (z_{α/2}·√(2p̄(1−p̄)) + z_β·√(p₁(1−p₁) + p₂(1−p₂)))²/(p₁ − p₂)².
-//
-// Use it to see what ignoring the pairing would cost.
-//
-// Do not use it to plan a paired experiment: [TasksNeeded].
-func RunsPerArm(p1, p2, alpha, power float64) (float64, error) {
-	if err := checkUnit("rate", p1, p2); err != nil {
-		return 0, err
-	}
-	if err := checkOpenUnit("alpha", alpha); err != nil {
-		return 0, err
-	}
-	if err := checkOpenUnit("power", power); err != nil {
-		return 0, err
-	}
-	if err := checkEffect(p1 - p2); err != nil {
-		return 0, err
-	}
-	mean := (p1 + p2) / 2
-	root := distuv.UnitNormal.Quantile(1-alpha/2)*math.Sqrt(2*mean*(1-mean)) +
-		distuv.UnitNormal.Quantile(power)*math.Sqrt(p1*(1-p1)+p2*(1-p2))
-	return root * root / ((p1 - p2) * (p1 - p2)), nil
-}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sentence says a decision in plain English.
+// sentence puts a decision into plain English.
 func sentence(decision Decision, comparison Comparison, config DecideConfig) string {
 	words := newWording(comparison, config.Measure)
 	evidence := words.evidence(decision, comparison)
@@ -73,7 +73,7 @@ func newWording(comparison Comparison, measure Measure) wording {
 	return words
 }
 
-// change tells a difference as a comparison of the two arms.
+// change phrases a difference as a comparison of the two arms.
 func (w wording) change(effect float64) string {
 	direction := "above"
 	if effect < 0 {
@@ -86,7 +86,7 @@ func (w wording) change(effect float64) string {
 	return fmt.Sprintf("the %s of %s is %s %s that of %s", w.name, w.candidate, size, direction, w.baseline)
 }
 
-// size tells how large a difference is, without its sign.
+// size is how large a difference is, without its sign.
 func (w wording) size(effect float64) string {
 	effect = math.Abs(effect)
 	switch w.kind {

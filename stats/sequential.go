@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Decided tells whether the evidence of a sequential comparison reaches 1/alpha on enough tasks for
+// Decided reports whether the evidence of a sequential comparison reaches 1/alpha on enough tasks for
 // a claim, so that an experiment may be stopped.
 func (c Comparison) Decided(alpha float64) bool {
 	return c.EValue != nil && *c.EValue >= 1/alpha && c.Tasks >= MinClaimTasks

@@ -34,8 +34,8 @@ func newCompare(con *console.Console) *cobra.Command {
 		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}}}
 	command := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Tell whether B is better than A: improved, regressed, or not proven",
-		Long: `Tell whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with exactly two arms may stand alone.
+		Short: "Report whether B is better than A: improved, regressed, or not proven",
+		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with exactly two arms may stand alone.
 
 Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven, insufficient, with an interval, what the
 difference costs, and the smallest difference that an experiment of this size would have found.`,
@@ -45,12 +45,12 @@ difference costs, and the smallest difference that an experiment of this size wo
 		RunE: func(_ *cobra.Command, args []string) error { return runCompare(con, &opts, args) },
 	}
 	flags := command.Flags()
-	flags.Var(&opts.format, "format", "how to print it")
+	flags.Var(&opts.format, "format", "output format")
 	flags.Var(&opts.measure, "measure", "what decides: pass rate, or score")
 	flags.StringVar(&opts.failOn, "fail-on", "",
 		"gate: exit 1 on these claims, separated by commas: "+strings.Join(claims, ", "))
 	flags.Float64Var(&opts.nonInferior, "non-inferior", 0,
-		"gate: exit 1 unless B is surely no more than this worse than A, such as 0.05")
+		"gate: exit 1 unless B is at most this much worse than A, such as 0.05")
 	flags.Float64Var(&opts.margin, "margin", 0,
 		"largest difference that does not matter; makes the claim equivalent possible")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
@@ -144,7 +144,7 @@ func (o *compareOptions) gate(c *report.Comparison, failOn []string) error {
 	}
 	if o.nonInferior > 0 && !c.NonInferior(o.nonInferior) {
 		return console.Exitf(console.ExitNegative,
-			"gate --non-inferior %g: it is not sure that B is at most %g worse than A", o.nonInferior, o.nonInferior)
+			"gate --non-inferior %g: B may be more than %g worse than A", o.nonInferior, o.nonInferior)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (g *gates) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&g.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
 }
 
-// check tells whether the gates are open. Results that are not there open none.
+// check returns an error unless every gate passes. Without results no gate passes.
 func (g *gates) check(built *report.Report) error {
 	if (g.allPass || g.minPassRate > 0) && len(built.Groups) == 0 {
 		return console.Exitf(console.ExitNegative, "gate: there are no results")

@@ -45,7 +45,7 @@ func newList(con *console.Console) *cobra.Command {
 	command.Flags().BoolVar(&verify, "verify", false,
 		"compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 "+
 			"if one differs")
-	command.Flags().Var(&format, "format", "how to print it")
+	command.Flags().Var(&format, "format", "output format")
 	return command
 }
 
@@ -79,7 +79,7 @@ func verifyRuns(con *console.Console, dir string) error {
 	return nil
 }
 
-// listedTask is a task as list tells it.
+// listedTask is a task as list prints it.
 type listedTask struct {
 	ID       string   `json:"id"`
 	Checks   []string `json:"checks"`
@@ -183,7 +183,7 @@ again.`,
 			return runClean(con, dir, dryRun)
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be removed")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
 	return command
 }
 

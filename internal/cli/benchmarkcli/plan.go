@@ -44,7 +44,7 @@ type pilotFacts struct {
 	CostPerRun *float64 `json:"costPerRun,omitempty"`
 }
 
-// Usual variances of pass rates, where no pilot tells better.
+// Usual variances of pass rates, where there is no pilot.
 const (
 	usualBetween = 0.10
 	usualWithin  = 0.12
@@ -59,9 +59,9 @@ func newPlan(con *console.Console) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "plan [PILOT-A PILOT-B | PILOT]",
-		Short: "Tell how many tasks and runs an answer takes, and what it costs",
-		Long: `Tell how many tasks and runs it takes to find a difference, and what that costs. Earlier results serve as a pilot: two arms (DIR:ARM DIR:ARM, or a directory with two arms)
-tell how much tasks and runs vary and what a run costs; without a pilot the usual variances of pass rates are taken.`,
+		Short: "Show how many tasks and runs an answer takes, and what it costs",
+		Long: `Show how many tasks and runs it takes to find a difference, and what that costs. Earlier results serve as a pilot: two arms (DIR:ARM DIR:ARM, or a directory with two arms)
+show how much tasks and runs vary and what a run costs. Without a pilot, plan uses typical variances of pass rates.`,
 		Example: `  fit-benchmark plan --effect 0.1 --runs 5
   fit-benchmark plan --effect 0.1 benchmark-runs:before benchmark-runs:after --max-cost-usd 50`,
 		Args: cobra.MaximumNArgs(2),
@@ -70,16 +70,16 @@ tell how much tasks and runs vary and what a run costs; without a pilot the usua
 	flags := command.Flags()
 	flags.Float64Var(&opts.effect, "effect", 0.1, "difference in pass rate that matters")
 	flags.Var(&opts.runs, "runs", "runs of every task by every arm")
-	flags.Var(&opts.tasks, "tasks", "tasks that there are: tell what they would find")
-	flags.Var(&opts.maxTasks, "max-tasks", "most tasks that can be had")
-	flags.Var(&opts.costPerRun, "cost-per-run", "dollars that one run costs (default: what the pilot's cost)")
-	flags.Var(&opts.budget, "max-cost-usd", "dollars that may be spent: tell the best experiment for them")
+	flags.Var(&opts.tasks, "tasks", "number of tasks you have: show the difference they would find")
+	flags.Var(&opts.maxTasks, "max-tasks", "largest number of tasks available")
+	flags.Var(&opts.costPerRun, "cost-per-run", "cost of one run in dollars (default: the pilot's)")
+	flags.Var(&opts.budget, "max-cost-usd", "budget in dollars: show the best experiment for it")
 	flags.Float64Var(&opts.between, "between", usualBetween,
 		"variance of the difference between tasks, without a pilot")
 	flags.Float64Var(&opts.within, "within", usualWithin, "variance of runs within a task, without a pilot")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
-	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "chance to find the difference if it is there")
-	flags.Var(&opts.format, "format", "how to print it")
+	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "chance of finding the difference if it exists")
+	flags.Var(&opts.format, "format", "output format")
 	return command
 }
 
@@ -113,12 +113,12 @@ func (p *planned) usePilot(con *console.Console, args []string) error {
 	}
 	design, unclamped, err := stats.VarianceComponents(report.Pairs(a, b))
 	if err != nil {
-		return console.Exitf(console.ExitIncomplete, "the pilot tells nothing about variances: %w", err)
+		return console.Exitf(console.ExitIncomplete, "the pilot shows no variances: %w", err)
 	}
 	p.Design = design
 	if unclamped < 0 {
 		p.Warnings = append(p.Warnings,
-			"the pilot shows no variance between tasks beyond that of the runs; a larger pilot would tell more")
+			"the pilot shows no variance between tasks beyond that of the runs; use a larger pilot")
 	}
 	p.Pilot = &pilotFacts{Tasks: max(len(a.Tasks), len(b.Tasks)), Runs: a.Totals.Runs + b.Totals.Runs}
 	if p.Pilot.Tasks < 20 {
@@ -160,8 +160,8 @@ func (p *planned) compute(opts *planOptions) error {
 			p.Affordable = &affordable
 		}
 	} else if opts.budget.Value > 0 {
-		return fmt.Errorf("what $%.2f buy depends on the price of a run; give --cost-per-run, or a pilot whose costs "+
-			"are known", opts.budget.Value)
+		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: give --cost-per-run, or a pilot "+
+			"whose costs are known", opts.budget.Value)
 	}
 	if opts.tasks.Given {
 		mde, err := stats.MinimumDetectableEffect(opts.tasks.Value, p.Design)

@@ -27,7 +27,7 @@ type reportOptions struct {
 }
 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
-	"lines that are there are not repeated"
+	"existing lines are not repeated"
 
 const labelsUsage = "file of human verdicts on judged runs (YAML), by which the judge's pass rate is corrected " +
 	"(default: the family's calibration)"
@@ -38,7 +38,7 @@ func newReport(con *console.Console) *cobra.Command {
 		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
 	command := &cobra.Command{
 		Use:   "report",
-		Short: "Tell what a run directory says: pass@k per task and over tasks, with intervals",
+		Short: "Show the results of a run directory: pass@k per task and over tasks, with intervals",
 		Example: `  fit-benchmark report --input benchmark-runs --k 1,3,5 --format text
   fit-benchmark report --input shards --format markdown --summary`,
 		Args: cobra.NoArgs,
@@ -48,8 +48,8 @@ func newReport(con *console.Console) *cobra.Command {
 	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput},
 		"run directory, or a directory of shards; may be repeated")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
-	flags.Var(&opts.format, "format", "how to print it; metrics is one line of JSON per arm, for charts over time")
-	flags.Var(&opts.detail, "detail", "how much Markdown: full has every run, compact the table only")
+	flags.Var(&opts.format, "format", "output format; metrics is one line of JSON per arm, for charts over time")
+	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
@@ -120,7 +120,7 @@ func newMerge(con *console.Console) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use:     "merge",
-		Short:   "Unite the ledgers of shards into one",
+		Short:   "Merge the ledgers of shards into one",
 		Example: `  fit-benchmark merge --input shards --output results.jsonl`,
 		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return runMerge(con, inputs, output) },

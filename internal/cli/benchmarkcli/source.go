@@ -122,7 +122,7 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
 			return nil, console.Exitf(console.ExitIncomplete,
-				"%w\nlines that were altered are evidence of nothing; --damaged reports what is left without them", err)
+				"%w\naltered lines are ignored; --damaged reports what is left without them", err)
 		}
 		for _, problem := range contents.Problems {
 			fmt.Fprintf(con.Stderr, "%s: %s\n", path, problem)

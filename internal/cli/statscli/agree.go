@@ -46,7 +46,7 @@ func newAgree(con *console.Console, options *Options) *cobra.Command {
 	var flags agreeOptions
 	cmd := &cobra.Command{
 		Use:   "agree FILE",
-		Short: "How well raters agree: Cohen, Fleiss, AC1, Krippendorff, TPR and TNR",
+		Short: "Report how well raters agree: Cohen, Fleiss, AC1, Krippendorff, TPR and TNR",
 		Long: `Reads a table of ratings ("-" is standard input): one row per item, one column per
 rater, cells separated by commas, tabs, semicolons or spaces; empty cells, - and NA
 are missing. With --counts the columns are categories and the cells say how many

@@ -45,7 +45,7 @@ func newJudge(con *console.Console, options *Options) *cobra.Command {
 	var counts judgeOptions
 	cmd := &cobra.Command{
 		Use:   "judge --k K --n N --tp TP --m1 M1 --tn TN --m0 M0",
-		Short: "True pass rate behind a judge that makes mistakes",
+		Short: "Correct a pass rate for the errors of the judge",
 		Long: `Corrects a judge's pass rate for its errors (Rogan-Gladen) with an interval that
 knows both the judged runs and the human labels are samples (Lang-Reiczigel).
 

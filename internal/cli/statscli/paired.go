@@ -70,7 +70,7 @@ func newPaired(con *console.Console, options *Options) *cobra.Command {
 	var flags pairedOptions
 	cmd := &cobra.Command{
 		Use:   "paired FILE",
-		Short: "Did it get better? Two columns per task: test, interval and a plain answer",
+		Short: "Report whether one arm is better, from two columns per task",
 		Long: `Compares two arms that ran the same tasks. FILE ("-" is standard input) has one
 row per task with the outcomes of both arms, separated by commas, tabs, semicolons
 or spaces; a header row, a first column with the name of the task, and columns

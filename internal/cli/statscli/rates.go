@@ -23,7 +23,7 @@ func newProportion(con *console.Console, options *Options) *cobra.Command {
 	var method string
 	cmd := &cobra.Command{
 		Use:   "proportion --k K --n N",
-		Short: "Interval for K successes in N independent trials",
+		Short: "Show the interval for K successes in N independent trials",
 		Long: `The interval for a pass rate, from independent trials (one run per task).
 
   wilson           the score interval, right on average at every N (default)
@@ -82,7 +82,7 @@ func newPassK(con *console.Console, options *Options) *cobra.Command {
 	var ks []int
 	cmd := &cobra.Command{
 		Use:   "passk --n N --c C --k K[,K...]",
-		Short: "pass@k and pass^k of a task from N runs of which C passed",
+		Short: "Show pass@k and pass^k of a task from N runs of which C passed",
 		Long: `pass@k is the chance that at least one of k runs passes, 1 - C(n-c,k)/C(n,k);
 pass^k is the chance that all k pass, C(c,k)/C(n,k). Both are unbiased and need
 n >= k. The limits are Wilson limits of the pass rate put through the formula.`,

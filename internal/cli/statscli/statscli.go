@@ -27,7 +27,7 @@ func New(con *console.Console) *cobra.Command {
 	options := &Options{}
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Intervals, paired tests, power and judge correction for numbers you already have",
+		Short: "Run the statistics of fit reports on your own numbers",
 		Long: `The statistics behind every fit report, for numbers you already have.
 
 Each command names the method it used. Nothing here reads or changes an experiment.`,

@@ -26,7 +26,7 @@ func newMcNemar(con *console.Console, options *Options) *cobra.Command {
 	var b, c, n int
 	cmd := &cobra.Command{
 		Use:   "mcnemar --b B --c C [--n N]",
-		Short: "Exact test of two arms from the tasks only one of them passed",
+		Short: "Test two arms, from the tasks only one of them passed",
 		Long: `The exact McNemar test for one run per arm and task: B tasks were passed by the
 first arm only, C by the second only. p never exceeds its level and decides; pMid
 is closer to the nominal level and is for reading. With --n, the number of tasks,

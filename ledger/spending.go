@@ -1,0 +1,39 @@
+package ledger
+
+// Spending is what attempts cost together. Attempts that ended in errors count: they were paid for.
+type Spending struct {
+	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD adds up the known ones.
+	CostUSD      *float64
+	KnownCostUSD float64
+	Tokens       Tokens
+}
+
+// SpendingOf adds up what the records cost.
+func SpendingOf(records []Record) Spending {
+	var s Spending
+	known := true
+	for i := range records {
+		r := &records[i]
+		if r.CostUSD != nil {
+			s.KnownCostUSD += *r.CostUSD
+		} else if r.Tokens.Total() > 0 || r.Verdict != Error { // an error before the first token is free
+			known = false
+		}
+		s.Tokens.add(r.Tokens)
+	}
+	if known {
+		cost := s.KnownCostUSD
+		s.CostUSD = &cost
+	}
+	return s
+}
+
+func (t *Tokens) add(o *Tokens) {
+	if o == nil {
+		return
+	}
+	t.Input += o.Input
+	t.Output += o.Output
+	t.CacheRead += o.CacheRead
+	t.CacheWrite += o.CacheWrite
+}
