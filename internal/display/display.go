@@ -27,14 +27,34 @@ func Text(s string) string {
 	return escape(s, func(r rune) bool { return r == '\n' || r == '\t' })
 }
 
-// Line makes one line of text: white space at the ends is dropped, and each run of it within
-// becomes one space.
+// Line makes one line of text: white space at the ends is dropped, and line breaks and tabs become
+// one space with the white space around them.
 func Line(s string) string {
-	if plain(s) && !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ") && !strings.Contains(s, "  ") {
+	s = strings.TrimSpace(s)
+	if plain(s) {
 		return s
 	}
-	return escape(strings.Join(strings.Fields(s), " "), nil)
+	var out strings.Builder
+	for s != "" {
+		word := strings.IndexFunc(s, unicode.IsSpace)
+		if word < 0 {
+			word = len(s)
+		}
+		out.WriteString(s[:word])
+		s = s[word:]
+		rest := strings.TrimLeftFunc(s, unicode.IsSpace)
+		if space := s[:len(s)-len(rest)]; strings.ContainsFunc(space, breaks) {
+			out.WriteByte(' ')
+		} else {
+			out.WriteString(space)
+		}
+		s = rest
+	}
+	return escape(out.String(), nil)
 }
+
+// breaks reports whether white space is more than a gap between two words.
+func breaks(r rune) bool { return !unicode.Is(unicode.Zs, r) }
 
 // Name shows a name, such as a path or a branch, exactly: a line break or tab in it is an escape
 // like any other.

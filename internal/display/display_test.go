@@ -12,7 +12,7 @@ func TestOneRule(t *testing.T) {
 	for _, test := range []struct{ name, in, text, line, shown string }{
 		{"plain", "go test ./...", "go test ./...", "go test ./...", "go test ./..."},
 		{"words of others", "naïve 日本 ✓ ⚠️ e\u0301", "naïve 日本 ✓ ⚠️ e\u0301", "naïve 日本 ✓ ⚠️ e\u0301", "naïve 日本 ✓ ⚠️ e\u0301"},
-		{"lines", " a\r\n\tb  c ", " a\n\tb  c ", "a b c", ` a\r\n\tb  c `},
+		{"lines", " a\r\n\tb  c ", " a\n\tb  c ", "a b  c", ` a\r\n\tb  c `},
 		{"colours", "\x1b[31mred", `\x1b[31mred`, `\x1b[31mred`, `\x1b[31mred`},
 		{"a title", "\x1b]0;title\x07x", `\x1b]0;title\x07x`, `\x1b]0;title\x07x`, `\x1b]0;title\x07x`},
 		{"back over it", "real\rfake", `real\rfake`, "real fake", `real\rfake`},
