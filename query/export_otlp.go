@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // ExportOTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions
@@ -223,11 +225,7 @@ func (s *spanWriter) call(c *Call) error {
 }
 
 func firstLineOf(text string) string {
-	text = OneLine(text)
-	if runes := []rune(text); len(runes) > 120 {
-		return string(runes[:120])
-	}
-	return text
+	return display.FirstRunes(display.Line(text), 120)
 }
 
 // write prints a span. What has no time is put at the start of the session.

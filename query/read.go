@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"strings"
 )
 
 // Count is the number of turns.
@@ -288,13 +287,4 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 // Init is the init event without its type, nil if there was none.
 func (t *Trace) Init(ctx context.Context) (*Info, error) {
 	return t.walk(ctx, plan{want: informative})
-}
-
-// OneLine is a text on one line: runs of line breaks and tabs become a space.
-func OneLine(s string) string {
-	if !strings.ContainsAny(s, "\r\n\t") {
-		return strings.TrimSpace(s)
-	}
-	return strings.TrimSpace(strings.Join(strings.FieldsFunc(s,
-		func(r rune) bool { return r == '\r' || r == '\n' || r == '\t' }), " "))
 }

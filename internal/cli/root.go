@@ -20,8 +20,8 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
-	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -85,7 +85,7 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		}
 		// reading the logins too would slow every mistake down
 		redactor := redact.New(redact.Config{Environ: con.Environ, Extra: registry.Credentials(con.Environ)})
-		fmt.Fprintf(con.Stderr, "%s: %s\n", name, render.Printable(redactor.String(message)))
+		fmt.Fprintf(con.Stderr, "%s: %s\n", name, display.Text(redactor.String(message)))
 	}
 	return code
 }

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // hintWidth is how many characters (code points) of a hint or preview are shown.
@@ -44,7 +45,7 @@ func Hint(tool string, input json.RawMessage) string {
 		return text("path")
 	case "Edit":
 		if args["replace_all"] == true {
-			return cut(text("file_path")+" (replace_all)", hintWidth)
+			return display.FirstRunes(text("file_path")+" (replace_all)", hintWidth)
 		}
 		return text("file_path")
 	case "Glob":
@@ -79,7 +80,7 @@ func Hint(tool string, input json.RawMessage) string {
 func Preview(content string, isError bool) string {
 	for line := range strings.SplitSeq(content, "\n") {
 		if line = strings.TrimSpace(line); line != "" {
-			return truncate(Printable(line))
+			return truncate(display.Line(line))
 		}
 	}
 	if isError {
@@ -88,70 +89,18 @@ func Preview(content string, isError bool) string {
 	return "(ok)"
 }
 
-// Printable takes out of untrusted text whatever could move the cursor, change colours or hide
-// text: control characters other than newline and tab, and the invisible characters that reorder
-// text.
-func Printable(text string) string {
-	if harmless(text) {
-		return text
-	}
-	return strings.Map(func(r rune) rune {
-		if harmful(r) {
-			return -1
-		}
-		return r
-	}, text)
-}
-
-func harmful(r rune) bool {
-	return r != '\n' && r != '\t' &&
-		(unicode.IsControl(r) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069))
-}
-
-// harmless reports whether nothing in a text is harmful. Most of it is ASCII, which needs no
-// decoding.
-func harmless(text string) bool {
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			if c == 0x7f || c < 0x20 && c != '\n' && c != '\t' {
-				return false
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if harmful(r) {
-			return false
-		}
-		i += size
-	}
-	return true
-}
-
 // sanitise makes one short line of a tool argument.
 func sanitise(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.NewReplacer("{", "", "}", "", `"`, "").Replace(line)
-	return truncate(strings.Join(strings.Fields(Printable(line)), " "))
+	return truncate(display.Line(strings.Join(strings.Fields(line), " ")))
 }
 
 func truncate(text string) string {
 	if utf8.RuneCountInString(text) <= hintWidth {
 		return text
 	}
-	return cut(text, hintWidth-3) + "..."
-}
-
-// cut shortens text to a number of characters.
-func cut(text string, characters int) string {
-	for i := range text {
-		if characters == 0 {
-			return text[:i]
-		}
-		characters--
-	}
-	return text
+	return display.FirstRunes(text, hintWidth-3) + "..."
 }
 
 func compactJSON(input json.RawMessage) string {
@@ -159,5 +108,5 @@ func compactJSON(input json.RawMessage) string {
 	if len(input) == 0 || json.Compact(&out, input) != nil || out.String() == "null" {
 		return "{}"
 	}
-	return Printable(out.String())
+	return display.Text(out.String())
 }

@@ -35,7 +35,7 @@ func TestHints(t *testing.T) {
 		{"mcp__orchestration__RollCall", ``, "{}"},
 		{"Unknown", `{"command":"x"}`, ""},
 		{"Bash", `null`, ""},
-		{"Bash", `{"command":"ls \u001b[31mred"}`, "ls [31mred"},
+		{"Bash", `{"command":"ls \u001b[31mred"}`, `ls \x1b[31mred`},
 	} {
 		if got := Hint(test.tool, json.RawMessage(test.input)); got != test.want {
 			t.Errorf("Hint(%s, %s) = %q, want %q", test.tool, test.input, got, test.want)
@@ -73,7 +73,7 @@ func TestPreviews(t *testing.T) {
 		{"", false, "(ok)"},
 		{"\n\n  first\nsecond", true, "first"},
 		{strings.Repeat("é", 90), true, strings.Repeat("é", 77) + "..."},
-		{"\x1b[2Jboo", true, "[2Jboo"},
+		{"\x1b[2Jboo", true, `\x1b[2Jboo`},
 	} {
 		if got := Preview(test.content, test.isError); got != test.want {
 			t.Errorf("Preview(%q) = %q, want %q", test.content, got, test.want)

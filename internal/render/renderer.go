@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -217,9 +218,9 @@ func (r *Renderer) notice(format string, args ...any) {
 func (r *Renderer) say(l *lane, start, text string) {
 	label := ""
 	if r.labelled && l.name != "" {
-		label = Printable(l.name) + ": "
+		label = display.Line(l.name) + ": "
 	}
-	text = Printable(text)
+	text = display.Text(text)
 	if r.cfg.Colour {
 		text = start + text + reset
 	}

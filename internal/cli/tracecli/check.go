@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -183,7 +184,7 @@ func (a *app) validate() *cobra.Command {
 			for _, t := range traces {
 				report, err := t.Validate(ctx, func(f query.Finding) error {
 					return out.record(t.Name(), f, func() {
-						out.linef("%s:%d: %s: %s", t.Name(), f.Line, f.Severity, said(f.Message))
+						out.linef("%s:%d: %s: %s", t.Name(), f.Line, f.Severity, display.Text(f.Message))
 					})
 				})
 				if err != nil {

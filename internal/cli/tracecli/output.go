@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/fit-eval/fit/internal/render"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -202,9 +202,9 @@ func (o *output) fields(raw []byte) {
 
 func (o *output) plain(value []byte) string {
 	if text, ok := query.Text(value); ok {
-		return said(text)
+		return display.Text(text)
 	}
-	return said(query.OneLine(string(o.style.AppendJSON(nil, value))))
+	return display.Line(string(o.style.AppendJSON(nil, value)))
 }
 
 func (o *output) line(text string) {
@@ -229,13 +229,10 @@ const (
 // paint colours our own words; it is used on nothing that an agent has written.
 func (o *output) paint(code, text string) string {
 	if !o.colour {
-		return render.Printable(text)
+		return display.Text(text)
 	}
-	return "\x1b[" + code + "m" + render.Printable(text) + "\x1b[0m"
+	return "\x1b[" + code + "m" + display.Text(text) + "\x1b[0m"
 }
-
-// said is text of an agent, made safe for a terminal.
-func said(text string) string { return render.Printable(text) }
 
 // index is the number of a turn as it is shown in front of a line.
 func (o *output) index(n int) string { return o.paint(dim, "["+strconv.Itoa(n)+"]") }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -258,9 +258,9 @@ func (o *output) step(s query.Step) {
 		tools = strings.Join(s.Tools, ", ")
 	}
 	usage := "in:" + thousands(s.InputTokens) + " out:" + thousands(s.Output)
-	snippet := strings.ReplaceAll(firstRunes(s.Text, 80), "\n", " ")
-	o.line(o.index(s.Index) + " " + o.lane(s.Source) + pad(said(tools), 30) + " " + pad(usage, 18) + " " +
-		said(snippet))
+	snippet := strings.ReplaceAll(display.FirstRunes(s.Text, 80), "\n", " ")
+	columns := display.PadColumns(display.Text(tools), 30) + " " + display.PadColumns(usage, 18)
+	o.line(o.index(s.Index) + " " + o.lane(s.Source) + columns + " " + display.Text(snippet))
 }
 
 func thousands(n int64) string {
@@ -268,18 +268,4 @@ func thousands(n int64) string {
 		return strconv.FormatInt(n, 10)
 	}
 	return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + "K"
-}
-
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
-}
-
-func firstRunes(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i]
-		}
-		n--
-	}
-	return text
 }

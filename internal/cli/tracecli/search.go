@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/query"
 )
@@ -63,7 +64,7 @@ func (o *output) hit(h *query.Hit) {
 	shown := false
 	show := func() {
 		for _, match := range h.Matches {
-			o.line(o.index(h.Turn.Index) + " " + o.lane(h.Turn.Lane) + said(query.OneLine(match)))
+			o.line(o.index(h.Turn.Index) + " " + o.lane(h.Turn.Lane) + display.Line(match))
 		}
 		shown = true
 	}
@@ -93,7 +94,7 @@ func glance(t *query.Turn) string {
 		}
 		return word + ": " + render.Preview(textOf(t.Result), t.IsError)
 	case query.RoleUser:
-		return "user: " + firstRunes(query.OneLine(t.Text(" ")), 100)
+		return "user: " + display.FirstRunes(display.Line(t.Text(" ")), 100)
 	}
 	for _, b := range t.Content {
 		if b.Type == query.BlockToolUse {
@@ -101,7 +102,7 @@ func glance(t *query.Turn) string {
 		}
 	}
 	if t.Has(query.BlockText) {
-		return "text: " + firstRunes(query.OneLine(t.Text(" ")), 100)
+		return "text: " + display.FirstRunes(display.Line(t.Text(" ")), 100)
 	}
 	return "thinking"
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -95,7 +96,7 @@ func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) erro
 	return out.object(t.Name(), s, func() {
 		out.line("Tool | Turns | In | Out | Share")
 		for _, row := range s.PerTool {
-			out.linef("%s | %d | %.0f | %.0f | %.4f", said(row.Tool), row.Turns, math.Round(row.InputTokens),
+			out.linef("%s | %d | %.0f | %.0f | %.4f", display.Text(row.Tool), row.Turns, math.Round(row.InputTokens),
 				math.Round(row.OutputTokens), row.CostShare)
 		}
 	})
@@ -153,9 +154,9 @@ func (o *output) costTable(c *query.Cost) {
 	o.line("| Participant | Cost (USD) |")
 	o.line("| --- | --- |")
 	for _, row := range rows {
-		o.linef("| %s | %.4f |", said(row.Lane), row.USD)
+		o.linef("| %s | %.4f |", display.Text(row.Lane), row.USD)
 	}
 	for _, lane := range c.Unknown {
-		o.linef("| %s | unknown |", said(lane))
+		o.linef("| %s | unknown |", display.Text(lane))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/query"
 )
@@ -45,9 +46,10 @@ func (o *output) message(m query.Message) {
 	}
 	o.line(o.paint(dim, fmt.Sprintf("%d", m.Line)) + " " + o.paint(bold, m.From+" → "+to) + " " + o.paint(dim,
 		"("+m.Kind+")"))
-	o.line("  " + strings.ReplaceAll(said(m.Text), "\n", "\n  "))
+	o.line("  " + strings.ReplaceAll(display.Text(m.Text), "\n", "\n  "))
 	for _, answer := range m.Answers {
-		o.line("  " + o.paint(bold, "↳ "+answer.From+":") + " " + strings.ReplaceAll(said(answer.Text), "\n", "\n    "))
+		o.line("  " + o.paint(bold, "↳ "+answer.From+":") + " " +
+			strings.ReplaceAll(display.Text(answer.Text), "\n", "\n    "))
 	}
 	if m.Kind == query.MessageAsk && len(m.Answers) == 0 {
 		o.line("  " + o.paint(red, "↳ (no answer)"))
@@ -85,16 +87,17 @@ func (o *output) alignment(al *query.Alignment) {
 	}
 	for _, side := range []query.AlignedSide{al.A, al.B} {
 		for _, loop := range side.Loops {
-			o.linef("wasted loop in %s: %s, %d times from turn %d", side.File, said(loop.Action), loop.Times, loop.Turn)
+			o.linef("wasted loop in %s: %s, %d times from turn %d", side.File, display.Text(loop.Action), loop.Times, loop.Turn)
 		}
 		for _, again := range side.Rereads {
-			o.linef("re-read in %s: %s, %d times without a change in between", side.File, said(again.Path), again.Times)
+			o.linef("re-read in %s: %s, %d times without a change in between", side.File, display.Name(again.Path),
+				again.Times)
 		}
 	}
 	o.line("")
 	for _, step := range al.Steps {
 		left, right := o.action(step.A), o.action(step.B)
-		o.line(o.paint(stepColour(step), step.Mark()) + " " + pad(left, 48) + " " + right)
+		o.line(o.paint(stepColour(step), step.Mark()) + " " + display.PadColumns(left, 48) + " " + right)
 	}
 }
 
@@ -109,7 +112,7 @@ func (o *output) action(action *query.Action) string {
 	if action == nil {
 		return "-"
 	}
-	return firstRunes(said(fmt.Sprintf("[%d] %s %s", action.Turn, action.Kind, query.OneLine(action.Target))), 48)
+	return display.CutColumns(display.Line(fmt.Sprintf("[%d] %s %s", action.Turn, action.Kind, action.Target)), 48)
 }
 
 func (a *app) sql() *cobra.Command {
@@ -145,7 +148,7 @@ func (o *output) table(result *query.Rows) error {
 	for _, row := range result.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = said(query.OneLine(cell.String()))
+			cells[i] = display.Line(cell.String())
 		}
 		o.line(strings.Join(cells, "\t"))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -88,7 +89,7 @@ func (a *app) toolCalls() *cobra.Command {
 
 // call prints one tool call.
 func (o *output) call(c *query.Call) {
-	o.line(o.index(c.TurnIndex) + " " + o.lane(c.Source) + said(c.Name) + " " + said(c.ToolUseID))
+	o.line(o.index(c.TurnIndex) + " " + o.lane(c.Source) + display.Text(c.Name) + " " + display.Text(c.ToolUseID))
 	input := "undefined"
 	if c.Input != nil {
 		input = o.plain(c.Input)
@@ -98,9 +99,9 @@ func (o *output) call(c *query.Call) {
 	case c.Result == nil:
 		o.line("  out: (no result)")
 	case c.Result.IsError:
-		o.line("  " + o.paint(red, "error:") + " " + said(query.OneLine(textOf(c.Result.Content))))
+		o.line("  " + o.paint(red, "error:") + " " + display.Line(textOf(c.Result.Content)))
 	default:
-		o.line("  out: " + said(query.OneLine(textOf(c.Result.Content))))
+		o.line("  out: " + display.Line(textOf(c.Result.Content)))
 	}
 }
 
@@ -124,7 +125,7 @@ func (a *app) commands() *cobra.Command {
 				err := t.Commands(ctx, expr, func(c query.Command) error {
 					return out.record(t.Name(), c, func() {
 						out.line(fileOf(out, t) + out.index(c.TurnIndex) + " " + out.lane(c.Source) +
-							said(query.OneLine(c.Command)))
+							display.Line(c.Command))
 					})
 				})
 				if err != nil {
@@ -185,7 +186,7 @@ func (a *app) paths() *cobra.Command {
 					total.Sources = sortedUnique(users[path.Path])
 				}
 				if err := out.record("", total,
-					func() { out.line(strconv.Itoa(path.Count) + "\t" + said(path.Path)) }); err != nil {
+					func() { out.line(strconv.Itoa(path.Count) + "\t" + display.Text(path.Path)) }); err != nil {
 					return err
 				}
 			}
@@ -230,7 +231,7 @@ func (o *output) comparison(c *query.Comparison) {
 		o.line("")
 		o.line(table.name + " | A | B | Δ")
 		for _, d := range table.delta {
-			o.linef("%s | %d | %d | %d", said(d.Name()), d.A, d.B, d.Diff)
+			o.linef("%s | %d | %d | %d", display.Text(d.Name()), d.A, d.B, d.Diff)
 		}
 	}
 }
@@ -244,7 +245,7 @@ func identity(m query.SideMetadata) string {
 	if m.Marker != "" {
 		text += " " + m.Marker
 	}
-	return said(text)
+	return display.Text(text)
 }
 
 func dollars(cost *float64) string {
