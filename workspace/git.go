@@ -59,11 +59,12 @@ func commitAll(ctx context.Context, tree, scratch string) error {
 type worktree struct {
 	repository string
 	common     string // the repository's own directory, which every worktree writes to
+	dir        string // its name for git
 }
 
-// worktreeTurn lets one worktree be made at a time: git's own locks make the others fail, not wait.
-// Other processes are kept out by a lock file.
-var worktreeTurn sync.Mutex
+// worktreeLock lets one worktree be made at a time: git's own locks make the others fail, not wait.
+// Other processes are kept out by a lock on the repository's directory, which leaves nothing behind.
+var worktreeLock sync.Mutex
 
 // addWorktree makes dir a detached worktree of the repository, without files: the base brings
 // those.
@@ -76,38 +77,45 @@ func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, e
 	if err != nil {
 		return nil, err
 	}
-	w := &worktree{repository: s.Repo, common: common}
-	return w, w.inTurn(ctx, func() error {
+	w := &worktree{
+		repository: s.Repo,
+		common:     common,
+		dir:        dir,
+	}
+	return w, w.locked(ctx, func() error {
 		return git.Run(ctx, git.Command{Dir: s.Repo,
 			Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha}})
 	})
 }
 
 // fillIndex tells git that the files of the commit are there.
-func (w *worktree) fillIndex(ctx context.Context, dir string) error {
-	return git.Run(ctx, git.Command{Dir: dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
+func (w *worktree) fillIndex(ctx context.Context) error {
+	return git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
 }
 
-// remove forgets the worktree, whose directory is gone already.
+// remove forgets this worktree and no other: a user's own may be on a disk that is away. Forced
+// twice, because an agent may have locked it.
 func (w *worktree) remove(ctx context.Context) error {
-	return w.inTurn(ctx, func() error {
-		return git.Run(ctx, git.Command{Dir: w.repository, Args: []string{"worktree", "prune", "--expire=now"}})
+	return w.locked(ctx, func() error {
+		return git.Run(ctx, git.Command{Dir: w.repository,
+			Args: []string{"worktree", "remove", "--force", "--force", w.dir}})
 	})
 }
 
-func (w *worktree) inTurn(ctx context.Context, do func() error) error {
-	worktreeTurn.Lock()
-	defer worktreeTurn.Unlock()
-	file, err := os.OpenFile(filepath.Join(w.common, "fit-worktree.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+// locked runs do while no other workspace changes the worktrees of the repository.
+func (w *worktree) locked(ctx context.Context, do func() error) error {
+	worktreeLock.Lock()
+	defer worktreeLock.Unlock()
+	common, err := os.Open(w.common)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer common.Close()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		err := unix.Flock(int(common.Fd()), unix.LOCK_EX)
 		if err == nil {
 			return do()
 		}

@@ -135,6 +135,39 @@ func TestWorktreesAreMadeOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// A worktree of the user's whose disk is away, as on a drive that is not plugged in, looks to git like one that was
+// deleted.
+func TestRemovingAWorktreeForgetsNoOther(t *testing.T) {
+	fam, one, repo := repositoryTask(t, "worktree")
+	away := filepath.Join(t.TempDir(), "on-a-drive")
+	if err := git.Run(t.Context(), git.Command{Dir: repo,
+		Args: []string{"worktree", "add", "--quiet", "--detach", away}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(away, away+"-unplugged"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadDir(filepath.Join(repo, ".git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := prepare(t, Config{Family: fam, Task: one})
+	if err := git.Run(t.Context(), git.Command{Dir: w.Dir, Args: []string{"worktree", "lock", w.Dir}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := git.Output(t.Context(), repo, "worktree", "list")
+	if err != nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, "on-a-drive") {
+		t.Errorf("worktrees are now:\n%s\n%v", out, err)
+	}
+	after, err := os.ReadDir(filepath.Join(repo, ".git"))
+	if err != nil || len(after) != len(before) {
+		t.Errorf("the repository's directory has changed: %v, then %v, %v", before, after, err)
+	}
+}
+
 func TestAnAgentCanWorkInItsWorktree(t *testing.T) {
 	needBwrap(t)
 	fam, one, _ := repositoryTask(t, "worktree")

@@ -203,7 +203,7 @@ func (w *Workspace) fill(ctx context.Context) error {
 	if err := w.base.pour(ctx, w.Dir, isGitPath); err != nil {
 		return err
 	}
-	return tree.fillIndex(ctx, w.Dir)
+	return tree.fillIndex(ctx)
 }
 
 // takeBase gets the base from the store, or keeps one of its own.
