@@ -113,7 +113,7 @@ func (e ended) death() string {
 		return fmt.Sprintf("timed out after %dms", e.timeout.Milliseconds())
 	case e.OutputLimit:
 		return fmt.Sprintf("printed more than %d bytes", maxPrinted)
-	case len(e.Survivors) > 0:
+	case len(e.Unkillable) > 0:
 		return "left processes behind that cannot be killed"
 	case e.Signal != "":
 		return "was killed by " + e.Signal

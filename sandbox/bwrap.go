@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// ErrNoBwrap is returned when isolation is asked for and bubblewrap is not installed.
-var ErrNoBwrap = errors.New("bubblewrap (bwrap) is not installed")
+// errNoBwrap is returned when isolation is asked for and bubblewrap is not installed.
+var errNoBwrap = errors.New("bubblewrap (bwrap) is not installed")
 
 // systemPaths are what programs need to run at all. They are shown read-only, as far
 // as they exist.
@@ -51,7 +51,7 @@ func (i Isolation) bwrapArgv(program string, argv []string, dir string, statusFD
 	if err := v.addRequested(i); err != nil {
 		return nil, err
 	}
-	v.settleRoot()
+	v.dropCovered()
 	if dir, err = realDir(dir); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func findBwrap() (string, error) {
 	if info, err := os.Stat("/usr/bin/bwrap"); err == nil && info.Mode()&0o111 != 0 {
 		return "/usr/bin/bwrap", nil
 	}
-	return "", ErrNoBwrap
+	return "", errNoBwrap
 }
 
 func realDir(dir string) (string, error) {
@@ -129,16 +129,16 @@ func (v view) addResolver() {
 
 // addRequested adds the paths that the caller names.
 func (v view) addRequested(i Isolation) error {
-	said := map[string]string{}
+	asked := map[string]string{}
 	add := func(kind, as, path string) error {
 		resolved, err := v.resolve(path)
 		if err != nil {
 			return fmt.Errorf("%s path: %w", as, err)
 		}
-		if before, ok := said[resolved]; ok && before != as {
+		if before, ok := asked[resolved]; ok && before != as {
 			return fmt.Errorf("%s is asked to be both %s and %s", path, before, as)
 		}
-		said[resolved] = as
+		asked[resolved] = as
 		v[resolved] = mount{kind: kind, source: resolved}
 		return nil
 	}
@@ -163,7 +163,7 @@ func (v view) addRequested(i Isolation) error {
 		if err != nil {
 			return fmt.Errorf("hidden path: %w", err)
 		}
-		if before, ok := said[resolved]; ok {
+		if before, ok := asked[resolved]; ok {
 			return fmt.Errorf("%s is asked to be both %s and hidden", path, before)
 		}
 		v.hide(resolved)
@@ -171,9 +171,9 @@ func (v view) addRequested(i Isolation) error {
 	return nil
 }
 
-// settleRoot drops the system's paths where the caller shows the whole root: they are
+// dropCovered drops the system's paths where the caller shows the whole root: they are
 // in it, and nothing new can be made in a root that is read-only.
-func (v view) settleRoot() {
+func (v view) dropCovered() {
 	root, ok := v["/"]
 	if !ok {
 		return
@@ -249,7 +249,7 @@ func (v view) nearest(path string) (mount, bool) {
 	}
 }
 
-// shows tells whether a path exists in the sandbox.
+// shows reports whether a path exists in the sandbox.
 func (v view) shows(path string) bool {
 	if _, ok := v[path]; ok || path == "/" {
 		return true
@@ -257,7 +257,7 @@ func (v view) shows(path string) bool {
 	return v.showsFromHost(path)
 }
 
-// showsFromHost tells whether the sandbox shows what the machine has at a path.
+// showsFromHost reports whether the sandbox shows what the machine has at a path.
 func (v view) showsFromHost(path string) bool {
 	m, ok := v.nearest(path)
 	return ok && (m.kind == "--ro-bind" || m.kind == "--bind")

@@ -12,7 +12,7 @@ import (
 )
 
 // bwrapStatus reads what bubblewrap reports about the sandbox it makes. It is how a
-// sandbox that could not be made is told apart from a program that failed.
+// sandbox that could not be made differs from a program that failed.
 type bwrapStatus struct {
 	done chan struct{}
 	mu   sync.Mutex
@@ -57,7 +57,7 @@ const terminateAgain = 10 * time.Millisecond
 
 // terminate asks the program in the sandbox to end. Bubblewrap itself would die of a
 // SIGTERM and take the program with it, without any grace. A program that is about to
-// start, or of which we have not heard yet, is asked as soon as it is there.
+// start is asked as soon as it is there.
 func (s *bwrapStatus) terminate() {
 	if s.ask() {
 		return
@@ -76,7 +76,7 @@ func (s *bwrapStatus) terminate() {
 	}()
 }
 
-// ask tells whether there was a program to be asked.
+// ask reports whether there was a program to ask.
 func (s *bwrapStatus) ask() bool {
 	s.mu.Lock()
 	first := s.init
@@ -94,29 +94,29 @@ func (s *bwrapStatus) ask() bool {
 	return err == nil && unix.Kill(-group, unix.SIGTERM) == nil
 }
 
-// isInit tells, after bubblewrap has ended, whether a process was its own process 1.
+// isInit reports, after bubblewrap has ended, whether a process was its own process 1.
 func (s *bwrapStatus) isInit(pid int) bool {
 	s.mu.Lock()
-	unheard := s.init == 0
+	unknown := s.init == 0
 	s.mu.Unlock()
-	if unheard { // it was said before the program began, but perhaps we were not on a processor since
-		s.hearOut()
+	if unknown { // bubblewrap reported it before the program began; we may not have read it yet
+		s.drain()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.init == pid
 }
 
-// finished tells, after bubblewrap has ended, whether the program had been started.
+// finished reports, after bubblewrap has ended, whether the program had been started.
 func (s *bwrapStatus) finished() bool {
-	s.hearOut()
+	s.drain()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ran
 }
 
-// hearOut waits until everything that bubblewrap has said is read.
-func (s *bwrapStatus) hearOut() {
+// drain waits until everything that bubblewrap has reported is read.
+func (s *bwrapStatus) drain() {
 	select {
 	case <-s.done:
 	case <-time.After(time.Second): // an escaped process holds the descriptor

@@ -10,14 +10,14 @@ import (
 // with a /proc of its own. The answer is a fact of the machine.
 var namespaceWorks = sync.OnceValue(probeNamespace)
 
-// probeNamespace returns nil, or why there is no PID namespace to be had.
+// probeNamespace returns nil, or why there is no PID namespace.
 func probeNamespace() error {
 	t, decoder, err := startReaper(order{Probe: true, PIDNamespace: true}, nil, nil)
 	if err != nil {
 		return err
 	}
 	defer t.line.Close()
-	var answer news
+	var answer report
 	err = decoder.Decode(&answer)
 	waitErr := t.process.wait()
 	switch {
@@ -35,7 +35,7 @@ func (l Local) containment(job launch) (Containment, error) {
 	switch l.Containment {
 	case ProcessGroup, SubReaper:
 		if l.Containment == ProcessGroup && job.network != nil {
-			return "", errors.New("a private network needs a supervisor, which a process group has not")
+			return "", errors.New("a private network needs a supervisor, which a process group does not have")
 		}
 		return l.Containment, nil
 	case "", PIDNamespace:

@@ -68,7 +68,7 @@ func sysctl(name string) string {
 	return strings.TrimSpace(string(value))
 }
 
-// detectCgroup tells whether limits for a whole tree could be set. Nothing depends on
+// detectCgroup reports whether limits for a whole tree could be set. Nothing depends on
 // it: limits are set per process.
 func (c *Capabilities) detectCgroup() {
 	const root = "/sys/fs/cgroup"

@@ -6,8 +6,8 @@
 //
 //  1. NewEnvironment builds the child's environment from empty, by allow-list.
 //  2. Local.Spawn runs a SpawnSpec, streams its output to two writers, and returns
-//     a SpawnResult that tells exit, signal, timeout, cancellation and output limit
-//     apart. A program that fails is a result, not an error.
+//     a SpawnResult that distinguishes exit, signal, timeout, cancellation and output
+//     limit. A program that fails is a result, not an error.
 //  3. Isolation decides what the program sees of the machine: everything ("none"),
 //     or only the listed paths, with or without network ("bwrap"). Programs that must
 //     reach each other and nothing else share a PrivateNetwork.

@@ -10,7 +10,7 @@ import (
 // what was put into it by name.
 type Environment map[string]string
 
-// EnvironmentConfig says what the common part of a child's environment is made of.
+// EnvironmentConfig is what the common part of a child's environment is made of.
 type EnvironmentConfig struct {
 	// Parent is the environment to take allow-listed variables from, as os.Environ
 	// gives it.

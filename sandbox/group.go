@@ -25,7 +25,7 @@ type groupTree struct {
 
 func startGroup(job launch) (tree, int, error) {
 	if job.limits != (Limits{}) {
-		return nil, 0, errors.New("resource limits need a supervisor, which a process group has not")
+		return nil, 0, errors.New("resource limits need a supervisor, which a process group does not have")
 	}
 	t := &groupTree{env: job.env, done: make(chan struct{}), killed: map[int]bool{}}
 	t.cmd = &exec.Cmd{
@@ -80,7 +80,7 @@ func (t *groupTree) wait() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end.Leftovers, end.Survivors = killStrays(t.cmd.Process.Pid, t.env, t.killed)
+	end.Leftovers, end.Unkillable = killStrays(t.cmd.Process.Pid, t.env, t.killed)
 	t.result = end
 }
 
@@ -113,7 +113,7 @@ func (t *groupTree) gone() <-chan struct{} { return t.done }
 func (t *groupTree) abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Survivors: []int{t.cmd.Process.Pid}}
+	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.cmd.Process.Pid}}
 }
 
 func (t *groupTree) outcome() outcome {

@@ -43,8 +43,8 @@ func TestCancelledTreeIsGone(t *testing.T) {
 				if took > 5*time.Second {
 					t.Errorf("the end took %v", took)
 				}
-				if len(result.Survivors) > 0 {
-					t.Errorf("survivors reported: %v", result.Survivors)
+				if len(result.Unkillable) > 0 {
+					t.Errorf("unkillable reported: %v", result.Unkillable)
 				}
 			})
 		})

@@ -52,17 +52,17 @@ type tree interface {
 	gone() <-chan struct{}
 	// abandon gives up a tree that does not die.
 	abandon()
-	// outcome tells how it ended, once gone is closed or the tree is abandoned.
+	// outcome is how it ended, once gone is closed or the tree is abandoned.
 	outcome() outcome
 }
 
 // outcome is how a tree ended.
 type outcome struct {
-	ExitCode  int    `json:"exitCode"`
-	Signal    string `json:"signal,omitempty"`
-	Leftovers int    `json:"leftovers,omitempty"`
-	Survivors []int  `json:"survivors,omitempty"`
-	Usage     Usage  `json:"usage"`
+	ExitCode   int    `json:"exitCode"`
+	Signal     string `json:"signal,omitempty"`
+	Leftovers  int    `json:"leftovers,omitempty"`
+	Unkillable []int  `json:"unkillable,omitempty"`
+	Usage      Usage  `json:"usage"`
 	// SetupFailed is set when bubblewrap ended without having started the program.
 	SetupFailed bool `json:"setupFailed,omitempty"`
 }
@@ -134,8 +134,8 @@ type run struct {
 	job    launch
 	result SpawnResult
 	now    func() time.Time
-	meter  *meter
-	setup  *firstBytes // what bubblewrap says on stderr when it fails
+	output *outputCopier
+	setup  *firstBytes // what bubblewrap prints on stderr when it fails
 }
 
 func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
@@ -147,7 +147,7 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	grown, pid, err := startTree(r.result.Containment, r.job)
 	pipes.closeChildEnds()
 	if err != nil {
-		r.meter.abandon()
+		r.output.abandon()
 		pipes.feed.stop(waitDelay)
 		r.result.EndMs = r.now().UnixMilli()
 		return err
@@ -156,7 +156,7 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 		r.spec.OnStart(pid)
 	}
 	r.watch(ctx, grown)
-	writeErr := r.meter.finish()
+	writeErr := r.output.finish()
 	pipes.feed.stop(waitDelay)
 	r.result.EndMs = r.now().UnixMilli()
 	return r.conclude(grown.outcome(), writeErr)
@@ -179,8 +179,8 @@ func (r *run) watch(ctx context.Context, t tree) {
 	case <-timeout:
 		r.result.TimedOut = true
 		r.terminate(t)
-	case <-r.meter.exceeded:
-	case <-r.meter.failed:
+	case <-r.output.exceeded:
+	case <-r.output.failed:
 	}
 	t.kill()
 	timer := time.NewTimer(killDelay)
@@ -193,7 +193,7 @@ func (r *run) watch(ctx context.Context, t tree) {
 }
 
 // terminate lets the program end by itself. There is no grace for a program whose
-// output nobody takes any more.
+// output nobody reads.
 func (r *run) terminate(t tree) {
 	if r.spec.Grace < 0 {
 		return
@@ -204,19 +204,19 @@ func (r *run) terminate(t tree) {
 	select {
 	case <-t.gone():
 	case <-timer.C:
-	case <-r.meter.exceeded:
-	case <-r.meter.failed:
+	case <-r.output.exceeded:
+	case <-r.output.failed:
 	}
 }
 
 // conclude turns the outcome of the tree into the result.
 func (r *run) conclude(end outcome, writeErr error) error {
 	r.result.ExitCode, r.result.Signal = end.ExitCode, end.Signal
-	r.result.LeftoversKilled, r.result.Survivors = end.Leftovers, end.Survivors
+	r.result.LeftoversKilled, r.result.Unkillable = end.Leftovers, end.Unkillable
 	r.result.Usage = end.Usage
 	ended := r.result.Cancelled || r.result.TimedOut
 	select {
-	case <-r.meter.exceeded:
+	case <-r.output.exceeded:
 		r.result.OutputLimit = !ended
 	default:
 	}
@@ -229,7 +229,7 @@ func (r *run) conclude(end outcome, writeErr error) error {
 	return nil
 }
 
-// pipes are the ends that the program gets; ours are with the meter and the feed.
+// pipes are the ends that the program gets; ours are with the copier and the feed.
 type pipes struct {
 	feed  *feed
 	child []*os.File
@@ -251,7 +251,7 @@ func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
 	if given, ok := r.spec.Stdin.(*os.File); !ok || given != stdin {
 		p.child = append(p.child, stdin)
 	}
-	r.meter = newMeter(r.spec.MaxOutput, waitDelay)
+	r.output = newOutputCopier(r.spec.MaxOutput, waitDelay)
 	together := sameWriter(stdout, stderr)
 	if r.job.bwrap {
 		r.setup = &firstBytes{next: writerOrDiscard(stderr)}
@@ -281,11 +281,11 @@ func (r *run) outputPipe(p *pipes, w io.Writer, count *int64) (*os.File, error) 
 	ours, theirs, err := open()
 	if err != nil {
 		p.closeChildEnds()
-		r.meter.abandon()
+		r.output.abandon()
 		return nil, fmt.Errorf("open its output: %w", err)
 	}
 	p.child = append(p.child, theirs)
-	r.meter.copy(ours, writerOrDiscard(w), count)
+	r.output.copy(ours, writerOrDiscard(w), count)
 	return theirs, nil
 }
 
@@ -296,7 +296,7 @@ func writerOrDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// sameWriter tells whether stdout and stderr go to one place: then they share one
+// sameWriter reports whether stdout and stderr go to one place: then they share one
 // pipe, which keeps their order and means that only one goroutine writes.
 func sameWriter(a, b io.Writer) bool {
 	if a == nil || b == nil {
@@ -321,7 +321,7 @@ func (f *firstBytes) Write(p []byte) (int, error) {
 // line is the beginning in one printable line.
 func (f *firstBytes) line() string {
 	if f == nil || len(f.head) == 0 {
-		return "it said nothing"
+		return "it printed nothing"
 	}
 	return printableLine(f.head)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ErrNoPrivateNetwork is wrapped by the errors of NewPrivateNetwork where the system has none to
+// errNoPrivateNetwork is wrapped by the errors of NewPrivateNetwork where the system has none to
 // give.
-var ErrNoPrivateNetwork = errors.New("no private network")
+var errNoPrivateNetwork = errors.New("no private network")
 
 // tryPrivateNetwork makes a private network and runs a program in it that does nothing.
 func (c *Capability) tryPrivateNetwork(ctx context.Context, fix string) {

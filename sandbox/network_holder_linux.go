@@ -44,7 +44,7 @@ func holdNetwork() int {
 		h.fail(0, err)
 		return 1
 	}
-	h.say(networkNews{}, -1)
+	h.say(networkReport{}, -1)
 	for {
 		body, files, err := receivePacket(line)
 		if err != nil {
@@ -115,12 +115,12 @@ func (h *holder) start(id int, files []*os.File) {
 		h.fail(id, fmt.Errorf("start its supervisor: %w", err))
 		return
 	}
-	h.say(networkNews{ID: id, PID: cmd.Process.Pid}, -1)
+	h.say(networkReport{ID: id, PID: cmd.Process.Pid}, -1)
 	go h.awaitEnd(id, cmd)
 }
 
 func (h *holder) awaitEnd(id int, cmd *exec.Cmd) {
-	h.say(networkNews{ID: id, Ended: true, Signal: signalOf(cmd.Wait())}, -1)
+	h.say(networkReport{ID: id, Ended: true, Signal: signalOf(cmd.Wait())}, -1)
 }
 
 func (h *holder) dial(request networkRequest) {
@@ -153,7 +153,7 @@ func (h *holder) handOver(id int, socket any) {
 	raw, err := carrier.SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) {
-			h.say(networkNews{ID: id},
+			h.say(networkReport{ID: id},
 				int(fd))
 		}) //nolint:gosec // descriptors are small numbers
 	}
@@ -163,7 +163,7 @@ func (h *holder) handOver(id int, socket any) {
 }
 
 func (h *holder) fail(id int, err error) {
-	report := networkNews{ID: id, Failed: err.Error()}
+	report := networkReport{ID: id, Failed: err.Error()}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		report.Errno = int(errno)
@@ -171,8 +171,8 @@ func (h *holder) fail(id int, err error) {
 	h.say(report, -1)
 }
 
-// say sends one message. Who does not listen any more is gone, and the reading ends us.
-func (h *holder) say(report networkNews, fd int) {
+// say sends one message. A failure needs no handling: whoever listened is gone, and reading ends us.
+func (h *holder) say(report networkReport, fd int) {
 	body, err := json.Marshal(report)
 	if err != nil {
 		return

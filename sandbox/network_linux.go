@@ -26,7 +26,7 @@ import (
 type PrivateNetwork struct {
 	holder *exec.Cmd
 	line   *net.UnixConn
-	ended  chan struct{} // closed when the holder says nothing any more
+	ended  chan struct{} // closed when the holder is gone
 
 	mu      sync.Mutex
 	last    int                        // number of the last request
@@ -48,9 +48,9 @@ const (
 	networkListen = "listen"
 )
 
-// networkNews is what the holder tells us: an answer, or that a process has ended. A
+// networkReport is what the holder sends us: an answer, or that a process has ended. A
 // socket that was asked for comes with it.
-type networkNews struct {
+type networkReport struct {
 	ID     int    `json:"id"`
 	PID    int    `json:"pid,omitempty"`
 	Failed string `json:"failed,omitempty"`
@@ -60,7 +60,7 @@ type networkNews struct {
 }
 
 type networkAnswer struct {
-	networkNews
+	networkReport
 	file *os.File
 }
 
@@ -99,7 +99,7 @@ func NewPrivateNetwork() (*PrivateNetwork, error) {
 	}
 	if err := n.holder.Start(); err != nil {
 		line.Close()
-		return nil, fmt.Errorf("%w: %w", ErrNoPrivateNetwork, err)
+		return nil, fmt.Errorf("%w: %w", errNoPrivateNetwork, err)
 	}
 	// The first message says whether the network is up.
 	answer, err := n.receive()
@@ -108,7 +108,7 @@ func NewPrivateNetwork() (*PrivateNetwork, error) {
 	}
 	if err != nil {
 		line.Close()
-		return nil, fmt.Errorf("%w: %w", ErrNoPrivateNetwork, errors.Join(err, ignoreExit(n.holder.Wait())))
+		return nil, fmt.Errorf("%w: %w", errNoPrivateNetwork, errors.Join(err, ignoreExit(n.holder.Wait())))
 	}
 	go n.follow()
 	return n, nil
@@ -138,7 +138,7 @@ func asUnixConn(file *os.File) (*net.UnixConn, error) {
 	}
 	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
-		return nil, errors.Join(errors.New("the line to a network is no socket of its kind"), conn.Close())
+		return nil, errors.Join(errors.New("the connection to the network is not a Unix socket"), conn.Close())
 	}
 	return unixConn, nil
 }
@@ -222,8 +222,8 @@ type killedSupervisor struct{ signal string }
 
 func (k *killedSupervisor) Error() string { return "signal: " + k.signal }
 
-// ask sends a request and waits for the answer. A process that it starts is told of by
-// its end too.
+// ask sends a request and waits for the answer. The end of a process that it starts
+// is reported too.
 func (n *PrivateNetwork) ask(ctx context.Context, request networkRequest, files []*os.File,
 	started *joinedProcess) (networkAnswer, error) {
 	answers := make(chan networkAnswer, 1)
@@ -285,7 +285,7 @@ func (n *PrivateNetwork) forget(id int) {
 	delete(n.exits, id)
 }
 
-// follow hands on what the holder says, until it says nothing any more.
+// follow delivers what the holder sends, until it is gone.
 func (n *PrivateNetwork) follow() {
 	for {
 		answer, err := n.receive()
@@ -296,7 +296,7 @@ func (n *PrivateNetwork) follow() {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, p := range n.exits { // nobody will tell of their end
+	for _, p := range n.exits { // nobody will report their end
 		close(p.done)
 	}
 	n.exits = nil
@@ -335,7 +335,7 @@ func (n *PrivateNetwork) receive() (networkAnswer, error) {
 		}
 		file.Close()
 	}
-	return answer, json.Unmarshal(body, &answer.networkNews)
+	return answer, json.Unmarshal(body, &answer.networkReport)
 }
 
-func (n networkNews) asError() error { return news{Failed: n.Failed, Errno: n.Errno}.asError() }
+func (n networkReport) asError() error { return report{Failed: n.Failed, Errno: n.Errno}.asError() }

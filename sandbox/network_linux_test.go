@@ -183,7 +183,7 @@ func TestProgramsInAPrivateNetworkEndAsAnywhere(t *testing.T) {
 	} {
 		result, _, _ := run(t, sandbox.Local{}, inNetwork(network, script))
 		if result.ExitCode != want.ExitCode || result.StdoutBytes != want.StdoutBytes ||
-			result.StderrBytes != want.StderrBytes || len(result.Survivors) > 0 {
+			result.StderrBytes != want.StderrBytes || len(result.Unkillable) > 0 {
 			t.Errorf("%s: %+v", script, result)
 		}
 	}

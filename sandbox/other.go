@@ -60,7 +60,7 @@ func descendants(int) []int { return nil }
 func childProcesses(int) []int { return nil }
 
 // killStrays kills what is left of the process group.
-func killStrays(program int, _ []string, _ map[int]bool) (killed int, survivors []int) {
+func killStrays(program int, _ []string, _ map[int]bool) (killed int, unkillable []int) {
 	deadline := time.Now().Add(killDelay / 2)
 	for unix.Kill(-program, unix.SIGKILL) == nil {
 		killed = 1

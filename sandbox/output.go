@@ -12,9 +12,9 @@ import (
 // holds more, so whoever writes more is an escaped process that keeps it open.
 const drainBytes = 1 << 20
 
-// meter copies the output pipes of one run to the caller's writers, within one
+// outputCopier copies the output pipes of one run to the caller's writers, within one
 // common bound.
-type meter struct {
+type outputCopier struct {
 	left     atomic.Int64 // bytes that may still be delivered
 	unbound  bool
 	exceeded chan struct{} // closed once, when the bound is passed
@@ -28,8 +28,8 @@ type meter struct {
 	readers  []*os.File
 }
 
-func newMeter(bound int64, delay time.Duration) *meter {
-	m := &meter{
+func newOutputCopier(bound int64, delay time.Duration) *outputCopier {
+	m := &outputCopier{
 		unbound:  bound < 0,
 		exceeded: make(chan struct{}),
 		failed:   make(chan struct{}),
@@ -40,7 +40,7 @@ func newMeter(bound int64, delay time.Duration) *meter {
 }
 
 // copy starts delivering what comes from r to w and counts it. It closes r.
-func (m *meter) copy(r *os.File, w io.Writer, count *int64) {
+func (m *outputCopier) copy(r *os.File, w io.Writer, count *int64) {
 	m.readers = append(m.readers, r)
 	m.copying.Go(func() {
 		defer r.Close()
@@ -64,7 +64,7 @@ func (m *meter) copy(r *os.File, w io.Writer, count *int64) {
 
 // deliver writes the part of chunk that is within the bound and returns its length.
 // What is beyond is thrown away, so that the program can still end by itself.
-func (m *meter) deliver(w io.Writer, chunk []byte) int64 {
+func (m *outputCopier) deliver(w io.Writer, chunk []byte) int64 {
 	select {
 	case <-m.failed:
 		return 0
@@ -92,7 +92,7 @@ func (m *meter) deliver(w io.Writer, chunk []byte) int64 {
 
 // finish is called when the tree is gone: it waits until what is still in the pipes
 // is delivered. A pipe that an escaped process keeps open is given up after a delay.
-func (m *meter) finish() error {
+func (m *outputCopier) finish() error {
 	m.ended.Store(true)
 	for _, r := range m.readers {
 		m.extendDeadline(r)
@@ -106,27 +106,16 @@ func (m *meter) finish() error {
 	}
 }
 
-// over tells whether the bound was passed or a writer failed.
-func (m *meter) over() bool {
-	select {
-	case <-m.exceeded:
-	case <-m.failed:
-	default:
-		return false
-	}
-	return true
-}
-
 // abandon is for a program that never started.
-func (m *meter) abandon() {
+func (m *outputCopier) abandon() {
 	for _, r := range m.readers {
 		_ = r.SetReadDeadline(time.Now())
 	}
 	m.copying.Wait()
 }
 
-func (m *meter) extendDeadline(r *os.File) {
-	// It can only fail for a closed file, where nobody reads any more.
+func (m *outputCopier) extendDeadline(r *os.File) {
+	// It can only fail for a closed file, where nobody reads.
 	_ = r.SetReadDeadline(time.Now().Add(m.delay))
 }
 

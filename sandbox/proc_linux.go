@@ -120,7 +120,7 @@ func descendantsByTable(root int) []int {
 	return found
 }
 
-// carries tells whether the environment a process was started with holds a variable.
+// carries reports whether the environment a process was started with holds a variable.
 func carries(pid int, variable string) bool {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

@@ -81,7 +81,7 @@ type exit struct {
 func reap() int {
 	runtime.LockOSThread()
 	closeAllOnExec()
-	// With handlers for everything a program in our namespace cannot end us with a
+	// With handlers for everything, a program in our namespace cannot end us with a
 	// signal. Ignoring them instead would be inherited by the program.
 	signal.Notify(make(chan os.Signal, 1))
 	line := os.NewFile(lineFD, "harness")
@@ -99,31 +99,31 @@ func reap() int {
 		return 1
 	}
 	if r.order.Probe {
-		_ = r.report.Encode(news{Ready: true})
+		_ = r.report.Encode(report{Ready: true})
 		return 0
 	}
-	_ = r.report.Encode(news{Starting: true})
+	_ = r.report.Encode(report{Starting: true})
 	if err := r.start(); err != nil {
 		r.fail("start", err)
 		return 1
 	}
-	if err := r.report.Encode(news{Started: r.program}); err != nil {
-		r.sweeping = true // nobody listens any more
+	if err := r.report.Encode(report{Started: r.program}); err != nil {
+		r.sweeping = true // nobody listens
 	}
 	go r.listen()
 	go r.waitForChildren()
 	r.supervise()
-	_ = r.report.Encode(news{Ended: &r.result})
+	_ = r.report.Encode(report{Ended: &r.result})
 	return 0
 }
 
 func (r *reaper) fail(what string, err error) {
-	report := news{Failed: what + ": " + err.Error()}
+	failure := report{Failed: what + ": " + err.Error()}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		report.Errno = int(errno)
+		failure.Errno = int(errno)
 	}
-	_ = r.report.Encode(report)
+	_ = r.report.Encode(failure)
 }
 
 func (r *reaper) readOrder() error {
@@ -261,7 +261,7 @@ func (r *reaper) supervise() {
 			}
 		case <-r.again:
 			if time.Since(r.since) > sweepLimit {
-				r.result.Survivors = r.remaining()
+				r.result.Unkillable = r.remaining()
 				return
 			}
 			r.sweep()
@@ -323,7 +323,7 @@ func (r *reaper) noteExit(e exit) {
 		}
 		r.beginSweep()
 	case !r.runs && (r.bwrap == nil || !r.bwrap.isInit(e.pid)):
-		// Bubblewrap's own process 1 is no leftover; what it had below it died with
+		// Bubblewrap's own process 1 is not a leftover; what it had below it died with
 		// it, uncounted.
 		r.result.Leftovers++
 	}

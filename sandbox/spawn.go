@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// Defaults that a zero SpawnSpec gets.
+// The defaults of a zero SpawnSpec.
 const (
-	DefaultGrace     = 10 * time.Second
-	DefaultMaxOutput = 256 << 20
+	defaultGrace     = 10 * time.Second
+	defaultMaxOutput = 256 << 20
 )
 
-// ProcessSpawner runs one program to its end. Local does it for real, Replay plays
-// recordings back.
+// ProcessSpawner runs one program to its end; Local does it on this machine.
 type ProcessSpawner interface {
 	// Spawn starts the program, copies what it prints to the two writers as it comes,
 	// and returns when the program and everything it started are gone. The error is
@@ -46,10 +45,10 @@ type SpawnSpec struct {
 	// Timeout ends the run this long after its start; zero is no timeout.
 	Timeout time.Duration
 	// Grace is how long the program may take between SIGTERM and SIGKILL. Zero means
-	// DefaultGrace, a negative value means no grace at all.
+	// defaultGrace, a negative value means no grace at all.
 	Grace time.Duration
 	// MaxOutput bounds the bytes of stdout and stderr together; zero means
-	// DefaultMaxOutput, a negative value means no bound. The program is killed when it
+	// defaultMaxOutput, a negative value means no bound. The program is killed when it
 	// prints more; everything up to the bound is delivered.
 	MaxOutput int64
 	// PrivateOutput makes sockets of stdout and stderr. Unlike pipes they cannot be
@@ -108,9 +107,9 @@ type SpawnResult struct {
 	// LeftoversKilled counts processes that were alive after the program itself had
 	// ended and had to be killed.
 	LeftoversKilled int `json:"leftoversKilled,omitempty"`
-	// Survivors lists process ids that could not be killed. Not empty is a reason to
+	// Unkillable lists process ids that could not be killed. Not empty is a reason to
 	// distrust everything that comes after.
-	Survivors []int `json:"survivors,omitempty"`
+	Unkillable []int `json:"unkillable,omitempty"`
 	// StdoutBytes and StderrBytes count what was delivered.
 	StdoutBytes int64 `json:"stdoutBytes"`
 	StderrBytes int64 `json:"stderrBytes"`
@@ -127,14 +126,11 @@ type Usage struct {
 	MaxRSSKiB int64 `json:"maxRssKiB"`
 }
 
-// ErrEmptyArgv is returned for a SpawnSpec that names no program.
-var ErrEmptyArgv = errors.New("no program to run: argv is empty")
-
 // withDefaults returns the spec with its zero values filled in, or an error that
 // says what is wrong with it.
 func (s SpawnSpec) withDefaults() (SpawnSpec, error) {
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
-		return s, ErrEmptyArgv
+		return s, errors.New("no program to run: argv is empty")
 	}
 	for _, arg := range s.Argv {
 		if strings.ContainsRune(arg, 0) {
@@ -144,14 +140,14 @@ func (s SpawnSpec) withDefaults() (SpawnSpec, error) {
 	for _, variable := range s.Env {
 		name, _, found := strings.Cut(variable, "=")
 		if !found || name == "" || strings.ContainsRune(variable, 0) {
-			return s, fmt.Errorf("run %s: %q is no NAME=value environment variable", s.Argv[0], name)
+			return s, fmt.Errorf("run %s: %q is not a NAME=value environment variable", s.Argv[0], name)
 		}
 	}
 	if s.Grace == 0 {
-		s.Grace = DefaultGrace
+		s.Grace = defaultGrace
 	}
 	if s.MaxOutput == 0 {
-		s.MaxOutput = DefaultMaxOutput
+		s.MaxOutput = defaultMaxOutput
 	}
 	return s, s.checkDir()
 }
@@ -165,7 +161,7 @@ func (s SpawnSpec) checkDir() error {
 		return fmt.Errorf("run %s: working directory: %w", s.Argv[0], err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("run %s: working directory %s is no directory", s.Argv[0], s.Dir)
+		return fmt.Errorf("run %s: working directory %s is not a directory", s.Argv[0], s.Dir)
 	}
 	return nil
 }

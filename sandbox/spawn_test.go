@@ -224,7 +224,7 @@ func TestWhatCannotBeStartedIsAnError(t *testing.T) {
 			is   error
 			says string
 		}{
-			"empty": {spec: sandbox.SpawnSpec{}, is: sandbox.ErrEmptyArgv},
+			"empty": {spec: sandbox.SpawnSpec{}, says: "argv is empty"},
 			"not in PATH": {spec: sandbox.SpawnSpec{Argv: []string{"no-such-program"}, Env: searchPath()},
 				is: exec.ErrNotFound},
 			"no PATH at all": {spec: sandbox.SpawnSpec{Argv: []string{"sh"}}, is: exec.ErrNotFound},
@@ -233,7 +233,7 @@ func TestWhatCannotBeStartedIsAnError(t *testing.T) {
 			"no directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: "/no/such/dir"},
 				is: fs.ErrNotExist},
 			"file as directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: noProgram},
-				says: "no directory"},
+				says: "not a directory"},
 			"bad variable": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Env: []string{"novalue"}},
 				says: "NAME=value"},
 			"zero byte": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh", "a\x00b"}}, says: "zero byte"},

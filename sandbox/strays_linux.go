@@ -18,7 +18,7 @@ const rssUnit = 1
 // session and process group, processes that carry its marker, those that were known
 // before, and all their descendants. It returns how many it killed, and what is still
 // alive after all.
-func killStrays(program int, env []string, known map[int]bool) (killed int, survivors []int) {
+func killStrays(program int, env []string, known map[int]bool) (killed int, unkillable []int) {
 	marker := lookup(env, RunMarker)
 	if marker != "" {
 		marker = RunMarker + "=" + marker

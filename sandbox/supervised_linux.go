@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// order is what we tell the supervisor first: what to run, and how.
+// order is what we send the supervisor first: what to run, and how.
 type order struct {
-	Probe        bool     `json:"probe,omitempty"` // only say whether the namespace works
+	Probe        bool     `json:"probe,omitempty"` // only report whether the namespace works
 	PIDNamespace bool     `json:"pidNamespace,omitempty"`
 	Program      string   `json:"program"`
 	Argv         []string `json:"argv"`
@@ -26,8 +26,8 @@ type order struct {
 	Bwrap        bool     `json:"bwrap,omitempty"`
 }
 
-// news is what the supervisor tells us.
-type news struct {
+// report is what the supervisor sends us.
+type report struct {
 	Ready    bool     `json:"ready,omitempty"`    // answer to a probe
 	Starting bool     `json:"starting,omitempty"` // from here on the program may run
 	Started  int      `json:"started,omitempty"`
@@ -103,7 +103,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 	began := false
 	for {
-		var n news
+		var n report
 		err := decoder.Decode(&n)
 		switch {
 		case err != nil && began:
@@ -120,7 +120,7 @@ func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 	}
 }
 
-// ignoreExit drops the exit status of a supervisor that has said why it ended.
+// ignoreExit drops the exit status of a supervisor that has reported why it ended.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
 	var killed *killedSupervisor
@@ -132,7 +132,7 @@ func ignoreExit(err error) error {
 
 // asError is the failure with the system's error inside, so that errors.Is works over
 // the line between two processes.
-func (n news) asError() error {
+func (n report) asError() error {
 	if n.Errno != 0 {
 		return &remoteError{text: n.Failed, errno: syscall.Errno(n.Errno)}
 	}
@@ -183,7 +183,7 @@ func reaperCommand(line *os.File, files []*os.File, attributes *syscall.SysProcA
 		// Not os.Executable: this one also works when the file has been replaced.
 		Path: "/proc/self/exe",
 		Args: []string{reaperName},
-		// The supervisor is no place for the child's variables: GODEBUG and the like
+		// The supervisor must not get the child's variables: GODEBUG and the like
 		// would change how it behaves. A binary built with the race detector would
 		// sleep for a second at its end.
 		Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
@@ -224,7 +224,7 @@ func allow(attributes *syscall.SysProcAttr, privilege uintptr) {
 }
 
 // socketPair is used instead of pipes because a socket cannot be opened through
-// /proc/PID/fd: the program cannot forge what the supervisor says.
+// /proc/PID/fd: the program cannot forge the supervisor's reports.
 func socketPair() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -247,28 +247,28 @@ func (t *supervisedTree) send(ord order) error {
 // listen takes the supervisor's last word and waits for its end.
 func (t *supervisedTree) listen(decoder *json.Decoder) {
 	end := outcome{ExitCode: -1}
-	var said bool
+	var reported bool
 	for {
-		var n news
+		var n report
 		if err := decoder.Decode(&n); err != nil {
 			break
 		}
 		if n.Ended != nil {
-			end, said = *n.Ended, true
+			end, reported = *n.Ended, true
 		}
 	}
-	if len(end.Survivors) > 0 {
+	if len(end.Unkillable) > 0 {
 		// The kernel may hold back the end of a namespace in which something hangs.
 		t.finish(end)
 		_ = t.process.wait()
 		return
 	}
 	waitErr := t.process.wait()
-	if !said {
+	if !reported {
 		// Somebody killed the supervisor. In a PID namespace that killed the tree;
 		// otherwise we look for what is left of it ourselves.
 		end.Signal = signalOf(waitErr)
-		end.Leftovers, end.Survivors = killStrays(t.program, t.env, nil)
+		end.Leftovers, end.Unkillable = killStrays(t.program, t.env, nil)
 	}
 	t.finish(end)
 }
@@ -307,7 +307,7 @@ func (t *supervisedTree) abandon() {
 	t.process.kill()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Survivors: []int{t.process.pid()}}
+	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.process.pid()}}
 }
 
 func (t *supervisedTree) outcome() outcome {

@@ -15,7 +15,7 @@ import (
 )
 
 // UntrustedName is the name under which a binary that imports this package runs a
-// program that is not to be trusted: as a link on the search path of a hook, say.
+// program that is not to be trusted: for example as a link on the search path of a hook.
 //
 //	fit-untrusted PROGRAM [ARGUMENT…]
 //
@@ -30,14 +30,14 @@ const UntrustedName = "fit-untrusted"
 // UntrustedHides are the variables that programs under UntrustedName do not see.
 var UntrustedHides = []string{"RESULTS_FD", "AGENT_CWD", "TASK_ID", "TASK_DIR", "HOOKS_DIR", "FAMILY_DIR"}
 
-// The statuses with which shells tell that there was nothing to run.
+// The statuses with which shells report that there was nothing to run.
 const (
 	statusUsage         = 2
 	statusNotExecutable = 126
 	statusNotFound      = 127
 )
 
-// calledUntrusted tells whether this process is to run a program that is not trusted.
+// calledUntrusted reports whether this process is to run a program that is not trusted.
 func calledUntrusted() bool { return filepath.Base(os.Args[0]) == UntrustedName }
 
 func runUntrusted() int {

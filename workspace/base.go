@@ -242,7 +242,7 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 	}
 }
 
-// leadsOut tells from the text of a link whether it leaves the tree. Links to links are each
+// leadsOut reports from the text of a link whether it leaves the tree. Links to links are each
 // checked on their own.
 func leadsOut(name, target string) bool {
 	if path.IsAbs(target) {
@@ -309,9 +309,9 @@ func hashNodes(nodes map[string]node, order []string) string {
 
 func isGitPath(name string) bool { return name == ".git" || strings.HasPrefix(name, ".git/") }
 
-// pour copies the base into a directory that is empty. Every file is checked on the way: a base
+// copyTo copies the base into a directory that is empty. Every file is checked on the way: a base
 // that somebody has changed is worth nothing.
-func (b *Base) pour(ctx context.Context, dest string, skip func(name string) bool) error {
+func (b *Base) copyTo(ctx context.Context, dest string, skip func(name string) bool) error {
 	from, err := os.OpenRoot(b.Dir)
 	if err != nil {
 		return err
@@ -329,14 +329,14 @@ func (b *Base) pour(ctx context.Context, dest string, skip func(name string) boo
 		if skip != nil && skip(name) {
 			continue
 		}
-		if err := b.pourOne(from, to, b.nodes[name]); err != nil {
+		if err := b.copyNode(from, to, b.nodes[name]); err != nil {
 			return fmt.Errorf("%s: %w", printable(name), err)
 		}
 	}
 	return nil
 }
 
-func (b *Base) pourOne(from, to *os.Root, n node) error {
+func (b *Base) copyNode(from, to *os.Root, n node) error {
 	switch {
 	case n.Mode.IsDir():
 		return to.Mkdir(n.Path, n.Mode.Perm()|0o700)

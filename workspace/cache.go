@@ -20,8 +20,8 @@ import (
 
 // The kinds of build caches.
 const (
-	CacheGo  = "go"
-	CacheNPM = "npm"
+	cacheGo  = "go"
+	cacheNPM = "npm"
 )
 
 // warmTimeout bounds the warming of one cache: it may have to fetch packages.
@@ -75,7 +75,7 @@ func (c *Caches) warm(ctx context.Context, kind string, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if kind == CacheGo {
+	if kind == cacheGo {
 		err = w.warmGo(ctx, cache)
 	} else {
 		err = w.warmNPM(ctx, cache)
@@ -109,7 +109,7 @@ func (c *Caches) named(cfg Config) ([]*Cache, error) {
 		if _, err := os.Stat(cache.mark(cfg)); err != nil {
 			return nil, fmt.Errorf("the %s cache is cold: %w", kind, err)
 		}
-		if kind == CacheGo {
+		if kind == cacheGo {
 			server, err := os.Executable()
 			if err != nil || strings.ContainsAny(server+cache.dir+cfg.Root, " \t'\"") {
 				return nil, errors.Join(fmt.Errorf("the go cache needs paths without blanks and quotes: %s, %s, %s",
@@ -122,9 +122,9 @@ func (c *Caches) named(cfg Config) ([]*Cache, error) {
 	return caches, nil
 }
 
-// environment is what tells the tools of a language where the cache is.
+// environment is what shows the tools of a language where the cache is.
 func (c *Cache) environment(home string) map[string]string {
-	if c.kind == CacheGo {
+	if c.kind == cacheGo {
 		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
 		return map[string]string{
 			"GOCACHE": build, "GOCACHEPROG": strings.Join([]string{c.server, goCacheCommand, build, own}, " "),
@@ -149,7 +149,7 @@ func (c *Cache) readable() []string {
 // prepare gives a home its own side of a cache. That of npm has few files, so directories to write
 // to with links to what is warm are cheap.
 func (c *Cache) prepare(home string) error {
-	if c.kind == CacheGo {
+	if c.kind == cacheGo {
 		return nil
 	}
 	return linkFarm(filepath.Join(c.dir, "cache"), filepath.Join(home, ".npm"))
@@ -227,7 +227,7 @@ func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
 	return err
 }
 
-// servesCache tells whether a version of Go asks another program for its cache.
+// servesCache reports whether a version of Go asks another program for its cache.
 func servesCache(version string) bool {
 	var major, minor int
 	if n, _ := fmt.Sscanf(strings.TrimSpace(version), "go%d.%d", &major, &minor); n < 2 {
@@ -275,9 +275,9 @@ func (w *Workspace) tool(ctx context.Context, cache *Cache, extra map[string]str
 		return "", err
 	}
 	if result.ExitCode != 0 || result.TimedOut || result.Cancelled {
-		said := strings.TrimSpace(stderr.String())
+		printed := strings.TrimSpace(stderr.String())
 		return "", fmt.Errorf("%s %s: exit %d: %s", argv[0], argv[1], result.ExitCode,
-			said[max(0, len(said)-messageLimit):])
+			printed[max(0, len(printed)-messageLimit):])
 	}
 	return stdout.String(), nil
 }

@@ -57,7 +57,7 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 	}
 	if cfg.FromBase {
 		c.Files = len(w.base.order)
-		return w.base.pour(ctx, c.Dir, nil)
+		return w.base.copyTo(ctx, c.Dir, nil)
 	}
 	if err := w.copyTree(ctx, cfg, c); err != nil {
 		return err
@@ -96,10 +96,10 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 	defer to.Close()
 	walk := walker{maxFiles: cfg.MaxFiles, maxBytes: cfg.MaxBytes}
 	if walk.maxFiles == 0 {
-		walk.maxFiles = DefaultMaxFiles
+		walk.maxFiles = defaultMaxFiles
 	}
 	if walk.maxBytes == 0 {
-		walk.maxBytes = DefaultMaxBytes
+		walk.maxBytes = defaultMaxBytes
 	}
 	if w.worktree != nil || w.cfg.Task.Settings.Workspace == "worktree" {
 		walk.skip = isGitPath // it only points to the shared repository
@@ -171,7 +171,7 @@ func (cp *copier) links(source string, outside []string) error {
 }
 
 // escapes finds out where a link leads, the way the kernel would. To lead nowhere, or to the
-// system, is no escape.
+// system, is not an escape.
 func (cp *copier) escapes(link string, outside []string) bool {
 	pending := strings.Split(link, "/")
 	var at []string
@@ -293,5 +293,5 @@ func (b *Base) putBack(from, to *os.Root, n node) error {
 	if err := to.RemoveAll(n.Path); err != nil {
 		return err
 	}
-	return b.pourOne(from, to, n)
+	return b.copyNode(from, to, n)
 }

@@ -47,8 +47,8 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 	}
 	after := map[string]node{}
 	walk := walker{
-		maxFiles: DefaultMaxFiles,
-		maxBytes: DefaultMaxBytes,
+		maxFiles: defaultMaxFiles,
+		maxBytes: defaultMaxBytes,
 		skip:     isGitPath,
 		visit: func(dir *os.Root, base string, n node) error {
 			if err := ctx.Err(); err != nil {
@@ -56,7 +56,7 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 			}
 			if n.Mode.IsRegular() {
 				var err error
-				if n.Hash, err = hashFile(dir, base, DefaultMaxBytes); err != nil {
+				if n.Hash, err = hashFile(dir, base, defaultMaxBytes); err != nil {
 					return err
 				}
 			}

@@ -2,6 +2,6 @@
 // home, a temporary directory, a port and an environment of its own, and remembers what was in it,
 // so that afterwards the difference can be told and graders can work on a copy.
 //
-// The life of a workspace: Prepare → the agent works in Dir → Seal (nothing is written any more) →
+// The life of a workspace: Prepare → the agent works in Dir → Seal (nothing is written after it) →
 // Snapshot and Diff → graders work on Copy → Remove.
 package workspace

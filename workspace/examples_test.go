@@ -115,7 +115,7 @@ func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
 	}
 }
 
-// digestOf tells whether anything in a directory has changed.
+// digestOf reports whether anything in a directory has changed.
 func digestOf(dir string) (string, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -11,22 +11,22 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// Where the services of an attempt are, as records tell it.
+// Where the services of an attempt are, as records name it.
 const (
-	ServicesPrivate = "private" // they share a loopback with the graders, and nothing else
-	ServicesHost    = "host"
+	servicesPrivate = "private" // they share a loopback with the graders, and nothing else
+	servicesHost    = "host"
 )
 
 // privateNetworkWorks tries once per process whether services and graders can share a private
 // network here. The answer is a fact of the machine.
 var privateNetworkWorks = sync.OnceValue(func() error { return sandbox.PrivateNetworkWorks(context.Background()) })
 
-// hasService tells whether graders talk to something that preflight starts.
+// hasService reports whether graders talk to something that preflight starts.
 func (w *Workspace) hasService() bool {
 	return w.cfg.Task.Settings.Port && w.cfg.Task.Hooks.Preflight != ""
 }
 
-// wantsNetwork tells whether the services and the graders are to share a private network.
+// wantsNetwork reports whether the services and the graders are to share a private network.
 func (w *Workspace) wantsNetwork() bool {
 	return w.hasService() && w.Isolation == sandbox.IsolationBwrap && !w.cfg.Task.Settings.GraderNetwork &&
 		privateNetworkWorks() == nil
@@ -39,21 +39,21 @@ func (w *Workspace) opensNetwork() bool {
 	return w.cfg.Task.Settings.GraderNetwork || w.hasService() && !w.wantsNetwork()
 }
 
-// GraderNetwork tells whether graders, and the agent's code under them, have the host's network.
+// GraderNetwork reports whether graders, and the agent's code under them, have the host's network.
 func (w *Workspace) GraderNetwork() bool {
 	return w.Isolation != sandbox.IsolationBwrap || w.opensNetwork()
 }
 
-// ServiceNetwork tells where the services that graders talk to are: ServicesPrivate or
-// ServicesHost; empty for a task without them.
+// ServiceNetwork returns where the services that graders talk to are: servicesPrivate or
+// servicesHost; empty for a task without them.
 func (w *Workspace) ServiceNetwork() string {
 	switch {
 	case !w.hasService():
 		return ""
 	case w.wantsNetwork() && !w.cfg.Task.Settings.PreflightNetwork:
-		return ServicesPrivate
+		return servicesPrivate
 	}
-	return ServicesHost
+	return servicesHost
 }
 
 // openPrivate makes the private network before the first service starts. Where preflight may use
@@ -76,7 +76,7 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
 	}
 	var dialer net.Dialer
-	w.inward = openDoor(listener, func(ctx context.Context) (net.Conn,
+	w.inward = openRelay(listener, func(ctx context.Context) (net.Conn,
 		error) {
 		return dialer.DialContext(ctx, "tcp", loopback(w.Port))
 	})
@@ -95,7 +95,7 @@ func (w *Workspace) openOutward(ctx context.Context) error {
 		return err
 	}
 	private, port := w.private, w.Port
-	w.outward = openDoor(listener, func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) })
+	w.outward = openRelay(listener, func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) })
 	return nil
 }
 
@@ -122,18 +122,18 @@ func (w *Workspace) closePrivate() {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// door passes connections on from one network to another.
-type door struct {
+// relay passes connections on from one network to another.
+type relay struct {
 	listener net.Listener
 	dial     func(context.Context) (net.Conn, error)
 	cancel   context.CancelFunc
-	ctx      context.Context //nolint:containedctx // the life of the door, which close ends
+	ctx      context.Context //nolint:containedctx // the life of the relay, which close ends
 	passing  sync.WaitGroup
 }
 
-func openDoor(listener net.Listener, dial func(context.Context) (net.Conn, error)) *door {
+func openRelay(listener net.Listener, dial func(context.Context) (net.Conn, error)) *relay {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &door{
+	d := &relay{
 		listener: listener,
 		dial:     dial,
 		cancel:   cancel,
@@ -143,7 +143,7 @@ func openDoor(listener net.Listener, dial func(context.Context) (net.Conn, error
 	return d
 }
 
-func (d *door) accept() {
+func (d *relay) accept() {
 	for {
 		from, err := d.listener.Accept()
 		if err != nil {
@@ -153,8 +153,8 @@ func (d *door) accept() {
 	}
 }
 
-// pass carries one connection until both sides have ended it, or the door is closed.
-func (d *door) pass(from net.Conn) {
+// pass carries one connection until both sides have ended it, or the relay is closed.
+func (d *relay) pass(from net.Conn) {
 	to, err := d.dial(d.ctx)
 	if err != nil {
 		// As near as we can come to a port on which nobody listens.
@@ -177,7 +177,7 @@ func (d *door) pass(from net.Conn) {
 	closeConnection(to)
 }
 
-// carry copies one direction and tells its end.
+// carry copies one direction and passes its end on.
 func carry(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	bestEffort(err)
@@ -186,7 +186,7 @@ func carry(to, from net.Conn) {
 	}
 }
 
-func (d *door) close() {
+func (d *relay) close() {
 	d.cancel()
 	closeConnection(d.listener)
 	d.passing.Wait()

@@ -137,7 +137,7 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 			"nothing\n")
 		expect(t, name+" have no route", place, []string{"sh", "-c", "tail -n +2 /proc/net/route"}, "")
 	}
-	if w.GraderNetwork() || w.ServiceNetwork() != ServicesPrivate {
+	if w.GraderNetwork() || w.ServiceNetwork() != servicesPrivate {
 		t.Errorf("the record would say %v, %q", w.GraderNetwork(), w.ServiceNetwork())
 	}
 	namespace := readNamespace(t, w.Grader(c))
@@ -193,7 +193,7 @@ func TestServicesWithTheNetworkAreReachedByThePortOnly(t *testing.T) {
 	expect(t, "hidden tests reach the service", w.Grader(c), asks(w.Port, ""), service)
 	expect(t, "hidden tests do not reach the host", w.Grader(c), asks(outside, ""), "nothing\n")
 	expect(t, "the service has the network", w.Grader(c), asks(w.Port, fmt.Sprint("reach ", outside)), "host\n")
-	if w.GraderNetwork() || w.ServiceNetwork() != ServicesHost {
+	if w.GraderNetwork() || w.ServiceNetwork() != servicesHost {
 		t.Errorf("the record would say %v, %q", w.GraderNetwork(), w.ServiceNetwork())
 	}
 }
@@ -208,7 +208,7 @@ func TestATaskMayGiveItsGradersTheNetwork(t *testing.T) {
 	}
 	expect(t, "hidden tests reach the service", w.Grader(c), asks(w.Port, ""), "service of "+w.Dir+"\n")
 	expect(t, "hidden tests reach the host", w.Grader(c), asks(outside, ""), "host\n")
-	if !w.GraderNetwork() || w.ServiceNetwork() != ServicesHost {
+	if !w.GraderNetwork() || w.ServiceNetwork() != servicesHost {
 		t.Errorf("the record would say %v, %q", w.GraderNetwork(), w.ServiceNetwork())
 	}
 }

@@ -29,7 +29,7 @@ var tryBwrap = sync.OnceValue(func() error {
 	c := sandbox.Detect(context.Background())
 	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {
 		if !capability.OK {
-			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or say isolation: none", capability.Detail,
+			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or set isolation: none", capability.Detail,
 				capability.Fix)
 		}
 	}

@@ -25,9 +25,9 @@ type Ports struct {
 	inUse map[int]bool
 }
 
-// Reserve returns a port of 127.0.0.1 that can be bound and is not handed out again before it is
+// reserve returns a port of 127.0.0.1 that can be bound and is not handed out again before it is
 // released.
-func (p *Ports) Reserve(ctx context.Context) (int, error) {
+func (p *Ports) reserve(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inUse == nil {
@@ -49,14 +49,14 @@ func (p *Ports) Reserve(ctx context.Context) (int, error) {
 		strconv.Itoa(lastPort))
 }
 
-// Release gives a port back.
-func (p *Ports) Release(port int) {
+// release gives a port back.
+func (p *Ports) release(port int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.inUse, port)
 }
 
-// bindable tells whether somebody could listen on the port now.
+// bindable reports whether somebody could listen on the port now.
 func bindable(port int) bool {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

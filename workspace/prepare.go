@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -34,7 +35,7 @@ func Adopt(ctx context.Context, cfg Config, dir string) (*Workspace, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, errors.Join(fmt.Errorf("stored run %s: no directory", dir), err)
+		return nil, errors.Join(fmt.Errorf("stored run %s: not a directory", dir), err)
 	}
 	w, err := create(ctx, cfg)
 	if err != nil {
@@ -83,14 +84,14 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if err := w.linkCommands(); err != nil {
 		return w, err
 	}
-	if w.Isolation, err = chooseIsolation(ctx, first(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
+	if w.Isolation, err = chooseIsolation(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
 		return w, err
 	}
 	if w.Label = w.Isolation; cfg.Task.Settings.Workspace == "worktree" {
 		w.Label += ", worktree (leaky)"
 	}
 	if cfg.Ports != nil {
-		if w.Port, err = cfg.Ports.Reserve(ctx); err != nil {
+		if w.Port, err = cfg.Ports.reserve(ctx); err != nil {
 			return w, err
 		}
 		if err := os.WriteFile(filepath.Join(w.Home, ".fit-port"), []byte(strconv.Itoa(w.Port)+"\n"),
@@ -111,7 +112,7 @@ func (cfg Config) check() error {
 	case !filepath.IsAbs(cfg.Root):
 		return fmt.Errorf("root %q is not absolute", cfg.Root)
 	case !filepath.IsLocal(cfg.Name) || cfg.Name == ".":
-		return fmt.Errorf("%q is no name of a directory", cfg.Name)
+		return fmt.Errorf("%q is not a valid directory name", cfg.Name)
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ func makeEmpty(dir string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s exists and is no directory", dir)
+		return fmt.Errorf("%s exists and is not a directory", dir)
 	}
 	names, err := os.ReadDir(dir)
 	if err == nil && len(names) > 0 {
@@ -193,14 +194,14 @@ func (w *Workspace) fill(ctx context.Context) error {
 		if err := os.Mkdir(w.Dir, 0o755); err != nil {
 			return err
 		}
-		return w.base.pour(ctx, w.Dir, nil)
+		return w.base.copyTo(ctx, w.Dir, nil)
 	}
 	tree, err := addWorktree(ctx, w.cfg.Task.Settings, w.Dir)
 	if err != nil {
 		return err
 	}
 	w.worktree = tree
-	if err := w.base.pour(ctx, w.Dir, isGitPath); err != nil {
+	if err := w.base.copyTo(ctx, w.Dir, isGitPath); err != nil {
 		return err
 	}
 	return tree.fillIndex(ctx)
@@ -230,22 +231,13 @@ func (w *Workspace) Remove(ctx context.Context) error {
 		w.worktree = nil
 	}
 	if w.Port != 0 {
-		w.cfg.Ports.Release(w.Port)
+		w.cfg.Ports.release(w.Port)
 		w.Port = 0
 	}
 	if err != nil {
 		return fmt.Errorf("remove workspace %s: %w", w.cfg.Name, err)
 	}
 	return nil
-}
-
-func first(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }
 
 func within(dir, name string) bool {

@@ -33,7 +33,7 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		found := attemptProcesses(w.RunID, dirs, spared)
 		if len(found) == 0 {
-			return Sealed{Killed: len(killed)}, w.settleDir()
+			return Sealed{Killed: len(killed)}, w.restoreDir()
 		}
 		for _, pid := range found {
 			killed[pid] = true
@@ -41,20 +41,20 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 		}
 		if time.Now().After(deadline) {
 			slices.Sort(found)
-			return Sealed{Killed: len(killed) - len(found), Survivors: found},
+			return Sealed{Killed: len(killed) - len(found), Unkillable: found},
 				fmt.Errorf("workspace %s: %d processes survived being killed", w.cfg.Name, len(found))
 		}
 		select {
 		case <-ctx.Done():
-			return Sealed{Killed: len(killed), Survivors: found}, ctx.Err()
+			return Sealed{Killed: len(killed), Unkillable: found}, ctx.Err()
 		case <-time.After(pause):
 		}
 	}
 }
 
-// settleDir makes sure that the working directory can be looked at. An agent that has removed it,
+// restoreDir makes sure that the working directory can be looked at. An agent that has removed it,
 // or put something else in its place, has left an empty one: that is nothing to try again for.
-func (w *Workspace) settleDir() error {
+func (w *Workspace) restoreDir() error {
 	if w.adopted {
 		return nil
 	}

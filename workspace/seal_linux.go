@@ -73,7 +73,7 @@ func processParents() map[int]int {
 	return parents
 }
 
-// carries tells whether the environment that a process was started with holds a variable.
+// carries reports whether the environment that a process was started with holds a variable.
 func carries(pid int, variable []byte) bool {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -87,7 +87,7 @@ func carries(pid int, variable []byte) bool {
 	return false
 }
 
-// worksIn tells whether a process has one of the directories, or one below, as its working
+// worksIn reports whether a process has one of the directories, or one below, as its working
 // directory.
 func worksIn(pid int, dirs []string) bool {
 	at, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")

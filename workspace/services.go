@@ -30,7 +30,7 @@ type services struct {
 	err    error
 }
 
-// preflightScript runs the hook and tells its exit status on descriptor 3 as soon as it has ended,
+// preflightScript runs the hook and reports its exit status on descriptor 3 as soon as it has ended,
 // whatever it has left running with its output open. Then it keeps the process tree alive until its
 // standard input is closed.
 const preflightScript = `"$0" </dev/null >&4 2>&5 3>&- 4>&- 5>&-
@@ -161,10 +161,10 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 // awaitPreflight waits for the hook itself, not for what it has started.
 func (w *Workspace) awaitPreflight(ctx context.Context, status *os.File) (PreflightResult, error) {
 	defer closeQuietly(status)
-	said := make(chan string, 1)
+	lines := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(io.LimitReader(status, 16)).ReadString('\n')
-		said <- strings.TrimSpace(line)
+		lines <- strings.TrimSpace(line)
 	}()
 	limit := w.cfg.Task.Settings.Timeouts.Preflight
 	var timeout <-chan time.Time
@@ -174,7 +174,7 @@ func (w *Workspace) awaitPreflight(ctx context.Context, status *os.File) (Prefli
 		timeout = timer.C
 	}
 	select {
-	case line := <-said:
+	case line := <-lines:
 		code, err := strconv.Atoi(line)
 		if err != nil { // the tree died before the hook had ended
 			return PreflightResult{ExitCode: -1, Signal: "SIGKILL"}, nil
@@ -195,7 +195,7 @@ func exitStatus(code int) PreflightResult {
 	return PreflightResult{ExitCode: code}
 }
 
-// preflightMessage is the end of what the hook said, or a sentence.
+// preflightMessage is the end of what the hook printed, or a sentence.
 func preflightMessage(stderr *os.File, r PreflightResult) string {
 	if r.Signal != "" {
 		return "preflight was killed by " + r.Signal
@@ -215,7 +215,7 @@ func preflightMessage(stderr *os.File, r PreflightResult) string {
 }
 
 // StopServices kills everything that Preflight started, and returns as soon as it is gone. Graders
-// cannot be run any more.
+// cannot run after it.
 func (w *Workspace) StopServices(ctx context.Context) Teardown {
 	defer w.closePrivate()
 	w.closeOutward()
@@ -227,10 +227,10 @@ func (w *Workspace) StopServices(ctx context.Context) Teardown {
 	s.cancel()
 	closeQuietly(s.keep)
 	<-s.done // bounded: the spawner gives up on a tree that does not die
-	return Teardown{PortFree: w.portFree(ctx), Descendants: len(s.result.Survivors)}
+	return Teardown{PortFree: w.portFree(ctx), Descendants: len(s.result.Unkillable)}
 }
 
-// portFree tells whether nobody answers on the port, on the host or where the services are.
+// portFree reports whether nobody answers on the port, on the host or where the services are.
 func (w *Workspace) portFree(ctx context.Context) bool {
 	if w.Port == 0 {
 		return true

@@ -143,7 +143,7 @@ func openFile(dir *os.Root, base string) (*os.File, error) {
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		file.Close()
-		return nil, errors.Join(err, fmt.Errorf("%s is no regular file any more", printable(base)))
+		return nil, errors.Join(err, fmt.Errorf("%s is no longer a regular file", printable(base)))
 	}
 	return file, nil
 }

@@ -69,8 +69,8 @@ type Workspace struct {
 	caches   []*Cache
 	services *services
 	private  *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
-	outward  *door                   // from the host to the services in it
-	inward   *door                   // from it to services on the host
+	outward  *relay                  // from the host to the services in it
+	inward   *relay                  // from it to services on the host
 	worktree *worktree
 	adopted  bool // Dir is somebody else's
 	copies   atomic.Int64
@@ -118,9 +118,9 @@ type Teardown struct {
 type Sealed struct {
 	// Killed counts processes of the agent that were still alive and had to be killed.
 	Killed int `json:"killed"`
-	// Survivors are those that could not be killed. Not empty is a reason to distrust everything
+	// Unkillable are those that could not be killed. Not empty is a reason to distrust everything
 	// that comes after.
-	Survivors []int `json:"survivors,omitempty"`
+	Unkillable []int `json:"unkillable,omitempty"`
 }
 
 // CopyConfig says what to copy, where to, and within which bounds.
@@ -133,15 +133,15 @@ type CopyConfig struct {
 	// Restore are globs of files that are put back as they were in the base, and removed if they
 	// were not there.
 	Restore []string
-	// MaxBytes and MaxFiles bound the copy; zero means DefaultMaxBytes and DefaultMaxFiles.
+	// MaxBytes and MaxFiles bound the copy; zero means defaultMaxBytes and defaultMaxFiles.
 	MaxBytes int64
 	MaxFiles int
 }
 
 // The bounds of a copy that names none.
 const (
-	DefaultMaxBytes = 2 << 30
-	DefaultMaxFiles = 200_000
+	defaultMaxBytes = 2 << 30
+	defaultMaxFiles = 200_000
 )
 
 // Copy is a copy of a workspace for graders: regular files, directories and links that stay inside.

@@ -166,8 +166,8 @@ func TestAttemptsStartInAFreshDirectory(t *testing.T) {
 	fam, one := family(t, nil)
 	root := t.TempDir()
 	write(t, root, map[string]string{"cell/left-over": "solution", "file": ""})
-	for name, want := range map[string]string{"cell": "not empty", "file": "no directory", "../x": "no name",
-		"": "no name"} {
+	for name, want := range map[string]string{"cell": "not empty", "file": "not a directory", "../x": "not a valid",
+		"": "not a valid"} {
 		_, err := Prepare(t.Context(), Config{Root: root, Name: name, Family: fam, Task: one})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("name %q gives %v, want %q", name, err, want)
@@ -248,7 +248,7 @@ func TestPortsAreDistinctBindableAndReusable(t *testing.T) {
 	for i := range got {
 		group.Go(func() {
 			var err error
-			if got[i], err = ports.Reserve(t.Context()); err != nil {
+			if got[i], err = ports.reserve(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -266,7 +266,7 @@ func TestPortsAreDistinctBindableAndReusable(t *testing.T) {
 		}
 		listener.Close()
 	}
-	ports.Release(got[0])
+	ports.release(got[0])
 	ports.mu.Lock()
 	held := ports.inUse[got[0]]
 	ports.mu.Unlock()
@@ -275,10 +275,10 @@ func TestPortsAreDistinctBindableAndReusable(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ports.Reserve(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := ports.reserve(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled reservation gave %v", err)
 	}
-	if _, err := ports.Reserve(t.Context()); err != nil {
+	if _, err := ports.reserve(t.Context()); err != nil {
 		t.Errorf("a failed reservation blocks the next: %v", err)
 	}
 }
@@ -472,7 +472,7 @@ func TestSealKillsWhatTheAgentLeft(t *testing.T) {
 	defer bystander.Wait()
 	defer bystander.Process.Kill()
 	sealed, err := w.Seal(t.Context())
-	if err != nil || sealed.Killed != 2 || len(sealed.Survivors) > 0 {
+	if err != nil || sealed.Killed != 2 || len(sealed.Unkillable) > 0 {
 		t.Errorf("%+v, %v", sealed, err)
 	}
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {

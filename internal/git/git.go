@@ -107,7 +107,7 @@ func Resolve(ctx context.Context, repository, ref string) (string, error) {
 		ref = "HEAD"
 	}
 	if strings.HasPrefix(ref, "-") {
-		return "", fmt.Errorf("%q is no reference", ref)
+		return "", fmt.Errorf("%q is not a reference", ref)
 	}
 	return Output(ctx, repository, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
 }

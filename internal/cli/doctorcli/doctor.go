@@ -19,8 +19,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// Finding is one line of the diagnosis.
-type Finding struct {
+// finding is one line of the diagnosis.
+type finding struct {
 	Subject string `json:"subject"` // agent, credential, sandbox, tool
 	Name    string `json:"name"`
 	Status  string `json:"status"` // ok, missing, limited
@@ -41,8 +41,8 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell which agents, credentials and tools this machine has, and how to get what is missing",
-		Long: `Tell which agents, credentials and tools this machine has, and how to get what is missing.
+		Short: "Show which agents, credentials and tools this machine has, and how to get what is missing",
+		Long: `Show which agents, credentials and tools this machine has, and how to get what is missing.
 
 It exits with 0 when at least one agent can be run, and with 3 otherwise. "fit demo" always works: it needs neither a key nor an agent.`,
 		Args: cobra.NoArgs,
@@ -68,13 +68,13 @@ func run(ctx context.Context, con *console.Console, registry *agent.Registry, fo
 	}
 	if !runnable {
 		return console.Exitf(console.ExitIncomplete,
-			"no agent can be run here yet; every line marked missing says what to do")
+			"no agent can be run here yet; every line marked missing names the fix")
 	}
 	return nil
 }
 
 // examine looks at everything and reports whether some agent has all it needs.
-func examine(ctx context.Context, con *console.Console, registry *agent.Registry) (findings []Finding, runnable bool) {
+func examine(ctx context.Context, con *console.Console, registry *agent.Registry) (findings []finding, runnable bool) {
 	host := agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()}
 	for _, a := range registry.All() {
 		info := a.Info()
@@ -92,78 +92,78 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 	return append(findings, toolFindings()...), runnable
 }
 
-func agentFinding(info agent.Info, installation agent.Installation, err error) Finding {
-	finding := Finding{
+func agentFinding(info agent.Info, installation agent.Installation, err error) finding {
+	line := finding{
 		Subject: "agent",
 		Name:    string(info.ID),
 		Status:  statusOK,
 		Detail:  installation.Version,
 	}
 	if installation.Path != "" {
-		finding.Detail += "  " + installation.Path
+		line.Detail += "  " + installation.Path
 	}
 	var notFound *agent.NotFoundError
 	switch {
 	case errors.As(err, &notFound):
-		finding.Status, finding.Detail, finding.Fix = statusMissing, "", notFound.Hint
+		line.Status, line.Detail, line.Fix = statusMissing, "", notFound.Hint
 	case err != nil:
-		finding.Status, finding.Detail, finding.Fix = statusMissing, err.Error(), info.InstallHint
+		line.Status, line.Detail, line.Fix = statusMissing, err.Error(), info.InstallHint
 	}
-	return finding
+	return line
 }
 
-func loginFinding(info agent.Info, installation agent.Installation) Finding {
-	finding := Finding{
+func loginFinding(info agent.Info, installation agent.Installation) finding {
+	line := finding{
 		Subject: "credential",
 		Name:    string(info.ID),
 		Status:  statusOK,
 		Detail:  installation.Login,
 	}
 	if installation.Login == "" {
-		finding.Status = statusMissing
-		finding.Detail = "no key or login found"
-		finding.Fix = "set the key of its vendor in the environment, or point --model-url at an endpoint"
+		line.Status = statusMissing
+		line.Detail = "no key or login found"
+		line.Fix = "set the key of its vendor in the environment, or point --model-url at an endpoint"
 		if info.LoginHint != "" {
-			finding.Fix = info.LoginHint
+			line.Fix = info.LoginHint
 		}
 	}
-	return finding
+	return line
 }
 
-func sandboxFindings(ctx context.Context) []Finding {
-	var findings []Finding
+func sandboxFindings(ctx context.Context) []finding {
+	var findings []finding
 	for _, capability := range sandbox.Detect(ctx).List() {
-		finding := Finding{
+		line := finding{
 			Subject: "sandbox",
 			Name:    capability.Name,
 			Status:  statusOK,
 			Detail:  capability.Detail,
 		}
 		if !capability.OK {
-			finding.Status, finding.Fix = statusLimited, capability.Fix
+			line.Status, line.Fix = statusLimited, capability.Fix
 		}
-		findings = append(findings, finding)
+		findings = append(findings, line)
 	}
 	return findings
 }
 
 // toolFindings are the programs that some commands use.
-func toolFindings() []Finding {
-	var findings []Finding
+func toolFindings() []finding {
+	var findings []finding
 	for _, tool := range []struct{ name, use, fix string }{
 		{"git", "workspaces and diffs", "apt-get install git"},
 		{"bash", "the built-in agent's shell", "apt-get install bash"},
 	} {
-		finding := Finding{Subject: "tool", Name: tool.name, Status: statusOK}
+		line := finding{Subject: "tool", Name: tool.name, Status: statusOK}
 		path, err := exec.LookPath(tool.name)
-		finding.Detail = path
+		line.Detail = path
 		if err != nil {
-			finding.Status, finding.Detail, finding.Fix = statusMissing, "needed for "+tool.use, tool.fix
+			line.Status, line.Detail, line.Fix = statusMissing, "needed for "+tool.use, tool.fix
 		}
-		findings = append(findings, finding)
+		findings = append(findings, line)
 	}
 	if runtime.GOOS != "linux" {
-		findings = append(findings, Finding{
+		findings = append(findings, finding{
 			Subject: "system",
 			Name:    runtime.GOOS,
 			Status:  statusLimited,
@@ -173,7 +173,7 @@ func toolFindings() []Finding {
 	return findings
 }
 
-func printText(con *console.Console, findings []Finding) error {
+func printText(con *console.Console, findings []finding) error {
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
 	for _, f := range findings {
 		detail := strings.TrimSpace(f.Detail)
