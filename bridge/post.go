@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -63,7 +64,7 @@ func (c Client) PostTerminal(ctx context.Context, t Terminal) error {
 // post sends a callback, again if it is worth it. When hurry is closed, or nil, pauses between two
 // attempts are short.
 func (c Client) post(ctx context.Context, callback Callback, hurry <-chan struct{}) error {
-	body, err := encode(callback)
+	body, err := jsonenc.Marshal(callback)
 	if err != nil {
 		return fmt.Errorf("encode callback: %w", err)
 	}

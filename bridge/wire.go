@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,17 +124,6 @@ func (t *Timestamp) UnmarshalJSON(data []byte) error {
 		*t = 0
 	}
 	return nil
-}
-
-// encode is json.Marshal without the escaping of <, > and &.
-func encode(value any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }
 
 // transient tells answers that may be different next time.

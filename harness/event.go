@@ -1,10 +1,9 @@
 package harness
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -35,13 +34,11 @@ const (
 
 // encode writes the line of an event that is not worth an encoder of its own.
 func encode(b []byte, value any) []byte {
-	buf := bytes.NewBuffer(b)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil { // only plain structs come here
+	line, err := jsonenc.Marshal(value)
+	if err != nil { // only plain structs come here
 		panic("harness: encode event: " + err.Error())
 	}
-	return bytes.TrimRight(buf.Bytes(), "\n")
+	return append(b, line...)
 }
 
 // messageEvent puts a message on the bus. It also opens and closes asks: an ask exists from the
@@ -54,9 +51,9 @@ func (e messageEvent) AppendJSON(b []byte) []byte {
 	b = append(b, `,"kind":"`...)
 	b = append(b, e.Kind...)
 	b = append(b, `","from":`...)
-	b = trace.AppendString(b, e.From)
+	b = jsonenc.AppendString(b, e.From)
 	b = append(b, `,"to":`...)
-	b = trace.AppendString(b, e.To)
+	b = jsonenc.AppendString(b, e.To)
 	b = appendOptional(b, `,"askId":`, e.AskID)
 	b = appendOptional(b, `,"deadlineMs":`, e.DeadlineMs)
 	b = appendOptional(b, `,"inboxSeq":`, e.InboxSeq)
@@ -64,10 +61,10 @@ func (e messageEvent) AppendJSON(b []byte) []byte {
 		b = appendIDs(append(b, `,"reminds":`...), e.Reminds)
 	}
 	if e.Call != "" {
-		b = trace.AppendString(append(b, `,"call":`...), e.Call)
+		b = jsonenc.AppendString(append(b, `,"call":`...), e.Call)
 	}
 	b = append(b, `,"text":`...)
-	b = trace.AppendString(b, e.Text)
+	b = jsonenc.AppendString(b, e.Text)
 	return append(b, '}')
 }
 
@@ -96,7 +93,7 @@ type turnStartEvent struct {
 }
 
 func (e turnStartEvent) AppendJSON(b []byte) []byte {
-	b = trace.AppendString(append(b, `{"type":"turn_start","agent":`...), e.Agent)
+	b = jsonenc.AppendString(append(b, `{"type":"turn_start","agent":`...), e.Agent)
 	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
 	return append(b, '}')
 }
@@ -115,7 +112,7 @@ type deliveryEvent struct {
 }
 
 func (e deliveryEvent) AppendJSON(b []byte) []byte {
-	b = trace.AppendString(append(b, `{"type":"delivery","to":`...), e.To)
+	b = jsonenc.AppendString(append(b, `{"type":"delivery","to":`...), e.To)
 	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
 	b = appendIDs(append(b, `,"ids":`...), e.IDs)
 	if e.Redelivery {
@@ -138,11 +135,11 @@ type turnEndEvent struct {
 }
 
 func (e turnEndEvent) AppendJSON(b []byte) []byte {
-	b = trace.AppendString(append(b, `{"type":"turn_end","agent":`...), e.Agent)
+	b = jsonenc.AppendString(append(b, `{"type":"turn_end","agent":`...), e.Agent)
 	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
-	b = trace.AppendString(append(b, `,"outcome":`...), e.Outcome)
+	b = jsonenc.AppendString(append(b, `,"outcome":`...), e.Outcome)
 	if e.SessionID != "" {
-		b = trace.AppendString(append(b, `,"sessionId":`...), e.SessionID)
+		b = jsonenc.AppendString(append(b, `,"sessionId":`...), e.SessionID)
 	}
 	b = appendOptional(b, `,"tokens":`, e.Tokens)
 	if e.CostUSD != nil {
@@ -151,7 +148,7 @@ func (e turnEndEvent) AppendJSON(b []byte) []byte {
 	b = appendOptional(b, `,"steps":`, int64(e.Steps))
 	b = appendOptional(b, `,"tookMs":`, e.TookMs)
 	if e.Error != "" {
-		b = trace.AppendString(append(b, `,"error":`...), e.Error)
+		b = jsonenc.AppendString(append(b, `,"error":`...), e.Error)
 	}
 	return append(b, '}')
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -33,13 +33,9 @@ func digest(parts ...[]byte) string {
 // seal makes the line of a value whose JSON ends with empty links: redacted, linked to the line
 // before, without a line break.
 func seal(value any, prev string, redactor *redact.Redactor) (line []byte, hash string, err error) {
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	if line, err = jsonenc.Marshal(value); err != nil {
 		return nil, "", err
 	}
-	line = bytes.TrimRight(buf.Bytes(), "\n")
 	if redactor != nil {
 		line = redactor.JSON(line)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // A Lane redacts the lines of one event source of a trace. On top of what
@@ -67,7 +69,7 @@ func (l *Lane) pieces(p []byte) []byte {
 			text = l.r.index.withoutOpenEnd(old)
 		}
 		if text != old {
-			edits = append(edits, edit{s.start, s.end, quote(text)})
+			edits = append(edits, edit{s.start, s.end, jsonenc.String(text)})
 		}
 	}
 	if len(edits) == 0 {
@@ -213,12 +215,4 @@ func unquote(quoted []byte) (string, bool) {
 	var s string
 	err := json.Unmarshal(quoted, &s)
 	return s, err == nil
-}
-
-func quote(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string can always be encoded
-	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // ExportATIF returns a session as a document of the Agent Trajectory Interchange Format. What the
@@ -19,13 +21,8 @@ func ExportATIF(s *EnrichedSession) ([]byte, error) {
 
 func encodeATIF(document atifTrajectory) ([]byte, error) {
 	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(document); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	err := jsonenc.WriteIndented(&buf, document)
+	return buf.Bytes(), err
 }
 
 func exportATIF(s *EnrichedSession) atifTrajectory {

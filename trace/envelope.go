@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Envelope is one line of a trace.
@@ -33,81 +34,13 @@ func appendEnvelopeHead(line []byte, source string, seq int64, ts []byte) []byte
 		line = append(line, orchestratorHead...)
 	} else {
 		line = append(line, `{"source":`...)
-		line = AppendString(line, source)
+		line = jsonenc.AppendString(line, source)
 		line = append(line, `,"seq":`...)
 	}
 	line = strconv.AppendInt(line, seq, 10)
 	line = append(line, `,"ts":`...)
 	line = append(line, ts...)
 	return append(line, `,"event":`...)
-}
-
-// AppendString appends a JSON string. Like everything this package writes it leaves <, > and & as
-// they are, and makes bytes that are no UTF-8 readable.
-func AppendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	for {
-		n := plainPrefix(s)
-		b = append(b, s[:n]...)
-		if n == len(s) {
-			return append(b, '"')
-		}
-		s = s[n:]
-		if c := s[0]; c < utf8.RuneSelf {
-			b = appendEscaped(b, c)
-			s = s[1:]
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			b = append(b, `\ufffd`...)
-		case r == '\u2028' || r == '\u2029': // valid JSON, but line ends to some readers
-			b = append(append(b, `\u202`...), hexDigits[r&0xf])
-		default:
-			b = append(b, s[:size]...)
-		}
-		s = s[size:]
-	}
-}
-
-// plainPrefix returns how many bytes s begins with that stand for themselves in a JSON string and
-// are ASCII. It looks at eight at a time, because most texts consist of nothing else.
-func plainPrefix(s string) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		e := s[i : i+8]
-		x := uint64(e[0]) | uint64(e[1])<<8 | uint64(e[2])<<16 | uint64(e[3])<<24 | uint64(e[4])<<32 | uint64(
-			e[5])<<40 | uint64(e[6])<<48 | uint64(e[7])<<56
-		// A high bit shows where a byte is below a space, equal to one of the two, or not ASCII;
-		// where none shows, there is none.
-		low, quote, backslash := x-ones*' ', (x^ones*'"')-ones, (x^ones*'\\')-ones
-		if (low|quote|backslash|x)&highs != 0 {
-			break
-		}
-	}
-	for i < len(s) && s[i] >= ' ' && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
-		i++
-	}
-	return i
-}
-
-const hexDigits = "0123456789abcdef"
-
-func appendEscaped(b []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(b, '\\', c)
-	case '\n':
-		return append(b, `\n`...)
-	case '\r':
-		return append(b, `\r`...)
-	case '\t':
-		return append(b, `\t`...)
-	default:
-		return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
-	}
 }
 
 // ParseLine takes one line apart without decoding its event. A line in the order that Writer uses

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,40 +122,4 @@ func TestClockOfTheWriterGoesFirst(t *testing.T) {
 	if err := w.Close(); err != nil || !strings.Contains(out.String(), `"ts":42,`) {
 		t.Errorf("%v, %s", err, out.String())
 	}
-}
-
-func TestStringsAreEscapedWhereverTheSpecialCharacterStands(t *testing.T) {
-	for special, want := range map[string]string{
-		`"`: `\"`, `\`: `\\`, "\n": `\n`, "\r": `\r`, "\t": `\t`, "\x00": `\u0000`, "\x1f": `\u001f`, "\x7f": "\x7f",
-		" ": " ", "!": "!", "#": "#", "[": "[", "]": "]",
-		"é": "é", "\x80": `\ufffd`, "\xff": `\ufffd`, "\u2028": `\u2028`, "\u2029": `\u2029`, "😀": "😀", `""`: `\"\"`,
-	} {
-		for before := range 18 {
-			for after := range 10 {
-				head, tail := strings.Repeat("x", before), strings.Repeat("~", after)
-				if got := string(AppendString(nil, head+special+tail)); got != `"`+head+want+tail+`"` {
-					t.Fatalf("%q after %d and before %d characters became %s", special, before, after, got)
-				}
-			}
-		}
-	}
-}
-
-func FuzzAppendString(f *testing.F) {
-	f.Add("plain")
-	f.Add("q\"b\\s\n\t\x00\x1f\u2028 \xff<>&é")
-	f.Fuzz(func(t *testing.T, s string) {
-		encoded := AppendString(nil, s)
-		var got string
-		if err := json.Unmarshal(encoded, &got); err != nil {
-			t.Fatalf("%s: %v", encoded, err)
-		}
-		if want := strings.ToValidUTF8(s, "\uFFFD"); strings.ToValidUTF8(got, "\uFFFD") != got ||
-			len([]rune(s)) != len([]rune(got)) || s == want && got != s {
-			t.Fatalf("%q became %q", s, got)
-		}
-		if bytes.ContainsAny(encoded, "\n\r") {
-			t.Fatal("more than one line")
-		}
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -69,23 +70,11 @@ func (w *Writer) Emit(source string, event []byte) (int64, error) {
 
 // EmitValue appends an event of the harness's own, given as a value that marshals to a JSON object.
 func (w *Writer) EmitValue(source string, value any) (int64, error) {
-	event, err := marshal(value)
+	event, err := jsonenc.Marshal(value)
 	if err != nil {
 		return 0, fmt.Errorf("encode event of %q: %w", source, err)
 	}
 	return w.emit(source, event)
-}
-
-// marshal is json.Marshal without the escaping of <, > and &, which makes traces hard to read and
-// to search.
-func marshal(value any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
 func (w *Writer) emit(source string, event []byte) (int64, error) {
@@ -163,7 +152,7 @@ func asEvent(event []byte) []byte {
 // RawEvent returns the event that stands for text an agent printed and that is no event of its own;
 // kind is TypeRaw or TypeStderr.
 func RawEvent(kind string, text []byte) []byte {
-	event, _ := marshal(struct { // strings always marshal
+	event, _ := jsonenc.Marshal(struct { // strings always marshal
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}{kind, string(text)})

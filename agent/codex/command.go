@@ -2,7 +2,6 @@ package codex
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -127,11 +127,7 @@ func quotedList(list []string) string {
 
 // quoted is a string of TOML. Strings of JSON are, but for one control character.
 func quoted(text string) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always encodes
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
+	return strings.ReplaceAll(jsonenc.String(text), "\x7f", `\u007f`)
 }
 
 // environment is everything the child sees.

@@ -2,11 +2,12 @@ package document
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Describer is a type that knows its own JSON Schema: one that is written differently from how Go
@@ -30,10 +31,7 @@ func SchemaOf(title string, value any) ([]byte, error) {
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	schema["title"] = title
 	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(schema); err != nil {
+	if err := jsonenc.WriteIndented(&out, schema); err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", title, err)
 	}
 	return out.Bytes(), nil

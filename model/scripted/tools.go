@@ -1,10 +1,11 @@
 package scripted
 
 import (
-	"bytes"
 	"encoding/json"
 	"path"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // toolCall is a call as it goes on the wire.
@@ -87,13 +88,11 @@ func (t offeredTool) use(arguments args) toolCall {
 // marshal encodes maps of strings and numbers, which always works. It leaves <, > and & as they
 // are: a model writes commands the way people do.
 func marshal(value any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	encoded, err := jsonenc.Marshal(value)
+	if err != nil {
 		return []byte("{}")
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return encoded
 }
 
 // absolute is the path for tools that want absolute ones.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -143,13 +144,11 @@ func decode(t *testing.T, line []byte) map[string]any {
 
 func encode(t *testing.T, object map[string]any) []byte {
 	t.Helper()
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(object); err != nil {
+	line, err := jsonenc.Marshal(object)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return bytes.TrimSpace(buf.Bytes())
+	return line
 }
 
 func (m mutation) unknownFields(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
 )
@@ -129,7 +130,7 @@ func (o *compareOptions) print(con *console.Console, c *report.Comparison) error
 	}
 	switch o.format.Value {
 	case "json":
-		return printJSON(con.Stdout, c)
+		return jsonenc.WriteIndented(con.Stdout, c)
 	case "markdown":
 		return c.Markdown(con.Stdout)
 	default:

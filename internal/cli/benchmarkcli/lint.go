@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
@@ -312,7 +313,7 @@ func (l *linter) conclude(tasks int) error {
 		if l.findings == nil {
 			l.findings = []finding{}
 		}
-		if err := printJSON(l.con.Stdout,
+		if err := jsonenc.WriteIndented(l.con.Stdout,
 			map[string]any{"tasks": tasks, "errors": errs, "findings": l.findings}); err != nil {
 			return err
 		}

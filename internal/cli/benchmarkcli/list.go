@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -124,7 +125,7 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 		tasks = append(tasks, one)
 	}
 	if format == "json" {
-		return printJSON(con.Stdout, map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
+		return jsonenc.WriteIndented(con.Stdout, map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
 	}
 	fmt.Fprintf(con.Stdout, "%s, %s\n", family.Name, family.Revision)
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
@@ -146,7 +147,7 @@ func listRuns(con *console.Console, dir, format string) error {
 		if last == nil {
 			last = []ledger.Record{}
 		}
-		return printJSON(con.Stdout, last)
+		return jsonenc.WriteIndented(con.Stdout, last)
 	}
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "task\tarm\trun\tattempt\tverdict\tturns\tdirectory")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
 )
@@ -100,7 +101,7 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 		return console.Exit(console.ExitUsage, err)
 	}
 	if opts.format.Value == "json" {
-		return printJSON(con.Stdout, p)
+		return jsonenc.WriteIndented(con.Stdout, p)
 	}
 	return p.print(con)
 }

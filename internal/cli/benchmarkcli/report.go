@@ -1,7 +1,6 @@
 package benchmarkcli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 )
@@ -104,15 +104,8 @@ func (opts *reportOptions) print(con *console.Console, built *report.Report, ks 
 	case "metrics":
 		return built.WriteMetrics(con.Stdout)
 	default:
-		return printJSON(con.Stdout, built)
+		return jsonenc.WriteIndented(con.Stdout, built)
 	}
-}
-
-func printJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }
 
 func newMerge(con *console.Console) *cobra.Command {

@@ -4,7 +4,6 @@ package doctorcli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -57,10 +57,8 @@ It exits with 0 when at least one agent can be run, and with 3 otherwise. "fit d
 func run(ctx context.Context, con *console.Console, registry *agent.Registry, format string) error {
 	findings, runnable := examine(ctx, con, registry)
 	if format == "json" {
-		encoder := json.NewEncoder(con.Stdout)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(map[string]any{"runnable": runnable, "findings": findings}); err != nil {
+		found := map[string]any{"runnable": runnable, "findings": findings}
+		if err := jsonenc.WriteIndented(con.Stdout, found); err != nil {
 			return err
 		}
 	} else if err := printText(con, findings); err != nil {

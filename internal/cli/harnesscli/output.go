@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -65,7 +66,5 @@ func writeDocument(ctx context.Context, con *console.Console, registry *agent.Re
 	if doc.InitEvent == nil {
 		doc.InitEvent = json.RawMessage("null")
 	}
-	encoder := json.NewEncoder(con.Stdout)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(doc)
+	return jsonenc.Write(con.Stdout, doc)
 }

@@ -7,7 +7,6 @@ package selfeditcli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/selfedit"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -217,9 +217,7 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 	var err error
 	switch {
 	case options.Format == "json":
-		encoder := json.NewEncoder(con.Stdout)
-		encoder.SetEscapeHTML(false)
-		err = encoder.Encode(result)
+		err = jsonenc.Write(con.Stdout, result)
 	case result.Diff != nil:
 		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", visible(result.Path), result.Diff.Added,
 			result.Diff.Removed)

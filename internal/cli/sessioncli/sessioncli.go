@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -159,7 +160,7 @@ func documents(sessions []*session.EnrichedSession) ([]byte, error) {
 		return all[0], nil
 	}
 	var buf bytes.Buffer
-	err := encode(&buf, all)
+	err := jsonenc.WriteIndented(&buf, all)
 	return buf.Bytes(), err
 }
 
@@ -218,14 +219,7 @@ func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.Enri
 
 func writeJSON(w io.Writer, sessions []*session.EnrichedSession) error {
 	if len(sessions) == 1 {
-		return encode(w, sessions[0])
+		return jsonenc.WriteIndented(w, sessions[0])
 	}
-	return encode(w, sessions)
-}
-
-func encode(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	return jsonenc.WriteIndented(w, sessions)
 }

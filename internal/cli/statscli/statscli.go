@@ -4,7 +4,6 @@
 package statscli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -105,10 +105,7 @@ func refused(cmd *cobra.Command, err error) error { return console.Usagef("%s: %
 // emit writes the result in the format asked for.
 func emit(con *console.Console, options *Options, result any, text func(w io.Writer)) error {
 	if options.Format == "json" {
-		encoder := json.NewEncoder(con.Stdout)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(result); err != nil {
+		if err := jsonenc.WriteIndented(con.Stdout, result); err != nil {
 			return fmt.Errorf("write the result: %w", err)
 		}
 		return nil

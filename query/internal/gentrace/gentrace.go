@@ -7,12 +7,13 @@ package gentrace
 import (
 	"bufio"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Config says what to make.
@@ -102,15 +103,13 @@ func (g *generator) id(prefix string) string {
 // agents do.
 func (g *generator) emit(source, kind string, event object) {
 	event["session_id"], event["uuid"] = "session-"+source, g.id("u")
-	var body strings.Builder
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(event); err != nil {
+	body, err := jsonenc.Marshal(event)
+	if err != nil {
 		panic("gentrace: " + err.Error()) // strings and numbers always encode
 	}
 	// kept until Flush
 	n, _ := fmt.Fprintf(g.out, `{"source":%q,"seq":%d,"event":{"type":%q,%s}`+"\n", source, g.seq, kind,
-		strings.TrimSpace(body.String())[1:])
+		body[1:])
 	g.seq++
 	g.written += int64(n)
 }
