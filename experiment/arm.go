@@ -225,14 +225,24 @@ func (a *Arm) set(key, value string) error {
 	return nil
 }
 
-// fillURL puts a cell into the placeholders of a model address, so that a scripted model can draw
+// ModelURL fills the placeholders of a model URL with the cell, so that a scripted model can draw
 // for each cell by itself.
-func (c Cell) fillURL(address string) string {
-	return strings.NewReplacer("{cell}", c.slug(), "{seed}", strconv.FormatUint(c.Seed, 10)).Replace(address)
+func (c Cell) ModelURL(url string) string {
+	return strings.NewReplacer("{cell}", c.Name(), "{seed}", strconv.FormatUint(c.Seed, 10)).Replace(url)
 }
 
-// slug names the cell in addresses and file names.
-func (c Cell) slug() string {
+// ForVote returns the cell as model URLs name it for a vote of the judge: a scripted judge draws
+// for every vote by itself.
+func (c Cell) ForVote(number int) Cell {
+	if number > 0 {
+		c.TaskID = fmt.Sprintf("%s.vote-%d", c.TaskID, number+1)
+		c.Seed = draw(c.Seed, "vote", c.TaskID, c.Arm, c.RunIndex) >> 11
+	}
+	return c
+}
+
+// Name names the cell in URLs and file names.
+func (c Cell) Name() string {
 	return fmt.Sprintf("%s.%s.%d", fileName(c.TaskID), fileName(c.Arm), c.RunIndex)
 }
 

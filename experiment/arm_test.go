@@ -12,6 +12,20 @@ import (
 
 var update = flag.Bool("update", false, "write the schema to docs/schema")
 
+// writeFiles makes files below a directory.
+func writeFiles(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func sealed(t *testing.T, arm Arm) string {
 	t.Helper()
 	if err := arm.Seal(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,11 +49,12 @@ type Directory struct {
 	Resumed bool
 	Notes   []string
 
-	lock    *os.File
-	ledger  *ledger.Writer
-	journal *journal
-	cells   map[ledger.Cell]*cellState
-	spent   *spending
+	redactor *redact.Redactor
+	lock     *os.File
+	ledger   *ledger.Writer
+	journal  *journal
+	cells    map[ledger.Cell]*cellState
+	spent    *spending
 }
 
 // cellState is what is known about the attempts at a cell.
@@ -65,27 +67,28 @@ type cellState struct {
 	open        map[int]bool // started and not recorded
 }
 
-// OpenDirectory takes a run directory into possession for a plan: it writes the plan into a new
-// directory, or finds the same one there. A directory that another process works in, or that holds
-// another experiment, is refused.
-func OpenDirectory(path string, wanted *Plan, redactor *redact.Redactor) (*Directory, error) {
-	return openDirectory(path, wanted, ledger.Config{Redactor: redactor})
+// OpenDirectory locks a run directory for a plan: it writes the plan into a new directory, or finds
+// the same one there. A directory that another process works in, or that holds another experiment,
+// is refused.
+func OpenDirectory(dir string, wanted *Plan, redactor *redact.Redactor) (*Directory, error) {
+	return openDirectory(dir, wanted, redactor, ledger.Config{})
 }
 
-func openDirectory(path string, wanted *Plan, cfg ledger.Config) (*Directory, error) {
-	if err := os.MkdirAll(path, 0o755); err != nil {
+func openDirectory(dir string, wanted *Plan, redactor *redact.Redactor, cfg ledger.Config) (*Directory, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make run directory: %w", err)
 	}
-	lock, err := lockDirectory(path)
+	lock, err := lockDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
 	d := &Directory{
-		Path:  path,
-		Plan:  wanted,
-		lock:  lock,
-		cells: map[ledger.Cell]*cellState{},
-		spent: newSpending(),
+		Path:     dir,
+		Plan:     wanted,
+		redactor: redactor,
+		lock:     lock,
+		cells:    map[ledger.Cell]*cellState{},
+		spent:    newSpending(),
 	}
 	if err := d.open(wanted, cfg); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -100,7 +103,7 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 		if err := d.fresh(); err != nil {
 			return err
 		}
-		if err := writePlan(d.Path, wanted, cfg.Redactor); err != nil {
+		if err := writePlan(d.Path, wanted, d.redactor); err != nil {
 			return err
 		}
 	case err != nil:
@@ -178,7 +181,16 @@ func (d *Directory) recorded(r *ledger.Record) error {
 	return nil
 }
 
-// Close gives the directory up.
+// redact returns the text of an error without secrets. Executors take them out of their records;
+// errors come from anywhere.
+func (d *Directory) redact(err error) string {
+	if d.redactor == nil {
+		return err.Error()
+	}
+	return d.redactor.String(err.Error())
+}
+
+// Close unlocks the directory.
 func (d *Directory) Close() error {
 	var errs []error
 	if d.ledger != nil {
@@ -194,9 +206,17 @@ func (d *Directory) Close() error {
 	return errors.Join(errs...)
 }
 
-// RunDir is where the artefacts of an attempt lie, relative to the run directory.
+// AttemptDir implements Sink: artefacts are written where they stay.
+func (d *Directory) AttemptDir(runDir string) string {
+	return filepath.Join(d.Path, filepath.FromSlash(runDir))
+}
+
+// Keep implements Sink: what is in the run directory is kept.
+func (d *Directory) Keep(string) error { return nil }
+
+// RunDir is where the artefacts of an attempt lie, relative to the run directory, with slashes.
 func (c Cell) RunDir(attempt int) string {
-	return filepath.Join(RunsDir, fileName(c.TaskID), fileName(c.Arm), strconv.Itoa(c.RunIndex), strconv.Itoa(attempt))
+	return path.Join(RunsDir, fileName(c.TaskID), fileName(c.Arm), strconv.Itoa(c.RunIndex), strconv.Itoa(attempt))
 }
 
 // ReadPlan reads the plan of a run directory.
@@ -225,8 +245,8 @@ func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
 	if redactor != nil {
 		content = redactor.JSON(content)
 	}
-	path := filepath.Join(dir, PlanFile)
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	name := filepath.Join(dir, PlanFile)
+	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
@@ -234,7 +254,7 @@ func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := os.Rename(name+".new", name); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	return nil

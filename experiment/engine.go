@@ -297,11 +297,12 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 	e.inFlight++
 	go func() {
 		record := e.attempt(ctx, cell, attempt, failures, started)
+		err := e.record(&record, failures)
 		e.results <- finished{
 			cell:   cell,
 			record: record,
 			held:   held,
-			err:    e.dir.ledger.Append(&record),
+			err:    err,
 		}
 	}()
 	return nil
@@ -312,7 +313,7 @@ func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int,
 	started time.Time) (record ledger.Record) {
 	record, err := e.execute(ctx, cell, attempt)
 	if err != nil {
-		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, err.Error()
+		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, e.dir.redact(err)
 		record.Grade, record.Score = nil, nil
 	}
 	if ctx.Err() != nil && record.Verdict == ledger.Error {
@@ -329,20 +330,30 @@ func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int,
 		record.DurationMs = max(0, record.EndMs-record.StartMs)
 	}
 	record.Final = isFinal(&record, failures, e.cfg.Attempts)
-	if err := record.Validate(); err != nil { // an executor that makes nonsense must not stop the experiment
-		record = ledger.Record{
-			Verdict:      ledger.Error,
-			ErrorClass:   ledger.ErrorInternal,
-			ErrorMessage: "the executor made an invalid record: " + err.Error(),
-			StartMs:      record.StartMs,
-			EndMs:        record.EndMs,
-			DurationMs:   max(0, record.DurationMs),
-			RunDir:       record.RunDir,
-		}
-		e.identify(&record, cell, attempt)
-		record.Final = isFinal(&record, failures, e.cfg.Attempts)
-	}
 	return record
+}
+
+// record appends a record to the ledger. One that is not valid is recorded as an error that says
+// what is wrong with it: an executor that makes nonsense must not stop the experiment.
+func (e *engine) record(record *ledger.Record, failures int) error {
+	err := e.dir.ledger.Append(record)
+	if !errors.Is(err, ledger.ErrInvalid) {
+		return err
+	}
+	cell := Cell{Arm: record.Arm, TaskID: record.TaskID, RunIndex: record.RunIndex, Seed: record.Seed}
+	attempt := record.Attempt
+	*record = ledger.Record{
+		Verdict:      ledger.Error,
+		ErrorClass:   ledger.ErrorInternal,
+		ErrorMessage: "the executor made an invalid record: " + err.Error(),
+		StartMs:      record.StartMs,
+		EndMs:        record.EndMs,
+		DurationMs:   max(0, record.DurationMs),
+		RunDir:       record.RunDir,
+	}
+	e.identify(record, cell, attempt)
+	record.Final = isFinal(record, failures, e.cfg.Attempts)
+	return e.dir.ledger.Append(record)
 }
 
 // execute calls the executor and turns a panic into an error: one broken cell must not take the
@@ -408,16 +419,8 @@ func (e *engine) finish(done finished) error {
 }
 
 func (e *engine) outcome(ctx context.Context) Outcome {
-	var last Progress
-	report := e.cfg.Progress
-	e.cfg.Progress = func(p Progress) {
-		last = p
-		if report != nil {
-			report(p)
-		}
-	}
 	e.report(nil)
-	o := Outcome{Status: e.status, Reason: e.stopped, Progress: last}
+	o := Outcome{Status: e.status, Reason: e.stopped, Progress: e.progress(nil)}
 	switch {
 	case e.status == Decided:
 	case len(e.queue) == 0 && e.tally.errors == 0:

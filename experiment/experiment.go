@@ -16,14 +16,23 @@ type Cell struct {
 }
 
 // Executor makes one attempt at a cell. It returns a record for everything that can happen to an
-// attempt; an error means that it could not even tell, and is recorded as one.
+// attempt, without secrets; an error means that there is no such record, and is recorded itself.
 type Executor interface {
 	Execute(ctx context.Context, cell Cell, attempt int) (ledger.Record, error)
 }
 
-// Recoverer is an Executor that can tell what an attempt cost whose process was killed.
+// Recoverer is an Executor that knows what an attempt cost whose process was killed.
 type Recoverer interface {
 	// Recover returns the record of an attempt that was under way when its process died. Verdict
 	// and error class are filled in by the caller.
 	Recover(ctx context.Context, cell Cell, attempt int) ledger.Record
+}
+
+// Sink takes the artefacts of attempts. Attempts are named by their directory relative to the run
+// directory (Cell.RunDir).
+type Sink interface {
+	// AttemptDir returns the directory of this machine in which an attempt writes its artefacts.
+	AttemptDir(runDir string) string
+	// Keep takes what an attempt left in its directory, where nothing changes any more.
+	Keep(runDir string) error
 }

@@ -74,9 +74,12 @@ func (t *tally) interval() *stats.Interval {
 }
 
 func (e *engine) report(last *ledger.Record) {
-	if e.cfg.Progress == nil {
-		return
+	if e.cfg.Progress != nil {
+		e.cfg.Progress(e.progress(last))
 	}
+}
+
+func (e *engine) progress(last *ledger.Record) Progress {
 	usd, tokens, unpriced := e.dir.spent.total()
 	p := Progress{
 		Total:    e.tally.total,
@@ -96,5 +99,5 @@ func (e *engine) report(last *ledger.Record) {
 	if left := p.Total - p.Done; left > 0 && e.tally.doneHere > 0 {
 		p.ETA = time.Duration(float64(p.Elapsed) / float64(e.tally.doneHere) * float64(left))
 	}
-	e.cfg.Progress(p)
+	return p
 }

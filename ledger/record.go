@@ -97,6 +97,8 @@ type Record struct {
 	// the files that the attempt left, by their content
 	Artifacts []Artifact `json:"artifacts,omitempty"`
 	RunDir    string     `json:"runDir"`
+	// what deserves a look and changes nothing, such as a teardown that failed
+	Notes []string `json:"notes,omitempty"`
 	// the hash of the record in the ledger that it was merged from
 	Origin string `json:"origin,omitempty"`
 	Prev   string `json:"prev"` // the hash of the record before

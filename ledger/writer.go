@@ -180,13 +180,16 @@ func (w *Writer) recover(torn []byte) error {
 	return nil
 }
 
+// ErrInvalid is returned for a record that cannot be appended because of what it says.
+var ErrInvalid = errors.New("the record is not valid")
+
 // Append seals a record and makes it durable: it fills in Version, Experiment, Prev and Hash, and
 // returns once the line is on disk. After an error of the file every further call returns that
 // error. A second record of the same attempt is refused.
 func (w *Writer) Append(r *Record) error {
 	r.Version, r.Experiment, r.Prev, r.Hash = Version, w.cfg.Experiment, "", ""
 	if err := r.Validate(); err != nil {
-		return fmt.Errorf("append to ledger: %w", err)
+		return fmt.Errorf("append to ledger: %w: %w", ErrInvalid, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,28 +18,30 @@ import (
 
 const module = "github.com/fit-eval/fit"
 
-// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages belong
-// to their parent's row, and everybody may use the rooms under internal/ that are named in rooms.
+// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages without
+// a row of their own belong to their parent's, and everybody may use the rooms under internal/ that
+// are named in rooms.
 var layers = map[string][]string{
-	"redact":    {},
-	"stats":     {},
-	"price":     {},
-	"sandbox":   {},
-	"selfedit":  {},
-	"task":      {},
-	"profile":   {},
-	"trace":     {"redact"},
-	"ledger":    {"redact"},
-	"model":     {"price"},
-	"session":   {"trace", "price"},
-	"agent":     {"session", "sandbox", "trace", "model", "price", "redact"},
-	"query":     {"session", "trace"},
-	"harness":   {"agent", "session", "sandbox", "trace", "price", "redact", "profile"},
-	"bridge":    {"harness", "redact"},
-	"workspace": {"task", "sandbox"},
-	"grade":     {"task", "workspace", "sandbox", "redact"},
-	"experiment": {"task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace", "model", "price",
-		"redact", "ledger", "stats"},
+	"redact":     {},
+	"stats":      {},
+	"price":      {},
+	"sandbox":    {},
+	"selfedit":   {},
+	"task":       {},
+	"profile":    {},
+	"trace":      {"redact"},
+	"ledger":     {"redact"},
+	"model":      {"price"},
+	"session":    {"trace", "price"},
+	"agent":      {"session", "sandbox", "trace", "model", "price", "redact"},
+	"query":      {"session", "trace"},
+	"harness":    {"agent", "session", "sandbox", "trace", "price", "redact", "profile"},
+	"bridge":     {"harness", "redact"},
+	"workspace":  {"task", "sandbox"},
+	"grade":      {"task", "workspace", "sandbox", "redact"},
+	"experiment": {"task", "redact", "ledger", "stats"},
+	"experiment/local": {"experiment", "task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace",
+		"price", "redact", "ledger", "profile"},
 	"report": {"ledger", "stats", "session", "price"},
 	"cmd":    {"internal/cli", "sandbox"},
 }
@@ -126,6 +128,9 @@ func row(pkg string) string {
 	}
 	if strings.HasPrefix(pkg, "internal/") {
 		return strings.Join(strings.SplitN(pkg, "/", 3)[:2], "/")
+	}
+	if _, own := layers[pkg]; own {
+		return pkg
 	}
 	top, _, _ := strings.Cut(pkg, "/")
 	return top

@@ -81,9 +81,9 @@ printf '//go:build ignore\npackage size\n' >size/size_linux.go; export GOFLAGS=-
 // cacheWatch notices changes of the warmed build cache.
 type cacheWatch struct{ dir, before string }
 
-func (w *cacheWatch) look(t *testing.T, p *experiment.Prepared, _, _ string) {
+func (w *cacheWatch) look(t *testing.T, _, _ string) {
 	t.Helper()
-	w.dir = p.Host.CacheDir
+	w.dir = buildCaches
 	w.before = w.digest(t)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
@@ -40,7 +41,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = experiment.RemoveAll(dir) }()
+	defer func() { _ = local.RemoveAll(dir) }()
 	buildCaches = dir
 	return m.Run()
 }
@@ -105,7 +106,7 @@ type trial struct {
 	// edit changes the family as it was loaded.
 	edit func(*task.Family)
 	// between runs after the directories are there and before the first agent starts.
-	between func(t *testing.T, p *experiment.Prepared, dir, work string)
+	between func(t *testing.T, dir, work string)
 	cheats  []cheat
 }
 
@@ -195,19 +196,27 @@ func (tr trial) prepare(t *testing.T) *experiment.Prepared {
 	}
 	setup := experiment.Setup{
 		Family: family, Only: []string{tr.task}, Arms: arms, Runs: 1, Isolation: tr.isolation,
-		Registry: agent.NewRegistry(builtin.New()), AgentTimeout: time.Minute,
-		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")},
-			Spawner: sandbox.NewSpawner(), CacheDir: buildCaches}, Prices: session.ListPrices(price.Default()),
+		AgentTimeout: time.Minute,
 	}
 	if tr.judge != nil {
 		setup.Judge = experiment.JudgeConfig{Agent: "builtin", Model: "claude-sonnet-4-5",
 			ModelURL: server.URL + scripted.Path("judge", "", "")}
 	}
-	p, err := experiment.Prepare(t.Context(), setup)
+	p, err := local.Prepare(t.Context(), setup, testMachine())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func testMachine() *local.Machine {
+	return &local.Machine{
+		Registry: agent.NewRegistry(builtin.New()),
+		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")},
+			Spawner: sandbox.NewSpawner(), CacheDir: buildCaches},
+		Prices:   session.ListPrices(price.Default()),
+		Redactor: redact.New(redact.Config{}),
+	}
 }
 
 func parsed(t *testing.T, script scripted.Script) *scripted.Script {
@@ -229,27 +238,29 @@ func (tr trial) execute(t *testing.T, p *experiment.Prepared, dir string) experi
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := p.Local(dir, redact.New(redact.Config{}))
+	work, err := local.WorkDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := local.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if tr.between != nil {
-		work, err := experiment.WorkDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr.between(t, p, dir, work)
-	}
-	outcome, err := experiment.Run(t.Context(), run, experiment.Config{
-		Executor: local, Concurrency: 2, BreakAfter: -1, Backoff: func(string, int) time.Duration { return 0 },
+	executor, err := local.New(t.Context(), local.Config{
+		Prepared: p, Machine: testMachine(), Artefacts: run, Work: work,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := local.Close(); err != nil {
+	if err := executor.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if tr.between != nil {
+		tr.between(t, dir, work)
+	}
+	outcome, err := experiment.Run(t.Context(), run, experiment.Config{
+		Executor: executor, Concurrency: 2, BreakAfter: -1, Backoff: func(string, int) time.Duration { return 0 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := executor.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := run.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -18,7 +19,7 @@ import (
 var secrets = []string{"inner blanks stay", "s/^ *//; s/ *$//", "sibling-secret-4711", "ledger-secret-4711"}
 
 // plant leaves something of other cells where such things lie.
-func plant(t *testing.T, _ *experiment.Prepared, dir, work string) {
+func plant(t *testing.T, dir, work string) {
 	t.Helper()
 	for path, text := range map[string]string{
 		filepath.Join(work, "trim.other.0.1", "work", "answer"):          secrets[2],
@@ -42,7 +43,7 @@ func spies(t *testing.T, dir string) cheat {
 	if err != nil {
 		t.Fatal(err)
 	}
-	work, err := experiment.WorkDir(dir)
+	work, err := local.WorkDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
@@ -85,7 +85,7 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, red
 	if err != nil {
 		return err
 	}
-	defer func() { _ = experiment.RemoveAll(work) }()
+	defer func() { _ = local.RemoveAll(work) }()
 	g := &grader{
 		con:      con,
 		opts:     opts,
@@ -122,7 +122,7 @@ func (g *grader) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), experiment.FinalDir))
+	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), local.FinalDir))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (g *grader) all(ctx context.Context) error {
 			return err
 		}
 		record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir),
-			experiment.FinalDir))
+			local.FinalDir))
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (g *grader) find(id string) (*task.Task, error) {
 		}
 		known = append(known, g.family.Tasks[i].ID)
 	}
-	return nil, console.Exit(console.ExitUsage, &experiment.UnknownTaskError{ID: id, Known: known})
+	return nil, console.Exit(console.ExitUsage, &local.UnknownTaskError{ID: id, Known: known})
 }
 
 // grade looks at a stored final directory once more.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -75,7 +75,7 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = experiment.RemoveAll(work) }()
+	defer func() { _ = local.RemoveAll(work) }()
 	l := &linter{
 		con:    con,
 		opts:   opts,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
@@ -67,7 +68,7 @@ func verifyRuns(con *console.Console, dir string) error {
 		if err != nil {
 			return err
 		}
-		n, problems := experiment.CheckArtefacts(at, contents.Records)
+		n, problems := local.CheckArtefacts(at, contents.Records)
 		looked, wrong = looked+n, wrong+len(problems)
 		for _, problem := range problems {
 			fmt.Fprintln(con.Stdout, problem)
@@ -206,11 +207,11 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 	}
 	defer opened.Close()
 	// runs/<task>/<arm>/<run>/<attempt>/cwd; nothing deeper is looked at, because agents wrote it.
-	kept, err := filepath.Glob(filepath.Join(path, experiment.RunsDir, "*", "*", "*", "*", experiment.FinalDir))
+	kept, err := filepath.Glob(filepath.Join(path, experiment.RunsDir, "*", "*", "*", "*", local.FinalDir))
 	if err != nil {
 		return err
 	}
-	work, err := experiment.WorkDir(path)
+	work, err := local.WorkDir(path)
 	if err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 		if dryRun {
 			continue
 		}
-		if err := experiment.RemoveAll(one); err != nil {
+		if err := local.RemoveAll(one); err != nil {
 			return fmt.Errorf("clean: %w", err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -91,7 +91,7 @@ func installModules(ctx context.Context, con *console.Console, argv []string, fi
 	if err != nil {
 		return fmt.Errorf("install packages: %w", err)
 	}
-	defer func() { _ = experiment.RemoveAll(room) }()
+	defer func() { _ = local.RemoveAll(room) }()
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(room, name), content, 0o600); err != nil {
 			return fmt.Errorf("install packages: %w", err)

@@ -16,9 +16,9 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
 )
@@ -48,7 +48,13 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 
 func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions,
 	flags *pflag.FlagSet) error {
-	prepared, err := opts.prepare(ctx, con, registry, flags)
+	machine := &local.Machine{
+		Registry: registry,
+		Host:     hostOf(con),
+		Prices:   con.Prices(),
+		Redactor: redactorOf(con, registry),
+	}
+	prepared, err := opts.prepare(ctx, con, machine, flags)
 	if err != nil {
 		return err
 	}
@@ -67,8 +73,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	redactor := redactorOf(con, registry)
-	dir, err := experiment.OpenDirectory(output, prepared.Plan, redactor)
+	dir, err := experiment.OpenDirectory(output, prepared.Plan, machine.Redactor)
 	if err != nil {
 		return directoryError(err)
 	}
@@ -79,9 +84,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		con:      con,
 		opts:     opts,
 		prepared: prepared,
+		machine:  machine,
 		dir:      dir,
 		output:   output,
-		redactor: redactor,
 		workers:  workers,
 	}
 	outcome, err := run.run(ctx)
@@ -124,7 +129,7 @@ func directoryError(err error) error {
 }
 
 // prepare checks everything before a cent is spent.
-func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry *agent.Registry,
+func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
 	flags *pflag.FlagSet) (*experiment.Prepared, error) {
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
@@ -144,12 +149,11 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	if err := o.checkJudgeProfile(family); err != nil {
 		return nil, err
 	}
-	host := hostOf(con)
-	skills, err := stageSkills(ctx, con, family, o.skillsFrom, host.CacheDir)
+	skills, err := stageSkills(ctx, con, family, o.skillsFrom, machine.Host.CacheDir)
 	if err != nil {
 		return nil, err
 	}
-	modules, err := stageModules(ctx, con, family, host.CacheDir)
+	modules, err := stageModules(ctx, con, family, machine.Host.CacheDir)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +165,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 	if err != nil {
 		return nil, err
 	}
-	prepared, err := experiment.Prepare(ctx, experiment.Setup{
+	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
 		Only:            nonEmpty(o.tasks),
 		Arms:            arms,
@@ -177,12 +181,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, registry
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
 		KeepRaw:         o.keepRaw,
-		Registry:        registry,
-		Host:            host,
 		Tools:           toolVersions(con),
 		Commands:        hookCommands(),
-		Prices:          con.Prices(),
-	})
+	}, machine)
 	var notFound *agent.NotFoundError
 	switch {
 	case errors.As(err, &notFound):
@@ -252,9 +253,9 @@ type running struct {
 	con      *console.Console
 	opts     *runOptions
 	prepared *experiment.Prepared
+	machine  *local.Machine
 	dir      *experiment.Directory
 	output   string
-	redactor *redact.Redactor
 	workers  int
 }
 
@@ -264,12 +265,27 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 	}
 	estimate := r.dir.Estimate(r.opts.budget.budgets())
 	r.announce(estimate)
-	var err error
-	if r.prepared.Scratch, err = experiment.WorkDir(r.output); err != nil { // what a killed probe leaves is found there
+	work, err := local.WorkDir(r.output)
+	if err != nil {
 		return experiment.Outcome{}, err
 	}
-	if estimate.Cells > 0 && !r.opts.noProbe {
-		if err := r.prepared.Probe(ctx); err != nil {
+	executor, err := local.New(ctx, local.Config{
+		Prepared:  r.prepared,
+		Machine:   r.machine,
+		Artefacts: r.dir,
+		Work:      work,
+	})
+	if err != nil {
+		return experiment.Outcome{}, err
+	}
+	outcome, err := r.execute(ctx, executor, estimate.Cells)
+	return outcome, errors.Join(err, executor.Close())
+}
+
+// execute probes the models, warms caches and runs the cells that are left.
+func (r *running) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
+	if cells > 0 && !r.opts.noProbe {
+		if err := executor.Probe(ctx); err != nil {
 			if ctx.Err() != nil {
 				return experiment.Outcome{}, ctx.Err()
 			}
@@ -277,18 +293,14 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 				"credentials, model and address, or skip this check with --no-probe", err)
 		}
 	}
-	local, err := r.prepared.Local(r.output, r.redactor)
-	if err != nil {
-		return experiment.Outcome{}, err
-	}
-	if estimate.Cells > 0 {
-		if err := local.Warm(ctx); err != nil {
-			return experiment.Outcome{}, errors.Join(err, local.Close())
+	if cells > 0 {
+		if err := executor.Warm(ctx); err != nil {
+			return experiment.Outcome{}, err
 		}
 	}
 	show := newShow(r.con, r.printer())
 	outcome, err := experiment.Run(ctx, r.dir, experiment.Config{
-		Executor:    local,
+		Executor:    executor,
 		Concurrency: r.workers,
 		Attempts:    r.opts.attempts.Value,
 		BreakAfter:  r.opts.breakAfter.Value,
@@ -298,11 +310,11 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 		Progress:    show.progress,
 	})
 	show.end()
-	return outcome, errors.Join(err, local.Close())
+	return outcome, err
 }
 
-// printer writes records to standard output as they are made, without secrets; nil where the report
-// is printed instead.
+// printer writes records to standard output as they are made; nil where the report is printed
+// instead.
 func (r *running) printer() func(*ledger.Record) {
 	if r.textWanted() {
 		return nil
@@ -310,7 +322,7 @@ func (r *running) printer() func(*ledger.Record) {
 	return func(record *ledger.Record) {
 		line, err := json.Marshal(record)
 		if err == nil {
-			fmt.Fprintf(r.con.Stdout, "%s\n", r.redactor.JSON(line))
+			fmt.Fprintf(r.con.Stdout, "%s\n", line)
 		}
 	}
 }

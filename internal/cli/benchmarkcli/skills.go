@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -87,7 +88,7 @@ func buildSkills(ctx context.Context, con *console.Console, family *task.Family,
 	if err != nil {
 		return fmt.Errorf("install skills: %w", err)
 	}
-	defer func() { _ = experiment.RemoveAll(room) }()
+	defer func() { _ = local.RemoveAll(room) }()
 	err = os.WriteFile(filepath.Join(room, "apm.yml"), manifest, 0o600)
 	if len(lock) > 0 {
 		err = errors.Join(err, os.WriteFile(filepath.Join(room, "apm.lock.yaml"), lock, 0o600))

@@ -11,6 +11,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -40,24 +41,34 @@ type experimentOptions struct {
 // runExperiment measures both arms on the embedded family and returns the run directory.
 func runExperiment(ctx context.Context, con *console.Console, opts experimentOptions,
 	progress func(experiment.Progress)) (string, error) {
-	prepared, stop, err := prepare(ctx, con, opts)
+	machine := &local.Machine{
+		Registry: agent.NewRegistry(builtin.New()),
+		Host:     agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()},
+		Prices:   con.Prices(),
+		Redactor: redact.New(redact.Config{Environ: con.Environ}),
+	}
+	prepared, stop, err := prepare(ctx, machine, opts)
 	if err != nil {
 		return "", err
 	}
 	defer stop()
 	out := filepath.Join(opts.dir, "results")
-	redactor := redact.New(redact.Config{Environ: con.Environ})
-	directory, err := experiment.OpenDirectory(out, prepared.Plan, redactor)
+	directory, err := experiment.OpenDirectory(out, prepared.Plan, machine.Redactor)
 	if err != nil {
 		return "", err
 	}
-	local, err := prepared.Local(out, redactor)
+	executor, err := local.New(ctx, local.Config{
+		Prepared:  prepared,
+		Machine:   machine,
+		Artefacts: directory,
+		Work:      filepath.Join(opts.dir, "work"),
+	})
 	if err != nil {
 		return "", errors.Join(err, directory.Close())
 	}
 	outcome, err := experiment.Run(ctx, directory,
-		experiment.Config{Executor: local, Concurrency: runtime.NumCPU(), Progress: progress})
-	if err = errors.Join(err, local.Close(), directory.Close()); err != nil {
+		experiment.Config{Executor: executor, Concurrency: runtime.NumCPU(), Progress: progress})
+	if err = errors.Join(err, executor.Close(), directory.Close()); err != nil {
 		return "", err
 	}
 	if outcome.Status != experiment.Complete {
@@ -68,7 +79,8 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 
 // prepare unpacks the family, starts the scripted model and makes the plan. The returned function
 // stops the model.
-func prepare(ctx context.Context, con *console.Console, opts experimentOptions) (*experiment.Prepared, func(), error) {
+func prepare(ctx context.Context, machine *local.Machine, opts experimentOptions) (*experiment.Prepared, func(),
+	error) {
 	familyDir := filepath.Join(opts.dir, "family")
 	if err := unpack("assets/family", familyDir); err != nil {
 		return nil, nil, err
@@ -100,15 +112,12 @@ func prepare(ctx context.Context, con *console.Console, opts experimentOptions) 
 	if !opts.same {
 		after.Skills = filepath.Join(skillsDir, skillAfter)
 	}
-	prepared, err := experiment.Prepare(ctx, experiment.Setup{
-		Family:   family,
-		Arms:     []experiment.Arm{before, after},
-		Runs:     opts.runs,
-		Seed:     opts.seed,
-		Registry: agent.NewRegistry(builtin.New()),
-		Host:     agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()},
-		Prices:   con.Prices(),
-	})
+	prepared, err := local.Prepare(ctx, experiment.Setup{
+		Family: family,
+		Arms:   []experiment.Arm{before, after},
+		Runs:   opts.runs,
+		Seed:   opts.seed,
+	}, machine)
 	if err != nil {
 		stop()
 		return nil, nil, err

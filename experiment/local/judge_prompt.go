@@ -1,4 +1,4 @@
-package experiment
+package local
 
 import (
 	"crypto/rand"

@@ -1,8 +1,9 @@
-package experiment
+package local
 
 import (
 	"testing"
 
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -16,11 +17,11 @@ func TestASkillChangesWhatTheModelIsSent(t *testing.T) {
 	writeFiles(t, before, map[string]string{".claude/settings.json": "{}"})
 	writeFiles(t, after, map[string]string{".claude/settings.json": "{}",
 		".claude/skills/answering/SKILL.md": "---\nname: answering\ndescription: Use it for questions.\n---\nIt is 42.\n"})
-	arm := Arm{Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}
-	arms := []Arm{arm, arm}
+	arm := experiment.Arm{Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}
+	arms := []experiment.Arm{arm, arm}
 	arms[0].Name, arms[0].Skills = "before", before
 	arms[1].Name, arms[1].Skills = "after", after
-	_, _, records := execute(t, prepared(t, oneTask(t, nil), Setup{Arms: arms}), 2)
+	_, _, records := execute(t, prepared(t, oneTask(t, nil), experiment.Setup{Arms: arms}), 2)
 	verdicts, hashes := map[string]string{}, map[string]bool{}
 	for _, r := range records {
 		verdicts[r.Arm] = r.Verdict

@@ -1,67 +1,35 @@
-package experiment
+package local
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
 
-// LocalConfig is what the local executor needs to know.
-type LocalConfig struct {
-	// Dir is the run directory, where artefacts go; Work is a private directory outside any
-	// repository for workspaces, which is emptied at the start.
-	Dir  string
+// Config is what an executor of this machine works with.
+type Config struct {
+	Prepared *experiment.Prepared
+	Machine  *Machine
+	// Artefacts takes what attempts leave.
+	Artefacts experiment.Sink
+	// Work is a private directory outside any repository for workspaces. It is emptied at the
+	// start: what an earlier process left there belongs to attempts that are over.
 	Work string
-	// CacheDir keeps warmed build caches between runs; empty: none are kept, and tasks that want
-	// one fail to set up.
-	CacheDir string
-	Family   *task.Family
-	// Arms are the sealed arms, with the values of their variables.
-	Arms     []Arm
-	Registry *agent.Registry
-	// Installations are the agents that were found, by id, so that not every cell looks for them
-	// again.
-	Installations map[string]agent.Installation
-	// SkillHashes are the digests of the staged skills, by arm.
-	SkillHashes map[string]string
-	NodeModules string
-	Environ     []string
-	Redactor    *redact.Redactor
-	Spawner     sandbox.ProcessSpawner
-	// Isolation is "none", "bwrap", or empty for what the task says or the best that works here.
-	Isolation string
-	// ReadOnly are more paths that processes in the sandbox may read, such as toolchains outside
-	// the system's directories.
-	ReadOnly []string
-	// AgentTimeout bounds the agent beside what the task says; 0 does not.
-	AgentTimeout time.Duration
-	CellBudget   Budget
-	Prices       session.Prices
-	Judge        JudgeConfig
-	Tools        map[string]string
-	// Commands are names under which hooks find the program that runs now.
-	Commands []string
-	Host     string
-	// KeepFinal keeps a copy of the final working directory of every attempt, so that it can be
-	// graded again.
-	KeepFinal bool
-	// KeepRaw leaves traces as they were written; otherwise they are packed when an attempt is
-	// over.
-	KeepRaw bool
-	Now     func() time.Time
 }
 
 // DefaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
@@ -76,62 +44,83 @@ const (
 	gradingDir = "grading"
 )
 
-// Local is the executor that does everything on this machine.
-type Local struct {
-	cfg      LocalConfig
-	tasks    map[string]*task.Task
-	arms     map[string]*Arm
-	ports    *workspace.Ports
-	bases    *workspace.Bases
-	caches   *workspace.Caches
-	baseline *grade.Baseline
-	packers  *packers
+// Executor runs cells on this machine.
+type Executor struct {
+	prepared  *experiment.Prepared
+	machine   *Machine
+	artefacts experiment.Sink
+	work      string
+	spawner   sandbox.ProcessSpawner
+	tasks     map[string]*task.Task
+	arms      map[string]*experiment.Arm
+	ports     *workspace.Ports
+	bases     *workspace.Bases
+	caches    *workspace.Caches
+	baseline  *grade.Baseline
+	packers   *packers
 }
 
-// NewLocal makes the executor. It empties the directory for workspaces: what an earlier process
-// left there belongs to attempts that are over.
-func NewLocal(cfg LocalConfig) (*Local, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+// New makes the executor of a prepared experiment. Every agent in it must be installed here.
+func New(ctx context.Context, cfg Config) (*Executor, error) {
+	e := &Executor{
+		prepared:  cfg.Prepared,
+		machine:   cfg.Machine,
+		artefacts: cfg.Artefacts,
+		work:      cfg.Work,
+		spawner:   cfg.Machine.Host.Spawner,
+		tasks:     map[string]*task.Task{},
+		arms:      map[string]*experiment.Arm{},
+		ports:     &workspace.Ports{},
+		bases:     workspace.NewBases(filepath.Join(cfg.Work, "bases")),
+		baseline:  grade.NewBaseline(),
+		packers:   &packers{},
 	}
-	if cfg.Spawner == nil {
-		cfg.Spawner = sandbox.NewSpawner()
+	if err := e.findAll(ctx); err != nil {
+		return nil, err
 	}
-	if err := RemoveAll(cfg.Work); err != nil {
+	if err := RemoveAll(e.work); err != nil {
 		return nil, fmt.Errorf("empty the directory for workspaces: %w", err)
 	}
-	if err := os.MkdirAll(cfg.Work, 0o700); err != nil {
+	if err := os.MkdirAll(e.work, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for workspaces: %w", err)
 	}
-	l := &Local{
-		cfg:      cfg,
-		tasks:    map[string]*task.Task{},
-		arms:     map[string]*Arm{},
-		ports:    &workspace.Ports{},
-		bases:    workspace.NewBases(filepath.Join(cfg.Work, "bases")),
-		baseline: grade.NewBaseline(),
-		packers:  &packers{},
+	if e.spawner == nil {
+		e.spawner = sandbox.NewSpawner()
 	}
-	if cfg.CacheDir != "" {
-		l.caches = workspace.NewCaches(cfg.CacheDir)
+	if cache := e.machine.Host.CacheDir; cache != "" {
+		e.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
-	for i := range cfg.Family.Tasks {
-		l.tasks[cfg.Family.Tasks[i].ID] = &cfg.Family.Tasks[i]
+	for i := range e.prepared.Family.Tasks {
+		e.tasks[e.prepared.Family.Tasks[i].ID] = &e.prepared.Family.Tasks[i]
 	}
-	for i := range cfg.Arms {
-		l.arms[cfg.Arms[i].Name] = &cfg.Arms[i]
+	for i := range e.prepared.Arms {
+		e.arms[e.prepared.Arms[i].Name] = &e.prepared.Arms[i]
 	}
-	return l, nil
+	return e, nil
+}
+
+// WorkDir is where the workspaces of a run directory lie: in a private temporary directory of its
+// own, so that the next process finds what a killed one left.
+func WorkDir(dir string) (string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(absolute); err == nil {
+		absolute = real
+	}
+	sum := sha256.Sum256([]byte(absolute))
+	return filepath.Join(os.TempDir(), fmt.Sprintf("fit-work-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))), nil
 }
 
 // Warm fills the build caches that tasks ask for, before the first attempt and not within it.
-func (l *Local) Warm(ctx context.Context) error {
-	for _, t := range l.tasks {
-		if len(t.Settings.Cache) == 0 || l.caches == nil {
+func (e *Executor) Warm(ctx context.Context) error {
+	for _, t := range e.tasks {
+		if len(t.Settings.Cache) == 0 || e.caches == nil {
 			continue
 		}
-		for _, arm := range l.arms {
-			if err := l.caches.Warm(ctx, l.workspaceConfig(arm, t, "warm", "warm")); err != nil {
+		for _, arm := range e.arms {
+			if err := e.caches.Warm(ctx, e.workspaceConfig(arm, t, "warm", "warm")); err != nil {
 				return fmt.Errorf("warm the build cache of task %s: %w", t.ID, err)
 			}
 			break // the cache is filled from the author's files, which arms share
@@ -141,52 +130,53 @@ func (l *Local) Warm(ctx context.Context) error {
 }
 
 // Close removes everything the executor keeps outside the run directory.
-func (l *Local) Close() error {
-	return errors.Join(l.bases.Close(), RemoveAll(l.cfg.Work))
+func (e *Executor) Close() error {
+	return errors.Join(e.bases.Close(), RemoveAll(e.work))
 }
 
-func (l *Local) workspaceConfig(arm *Arm, t *task.Task, name, runID string) workspace.Config {
+func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runID string) workspace.Config {
 	return workspace.Config{
-		Root:        l.cfg.Work,
+		Root:        e.work,
 		Name:        name,
-		Family:      l.cfg.Family,
+		Family:      e.prepared.Family,
 		Task:        t,
 		Skills:      arm.Skills,
-		NodeModules: l.cfg.NodeModules,
-		Environ:     l.cfg.Environ,
+		NodeModules: e.prepared.NodeModules,
+		Environ:     e.machine.Host.Environ,
 		Env:         arm.Env,
 		RunID:       runID,
-		Isolation:   l.cfg.Isolation,
-		ReadOnly:    l.readable(arm),
-		Ports:       l.ports,
-		Bases:       l.bases,
-		Caches:      l.caches,
-		Spawner:     l.cfg.Spawner,
-		Commands:    l.cfg.Commands,
+		Isolation:   e.prepared.Isolation,
+		ReadOnly:    e.readable(arm),
+		Ports:       e.ports,
+		Bases:       e.bases,
+		Caches:      e.caches,
+		Spawner:     e.spawner,
+		Commands:    e.prepared.Commands,
 	}
 }
 
 // readable are the paths that the processes of an arm must be able to read in a sandbox:
 // toolchains, and the agent's own program.
-func (l *Local) readable(arm *Arm) []string {
-	paths := append([]string(nil), l.cfg.ReadOnly...)
-	paths = append(paths, l.cfg.Installations[arm.Agent].ReadPaths...)
+func (e *Executor) readable(arm *experiment.Arm) []string {
+	paths := slices.Clone(e.machine.installation(arm.Agent).ReadPaths)
 	if arm.Lead != "" {
-		paths = append(paths, l.cfg.Installations[arm.Lead].ReadPaths...)
+		paths = append(paths, e.machine.installation(arm.Lead).ReadPaths...)
 	}
 	return paths
 }
 
 // Execute implements Executor: workspace, preflight, agent, seal, snapshot, grade, judge, record,
 // teardown.
-func (l *Local) Execute(ctx context.Context, cell Cell, attempt int) (ledger.Record, error) {
-	a, err := l.newAttempt(cell, attempt)
+func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
+	a, err := e.newAttempt(cell, attempt)
 	if err != nil {
 		return ledger.Record{}, err
 	}
 	a.phases(ctx)
 	a.end(context.WithoutCancel(ctx))
-	a.keep()
+	if err := a.keep(); err != nil {
+		return ledger.Record{}, err
+	}
 	return a.withoutSecrets()
 }
 
@@ -198,21 +188,21 @@ func (a *attempt) withoutSecrets() (ledger.Record, error) {
 	}
 	content, err := json.Marshal(a.record)
 	if err != nil {
-		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.slug(), err)
+		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.Name(), err)
 	}
 	var clean ledger.Record
 	if err := json.Unmarshal(a.redact.JSON(content), &clean); err != nil {
-		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.slug(), err)
+		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.Name(), err)
 	}
 	return clean, nil
 }
 
 // attempt is one call of Execute.
 type attempt struct {
-	*Local
-	cell   Cell
+	*Executor
+	cell   experiment.Cell
 	number int
-	arm    *Arm
+	arm    *experiment.Arm
 	task   *task.Task
 	dir    string // of the artefacts, absolute
 	record ledger.Record
@@ -221,25 +211,25 @@ type attempt struct {
 	redact *redact.Redactor
 }
 
-func (l *Local) newAttempt(cell Cell, number int) (*attempt, error) {
+func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error) {
 	a := &attempt{
-		Local:  l,
-		cell:   cell,
-		number: number,
-		arm:    l.arms[cell.Arm],
-		task:   l.tasks[cell.TaskID],
-		began:  l.cfg.Now(),
+		Executor: e,
+		cell:     cell,
+		number:   number,
+		arm:      e.arms[cell.Arm],
+		task:     e.tasks[cell.TaskID],
+		began:    e.machine.now(),
 	}
 	if a.arm == nil || a.task == nil {
-		return nil, fmt.Errorf("cell %s: no such arm or task", cell.slug())
+		return nil, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
-	a.record = l.blank(cell, number)
+	a.record = e.blank(cell, number)
 	a.record.StartMs = a.began.UnixMilli()
-	a.redact = l.cfg.Redactor
+	a.redact = e.machine.Redactor
 	if a.redact != nil {
 		a.redact = a.redact.With(secretsOf(a.task, a.arm))
 	}
-	a.dir = filepath.Join(l.cfg.Dir, cell.RunDir(number))
+	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
 	if err := os.MkdirAll(filepath.Dir(a.dir), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
 	}
@@ -250,20 +240,20 @@ func (l *Local) newAttempt(cell Cell, number int) (*attempt, error) {
 }
 
 // blank is a record with what is known before anything has happened.
-func (l *Local) blank(cell Cell, number int) ledger.Record {
-	arm := l.arms[cell.Arm]
+func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
+	arm := e.arms[cell.Arm]
 	r := ledger.Record{
-		RunDir:       filepath.ToSlash(cell.RunDir(number)),
+		RunDir:       cell.RunDir(number),
 		PhaseMs:      map[string]int64{},
-		Tools:        l.cfg.Tools,
-		Host:         l.cfg.Host,
-		SkillSetHash: l.cfg.SkillHashes[cell.Arm],
-		Isolation:    l.cfg.Isolation,
+		Tools:        e.prepared.Tools,
+		Host:         e.prepared.Plan.Host,
+		SkillSetHash: e.prepared.SkillHashes[cell.Arm],
+		Isolation:    e.prepared.Isolation,
 	}
 	if arm == nil {
 		return r
 	}
-	r.Agent, r.AgentVersion = arm.Agent, l.cfg.Installations[arm.Agent].Version
+	r.Agent, r.AgentVersion = arm.Agent, e.machine.installation(arm.Agent).Version
 	r.Model.Agent = arm.Model
 	if arm.Lead != "" {
 		r.Model.Supervisor = arm.LeadModel
@@ -275,7 +265,7 @@ func (l *Local) blank(cell Cell, number int) ledger.Record {
 }
 
 // secretsOf are the values that must not appear in anything that is written about an attempt.
-func secretsOf(t *task.Task, arm *Arm) map[string]string {
+func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
 	secrets := map[string]string{}
 	for _, variable := range t.Env {
 		if variable.Secret {
@@ -304,24 +294,24 @@ func (a *attempt) phases(ctx context.Context) {
 		name string
 		run  func(context.Context) bool
 	}{
-		{"setup", a.setUp}, {"preflight", a.preflight}, {"agent", a.work}, {"seal", a.seal}, {"grade", a.grade},
+		{"setup", a.setUp}, {"preflight", a.preflight}, {"agent", a.runAgent}, {"seal", a.seal}, {"grade", a.grade},
 		{"judge", a.judge},
 	} {
-		began := a.cfg.Now()
+		began := a.machine.now()
 		goOn := phase.run(ctx)
-		if ms := a.cfg.Now().Sub(began).Milliseconds(); ms > 0 {
+		if ms := a.machine.now().Sub(began).Milliseconds(); ms > 0 {
 			a.record.PhaseMs[phase.name] = ms
 		}
 		if !goOn {
 			break
 		}
 	}
-	a.record.EndMs = a.cfg.Now().UnixMilli()
+	a.record.EndMs = a.machine.now().UnixMilli()
 	a.record.DurationMs = a.record.EndMs - a.record.StartMs
 }
 
 func (a *attempt) setUp(ctx context.Context) bool {
-	name := fmt.Sprintf("%s.%d", a.cell.slug(), a.number)
+	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)
 	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, name, ""))
 	if err != nil {
 		a.fail(ctx, ledger.ErrorSetup, err)
@@ -373,16 +363,14 @@ func (a *attempt) seal(ctx context.Context) bool {
 		}
 		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, DiffFile))
 	}
-	if a.cfg.KeepFinal {
-		if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
-			!errors.As(err, &limit) {
-			a.fail(ctx, ledger.ErrorInternal, err)
-			return false
-		}
-		// a copy that was given up half way has none
-		if digest, err := TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil {
-			a.record.Digests.Final = digest
-		}
+	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
+		!errors.As(err, &limit) {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	// a copy that was given up half way has none
+	if digest, err := experiment.TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil {
+		a.record.Digests.Final = digest
 	}
 	return true
 }
@@ -391,7 +379,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 // itself is broken.
 func (a *attempt) grade(ctx context.Context) bool {
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
-	scratch, err := os.MkdirTemp(a.cfg.Work, "grading-")
+	scratch, err := os.MkdirTemp(a.work, "grading-")
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
@@ -403,7 +391,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		Artifacts: filepath.Join(a.dir, gradingDir),
 		Scratch:   scratch,
 		Baseline:  a.baseline,
-		Spawner:   a.cfg.Spawner,
+		Spawner:   a.spawner,
 		Redactor:  a.redact,
 	})
 	if err != nil {
@@ -455,24 +443,21 @@ func (a *attempt) end(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	began := a.cfg.Now()
+	began := a.machine.now()
 	if a.record.Verdict == ledger.Error { // an attempt that ended early may not have been sealed
 		if sealed, err := a.space.Seal(ctx); err == nil {
 			a.record.Survivors = max(a.record.Survivors, sealed.Killed)
 		}
 	}
 	if err := a.space.Remove(ctx); err != nil && a.record.ErrorMessage == "" {
-		a.record.Tools = withNote(a.record.Tools, "teardown", err.Error())
+		a.note("teardown: %v", err)
 	}
-	if ms := a.cfg.Now().Sub(began).Milliseconds(); ms > 0 {
+	if ms := a.machine.now().Sub(began).Milliseconds(); ms > 0 {
 		a.record.PhaseMs["teardown"] = ms
 	}
 }
 
-func withNote(tools map[string]string, key, note string) map[string]string {
-	noted := map[string]string{key: note}
-	for name, version := range tools {
-		noted[name] = version
-	}
-	return noted
+// note adds to the record what deserves a look and changes nothing.
+func (a *attempt) note(format string, args ...any) {
+	a.record.Notes = append(a.record.Notes, fmt.Sprintf(format, args...))
 }

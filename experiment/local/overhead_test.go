@@ -1,4 +1,4 @@
-package experiment
+package local
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
@@ -94,7 +94,7 @@ func TestOverhead(t *testing.T) {
 		group.Wait()
 		bare += time.Since(began)
 
-		p := prepared(t, family, Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+		p := prepared(t, family, experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
 			ModelURL: url, MaxTurns: 50}}, Runs: runs})
 		began = time.Now()
 		_, outcome, _ := execute(t, p, concurrency)
@@ -110,62 +110,4 @@ func TestOverhead(t *testing.T) {
 	if more > 50*time.Millisecond {
 		t.Errorf("the engine costs %s more per cell, over 50 ms", more)
 	}
-}
-
-// Planning, running and resuming ten thousand cells takes little time and memory.
-func TestTenThousandCells(t *testing.T) {
-	tasks := 500
-	limit := 2 * time.Second
-	path, plan := t.TempDir(), planOf(t, tasks, 10, "a", "b")
-	executor := executorFunc(func(_ context.Context, cell Cell, _ int) (ledger.Record, error) {
-		cost := 0.01
-		r := graded(ledger.Pass)
-		r.CostUSD, r.Tokens, r.Submission = &cost, &ledger.Tokens{Input: 1000}, "done"
-		return r, nil
-	})
-	dir, err := openDirectory(path, plan, ledger.Config{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(t.Context(), dir, Config{Executor: executor, Concurrency: 8}); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Close(); err != nil {
-		t.Fatal(err)
-	}
-	best, grown := time.Hour, int64(0)
-	for range 3 { // other work on the machine must not decide
-		before := heap()
-		began := time.Now()
-		plan = planOf(t, tasks, 10, "a", "b")
-		dir, err = OpenDirectory(path, plan, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		outcome, err := Run(t.Context(), dir, Config{Executor: executor, Concurrency: 8})
-		if err != nil || outcome.Status != Complete || outcome.Progress.Done != 10_000 {
-			t.Fatalf("%+v %v", outcome, err)
-		}
-		best, grown = min(best, time.Since(began)), int64(heap())-int64(before)
-		if err := dir.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("10,000 cells planned and resumed in %s, %d KiB kept", best, grown>>10)
-	if raceEnabled {
-		limit *= 8
-	}
-	if best > limit {
-		t.Errorf("it took %s, over %s", best, limit)
-	}
-	if grown > 32<<20 {
-		t.Errorf("%d MiB are kept for 10,000 cells", grown>>20)
-	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }

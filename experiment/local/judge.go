@@ -1,6 +1,7 @@
-package experiment
+package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,33 +14,20 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
-	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
 
-// JudgeConfig is who judges, for tasks that have a judge. The same judge judges all arms.
-type JudgeConfig struct {
-	Agent    string
-	Model    string
-	ModelURL string
-	Auth     string
-	Timeout  time.Duration // 0 is DefaultJudgeTimeout
-	MaxTurns int           // 0 is DefaultJudgeTurns
-	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is what
-	// the task says, else one.
-	Votes int
-}
-
-// The defaults of a judge.
+// The bounds of a judge where the task does not say.
 const (
-	DefaultJudgeTimeout = 10 * time.Minute
-	DefaultJudgeTurns   = 25
+	judgeTimeout = 10 * time.Minute
+	judgeTurns   = 25
 )
 
 // judge asks the judge, if the task has one. It is only asked about work that the mechanical
@@ -49,7 +37,7 @@ func (a *attempt) judge(ctx context.Context) bool {
 	if a.task.JudgeTemplate == "" {
 		return true
 	}
-	votes := a.cfg.Judge.votesOn(a.task)
+	votes := a.prepared.Judge.VotesOn(a.task)
 	a.record.Digests.Judge = a.judgeDigest(votes)
 	for i := range votes {
 		vote, class := a.vote(ctx, i)
@@ -80,19 +68,6 @@ func (a *attempt) judge(ctx context.Context) bool {
 func (a *attempt) unjudged(ctx context.Context, class string, err error) {
 	a.record.Score = nil
 	a.fail(ctx, class, err)
-}
-
-// votesOn is how many votes decide about a task: what the command says, else what the task says,
-// else one.
-func (c JudgeConfig) votesOn(t *task.Task) int {
-	switch {
-	case c.Votes > 0:
-		return c.Votes
-	case t.Settings.JudgeVotes > 0:
-		return t.Settings.JudgeVotes
-	default:
-		return 1
-	}
 }
 
 // Majority is what more than half of all votes say. Votes that did not conclude are on neither
@@ -128,7 +103,7 @@ func Majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 // one.
 func (a *attempt) judgeDigest(votes int) string {
 	sum := sha256.New()
-	for _, part := range []string{a.cfg.Judge.Agent, a.cfg.Judge.Model, a.cfg.Family.JudgeProfile, a.task.JudgeTemplate,
+	for _, part := range []string{a.prepared.Judge.Agent, a.prepared.Judge.Model, a.prepared.Family.JudgeProfile, a.task.JudgeTemplate,
 		strconv.Itoa(votes)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
@@ -138,13 +113,13 @@ func (a *attempt) judgeDigest(votes int) string {
 // vote holds one session of the judge and tells what it came to. The class says what kind of error
 // it was, if any.
 func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string) {
-	began := a.cfg.Now()
+	began := a.machine.now()
 	name := JudgeTrace
 	if number > 0 {
 		name = fmt.Sprintf("judge-%d.ndjson", number+1)
 	}
 	result, err := a.runJudge(ctx, name, number)
-	vote = ledger.JudgeVote{Verdict: ledger.Error, DurationMs: a.cfg.Now().Sub(began).Milliseconds()}
+	vote = ledger.JudgeVote{Verdict: ledger.Error, DurationMs: a.machine.now().Sub(began).Milliseconds()}
 	if _, statErr := os.Stat(filepath.Join(a.dir, name)); statErr == nil {
 		vote.TracePath = a.artefact(name)
 		a.settleVote(name, &vote)
@@ -167,7 +142,7 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 // runJudge holds the judge's session: in a neutral room in which a copy of the work lies, with
 // nothing of the harness, of other cells or of other votes in sight.
 func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (harness.Result, error) {
-	room, err := os.MkdirTemp(a.cfg.Work, "judge-")
+	room, err := os.MkdirTemp(a.work, "judge-")
 	if err != nil {
 		return harness.Result{}, err
 	}
@@ -183,9 +158,9 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 		return harness.Result{}, err
 	}
 	profile := ""
-	if a.cfg.Family.JudgeProfile != "" {
+	if a.prepared.Family.JudgeProfile != "" {
 		profile = "family-judge"
-		if err := os.WriteFile(filepath.Join(profiles, profile+".md"), []byte(a.cfg.Family.JudgeProfile),
+		if err := os.WriteFile(filepath.Join(profiles, profile+".md"), []byte(a.prepared.Family.JudgeProfile),
 			0o600); err != nil {
 			return harness.Result{}, err
 		}
@@ -221,19 +196,10 @@ type judgeRoom struct {
 var judgeProfileName = "judge"
 
 func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harness.Options) (harness.Result, error) {
-	settings := a.cfg.Judge
-	if settings.Timeout <= 0 {
-		settings.Timeout = DefaultJudgeTimeout
-	}
-	if a.task.Settings.Timeouts.Judge > 0 {
-		settings.Timeout = a.task.Settings.Timeouts.Judge
-	}
-	if settings.MaxTurns <= 0 {
-		settings.MaxTurns = DefaultJudgeTurns
-	}
+	settings := a.prepared.Judge
 	a.record.Model.Judge = settings.Model
 	options.ProfilesDir, options.HomeDir = room.profiles, room.home
-	options.Limits = harness.Limits{Timeout: settings.Timeout}
+	options.Limits = harness.Limits{Timeout: cmp.Or(a.task.Settings.Timeouts.Judge, judgeTimeout)}
 	options.Base = a.judgePlace(settings, room)
 	judge, err := harness.NewJudge(harness.JudgeConfig{
 		JudgeCwd:     room.view,
@@ -241,7 +207,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 		Judge: harness.AgentConfig{
 			Agent:    settings.Agent,
 			Model:    settings.Model,
-			MaxTurns: settings.MaxTurns,
+			MaxTurns: judgeTurns,
 			Cwd:      filepath.Dir(room.view),
 		},
 		ReadOnlySandbox: options.Base.Isolation.Kind == sandbox.IsolationBwrap,
@@ -261,15 +227,14 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 
 // judgePlace is where the judge runs: it reads the work and its own room, and writes nowhere but
 // into its own home.
-func (a *attempt) judgePlace(settings JudgeConfig, room judgeRoom) agent.Config {
-	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, AgentTrace)}, a.cfg.ReadOnly...)
-	readable = append(readable, a.cfg.Installations[settings.Agent].ReadPaths...)
+func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) agent.Config {
+	installation, known := a.machine.lookUp(settings.Agent)
+	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, AgentTrace)}, installation.ReadPaths...)
 	cfg := agent.Config{
-		Environ:  a.cfg.Environ,
-		ModelURL: a.cell.forVote(room.vote).fillURL(settings.ModelURL),
-		Auth:     settings.Auth,
-		Prices:   a.cfg.Prices,
-		Spawner:  a.cfg.Spawner,
+		Environ:  a.machine.Host.Environ,
+		ModelURL: a.cell.ForVote(room.vote).ModelURL(settings.ModelURL),
+		Prices:   a.machine.Prices,
+		Spawner:  a.spawner,
 		Isolation: sandbox.Isolation{
 			Kind:     a.space.Isolation,
 			ReadOnly: readable,
@@ -277,26 +242,16 @@ func (a *attempt) judgePlace(settings JudgeConfig, room judgeRoom) agent.Config 
 			Network:  true,
 		},
 	}
-	if installation, known := a.cfg.Installations[settings.Agent]; known {
+	if known {
 		cfg.Installation = &installation
 	}
 	return cfg
 }
 
-// forVote is the cell as the model's address names it for a vote: a scripted judge draws for every
-// vote by itself.
-func (c Cell) forVote(number int) Cell {
-	if number > 0 {
-		c.TaskID = fmt.Sprintf("%s.vote-%d", c.TaskID, number+1)
-		c.Seed = draw(c.Seed, "vote", c.TaskID, c.Arm, c.RunIndex) >> 11
-	}
-	return c
-}
-
 // settleVote adds what a vote has consumed to the vote and to the record.
 func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
-	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.cfg.Registry.Dialects(),
-		session.Options{Prices: a.cfg.Prices, Flat: true})
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.machine.Registry.Dialects(),
+		session.Options{Prices: a.machine.Prices, Flat: true})
 	if err != nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package experiment
+package local
 
 import (
 	"bytes"
@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
 
 func TestTracesArePackedAndTheRecordVouchesForThem(t *testing.T) {
 	family := oneTask(t, nil)
-	r, path := attemptOf(t, family, solves, Setup{})
+	r, path := attemptOf(t, family, solves, experiment.Setup{})
 	if !strings.HasSuffix(r.AgentTracePath, "agent.ndjson"+PackedSuffix) || filepath.IsAbs(r.AgentTracePath) {
 		t.Fatalf("the trace is %s", r.AgentTracePath)
 	}
@@ -51,7 +52,7 @@ func TestTracesArePackedAndTheRecordVouchesForThem(t *testing.T) {
 }
 
 func TestTracesCanBeKeptAsTheyAre(t *testing.T) {
-	r, path := attemptOf(t, oneTask(t, nil), solves, Setup{KeepRaw: true})
+	r, path := attemptOf(t, oneTask(t, nil), solves, experiment.Setup{KeepRaw: true})
 	content, err := os.ReadFile(filepath.Join(path, r.AgentTracePath))
 	if err != nil || !bytes.HasPrefix(content, []byte("{")) || !strings.HasSuffix(r.AgentTracePath, ".ndjson") {
 		t.Errorf("%s %v: %.40s", r.AgentTracePath, err, content)
@@ -62,7 +63,7 @@ func TestTracesCanBeKeptAsTheyAre(t *testing.T) {
 // attempt cost is known.
 func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
 	p := prepared(t, oneTask(t, nil),
-		Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
 			ModelURL: serveScript(t, solves)}}})
 	path, _, records := execute(t, p, 1)
 	r := records[0]
@@ -91,14 +92,8 @@ func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			local, err := p.Local(path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := local.Recover(t.Context(), Cell{Arm: "default", TaskID: "answer"}, 1)
-			if err := local.Close(); err != nil {
-				t.Error(err)
-			}
+			_, executor := p.open(t, path)
+			got := executor.Recover(t.Context(), experiment.Cell{Arm: "default", TaskID: "answer"}, 1)
 			if got.Turns != r.Turns || got.Tokens.Total() != r.Tokens.Total() ||
 				got.AgentTracePath != r.AgentTracePath {
 				t.Errorf("%d turns, %d tokens, %s", got.Turns, got.Tokens.Total(), got.AgentTracePath)

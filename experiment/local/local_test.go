@@ -1,16 +1,22 @@
-package experiment
+package local
 
 import (
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/price"
@@ -80,57 +86,103 @@ func serveScript(t testing.TB, script string) string {
 
 const solves = `{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"The answer is written."}]}`
 
+// testMachine has the built-in agent, and nothing of the environment but the search path.
+func testMachine() *Machine {
+	return &Machine{
+		Registry: agent.NewRegistry(builtin.New()),
+		Prices:   session.ListPrices(price.Default()),
+		Host:     agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH")}, Spawner: sandbox.NewSpawner()},
+		Redactor: redact.New(redact.Config{}),
+	}
+}
+
+// trial is an experiment that is ready, and the machine it was prepared on.
+type trial struct {
+	*experiment.Prepared
+	machine *Machine
+}
+
 // prepared is an experiment with the built-in agent on a scripted model.
-func prepared(t testing.TB, family *task.Family, setup Setup) *Prepared {
+func prepared(t testing.TB, family *task.Family, setup experiment.Setup) trial {
 	t.Helper()
-	setup.Family, setup.Registry, setup.Prices = family, agent.NewRegistry(builtin.New()), session.ListPrices(
-		price.Default())
-	setup.Host = agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH")}, Spawner: sandbox.NewSpawner()}
+	return preparedOn(t, testMachine(), family, setup)
+}
+
+func preparedOn(t testing.TB, machine *Machine, family *task.Family, setup experiment.Setup) trial {
+	t.Helper()
+	setup.Family = family
 	if setup.Runs == 0 {
 		setup.Runs = 1
 	}
-	p, err := Prepare(t.Context(), setup)
+	p, err := Prepare(t.Context(), setup, machine)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return trial{p, machine}
+}
+
+// open makes the executor of a trial in a run directory; both are closed at the end of the test at
+// the latest.
+func (tr trial) open(t testing.TB, path string) (*experiment.Directory, *Executor) {
+	t.Helper()
+	dir, err := experiment.OpenDirectory(path, tr.Plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, err := WorkDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor, err := New(t.Context(), Config{
+		Prepared:  tr.Prepared,
+		Machine:   tr.machine,
+		Artefacts: dir,
+		Work:      work,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(executor.Close(), dir.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, executor
 }
 
 // execute runs a prepared experiment to its end in a fresh directory and returns its records.
-func execute(t testing.TB, p *Prepared, concurrency int) (string, Outcome, []ledger.Record) {
+func execute(t testing.TB, tr trial, concurrency int) (string, experiment.Outcome, []ledger.Record) {
 	t.Helper()
 	path := t.TempDir()
-	dir, err := OpenDirectory(path, p.Plan, nil)
+	dir, executor := tr.open(t, path)
+	outcome, err := experiment.Run(t.Context(), dir,
+		experiment.Config{Executor: executor, Concurrency: concurrency, BreakAfter: -1, Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := p.Local(path, redact.New(redact.Config{}))
+	if err := errors.Join(executor.Close(), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	contents, err := ledger.ReadFile(filepath.Join(path, experiment.LedgerFile))
+	if err == nil {
+		err = contents.Damage(path)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := Run(t.Context(), dir,
-		Config{Executor: local, Concurrency: concurrency, BreakAfter: -1, Attempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := local.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := dir.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path, outcome, recordsOf(t, path)
+	return path, outcome, contents.Records
 }
 
 func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 	url := serveScript(t, solves)
 	p := prepared(t, answerFamily(t, 2),
-		Setup{Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}, Runs: 2})
-	if err := p.Probe(context.Background()); err != nil {
+		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}, Runs: 2})
+	_, executor := p.open(t, t.TempDir())
+	if err := executor.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	path, outcome, records := execute(t, p, 2)
-	if outcome.Status != Complete || outcome.Progress.Passed != 4 {
+	if outcome.Status != experiment.Complete || outcome.Progress.Passed != 4 {
 		t.Fatalf("%+v %+v", outcome, records)
 	}
 	for _, r := range records {
@@ -160,5 +212,32 @@ func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 	}
 	if _, err := os.Stat(work); !os.IsNotExist(err) {
 		t.Errorf("%s is left over", work)
+	}
+}
+
+// Prepared is plain data: what was written by one process is run by another.
+func TestAPreparedExperimentTravelsAsJSON(t *testing.T) {
+	arms := []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+		ModelURL: serveScript(t, solves), Env: map[string]string{"LEVEL": "7"}}}
+	tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: arms, AgentTimeout: time.Minute})
+	content, err := json.Marshal(tr.Prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read experiment.Prepared
+	if err := json.Unmarshal(content, &read); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tr.Prepared, &read, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	_, outcome, records := execute(t, trial{&read, testMachine()}, 1)
+	if outcome.Status != experiment.Complete || records[0].Verdict != ledger.Pass {
+		t.Errorf("%+v %+v", outcome, records)
+	}
+	read.Plan.Arms[0].AgentVersion = "of another machine"
+	_, err = New(t.Context(), Config{Prepared: &read, Machine: testMachine(), Work: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "of another machine") {
+		t.Errorf("another version of the agent: %v", err)
 	}
 }

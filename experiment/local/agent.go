@@ -1,4 +1,4 @@
-package experiment
+package local
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
@@ -25,14 +26,14 @@ import (
 // them.
 const submissionLimit = 16 << 10
 
-// work lets the agent work. How it ends decides only whether there is something to grade: an agent
+// runAgent lets the agent work. How it ends decides only whether there is something to grade: an agent
 // that failed, ran out of turns or crashed is graded like any other; trouble of the model's service
 // is missing data.
-func (a *attempt) work(ctx context.Context) bool {
+func (a *attempt) runAgent(ctx context.Context) bool {
 	if a.arm.Lead != "" {
 		return a.supervise(ctx)
 	}
-	chosen, err := a.cfg.Registry.Get(a.arm.Agent)
+	chosen, err := a.machine.Registry.Get(a.arm.Agent)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorSetup, err)
 		return false
@@ -107,9 +108,9 @@ func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentE
 func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.SystemPromptInjection, error) {
 	place := a.space.Agent()
 	cfg := a.placeConfig(place, a.arm.Agent)
-	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.cell.fillURL(a.arm.ModelURL), a.arm.Auth
+	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.cell.ModelURL(a.arm.ModelURL), a.arm.Auth
 	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
-	cfg.MaxTokens, cfg.MaxCostUSD = a.cfg.CellBudget.Tokens, a.cfg.CellBudget.USD
+	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, a.prepared.CellBudget.USD
 	var injections []session.SystemPromptInjection
 	if a.arm.Profile != "" {
 		text, err := readProfile(place.Dir, a.arm.Profile)
@@ -136,14 +137,14 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 // placeConfig puts an agent into a place. An agent in a process of its own needs the network to
 // reach its model, until a gateway stands between them.
 func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
-	installation, known := a.cfg.Installations[id]
+	installation, known := a.machine.lookUp(id)
 	cfg := agent.Config{
 		Dir:       place.Dir,
 		Home:      place.Home,
-		Environ:   environOf(a.cfg.Environ, place.Env),
+		Environ:   environOf(a.machine.Host.Environ, place.Env),
 		ExtraEnv:  extraEnv(place.Env),
-		Prices:    a.cfg.Prices,
-		Spawner:   a.cfg.Spawner,
+		Prices:    a.machine.Prices,
+		Spawner:   a.spawner,
 		Isolation: place.Isolation,
 		Limits:    place.Limits,
 	}
@@ -241,16 +242,16 @@ func cut(text string, limit int) string {
 
 // Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost,
 // and removes what it left.
-func (l *Local) Recover(_ context.Context, cell Cell, number int) ledger.Record {
-	record := l.blank(cell, number)
-	a := attempt{Local: l, record: record, dir: filepath.Join(l.cfg.Dir, cell.RunDir(number))}
+func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) ledger.Record {
+	record := e.blank(cell, number)
+	a := attempt{Executor: e, record: record, dir: e.artefacts.AttemptDir(record.RunDir)}
 	name := AgentTrace
 	// the process died when the attempt was over and not yet recorded
 	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) {
 		name += PackedSuffix
 	}
-	sessions, err := session.ReadFile(filepath.Join(a.dir, name), l.cfg.Registry.Dialects(),
-		session.Options{Prices: l.cfg.Prices, Flat: true})
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), e.machine.Registry.Dialects(),
+		session.Options{Prices: e.machine.Prices, Flat: true})
 	if err != nil {
 		return record
 	}
@@ -261,7 +262,9 @@ func (l *Local) Recover(_ context.Context, cell Cell, number int) ledger.Record 
 		a.record.Turns += s.Turns
 	}
 	a.spend(sum)
-	a.keep()
+	if err := a.keep(); err != nil {
+		a.note("artefacts: %v", err)
+	}
 	return a.record
 }
 
@@ -290,7 +293,7 @@ func (a *attempt) agentTimeout() time.Duration {
 	if limit <= 0 {
 		limit = DefaultAgentTimeout
 	}
-	for _, bound := range []time.Duration{a.cfg.AgentTimeout, a.cfg.CellBudget.Wall} {
+	for _, bound := range []time.Duration{a.prepared.AgentTimeout, a.prepared.CellBudget.Wall} {
 		if bound > 0 {
 			limit = min(limit, bound)
 		}

@@ -1,4 +1,4 @@
-package experiment
+package local
 
 import (
 	"bufio"
@@ -75,18 +75,19 @@ func (p *packers) copy(out io.Writer, in io.Reader) error {
 	return buffered.Flush()
 }
 
-// keep packs the traces of an attempt that is over, and notes the hash of everything it leaves, so
-// that the sealed record vouches for it.
-func (a *attempt) keep() {
-	if !a.cfg.KeepRaw {
+// keep packs the traces of an attempt that is over, notes the hash of everything it leaves, so that
+// the sealed record vouches for it, and hands it over.
+func (a *attempt) keep() error {
+	if !a.prepared.KeepRaw {
 		a.packTraces()
 	}
 	artefacts, err := hashArtefacts(a.dir, a.record.RunDir)
 	if err != nil { // they can be read without
-		a.record.Tools = withNote(a.record.Tools, "artefacts", err.Error())
-		return
+		a.note("hashes of the artefacts: %v", err)
+	} else {
+		a.record.Artifacts = artefacts
 	}
-	a.record.Artifacts = artefacts
+	return a.artefacts.Keep(a.record.RunDir)
 }
 
 // packTraces packs the traces and lets the record name what there is now. One that cannot be packed

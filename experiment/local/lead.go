@@ -1,4 +1,4 @@
-package experiment
+package local
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	base := a.placeConfig(place, a.arm.Agent)
 	base.Installation = nil // lead and agent may be different programs
 	base.Auth = a.arm.Auth
-	base.ModelURL = a.cell.fillURL(a.arm.ModelURL)
+	base.ModelURL = a.cell.ModelURL(a.arm.ModelURL)
 	base.Isolation.Network = true
 	a.record.AgentNetwork = true
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
@@ -57,8 +57,8 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			Base:      base,
 			Connect:   keys.Connect(mcpserve.Config{}),
 			TaskAmend: a.task.SupervisorPrompt,
-			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.cfg.CellBudget.USD,
-				Tokens: a.cfg.CellBudget.Tokens},
+			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.prepared.CellBudget.USD,
+				Tokens: a.prepared.CellBudget.Tokens},
 		},
 	})
 	var result harness.Result
@@ -84,15 +84,15 @@ func (a *attempt) learn(secrets map[string]string) {
 }
 
 func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
-	return a.cfg.Registry.Get(cfg.Agent)
+	return a.machine.Registry.Get(cfg.Agent)
 }
 
 // settleSession reads from the trace what the agent said last and what everybody consumed, and from
 // the result who has spent it.
 func (a *attempt) settleSession(result harness.Result) {
 	a.record.Outcome = string(outcomeOf(result))
-	sessions, err := session.ReadFile(filepath.Join(a.dir, AgentTrace), a.cfg.Registry.Dialects(), session.Options{
-		Prices: a.cfg.Prices, Flat: true,
+	sessions, err := session.ReadFile(filepath.Join(a.dir, AgentTrace), a.machine.Registry.Dialects(), session.Options{
+		Prices: a.machine.Prices, Flat: true,
 		OnEvent: func(e *session.EnrichedEvent) {
 			if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
 				a.record.Submission = strings.Clone(cut(e.Text, submissionLimit))

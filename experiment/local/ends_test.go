@@ -1,8 +1,7 @@
-package experiment
+package local
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +14,8 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/trace"
 )
@@ -39,10 +38,10 @@ func oneTask(t testing.TB, files map[string]string) *task.Family {
 }
 
 // attemptOf runs one cell and returns its record and the run directory.
-func attemptOf(t testing.TB, family *task.Family, script string, setup Setup) (ledger.Record, string) {
+func attemptOf(t testing.TB, family *task.Family, script string, setup experiment.Setup) (ledger.Record, string) {
 	t.Helper()
 	if setup.Arms == nil {
-		setup.Arms = []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+		setup.Arms = []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
 			ModelURL: serveScript(t, script), MaxTurns: 10}}
 	}
 	path, _, records := execute(t, prepared(t, family, setup), 1)
@@ -54,7 +53,7 @@ func attemptOf(t testing.TB, family *task.Family, script string, setup Setup) (l
 
 func TestAPreflightThatFailsIsMissingData(t *testing.T) {
 	family := oneTask(t, map[string]string{"tasks/answer/hooks/preflight.sh": "#!/bin/sh\necho 'no database' >&2\nexit 7\n"})
-	r, _ := attemptOf(t, family, solves, Setup{})
+	r, _ := attemptOf(t, family, solves, experiment.Setup{})
 	if r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorPreflight || r.PreflightError == nil ||
 		r.PreflightError.ExitCode != 7 ||
 		!strings.Contains(r.PreflightError.Message, "no database") || r.Grade != nil || r.Turns != 0 {
@@ -77,7 +76,7 @@ func TestAnAgentThatDoesBadlyIsGradedLikeAnyOther(t *testing.T) {
 		"looks for the hidden part and fails": {`{"turns":[{"calls":[{"bash":"cat $TASK_DIR/hooks/invariants.sh $HOOKS_DIR/* > answer.txt; true"}]},{"text":"done"}]}`, ledger.Fail, "success", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := attemptOf(t, family, test.script, Setup{})
+			r, _ := attemptOf(t, family, test.script, experiment.Setup{})
 			if r.Verdict != test.verdict || r.Outcome != test.outcome || (r.AgentError != nil) != test.agentError ||
 				!r.Final {
 				t.Errorf("verdict %s, outcome %s, agent error %v, %s", r.Verdict, r.Outcome, r.AgentError,
@@ -89,39 +88,34 @@ func TestAnAgentThatDoesBadlyIsGradedLikeAnyOther(t *testing.T) {
 
 func TestACellsBudgetEndsTheAgentAndNotTheGrade(t *testing.T) {
 	script := `{"usage":{"input":1000,"output":100},"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"label":"x","calls":[{"bash":"true"}]},{"goto":"x"},{"goto":"x"},{"goto":"x"},{"goto":"x"}]}`
-	for name, budget := range map[string]Budget{"tokens": {Tokens: 2500}, "dollars": {USD: 0.008}} {
+	for name, budget := range map[string]experiment.Budget{"tokens": {Tokens: 2500}, "dollars": {USD: 0.008}} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := attemptOf(t, oneTask(t, nil), script, Setup{CellBudget: budget})
+			r, _ := attemptOf(t, oneTask(t, nil), script, experiment.Setup{CellBudget: budget})
 			if r.Verdict != ledger.Pass || r.Outcome != "budget" || r.AgentError == nil || r.Turns > 4 {
 				t.Errorf("%s, %s after %d turns: %+v", r.Verdict, r.Outcome, r.Turns, r.AgentError)
 			}
 		})
 	}
 	r, _ := attemptOf(t, oneTask(t, nil),
-		`{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"bash":"sleep 30"}]},{"text":"x"}]}`, Setup{CellBudget: Budget{Wall: 700 * time.Millisecond}})
+		`{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"bash":"sleep 30"}]},{"text":"x"}]}`, experiment.Setup{CellBudget: experiment.Budget{Wall: 700 * time.Millisecond}})
 	if r.Verdict != ledger.Pass || r.Outcome != "timeout" || r.PhaseMs["agent"] > 10_000 {
 		t.Errorf("time: %s, %s after %d ms", r.Verdict, r.Outcome, r.PhaseMs["agent"])
 	}
 }
 
 func TestTroubleOfTheServiceIsMissingData(t *testing.T) {
-	registry := agent.NewRegistry(&builtin.Agent{MaxRetries: -1})
 	for name, test := range map[string]struct{ script, class string }{
 		"wrong key":  {`{"key":"the-right-one","turns":[{"text":"hello"}]}`, ledger.ErrorAuth},
 		"overloaded": {`{"turns":[{"fault":{"status":529,"type":"overloaded_error","message":"overloaded"},"text":"x"}]}`, ledger.ErrorProvider},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Prepare(t.Context(), Setup{
-				Family: oneTask(t, nil), Registry: registry, Runs: 1,
-				Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"),
-					"ANTHROPIC_API_KEY=a-wrong-key-for-tests"}, Spawner: sandbox.NewSpawner()},
-				Arms: []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
-					ModelURL: serveScript(t, test.script)}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := p.Probe(context.Background()); err == nil {
+			machine := testMachine()
+			machine.Registry = agent.NewRegistry(&builtin.Agent{MaxRetries: -1})
+			machine.Host.Environ = append(machine.Host.Environ, "ANTHROPIC_API_KEY=a-wrong-key-for-tests")
+			p := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{{Name: "default",
+				Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, test.script)}}})
+			_, executor := p.open(t, t.TempDir())
+			if err := executor.Probe(t.Context()); err == nil {
 				t.Error("the probe sees nothing")
 			}
 			_, _, records := execute(t, p, 1)
@@ -149,7 +143,7 @@ func TestAJudgeCanOnlyTakeAPassAway(t *testing.T) {
 		"is not asked":      {wrong, ledger.Fail, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, path := attemptOf(t, family, test.script, Setup{})
+			r, path := attemptOf(t, family, test.script, experiment.Setup{})
 			judge := ""
 			if r.JudgeVerdict != nil {
 				judge = r.JudgeVerdict.Verdict
@@ -180,9 +174,9 @@ func TestALeadIsOptIn(t *testing.T) {
 		{"name":"agent","when":{"tool":"orchestration/Answer"},"turns":[
 			{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"mcp":"orchestration/Answer","input":{"message":"Written."}}]},{"text":"Done."}]}],
 		"turns":[{"text":"nobody"}]}`)
-	arms := []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, Lead: "builtin",
+	arms := []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, Lead: "builtin",
 		LeadModel: "claude-sonnet-4-5"}}
-	r, _ := attemptOf(t, oneTask(t, nil), "", Setup{Arms: arms})
+	r, _ := attemptOf(t, oneTask(t, nil), "", experiment.Setup{Arms: arms})
 	if r.Verdict != ledger.Pass || r.Model.Supervisor != "claude-sonnet-4-5" || r.SupervisorTracePath == "" ||
 		r.CostBreakdown == nil || r.CostBreakdown.Supervisor <= 0 {
 		t.Errorf("%+v", r)
@@ -192,11 +186,11 @@ func TestALeadIsOptIn(t *testing.T) {
 func TestSecretsOfTasksAndArmsAreRedacted(t *testing.T) {
 	family := oneTask(t, map[string]string{"tasks/answer/.env": "SERVICE_TOKEN=token-of-the-task-123\n"})
 	script := `{"turns":[{"calls":[{"bash":"echo $SERVICE_TOKEN $ARM_SECRET > answer.txt; cat answer.txt"}]},{"text":"It is ${last_result}"}]}`
-	arms := []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, script),
+	arms := []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, script),
 		Env: map[string]string{"ARM_SECRET": "secret-of-the-arm-456"}}}
-	p := prepared(t, family, Setup{Arms: arms})
+	p := prepared(t, family, experiment.Setup{Arms: arms})
 	path, _, records := execute(t, p, 1)
-	for _, name := range []string{LedgerFile, PlanFile, records[0].AgentTracePath, records[0].DiffPath} {
+	for _, name := range []string{experiment.LedgerFile, experiment.PlanFile, records[0].AgentTracePath, records[0].DiffPath} {
 		content, err := readPacked(t, filepath.Join(path, name))
 		if err != nil {
 			t.Fatal(err)
@@ -231,12 +225,12 @@ func TestSecretsAreRedactedFromEverythingAboutTheJudge(t *testing.T) {
 	script := `{"scenarios":[{"name":"judge","when":{"tool":"orchestration/Conclude"},"turns":[{"calls":[{"read":"work/log.txt"}]},
 		{"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"I read ${last_result}"}}]},{"text":"Over."}]}],
 		"turns":[{"calls":[{"bash":"echo 42 > answer.txt; echo $SERVICE_TOKEN > log.txt"}]},{"text":"done in 1 step"}]}`
-	r, path := attemptOf(t, family, script, Setup{})
+	r, path := attemptOf(t, family, script, experiment.Setup{})
 	if r.JudgeVerdict == nil || !strings.Contains(r.JudgeVerdict.Summary, "I read") ||
 		!strings.Contains(r.Submission, "in 1 step") {
 		t.Fatalf("%+v, submission %q: %s", r.JudgeVerdict, r.Submission, r.ErrorMessage)
 	}
-	files := []string{LedgerFile, r.JudgeTracePath, r.AgentTracePath, r.DiffPath}
+	files := []string{experiment.LedgerFile, r.JudgeTracePath, r.AgentTracePath, r.DiffPath}
 	for _, artefact := range r.Artifacts {
 		files = append(files, artefact.Path)
 	}
@@ -280,8 +274,8 @@ func TestTheMajorityOfTheJudgesVotesDecides(t *testing.T) {
 	family := oneTask(t, map[string]string{"tasks/answer/judge.task.md": "Is the answer in {{TASK_DIR}} good?",
 		"family.yaml": "judge:\n  votes: 3\n"})
 	url := serveScript(t, judgeDraws(0.5)) + "/c/{cell}/seed/{seed}"
-	arms := []Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, MaxTurns: 10}}
-	path, _, records := execute(t, prepared(t, family, Setup{Arms: arms, Runs: 8}), 2)
+	arms := []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, MaxTurns: 10}}
+	path, _, records := execute(t, prepared(t, family, experiment.Setup{Arms: arms, Runs: 8}), 2)
 	split := 0
 	for _, r := range records {
 		if len(r.JudgeVotes) != 3 || r.JudgeVerdict == nil || r.Digests.Judge == "" {
@@ -342,10 +336,10 @@ func TestVotesThatComeToNothingAreOnNeitherSide(t *testing.T) {
 
 func TestAnEvenNumberOfVotesIsRefused(t *testing.T) {
 	family := oneTask(t, nil)
-	_, err := Prepare(t.Context(), Setup{
-		Family: family, Registry: agent.NewRegistry(builtin.New()), Runs: 1,
-		Arms: []Arm{{Name: "default", Agent: "builtin"}}, Judge: JudgeConfig{Votes: 2},
-	})
+	_, err := Prepare(t.Context(), experiment.Setup{
+		Family: family, Runs: 1,
+		Arms: []experiment.Arm{{Name: "default", Agent: "builtin"}}, Judge: experiment.JudgeConfig{Votes: 2},
+	}, testMachine())
 	if err == nil || !strings.Contains(err.Error(), "odd") {
 		t.Errorf("%v", err)
 	}
@@ -361,21 +355,21 @@ func TestAnEvenNumberOfVotesIsRefused(t *testing.T) {
 func TestAnArmThatAsksForTheImpossibleIsRefusedBeforeItCosts(t *testing.T) {
 	family := oneTask(t, nil)
 	for name, test := range map[string]struct {
-		arm    Arm
-		budget Budget
+		arm    experiment.Arm
+		budget experiment.Budget
 		want   string
 	}{
-		"a tool that nobody has": {Arm{AllowedTools: []string{"Bash", "Teleport"}}, Budget{}, `no tool "Teleport"`},
-		"none of its tools":      {Arm{AllowedTools: []string{"WebSearch"}}, Budget{}, "none of the tools WebSearch"},
-		"no price for a budget": {Arm{Model: "claude-of-nobody", ModelURL: "http://127.0.0.1:1"}, Budget{USD: 1},
+		"a tool that nobody has": {experiment.Arm{AllowedTools: []string{"Bash", "Teleport"}}, experiment.Budget{}, `no tool "Teleport"`},
+		"none of its tools":      {experiment.Arm{AllowedTools: []string{"WebSearch"}}, experiment.Budget{}, "none of the tools WebSearch"},
+		"no price for a budget": {experiment.Arm{Model: "claude-of-nobody", ModelURL: "http://127.0.0.1:1"}, experiment.Budget{USD: 1},
 			`model "claude-of-nobody" has none`},
-		"a lead without a price": {Arm{Model: "claude-sonnet-4-5", ModelURL: "http://127.0.0.1:1", Lead: "builtin",
-			LeadModel: "claude-of-nobody"}, Budget{USD: 1}, `model "claude-of-nobody" has none`},
+		"a lead without a price": {experiment.Arm{Model: "claude-sonnet-4-5", ModelURL: "http://127.0.0.1:1", Lead: "builtin",
+			LeadModel: "claude-of-nobody"}, experiment.Budget{USD: 1}, `model "claude-of-nobody" has none`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.arm.Name, test.arm.Agent = "odd", "builtin"
-			_, err := Prepare(t.Context(), Setup{Family: family, Registry: agent.NewRegistry(builtin.New()), Runs: 1,
-				Arms: []Arm{test.arm}, CellBudget: test.budget})
+			_, err := Prepare(t.Context(), experiment.Setup{Family: family, Runs: 1,
+				Arms: []experiment.Arm{test.arm}, CellBudget: test.budget}, testMachine())
 			var refused *agent.CapabilityError
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), "arm odd: ") ||
 				!strings.Contains(err.Error(), test.want) {
@@ -387,7 +381,7 @@ func TestAnArmThatAsksForTheImpossibleIsRefusedBeforeItCosts(t *testing.T) {
 
 func TestAPlanCanBeMadeWithoutCredentials(t *testing.T) {
 	p := prepared(t, oneTask(t, nil),
-		Setup{Arms: []Arm{{Name: "default", Agent: "builtin", AllowedTools: []string{"Bash"}}}})
+		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", AllowedTools: []string{"Bash"}}}})
 	_, _, records := execute(t, p, 1)
 	if r := records[0]; r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorAuth {
 		t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)

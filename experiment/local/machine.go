@@ -1,0 +1,103 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
+)
+
+// Machine is what this machine offers to experiments: its agents, its environment, its prices.
+type Machine struct {
+	Registry *agent.Registry
+	Host     agent.Host
+	// Prices say what tokens cost; budgets in dollars need them.
+	Prices session.Prices
+	// Redactor takes secrets out of everything that is written; nil takes none out.
+	Redactor *redact.Redactor
+	Now      func() time.Time // nil is the system's clock
+
+	mu    sync.Mutex
+	found map[string]agent.Installation
+}
+
+func (m *Machine) now() time.Time {
+	if m.Now == nil {
+		return time.Now()
+	}
+	return m.Now()
+}
+
+// find looks for an agent, once.
+func (m *Machine) find(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	chosen, err := m.Registry.Get(id)
+	if err != nil {
+		return err
+	}
+	if _, known := m.lookUp(id); known {
+		return nil
+	}
+	installation, err := chosen.Probe(ctx, m.Host)
+	if err != nil {
+		return err
+	}
+	m.remember(id, installation)
+	return nil
+}
+
+// first finds the first agent that is installed and returns its id.
+func (m *Machine) first(ctx context.Context) (string, error) {
+	chosen, installation, err := m.Registry.First(ctx, m.Host)
+	if err != nil {
+		return "", err
+	}
+	id := string(chosen.Info().ID)
+	m.remember(id, installation)
+	return id, nil
+}
+
+func (m *Machine) remember(id string, installation agent.Installation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.found == nil {
+		m.found = map[string]agent.Installation{}
+	}
+	m.found[id] = installation
+}
+
+func (m *Machine) lookUp(id string) (agent.Installation, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	installation, known := m.found[id]
+	return installation, known
+}
+
+// installation returns the agent that was found; the zero value if it was not looked for.
+func (m *Machine) installation(id string) agent.Installation {
+	installation, _ := m.lookUp(id)
+	return installation
+}
+
+// findAll finds the agents of a prepared experiment. Their versions must be those of the plan,
+// which may have been made on another machine.
+func (e *Executor) findAll(ctx context.Context) error {
+	for _, arm := range e.prepared.Plan.Arms {
+		for _, wanted := range []struct{ id, version string }{{arm.Agent, arm.AgentVersion}, {arm.Lead, arm.LeadVersion}} {
+			if err := e.machine.find(ctx, wanted.id); err != nil {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+			if here := e.machine.installation(wanted.id).Version; here != wanted.version {
+				return fmt.Errorf("arm %s: the plan was made with %s %s, and this machine has %s; install that "+
+					"version", arm.Name, wanted.id, wanted.version, here)
+			}
+		}
+	}
+	return e.machine.find(ctx, e.prepared.Judge.Agent)
+}

@@ -1,0 +1,284 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/task"
+)
+
+// UnknownTaskError names a task that the family does not have, and those it has.
+type UnknownTaskError struct {
+	ID    string
+	Known []string
+}
+
+func (e *UnknownTaskError) Error() string {
+	return fmt.Sprintf("no task %q; there are %s", e.ID, strings.Join(e.Known, ", "))
+}
+
+// Prepare checks an experiment and makes its plan, before a cent is spent: every agent is found on
+// this machine, and everything that an arm asks for can be done.
+func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*experiment.Prepared, error) {
+	p := &preparation{
+		Prepared: experiment.Prepared{Setup: setup, SkillHashes: map[string]string{}},
+		machine:  machine,
+	}
+	for _, step := range []func(context.Context) error{p.chooseTasks, p.chooseAgents, p.sealArms} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.plan(); err != nil {
+		return nil, err
+	}
+	return &p.Prepared, nil
+}
+
+// preparation is an experiment while it is prepared.
+type preparation struct {
+	experiment.Prepared
+	machine *Machine
+}
+
+// plan makes the plan of what was chosen.
+func (p *preparation) plan() error {
+	p.Plan = &experiment.Plan{
+		CreatedMs:      p.machine.now().UnixMilli(),
+		Runs:           p.Runs,
+		Seed:           p.Seed,
+		Shard:          p.Shard,
+		Isolation:      p.Isolation,
+		Cell:           p.CellBudget,
+		Stop:           p.StopEarly,
+		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
+		Tools:          p.Tools,
+		Family: experiment.PlannedFamily{Origin: p.Family.Origin, Name: p.Family.Name,
+			Revision: p.Family.Revision},
+	}
+	if host, err := os.Hostname(); err == nil {
+		p.Plan.Host = host
+	}
+	p.planTasks()
+	for _, arm := range p.Arms {
+		p.Plan.Arms = append(p.Plan.Arms, experiment.PlannedArm{
+			Arm:          arm,
+			AgentVersion: p.machine.installation(arm.Agent).Version,
+			LeadVersion:  p.machine.installation(arm.Lead).Version,
+		})
+	}
+	return p.Plan.Seal()
+}
+
+func (p *preparation) chooseTasks(context.Context) error {
+	if len(p.Only) == 0 {
+		return nil
+	}
+	var known []string
+	chosen := *p.Family
+	chosen.Tasks = nil
+	for _, t := range p.Family.Tasks {
+		known = append(known, t.ID)
+		if slices.Contains(p.Only, t.ID) {
+			chosen.Tasks = append(chosen.Tasks, t)
+		}
+	}
+	for _, id := range p.Only {
+		if !slices.Contains(known, id) {
+			return &UnknownTaskError{ID: id, Known: known}
+		}
+	}
+	p.Family = &chosen
+	return nil
+}
+
+// chooseAgents finds every agent that takes part; one that nobody named is the first that is
+// installed.
+func (p *preparation) chooseAgents(ctx context.Context) error {
+	p.Arms = slices.Clone(p.Arms)
+	if err := experiment.CheckArms(p.Arms); err != nil {
+		return err
+	}
+	for i := range p.Arms {
+		arm := &p.Arms[i]
+		if arm.Agent == "" {
+			var err error
+			if arm.Agent, err = p.machine.first(ctx); err != nil {
+				return err
+			}
+		}
+		for _, id := range []string{arm.Agent, arm.Lead} {
+			if err := p.machine.find(ctx, id); err != nil {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+		}
+		if err := p.checkAbilities(arm); err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+	}
+	if p.Judge.Votes < 0 || p.Judge.Votes > 0 && p.Judge.Votes%2 == 0 {
+		return fmt.Errorf("%d votes of the judge can be split evenly: give an odd number", p.Judge.Votes)
+	}
+	if !p.judged() {
+		p.Judge = experiment.JudgeConfig{}
+		return nil
+	}
+	if p.Judge.Agent == "" {
+		p.Judge.Agent = p.Arms[0].Agent
+		if p.Judge.ModelURL == "" {
+			p.Judge.ModelURL = p.Arms[0].ModelURL
+		}
+	}
+	return p.machine.find(ctx, p.Judge.Agent)
+}
+
+// checkAbilities makes sure that the agent of an arm can do what the arm asks of it, before a grid
+// of cells finds out.
+func (p *preparation) checkAbilities(arm *experiment.Arm) error {
+	chosen, err := p.machine.Registry.Get(arm.Agent)
+	if err != nil {
+		return err
+	}
+	info := chosen.Info()
+	if arm.MaxTurns == 0 && info.Capabilities.MaxTurns != agent.Unsupported {
+		arm.MaxTurns = p.DefaultMaxTurns
+	}
+	asked := agent.Config{
+		Dir:          ".",
+		Home:         ".",
+		Environ:      p.machine.Host.Environ,
+		Model:        arm.Model,
+		ModelURL:     arm.ModelURL,
+		Auth:         arm.Auth,
+		MaxTurns:     arm.MaxTurns,
+		MaxCostUSD:   p.CellBudget.USD,
+		AllowedTools: arm.AllowedTools,
+		SystemPrompt: arm.Prompt + arm.Profile,
+		Prices:       p.machine.Prices,
+	}
+	if arm.Lead == "" {
+		return refuse(chosen, asked)
+	}
+	asked.MCPServers = []agent.MCPServer{{Name: harness.ServerName}}
+	if err := refuse(chosen, asked); err != nil {
+		return err
+	}
+	lead, err := p.machine.Registry.Get(arm.Lead)
+	if err != nil {
+		return err
+	}
+	asked.Model, asked.MaxTurns, asked.AllowedTools, asked.SystemPrompt = arm.LeadModel, 0, nil, ""
+	return refuse(lead, asked)
+}
+
+// refuse returns why an agent can never do what is asked of it. What it only lacks on this machine,
+// such as credentials, is left to the probe: a plan can be made without.
+func refuse(a agent.Agent, asked agent.Config) error {
+	err := agent.Check(a, asked)
+	var refused *agent.CapabilityError
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+// checkProfile looks for an arm's profile in the skills that are staged and in the files of the
+// tasks.
+func (p *preparation) checkProfile(arm *experiment.Arm) error {
+	if arm.Profile == "" {
+		return nil
+	}
+	name := filepath.Join(".claude", "agents", arm.Profile+".md")
+	if arm.Skills != "" {
+		if _, err := os.Stat(filepath.Join(arm.Skills, name)); err == nil {
+			return nil
+		}
+	}
+	for i := range p.Family.Tasks {
+		found := false
+		for _, overlay := range p.Family.Tasks[i].Overlays {
+			if _, err := os.Stat(filepath.Join(overlay.From, name)); err == nil &&
+				(overlay.To == "" || overlay.To == ".") {
+				found = true
+			}
+		}
+		if !found {
+			return fmt.Errorf("arm %s: there is no profile %s: %s is neither in its skills nor in the files of task %s",
+				arm.Name, arm.Profile, name, p.Family.Tasks[i].ID)
+		}
+	}
+	return nil
+}
+
+func (p *preparation) judged() bool {
+	return slices.ContainsFunc(p.Family.Tasks, func(t task.Task) bool { return t.JudgeTemplate != "" })
+}
+
+// sealArms fills in the skills that arms share, and hashes all that makes an arm.
+func (p *preparation) sealArms(context.Context) error {
+	for i := range p.Arms {
+		arm := &p.Arms[i]
+		if arm.Skills == "" {
+			arm.Skills = p.Skills
+		}
+		if arm.Skills == "" {
+			arm.Skills = p.Family.Skills
+		}
+		if arm.Skills != "" {
+			absolute, err := filepath.Abs(arm.Skills)
+			if err != nil {
+				return err
+			}
+			arm.Skills = absolute
+			if info, err := os.Stat(filepath.Join(absolute, ".claude")); err != nil || !info.IsDir() {
+				return fmt.Errorf("skills of arm %s: %s has no directory .claude", arm.Name, arm.Skills)
+			}
+			digest, err := experiment.TreeDigest(filepath.Join(absolute, ".claude"))
+			if err != nil {
+				return fmt.Errorf("skills of arm %s: %w", arm.Name, err)
+			}
+			p.SkillHashes[arm.Name] = digest
+		}
+		if err := p.checkProfile(arm); err != nil {
+			return err
+		}
+		if err := arm.Seal(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *preparation) planTasks() {
+	for i := range p.Family.Tasks {
+		t := &p.Family.Tasks[i]
+		p.Plan.Tasks = append(p.Plan.Tasks, experiment.PlannedTask{
+			ID:      t.ID,
+			Visible: t.Digest.Visible,
+			Hidden:  t.Digest.Hidden,
+			Cluster: t.Settings.Cluster,
+			Tags:    t.Settings.Tags,
+			Scored:  t.Settings.Scored,
+			Judged:  t.JudgeTemplate != "",
+		})
+	}
+	if p.judged() {
+		sum := sha256.Sum256([]byte(p.Family.JudgeProfile))
+		p.Plan.Judge = experiment.PlannedJudge{
+			Agent:   p.Judge.Agent,
+			Model:   p.Judge.Model,
+			Profile: hex.EncodeToString(sum[:8]),
+			Votes:   p.Judge.Votes,
+		}
+	}
+}

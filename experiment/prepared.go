@@ -1,0 +1,73 @@
+package experiment
+
+import (
+	"time"
+
+	"github.com/fit-eval/fit/task"
+)
+
+// Setup is an experiment as a person describes it: a family, arms, and how often.
+type Setup struct {
+	Family *task.Family
+	// Only names the tasks to run; empty is all.
+	Only []string
+	Arms []Arm
+	Runs int
+	Seed uint64
+	// Shard is the part to run.
+	Shard      Shard
+	Isolation  string // "none", "bwrap", or empty for what the task says or the best that works
+	CellBudget Budget
+	// AgentTimeout bounds the agent beside what the task says; 0 does not.
+	AgentTimeout time.Duration
+	// StopEarly ends the experiment as soon as its two arms are told apart; nil runs it to its end.
+	StopEarly *StopRule
+	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
+	Judge JudgeConfig
+	// DefaultMaxTurns bounds the turns of arms that do not say, where their agent can be bounded; 0
+	// does not.
+	DefaultMaxTurns int
+	// NodeModules is a directory that becomes node_modules in every working directory; empty: none.
+	NodeModules string
+	// Skills is a directory that contains .claude, for arms that name none; empty: the family's.
+	Skills string
+	Tools  map[string]string
+	// KeepRaw leaves traces as they were written instead of packing them.
+	KeepRaw bool
+	// Commands are names under which hooks find the program that runs now, such as fit-trace.
+	Commands []string
+}
+
+// Prepared is an experiment that is ready to run: a setup in which every choice is made, and its
+// plan. It is plain data. Written as JSON it can be read by another process, which then needs the
+// files of the family and the skills at the same paths. It holds the values of the arms' variables,
+// so a file with it is as secret as they are.
+type Prepared struct {
+	Setup
+	Plan *Plan
+	// SkillHashes are the digests of the staged skills, by arm.
+	SkillHashes map[string]string
+}
+
+// JudgeConfig is who judges, for tasks that have a judge. The same judge judges all arms.
+type JudgeConfig struct {
+	Agent    string
+	Model    string
+	ModelURL string
+	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is what
+	// the task says, else one.
+	Votes int
+}
+
+// VotesOn returns how many votes decide about a task: what the command says, else what the task
+// says, else one.
+func (c JudgeConfig) VotesOn(t *task.Task) int {
+	switch {
+	case c.Votes > 0:
+		return c.Votes
+	case t.Settings.JudgeVotes > 0:
+		return t.Settings.JudgeVotes
+	default:
+		return 1
+	}
+}
