@@ -7,9 +7,12 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// Baseline remembers how the graders of tasks behave without the agent: the hook on the untouched
-// base, and the hidden tests on the reference solution, or on the base where there is none. Each is
-// found out at most once, and only when it is needed. It may be shared by many goroutines.
+// Baseline remembers what the hidden tests of tasks report without the agent: on the reference
+// solution, or on the base where there is none. Each is found out at most once, and only when it is
+// needed. It may be shared by many goroutines.
+//
+// It remembers reports, never health: a grader that worked an hour ago may be broken now. Whoever
+// must know whose fault a broken grader is runs it again without the agent's work.
 type Baseline struct {
 	mu      sync.Mutex
 	entries map[string]*answer
@@ -25,66 +28,43 @@ type answer struct {
 	err   error
 }
 
-// hookBehaviour is what the hook does on the base.
-type hookBehaviour struct {
-	// broken says why it does not do its work there: it dies, or does not report a declared check.
-	broken string
-	silent bool
-}
-
-// hook runs the hook on the base.
-func (b *Baseline) hook(ctx context.Context, g *grading) (hookBehaviour, error) {
-	if g.fromBase {
-		// This is the run on the base: there is nothing to compare with.
-		return hookBehaviour{broken: "it is the base"}, nil
-	}
-	value, err := b.once(ctx, "hook "+taskKey(g.Task), func() (any, error) {
-		onBase := g.without(false)
-		found, err := onBase.runHook(ctx)
-		_, missing := settle(found.rows, g.Task.Settings.Checks)
-		behaviour := hookBehaviour{broken: found.health.broken, silent: len(found.rows) == 0}
-		if behaviour.broken == "" && len(missing) > 0 {
-			behaviour.broken = "it does not report " + missing[0]
-		}
-		return behaviour, err
-	})
-	behaviour, _ := value.(hookBehaviour)
-	return behaviour, err
-}
-
-// test runs a hidden check on the reference solution, or on the base where there is none.
+// test returns what a hidden check reports on the reference solution, or on the base where there is
+// none.
 func (b *Baseline) test(ctx context.Context, g *grading, check task.Check) (evidence, error) {
-	return b.evidence(ctx, g, "test "+check.Name, func(s *suiteRun) (evidence, error) {
-		return s.try(ctx, check, expectation{names: check.Tests})
-	})
-}
-
-// command runs a command to verify on the reference solution, or on the base where there is none.
-func (b *Baseline) command(ctx context.Context, g *grading, command Command) (evidence, error) {
-	return b.evidence(ctx, g, "command "+command.Name,
-		func(s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) })
-}
-
-// evidence runs something on a copy of its own and only tells what happened.
-func (b *Baseline) evidence(ctx context.Context, g *grading, what string,
-	try func(*suiteRun) (evidence, error)) (evidence, error) {
-	value, err := b.once(ctx, what+" "+taskKey(g.Task), func() (any, error) {
-		s, err := g.without(g.Task.Solution != "").openSuite(ctx)
-		if ctx.Err() != nil {
-			return evidence{}, ctx.Err()
-		}
-		if err != nil {
-			return evidence{unfit: err.Error()}, nil
-		}
-		defer s.close()
-		return try(s)
+	value, err := b.once(ctx, "test "+check.Name+" "+taskKey(g.Task), func() (any, error) {
+		return g.withoutAgent(ctx, trying(check))
 	})
 	found, _ := value.(evidence)
 	return found, err
 }
 
-// taskKey tells tasks apart, and contents of the same task: lint may look at several versions of
-// one.
+// trying runs a hidden check as far as its declaration goes.
+func trying(check task.Check) attempt {
+	return func(ctx context.Context, s *suiteRun) (evidence, error) {
+		return s.try(ctx, check, expectation{names: check.Tests})
+	}
+}
+
+// attempt runs one check in an open suite.
+type attempt func(context.Context, *suiteRun) (evidence, error)
+
+// withoutAgent runs a check on the reference solution, or on the base where there is none.
+func (g *grading) withoutAgent(ctx context.Context, try attempt) (evidence, error) {
+	s, err := g.without(g.Task.Solution != "").openSuite(ctx)
+	if ctx.Err() != nil {
+		return evidence{}, ctx.Err()
+	}
+	if machineFailed(err) {
+		return evidence{}, err
+	}
+	if err != nil {
+		return evidence{unfit: err.Error()}, nil
+	}
+	defer s.close()
+	return try(ctx, s)
+}
+
+// taskKey identifies a task and its content: lint may look at several versions of one task.
 func taskKey(t *task.Task) string { return t.Dir + " " + t.Digest.Visible + " " + t.Digest.Hidden }
 
 // without returns a grading of the base instead of the agent's work.
@@ -97,8 +77,8 @@ func (g *grading) without(solved bool) *grading {
 	}
 }
 
-// once gets an answer from whoever asked first. A cancelled search is not remembered: the next one
-// who asks searches again.
+// once returns the answer of whoever asked first. A cancelled search is not remembered: the next
+// caller searches again.
 func (b *Baseline) once(ctx context.Context, key string, find func() (any, error)) (any, error) {
 	for {
 		b.mu.Lock()

@@ -125,7 +125,10 @@ func TestOwnTestsDoNotBreakHiddenOnes(t *testing.T) {
 }
 
 func TestOneFileThatDoesNotCompileDoesNotTakeTheOthersWithIt(t *testing.T) {
-	content := goTask(files{"tests/sum/mul_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestMul(t *testing.T) { equal(t, Mul(2, 3), 6) }\n"})
+	content := goTask(files{
+		"tests/sum/mul_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestMul(t *testing.T) { equal(t, Mul(2, 3), 6) }\n",
+		"solution/sum/mul.go":   "package sum\n\nfunc Mul(a, b int) int { return a * b }\n",
+	})
 	result := goBench(t, content).agent(files{"sum/sum.go": goRight}).want(grade.VerdictFail, "undefined: Mul")
 	if *result.Score != 0.5 || !result.Grade.GatesPass {
 		t.Errorf("the grade is %s", describe(result))

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/fit-eval/fit/redact"
@@ -222,7 +224,7 @@ func raws(rows []Row) []json.RawMessage {
 	return list
 }
 
-// copyError marks a working directory that cannot be copied, for whatever the agent did to it.
+// copyError marks a working directory that cannot be copied because of what the agent left in it.
 type copyError struct{ err error }
 
 func (e *copyError) Error() string {
@@ -230,14 +232,27 @@ func (e *copyError) Error() string {
 }
 func (e *copyError) Unwrap() error { return e.err }
 
+// machineErrors are what a machine reports when it has run out of something or is broken. No file
+// that an agent leaves behind causes one of them.
+var machineErrors = []error{
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EROFS,
+}
+
+// machineFailed reports whether an error is the machine's and not the agent's.
+func machineFailed(err error) bool {
+	return slices.ContainsFunc(machineErrors, func(known error) bool { return errors.Is(err, known) })
+}
+
 // copy makes a fresh copy for one grader.
 func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy, error) {
 	copied, err := g.Source.Copy(ctx,
 		workspace.CopyConfig{FromBase: g.fromBase, Restore: append(restore, g.Task.Settings.Protected...)})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if err != nil {
+	case machineFailed(err):
+		return nil, fmt.Errorf("copy the working directory: %w", err)
+	case err != nil:
 		return nil, &copyError{err}
 	}
 	if g.solved {

@@ -27,7 +27,14 @@ type graded struct {
 	reasons  []string
 	exitCode int
 	stderr   string
+	// died is set for a hook that was killed by a signal or gave up with a status, which chance may
+	// explain as well as the agent.
+	died bool
 }
+
+// confirmations is how often a hook that died is run again, with the agent's work and without it,
+// before the agent is blamed.
+const confirmations = 2
 
 // judgeHook runs the invariants hook and, where it did not do its work, finds out whose fault that
 // is.
@@ -39,37 +46,73 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	if err != nil {
 		return found, err
 	}
-	wrong, missing := settle(found.rows, g.Task.Settings.Checks)
-	found.reasons = wrong
-	broken := found.health.broken
-	switch {
-	case broken != "":
-	case len(found.rows) == 0:
-		broken = "the invariants hook made no row"
-	case len(missing) > 0:
-		broken = "the invariants hook did not report " + clip(strings.Join(missing, ", "), 300)
-	default:
-		return found, nil
+	found.reasons, _ = compareRows(found.rows, g.Task.Settings.Checks)
+	if broken := g.hookTrouble(found); broken != "" {
+		found.health, err = g.blameHook(ctx, found, broken)
 	}
-	base, err := g.Baseline.hook(ctx, g)
-	if err != nil {
-		return found, err
-	}
-	found.health = blame(broken, base, len(found.rows) == 0 && found.health.ok())
-	return found, nil
+	return found, err
 }
 
-// blame decides whether a hook that did not do its work is broken or was broken by the agent: by
-// what it does on the base. A hook that is silent there too checks nothing but that it runs;
-// whether that is enough is decided by the number of all checks.
-func blame(broken string, base hookBehaviour, silent bool) health {
+// hookTrouble says why a hook did not do its work; empty means that it did.
+func (g *grading) hookTrouble(found graded) string {
+	_, missing := compareRows(found.rows, g.Task.Settings.Checks)
 	switch {
-	case base.broken != "":
-		return health{broken: broken + "; on the base: " + base.broken, ours: true}
-	case silent && base.silent:
-		return health{}
+	case found.health.broken != "":
+		return found.health.broken
+	case len(found.rows) == 0:
+		return "the invariants hook made no row"
+	case len(missing) > 0:
+		return "the invariants hook did not report " + clip(strings.Join(missing, ", "), 300)
 	}
-	return health{broken: broken}
+	return ""
+}
+
+// blameHook decides whether a hook that did not do its work is broken or was broken by the agent.
+// It runs the hook on the base now, whatever the base did before. A hook that died or gave up runs
+// again on both: the agent is to blame only if the hook is broken every time with its work and
+// never without it.
+func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
+	if g.fromBase {
+		return health{broken: broken, ours: true}, nil // there is nothing to compare with
+	}
+	for round := 0; ; round++ {
+		base, err := g.without(false).runHook(ctx)
+		if err != nil {
+			return health{}, err
+		}
+		trouble := g.hookTrouble(base)
+		silent := len(base.rows) == 0 && base.health.ok()
+		switch {
+		case silent && len(found.rows) == 0 && found.health.ok():
+			// It checks nothing but that it runs; whether that is enough is decided by the number
+			// of all checks.
+			return health{}, nil
+		case trouble != "" && !silent && round > 0:
+			return flakyHook(broken, "on the base it works one time and not the next: "+trouble), nil
+		case trouble != "" && !silent:
+			return health{broken: broken + "; on the base: " + trouble, ours: true}, nil
+		case !found.died || round == confirmations:
+			return health{broken: broken}, nil
+		}
+		again, err := g.unrecorded().runHook(ctx)
+		if err != nil {
+			return health{}, err
+		}
+		if g.hookTrouble(again) == "" {
+			return flakyHook(broken, "run again on the same files it works"), nil
+		}
+	}
+}
+
+func flakyHook(broken, why string) health {
+	return health{broken: broken + ", and it is flaky: " + why, ours: true}
+}
+
+// unrecorded returns the same grading without a place for artefacts.
+func (g *grading) unrecorded() *grading {
+	again := &grading{Config: g.Config, scratch: g.scratch}
+	again.Artifacts = ""
+	return again
 }
 
 // runHook runs the hook on a fresh copy and reads its rows.
@@ -102,14 +145,15 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	found := graded{rows: ParseRows(g.redactRows(data)), exitCode: done.status(),
 		stderr: g.last(&done.stderr, hookStderr)}
-	found.health.broken = hookTrouble(done, overflow || len(found.rows) >= maxRows)
+	found.health.broken = hookDeath(done, overflow || len(found.rows) >= maxRows)
+	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0
 	g.keep("invariants.stderr.log", done.stderr.Bytes())
 	g.keep("invariants.stdout.log", done.stdout.Bytes())
 	g.keep("invariants.rows.ndjson", data)
 	return found, nil
 }
 
-func hookTrouble(done ended, overflow bool) string {
+func hookDeath(done ended, overflow bool) string {
 	death := done.death()
 	switch {
 	case death != "":

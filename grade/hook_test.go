@@ -314,26 +314,6 @@ func TestCancelledGradingIsNoGrade(t *testing.T) {
 	}
 }
 
-func TestBaselineIsAskedOncePerTask(t *testing.T) {
-	count := filepath.Join(t.TempDir(), "runs")
-	b := hookBench(t, `#!/bin/bash
-echo run >> `+count+`
-[ -e bomb ] && exit 1
-echo '{"pass":true}' >&3
-`, files{"task.yaml": "isolation: none\n"}).agent(files{"bomb": ""})
-	b.config.Baseline = grade.NewBaseline()
-	for range 3 {
-		b.want(grade.VerdictFail, "ended with status 1")
-	}
-	runs, err := os.ReadFile(count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(runs), "run"); n != 4 {
-		t.Errorf("the hook ran %d times, want 3 for the attempts and 1 for the base", n)
-	}
-}
-
 func TestFlakyChecksAreFound(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "runs")
 	b := hookBench(t, `#!/bin/bash

@@ -145,7 +145,7 @@ func TestConviction(t *testing.T) {
 			"a failed",
 		},
 	} {
-		if got := test.evidence.convict(test.want); got != test.reason {
+		if got := test.evidence.failure(test.want); got != test.reason {
 			t.Errorf("%s: %q, want %q", name, got, test.reason)
 		}
 	}
@@ -216,7 +216,7 @@ func fuzzReport(f *testing.F, parse func([]byte) Report, seeds ...string) {
 			}
 		}
 		shown := evidence{report: report}
-		if reason := shown.convict(expectation{names: []string{"a name that is not in it"}}); reason == "" {
+		if reason := shown.failure(expectation{names: []string{"a name that is not in it"}}); reason == "" {
 			t.Error("a report without the expected test was believed")
 		}
 	})

@@ -83,16 +83,12 @@ type evidence struct {
 	unfit string
 }
 
-// broke tells whether the run was not brought to an end of its own.
+// broke reports whether the run did not come to an end of its own.
 func (e evidence) broke() bool { return e.death != "" || e.unfit != "" }
 
-// excuse is asked of the evidence of a run without the agent, when the one with the agent broke: if
-// it broke too, nothing was measured. Otherwise the agent is to blame, and the failed row says so.
-func (e evidence) excuse(what, reason string) health {
-	if !e.broke() {
-		return health{}
-	}
-	return health{broken: fmt.Sprintf("%s %s, and without the agent's work too", what, reason), ours: true}
+// silent reports whether the run failed without a word about any test.
+func (e evidence) silent() bool {
+	return e.status != 0 && len(e.report.Tests) == 0 && !e.report.Complete
 }
 
 // expectation is what a check must report.
@@ -104,9 +100,11 @@ type expectation struct {
 	leaves []string
 }
 
-// convict returns why evidence does not prove that a check passed; empty means that it does.
-func (e evidence) convict(want expectation) string {
+// failure returns why evidence does not prove that a check passed; empty means that it does.
+func (e evidence) failure(want expectation) string {
 	switch {
+	case e.unfit != "":
+		return e.unfit
 	case e.death != "":
 		return e.death
 	case e.status != 0:

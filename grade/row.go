@@ -184,10 +184,10 @@ func stamp(row Row, source string) json.RawMessage {
 	return stamped
 }
 
-// settle looks at all rows of a grader together. Rows that contradict each other, and those that a
-// hook was not declared to produce or produces again, fail: somebody else wrote one of them. It
-// returns what was wrong, one sentence each, and the declared checks that are missing.
-func settle(rows []Row, declared []string) (wrong, missing []string) {
+// compareRows looks at all rows of a grader together. Rows that contradict each other, and those
+// that a hook was not declared to produce or produces again, fail: somebody else wrote one of them.
+// It returns what was wrong, one sentence each, and the declared checks that are missing.
+func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 	passes, fails := map[string]int{}, map[string]int{}
 	for _, row := range rows {
 		if row.Name == "" || row.Role == Malformed || row.Role == Diagnostic {

@@ -222,7 +222,7 @@ func TestRowsOfSeveralWritersAreNotBelieved(t *testing.T) {
 		},
 	} {
 		rows := ParseRows([]byte(strings.Join(test.rows, "\n")))
-		_, missing := settle(rows, test.declared)
+		_, missing := compareRows(rows, test.declared)
 		if diff := cmp.Diff(test.want, Count(rows)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -253,7 +253,7 @@ func TestNoRowCanMakeAFailedOneGood(t *testing.T) {
 			lines = append(lines, fmt.Sprintf(`{"test":%q,"pass":true,"weight":%s}`, name, weight))
 		}
 		rows := ParseRows([]byte(strings.Join(lines, "\n")))
-		settle(rows, nil)
+		compareRows(rows, nil)
 		tally := Count(rows)
 		if grade := decide(tally, health{}, nil); grade.Verdict != VerdictFail {
 			t.Fatalf("%v became %s", lines, grade.Verdict)
@@ -270,7 +270,7 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"weight":1e308,"pass":true}` + "\n" + `{"weight":1e308,"pass":true}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rows := ParseRows(data)
-		settle(rows, []string{"a"})
+		compareRows(rows, []string{"a"})
 		for _, row := range rows {
 			if !json.Valid(row.Raw) || !json.Valid(stamp(row, sourceTests)) {
 				t.Errorf("a row is no JSON: %q", row.Raw)

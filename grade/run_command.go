@@ -33,16 +33,10 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 	if err != nil {
 		return err
 	}
-	reason := shown.convict(expectation{names: command.Tests})
-	if shown.unfit != "" {
-		reason = shown.unfit
-	}
-	if shown.broke() && found.health.ok() {
-		base, err := s.Baseline.command(ctx, s.grading, command)
-		if err != nil {
-			return err
-		}
-		found.health = base.excuse("the command "+command.Name, reason)
+	reason := shown.failure(expectation{names: command.Tests})
+	try := func(ctx context.Context, s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) }
+	if err := s.blame(ctx, "the command "+command.Name, reason, shown, try, found); err != nil {
+		return err
 	}
 	found.rows = append(found.rows,
 		testRow(command.Name, command.Gate, command.Weight, reason == "", s.Redactor.String(reason)))
@@ -62,7 +56,9 @@ func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, er
 
 // tryCommand runs a check by the family's own command.
 func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, error) {
-	if err := stage(s.root, s.suite.Dir, check.File); err != nil {
+	if err := stage(s.root, s.suite.Dir, check.File); machineFailed(err) {
+		return evidence{}, err
+	} else if err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil
 	}
 	defer func() { _ = s.root.RemoveAll(check.File) }()

@@ -32,7 +32,9 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 // away again.
 func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets pads, argv []string,
 	env map[string]string) (evidence, error) {
-	if err := stage(s.root, s.suite.Dir, check.File); err != nil {
+	if err := stage(s.root, s.suite.Dir, check.File); machineFailed(err) {
+		return evidence{}, err
+	} else if err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil
 	}
 	// The next check, and what the agent left running for it, need not see this one.

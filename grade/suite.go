@@ -126,6 +126,8 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 		return found, nil
 	case ctx.Err() != nil:
 		return found, ctx.Err()
+	case machineFailed(err):
+		return found, err
 	case err != nil:
 		return g.unstaged(ctx, checks, err)
 	}
@@ -153,7 +155,7 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason error) (graded, error) {
 	found := graded{reasons: []string{reason.Error()}}
 	for _, check := range checks {
-		base, err := g.Baseline.test(ctx, g, check)
+		base, err := g.withoutAgent(ctx, trying(check))
 		if err != nil {
 			return found, err
 		}
@@ -175,19 +177,39 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 	if err != nil {
 		return err
 	}
-	reason := shown.convict(want)
-	if shown.unfit != "" {
-		reason = shown.unfit
-	}
-	if shown.broke() && found.health.ok() {
-		base, err := s.Baseline.test(ctx, s.grading, check)
-		if err != nil {
-			return err
-		}
-		found.health = base.excuse("the hidden test "+check.Name, reason)
+	reason := shown.failure(want)
+	if err := s.blame(ctx, "the hidden test "+check.Name, reason, shown, trying(check), found); err != nil {
+		return err
 	}
 	found.rows = append(found.rows,
 		testRow(check.Name, check.Gate, check.Weight, reason == "", s.Redactor.String(reason)))
+	return nil
+}
+
+// blame decides whose fault it is that a check did not come to a report of its own: if it does not
+// without the agent's work either, right now, nothing was measured. Otherwise the agent is to
+// blame, and the failed row says so. Without a reference solution a check may well be silent on the
+// base, so then the question is only whether the sandbox still works.
+func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidence, try attempt, found *graded) error {
+	if !found.health.ok() || !shown.broke() && !shown.silent() {
+		return nil
+	}
+	solved := s.Task.Solution != ""
+	if !shown.broke() && !solved {
+		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
+		if err == nil && done.status() != 0 {
+			found.health = health{broken: what + " " + reason + ", and no other program runs in the sandbox",
+				ours: true}
+		}
+		return err
+	}
+	base, err := s.withoutAgent(ctx, try)
+	if err != nil {
+		return err
+	}
+	if base.broke() || solved && base.silent() {
+		found.health = health{broken: what + " " + reason + ", and without the agent's work too", ours: true}
+	}
 	return nil
 }
 
@@ -204,7 +226,7 @@ func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) 
 	return s.tryCommand(ctx, check)
 }
 
-// ownWay tells whether a suite is run by our runner for a language. The command that the task
+// ownWay reports whether a suite is run by our runner for a language. The command that the task
 // package gives to suites that name none is not run as it stands: the runners here do the same with
 // evidence that cannot be printed by anybody. A command of the family's own is run as it is.
 func ownWay(runner task.Runner, language string) bool {

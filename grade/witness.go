@@ -28,7 +28,12 @@ type pads struct {
 }
 
 func newPads(names []string) pads {
-	p := pads{Names: map[string][]string{}, Spare: []string{}, Done: secret(), Files: []string{}}
+	p := pads{
+		Names: map[string][]string{},
+		Spare: []string{},
+		Done:  secret(),
+		Files: []string{},
+	}
 	for _, name := range names {
 		p.Names[name] = append(p.Names[name], secret())
 	}
