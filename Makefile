@@ -33,7 +33,6 @@ lint: $(GOLANGCI)
 unit: build
 	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
 	$(GO) test $(TESTFLAGS) ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
-	$(GO) test $(TESTFLAGS) -run '^TestCostPerMessage$$' ./harness
 
 setup: $(GOLANGCI)
 	scripts/setup
@@ -88,6 +87,6 @@ bench-session:
 bench-benchmark:
 	FIT_BENCH=1 $(GO) test ./experiment -run "^TestOverhead$$" -count=1 -v
 
-# Messages a second among 10, 100 and 1,000 participants, traced and not, on one processor and on all.
+# Traced messages a second among 10, 100 and 1,000 participants, and how the cost of one grows.
 bench-bus:
 	FIT_BENCH=1 $(GO) test ./harness -run "^TestFiguresOfTheBus$$" -count=1 -v

@@ -39,8 +39,8 @@ var (
 	}
 )
 
-// advisorDesk answers consultations: each is a new, one-shot, read-only session.
-type advisorDesk struct {
+// advisor answers consultations: each is a new, one-shot, read-only session.
+type advisor struct {
 	cfg     AdvisorConfig
 	hub     *hub
 	start   func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error)
@@ -51,6 +51,36 @@ type advisorDesk struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	active sync.WaitGroup
+}
+
+func (l *loop) newAdvisor(cfg AdvisorConfig) *advisor {
+	a := &advisor{
+		cfg:     cfg,
+		hub:     l.hub,
+		records: map[string]*recorder{},
+		configs: map[string]AgentConfig{},
+	}
+	a.ctx, a.cancel = context.WithCancel(l.ctx)
+	a.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
+		started := func(info agent.Started) {
+			l.hub.emitRedacted(trace.AgentStart{
+				Type:       trace.TypeAgentStart,
+				Agent:      advisorName,
+				Runtime:    cfg.Agent,
+				Version:    info.Version,
+				Protocol:   info.Protocol,
+				Model:      or(info.Model, cfg.Model),
+				KeyVisible: info.KeyVisible,
+				Auth:       info.Auth,
+			})
+		}
+		played, err := l.agentOf(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return l.startAgent(ctx, played, cfg, "", watching{events: events, started: started})
+	}
+	return a
 }
 
 func (c *call) consult() ToolResult {
@@ -64,42 +94,42 @@ func (c *call) consult() ToolResult {
 	if err != nil {
 		return failure(err)
 	}
-	desk := c.hub.advisor
+	advisor := c.hub.advisor
 	used := 0
 	if refusal := c.locked(func(s *state) ToolResult {
-		if s.advisorUsed >= desk.cfg.MaxUses {
-			return ToolResult{Text: fmt.Sprintf("The advisor has been used %d of %d times; decide by your own judgment.", s.advisorUsed, desk.cfg.MaxUses)}
+		if s.advisorUsed >= advisor.cfg.MaxUses {
+			return ToolResult{Text: fmt.Sprintf("The advisor has been used %d of %d times; decide by your own judgment.", s.advisorUsed, advisor.cfg.MaxUses)}
 		}
 		used = s.advisorUsed + 1
 		c.hub.commit(advisorStartEvent{Type: typeAdvisorStart, Caller: c.member.name, Used: used})
-		desk.active.Add(1)
+		advisor.active.Add(1)
 		return ToolResult{}
 	}); used == 0 {
 		return refusal
 	}
-	defer desk.active.Done()
+	defer advisor.active.Done()
 	if err := c.hub.flush(); err != nil {
 		return failure(err)
 	}
 	began := time.Now()
-	advice, usage, err := desk.ask(c.ctx, c.member.name, question)
-	remaining := desk.cfg.MaxUses - used
+	advice, usage, err := advisor.ask(c.ctx, c.member.name, question)
+	remaining := advisor.cfg.MaxUses - used
 	event := advisorConsultEvent{
 		Type:       trace.TypeAdvisorConsult,
 		Caller:     c.member.name,
 		Question:   question,
-		Model:      desk.cfg.Model,
+		Model:      advisor.cfg.Model,
 		DurationMs: time.Since(began).Milliseconds(),
 		Remaining:  remaining,
 		OK:         err == nil,
 		Tokens:     usage.TotalTokens,
 		CostUSD:    usage.CostUSD,
 	}
-	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, desk.cfg.MaxUses)
+	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, advisor.cfg.MaxUses)
 	if err != nil {
 		event.Reason = c.hub.clean(err.Error())
 		text = fmt.Sprintf("The advisor is unavailable (%s); go on by your own judgment. %d of %d uses remain.",
-			event.Reason, remaining, desk.cfg.MaxUses)
+			event.Reason, remaining, advisor.cfg.MaxUses)
 	}
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -110,18 +140,18 @@ func (c *call) consult() ToolResult {
 var errAdvisorStopped = errors.New("the consultation was stopped or took too long")
 
 // ask runs one consultation. It ends with the caller's call, the session, or its own time limit.
-func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage,
+func (a *advisor) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage,
 	err error) {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
-	defer context.AfterFunc(d.ctx, cancel)()
-	conversation, err := d.start(ctx, d.config(caller), func(event []byte) { d.hub.emitLane(advisorName, event) })
+	defer context.AfterFunc(a.ctx, cancel)()
+	conversation, err := a.start(ctx, a.config(caller), func(event []byte) { a.hub.emitLane(advisorName, event) })
 	if err != nil {
 		return "", usage, err
 	}
 	defer conversation.Close()
 	record := ""
-	if r := d.records[caller]; r != nil {
+	if r := a.records[caller]; r != nil {
 		record = r.render() + "\n\n"
 	}
 	result, err := conversation.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
@@ -135,35 +165,35 @@ func (d *advisorDesk) ask(ctx context.Context, caller, question string) (advice 
 	case !result.Success:
 		return "", result.Usage, errors.New("the consultation failed")
 	default:
-		return d.hub.clean(result.Text), result.Usage, nil
+		return a.hub.clean(result.Text), result.Usage, nil
 	}
 }
 
 // config is the advisor as an agent: the caller's vendor and directory, another model, and tools
 // that only read.
-func (d *advisorDesk) config(caller string) AgentConfig {
-	of := d.configs[caller]
+func (a *advisor) config(caller string) AgentConfig {
+	of := a.configs[caller]
 	return AgentConfig{
 		consultedBy:     caller,
 		Name:            advisorName,
 		Role:            advisorName,
-		Agent:           or(d.cfg.Agent, of.Agent),
-		Model:           d.cfg.Model,
+		Agent:           or(a.cfg.Agent, of.Agent),
+		Model:           a.cfg.Model,
 		Cwd:             of.Cwd,
 		Tools:           advisorTools,
 		ToolsByRole:     true,
 		DisallowedTools: advisorDisallowedTools,
-		MaxTurns:        or(d.cfg.MaxTurns, defaultAdvisorTurns),
+		MaxTurns:        or(a.cfg.MaxTurns, defaultAdvisorTurns),
 		System:          profile.Compose(profile.Profile{}, profile.Text("advisor"), ""),
 	}
 }
 
 // stop ends the consultations that are going on and waits for them a while.
-func (d *advisorDesk) stop(grace time.Duration) {
-	d.cancel()
+func (a *advisor) stop(grace time.Duration) {
+	a.cancel()
 	done := make(chan struct{})
 	go func() {
-		d.active.Wait()
+		a.active.Wait()
 		close(done)
 	}()
 	timer := time.NewTimer(grace)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// The apply methods are the only place where a session's state changes. They must do the same for a
-// live event and for one that is read back, and must not fail on events that make no sense: a trace
-// may have been damaged.
+// The apply methods are the only place where a session's state changes. They do the same for a live
+// event and for one that is read back, and ignore events that make no sense: a trace may have been
+// damaged.
 
 func (e startedEvent) apply(s *state) {
 	s.settings = e.Settings
@@ -27,7 +27,7 @@ func (e startedEvent) apply(s *state) {
 			}
 		}
 	}
-	_, _ = s.bus.Post(&Message{
+	s.enqueue(&Message{
 		Kind: KindTask,
 		From: OrchestratorName,
 		To:   s.lead.name,
@@ -44,6 +44,9 @@ func (e conversationEvent) apply(s *state) {
 func (e metaEvent) apply(s *state) { s.discussionID = e.DiscussionID }
 
 func (e messageEvent) apply(s *state) {
+	if e.Message == nil {
+		return
+	}
 	s.lastMessage = max(s.lastMessage, e.ID)
 	switch e.Kind {
 	case KindAsk:
@@ -59,8 +62,7 @@ func (e messageEvent) apply(s *state) {
 	if e.Call != "" {
 		s.recordCall(e.Message)
 	}
-	// A receiver that does not exist cannot come from live code, which checks first.
-	_, _ = s.bus.Post(e.Message)
+	s.enqueue(e.Message)
 }
 
 func (s *state) openAsk(m *Message) {
@@ -79,7 +81,7 @@ func (s *state) openAsk(m *Message) {
 		message:   m,
 	}
 	s.asks[a.id] = a
-	addressee.owed.push(a)
+	addressee.owed = append(addressee.owed, a)
 	asker.asking++
 	s.nudged = false // something goes on again
 }
@@ -90,7 +92,7 @@ func (s *state) closeAsk(m *Message) {
 		return
 	}
 	delete(s.asks, a.id)
-	a.addressee.owed.remove(a)
+	a.addressee.owed = slices.DeleteFunc(a.addressee.owed, func(other *ask) bool { return other == a })
 	a.asker.asking--
 	s.ends[a.id] = askAnswered
 	if m.From == OrchestratorName {
@@ -100,7 +102,7 @@ func (s *state) closeAsk(m *Message) {
 		a.timer.Stop()
 	}
 	if !a.delivered {
-		s.bus.Drop(a.addressee.name, a.message.ID)
+		s.takeOnly(a.addressee, a.message.ID)
 	}
 }
 
@@ -189,20 +191,11 @@ func (e deliveryEvent) apply(s *state) {
 // replayBatch finds the messages of a delivery again: in the queue, or, when they are delivered
 // once more, in the turn before.
 func (s *state) replayBatch(m *member, e deliveryEvent) []*Message {
-	source := m.lastBatch
 	if !e.Redelivery {
-		source = s.bus.Take(m.name)
+		return s.takeOnly(m, e.IDs...)
 	}
-	var batch []*Message
-	for _, message := range source {
-		switch {
-		case slices.Contains(e.IDs, message.ID):
-			batch = append(batch, message)
-		case !e.Redelivery:
-			s.bus.putBack(m.name, message)
-		}
-	}
-	return batch
+	return slices.DeleteFunc(slices.Clone(m.lastBatch),
+		func(message *Message) bool { return !slices.Contains(e.IDs, message.ID) })
 }
 
 func (e turnEndEvent) apply(s *state) {
@@ -229,7 +222,7 @@ func (e goneEvent) apply(s *state) {
 	if m := s.members[e.Agent]; m != nil {
 		m.gone = e.Reason
 		m.turn = nil
-		s.bus.Shut(m.name)
+		s.take(m)
 	}
 }
 

@@ -36,11 +36,11 @@ type DiscusserConfig struct {
 }
 
 // Discusser leads a discussion.
-type Discusser struct{ loop *OrchestrationLoop }
+type Discusser struct{ loop *loop }
 
 // NewDiscusser checks the config and reads the profiles.
 func NewDiscusser(cfg DiscusserConfig) (*Discusser, error) {
-	loop, err := newLoop(cfg.session())
+	loop, err := newSession(cfg.session())
 	if err != nil {
 		return nil, fmt.Errorf("discuss: %w", err)
 	}
@@ -67,7 +67,7 @@ func (cfg DiscusserConfig) session() sessionConfig {
 
 // Run leads the discussion until it is adjourned, recessed, or ended otherwise.
 func (d *Discusser) Run(ctx context.Context, task string) (Result, error) {
-	return d.loop.Run(ctx, task)
+	return d.loop.run(ctx, task)
 }
 
 // HumanMessage is something that a person wrote in the thread.
@@ -88,7 +88,7 @@ type Inbox interface {
 const inboxPause = 5 * time.Second
 
 // receive puts what people write on the bus until the session stops.
-func (l *OrchestrationLoop) receive() {
+func (l *loop) receive() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	go func() {
@@ -112,7 +112,7 @@ func (l *OrchestrationLoop) receive() {
 	}
 }
 
-func (l *OrchestrationLoop) note(e noteEvent) {
+func (l *loop) note(e noteEvent) {
 	l.hub.mu.Lock()
 	l.hub.commit(e)
 	l.hub.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *OrchestrationLoop) note(e noteEvent) {
 }
 
 // pause waits, unless the session is stopped meanwhile.
-func (l *OrchestrationLoop) pause(d time.Duration) {
+func (l *loop) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-
-	quick "github.com/go-json-experiment/json"
 
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
@@ -45,12 +44,13 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	}
 	lead := leadOf(cfg.Mode)
 	members := append([]AgentConfig{{Name: lead, Role: lead}}, cfg.Participants...)
-	s, err := newState(cfg.Mode, members, lead)
-	if err != nil {
-		return nil, err
-	}
+	s := newState(cfg.Mode, members, lead)
 	s.settings = cfg.Options.settings()
-	return newDispatcher(&hub{state: s, trace: cfg.Trace, redactor: cfg.Redactor}), nil
+	writer := cfg.Trace
+	if writer == nil {
+		writer = trace.NewWriter(io.Discard, trace.Config{})
+	}
+	return newDispatcher(&hub{state: s, trace: writer, redactor: cfg.Redactor}), nil
 }
 
 func newDispatcher(h *hub) *Dispatcher {
@@ -192,9 +192,6 @@ func (c *call) repeated() (bool, ToolResult) {
 	}
 }
 
-// lenient makes the quick decoder accept field names as models write them.
-var lenient = quick.MatchCaseInsensitiveNames(true)
-
 // decode reads the arguments, leniently towards fields it does not know and strictly towards the
 // types of those it does.
 func (c *call) decode(into any) error {
@@ -202,10 +199,7 @@ func (c *call) decode(into any) error {
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	if quick.Unmarshal(args, into, lenient) == nil {
-		return nil
-	}
-	err := json.Unmarshal(args, into) // it is slower, and better at saying what is wrong
+	err := json.Unmarshal(args, into)
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType) && wrongType.Field != "":

@@ -1,19 +1,11 @@
 package harness
 
-import (
-	"strconv"
-
-	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/trace"
-)
+import "github.com/fit-eval/fit/internal/jsonenc"
 
 // event is one change of a session's state. Live code commits it, which stages its line and applies
 // it; replay decodes the line and applies it. The two ways meet in apply, so that what is rebuilt
 // from a trace is what was there.
-type event interface {
-	apply(s *state)
-	trace.Appender
-}
+type event interface{ apply(s *state) }
 
 // The types of events beyond those that package trace names.
 const (
@@ -32,75 +24,33 @@ const (
 	typeWarning      = "warning"
 )
 
-// encode writes the line of an event that is not worth an encoder of its own.
-func encode(b []byte, value any) []byte {
-	line, err := jsonenc.Marshal(value)
+// encode writes the line of an event.
+func encode(e event) []byte {
+	line, err := jsonenc.Marshal(e)
 	if err != nil { // only plain structs come here
 		panic("harness: encode event: " + err.Error())
 	}
-	return append(b, line...)
+	return line
 }
 
 // messageEvent puts a message on the bus. It also opens and closes asks: an ask exists from the
 // line of its message on, and ends with the line of its answer.
-type messageEvent struct{ *Message }
-
-func (e messageEvent) AppendJSON(b []byte) []byte {
-	b = append(b, `{"type":"message","id":`...)
-	b = strconv.AppendInt(b, e.ID, 10)
-	b = append(b, `,"kind":"`...)
-	b = append(b, e.Kind...)
-	b = append(b, `","from":`...)
-	b = jsonenc.AppendString(b, e.From)
-	b = append(b, `,"to":`...)
-	b = jsonenc.AppendString(b, e.To)
-	b = appendOptional(b, `,"askId":`, e.AskID)
-	b = appendOptional(b, `,"deadlineMs":`, e.DeadlineMs)
-	b = appendOptional(b, `,"inboxSeq":`, e.InboxSeq)
-	if len(e.Reminds) > 0 {
-		b = appendIDs(append(b, `,"reminds":`...), e.Reminds)
-	}
-	if e.Call != "" {
-		b = jsonenc.AppendString(append(b, `,"call":`...), e.Call)
-	}
-	b = append(b, `,"text":`...)
-	b = jsonenc.AppendString(b, e.Text)
-	return append(b, '}')
-}
-
-func appendOptional(b []byte, key string, value int64) []byte {
-	if value == 0 {
-		return b
-	}
-	return strconv.AppendInt(append(b, key...), value, 10)
-}
-
-func appendIDs(b []byte, ids []int64) []byte {
-	b = append(b, '[')
-	for i, id := range ids {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, id, 10)
-	}
-	return append(b, ']')
+type messageEvent struct {
+	Type string `json:"type"`
+	*Message
 }
 
 // turnStartEvent says that a participant is about to be prompted.
 type turnStartEvent struct {
+	Type  string `json:"type"`
 	Agent string `json:"agent"`
 	Turn  int64  `json:"turn"`
-}
-
-func (e turnStartEvent) AppendJSON(b []byte) []byte {
-	b = jsonenc.AppendString(append(b, `{"type":"turn_start","agent":`...), e.Agent)
-	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
-	return append(b, '}')
 }
 
 // deliveryEvent says which messages a participant gets in a turn. It is on disk before the
 // participant gets them.
 type deliveryEvent struct {
+	Type string  `json:"type"`
 	To   string  `json:"to"`
 	Turn int64   `json:"turn"`
 	IDs  []int64 `json:"ids"`
@@ -111,18 +61,9 @@ type deliveryEvent struct {
 	batch []*Message // of a live delivery, already taken from the bus
 }
 
-func (e deliveryEvent) AppendJSON(b []byte) []byte {
-	b = jsonenc.AppendString(append(b, `{"type":"delivery","to":`...), e.To)
-	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
-	b = appendIDs(append(b, `,"ids":`...), e.IDs)
-	if e.Redelivery {
-		b = append(b, `,"redelivery":true`...)
-	}
-	return append(b, '}')
-}
-
 // turnEndEvent says how a turn ended and what it consumed.
 type turnEndEvent struct {
+	Type      string   `json:"type"`
 	Agent     string   `json:"agent"`
 	Turn      int64    `json:"turn"`
 	Outcome   string   `json:"outcome"`
@@ -132,25 +73,6 @@ type turnEndEvent struct {
 	Steps     int      `json:"steps,omitempty"` // model turns inside this turn
 	TookMs    int64    `json:"tookMs,omitempty"`
 	Error     string   `json:"error,omitempty"`
-}
-
-func (e turnEndEvent) AppendJSON(b []byte) []byte {
-	b = jsonenc.AppendString(append(b, `{"type":"turn_end","agent":`...), e.Agent)
-	b = strconv.AppendInt(append(b, `,"turn":`...), e.Turn, 10)
-	b = jsonenc.AppendString(append(b, `,"outcome":`...), e.Outcome)
-	if e.SessionID != "" {
-		b = jsonenc.AppendString(append(b, `,"sessionId":`...), e.SessionID)
-	}
-	b = appendOptional(b, `,"tokens":`, e.Tokens)
-	if e.CostUSD != nil {
-		b = strconv.AppendFloat(append(b, `,"costUsd":`...), *e.CostUSD, 'g', -1, 64)
-	}
-	b = appendOptional(b, `,"steps":`, int64(e.Steps))
-	b = appendOptional(b, `,"tookMs":`, e.TookMs)
-	if e.Error != "" {
-		b = jsonenc.AppendString(append(b, `,"error":`...), e.Error)
-	}
-	return append(b, '}')
 }
 
 // cancelEvent says why an ask got no answer. The null answer itself is the message line before it,
@@ -172,8 +94,7 @@ const (
 	cancelStopped   = "stopped"   // the session was ended by something else
 )
 
-func (e cancelEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e cancelEvent) apply(*state)               {}
+func (e cancelEvent) apply(*state) {}
 
 // reminderEvent says that a participant was reminded of asks; the text is the message of the given
 // id.
@@ -184,8 +105,7 @@ type reminderEvent struct {
 	AskIDs []int64 `json:"askIds"`
 }
 
-func (e reminderEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e reminderEvent) apply(*state)               {}
+func (e reminderEvent) apply(*state) {}
 
 // violationEvent says that a participant left an ask unanswered after the reminder.
 type violationEvent struct {
@@ -195,8 +115,7 @@ type violationEvent struct {
 	Mode  string `json:"mode"`
 }
 
-func (e violationEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e violationEvent) apply(*state)               {}
+func (e violationEvent) apply(*state) {}
 
 // undeliveredEvent lists messages that will never reach a queue's owner, so that none is lost
 // without a word.
@@ -207,5 +126,4 @@ type undeliveredEvent struct {
 	Reason string  `json:"reason"`
 }
 
-func (e undeliveredEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e undeliveredEvent) apply(*state)               {}
+func (e undeliveredEvent) apply(*state) {}

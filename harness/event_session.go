@@ -18,15 +18,11 @@ type startedEvent struct {
 	Resumed *ResumeContext `json:"resumed,omitempty"`
 }
 
-func (e startedEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-
 // metaEvent names the discussion a trace belongs to; it is the trace's first line.
 type metaEvent struct {
 	Type         string `json:"type"`
 	DiscussionID string `json:"discussion_id"`
 }
-
-func (e metaEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // conversationEvent tells the id under which a member's conversation can be taken up again.
 type conversationEvent struct {
@@ -35,8 +31,6 @@ type conversationEvent struct {
 	SessionID string `json:"sessionId"`
 }
 
-func (e conversationEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-
 // goneEvent says that a participant is out of the session: it failed for good or used up its
 // budget.
 type goneEvent struct {
@@ -44,8 +38,6 @@ type goneEvent struct {
 	Agent  string `json:"agent"`
 	Reason string `json:"reason"`
 }
-
-func (e goneEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // refusalEvent says that a terminal call was refused because of what is still open.
 type refusalEvent struct {
@@ -56,8 +48,6 @@ type refusalEvent struct {
 	Unread []int64 `json:"unread,omitempty"` // messages of people that the lead has not seen
 	Call   string  `json:"call,omitempty"`
 }
-
-func (e refusalEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // conclusionEvent is an accepted terminal call.
 type conclusionEvent struct {
@@ -70,8 +60,6 @@ type conclusionEvent struct {
 	Trigger *Trigger `json:"trigger,omitempty"`
 	Call    string   `json:"call,omitempty"`
 }
-
-func (e conclusionEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // replyEvent is something for the discussion thread. The text of a reply is that of the message it
 // refers to; an acknowledgement has its own.
@@ -86,8 +74,6 @@ type replyEvent struct {
 	seq int64 // of its own line
 }
 
-func (e *replyEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-
 // rfcEvent is a request for comment, kept apart from replies.
 type rfcEvent struct {
 	Type          string   `json:"type"`
@@ -99,8 +85,6 @@ type rfcEvent struct {
 	Call          string   `json:"call,omitempty"`
 }
 
-func (e rfcEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-
 // advisorStartEvent takes one use from the advisor's budget before the advisor is asked, so that a
 // crash cannot give it back.
 type advisorStartEvent struct {
@@ -108,8 +92,6 @@ type advisorStartEvent struct {
 	Caller string `json:"caller"`
 	Used   int    `json:"used"`
 }
-
-func (e advisorStartEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 // advisorConsultEvent says what became of a consultation.
 type advisorConsultEvent struct {
@@ -125,8 +107,6 @@ type advisorConsultEvent struct {
 	Tokens  int64    `json:"tokens,omitempty"`
 	CostUSD *float64 `json:"costUsd,omitempty"`
 }
-
-func (e advisorConsultEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
 
 func (e advisorConsultEvent) apply(s *state) {
 	s.usage.add(0, e.Tokens, e.CostUSD)
@@ -146,8 +126,7 @@ type runnerErrorEvent struct {
 	Error   string `json:"error"`
 }
 
-func (e runnerErrorEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e runnerErrorEvent) apply(*state)               {}
+func (e runnerErrorEvent) apply(*state) {}
 
 // limitEvent is a limit that was reached, of the session or of one participant. The old
 // lead_turn_limit is one of them.
@@ -158,8 +137,7 @@ type limitEvent struct {
 	Limit float64 `json:"limit"`
 }
 
-func (e limitEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e limitEvent) apply(*state)               {}
+func (e limitEvent) apply(*state) {}
 
 // quiescenceEvent says that nobody runs and nothing is queued. Message is the nudge that the lead
 // gets; without it the session ends.
@@ -168,8 +146,6 @@ type quiescenceEvent struct {
 	Message int64  `json:"message,omitempty"`
 }
 
-func (e quiescenceEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-
 // resumedEvent says that a process took over the session of another that was killed.
 type resumedEvent struct {
 	Type        string   `json:"type"`
@@ -177,8 +153,7 @@ type resumedEvent struct {
 	OpenAsks    int      `json:"openAsks"`
 }
 
-func (e resumedEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e resumedEvent) apply(*state)               {}
+func (e resumedEvent) apply(*state) {}
 
 // noteEvent is a problem that does not end the session.
 type noteEvent struct {
@@ -187,5 +162,4 @@ type noteEvent struct {
 	Text  string `json:"text"`
 }
 
-func (e noteEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e noteEvent) apply(*state)               {}
+func (e noteEvent) apply(*state) {}

@@ -1,16 +1,19 @@
 package harness
 
-// Untrace makes a session record nothing, to measure what recording costs.
-func (f *Facilitator) Untrace() { f.loop.hub.trace = nil }
+import "github.com/fit-eval/fit/trace"
 
 // Inbox takes what is queued for a participant, as it would be prompted.
-func (d *Dispatcher) Inbox(name string) string { return inboxText(d.hub.state.bus.Take(name)) }
+func (d *Dispatcher) Inbox(name string) string {
+	d.hub.mu.Lock()
+	defer d.hub.mu.Unlock()
+	return inboxText(d.hub.state.take(d.hub.state.members[name]))
+}
 
 // BeginTurn puts a participant in a turn.
 func (d *Dispatcher) BeginTurn(name string) {
 	d.hub.mu.Lock()
 	defer d.hub.mu.Unlock()
-	d.hub.commit(turnStartEvent{Agent: name, Turn: d.hub.state.lastTurn + 1})
+	d.hub.commit(turnStartEvent{Type: trace.TypeTurnStart, Agent: name, Turn: d.hub.state.lastTurn + 1})
 }
 
 // ParseDuration is tested directly.

@@ -23,11 +23,11 @@ type FacilitatorConfig struct {
 }
 
 // Facilitator runs a facilitated session.
-type Facilitator struct{ loop *OrchestrationLoop }
+type Facilitator struct{ loop *loop }
 
 // NewFacilitator checks the config and reads the profiles.
 func NewFacilitator(cfg FacilitatorConfig) (*Facilitator, error) {
-	loop, err := newLoop(sessionConfig{
+	loop, err := newSession(sessionConfig{
 		mode:         ModeFacilitate,
 		lead:         leadConfig(ModeFacilitate, cfg.Facilitator, cfg.FacilitatorCwd, cfg.FacilitatorProfile),
 		participants: cfg.AgentConfigs,
@@ -44,7 +44,7 @@ func NewFacilitator(cfg FacilitatorConfig) (*Facilitator, error) {
 
 // Run holds the session.
 func (f *Facilitator) Run(ctx context.Context, task string) (Result, error) {
-	return f.loop.Run(ctx, task)
+	return f.loop.run(ctx, task)
 }
 
 // leadConfig gives the lead of a mode its name.

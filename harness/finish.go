@@ -13,7 +13,7 @@ import (
 const flushDeadline = 30 * time.Second
 
 // finish accounts for everything that is still open and writes the summary, which is the last line.
-func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
+func (l *loop) finish(ctx context.Context) (Result, error) {
 	l.closeOpenEnds()
 	flushErr := l.hub.flush()
 	unsent := l.flushReplies(ctx)
@@ -30,9 +30,6 @@ func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
 	summary.Unsent = unsent
 	l.hub.commit(summary)
 	l.hub.ended = true
-	if l.hub.lazy != nil {
-		l.hub.lazy.Stop()
-	}
 	result := summary.result()
 	l.hub.mu.Unlock()
 	if err := l.hub.flush(); flushErr == nil {
@@ -42,14 +39,14 @@ func (l *OrchestrationLoop) finish(ctx context.Context) (Result, error) {
 	return result, errors.Join(l.err, flushErr, closeErr)
 }
 
-func (l *OrchestrationLoop) removeTempHome() {
+func (l *loop) removeTempHome() {
 	if l.hub.state.settings.TempHome {
 		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory is no reason to fail
 	}
 }
 
 // closeOpenEnds ends every ask, turn and queue.
-func (l *OrchestrationLoop) closeOpenEnds() {
+func (l *loop) closeOpenEnds() {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,10 +57,15 @@ func (l *OrchestrationLoop) closeOpenEnds() {
 	}
 	for _, m := range h.state.order {
 		if m.turn != nil {
-			h.commit(turnEndEvent{Agent: m.name, Turn: m.turn.id, Outcome: turnAbandoned})
+			h.commit(turnEndEvent{
+				Type:    trace.TypeTurnEnd,
+				Agent:   m.name,
+				Turn:    m.turn.id,
+				Outcome: turnAbandoned,
+			})
 			m.abandoned = true
 		}
-		if left := h.state.bus.Shut(m.name); len(left) > 0 {
+		if left := h.state.take(m); len(left) > 0 {
 			h.commit(undeliveredEvent{
 				Type:   typeUndelivered,
 				To:     m.name,
@@ -74,7 +76,7 @@ func (l *OrchestrationLoop) closeOpenEnds() {
 	}
 }
 
-func (l *OrchestrationLoop) flushReplies(ctx context.Context) []int64 {
+func (l *loop) flushReplies(ctx context.Context) []int64 {
 	sender := l.hub.outbox.sender
 	if sender == nil {
 		return nil
@@ -85,7 +87,7 @@ func (l *OrchestrationLoop) flushReplies(ctx context.Context) []int64 {
 }
 
 // summary says how the session ended. The lock must be held.
-func (l *OrchestrationLoop) summary() summaryEvent {
+func (l *loop) summary() summaryEvent {
 	s := l.hub.state
 	e := summaryEvent{
 		Type:    trace.TypeSummary,
@@ -121,7 +123,7 @@ func (l *OrchestrationLoop) summary() summaryEvent {
 }
 
 // unconcluded tells in words why a session ended without a conclusion.
-func (l *OrchestrationLoop) unconcluded() string {
+func (l *loop) unconcluded() string {
 	switch l.reason {
 	case ReasonQuiescent:
 		return "Nobody had anything left to do, and the lead did not conclude."

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,14 +10,13 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// hub is the heart of a session: the state, the lock that guards it, and the trace that every
-// change goes through. It starts no goroutines; the loop does.
+// hub guards the state of a session. Every change goes through commit, which writes it to the trace
+// first. It starts no goroutines; the loop does.
 type hub struct {
-	mu       sessionLock
+	mu       sync.Mutex
 	state    *state
 	redactor *redact.Redactor
-	trace    *trace.Writer // nil records nothing
-	scratch  []byte        // for prompts, under mu
+	trace    *trace.Writer
 
 	// refused is the terminal call whose refusal has reached the lead.
 	refused *refusalEvent
@@ -30,56 +28,33 @@ type hub struct {
 	// onConclude tells the loop of a terminal call, with the last message that was on the bus
 	// before it. It is called with the lock held.
 	onConclude func(lastMessage int64)
-
-	lazy  *time.Timer // will flush; nil if nothing waits for it
-	ended bool        // the summary is committed; nothing comes after it
+	ended      bool // the summary is committed; nothing comes after it
 
 	lanes  sync.RWMutex // guards closed; held for reading while a line of a lane is written
 	closed bool
 
 	outbox  outbox
-	advisor *advisorDesk
-}
-
-// sessionLock is the lock of a session. Whatever happens while it is held once happens at one time,
-// so that the clock is not looked at for every line.
-type sessionLock struct {
-	sync.Mutex
-	now time.Time
-}
-
-func (l *sessionLock) Lock() {
-	l.Mutex.Lock()
-	l.now = time.Time{}
-}
-
-// time is when the lock was taken, or a moment after. The lock must be held.
-func (l *sessionLock) time() time.Time {
-	if l.now.IsZero() {
-		l.now = time.Now()
-	}
-	return l.now
+	advisor *advisor
 }
 
 // commit stages the line of an event and applies it. The lock must be held; the line is in the file
 // only after flush.
 func (h *hub) commit(e event) {
-	if h.trace != nil && !h.ended {
+	if !h.ended {
 		h.record(e)
 	}
 	e.apply(h.state)
 }
 
 func (h *hub) record(e event) {
-	line := trace.Appender(e)
+	line := encode(e)
 	switch e.(type) {
 	case messageEvent, turnStartEvent, deliveryEvent, turnEndEvent:
 		// made of ids, names, and text that was cleaned when it came in
 	default:
-		line = trace.JSON(h.redactor.JSON(e.AppendJSON(nil)))
+		line = h.redactor.JSON(line)
 	}
-	// an error stays with the writer, and flush returns it
-	seq, _ := h.trace.StageAt(trace.Orchestrator, h.mu.time(), line)
+	seq, _ := h.trace.Stage(trace.Orchestrator, trace.JSON(line)) // an error stays with the writer, and flush returns it
 	if r, ok := e.(*replyEvent); ok {
 		r.seq = seq
 	}
@@ -89,68 +64,16 @@ func (h *hub) record(e event) {
 // lock, before an effect leaves the process.
 func (h *hub) flush() error {
 	if h.outbox.sender == nil {
-		return h.flushTrace()
+		return h.trace.Flush()
 	}
-	return h.outbox.send(h.flushTrace)
-}
-
-func (h *hub) flushTrace() error {
-	if h.trace == nil {
-		return nil
-	}
-	return h.trace.Flush()
-}
-
-// staged returns the seq of the next line.
-func (h *hub) staged() int64 {
-	if h.trace == nil {
-		return 0
-	}
-	return h.trace.NextSeq()
-}
-
-// flushTo is flush for whoever needs only the lines before a seq.
-func (h *hub) flushTo(seq int64) error {
-	if h.outbox.sender != nil {
-		return h.flush()
-	}
-	if h.trace == nil {
-		return nil
-	}
-	return h.trace.FlushTo(seq)
-}
-
-// lazyFlush is how long the lines of a turn's end may wait for company: nothing leaves the process
-// with them.
-const lazyFlush = 5 * time.Millisecond
-
-// flushSoon makes sure that what was committed is in the trace before long, even if nobody needs it
-// there. The lock must be held.
-func (h *hub) flushSoon() {
-	if h.trace == nil || h.lazy != nil {
-		return
-	}
-	h.lazy = time.AfterFunc(lazyFlush, func() {
-		h.mu.Lock()
-		h.lazy = nil
-		h.mu.Unlock()
-		_ = h.flushTrace() // an error stays with the writer
-	})
-}
-
-// traceErr is why the trace can no longer be written, or nil.
-func (h *hub) traceErr() error {
-	if h.trace == nil {
-		return nil
-	}
-	return h.trace.Err()
+	return h.outbox.send(h.trace.Flush)
 }
 
 // emitLane writes a line of a member's own; after the summary there are none.
 func (h *hub) emitLane(lane string, line []byte) {
 	h.lanes.RLock()
 	defer h.lanes.RUnlock()
-	if h.trace != nil && !h.closed {
+	if !h.closed {
 		_, _ = h.trace.Emit(lane, line) // an error stays with the writer
 	}
 }
@@ -159,7 +82,7 @@ func (h *hub) emitLane(lane string, line []byte) {
 func (h *hub) emitRedacted(value any) {
 	h.lanes.RLock()
 	defer h.lanes.RUnlock()
-	if h.trace != nil && !h.closed {
+	if !h.closed {
 		_, _ = h.trace.EmitValue(trace.Orchestrator, value)
 	}
 }
@@ -172,7 +95,12 @@ func (h *hub) clean(text string) string {
 // post puts a message on the bus. The lock must be held and the receiver must exist.
 func (h *hub) post(m *Message) *Message {
 	m.ID = h.state.lastMessage + 1
-	h.commit(messageEvent{m})
+	h.commit(messageEvent{Type: trace.TypeMessage, Message: m})
+	for _, to := range h.state.receivers(m) {
+		if to.wake != nil {
+			to.wake()
+		}
+	}
 	return m
 }
 
@@ -273,7 +201,7 @@ func (h *hub) dismiss(m *member, why string) {
 			h.cancel(a, cancelGone, fmt.Sprintf("%s, who asked, %s", m.name, why))
 		}
 	}
-	left := messageIDs(h.state.bus.Peek(m.name))
+	left := messageIDs(m.queue)
 	h.commit(goneEvent{Type: trace.TypeAgentEnd, Agent: m.name, Reason: why})
 	if len(left) > 0 {
 		h.commit(undeliveredEvent{
@@ -303,6 +231,3 @@ func (h *hub) present(without *member) []string {
 	}
 	return names
 }
-
-// sameIDs compares two sets of ids that are in order.
-func sameIDs(a, b []int64) bool { return slices.Equal(a, b) }

@@ -35,7 +35,7 @@ var judgeDenied = []string{"Write", "Edit", "NotebookEdit", "Agent", "Task", "Ta
 
 // Judge judges finished work in one go.
 type Judge struct {
-	loop *OrchestrationLoop
+	loop *loop
 	work string
 	room string // the neutral directory, if it is ours to remove
 }
@@ -61,7 +61,7 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 		judge.DisallowedTools = mergeWords(judge.DisallowedTools, []string{"Bash"})
 		judge.Tools = withoutWord(judge.Tools, "Bash")
 	}
-	j.loop, err = newLoop(sessionConfig{
+	j.loop, err = newSession(sessionConfig{
 		mode:     ModeJudge,
 		lead:     judge,
 		query:    cfg.Query,
@@ -80,7 +80,7 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 // conclude.
 func (j *Judge) Run(ctx context.Context, task string) (Result, error) {
 	defer j.clear()
-	return j.loop.Run(ctx, joinTask(task, "The work to judge lies in "+j.work+"."))
+	return j.loop.run(ctx, joinTask(task, "The work to judge lies in "+j.work+"."))
 }
 
 func (j *Judge) clear() {

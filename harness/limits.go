@@ -16,8 +16,8 @@ var errMemberTimeout = errors.New("the participant's time is up")
 var errMemberSpent = errors.New("the participant's budget is used up")
 
 // exhausted checks the limits that are looked at before a turn. The lock must be held.
-func (l *OrchestrationLoop) exhausted(m *member) bool {
-	s := l.hub.state
+func (r *runner) exhausted() bool {
+	l, m, s := r.loop, r.member, r.loop.hub.state
 	switch limit := s.settings.Limits.Turns; {
 	case limit > 0 && s.turns >= limit:
 		l.hub.commit(limitEvent{Type: typeLimit, Name: "turns", Limit: float64(limit)})
@@ -28,17 +28,17 @@ func (l *OrchestrationLoop) exhausted(m *member) bool {
 		l.stopLocked(ReasonMaxTurns, nil)
 		return true
 	}
-	if limit := l.limitsOf(m).Turns; limit > 0 && m.turns >= limit {
-		l.spent(m, "turns", float64(limit), ReasonMaxTurns)
+	if limit := r.limits().Turns; limit > 0 && m.turns >= limit {
+		r.spent("turns", float64(limit), ReasonMaxTurns)
 		return true
 	}
 	return false
 }
 
 // overBudget checks what was consumed after a turn. The lock must be held.
-func (l *OrchestrationLoop) overBudget(m *member) bool {
-	s := l.hub.state
-	l.warnUnknownCost(m)
+func (r *runner) overBudget() bool {
+	l, m, s := r.loop, r.member, r.loop.hub.state
+	r.warnUnknownCost()
 	session := s.settings.Limits
 	session.Timeout = 0 // the session's clock is on the wall
 	if name, limit := s.usage.over(session); name != "" {
@@ -46,12 +46,12 @@ func (l *OrchestrationLoop) overBudget(m *member) bool {
 		l.stopLocked(ReasonBudget, nil)
 		return true
 	}
-	if name, limit := m.usage.over(l.limitsOf(m)); name != "" {
+	if name, limit := m.usage.over(r.limits()); name != "" {
 		reason := ReasonBudget
 		if name == "timeout" {
 			reason = ReasonTimeout
 		}
-		l.spent(m, name, limit, reason)
+		r.spent(name, limit, reason)
 		return true
 	}
 	return false
@@ -59,8 +59,8 @@ func (l *OrchestrationLoop) overBudget(m *member) bool {
 
 // consumed is called while a turn goes on, with what it has consumed so far. A budget that is used
 // up ends it, and the whole session if the budget is the session's.
-func (l *OrchestrationLoop) consumed(r *runner, used session.TokenUsage) {
-	h := l.hub
+func (r *runner) consumed(used session.TokenUsage) {
+	l, h := r.loop, r.loop.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.interrupt == nil {
@@ -75,7 +75,7 @@ func (l *OrchestrationLoop) consumed(r *runner, used session.TokenUsage) {
 	for _, other := range l.runners {
 		all = all.plus(other.ahead)
 	}
-	session, own := h.state.settings.Limits, l.limitsOf(r.member)
+	session, own := h.state.settings.Limits, r.limits()
 	session.Timeout, own.Timeout = 0, 0 // clocks watch them
 	if name, limit := all.over(session); name != "" {
 		h.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
@@ -87,11 +87,12 @@ func (l *OrchestrationLoop) consumed(r *runner, used session.TokenUsage) {
 
 // warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the
 // member does not tell what it costs.
-func (l *OrchestrationLoop) warnUnknownCost(m *member) {
-	limited := l.hub.state.settings.Limits.CostUSD > 0 || l.limitsOf(m).CostUSD > 0
+func (r *runner) warnUnknownCost() {
+	h, m := r.loop.hub, r.member
+	limited := h.state.settings.Limits.CostUSD > 0 || r.limits().CostUSD > 0
 	if limited && m.usage.unknown && !m.warned {
 		m.warned = true
-		l.hub.commit(noteEvent{Type: typeWarning, Agent: m.name,
+		h.commit(noteEvent{Type: typeWarning, Agent: m.name,
 			Text: "what this agent costs is not known, so the limit in dollars does not count it"})
 	}
 }
@@ -109,12 +110,13 @@ func (s spending) over(limits Limits) (name string, limit float64) {
 	}
 }
 
-func (l *OrchestrationLoop) limitsOf(m *member) Limits {
-	limits := m.config.Limits
-	if m == l.hub.state.lead {
+// limits are the member's own, and for a participant those of all participants where it has none.
+func (r *runner) limits() Limits {
+	limits := r.member.config.Limits
+	if r.member == r.loop.hub.state.lead {
 		return limits
 	}
-	byDefault := l.hub.state.settings.ParticipantLimits
+	byDefault := r.loop.hub.state.settings.ParticipantLimits
 	return Limits{
 		Timeout: or(limits.Timeout, byDefault.Timeout),
 		Turns:   or(limits.Turns, byDefault.Turns),
@@ -125,7 +127,8 @@ func (l *OrchestrationLoop) limitsOf(m *member) Limits {
 
 // spent takes a member that has used up its budget out of the session; without its lead a session
 // ends.
-func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason string) {
+func (r *runner) spent(name string, limit float64, reason string) {
+	l, m := r.loop, r.member
 	l.hub.commit(limitEvent{
 		Type:  typeLimit,
 		Agent: m.name,
@@ -137,10 +140,5 @@ func (l *OrchestrationLoop) spent(m *member, name string, limit float64, reason 
 		return
 	}
 	l.hub.dismiss(m, fmt.Sprintf("has used up its budget of %g %s", limit, name))
-	for _, r := range l.runners {
-		if r.member == m {
-			l.attending.Go(r.closeSession) // its agent is not needed any more
-		}
-	}
-	l.checkQuiet()
+	l.working.Go(r.closeSession) // its agent is not needed any more
 }

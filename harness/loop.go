@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/fit-eval/fit/trace"
 )
 
-// OrchestrationLoop runs the turns of a session: it hands queued messages to the members' agents,
-// settles what they owe when a turn ends, notices when nothing goes on any more, and ends the
-// session. It is the same for all modes.
-type OrchestrationLoop struct {
+// loop runs the turns of a session: it hands queued messages to the members' agents, checks what
+// they owe when a turn ends, notices when nothing happens any more, and ends the session. It is the
+// same for all modes. Every member that has something to do has a goroutine.
+type loop struct {
 	cfg        sessionConfig
 	hub        *hub
 	dispatcher *Dispatcher
@@ -27,27 +28,20 @@ type OrchestrationLoop struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// attending are the goroutines of those who are in a turn.
-	attending sync.WaitGroup
+	// working are the members' goroutines.
+	working sync.WaitGroup
 	// querying keeps the promise that the caller's Query is never called twice at once.
 	querying sync.Mutex
 
 	// Guarded by the hub's lock.
-	crew    crew
 	reason  string
 	err     error
-	final   map[*runner]bool // who may take one more turn after a conclusion
 	stopped chan struct{}
 	before  time.Duration // what the session had taken before it was resumed
 }
 
-func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationLoop {
-	l := &OrchestrationLoop{
-		cfg:     cfg,
-		stopped: make(chan struct{}),
-		final:   map[*runner]bool{},
-		crew:    crew{wake: make(chan struct{}, maxIdle), help: 1},
-	}
+func newLoop(cfg sessionConfig, s *state, writer *trace.Writer) *loop {
+	l := &loop{cfg: cfg, stopped: make(chan struct{})}
 	l.hub = &hub{state: s, redactor: cfg.redactor, trace: writer}
 	l.hub.onConclude = l.concluded
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -55,7 +49,7 @@ func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationL
 		l.hub.outbox.sender = cfg.discuss.sender
 	}
 	if advisor := s.settings.Advisor; advisor.Model != "" {
-		l.hub.advisor = l.newAdvisorDesk(advisor)
+		l.hub.advisor = l.newAdvisor(advisor)
 	}
 	l.dispatcher = newDispatcher(l.hub)
 	for _, m := range s.order {
@@ -70,14 +64,11 @@ func wireLoop(cfg sessionConfig, s *state, writer *trace.Writer) *OrchestrationL
 	return l
 }
 
-// Dispatcher returns the dispatcher through which the members' tool calls go.
-func (l *OrchestrationLoop) Dispatcher() *Dispatcher { return l.dispatcher }
-
-// Run gives the lead a task and returns when the session has ended, which it always does: by a
+// run gives the lead a task and returns when the session has ended, which it always does: by a
 // terminal call, by a limit, because nothing goes on any more, or because the context ended. The
 // result says how; the error is for sessions in which an agent could not do its part or the trace
 // could not be written.
-func (l *OrchestrationLoop) Run(ctx context.Context, task string) (Result, error) {
+func (l *loop) run(ctx context.Context, task string) (Result, error) {
 	if err := l.prepare(); err != nil {
 		return Result{}, err
 	}
@@ -120,7 +111,7 @@ func joinTask(task, amend string) string {
 }
 
 // prepare makes what the agents need before the first of them starts.
-func (l *OrchestrationLoop) prepare() error {
+func (l *loop) prepare() error {
 	settings := &l.hub.state.settings
 	if settings.HomeDir == "" {
 		dir, err := os.MkdirTemp("", "fit-harness-")
@@ -140,22 +131,15 @@ func (l *OrchestrationLoop) prepare() error {
 }
 
 // drive runs the session from whatever state it is in to its end.
-func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
+func (l *loop) drive(ctx context.Context) (Result, error) {
 	defer l.cancel()
 	defer context.AfterFunc(ctx, func() { l.stop(ReasonInterrupted, context.Cause(ctx)) })()
 	defer l.startClock()()
 
-	var helpers sync.WaitGroup
 	l.hub.mu.Lock()
-	for _, r := range l.runners {
-		r.member.box.notify = r.rouse
-		r.interrupted = r.member.turn != nil
-		if r.interrupted || l.hub.state.bus.pending(r.member.box) > 0 {
-			r.rouse()
-		}
-	}
-	l.settleAll()
+	l.wakeAll()
 	l.hub.mu.Unlock()
+	var helpers sync.WaitGroup
 	if l.cfg.discuss != nil && l.cfg.discuss.inbox != nil {
 		helpers.Go(l.receive)
 	}
@@ -169,23 +153,35 @@ func (l *OrchestrationLoop) drive(ctx context.Context) (Result, error) {
 	return l.finish(ctx)
 }
 
-// settleAll looks at everybody who is idle: in a new session there is nothing to do, in a resumed
-// one there may be.
-func (l *OrchestrationLoop) settleAll() {
+// wakeAll starts the members that have something to do, and looks at what the others owe: in a new
+// session nothing, in a resumed one perhaps something. The lock must be held.
+func (l *loop) wakeAll() {
+	for _, r := range l.runners {
+		r.member.wake = r.wake
+		r.interrupted = r.member.turn != nil
+		r.wake()
+	}
 	if l.hub.state.conclusion != nil {
 		l.stopLocked(ReasonConcluded, nil)
 		return
 	}
 	for _, m := range l.hub.state.order {
 		if m.turn == nil {
-			l.settle(m, false)
+			l.checkOwed(m, false)
 		}
 	}
 	l.checkQuiet()
 }
 
+// wakeLead makes the lead look at its queue. The lock must be held.
+func (l *loop) wakeLead() {
+	if lead := l.hub.state.lead; lead.wake != nil {
+		lead.wake()
+	}
+}
+
 // startClock starts the session's time limit and returns how to end it.
-func (l *OrchestrationLoop) startClock() func() bool {
+func (l *loop) startClock() func() bool {
 	limit := l.hub.state.settings.Limits.Timeout
 	if limit <= 0 {
 		return func() bool { return true }
@@ -206,7 +202,7 @@ var (
 	errSessionStopped   = errors.New("the session was stopped")
 )
 
-func (l *OrchestrationLoop) stop(reason string, err error) {
+func (l *loop) stop(reason string, err error) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
 	l.stopLocked(reason, err)
@@ -214,7 +210,7 @@ func (l *OrchestrationLoop) stop(reason string, err error) {
 
 // stopLocked ends the session: nothing is accepted and no new turn begins; whoever is in one is
 // interrupted.
-func (l *OrchestrationLoop) stopLocked(reason string, err error) {
+func (l *loop) stopLocked(reason string, err error) {
 	if l.hub.stopped {
 		if reason == ReasonInterrupted { // no more patience with a lead that goes on talking
 			l.interruptAll(context.Canceled)
@@ -235,12 +231,10 @@ func (l *OrchestrationLoop) stopLocked(reason string, err error) {
 			r.interrupt(errSessionStopped)
 		}
 	}
-	l.hub.state.bus.Close()
-	l.crew.dismiss()
 	close(l.stopped)
 }
 
-func (l *OrchestrationLoop) interruptAll(cause error) {
+func (l *loop) interruptAll(cause error) {
 	for _, r := range l.runners {
 		if r.interrupt != nil {
 			r.interrupt(cause)
@@ -250,26 +244,22 @@ func (l *OrchestrationLoop) interruptAll(cause error) {
 
 // concluded is called when a terminal call was accepted. A participant that was about to get
 // something said before it still gets it.
-func (l *OrchestrationLoop) concluded(lastMessage int64) {
+func (l *loop) concluded(lastMessage int64) {
 	for _, r := range l.runners {
 		if r.member == l.hub.state.lead || r.interrupt != nil || r.busy {
 			continue
 		}
-		for _, m := range l.hub.state.bus.Peek(r.member.name) {
-			if m.ID <= lastMessage {
-				l.final[r] = true
-			}
-		}
+		r.final = slices.ContainsFunc(r.member.queue, func(m *Message) bool { return m.ID <= lastMessage })
 	}
 	l.stopLocked(ReasonConcluded, nil)
 }
 
 // awaitMembers waits until every member's agent has stopped. One that does not is closed, and in
 // the end left behind.
-func (l *OrchestrationLoop) awaitMembers() {
+func (l *loop) awaitMembers() {
 	done := make(chan struct{})
 	go func() {
-		l.attending.Wait()
+		l.working.Wait()
 		var closing sync.WaitGroup
 		for _, r := range l.runners {
 			closing.Go(r.closeSession)

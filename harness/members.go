@@ -20,7 +20,7 @@ func (d *Discusser) Members() []AgentConfig { return d.loop.members() }
 // Members returns the judge as it will work.
 func (j *Judge) Members() []AgentConfig { return j.loop.members() }
 
-func (l *OrchestrationLoop) members() []AgentConfig {
+func (l *loop) members() []AgentConfig {
 	list := make([]AgentConfig, len(l.hub.state.order))
 	for i, m := range l.hub.state.order {
 		list[i] = m.config

@@ -25,21 +25,21 @@ const (
 
 // Message is one message on the bus.
 type Message struct {
-	ID   int64
-	Kind Kind
-	From string
+	ID   int64  `json:"id"`
+	Kind Kind   `json:"kind"`
+	From string `json:"from"`
 	// To is the receiver; empty for everybody but the sender.
-	To    string
-	AskID int64 // of asks and answers
-	Text  string
-	// Reminds lists the asks that a synthetic message reminds of.
-	Reminds []int64
-	// DeadlineMs is when an ask is given up, in epoch milliseconds; 0 is never.
-	DeadlineMs int64
+	To    string `json:"to"`
+	AskID int64  `json:"askId,omitempty"` // of asks and answers
+	// DeadlineMs is when an ask expires, in epoch milliseconds; 0 is never.
+	DeadlineMs int64 `json:"deadlineMs,omitempty"`
 	// InboxSeq is the place of a human message in the bridge's inbox.
-	InboxSeq int64
-	// Call is the id of the tool call that sent the message, where the agent gave one.
-	Call string
+	InboxSeq int64 `json:"inboxSeq,omitempty"`
+	// Reminds lists the asks that a synthetic message reminds of.
+	Reminds []int64 `json:"reminds,omitempty"`
+	// Call identifies the tool call that sent the message, where the agent gave an id.
+	Call string `json:"call,omitempty"`
+	Text string `json:"text"`
 }
 
 // appendInboxLine writes the line under which a participant sees a message. Whatever stands in the

@@ -214,7 +214,7 @@ func TestWhateverHappensNothingIsLostAndTheSessionEnds(t *testing.T) {
 }
 
 // rounds makes thousands of the hundred checks that rapid does by default.
-const rounds = 30
+const rounds = 10
 
 // checkTrace checks what must hold of every trace.
 func checkTrace(all []line, members []string) error {

@@ -3,7 +3,6 @@ package harness
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -85,11 +84,7 @@ func decodeEvent(data []byte, seq int64) (kind string, e event) {
 	case trace.TypeSessionStart:
 		return decodeAs[startedEvent](head.Type, data)
 	case trace.TypeMessage:
-		m := &Message{}
-		if json.Unmarshal(data, &wireMessage{m}) != nil {
-			return head.Type, nil
-		}
-		return head.Type, messageEvent{m}
+		return decodeAs[messageEvent](head.Type, data)
 	case trace.TypeTurnStart:
 		return decodeAs[turnStartEvent](head.Type, data)
 	case trace.TypeDelivery:
@@ -132,39 +127,4 @@ func decodeAs[E event](kind string, data []byte) (string, event) {
 		return kind, nil
 	}
 	return kind, e
-}
-
-// wireMessage reads the line that messageEvent writes.
-type wireMessage struct{ m *Message }
-
-// UnmarshalJSON reads one message line.
-func (w *wireMessage) UnmarshalJSON(data []byte) error {
-	var fields struct {
-		ID         int64   `json:"id"`
-		Kind       Kind    `json:"kind"`
-		From       string  `json:"from"`
-		To         string  `json:"to"`
-		AskID      int64   `json:"askId"`
-		DeadlineMs int64   `json:"deadlineMs"`
-		InboxSeq   int64   `json:"inboxSeq"`
-		Reminds    []int64 `json:"reminds"`
-		Call       string  `json:"call"`
-		Text       string  `json:"text"`
-	}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return fmt.Errorf("message line: %w", err)
-	}
-	*w.m = Message{
-		ID:         fields.ID,
-		Kind:       fields.Kind,
-		From:       fields.From,
-		To:         fields.To,
-		AskID:      fields.AskID,
-		DeadlineMs: fields.DeadlineMs,
-		InboxSeq:   fields.InboxSeq,
-		Reminds:    fields.Reminds,
-		Call:       fields.Call,
-		Text:       fields.Text,
-	}
-	return nil
 }

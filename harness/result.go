@@ -129,5 +129,4 @@ type summaryEvent struct {
 	Unsent []int64 `json:"unsentReplies,omitempty"`
 }
 
-func (e summaryEvent) AppendJSON(b []byte) []byte { return encode(b, e) }
-func (e summaryEvent) apply(s *state)             { s.summarized = true }
+func (e summaryEvent) apply(s *state) { s.summarized = true }

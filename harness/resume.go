@@ -63,7 +63,7 @@ func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeCo
 }
 
 // rebuild makes a loop in the state in which the past one was.
-func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*OrchestrationLoop, error) {
+func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*loop, error) {
 	options := cfg.Options
 	options.ProfilesDir, options.Advisor = p.start.Settings.ProfilesDir, p.start.Settings.Advisor
 	sc := sessionConfig{
@@ -81,17 +81,14 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*Or
 	if err != nil {
 		return nil, err
 	}
-	s, err := newState(sc.mode, append([]AgentConfig{lead}, participants...), p.start.Lead)
-	if err != nil {
-		return nil, err
-	}
+	s := newState(sc.mode, append([]AgentConfig{lead}, participants...), p.start.Lead)
 	for _, e := range p.events {
 		e.apply(s)
 	}
 	if s.lead == nil || s.summarized {
 		return nil, errEnded
 	}
-	l := wireLoop(sc, s, writer)
+	l := newLoop(sc, s, writer)
 	l.before = p.elapsed
 	cut, err := cutTurns(path, s, cfg)
 	for _, r := range l.runners {
@@ -102,7 +99,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*Or
 
 // takeOver notes that the session goes on, and starts what a trace cannot hold: timers, and the
 // replies on their way.
-func (l *OrchestrationLoop) takeOver() {
+func (l *loop) takeOver() {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()

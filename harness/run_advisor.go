@@ -8,9 +8,9 @@ import (
 	"github.com/fit-eval/fit/profile"
 )
 
-// runAdvisor is the advisor of a run: the same desk as in a session, without a team around it.
+// runAdvisor is the advisor of a run: the same as in a session, without a team around it.
 type runAdvisor struct {
-	loop    *OrchestrationLoop // never started; it holds the desk together
+	loop    *loop // never started; it holds the advisor
 	servers []agent.MCPServer
 }
 
@@ -25,15 +25,12 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 		Cwd:    cfg.Session.Dir,
 		System: profile.SystemPrompt{Text: cfg.Session.SystemPrompt, Replace: cfg.Session.ReplaceSystemPrompt},
 	}
-	s, err := newState(ModeRun, []AgentConfig{member}, "")
-	if err != nil {
-		return nil, err
-	}
+	s := newState(ModeRun, []AgentConfig{member}, "")
 	base := cfg.Session
 	base.MCPServers, base.Events, base.Started, base.MaxCostUSD, base.Resume, base.Model = nil, nil, nil, 0, "", ""
 	options := Options{Advisor: cfg.Advisor, Base: base, Connect: cfg.Connect}
 	s.settings = options.settings()
-	loop := wireLoop(sessionConfig{
+	loop := newLoop(sessionConfig{
 		mode:     ModeRun,
 		query:    cfg.Query,
 		options:  options,
@@ -43,6 +40,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 		return nil, err
 	}
 	a := &runAdvisor{loop: loop}
+	var err error
 	if a.servers, err = loop.connector.Servers(RunLane, cfg.Agent.Info()); err != nil {
 		a.close()
 		return nil, fmt.Errorf("tools of the run: %w", err)

@@ -24,23 +24,23 @@ type Continuer interface {
 
 // runner runs the turns of one member.
 type runner struct {
-	loop        *OrchestrationLoop
+	loop        *loop
 	member      *member
 	record      *recorder // nil without advisor
 	interrupted bool      // by a crash, in the middle of a turn
 	cut         cutTurn   // what had been consumed by then
 
 	// Guarded by the hub's lock.
+	awake     bool                    // it has a goroutine
+	busy      bool                    // in a turn, or between two attempts at one
 	interrupt context.CancelCauseFunc // ends the turn that is running
-	awake     bool                    // it has a goroutine, or is about to get one
+	turnID    int64                   // of the turn; the goroutine that is in it may read it without the lock
+	began     time.Time               // the turn
 	grace     *time.Timer
 	limit     *time.Timer // interrupts the turn when the member's time is up
-	upTo      int64       // the seq behind the lines that begin the turn
-	turnID    int64       // of the turn; the goroutine that is in it may read it without the lock
-	began     time.Time   // the turn
-	busy      bool        // in a turn, or between two attempts at one
 	window    *time.Timer // of the lead: runs while it waits for more to read
 	gathered  bool        // the window has closed
+	final     bool        // it may take one more turn after the conclusion
 	ahead     spending    // what the turn has consumed so far
 
 	prompted atomic.Bool // the agent has been given the messages of the turn
@@ -71,24 +71,34 @@ type outcome struct {
 	kind   string
 }
 
-// attend takes a turn that has begun, or the one that a crash interrupted, and more until there is
-// nothing queued any more.
-func (r *runner) attend(ctx context.Context, prompt string) {
-	if ctx == nil {
-		r.takeUp()
-		ctx, prompt = r.next()
+// wake gives the member a goroutine if it can take a turn and has none. The lock must be held.
+func (r *runner) wake() {
+	if !r.awake && r.ready() {
+		r.awake = true
+		r.loop.working.Go(r.work)
 	}
-	for ctx != nil {
+}
+
+// work takes turns as long as there is something queued.
+func (r *runner) work() {
+	if r.interrupted {
+		r.continueTurn()
+	}
+	for {
+		ctx, prompt := r.next()
+		if ctx == nil {
+			return
+		}
 		r.turn(ctx, prompt)
-		ctx, prompt = r.next()
 	}
 }
 
 // turn prompts the agent, again if need be, until the turn is over.
 func (r *runner) turn(ctx context.Context, prompt string) {
 	for attempt := 1; ; attempt++ {
-		out := r.prompt(ctx, prompt)
-		if !r.end(out, attempt) {
+		again := r.end(r.prompt(ctx, prompt), attempt)
+		_ = r.loop.hub.flush() // an error stays with the writer, and the next prompt meets it
+		if !again {
 			return
 		}
 		r.closeSession() // a failed agent starts anew, with the same conversation if it can
@@ -100,7 +110,7 @@ func (r *runner) turn(ctx context.Context, prompt string) {
 
 // prompt hands the agent what is in its inbox.
 func (r *runner) prompt(ctx context.Context, prompt string) outcome {
-	if err := r.loop.hub.flushTo(r.upTo); err != nil {
+	if err := r.loop.hub.flush(); err != nil {
 		return outcome{err: err, kind: turnFailed}
 	}
 	conversation, err := r.conversation(ctx)
@@ -195,8 +205,7 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 
 // start runs the agent.
 func (r *runner) start(played agent.Agent, config AgentConfig, resume string) (agent.Session, error) {
-	consumed := func(used session.TokenUsage) { r.loop.consumed(r, used) }
-	return r.loop.startAgent(r.loop.ctx, played, config, resume, watching{r.line, r.open, consumed})
+	return r.loop.startAgent(r.loop.ctx, played, config, resume, watching{r.line, r.open, r.consumed})
 }
 
 func (r *runner) closeSession() {
@@ -249,34 +258,4 @@ func (r *runner) open(info agent.Started) {
 			}
 		}
 	})
-}
-
-func (l *OrchestrationLoop) newAdvisorDesk(cfg AdvisorConfig) *advisorDesk {
-	d := &advisorDesk{
-		cfg:     cfg,
-		hub:     l.hub,
-		records: map[string]*recorder{},
-		configs: map[string]AgentConfig{},
-	}
-	d.ctx, d.cancel = context.WithCancel(l.ctx)
-	d.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
-		started := func(info agent.Started) {
-			l.hub.emitRedacted(trace.AgentStart{
-				Type:       trace.TypeAgentStart,
-				Agent:      advisorName,
-				Runtime:    cfg.Agent,
-				Version:    info.Version,
-				Protocol:   info.Protocol,
-				Model:      or(info.Model, cfg.Model),
-				KeyVisible: info.KeyVisible,
-				Auth:       info.Auth,
-			})
-		}
-		played, err := l.agentOf(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return l.startAgent(ctx, played, cfg, "", watching{events: events, started: started})
-	}
-	return d
 }

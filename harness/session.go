@@ -45,9 +45,9 @@ var (
 	participantMaxTurn = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 50, ModeDiscuss: 50}
 )
 
-// newLoop checks a session's config, reads the profiles and wires everything up. Nothing has
+// newSession checks a session's config, reads the profiles and wires everything up. Nothing has
 // started when it returns.
-func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
+func newSession(cfg sessionConfig) (*loop, error) {
 	if cfg.query == nil {
 		return nil, errNoQuery
 	}
@@ -59,10 +59,7 @@ func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
 		return nil, err
 	}
 	members := append([]AgentConfig{lead}, participants...)
-	s, err := newState(cfg.mode, members, lead.Name)
-	if err != nil {
-		return nil, err
-	}
+	s := newState(cfg.mode, members, lead.Name)
 	cfg.redactor = redactorOr(cfg.redactor, cfg.options)
 	writer := cfg.options.Trace
 	if writer == nil {
@@ -70,7 +67,7 @@ func newLoop(cfg sessionConfig) (*OrchestrationLoop, error) {
 	}
 	s.settings = cfg.options.settings()
 	s.settings.ProfilesDir = cfg.profilesDir()
-	return wireLoop(cfg, s, writer), nil
+	return newLoop(cfg, s, writer), nil
 }
 
 // redactorOr is the given redactor, or the one that the environment asks for: redaction is on

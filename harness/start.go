@@ -23,7 +23,7 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Membe
 func (e *StartError) Unwrap() error { return e.Err }
 
 // agentOf makes the agent that plays a member, or the advisor.
-func (l *OrchestrationLoop) agentOf(config AgentConfig) (agent.Agent, error) {
+func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
 	l.querying.Lock()
 	defer l.querying.Unlock()
 	played, err := l.cfg.query(config)
@@ -41,7 +41,7 @@ type watching struct {
 }
 
 // startAgent starts the agent of a member, or of the advisor.
-func (l *OrchestrationLoop) startAgent(
+func (l *loop) startAgent(
 	ctx context.Context, played agent.Agent, config AgentConfig, resume string, watch watching,
 ) (agent.Session, error) {
 	info := played.Info()
@@ -71,7 +71,7 @@ func (l *OrchestrationLoop) startAgent(
 }
 
 // agentSettings turns the config of a member into that of its agent.
-func (l *OrchestrationLoop) agentSettings(config AgentConfig) agent.Config {
+func (l *loop) agentSettings(config AgentConfig) agent.Config {
 	settings := memberSettings(l.cfg.options.Base, config)
 	settings.Home = or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
 	if len(config.ReadOnly) > 0 {

@@ -1,6 +1,11 @@
 package harness
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
 
 // state is what a session knows. It changes only by applying events, and is guarded by the lock of
 // its hub.
@@ -9,7 +14,7 @@ type state struct {
 	lead    *member
 	members map[string]*member
 	order   []*member
-	bus     *Bus
+	queued  int // messages in all queues together
 
 	asks map[int64]*ask // the open ones
 	ends []askEnd       // by ask id: how each ask ended
@@ -43,7 +48,8 @@ type state struct {
 type member struct {
 	name, role string
 	config     AgentConfig
-	box        *mailbox
+	queue      []*Message // what it has not been given yet
+	wake       func()     // makes it look at its queue; nil where nobody takes turns
 
 	gone      string // why it is out of the session
 	sessionID string
@@ -54,8 +60,8 @@ type member struct {
 	turn      *turn      // the turn that it is in
 	lastBatch []*Message // what it got in its last turn
 
-	owed   askList // asks that it owes an answer to, oldest first
-	asking int     // how many asks of its own are open
+	owed   []*ask // asks that it owes an answer to, oldest first
+	asking int    // how many asks of its own are open
 
 	abandoned bool // its agent did not stop at the end
 	warned    bool // that its cost is not known
@@ -115,12 +121,8 @@ type ask struct {
 	reminded         bool
 	reminder         int64 // the message that reminds of it
 	reminderSeen     bool
-	timer            stopper
-
-	prev, next *ask // in the addressee's list
+	timer            *time.Timer
 }
-
-type stopper interface{ Stop() bool }
 
 type askEnd uint8
 
@@ -130,77 +132,30 @@ const (
 	askCancelled
 )
 
-// askList is a list of asks from which one can be taken in constant time, however many a member
-// owes.
-type askList struct {
-	first, last *ask
-	count       int
-}
-
-func (l *askList) push(a *ask) {
-	a.prev = l.last
-	if l.last != nil {
-		l.last.next = a
-	} else {
-		l.first = a
-	}
-	l.last = a
-	l.count++
-}
-
-func (l *askList) remove(a *ask) {
-	if a.prev != nil {
-		a.prev.next = a.next
-	} else {
-		l.first = a.next
-	}
-	if a.next != nil {
-		a.next.prev = a.prev
-	} else {
-		l.last = a.prev
-	}
-	a.prev, a.next = nil, nil
-	l.count--
-}
-
-func newState(mode Mode, members []AgentConfig, lead string) (*state, error) {
-	names := make([]string, len(members))
-	for i, m := range members {
-		names[i] = m.Name
-	}
-	bus, err := NewBus(names...)
-	if err != nil {
-		return nil, err
-	}
+func newState(mode Mode, members []AgentConfig, lead string) *state {
 	s := &state{
 		mode:      mode,
-		bus:       bus,
 		members:   make(map[string]*member, len(members)),
 		asks:      map[int64]*ask{},
 		ends:      make([]askEnd, 1),
 		lastActed: -1,
 	}
 	for _, config := range members {
-		m := &member{
-			name:   config.Name,
-			role:   config.Role,
-			config: config,
-			box:    bus.boxes[config.Name],
-		}
+		m := &member{name: config.Name, role: config.Role, config: config}
 		s.members[m.name] = m
 		s.order = append(s.order, m)
 	}
 	s.lead = s.members[lead]
-	return s, nil
+	return s
 }
 
-// promptID names the prompt of a turn, among all that a conversation may ever get: it can go on in
-// another session.
+// promptID names the prompt of a turn among all that a conversation may ever get: another session
+// may continue it.
 func (s *state) promptID(turn int64) string {
 	return strconv.FormatInt(s.startedMs, 10) + "-" + strconv.FormatInt(turn, 10)
 }
 
-// endOf tells how an ask ended, or that it is open or never was.
+// endOf returns how an ask ended; one that never existed counts as open.
 func (s *state) endOf(id int64) askEnd {
 	if id <= 0 || id >= int64(len(s.ends)) {
 		return askOpen
@@ -209,20 +164,12 @@ func (s *state) endOf(id int64) askEnd {
 }
 
 // openAsks returns the ids of the open asks in order.
-func (s *state) openAsks() []int64 {
-	var ids []int64
-	for id := int64(1); id <= s.lastAsk && len(ids) < len(s.asks); id++ {
-		if s.asks[id] != nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
+func (s *state) openAsks() []int64 { return slices.Sorted(maps.Keys(s.asks)) }
 
 // unreadHumans returns the ids of messages from people that the lead has not been given.
 func (s *state) unreadHumans() []int64 {
 	var ids []int64
-	for _, m := range s.bus.Peek(s.lead.name) {
+	for _, m := range s.lead.queue {
 		if m.Kind == KindHuman {
 			ids = append(ids, m.ID)
 		}

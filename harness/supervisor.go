@@ -30,7 +30,7 @@ type SupervisorConfig struct {
 }
 
 // Supervisor runs a supervised session.
-type Supervisor struct{ loop *OrchestrationLoop }
+type Supervisor struct{ loop *loop }
 
 // NewSupervisor checks the config and reads the profiles.
 func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
@@ -39,7 +39,7 @@ func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 	supervised.Role = or(supervised.Role, supervisedName)
 	supervised.Cwd = or(cfg.AgentCwd, supervised.Cwd)
 	supervised.AgentProfile = or(cfg.AgentProfile, supervised.AgentProfile)
-	loop, err := newLoop(sessionConfig{
+	loop, err := newSession(sessionConfig{
 		mode:         ModeSupervise,
 		lead:         leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile),
 		participants: []AgentConfig{supervised},
@@ -57,5 +57,5 @@ func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 
 // Run holds the session.
 func (s *Supervisor) Run(ctx context.Context, task string) (Result, error) {
-	return s.loop.Run(ctx, task)
+	return s.loop.run(ctx, task)
 }

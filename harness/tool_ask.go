@@ -101,12 +101,11 @@ func (c *call) named(s *state, to string) (*member, error) {
 }
 
 func asked(ids []int64, absent []string) ToolResult {
-	b := append(appendIDs([]byte(`{"askIds":`), ids), '}')
-	if len(absent) > 0 {
-		names, _ := json.Marshal(absent) // strings always marshal
-		b = append(append(append(b[:len(b)-1], `,"absent":`...), names...), '}')
-	}
-	return ToolResult{Text: string(b)}
+	text, _ := json.Marshal(struct { // numbers and strings always marshal
+		AskIDs []int64  `json:"askIds"`
+		Absent []string `json:"absent,omitempty"`
+	}{ids, absent})
+	return ToolResult{Text: string(text)}
 }
 
 // askNumber is the id of an ask as models write it: a number, or a string that holds one, with or
@@ -177,11 +176,11 @@ func (c *call) whyNotOpen(s *state, id int64) string {
 }
 
 func owedText(m *member) string {
-	if m.owed.count == 0 {
+	if len(m.owed) == 0 {
 		return "you owe no answer"
 	}
 	var ids []string
-	for a := m.owed.first; a != nil && len(ids) < 20; a = a.next {
+	for _, a := range m.owed[:min(len(m.owed), 20)] {
 		ids = append(ids, fmt.Sprintf("#%d", a.id))
 	}
 	return "you owe answers to " + strings.Join(ids, ", ")
@@ -206,23 +205,14 @@ func (c *call) answerOnly(s *state, message string) ToolResult {
 // owedOne returns the ask that an answer without id can only mean: of those that the member has
 // seen, or of all if it has seen none.
 func owedOne(m *member) (*ask, int) {
-	var seen, only *ask
-	delivered := 0
-	for a := m.owed.first; a != nil; a = a.next {
-		only = a
-		if a.delivered {
-			seen = a
-			delivered++
-		}
+	candidates := slices.DeleteFunc(slices.Clone(m.owed), func(a *ask) bool { return !a.delivered })
+	if len(candidates) == 0 {
+		candidates = m.owed
 	}
-	switch {
-	case delivered == 1:
-		return seen, 1
-	case delivered == 0 && m.owed.count == 1:
-		return only, 1
-	default:
-		return nil, m.owed.count
+	if len(candidates) == 1 {
+		return candidates[0], 1
 	}
+	return nil, len(m.owed)
 }
 
 func (c *call) answerAsk(s *state, a *ask, message string) ToolResult {

@@ -132,8 +132,8 @@ func (c *call) terminate(e conclusionEvent, verdicts ...string) ToolResult {
 // tool.
 func (c *call) warned(open refusalEvent) bool {
 	before := c.refused
-	return before != nil && before.Tool == open.Tool && sameIDs(before.AskIDs, open.AskIDs) &&
-		sameIDs(before.Unread, open.Unread)
+	return before != nil && before.Tool == open.Tool && slices.Equal(before.AskIDs, open.AskIDs) &&
+		slices.Equal(before.Unread, open.Unread)
 }
 
 func (c *call) refuse(s *state, open refusalEvent) ToolResult {

@@ -6,47 +6,39 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
 )
 
-// next begins a turn with what is queued. The context is nil if there is nothing, or if there will
-// be no more turns; the member then sleeps until it is roused.
+// next begins a turn with what is queued. The context is nil if there is no turn to take; the
+// member's goroutine then ends.
 func (r *runner) next() (ctx context.Context, prompt string) {
-	r.loop.hub.mu.Lock()
-	defer r.loop.hub.mu.Unlock()
-	return r.nextLocked()
-}
-
-// nextLocked is next where the lock is held already.
-func (r *runner) nextLocked() (ctx context.Context, prompt string) {
 	h := r.loop.hub
-	if !r.ready() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !r.ready() || !h.stopped && r.exhausted() {
 		r.awake = false
+		r.loop.rested(r)
 		return nil, ""
 	}
-	batch := h.state.bus.take(r.member.box)
+	r.final = false
+	batch := h.state.take(r.member)
 	h.running++
 	r.busy = true
-	ctx = r.begin(batch, false)
-	h.scratch = appendInbox(h.scratch[:0], batch)
-	prompt = string(h.scratch)
-	if cap(h.scratch) > 1<<20 {
-		h.scratch = nil
-	}
-	return ctx, prompt
+	return r.begin(batch, false), inboxText(batch)
 }
 
 // ready reports whether the member can take a turn now. The lock must be held.
 func (r *runner) ready() bool {
-	h := r.loop.hub
-	if r.member.gone != "" || h.state.bus.pending(r.member.box) == 0 {
+	switch {
+	case r.interrupted:
+		return !r.loop.hub.stopped
+	case r.member.gone != "" || len(r.member.queue) == 0:
 		return false
+	case r.loop.hub.stopped:
+		return r.final
+	default:
+		return !r.gathering()
 	}
-	if h.stopped {
-		final := r.loop.final[r]
-		delete(r.loop.final, r)
-		return final
-	}
-	return !r.gathering() && !r.loop.exhausted(r.member)
 }
 
 // gathering reports whether the lead should wait a moment for more to read. It is woken when the
@@ -58,7 +50,7 @@ func (r *runner) gathering() bool {
 	switch {
 	case r.member != h.state.lead || window <= 0:
 		return false
-	case h.running == 0 && h.state.bus.Queued() == h.state.bus.pending(r.member.box) || r.gathered:
+	case h.running == 0 && h.state.queued == len(r.member.queue) || r.gathered:
 		r.gathered = false
 		if r.window != nil {
 			r.window.Stop()
@@ -71,7 +63,7 @@ func (r *runner) gathering() bool {
 			defer h.mu.Unlock()
 			if r.window != nil {
 				r.window, r.gathered = nil, true
-				h.state.bus.wake(r.member.name)
+				r.wake()
 			}
 		})
 	}
@@ -82,8 +74,9 @@ func (r *runner) gathering() bool {
 func (r *runner) begin(batch []*Message, again bool) context.Context {
 	h := r.loop.hub
 	turn := h.state.lastTurn + 1
-	h.commit(turnStartEvent{Agent: r.member.name, Turn: turn})
+	h.commit(turnStartEvent{Type: trace.TypeTurnStart, Agent: r.member.name, Turn: turn})
 	h.commit(deliveryEvent{
+		Type:       trace.TypeDelivery,
 		To:         r.member.name,
 		Turn:       turn,
 		IDs:        messageIDs(batch),
@@ -94,10 +87,9 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	r.turnID = turn
-	r.upTo = h.staged()
 	r.prompted.Store(false)
-	r.began = h.mu.time()
-	if limit := r.loop.limitsOf(r.member).Timeout; limit > 0 {
+	r.began = time.Now()
+	if limit := r.limits().Timeout; limit > 0 {
 		left := limit - time.Duration(r.member.usage.tookMs)*time.Millisecond
 		r.limit = time.AfterFunc(left, func() { cancel(errMemberTimeout) })
 	}
@@ -113,8 +105,7 @@ func (r *runner) interruptAfter(grace time.Duration) {
 	r.grace = time.AfterFunc(grace, func() { interrupt(errSessionConcluded) })
 }
 
-// end records how an attempt at a turn ended, and settles what the member owes. It returns true if
-// the turn is to be tried again.
+// end records how an attempt at a turn ended. It reports whether the turn is to be tried again.
 func (r *runner) end(out outcome, attempt int) (again bool) {
 	h := r.loop.hub
 	h.mu.Lock()
@@ -129,9 +120,7 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	case h.stopped:
 	case out.kind == turnFailed && r.failed(out, turn.id, attempt):
 		return true
-	case r.loop.overBudget(r.member):
-	case r.member.gone == "":
-		r.loop.settle(r.member, false)
+	case r.overBudget():
 	}
 	r.idle()
 	return false
@@ -150,20 +139,16 @@ func (r *runner) release() {
 	}
 }
 
-// idle says that the member does nothing any more until a message arrives.
+// idle says that the member is between turns.
 func (r *runner) idle() {
 	r.busy = false
-	h := r.loop.hub
-	h.running--
-	h.flushSoon()
-	if h.running == 0 {
-		h.state.bus.wake(h.state.lead.name) // it may be waiting for more to read
-	}
-	r.loop.checkQuiet()
+	r.loop.hub.running--
+	r.loop.rested(r)
 }
 
 func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 	e := turnEndEvent{
+		Type:      trace.TypeTurnEnd,
 		Agent:     r.member.name,
 		Turn:      turn,
 		Outcome:   out.kind,
@@ -178,7 +163,7 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 	}
 	r.ahead = spending{}
 	if !r.began.IsZero() {
-		e.TookMs = r.loop.hub.mu.time().Sub(r.began).Milliseconds()
+		e.TookMs = time.Since(r.began).Milliseconds()
 	}
 	if out.kind == turnFailed {
 		e.Error = r.loop.hub.clean(out.reason().Error())
@@ -196,7 +181,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 	h := r.loop.hub
 	policy := h.state.settings.Errors
 	reason := out.reason()
-	again = attempt <= policy.Retries && out.result.Outcome != session.OutcomeAuth && h.traceErr() == nil
+	again = attempt <= policy.Retries && out.result.Outcome != session.OutcomeAuth && h.trace.Err() == nil
 	e := runnerErrorEvent{
 		Type:    typeRunnerError,
 		Agent:   r.member.name,
@@ -223,7 +208,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 		r.loop.stopLocked(kind, fmt.Errorf("%s: %w", r.member.name, reason))
 	default:
 		h.dismiss(r.member, "failed: "+e.Error)
-		r.loop.attending.Go(r.closeSession)
+		r.loop.working.Go(r.closeSession)
 	}
 	return false
 }
@@ -240,7 +225,7 @@ func (r *runner) retry() (context.Context, string) {
 	h := r.loop.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopped || r.loop.exhausted(r.member) {
+	if h.stopped || r.exhausted() {
 		r.idle()
 		return nil, ""
 	}
@@ -257,7 +242,6 @@ func (r *runner) again(note string) (context.Context, string) {
 		}
 	}
 	if len(batch) == 0 {
-		r.loop.settle(r.member, false)
 		r.idle()
 		return nil, ""
 	}
@@ -265,11 +249,11 @@ func (r *runner) again(note string) (context.Context, string) {
 	return r.begin(batch, true), inboxText(append([]*Message{hint}, batch...))
 }
 
-// takeUp goes on with the turn that a crash interrupted.
-func (r *runner) takeUp() {
-	r.interrupted = false
+// continueTurn continues the turn that a crash interrupted.
+func (r *runner) continueTurn() {
 	h := r.loop.hub
 	h.mu.Lock()
+	r.interrupted = false
 	interrupted := r.member.turn
 	if interrupted == nil {
 		h.mu.Unlock()
@@ -285,7 +269,6 @@ func (r *runner) takeUp() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	r.turnID = interrupted.id
-	r.upTo = h.staged()
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)
@@ -300,7 +283,7 @@ func (r *runner) takeUp() {
 	h.mu.Lock()
 	h.commit(r.turnEnd(interrupted.id, outcome{kind: turnInterrupted}))
 	r.release()
-	if r.loop.overBudget(r.member) { // what was cut off may have been the last of it
+	if r.overBudget() { // what was cut off may have been the last of it
 		r.idle()
 		h.mu.Unlock()
 		return

@@ -7,17 +7,26 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// settle deals with the asks that a member has been given and not answered, now that its turn is
-// over: those not reminded of yet are reminded of, all in one message; those that it left open
-// after the reminder end without an answer. A member that waits for answers of its own is left in
-// peace, because it was told to wait, unless force says that nobody else will ever move. The lock
+// rested is called when a member has ended a turn, or found that there is none to take. The lock
 // must be held.
-func (l *OrchestrationLoop) settle(m *member, force bool) {
-	if m.gone != "" || m.owed.count == 0 || m.asking > 0 && !force {
+func (l *loop) rested(r *runner) {
+	l.checkOwed(r.member, false)
+	if l.hub.running == 0 {
+		l.wakeLead() // it may be waiting for more to read
+	}
+	l.checkQuiet()
+}
+
+// checkOwed deals with the asks that a member has been given and not answered: those not reminded
+// of yet are reminded of, all in one message; those that it left open after the reminder end
+// without an answer. A member that waits for answers of its own is left alone, because it was told
+// to wait, unless force says that nobody else will ever move. The lock must be held.
+func (l *loop) checkOwed(m *member, force bool) {
+	if m.gone != "" || l.hub.stopped || m.asking > 0 && !force {
 		return
 	}
 	var due, silent []*ask
-	for a := m.owed.first; a != nil; a = a.next {
+	for _, a := range m.owed {
 		switch {
 		case !a.delivered:
 		case !a.reminded:
@@ -34,7 +43,7 @@ func (l *OrchestrationLoop) settle(m *member, force bool) {
 	}
 }
 
-func (l *OrchestrationLoop) remind(m *member, due []*ask) {
+func (l *loop) remind(m *member, due []*ask) {
 	var text strings.Builder
 	var ids []int64
 	for _, a := range due {
@@ -59,15 +68,15 @@ func (l *OrchestrationLoop) remind(m *member, due []*ask) {
 
 // checkQuiet notices that nobody runs and nothing is queued. Members that wait for each other in a
 // circle are reminded; then the lead is nudged, once; then the session ends. The lock must be held.
-func (l *OrchestrationLoop) checkQuiet() {
+func (l *loop) checkQuiet() {
 	h := l.hub
-	if h.stopped || h.running > 0 || h.state.bus.Queued() > 0 {
+	if h.stopped || h.running > 0 || h.state.queued > 0 {
 		return
 	}
 	for _, m := range h.state.order {
-		l.settle(m, true)
+		l.checkOwed(m, true)
 	}
-	if h.state.bus.Queued() > 0 {
+	if h.state.queued > 0 {
 		return
 	}
 	if h.state.nudged || h.state.mode == ModeJudge {
