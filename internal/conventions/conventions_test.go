@@ -43,7 +43,9 @@ var layers = map[string][]string{
 	"experiment/local": {"experiment", "task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace",
 		"price", "redact", "ledger", "profile"},
 	"report": {"ledger", "stats", "session", "price"},
-	"cmd":    {"internal/cli", "sandbox"},
+	// the module's root
+	".":   {"agent", "harness", "bridge", "session", "sandbox", "trace", "price", "redact"},
+	"cmd": {"internal/cli", "sandbox"},
 }
 
 // rooms are the small shared packages below internal/, with what they may import of ours.

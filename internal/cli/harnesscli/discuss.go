@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/bridge"
 	"github.com/fit-eval/fit/harness"
@@ -77,82 +78,20 @@ func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Regis
 	if resume != nil {
 		resume = room.complete(con, resume)
 	}
-	channel := openChannel(con)
-	defer channel.close()
-	held := teamSession{
-		con:      con,
-		registry: registry,
-		opts:     &opts.teamOptions,
-		mode:     harness.ModeDiscuss,
-		secrets:  channel.secrets(),
-	}
-	held.build = func(parts teamParts) (team, error) {
-		cfg := harness.DiscusserConfig{
-			LeadCwd:      leadCwd,
-			LeadProfile:  opts.leadProfile,
-			Lead:         opts.lead(),
-			AgentConfigs: participants,
-			Query:        parts.query,
-			Output:       parts.output,
-			Redactor:     parts.redactor,
-			Options:      parts.options,
-			DiscussionID: opts.discussionID,
-			Resume:       resume,
-		}
-		if parts.options.Trace != nil { // this is no rehearsal
-			cfg.Replies, cfg.Inbox = channel.connect(parts)
-		}
-		return harness.NewDiscusser(cfg)
-	}
-	result, err := held.hold(ctx)
-	channel.report(con, result)
+	result, err := opts.hold(ctx, con, registry, harness.ModeDiscuss,
+		func(wiring fit.Wiring, options fit.Options) (*fit.Team, error) {
+			return wiring.NewDiscusser(fit.DiscusserConfig{
+				LeadCwd:      leadCwd,
+				LeadProfile:  opts.leadProfile,
+				Lead:         opts.lead(),
+				AgentConfigs: participants,
+				Options:      options,
+				DiscussionID: opts.discussionID,
+				Resume:       resume,
+			})
+		})
 	if roomErr := room.leave(result); err == nil && roomErr != nil {
 		fmt.Fprintf(con.Stderr, "what the next run of the discussion needs could not be kept: %v\n", roomErr)
 	}
 	return err
-}
-
-// channel is the way to the thread and back.
-type channel struct {
-	callback, inbox, correlation string
-	sender                       *bridge.Sender
-}
-
-func openChannel(con *console.Console) *channel {
-	return &channel{callback: con.Getenv("CALLBACK_URL"), inbox: con.Getenv("INBOX_URL"),
-		correlation: con.Getenv("CORRELATION_ID")}
-}
-
-// secrets are the addresses: whoever has one can post to the thread.
-func (c *channel) secrets() map[string]string {
-	return map[string]string{"CALLBACK_URL": c.callback, "INBOX_URL": c.inbox}
-}
-
-// connect starts the sender and the poller, where there are addresses.
-func (c *channel) connect(parts teamParts) (harness.ReplySender, harness.Inbox) {
-	var replies harness.ReplySender
-	var inbox harness.Inbox
-	if c.callback != "" {
-		c.sender = bridge.NewSender(bridge.Client{URL: c.callback, CorrelationID: c.correlation,
-			Redactor: parts.redactor})
-		replies = c.sender
-	}
-	if c.inbox != "" {
-		inbox = &bridge.Poller{URL: c.inbox}
-	}
-	return replies, inbox
-}
-
-// report says what did not reach the thread.
-func (c *channel) report(con *console.Console, result harness.Result) {
-	if n := len(result.Unsent); n > 0 && c.sender != nil {
-		fmt.Fprintf(con.Stderr, "%d of %d replies could not be posted to the thread: %v; they are in the trace, and "+
-			"fit-harness callback hands them in\n", n, len(result.Replies), c.sender.Err())
-	}
-}
-
-func (c *channel) close() {
-	if c.sender != nil {
-		c.sender.Close()
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -66,32 +67,23 @@ func runFacilitate(ctx context.Context, con *console.Console, registry *agent.Re
 	if err != nil {
 		return err
 	}
-	held := teamSession{
-		con:      con,
-		registry: registry,
-		opts:     &opts.teamOptions,
-		mode:     harness.ModeFacilitate,
-		build: func(parts teamParts) (team, error) {
-			return harness.NewFacilitator(harness.FacilitatorConfig{
+	_, err = opts.hold(ctx, con, registry, harness.ModeFacilitate,
+		func(wiring fit.Wiring, options fit.Options) (*fit.Team, error) {
+			return wiring.NewFacilitator(fit.FacilitatorConfig{
 				FacilitatorCwd:     leadCwd,
 				FacilitatorProfile: opts.leadProfile,
 				Facilitator:        opts.lead(),
 				AgentConfigs:       participants,
-				Query:              parts.query,
-				Output:             parts.output,
-				Redactor:           parts.redactor,
-				Options:            parts.options,
+				Options:            options,
 			})
-		},
-	}
-	_, err = held.hold(ctx)
+		})
 	return err
 }
 
 // parseParticipants reads --agent-profiles. A participant has the name of its profile unless the
 // profile says another.
 func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd string,
-	maxTurns int) ([]harness.AgentConfig, error) {
+	maxTurns int) ([]fit.AgentConfig, error) {
 	dir := "" // that of the profile, or the one we are in
 	if cwd != "" {
 		var err error
@@ -99,14 +91,14 @@ func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd
 			return nil, err
 		}
 	}
-	var participants []harness.AgentConfig
+	var participants []fit.AgentConfig
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
 	}
 	for entry := range strings.SplitSeq(list, ",") {
 		profile, played, _ := strings.Cut(entry, "=")
 		id, model, _ := strings.Cut(played, ":")
-		cfg := harness.AgentConfig{
+		cfg := fit.AgentConfig{
 			AgentProfile: strings.TrimSpace(profile),
 			Agent:        strings.TrimSpace(id),
 			Model:        strings.TrimSpace(model),

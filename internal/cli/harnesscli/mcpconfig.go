@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 )
@@ -97,8 +97,7 @@ func (e serverEntry) server(con *console.Console, name string) (agent.MCPServer,
 
 // checkAddress finds before the start what would otherwise be found when the agent connects.
 func checkAddress(address string) error {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+	if !fit.IsURL(address) {
 		return fmt.Errorf("has the url %q, want one that begins with http:// or https:// and names a host", address)
 	}
 	return nil
@@ -147,31 +146,4 @@ func serviceServer(con *console.Console, name string) (agent.MCPServer, error) {
 		server.Headers["Authorization"] = "Bearer " + token
 	}
 	return server, nil
-}
-
-// serverSecrets are the credentials of attached servers, under names for the reader of a trace. A
-// value counts by the name it stands under, because most settings of a server, such as a port, are
-// no secrets and would tear holes into the trace.
-func serverSecrets(servers []agent.MCPServer) map[string]string {
-	secrets := map[string]string{}
-	for _, server := range servers {
-		for _, values := range []map[string]string{server.Headers, server.Env} {
-			for name, value := range values {
-				if secretName(name) {
-					if scheme, token, found := strings.Cut(value, " "); found &&
-						(strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
-						value = token
-					}
-					secrets["MCP_"+server.Name+"_"+name] = value
-				}
-			}
-		}
-	}
-	return secrets
-}
-
-func secretName(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password", "cookie"},
-		func(part string) bool { return strings.Contains(name, part) })
 }

@@ -12,21 +12,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// The agent can read how its tool servers are reached, so what it prints of that must not reach the
-// trace.
-func TestTheCredentialsOfToolServersAreSecrets(t *testing.T) {
-	got := serverSecrets([]agent.MCPServer{
-		{Name: "wiki", Headers: map[string]string{"Authorization": "Bearer abc-123", "X-Api-Key": "def-456",
-			"Accept": "text/plain"}},
-		{Name: "db", Env: map[string]string{"DB_PASSWORD": "two words", "PORT": "8080"}},
-	})
-	want := map[string]string{"MCP_wiki_Authorization": "abc-123", "MCP_wiki_X-Api-Key": "def-456",
-		"MCP_db_DB_PASSWORD": "two words"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // A mistake in the file of tool servers is told before the agent starts, in words about the file
 // and not about our types.
 func TestMistakesInTheFileOfToolServers(t *testing.T) {

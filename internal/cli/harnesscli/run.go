@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -35,11 +31,8 @@ type runOptions struct {
 	tracker      trackerOption
 }
 
-// defaultRunTurns bounds a run when nobody says.
-const defaultRunTurns = 50
-
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := runOptions{maxTurns: console.Count{Value: defaultRunTurns}}
+	opts := runOptions{maxTurns: console.Count{Value: fit.DefaultRunTurns}}
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Give one agent one task",
@@ -71,125 +64,52 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	settings, err := opts.session(con)
+	cfg, err := opts.config(con)
 	if err != nil {
 		return err
 	}
-	profile, advisor, err := opts.applyProfile(con, &settings)
-	if err != nil {
-		return err
-	}
-	chosen, err := opts.agent.choose(ctx, con, registry)
-	if err != nil {
-		return err
-	}
-	settings.Spawner = chosen.spawner
-	settings.Model, settings.ModelURL, settings.Auth = chosen.model, chosen.modelURL, opts.agent.auth.Value
-	home, err := os.MkdirTemp("", "fit-run-")
-	if err != nil {
-		return fmt.Errorf("make a home for the agent: %w", err)
-	}
-	defer os.RemoveAll(home)
-	settings.Home = home
-	if err := agent.Check(chosen.agent, settings); err != nil {
-		return cannotPlay(err)
-	}
-	keys := mcpserve.NewKeyring(1)
-	redactor := newRedactor(con, registry, keys.Secrets(), serverSecrets(settings.MCPServers))
-	out, err := openSink(con, registry, opts.output, redactor)
-	if err != nil {
-		return err
-	}
-	result, err := harness.Run(ctx, harness.RunConfig{
-		Agent:      chosen.agent,
-		Session:    settings,
-		Task:       task,
-		Timeout:    opts.timeout.Value,
-		Trace:      out.Writer,
-		Injections: profile.Injections,
-		Advisor:    advisor,
-		Query:      queryOf(registry),
-		Connect:    keys.Connect(mcpserve.Config{}),
-		Redactor:   redactor,
-		Started:    func(started agent.Started) { announce(con, chosen, started) },
-	})
+	cfg.Task = task
+	wiring, out := wire(con, registry, opts.output)
+	wiring.WorkTracker = opts.tracker.value
+	result, err := wiring.Run(ctx, cfg)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
 	return runError(result, err)
 }
 
-// applyProfile lets the profile fill in what no flag says, and puts its text and what agents must
-// know of an advisor into the system prompt.
-func (o *runOptions) applyProfile(con *console.Console, settings *agent.Config) (harness.RunProfile,
-	harness.AdvisorConfig, error) {
-	advisor, err := o.advisor.config()
-	if err != nil {
-		return harness.RunProfile{}, advisor, err
-	}
-	tracker, err := o.tracker.environment(con)
-	if err != nil {
-		return harness.RunProfile{}, advisor, err
-	}
-	settings.ExtraEnv = []string{tracker}
-	name := strings.TrimSpace(o.profile)
-	profile, err := harness.LoadRunProfile(filepath.Join(settings.Dir, ".claude", "agents"), name, advisor)
-	if err != nil {
-		return profile, advisor, console.Exit(console.ExitUsage, err)
-	}
-	settings.SystemPrompt = profile.SystemPrompt
-	if name != "" {
-		settings.ExtraEnv = append(settings.ExtraEnv, "LIBHARNESS_AGENT_PROFILE="+name)
-	}
-	if len(settings.AllowedTools) == 0 {
-		settings.AllowedTools = profile.Tools
-	}
-	if profile.MaxTurns > 0 && !o.maxTurns.Given {
-		settings.MaxTurns = profile.MaxTurns
-	}
-	if profile.Cwd != "" {
-		if settings.Dir, err = directory(con, "the profile's cwd", absolute(settings.Dir, profile.Cwd)); err != nil {
-			return profile, advisor, err
-		}
-	}
-	if o.agent.agent.Value == "" && profile.Agent != "" {
-		if err := o.agent.agent.Set(profile.Agent); err != nil {
-			return profile, advisor, console.Usagef("profile %q: agent %q: %w", name, profile.Agent, err)
-		}
-	}
-	if o.agent.model == "" {
-		o.agent.model = profile.Model
-	}
-	return profile, advisor, nil
-}
-
-func absolute(base, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(base, path)
-}
-
-// session turns the flags into the agent's configuration.
-func (o *runOptions) session(con *console.Console) (agent.Config, error) {
+// config turns the flags into what the library wants.
+func (o *runOptions) config(con *console.Console) (fit.RunConfig, error) {
 	dir, err := directory(con, "--cwd", o.cwd)
 	if err != nil {
-		return agent.Config{}, err
+		return fit.RunConfig{}, err
 	}
-	cfg := agent.Config{
-		Dir:          dir,
-		Environ:      con.Environ,
-		MaxTurns:     o.maxTurns.Value,
-		MaxCostUSD:   o.maxCost.Value,
+	advisor, err := o.advisor.config()
+	if err != nil {
+		return fit.RunConfig{}, err
+	}
+	cfg := fit.RunConfig{
+		Cwd:          dir,
+		Agent:        o.agent.agent.Value,
+		Model:        o.agent.model,
+		ModelURL:     o.agent.modelURL,
+		Auth:         o.agent.auth.Value,
+		AgentProfile: strings.TrimSpace(o.profile),
 		AllowedTools: console.List(o.allowedTools),
-		Prices:       con.Prices(),
+		Advisor:      advisor,
+		MaxCostUSD:   o.maxCost.Value,
+		Timeout:      o.timeout.Value,
+		Started:      func(id string, started agent.Started) { announce(con, id, started) },
+	}
+	if o.maxTurns.Given {
+		cfg.MaxTurns = limitOf(o.maxTurns.Value)
 	}
 	cfg.MCPServers, err = attachedServers(con, o.mcpConfig, o.mcpServer)
 	return cfg, err
 }
 
-func announce(con *console.Console, chosen choice, started agent.Started) {
-	line := fmt.Sprintf("agent: %s %s", chosen.agent.Info().ID, started.Version)
+func announce(con *console.Console, id string, started agent.Started) {
+	line := fmt.Sprintf("agent: %s %s", id, started.Version)
 	if started.Model != "" {
 		line += ", model " + started.Model
 	}
@@ -201,14 +121,9 @@ func announce(con *console.Console, chosen choice, started agent.Started) {
 
 // runError gives the end of a run its exit code and, unless all is well, one line that says what
 // happened.
-func runError(result harness.RunResult, err error) error {
+func runError(result fit.RunResult, err error) error {
 	if err != nil {
-		var notFound *agent.NotFoundError
-		var lacks *agent.CapabilityError
-		if errors.As(err, &lacks) || errors.As(err, &notFound) {
-			return cannotPlay(err)
-		}
-		return err
+		return startError(err)
 	}
 	switch result.Reason {
 	case session.OutcomeSuccess:
@@ -235,7 +150,7 @@ var reasons = map[session.Outcome]string{
 	session.OutcomeProvider: "the model's service failed",
 }
 
-func describe(result harness.RunResult) error {
+func describe(result fit.RunResult) error {
 	reason := reasons[result.Reason]
 	if reason == "" {
 		reason = string(result.Reason)
@@ -249,6 +164,3 @@ func describe(result harness.RunResult) error {
 		return fmt.Errorf("%s: %w", reason, result.Err)
 	}
 }
-
-// localSpawner starts agents on this machine.
-func localSpawner() sandbox.ProcessSpawner { return sandbox.NewSpawner() }

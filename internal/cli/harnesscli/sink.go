@@ -17,49 +17,50 @@ import (
 // sink is where a session's trace goes: with a path to the file, and as text to standard output;
 // without one to standard output as it is.
 type sink struct {
-	*trace.Writer
+	con      *console.Console
+	registry *agent.Registry
+	path     string
+
+	writer *trace.Writer // nil until the session is about to start
 	text   *render.Renderer
-	path   string
 	opened os.FileInfo
 }
 
-// openSink opens the trace before any agent starts, so that a path that cannot be written costs
+// open opens the trace before any agent starts, so that a path that cannot be written costs
 // nothing.
-func openSink(con *console.Console, registry *agent.Registry, path string, redactor *redact.Redactor) (*sink, error) {
+func (s *sink) open(redactor *redact.Redactor) (*trace.Writer, error) {
 	// A reader of standard output that goes away must not kill the session under its agents: the
 	// write fails instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	if path == "" {
-		return &sink{Writer: trace.NewWriter(con.Stdout, trace.Config{Redactor: redactor})}, nil
+	if s.path == "" {
+		s.writer = trace.NewWriter(s.con.Stdout, trace.Config{Redactor: redactor})
+		return s.writer, nil
 	}
-	path = con.Path(path)
-	text := newRenderer(con, registry)
-	writer, err := trace.Open(path, trace.Config{Redactor: redactor, OnLine: text.Line})
-	if err != nil {
+	s.path = s.con.Path(s.path)
+	s.text = newRenderer(s.con, s.registry)
+	var err error
+	if s.writer, err = trace.Open(s.path, trace.Config{Redactor: redactor, OnLine: s.text.Line}); err != nil {
 		code := console.ExitUsage
 		if errors.Is(err, trace.ErrLocked) {
 			code = console.ExitIncomplete
 		}
 		return nil, console.Exit(code, err)
 	}
-	if writer.NextSeq() > 0 {
-		fmt.Fprintf(con.Stderr, "%s holds an earlier session; this one is added after it\n", path)
+	if s.writer.NextSeq() > 0 {
+		fmt.Fprintf(s.con.Stderr, "%s holds an earlier session; this one is added after it\n", s.path)
 	}
-	opened, err := os.Stat(path)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open trace: %w", err), writer.Close())
+	if s.opened, err = os.Stat(s.path); err != nil {
+		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	return &sink{
-		Writer: writer,
-		text:   text,
-		path:   path,
-		opened: opened,
-	}, nil
+	return s.writer, nil
 }
 
 // Close ends the trace and prints the footer.
 func (s *sink) Close() error {
-	err := errors.Join(s.Writer.Close(), s.checkPlace())
+	if s.writer == nil {
+		return nil
+	}
+	err := errors.Join(s.writer.Close(), s.checkPlace())
 	if s.text != nil {
 		// the trace has everything, whoever stopped reading the text
 		if closeErr := s.text.Close(); !errors.Is(closeErr, syscall.EPIPE) {

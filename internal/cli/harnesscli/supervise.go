@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // superviseOptions are the flags of fit-harness supervise.
@@ -77,40 +77,25 @@ func runSupervise(ctx context.Context, con *console.Console, registry *agent.Reg
 	defer done()
 	lead := opts.lead()
 	lead.Tools = console.List(opts.supervisorTools)
-	supervised := harness.AgentConfig{
+	supervised := fit.AgentConfig{
 		Tools:      console.List(opts.allowedTools),
 		MaxTurns:   opts.callTurns(),
 		MCPServers: servers,
 		Agent:      opts.agent.agent.Value,
 		Model:      opts.agent.model,
 	}
-	sealed := sandbox.Detect(ctx).Bwrap
-	if !sealed.OK && len(lead.Tools) == 0 {
-		fmt.Fprintf(con.Stderr, "the supervisor runs no commands, because nothing here would keep them from changing "+
-			"files: %s\n", sealed.Detail)
-	}
-	held := teamSession{
-		con:      con,
-		registry: registry,
-		opts:     &opts.teamOptions,
-		mode:     harness.ModeSupervise,
-		build: func(parts teamParts) (team, error) {
-			return harness.NewSupervisor(harness.SupervisorConfig{
+	_, err = opts.hold(ctx, con, registry, harness.ModeSupervise,
+		func(wiring fit.Wiring, options fit.Options) (*fit.Team, error) {
+			return wiring.NewSupervisor(fit.SupervisorConfig{
 				SupervisorCwd:     leadCwd,
 				SupervisorProfile: opts.leadProfile,
 				Supervisor:        lead,
 				AgentCwd:          agentCwd,
 				AgentProfile:      opts.profile,
 				Agent:             supervised,
-				ReadOnlySandbox:   sealed.OK,
-				Query:             parts.query,
-				Output:            parts.output,
-				Redactor:          parts.redactor,
-				Options:           parts.options,
+				Options:           options,
 			})
-		},
-	}
-	_, err = held.hold(ctx)
+		})
 	return err
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
@@ -15,214 +17,164 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// team is a session that can be held, of whatever mode.
-type team interface {
-	Members() []harness.AgentConfig
-	Run(ctx context.Context, task string) (harness.Result, error)
+// agentOptions say which agent does the work, and with which model.
+type agentOptions struct {
+	agent    console.Choice
+	model    string
+	modelURL string
+	auth     console.Choice
 }
 
-// teamParts are what every mode needs to be built.
-type teamParts struct {
-	query    harness.Query
-	options  harness.Options
-	output   io.Writer
-	redactor *redact.Redactor
+func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
+	o.agent.Choices = registry.IDs()
+	flags.Var(&o.agent, "agent", "agent to run (default: the first that is installed)")
+	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's own)")
+	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
+	o.registerModel(flags)
 }
 
-// teamSession is one command that holds a session.
-type teamSession struct {
-	con      *console.Console
-	registry *agent.Registry
-	opts     *teamOptions
-	mode     harness.Mode
-	// build makes the session. It is called twice: first to check everything before anything is
-	// written, then for good.
-	build func(teamParts) (team, error)
-	// secrets are redacted beyond those of the environment.
-	secrets map[string]string
-	// adjust, if set, completes the configuration of agents that the first build has shown to take
-	// part.
-	adjust func(*teamParts, []harness.AgentConfig) error
+// registerModel adds the flags that say how an agent reaches its model.
+func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
+	o.auth.Choices = []string{"subscription", "apikey"}
+	flags.StringVar(&o.modelURL, "model-url", "",
+		"model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also "+
+			"FIT_MODEL_URL)")
+	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
 }
 
-// hold runs the session and returns its result; the error already has its exit code.
-func (s *teamSession) hold(ctx context.Context) (harness.Result, error) {
-	task, err := s.opts.task.load(s.con)
+// wire is the wiring of a command, with a trace that is opened when the session is about to start.
+func wire(con *console.Console, registry *agent.Registry, output string) (fit.Wiring, *sink) {
+	out := &sink{con: con, registry: registry, path: output}
+	return fit.Wiring{
+		Registry:  registry,
+		Environ:   con.Environ,
+		Prices:    con.Prices(),
+		Warnings:  con.Stderr,
+		OpenTrace: out.open,
+		Ready:     func(members []fit.AgentConfig) { introduce(con, members) },
+	}, out
+}
+
+// teamWiring is the wiring of a command that holds a session of several agents.
+func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink, error) {
+	wiring, out := wire(con, registry, o.output)
+	wiring.WorkTracker = o.tracker.value
+	var err error
+	wiring.ToolServer, err = toolServer(o.transport.Value)
+	return wiring, out, err
+}
+
+// options turns the flags into what the library wants.
+func (o *teamOptions) options(con *console.Console) (fit.Options, error) {
+	advisor, err := o.advisor.config()
 	if err != nil {
-		return harness.Result{}, err
+		return fit.Options{}, err
 	}
-	parts, err := s.parts(ctx)
+	here, err := directory(con, "the current directory", ".")
 	if err != nil {
-		return harness.Result{}, err
+		return fit.Options{}, err
 	}
-	members, err := s.rehearse(ctx, &parts)
+	options := fit.Options{
+		DefaultAgent:    o.agent.agent.Value,
+		DefaultModel:    o.agent.model,
+		DefaultCwd:      here,
+		DefaultMaxTurns: limitOf(o.maxTurns.Value),
+		Advisor:         advisor,
+		Base:            agent.Config{ModelURL: o.agent.modelURL, Auth: o.agent.auth.Value},
+		Errors:          harness.ErrorPolicy{Retries: o.retries.Value, FailSession: o.failFast},
+	}
+	if o.retries.Value == 0 {
+		options.Errors.Retries = -1
+	}
+	if o.home != "" {
+		if options.HomeDir, err = filepath.Abs(con.Path(o.home)); err != nil {
+			return fit.Options{}, fmt.Errorf("--session-home: %w", err)
+		}
+	}
+	o.limits.apply(&options)
+	return options, nil
+}
+
+// hold runs the session that a constructor makes of the wiring and the options. The error already
+// has its exit code.
+func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *agent.Registry, mode harness.Mode,
+	build func(fit.Wiring, fit.Options) (*fit.Team, error)) (fit.Result, error) {
+	task, err := o.task.load(con)
 	if err != nil {
-		return harness.Result{}, err
+		return fit.Result{}, err
 	}
-	keys := mcpserve.NewKeyring(len(members))
-	parts.redactor = newRedactor(s.con, s.registry, keys.Secrets(), s.secrets)
-	if parts.options.Connect, err = connection(keys, s.opts.transport.Value); err != nil {
-		return harness.Result{}, err
-	}
-	out, err := openSink(s.con, s.registry, s.opts.output, parts.redactor)
+	options, err := o.options(con)
 	if err != nil {
-		return harness.Result{}, err
+		return fit.Result{}, err
 	}
-	parts.options.Trace = out.Writer
-	held, err := s.build(parts)
+	wiring, out, err := o.wiring(con, registry)
 	if err != nil {
-		_ = out.Close() // the first error is the one to tell
-		return harness.Result{}, console.Exit(console.ExitUsage, err)
+		return fit.Result{}, err
 	}
-	introduce(s.con, members)
-	result, err := held.Run(ctx, task)
+	team, err := build(wiring, options)
+	if err != nil {
+		return fit.Result{}, console.Exit(console.ExitUsage, asFlag(err))
+	}
+	result, err := team.Run(ctx, task)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
-	return result, teamError(s.mode, result, err)
+	return result, teamError(mode, result, err)
 }
 
-// parts turns the flags into what the library wants.
-func (s *teamSession) parts(ctx context.Context) (teamParts, error) {
-	advisor, err := s.opts.advisor.config()
+// toolServer says how the session's agents reach its tools.
+func toolServer(transport string) (mcpserve.Config, error) {
+	if transport != "stdio" {
+		return mcpserve.Config{}, nil
+	}
+	program, err := os.Executable()
 	if err != nil {
-		return teamParts{}, err
+		return mcpserve.Config{}, fmt.Errorf("find the program that agents can start: %w", err)
 	}
-	tracker, err := s.opts.tracker.environment(s.con)
-	if err != nil {
-		return teamParts{}, err
+	// a copy under the name that means this command already
+	if name := filepath.Base(program); name == "fit-harness" || name == "fit-eval" {
+		return mcpserve.Config{Stdio: []string{program, stdioCommand}}, nil
 	}
-	chosen, err := s.opts.agent.choose(ctx, s.con, s.registry)
-	if err != nil {
-		return teamParts{}, err
-	}
-	here, err := directory(s.con, "the current directory", ".")
-	if err != nil {
-		return teamParts{}, err
-	}
-	parts := teamParts{query: queryOf(s.registry), options: harness.Options{
-		DefaultAgent:    string(chosen.agent.Info().ID),
-		DefaultModel:    chosen.model,
-		DefaultCwd:      here,
-		DefaultMaxTurns: limitOf(s.opts.maxTurns.Value),
-		Advisor:         advisor,
-		Base:            baseConfig(s.con, chosen, s.opts.agent.auth.Value, tracker),
-		Errors:          harness.ErrorPolicy{Retries: s.opts.retries.Value, FailSession: s.opts.failFast},
-	}}
-	if s.opts.retries.Value == 0 {
-		parts.options.Errors.Retries = -1
-	}
-	if s.opts.home != "" {
-		if parts.options.HomeDir, err = filepath.Abs(s.con.Path(s.opts.home)); err != nil {
-			return teamParts{}, fmt.Errorf("--session-home: %w", err)
-		}
-	}
-	s.opts.limits.apply(&parts.options)
-	return parts, nil
+	return mcpserve.Config{Stdio: []string{program, "harness", stdioCommand}}, nil
 }
 
-// rehearse builds the session without starting it, and makes sure that every agent that takes part
-// is there and can do its part.
-func (s *teamSession) rehearse(ctx context.Context, parts *teamParts) ([]harness.AgentConfig, error) {
-	trial := *parts
-	trial.output, trial.redactor = io.Discard, redact.New(redact.Config{})
-	planned, err := s.build(trial)
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	members := planned.Members()
-	if err := checkMembers(ctx, s.con, s.registry, s.mode, parts.options, members); err != nil {
-		return nil, err
-	}
-	if s.adjust != nil {
-		return members, s.adjust(parts, members)
-	}
-	return members, nil
-}
-
-// queryOf makes the agents of a session from the registry.
-func queryOf(registry *agent.Registry) harness.Query {
-	return func(cfg harness.AgentConfig) (agent.Agent, error) { return registry.Get(cfg.Agent) }
-}
-
-// baseConfig is what all agents of a session have in common.
-func baseConfig(con *console.Console, chosen choice, auth, tracker string) agent.Config {
-	return agent.Config{
-		Environ:  con.Environ,
-		ExtraEnv: []string{tracker},
-		ModelURL: chosen.modelURL,
-		Auth:     auth,
-		Spawner:  chosen.spawner,
-		Prices:   con.Prices(),
-	}
-}
-
-func newRedactor(con *console.Console, registry *agent.Registry, more ...map[string]string) *redact.Redactor {
-	extra := registry.Secrets(con.Environ)
-	for _, secrets := range more {
-		for name, value := range secrets {
-			extra[name] = value
-		}
-	}
-	return redact.New(redact.Config{Environ: con.Environ, Extra: extra, Warn: con.Stderr})
-}
-
-// connection is how the session's agents reach its tools.
-func connection(keys mcpserve.Keyring, transport string) (func(*harness.Dispatcher) (harness.Connector, error), error) {
-	var cfg mcpserve.Config
-	if transport == "stdio" {
-		program, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find the program that agents can start: %w", err)
-		}
-		cfg.Stdio = []string{program, "harness", stdioCommand}
-		// a copy under the name that means this command already
-		if name := filepath.Base(program); name == "fit-harness" || name == "fit-eval" {
-			cfg.Stdio = []string{program, stdioCommand}
-		}
-	}
-	return keys.Connect(cfg), nil
-}
-
-// checkMembers makes sure that the agents of all members are installed and can do what is asked of
-// them.
-func checkMembers(ctx context.Context, con *console.Console, registry *agent.Registry, mode harness.Mode,
-	options harness.Options, members []harness.AgentConfig) error {
-	checked := map[string]bool{}
-	for _, m := range members {
-		played, err := registry.Get(m.Agent)
-		if err != nil {
-			return console.Usagef("%s: %w", m.Name, err)
-		}
-		if !isDirectory(m.Cwd) {
-			return console.Usagef("%s: %s is no directory", m.Name, m.Cwd)
-		}
-		if err := harness.CheckMember(played, mode, m, options); err != nil {
-			return cannotPlay(fmt.Errorf("%s: %w", m.Name, err))
-		}
-		if checked[m.Agent] {
-			continue
-		}
-		checked[m.Agent] = true
-		if _, err := played.Probe(ctx, hostOf(con, options.Base.Spawner)); err != nil {
-			return console.Exit(console.ExitIncomplete, fmt.Errorf("%s: %w", m.Name, err))
-		}
-	}
-	return nil
-}
-
-// cannotPlay gives an agent's refusal its exit code: a request that cannot be fulfilled is the
-// caller's mistake; credentials or a program that are not there are not.
-func cannotPlay(err error) error {
+// startError gives the error of a session that did not start its exit code: a request that cannot be
+// fulfilled is the caller's mistake; credentials or a program that are missing are not.
+func startError(err error) error {
+	var coded *console.Error
+	var config *fit.ConfigError
 	var lacks *agent.CapabilityError
-	if errors.As(err, &lacks) {
-		return console.Exit(console.ExitUsage, err)
+	switch {
+	case errors.As(err, &coded):
+		return err
+	case errors.As(err, &config), errors.As(err, &lacks):
+		return console.Exit(console.ExitUsage, asFlag(err))
+	default:
+		return console.Exit(console.ExitIncomplete, err)
 	}
-	return console.Exit(console.ExitIncomplete, err)
+}
+
+// asFlag names the flag instead of the field of a config.
+func asFlag(err error) error {
+	var config *fit.ConfigError
+	if !errors.As(err, &config) {
+		return err
+	}
+	flag, known := map[string]string{
+		"ModelURL":               "--model-url",
+		"WorkTracker":            "--work-tracker",
+		"Agent":                  "--agent",
+		"RunConfig.AgentProfile": "--agent-profile",
+		"RunConfig.Cwd":          "--cwd",
+	}[config.Field]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("%s: %w", flag, config.Err)
 }
 
 // introduce says who takes part.
-func introduce(con *console.Console, members []harness.AgentConfig) {
+func introduce(con *console.Console, members []fit.AgentConfig) {
 	for _, m := range members {
 		line := fmt.Sprintf("%s: %s", m.Name, m.Agent)
 		if m.Model != "" {
@@ -233,4 +185,9 @@ func introduce(con *console.Console, members []harness.AgentConfig) {
 		}
 		fmt.Fprintln(con.Stderr, line)
 	}
+}
+
+func newRedactor(con *console.Console, registry *agent.Registry) *redact.Redactor {
+	wiring, _ := wire(con, registry, "")
+	return wiring.NewRedactor()
 }

@@ -25,6 +25,8 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 	switch {
 	case errors.As(err, &coded):
 		return err
+	case result.Reason == "" && err != nil: // nothing was started
+		return startError(err)
 	case mode == harness.ModeJudge:
 		return console.Exit(console.ExitIncomplete, because("the judge did not conclude", result, err))
 	case result.Reason == harness.ReasonQuiescent:

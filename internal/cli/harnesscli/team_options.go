@@ -1,7 +1,6 @@
 package harnesscli
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -135,33 +134,11 @@ func (o *advisorOptions) config() (harness.AdvisorConfig, error) {
 	return harness.AdvisorConfig{Model: model, MaxUses: o.maxUses.Value}, nil
 }
 
-// trackers are the conventions that agents know for keeping track of work.
-var trackers = []string{"github", "filesystem"}
-
 // trackerOption says where agents find and keep their work items; it only selects a convention in
 // their instructions.
 type trackerOption struct{ value string }
 
 func (o *trackerOption) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.value, "work-tracker", "",
-		"where agents keep track of work: "+strings.Join(trackers, " or ")+
-			" (also LIBHARNESS_WORK_TRACKER; default github)")
-}
-
-// environment is the variable that agents see: always the resolved value.
-func (o *trackerOption) environment(con *console.Console) (string, error) {
-	value, from := strings.TrimSpace(o.value), "--work-tracker"
-	for _, name := range []string{"LIBHARNESS_WORK_TRACKER", "LIBEVAL_WORK_TRACKER"} {
-		if value == "" {
-			value, from = strings.TrimSpace(con.Getenv(name)), name
-		}
-	}
-	if value == "" {
-		value = trackers[0]
-	}
-	if !slices.Contains(trackers, value) {
-		return "", console.Usagef("%s: there is no work tracker %q; use %s", from, value,
-			strings.Join(trackers, " or "))
-	}
-	return "LIBHARNESS_WORK_TRACKER=" + value, nil
+		"where agents keep track of work: github or filesystem (also LIBHARNESS_WORK_TRACKER; default github)")
 }

@@ -1,0 +1,142 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// exhibitName is the copy of the work in the judge's neutral directory.
+const exhibitName = "work"
+
+// NewJudge is the function of the same name, with this wiring. The judge sees a copy of the work
+// below a neutral directory, read-only where there is a sandbox. Its profile comes from
+// Options.ProfilesDir and never from the work, because that would let the judged choose its judge.
+func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
+	team := Team{mode: harness.ModeJudge}
+	team.parts = parts{
+		query:    cfg.Query,
+		output:   cfg.Output,
+		redactor: cfg.Redactor,
+		options:  cfg.Options,
+		sealed:   cfg.ReadOnlySandbox,
+		room:     os.TempDir(), // until there is one
+	}
+	work, err := filepath.Abs(cfg.JudgeCwd)
+	if err != nil {
+		return nil, &ConfigError{"JudgeConfig.JudgeCwd", err}
+	}
+	team.build = func(p parts) (built, error) {
+		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		cfg.ReadOnlySandbox = p.sealed
+		cfg.Judge.Cwd, cfg.JudgeCwd = p.room, filepath.Join(p.room, exhibitName)
+		if cfg.Options.ProfilesDir == "" {
+			cfg.Options.ProfilesDir = p.room // which has none, so that it is the one that ships with fit
+		}
+		return harness.NewJudge(cfg)
+	}
+	team.equip = func(ctx context.Context, p *parts) (func(), error) {
+		room, err := os.MkdirTemp("", "fit-judge-")
+		if err != nil {
+			return nil, fmt.Errorf("make a neutral directory for the judge: %w", err)
+		}
+		release := func() { _ = os.RemoveAll(room) } // a copy left behind does no harm
+		if err := copyWork(work, filepath.Join(room, exhibitName)); err != nil {
+			release()
+			return nil, fmt.Errorf("copy the work: %w", err)
+		}
+		p.room, p.sealed = room, sandbox.Detect(ctx).Bwrap.OK
+		return release, nil
+	}
+	return w.newTeam("JudgeConfig", team)
+}
+
+// isolateJudge lets the judge's agent see the copy read-only, and otherwise only itself and its own
+// room.
+func (w Wiring) isolateJudge(ctx context.Context, options *Options, id, room string) error {
+	played, err := w.Registry.Get(id)
+	if err != nil {
+		return &ConfigError{"Agent", err}
+	}
+	installation, err := played.Probe(ctx, hostOf(options.Base))
+	if err != nil {
+		return err
+	}
+	options.Base.Installation = &installation
+	visible := []string{filepath.Join(room, exhibitName)}
+	// an agent that is part of this program isolates only the commands that it runs, and those need
+	// no place to write
+	if installation.Path == "" {
+		visible = append(visible, room)
+	}
+	options.Base.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, ReadOnly: visible, Network: true}
+	return nil
+}
+
+// reopenRoom gives a judge that is resumed the sandbox that it had.
+func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Options) (release func(), err error) {
+	release = func() { _ = os.RemoveAll(judge.Cwd) }
+	if slices.Contains(judge.DisallowedTools, "Bash") {
+		return release, nil
+	}
+	if !sandbox.Detect(ctx).Bwrap.OK {
+		return nil, errors.New("the judge could run commands in a read-only sandbox, which is not available any " +
+			"more; judge again from the start")
+	}
+	return release, w.isolateJudge(ctx, options, judge.Agent, judge.Cwd)
+}
+
+// copyWork copies a directory. Links are copied as links, because what they point at outside is not
+// part of the work, and pipes, sockets and devices are left out.
+func copyWork(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch mode := entry.Type(); {
+		case mode.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case mode&fs.ModeSymlink != 0:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, target)
+		case mode.IsRegular():
+			return copyFile(path, target)
+		default:
+			return nil
+		}
+	})
+}
+
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, info.Mode().Perm()|0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}

@@ -1,0 +1,153 @@
+package fit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/trace"
+)
+
+// DefaultRunTurns bounds a run whose config and profile say nothing.
+const DefaultRunTurns = 50
+
+// RunConfig is one agent with one task.
+type RunConfig struct {
+	Task string // the whole prompt; required
+	Cwd  string // directory the agent works in; empty is the current one
+
+	// Agent is the id of the agent; empty is the profile's, or the first that is installed.
+	Agent    string
+	Model    string // empty is the profile's, or the agent's own
+	ModelURL string // model endpoint without /v1; empty is FIT_MODEL_URL, or the agent's own
+	Auth     string // subscription or apikey, where there is a choice
+
+	// AgentProfile is the name of a profile: .claude/agents/NAME.md in Cwd.
+	AgentProfile string
+	AllowedTools []string // the only tools the agent may use; empty is the profile's, or all
+	MCPServers   []MCPServer
+	Advisor      AdvisorConfig
+
+	MaxTurns   int           // of the model; 0 is the profile's, or DefaultRunTurns; -1 is no limit
+	MaxCostUSD float64       // 0 is no limit
+	Timeout    time.Duration // 0 is no limit
+
+	// Output is where the trace goes; Trace is written instead, where the caller has a writer. One
+	// of them is required.
+	Output   io.Writer
+	Trace    *trace.Writer
+	Redactor *redact.Redactor // nil is NewRedactor
+
+	// Started, if set, is called once with the agent's id when the agent runs.
+	Started func(id string, started agent.Started)
+}
+
+// Run is the function of the same name, with this wiring.
+func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
+	w = w.filled()
+	if strings.TrimSpace(cfg.Task) == "" {
+		return RunResult{}, &ConfigError{"RunConfig.Task", errors.New("it is empty; say what the agent has to do")}
+	}
+	if err := w.checkTrace("RunConfig", cfg.Trace, cfg.Output); err != nil {
+		return RunResult{}, err
+	}
+	settings, profile, err := w.runSettings(&cfg)
+	if err != nil {
+		return RunResult{}, err
+	}
+	played, err := w.choose(ctx, cfg.Agent, settings)
+	if err != nil {
+		return RunResult{}, err
+	}
+	if settings.Home, err = os.MkdirTemp("", "fit-run-"); err != nil {
+		return RunResult{}, fmt.Errorf("make a home for the agent: %w", err)
+	}
+	defer os.RemoveAll(settings.Home)
+	if err := agent.Check(played, settings); err != nil {
+		return RunResult{}, err
+	}
+	connect, secrets := w.toolServer(1)
+	redactor := w.redactorOr(cfg.Redactor, secrets, serverSecrets(AgentConfig{MCPServers: cfg.MCPServers}))
+	writer, err := w.openTrace(cfg.Trace, cfg.Output, redactor)
+	if err != nil {
+		return RunResult{}, err
+	}
+	return harness.Run(ctx, harness.RunConfig{
+		Agent:      played,
+		Session:    settings,
+		Task:       cfg.Task,
+		Timeout:    cfg.Timeout,
+		Trace:      writer,
+		Injections: profile.Injections,
+		Advisor:    cfg.Advisor,
+		Query:      w.query,
+		Connect:    connect,
+		Redactor:   redactor,
+		Started: func(started agent.Started) {
+			if cfg.Started != nil {
+				cfg.Started(string(played.Info().ID), started)
+			}
+		},
+	})
+}
+
+// runSettings turns a config into that of the agent. What the config leaves out comes from the
+// profile, whose text becomes part of the system prompt.
+func (w Wiring) runSettings(cfg *RunConfig) (agent.Config, harness.RunProfile, error) {
+	dir, err := directory("RunConfig.Cwd", cfg.Cwd)
+	if err != nil {
+		return agent.Config{}, harness.RunProfile{}, err
+	}
+	profile, err := harness.LoadRunProfile(filepath.Join(dir, ".claude", "agents"), cfg.AgentProfile, cfg.Advisor)
+	if err != nil {
+		return agent.Config{}, profile, &ConfigError{"RunConfig.AgentProfile", err}
+	}
+	if profile.Cwd != "" {
+		if !filepath.IsAbs(profile.Cwd) {
+			profile.Cwd = filepath.Join(dir, profile.Cwd)
+		}
+		if dir, err = directory("the profile's cwd", profile.Cwd); err != nil {
+			return agent.Config{}, profile, err
+		}
+	}
+	settings := agent.Config{
+		Dir:          dir,
+		ModelURL:     cfg.ModelURL,
+		Model:        cmp.Or(cfg.Model, profile.Model),
+		Auth:         cfg.Auth,
+		MaxTurns:     max(0, cmp.Or(cfg.MaxTurns, profile.MaxTurns, DefaultRunTurns)),
+		MaxCostUSD:   cfg.MaxCostUSD,
+		AllowedTools: cfg.AllowedTools,
+		MCPServers:   cfg.MCPServers,
+		SystemPrompt: profile.SystemPrompt,
+	}
+	if len(settings.AllowedTools) == 0 {
+		settings.AllowedTools = profile.Tools
+	}
+	if cfg.AgentProfile != "" {
+		settings.ExtraEnv = []string{"LIBHARNESS_AGENT_PROFILE=" + cfg.AgentProfile}
+	}
+	cfg.Agent = cmp.Or(cfg.Agent, profile.Agent)
+	return settings, profile, w.fillBase(&settings)
+}
+
+// directory resolves a directory of a config.
+func directory(field, path string) (string, error) {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return "", &ConfigError{field, err}
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", &ConfigError{field, fmt.Errorf("%s is not a directory", cmp.Or(path, dir))}
+	}
+	return dir, nil
+}

@@ -1,0 +1,190 @@
+package fit
+
+import (
+	"context"
+	"io"
+
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Team is a session of several agents that is ready to be held once.
+type Team struct {
+	wiring Wiring
+	mode   harness.Mode
+	parts  parts
+	// ownAgents says that the caller makes the agents, in place of the registry.
+	ownAgents bool
+	// build makes the session. It is called to check everything before anything is written, and then
+	// for good.
+	build func(parts) (built, error)
+	// equip, if set, prepares what only a session that is about to start needs, and returns how to
+	// put it away.
+	equip func(context.Context, *parts) (release func(), err error)
+}
+
+// built is a session of package harness, of whatever mode.
+type built interface {
+	Members() []AgentConfig
+	Run(ctx context.Context, task string) (Result, error)
+}
+
+// parts are what every mode needs to be built.
+type parts struct {
+	query    harness.Query
+	output   io.Writer
+	redactor *redact.Redactor
+	options  Options
+	sealed   bool                // a read-only sandbox is there for the lead
+	room     string              // the neutral directory of a judge
+	replies  harness.ReplySender // of a discussion
+	inbox    harness.Inbox
+}
+
+// newTeam completes the parts from the wiring and checks the config.
+func (w Wiring) newTeam(config string, team Team) (*Team, error) {
+	w = w.filled()
+	team.wiring = w
+	if err := w.checkTrace(config, team.parts.options.Trace, team.parts.output); err != nil {
+		return nil, err
+	}
+	if err := w.fillBase(&team.parts.options.Base); err != nil {
+		return nil, err
+	}
+	team.ownAgents = team.parts.query != nil
+	if !team.ownAgents {
+		team.parts.query = w.query
+	}
+	if _, err := team.rehearse(team.parts); err != nil {
+		return nil, err
+	}
+	return &team, nil
+}
+
+// NewSupervisor is the function of the same name, with this wiring.
+func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
+	team := Team{mode: harness.ModeSupervise}
+	team.parts = parts{
+		query:    cfg.Query,
+		output:   cfg.Output,
+		redactor: cfg.Redactor,
+		options:  cfg.Options,
+		sealed:   cfg.ReadOnlySandbox,
+	}
+	team.build = func(p parts) (built, error) {
+		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		cfg.ReadOnlySandbox = p.sealed
+		return harness.NewSupervisor(cfg)
+	}
+	warnings := w.filled()
+	team.equip = func(ctx context.Context, p *parts) (func(), error) {
+		bwrap := sandbox.Detect(ctx).Bwrap
+		p.sealed = bwrap.OK
+		if !bwrap.OK && len(cfg.Supervisor.Tools) == 0 {
+			warnings.warnf("the supervisor runs no commands, because nothing here would keep them from changing "+
+				"files: %s", bwrap.Detail)
+		}
+		return func() {}, nil
+	}
+	return w.newTeam("SupervisorConfig", team)
+}
+
+// NewFacilitator is the function of the same name, with this wiring.
+func (w Wiring) NewFacilitator(cfg FacilitatorConfig) (*Team, error) {
+	team := Team{mode: harness.ModeFacilitate}
+	team.parts = parts{
+		query:    cfg.Query,
+		output:   cfg.Output,
+		redactor: cfg.Redactor,
+		options:  cfg.Options,
+	}
+	team.build = func(p parts) (built, error) {
+		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		return harness.NewFacilitator(cfg)
+	}
+	return w.newTeam("FacilitatorConfig", team)
+}
+
+// Members returns the lead and the participants as they will take part, the lead first. A member
+// whose agent nobody names has none yet.
+func (t *Team) Members() []AgentConfig {
+	planned, err := t.rehearse(t.parts)
+	if err != nil {
+		return nil // a profile has changed since; Run says so
+	}
+	return planned.Members()
+}
+
+// rehearse builds the session without starting it.
+func (t *Team) rehearse(p parts) (built, error) {
+	p.output, p.redactor, p.options.Trace = io.Discard, redact.New(redact.Config{}), nil
+	return t.build(p)
+}
+
+// Run holds the session. It makes sure first that every agent is installed and can do its part, so
+// that a mistake costs nothing.
+func (t *Team) Run(ctx context.Context, task string) (Result, error) {
+	p := t.parts
+	if t.equip != nil {
+		release, err := t.equip(ctx, &p)
+		if err != nil {
+			return Result{}, err
+		}
+		defer release()
+	}
+	members, err := t.check(ctx, &p)
+	if err != nil {
+		return Result{}, err
+	}
+	connect, secrets := t.wiring.toolServer(len(members))
+	if p.options.Connect == nil {
+		p.options.Connect = connect
+	}
+	thread := t.wiring.threadOf(p.options.Base.Environ)
+	p.redactor = t.wiring.redactorOr(p.redactor, secrets, serverSecrets(members...), thread.secrets())
+	if p.options.Trace, err = t.wiring.openTrace(p.options.Trace, p.output, p.redactor); err != nil {
+		return Result{}, err
+	}
+	if t.mode == harness.ModeDiscuss {
+		thread.connect(&p.replies, &p.inbox, p.redactor)
+	}
+	session, err := t.build(p)
+	if err != nil {
+		thread.close(Result{})
+		return Result{}, err
+	}
+	if t.wiring.Ready != nil {
+		t.wiring.Ready(members)
+	}
+	result, err := session.Run(ctx, task)
+	thread.close(result)
+	return result, err
+}
+
+// check decides who plays the members whose agent nobody names, and makes sure that all agents are
+// there. Agents that the caller makes are the caller's business.
+func (t *Team) check(ctx context.Context, p *parts) ([]AgentConfig, error) {
+	if !t.ownAgents {
+		chosen, err := t.wiring.choose(ctx, p.options.DefaultAgent, p.options.Base)
+		if err != nil {
+			return nil, err
+		}
+		p.options.DefaultAgent = string(chosen.Info().ID)
+	}
+	planned, err := t.rehearse(*p)
+	if err != nil {
+		return nil, err
+	}
+	members := planned.Members()
+	if t.ownAgents {
+		return members, nil
+	}
+	if err := t.wiring.checkMembers(ctx, t.mode, p.options, members); err != nil {
+		return nil, err
+	}
+	if t.mode == harness.ModeJudge && p.sealed {
+		return members, t.wiring.isolateJudge(ctx, &p.options, members[0].Agent, p.room)
+	}
+	return members, nil
+}

@@ -1,0 +1,247 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/mcpserve"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
+)
+
+// Wiring is what sessions take from the program that holds them. The zero value takes everything
+// from the process: all agents that fit knows, its environment, and the published prices.
+type Wiring struct {
+	Registry *agent.Registry // agents that can be named; nil is all of them
+	Environ  []string        // KEY=value; nil is the environment of the process
+	Prices   session.Prices  // nil is the published prices
+	Warnings io.Writer       // nil is standard error
+	// WorkTracker is where agents keep track of work: github or filesystem. Empty is what
+	// LIBHARNESS_WORK_TRACKER says, or github.
+	WorkTracker string
+	// Secrets are redacted beyond those of the environment, by name.
+	Secrets map[string]string
+	// ToolServer says how agents reach the session's tools.
+	ToolServer mcpserve.Config
+	// OpenTrace, if set, opens the trace of a config that has neither Output nor Trace. It is called
+	// when everything has been checked, with the redactor that the trace must have. The caller
+	// closes the trace.
+	OpenTrace func(*redact.Redactor) (*trace.Writer, error)
+	// Ready, if set, is called with the members of a team when everything has been checked, before
+	// the first agent starts.
+	Ready func(members []AgentConfig)
+}
+
+// trackers are the conventions that agents know for keeping track of work, the default first.
+var trackers = []string{"github", "filesystem"}
+
+func (w Wiring) filled() Wiring {
+	if w.Registry == nil {
+		w.Registry = catalog.Default()
+	}
+	if w.Environ == nil {
+		w.Environ = os.Environ()
+	}
+	if w.Prices == nil {
+		w.Prices = session.ListPrices(price.Default())
+	}
+	if w.Warnings == nil {
+		w.Warnings = os.Stderr
+	}
+	return w
+}
+
+func (w Wiring) warnf(format string, args ...any) { fmt.Fprintf(w.Warnings, format+"\n", args...) }
+
+// fillBase completes the configuration that all agents of a session start from.
+func (w Wiring) fillBase(base *agent.Config) error {
+	if base.Environ == nil {
+		base.Environ = w.Environ
+	}
+	if base.Spawner == nil {
+		base.Spawner = sandbox.NewSpawner()
+	}
+	if base.Prices == nil {
+		base.Prices = w.Prices
+	}
+	if base.ModelURL == "" {
+		base.ModelURL = agent.Getenv(base.Environ, "FIT_MODEL_URL")
+	}
+	if base.ModelURL != "" && !IsURL(base.ModelURL) {
+		return &ConfigError{"ModelURL", fmt.Errorf("%q is not a valid URL; it must start with http:// or https:// "+
+			"and name a host", base.ModelURL)}
+	}
+	tracker, err := w.tracker(base.Environ)
+	base.ExtraEnv = append(slices.Clone(base.ExtraEnv), "LIBHARNESS_WORK_TRACKER="+tracker)
+	return err
+}
+
+// IsURL reports whether an address is an HTTP URL with a host.
+func IsURL(address string) bool {
+	parsed, err := url.Parse(address)
+	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Host != ""
+}
+
+func (w Wiring) tracker(environ []string) (string, error) {
+	value, from := strings.TrimSpace(w.WorkTracker), "WorkTracker"
+	for _, name := range []string{"LIBHARNESS_WORK_TRACKER", "LIBEVAL_WORK_TRACKER"} {
+		if value == "" {
+			value, from = strings.TrimSpace(agent.Getenv(environ, name)), name
+		}
+	}
+	if value == "" {
+		return trackers[0], nil
+	}
+	if !slices.Contains(trackers, value) {
+		return "", &ConfigError{from, fmt.Errorf("there is no work tracker %q; use %s", value,
+			strings.Join(trackers, " or "))}
+	}
+	return value, nil
+}
+
+// choose finds the agent of an id, or the first that is installed.
+func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent.Agent, error) {
+	host := hostOf(base)
+	if id == "" {
+		chosen, _, err := w.Registry.First(ctx, host)
+		return chosen, err
+	}
+	chosen, err := w.Registry.Get(id)
+	if err != nil {
+		return nil, &ConfigError{"Agent", err}
+	}
+	_, err = chosen.Probe(ctx, host)
+	return chosen, err
+}
+
+// hostOf is this machine as agents see it when they are looked for.
+func hostOf(base agent.Config) agent.Host {
+	host := agent.Host{Environ: base.Environ, Spawner: base.Spawner}
+	if cache, err := os.UserCacheDir(); err == nil {
+		host.CacheDir = filepath.Join(cache, "fit")
+	}
+	return host
+}
+
+// NewRedactor is the function of the same name, with this wiring.
+func (w Wiring) NewRedactor() *redact.Redactor {
+	w = w.filled()
+	extra := w.Registry.Secrets(w.Environ)
+	maps.Copy(extra, w.Secrets)
+	return redact.New(redact.Config{Environ: w.Environ, Extra: extra, Warn: w.Warnings})
+}
+
+// redactorOr is the given redactor, or the one that a config gets when it has none. Both learn the
+// secrets that were made for the session.
+func (w Wiring) redactorOr(given *redact.Redactor, secrets ...map[string]string) *redact.Redactor {
+	if given == nil {
+		given = w.NewRedactor()
+	}
+	for _, more := range secrets {
+		given = given.With(more)
+	}
+	return given
+}
+
+// openTrace opens the trace that a config describes.
+func (w Wiring) openTrace(given *trace.Writer, output io.Writer, redactor *redact.Redactor) (*trace.Writer, error) {
+	switch {
+	case given != nil:
+		return given, nil
+	case output != nil:
+		return trace.NewWriter(output, trace.Config{Redactor: redactor}), nil
+	default:
+		return w.OpenTrace(redactor)
+	}
+}
+
+// checkTrace makes sure that there will be a trace.
+func (w Wiring) checkTrace(config string, given *trace.Writer, output io.Writer) error {
+	if given == nil && output == nil && w.OpenTrace == nil {
+		return &ConfigError{config + ".Output", errors.New("it is not set; the session needs a place for its trace")}
+	}
+	return nil
+}
+
+// query makes the agents of a session from the registry.
+func (w Wiring) query(cfg AgentConfig) (agent.Agent, error) { return w.Registry.Get(cfg.Agent) }
+
+// toolServer returns how the agents of a session reach its tools, and the secrets that this takes.
+func (w Wiring) toolServer(members int) (func(*harness.Dispatcher) (harness.Connector, error), map[string]string) {
+	keys := mcpserve.NewKeyring(members)
+	return keys.Connect(w.ToolServer), keys.Secrets()
+}
+
+// checkMembers makes sure that the agents of all members are installed and can do what is asked of
+// them.
+func (w Wiring) checkMembers(ctx context.Context, mode harness.Mode, options Options, members []AgentConfig) error {
+	probed := map[string]bool{}
+	for _, m := range members {
+		played, err := w.Registry.Get(m.Agent)
+		if err != nil {
+			return &ConfigError{m.Name, err}
+		}
+		if info, err := os.Stat(m.Cwd); err != nil || !info.IsDir() {
+			return &ConfigError{m.Name, fmt.Errorf("%s is not a directory", m.Cwd)}
+		}
+		if err := harness.CheckMember(played, mode, m, options); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if probed[m.Agent] {
+			continue
+		}
+		probed[m.Agent] = true
+		if _, err := played.Probe(ctx, hostOf(options.Base)); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// serverSecrets are the credentials of attached servers, under names for the reader of a trace. A
+// value counts by the name it has, because most settings of a server, such as a port, are no
+// secrets and would tear holes into the trace.
+func serverSecrets(members ...AgentConfig) map[string]string {
+	secrets := map[string]string{}
+	for _, member := range members {
+		for _, server := range member.MCPServers {
+			for _, values := range []map[string]string{server.Headers, server.Env} {
+				for name, value := range values {
+					if isSecretName(name) {
+						secrets["MCP_"+server.Name+"_"+name] = withoutScheme(value)
+					}
+				}
+			}
+		}
+	}
+	return secrets
+}
+
+// withoutScheme is the credential of an Authorization header.
+func withoutScheme(value string) string {
+	scheme, token, found := strings.Cut(value, " ")
+	if found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
+		return token
+	}
+	return value
+}
+
+func isSecretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password", "cookie"},
+		func(part string) bool { return strings.Contains(name, part) })
+}
