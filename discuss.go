@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/bridge"
 	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/bridge"
 	"github.com/fit-eval/fit/redact"
 )
 

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/fit-eval/fit/harness"
@@ -102,6 +103,10 @@ func (w Wiring) NewFacilitator(cfg FacilitatorConfig) (*Team, error) {
 	team.build = func(p parts) (built, error) {
 		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
 		return harness.NewFacilitator(cfg)
+	}
+	if len(cfg.AgentConfigs) == 0 {
+		return nil, &ConfigError{"FacilitatorConfig.AgentConfigs",
+			errors.New("it is empty; a facilitated session needs at least one participant")}
 	}
 	return w.newTeam("FacilitatorConfig", team)
 }

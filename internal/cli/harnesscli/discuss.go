@@ -8,7 +8,6 @@ import (
 
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/bridge"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
 )

@@ -134,7 +134,7 @@ func directory(con *console.Console, flag, path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if !isDirectory(dir) {
-		return "", console.Usagef("%s %s is no directory", flag, path)
+		return "", console.Usagef("%s %s is not a directory", flag, path)
 	}
 	return dir, nil
 }

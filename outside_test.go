@@ -1,0 +1,159 @@
+package fit_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit"
+)
+
+// outsideProgram is the example of the README of the libraries that fit follows, in Go. It names no
+// agent, no environment and no tool server.
+const outsideProgram = `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/fit-eval/fit"
+)
+
+func main() {
+	cwd, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	facilitator, err := fit.NewFacilitator(fit.FacilitatorConfig{
+		FacilitatorCwd: cwd,
+		AgentConfigs: []fit.AgentConfig{
+			{Name: "alice", Role: "explorer", AgentProfile: "alice"},
+			{Name: "bob", Role: "tester", AgentProfile: "bob"},
+		},
+		Output:             os.Stdout,
+		Redactor:           fit.NewRedactor(),
+		FacilitatorProfile: "improvement-coach",
+	})
+	if err != nil {
+		panic(err)
+	}
+	result, err := facilitator.Run(context.Background(), "Run a kata storyboard meeting.")
+	fmt.Fprintln(os.Stderr, result.Success, result.Turns, result.Summary, err)
+}
+`
+
+// TestAProgramOutsideTheRepository builds a module of its own against this one, without a network,
+// and runs it with nothing but a key and the address of a model in its environment.
+func TestAProgramOutsideTheRepository(t *testing.T) {
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, remove := workspace("alice", "bob", "improvement-coach")
+	defer remove()
+	sums, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"main.go": outsideProgram,
+		"go.sum":  string(sums),
+		"go.mod": "module example.com/meeting\n\ngo 1.26.0\n\nrequire github.com/fit-eval/fit v0.0.0\n\n" +
+			"replace github.com/fit-eval/fit => " + root + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(t.TempDir(), "meeting")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Dir = dir
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, output)
+	}
+
+	url, stop := serveScript(meeting)
+	defer stop()
+	const key = "sk-ant-api03-outside-the-repository-0123456789"
+	run := exec.CommandContext(t.Context(), program)
+	run.Dir = dir
+	run.Env = []string{"PATH=/nowhere", "HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=" + key, "FIT_MODEL_URL=" + url}
+	var trace, messages bytes.Buffer
+	run.Stdout, run.Stderr = &trace, &messages
+	if err := run.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, messages.String())
+	}
+	if !strings.Contains(messages.String(), "Everybody reported. <nil>") {
+		t.Errorf("the meeting ended with %s", messages.String())
+	}
+	for _, want := range []string{`"type":"session_start"`, "Seven out of ten.", `"type":"summary"`} {
+		if !strings.Contains(trace.String(), want) {
+			t.Errorf("the trace lacks %s", want)
+		}
+	}
+	if strings.Contains(trace.String(), key) {
+		t.Error("the key is in the trace")
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	dir, remove := workspace()
+	defer remove()
+	participants := []fit.AgentConfig{{Name: "alice"}}
+	for _, c := range []struct {
+		name  string
+		try   func() error
+		field string
+	}{
+		{"no trace", func() error {
+			_, err := fit.NewFacilitator(fit.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants})
+			return err
+		}, "FacilitatorConfig.Output"},
+		{"no trace of a run", func() error {
+			_, err := fit.Run(t.Context(), fit.RunConfig{Task: "x", Cwd: dir})
+			return err
+		}, "RunConfig.Output"},
+		{"no task", func() error {
+			_, err := fit.Run(t.Context(), fit.RunConfig{Cwd: dir, Output: &bytes.Buffer{}})
+			return err
+		}, "RunConfig.Task"},
+		{"no participants", func() error {
+			_, err := fit.NewFacilitator(fit.FacilitatorConfig{FacilitatorCwd: dir, Output: &bytes.Buffer{}})
+			return err
+		}, "FacilitatorConfig.AgentConfigs"},
+		{"no URL", func() error {
+			cfg := fit.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants, Output: &bytes.Buffer{}}
+			cfg.Options.Base.ModelURL = "localhost:80"
+			_, err := fit.NewFacilitator(cfg)
+			return err
+		}, "ModelURL"},
+		{"no such agent", func() error {
+			cfg := fit.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants, Output: &bytes.Buffer{}}
+			cfg.Options.DefaultAgent = "nobody"
+			_, err := fit.Facilitate(t.Context(), cfg, "Meet.")
+			return err
+		}, "Agent"},
+		{"no directory", func() error {
+			_, err := fit.Run(t.Context(), fit.RunConfig{Task: "x", Cwd: dir + "/nowhere", Output: &bytes.Buffer{}})
+			return err
+		}, "RunConfig.Cwd"},
+	} {
+		err := c.try()
+		var config *fit.ConfigError
+		if !errors.As(err, &config) || config.Field != c.field {
+			t.Errorf("%s: %v, want an error that names %s", c.name, err, c.field)
+		}
+	}
+	// A key that is missing is named by its variable.
+	wiring := fit.Wiring{Environ: []string{"PATH=/nowhere", "HOME=" + dir}}
+	_, err := wiring.Run(t.Context(), fit.RunConfig{Task: "x", Cwd: dir, Agent: "builtin", Output: &bytes.Buffer{}})
+	if err == nil || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
+		t.Errorf("without a key: %v", err)
+	}
+}
