@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -142,7 +143,7 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 		return nil, err
 	}
 	defer done()
-	err = parallelScan(ctx, newBlockReader(in, limit), nil, c.batch)
+	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, c.batch)
 	t.problems = c.problems
 	return c.actions, err
 }
@@ -150,7 +151,6 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 type actionCollector struct {
 	trace   *Trace
 	lanes   map[string]*actionLane
-	lines   int64
 	actions []Action
 
 	problems Problems
@@ -161,36 +161,32 @@ type actionLane struct {
 	fold    *session.Fold
 }
 
-func (c *actionCollector) batch(b *batch) error {
-	c.problems.take(b, c.lines)
-	for i := range b.events {
-		ev := &b.events[i]
-		name := ev.lane
-		if ev.bare {
+func (c *actionCollector) batch(b *scan.Batch) error {
+	c.problems.take(b)
+	for i := range b.Events {
+		ev := &b.Events[i]
+		name := ev.Lane
+		if ev.Bare {
 			name = bareLane
 		}
-		if ev.kind == kindLifecycle || !c.trace.opts.wants(name) {
+		if ev.Kind == scan.Lifecycle || ev.Native == nil || !c.trace.opts.wants(name) {
 			continue
 		}
-		native := ev.event.of(b.data)
-		lane := c.lane(name, ev.kind, native)
-		if lane != nil {
-			lane.decoder.Decode(native, session.Stamp{Line: c.lines + int64(ev.line) + 1, Ts: ev.ts, Lane: name},
-				lane.fold)
+		if lane := c.lane(name, ev); lane != nil {
+			lane.decoder.Decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: name}, lane.fold)
 		}
 	}
-	c.lines += int64(b.lines)
 	return nil
 }
 
-func (c *actionCollector) lane(name string, k kind, native []byte) *actionLane {
+func (c *actionCollector) lane(name string, ev *scan.Event) *actionLane {
 	if lane := c.lanes[name]; lane != nil {
 		return lane
 	}
 	dialect := session.StreamDialect("")
-	if k == kindOther {
+	if ev.Kind == scan.Other {
 		var ok bool
-		if dialect, ok = c.trace.opts.Dialects.Of(native); !ok {
+		if dialect, ok = c.trace.opts.Dialects.Of(ev.Native); !ok {
 			return nil
 		}
 	}

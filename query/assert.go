@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	jmespath "github.com/jmespath-community/go-jmespath"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Assertion is one check of a file, made by a grader.
@@ -46,7 +48,7 @@ type Row struct {
 // MarshalJSON writes the row: the role follows the message, but precedes it when the check could
 // not be made.
 func (r Row) MarshalJSON() ([]byte, error) {
-	dst := append([]byte(`{"test":`), appendString(nil, r.Test)...)
+	dst := append([]byte(`{"test":`), jsonenc.AppendString(nil, r.Test)...)
 	dst = append(dst, fmt.Sprintf(`,"pass":%t`, r.Pass)...)
 	if r.Message != "" && r.Failed == nil {
 		dst = appendField(dst, "message", r.Message)

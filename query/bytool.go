@@ -29,44 +29,57 @@ const noTool = "(no-tool)"
 // was streamed in.
 type messageShare struct {
 	usage Tokens
-	turns []int
 	tools []string
+	turn  laneTurn
+}
+
+// laneTurn is a turn of a lane's model.
+type laneTurn struct {
+	lane *laneState
+	turn int
+}
+
+// modelTurn is the turn of the model that an assistant's entry belongs to. A document does not say,
+// so that each of its entries counts as one.
+func (e *Entry) modelTurn() laneTurn {
+	switch l := e.lane; {
+	case l.foreign != nil:
+		return laneTurn{l, l.foreign.fold.Turns()}
+	case l.account != nil:
+		return laneTurn{l, l.account.fold.Turns()}
+	}
+	return laneTurn{e.lane, e.Index}
 }
 
 // ByTool attributes the tokens of every message to the tools it calls, in equal parts. The columns
 // are then scaled so that they add up to the totals of Stats exactly; the first row takes the
-// rounding.
+// rounding. A tool's turns are the model's turns that call it.
 func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 	book := &usageBook{places: map[string]int{}}
 	var messages []messageShare
 	places := map[string]int{}
-	old := t.doc != nil && preChange(t.doc.version)
-	info, err := t.walk(ctx, plan{
-		visit: func(e *Entry) error {
-			id, usage, ok := e.Usage()
-			if !ok {
-				return nil
-			}
-			book.add(e, old)
-			place := len(messages)
-			if id != nil {
-				if known, again := places[*id]; again {
-					place = known
-				} else {
-					places[*id] = place
-				}
-			}
-			if place == len(messages) {
-				messages = append(messages, messageShare{})
-			}
-			m := &messages[place]
-			m.usage = m.usage.Max(usage)
-			m.turns = append(m.turns, e.Index)
-			e.Tools(func(name string) { m.tools = append(m.tools, name) })
+	old := t.oldDocument()
+	info, err := t.walk(ctx, plan{accounts: true, visit: func(e *Entry) error {
+		id, usage, ok := e.Usage()
+		if !ok {
 			return nil
-		},
-		want: func(r *record) bool { return r.kind == kindAssistant || informative(r) },
-	})
+		}
+		book.add(e, old)
+		place, again := len(messages), false
+		if id != nil {
+			if place, again = places[*id]; !again {
+				place = len(messages)
+				places[*id] = place
+			}
+		}
+		if !again {
+			messages = append(messages, messageShare{turn: e.modelTurn()})
+		}
+		m := &messages[place]
+		m.usage = m.usage.Max(usage)
+		e.Tools(func(name string) { m.tools = append(m.tools, name) })
+		return nil
+	}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,14 +93,25 @@ type shareBook struct {
 	places map[string]int
 	rows   []ToolShare
 	weight []float64 // all tokens, the cached ones included: they are paid for too
+	turns  map[toolTurn]bool
 }
 
-func (b *shareBook) add(tool string, usage Tokens, part float64) {
+// toolTurn is a turn that calls a tool.
+type toolTurn struct {
+	tool string
+	laneTurn
+}
+
+func (b *shareBook) add(tool string, usage Tokens, turn laneTurn, part float64) {
 	place, ok := b.places[tool]
 	if !ok {
 		place = len(b.rows)
 		b.places[tool] = place
 		b.rows, b.weight = append(b.rows, ToolShare{Tool: tool}), append(b.weight, 0)
+	}
+	if key := (toolTurn{tool, turn}); !b.turns[key] {
+		b.turns[key] = true
+		b.rows[place].Turns++
 	}
 	b.rows[place].InputTokens += float64(usage.Input) * part
 	b.rows[place].OutputTokens += float64(usage.Output) * part
@@ -95,18 +119,14 @@ func (b *shareBook) add(tool string, usage Tokens, part float64) {
 }
 
 func shares(messages []messageShare, totals Totals) []ToolShare {
-	book := &shareBook{places: map[string]int{}}
+	book := &shareBook{places: map[string]int{}, turns: map[toolTurn]bool{}}
 	for _, m := range messages {
 		tools := m.tools
 		if len(tools) == 0 {
 			tools = []string{noTool}
 		}
 		for _, tool := range tools {
-			book.add(tool, m.usage, 1/float64(len(tools)))
-		}
-		slices.Sort(tools)
-		for _, tool := range slices.Compact(tools) {
-			book.rows[book.places[tool]].Turns += len(m.turns)
+			book.add(tool, m.usage, m.turn, 1/float64(len(tools)))
 		}
 	}
 	book.scale(totals)

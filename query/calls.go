@@ -19,7 +19,9 @@ type Call struct {
 	TimestampMs int64  `json:"timestampMs,omitempty"`
 	DurationMs  *int64 `json:"durationMs,omitempty"`
 	Parent      string `json:"parentToolUseId,omitempty"`
-	block       Block
+	// Command is the shell command and Path the first file, if it is about one.
+	Command string `json:"-"`
+	Path    string `json:"-"`
 }
 
 // CallResult is what came back from a tool.
@@ -31,11 +33,11 @@ type CallResult struct {
 // place is where a turn is: in the file, or, where the file cannot be read again, in memory.
 type place struct {
 	turn   *Turn
-	lane   *string
+	lane   *laneState
 	index  int
 	line   int64
 	offset int64
-	length int32
+	length int
 	part   int
 	role   Role
 }
@@ -104,23 +106,6 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 	return pairs, err
 }
 
-// callIDs calls visit with the ids of the tool calls of a turn.
-func (e *Entry) callIDs(visit func(id string)) {
-	if e.turn != nil {
-		for _, b := range e.turn.Content {
-			if b.Type == BlockToolUse && textOf(b.ToolUseID) != "" {
-				visit(*b.ToolUseID)
-			}
-		}
-		return
-	}
-	for i := range e.ev.parts {
-		if p := &e.ev.parts[i]; p.typ == blockToolUse && !p.id.empty() {
-			visit(unescape(p.id.of(e.data)))
-		}
-	}
-}
-
 func (t *Trace) place(e *Entry) place {
 	if !t.seekable || e.turn != nil {
 		return place{turn: e.Turn()}
@@ -129,8 +114,8 @@ func (t *Trace) place(e *Entry) place {
 		lane:   e.lane,
 		index:  e.Index,
 		line:   e.Line,
-		offset: e.base + int64(e.ev.start),
-		length: e.ev.end - e.ev.start,
+		offset: e.ev.Offset,
+		length: len(e.ev.Raw),
 		part:   e.part,
 		role:   e.Role,
 	}
@@ -155,7 +140,7 @@ func (t *Trace) placeReader() (*placeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.file, r.line = file, lineFetcher{file: file, size: info.Size(), scanner: newLineScanner()}
+	r.file, r.line = file, lineFetcher{file: file, size: info.Size()}
 	return r, nil
 }
 
@@ -169,7 +154,7 @@ func (r *placeReader) turn(p *place) (*Turn, error) {
 	if p.turn != nil {
 		return p.turn, nil
 	}
-	ev, data, err := r.line.fetch(&record{offset: p.offset, length: uint32(p.length)})
+	ev, err := r.line.fetch(&record{offset: p.offset, length: uint32(p.length)})
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +164,9 @@ func (r *placeReader) turn(p *place) (*Turn, error) {
 		Role:  p.role,
 		Line:  p.line,
 		ev:    ev,
-		data:  data,
 		part:  p.part,
 	}
-	if p.role == RoleToolResult && p.part >= len(ev.parts) {
+	if p.role == RoleToolResult && p.part >= len(ev.Parts) {
 		return nil, errStaleIndex
 	}
 	return e.decode(), nil
@@ -204,7 +188,10 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 				Source:      turn.Lane,
 				TimestampMs: turn.TimestampMs,
 				Parent:      turn.Parent,
-				block:       b,
+			}
+			call.Command, _ = b.command()
+			if paths := b.paths(); len(paths) > 0 {
+				call.Path = paths[0]
 			}
 		}
 	}
@@ -300,5 +287,5 @@ func (b *Block) command() (string, bool) {
 	if b.Canonical != "" {
 		return b.Command, b.Canonical == "bash"
 	}
-	return memberText(b.Input, "command"), b.Name == "Bash"
+	return textOf(b.input("command")), b.Name == "Bash"
 }

@@ -67,7 +67,7 @@ func Compare(ctx context.Context, a, b *Trace) (*Comparison, error) {
 
 func (t *Trace) side(ctx context.Context) (Side, error) {
 	s := Side{Metadata: nameMetadata(t.Path), File: t.Name()}
-	if err := t.spool(); err != nil {
+	if err := t.Spool(); err != nil {
 		return s, err
 	}
 	tools, info, err := t.Tools(ctx)

@@ -3,15 +3,16 @@ package query
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Cost is what a trace cost, by lane.
 type Cost struct {
-	// TotalUSD is nil if nothing in the trace tells.
+	// TotalUSD is nil if the cost of any lane is unknown.
 	TotalUSD *float64
 	BySource []LaneCost
-	// Unknown names the lanes that used tokens whose price nobody knows; the total does not include
-	// them.
+	// Unknown names the lanes that used tokens whose price is unknown.
 	Unknown []string
 }
 
@@ -34,7 +35,7 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, lane.Lane), ':')
+		dst = append(jsonenc.AppendString(dst, lane.Lane), ':')
 		dst = appendNumber(dst, lane.USD)
 	}
 	dst = append(dst, '}')
@@ -48,30 +49,17 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// Cost adds up what the agents say they cost.
+// Cost is what the agents cost: as they say, or by their tokens and list prices.
 func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
-	info, err := t.walk(ctx, plan{want: informative})
+	info, err := t.walk(ctx, plan{want: informative, accounts: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &Cost{}
-	if t.doc != nil {
-		c.TotalUSD = info.Summary.TotalCostUSD
-		return c, info, nil
-	}
-	for _, l := range info.order {
-		r := info.results.lanes[l.Lane]
-		switch {
-		case r == nil:
-		case r.unpriced:
-			c.Unknown = append(c.Unknown, l.Lane)
-		case r.priced:
-			c.BySource = append(c.BySource, LaneCost{l.Lane, r.cost})
+	c := &Cost{TotalUSD: info.Summary.TotalCostUSD, Unknown: info.unpriced}
+	for _, l := range info.Lanes {
+		if l.CostUSD != nil {
+			c.BySource = append(c.BySource, LaneCost{l.Lane, *l.CostUSD})
 		}
-	}
-	if info.results.priced {
-		total := info.results.cost
-		c.TotalUSD = &total
 	}
 	return c, info, nil
 }

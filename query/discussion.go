@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -70,12 +72,11 @@ func discussionStart(path, id string) (int64, bool) {
 		return 0, false
 	}
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(head, byteOrderMark), []byte("\n"))
-	var ev event
-	var parts []part
-	if !newLineScanner().scan(line, 0, len(line), &ev, &parts) {
+	var ev scan.Event
+	if !new(scan.LineScanner).Scan(line, &ev, &[]scan.Part{}) {
 		return 0, false
 	}
-	native := ev.event.of(line)
-	return ev.ts, len(native) > 0 && native[0] == '{' && memberText(native, "type") == trace.TypeMeta &&
-		memberText(native, "discussion_id") == id
+	var parser jsontape.Parser
+	native, _ := parser.Parse(ev.Native)
+	return ev.Ts, native.TextOf("type") == trace.TypeMeta && native.TextOf("discussion_id") == id
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,11 +23,12 @@ const documentHead = 64 << 10
 // document is a structured document: one JSON value that an earlier run of this tool, or the
 // reference, made of a trace. It is small enough to be held.
 type document struct {
-	raw     []byte
-	version *string
-	turns   []json.RawMessage
-	info    Info
+	raw   []byte
+	turns []json.RawMessage
+	info  Info
 }
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // openDocument returns nil for a file that is not a structured document.
 func openDocument(path string) (*document, error) {
@@ -56,71 +58,72 @@ func openDocument(path string) (*document, error) {
 	return parseDocument(raw), nil
 }
 
-// mayBeDocument looks at the beginning of a file: a structured document names its turns, or starts
-// with its version, or is spread over lines none of which is an object by itself.
+// mayBeDocument looks at the beginning of a file: the first members of a structured document are
+// its version, its metadata or its turns.
 func mayBeDocument(head []byte) bool {
-	head = bytes.TrimSpace(bytes.TrimPrefix(head, byteOrderMark))
-	if len(head) == 0 || head[0] != '{' {
+	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, byteOrderMark)))
+	if bracket, err := decoder.Token(); err != nil || bracket != json.Delim('{') {
 		return false
 	}
-	s := scanner{b: head}
-	found := false
-	complete := s.object(func(key span, _ bool) bool {
-		switch string(key.of(head)) {
-		case "turns", "version", "metadata":
-			found = true
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return false
 		}
-		return !found && s.skip()
-	})
-	return found && !complete
+		switch key {
+		case "turns", "version", "metadata":
+			return true
+		}
+		var skipped json.RawMessage
+		if decoder.Decode(&skipped) != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// storedDocument is a document as it stands in a file.
+type storedDocument struct {
+	Version      *string         `json:"version"`
+	Metadata     Metadata        `json:"metadata"`
+	InitEvent    json.RawMessage `json:"initEvent"`
+	Turns        json.RawMessage `json:"turns"`
+	Summary      Summary         `json:"summary"`
+	Verdict      string          `json:"verdict"`
+	DiscussionID string          `json:"discussionId"`
+}
+
+// decodeLenient fills what fits; members of another type stay empty.
+func decodeLenient(raw []byte, into any) bool {
+	var mistyped *json.UnmarshalTypeError
+	err := json.Unmarshal(raw, into)
+	return err == nil || errors.As(err, &mistyped)
 }
 
 func parseDocument(raw []byte) *document {
 	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, byteOrderMark))
-	if !validJSON(raw) || raw[0] != '{' || !truthy(memberOf(raw, "turns")) {
+	stored := storedDocument{Summary: Summary{Result: unknownResult}}
+	stored.Metadata.Tools = json.RawMessage("[]")
+	if !decodeLenient(raw, &stored) || len(stored.Turns) == 0 {
 		return nil
 	}
-	d := &document{raw: raw, version: memberOptional(raw, "version")}
-	d.info = Info{
-		Version: d.version,
-		wants:   func(string) bool { return true },
-		lanes:   map[string]*laneState{},
-		results: newResults(),
+	switch string(stored.Turns) {
+	case "null", "false", `""`, "0":
+		return nil
 	}
-	if init := memberOf(raw, "initEvent"); len(init) > 0 && init[0] == '{' {
-		d.info.InitEvent = cloneRaw(init)
+	d := &document{raw: raw, info: Info{
+		Metadata:     stored.Metadata,
+		Summary:      stored.Summary,
+		Results:      stored.Summary.Result != unknownResult || stored.Summary.TokenUsage != nil,
+		Verdict:      stored.Verdict,
+		DiscussionID: stored.DiscussionID,
+		Version:      stored.Version,
+	}}
+	if len(stored.InitEvent) > 0 && stored.InitEvent[0] == '{' {
+		d.info.InitEvent = stored.InitEvent
 	}
-	d.info.Metadata.Tools = json.RawMessage("[]")
-	_ = json.Unmarshal(memberOf(raw, "metadata"), &d.info.Metadata) // what does not fit stays empty
-	d.info.Summary, d.info.Results = documentSummary(memberOf(raw, "summary"))
-	d.info.Verdict, d.info.DiscussionID = memberText(raw, "verdict"), memberText(raw, "discussionId")
-	s := scanner{b: memberOf(raw, "turns")}
-	s.array(func() bool {
-		turn, ok := s.value()
-		if ok {
-			d.turns = append(d.turns, turn.of(s.b))
-		}
-		return ok
-	})
+	_ = json.Unmarshal(stored.Turns, &d.turns) // anything but a list has no turns
 	return d
-}
-
-func documentSummary(raw []byte) (Summary, bool) {
-	s := Summary{Result: "unknown"}
-	if text := memberText(raw, "result"); text != "" {
-		s.Result = text
-	}
-	s.IsError = string(memberOf(raw, "isError")) == "true"
-	s.TotalCostUSD = parseFloat(memberOf(raw, "totalCostUsd"))
-	s.DurationMs, s.NumTurns = parseInt(memberOf(raw, "durationMs")), parseInt(memberOf(raw, "numTurns"))
-	if usage := memberOf(raw, "tokenUsage"); len(usage) > 0 && usage[0] == '{' {
-		s.TokenUsage = &Tokens{}
-		_ = json.Unmarshal(usage, s.TokenUsage)
-	}
-	if models := memberOf(raw, "modelUsage"); len(models) > 0 && models[0] == '{' {
-		s.ModelUsage = parseModelUsage(models)
-	}
-	return s, s.Result != "unknown" || s.TokenUsage != nil
 }
 
 // preChange reports whether a document was made before usage was counted by message.
@@ -139,9 +142,10 @@ func preChange(version *string) bool {
 
 // walk shows the turns of the document.
 func (d *document) walk(ctx context.Context, w *walker) error {
-	info := d.info
-	info.wants, info.lanes = w.trace.opts.wants, map[string]*laneState{}
-	w.info = &info
+	info := w.info
+	info.Metadata, info.InitEvent, info.Summary, info.Results = d.info.Metadata, d.info.InitEvent, d.info.Summary,
+		d.info.Results
+	info.Verdict, info.DiscussionID, info.Version = d.info.Verdict, d.info.DiscussionID, d.info.Version
 	for i, raw := range d.turns {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -151,15 +155,8 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 			info.Problems.add(1, fmt.Sprintf("turn %d is not an object", i), false)
 			continue
 		}
-		bare := turn.Lane == nil
-		l := info.lane(turn.LaneName(), bare)
 		w.next = turn.Index
-		if l.wanted && turn.Role == RoleUser && info.TaskPrompt == nil {
-			text := turn.Text("\n")
-			info.TaskPrompt = &text
-		}
-		w.entry = Entry{turn: turn, Line: 1, hit: true}
-		if err := w.show(l, turn.Role); err != nil {
+		if err := w.showTurn(info.lane(turn.LaneName(), turn.Lane == nil), turn); err != nil {
 			return err
 		}
 	}
@@ -171,68 +168,80 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 	return nil
 }
 
+// storedTurn is a turn as it stands in a document.
+type storedTurn struct {
+	Index       int             `json:"index"`
+	Role        Role            `json:"role"`
+	Source      *string         `json:"source"`
+	Parent      string          `json:"parentToolUseId"`
+	TimestampMs int64           `json:"timestampMs"`
+	Subtype     *string         `json:"subtype"`
+	Data        json.RawMessage `json:"data"`
+	MessageID   *string         `json:"messageId"`
+	ToolUseID   *string         `json:"toolUseId"`
+	IsError     bool            `json:"isError"`
+	Usage       *Tokens         `json:"usage"`
+	Content     json.RawMessage `json:"content"`
+}
+
 // documentTurn reads one turn of a document. It is printed as it stands; the fields are for
 // questions.
 func documentTurn(raw []byte) (*Turn, bool) {
-	if len(raw) == 0 || raw[0] != '{' {
+	var stored storedTurn
+	if len(raw) == 0 || raw[0] != '{' || !decodeLenient(raw, &stored) {
 		return nil, false
 	}
 	t := &Turn{
-		verbatim: raw,
-		Index:    int(parseInt(memberOf(raw, "index"))),
-		Role:     Role(memberText(raw, "role")),
-		Line:     1,
-	}
-	t.Lane, t.Parent = memberOptional(raw, "source"), memberText(raw, "parentToolUseId")
-	t.TimestampMs = parseInt(memberOf(raw, "timestampMs"))
-	t.Subtype, t.Data = memberOptional(raw, "subtype"), memberOf(raw, "data")
-	t.MessageID, t.ToolUseID = memberOptional(raw, "messageId"), memberOptional(raw, "toolUseId")
-	t.IsError = string(memberOf(raw, "isError")) == "true"
-	if usage := memberOf(raw, "usage"); len(usage) > 0 && usage[0] == '{' {
-		t.Usage = &Tokens{}
-		_ = json.Unmarshal(usage, t.Usage)
+		verbatim:    raw,
+		Index:       stored.Index,
+		Role:        stored.Role,
+		Lane:        stored.Source,
+		Line:        1,
+		Parent:      stored.Parent,
+		TimestampMs: stored.TimestampMs,
+		Subtype:     stored.Subtype,
+		Data:        stored.Data,
+		MessageID:   stored.MessageID,
+		ToolUseID:   stored.ToolUseID,
+		IsError:     stored.IsError,
+		Usage:       stored.Usage,
 	}
 	if t.Role == RoleToolResult {
-		t.Result = documentResult(memberOf(raw, "content"))
+		t.Result = resultText(stored.Content)
 		return t, true
 	}
-	s := scanner{b: memberOf(raw, "content")}
-	s.array(func() bool {
-		block, ok := s.value()
-		if ok && block.of(s.b)[0] == '{' {
-			t.Content = append(t.Content, documentBlock(block.of(s.b)))
+	var blocks []json.RawMessage
+	_ = json.Unmarshal(stored.Content, &blocks) // anything but a list has none
+	for _, block := range blocks {
+		if len(block) > 0 && block[0] == '{' {
+			t.Content = append(t.Content, documentBlock(block))
 		}
-		return ok
-	})
+	}
 	return t, true
 }
 
-func documentResult(content []byte) *string {
-	if len(content) == 0 {
-		return nil
-	}
-	text := string(content)
-	if content[0] == '"' {
-		text = unescape(content[1 : len(content)-1])
-	}
-	return &text
-}
-
 func documentBlock(raw []byte) Block {
-	b := Block{
-		Type:      memberText(raw, "type"),
-		Name:      memberText(raw, "name"),
-		ToolUseID: memberOptional(raw, "toolUseId"),
-		Raw:       raw,
+	var stored struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Name      string          `json:"name"`
+		ToolUseID *string         `json:"toolUseId"`
+		Input     json.RawMessage `json:"input"`
 	}
-	if input := memberOf(raw, "input"); input != nil {
-		b.Input = input
+	decodeLenient(raw, &stored)
+	b := Block{
+		Type:      stored.Type,
+		Name:      stored.Name,
+		ToolUseID: stored.ToolUseID,
+		Input:     stored.Input,
+		Raw:       raw,
 	}
 	switch b.Type {
 	case BlockText:
-		b.Text = memberText(raw, "text")
+		b.Text = stored.Text
 	case BlockThinking:
-		b.Text = memberText(raw, "thinking")
+		b.Text = stored.Thinking
 	}
 	return b
 }

@@ -1,6 +1,10 @@
 package query
 
-import "encoding/json"
+import (
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/query/internal/scan"
+	"github.com/fit-eval/fit/session"
+)
 
 // Entry is one turn as it passes by: cheap to look at, and decoded in full only when Turn is
 // called. It is valid during the visit only.
@@ -9,13 +13,11 @@ type Entry struct {
 	Role  Role
 	Line  int64
 
-	ev   *event
-	data []byte
-	lane *string // outlives the visit
-	base int64   // the offset of data in the file
-	part int     // which content block a tool result is
-	turn *Turn   // set where the turn was not built from an event of the stream dialect, or was decoded already
-	hit  bool    // what a filter that ran with the scan said
+	ev    *scan.Event
+	lane  *laneState
+	part  int   // which content block a tool result is
+	turn  *Turn // set where the turn was not built from an event of the stream dialect, or was decoded already
+	match bool  // what a filter that ran with the scan said
 }
 
 // Lane is the source of the envelope, nil for a bare event.
@@ -23,7 +25,7 @@ func (e *Entry) Lane() *string {
 	if e.turn != nil {
 		return e.turn.Lane
 	}
-	return e.lane
+	return e.lane.source()
 }
 
 // IsError reports whether the turn is a tool result that failed.
@@ -34,7 +36,7 @@ func (e *Entry) IsError() bool {
 	if e.turn != nil {
 		return e.turn.IsError
 	}
-	return e.ev.parts[e.part].isError
+	return e.ev.Parts[e.part].IsError
 }
 
 // Tools calls visit with the name of every tool that an assistant turn uses.
@@ -50,9 +52,9 @@ func (e *Entry) Tools(visit func(name string)) {
 		}
 		return
 	}
-	for i := range e.ev.parts {
-		if p := &e.ev.parts[i]; p.typ == blockToolUse {
-			visit(unescape(p.name.of(e.data)))
+	for i := range e.ev.Parts {
+		if p := &e.ev.Parts[i]; p.Type == scan.ToolUse {
+			visit(unescape(p.Name))
 		}
 	}
 }
@@ -64,29 +66,56 @@ func (e *Entry) Uses(tool string) bool {
 	return found
 }
 
+// usesAny reports whether an assistant turn uses any tool.
+func (e *Entry) usesAny() bool {
+	found := false
+	e.Tools(func(string) { found = true })
+	return found
+}
+
 // Usage is the usage of an assistant turn and the message it belongs to.
 func (e *Entry) Usage() (id *string, usage Tokens, ok bool) {
-	if e.Role != RoleAssistant {
-		return nil, Tokens{}, false
-	}
-	if e.turn != nil {
-		if e.turn.Usage == nil {
-			return nil, Tokens{}, false
-		}
+	switch {
+	case e.Role != RoleAssistant:
+	case e.turn != nil && e.turn.Usage != nil:
 		return e.turn.MessageID, *e.turn.Usage, true
+	case e.turn == nil && e.ev.Usage:
+		return e.messageID(), Tokens(e.ev.Tokens), true
 	}
-	if !e.ev.hasUsage {
-		return nil, Tokens{}, false
-	}
-	return e.messageID(), e.ev.usage, true
+	return nil, Tokens{}, false
 }
 
 func (e *Entry) messageID() *string {
-	if !e.ev.hasMsgID {
+	if e.ev.MessageID == nil {
 		return nil
 	}
-	id := unescape(e.ev.msgID.of(e.data))
+	id := unescape(e.ev.MessageID)
 	return &id
+}
+
+// callIDs calls visit with the ids of the tool calls of a turn.
+func (e *Entry) callIDs(visit func(id string)) {
+	if e.turn != nil {
+		for _, b := range e.turn.Content {
+			if b.Type == BlockToolUse && textOf(b.ToolUseID) != "" {
+				visit(*b.ToolUseID)
+			}
+		}
+		return
+	}
+	for i := range e.ev.Parts {
+		if p := &e.ev.Parts[i]; p.Type == scan.ToolUse && len(p.ID) > 0 {
+			visit(unescape(p.ID))
+		}
+	}
+}
+
+// resultID is the id of the call that a tool result belongs to.
+func (e *Entry) resultID() string {
+	if e.turn != nil {
+		return textOf(e.turn.ToolUseID)
+	}
+	return unescape(e.ev.Parts[e.part].ID)
 }
 
 // Turn decodes the turn. The result may be kept.
@@ -101,151 +130,76 @@ func (e *Entry) decode() *Turn {
 	t := &Turn{
 		Index:       e.Index,
 		Role:        e.Role,
-		Lane:        e.lane,
+		Lane:        e.lane.source(),
 		Line:        e.Line,
-		Parent:      unescape(e.ev.parent.of(e.data)),
-		TimestampMs: e.ev.time(e.data),
+		Parent:      unescape(e.ev.Parent),
+		TimestampMs: e.time(),
 	}
 	switch e.Role {
 	case RoleSystem:
-		if !e.ev.subtype.empty() {
-			subtype := unescape(e.ev.subtype.of(e.data))
-			t.Subtype = &subtype
-		}
-		t.Data = withoutMember(e.ev.event.of(e.data), "type")
+		t.Subtype = optional(e.ev.Subtype)
+		t.Data = withoutType(e.ev.Native)
 	case RoleAssistant:
 		t.MessageID = e.messageID()
-		if e.ev.hasUsage {
-			usage := e.ev.usage
+		if e.ev.Usage {
+			usage := Tokens(e.ev.Tokens)
 			t.Usage = &usage
 		}
-		t.Content = e.blocks(func(p *part) bool { return p.typ != blockBroken })
+		t.Content = e.blocks(func(p *scan.Part) bool { return p.Type != scan.Broken })
 	case RoleUser:
-		t.Content = e.blocks(func(p *part) bool { return p.typ == blockText })
+		t.Content = e.blocks(func(p *scan.Part) bool { return p.Type == scan.Text })
 	case RoleToolResult:
-		e.result(t, &e.ev.parts[e.part])
+		p := &e.ev.Parts[e.part]
+		t.ToolUseID, t.IsError, t.Result = optional(p.ID), p.IsError, resultText(p.Content)
 	}
 	return t
 }
 
 // time is the event's own time, else that of its arrival.
-func (ev *event) time(data []byte) int64 {
-	if own := parseStamp(string(ev.stamp.of(data))); own != 0 {
+func (e *Entry) time() int64 {
+	if own := session.ParseTime(string(e.ev.Stamp)); own != 0 {
 		return own
 	}
-	return ev.ts
+	return e.ev.Ts
 }
 
-func (e *Entry) blocks(want func(*part) bool) []Block {
-	blocks := make([]Block, 0, len(e.ev.parts))
-	for i := range e.ev.parts {
-		if p := &e.ev.parts[i]; want(p) {
-			blocks = append(blocks, e.block(p))
+func (e *Entry) blocks(want func(*scan.Part) bool) []Block {
+	blocks := make([]Block, 0, len(e.ev.Parts))
+	for i := range e.ev.Parts {
+		if p := &e.ev.Parts[i]; want(p) {
+			blocks = append(blocks, block(p))
 		}
 	}
 	return blocks
 }
 
-func (e *Entry) block(p *part) Block {
-	switch p.typ {
-	case blockText:
-		return Block{Type: BlockText, Text: unescape(p.text.of(e.data))}
-	case blockThinking:
-		return Block{Type: BlockThinking, Text: unescape(p.text.of(e.data)), Raw: cloneRaw(p.raw.of(e.data))}
-	case blockToolUse:
-		b := Block{Type: BlockToolUse, ToolUseID: optional(p.id.of(e.data)), Name: unescape(p.name.of(e.data))}
-		if !p.input.empty() {
-			b.Input = cloneRaw(p.input.of(e.data))
+func block(p *scan.Part) Block {
+	switch p.Type {
+	case scan.Text:
+		return Block{Type: BlockText, Text: unescape(p.Text)}
+	case scan.Thinking:
+		return Block{Type: BlockThinking, Text: unescape(p.Text), Raw: compact(p.Raw)}
+	case scan.ToolUse:
+		b := Block{Type: BlockToolUse, ToolUseID: optional(p.ID), Name: unescape(p.Name)}
+		if p.Input != nil {
+			b.Input = compact(p.Input)
 		}
 		return b
+	case scan.OtherPart, scan.ToolResult, scan.Broken:
 	}
-	return Block{Type: memberText(p.raw.of(e.data), "type"), Raw: cloneRaw(p.raw.of(e.data))}
+	var parser jsontape.Parser
+	v, _ := parser.Parse(p.Raw)
+	return Block{Type: unescape(v.Get("type").Inner()), Raw: compact(p.Raw)}
 }
 
-func (e *Entry) result(t *Turn, p *part) {
-	t.ToolUseID, t.IsError = optional(p.id.of(e.data)), p.isError
-	if p.content.empty() {
-		return
-	}
-	raw := p.content.of(e.data)
-	var text string
-	if p.contentKind == '"' {
-		text = unescape(raw[1 : len(raw)-1])
-	} else {
-		text = string(compact(raw))
-	}
-	t.Result = &text
-}
-
-// optional is the text of a string, nil for one that is empty or missing.
-func optional(raw []byte) *string {
-	if len(raw) == 0 {
+// resultText is the content of a tool result: a string as it is, anything else as compact JSON.
+func resultText(content []byte) *string {
+	if content == nil {
 		return nil
 	}
-	text := unescape(raw)
+	text, ok := Text(content)
+	if !ok {
+		text = string(compact(content))
+	}
 	return &text
-}
-
-// cloneRaw copies a value. The scanner is lenient about escapes inside long strings, so that a
-// value may turn out to be no JSON after all; it is kept as a string then, because nothing that is
-// printed may be broken by what an agent wrote.
-func cloneRaw(raw []byte) json.RawMessage {
-	if !validJSON(raw) {
-		return appendString(nil, string(raw))
-	}
-	return append(json.RawMessage(nil), raw...)
-}
-
-// withoutMember copies an object without one of its members.
-func withoutMember(object []byte, name string) json.RawMessage {
-	s := scanner{b: object}
-	out := append(json.RawMessage(nil), '{')
-	s.space()
-	s.object(func(key span, _ bool) bool {
-		start := int(key.start) - 1
-		_, ok := s.value()
-		if unescape(key.of(object)) != name {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(out, object[start:s.i]...)
-		}
-		return ok
-	})
-	if out = append(out, '}'); !validJSON(out) {
-		return appendString(nil, string(object))
-	}
-	return out
-}
-
-// memberText is the text of an object's string member, empty if there is none.
-func memberText(object []byte, name string) string {
-	raw := memberOf(object, name)
-	if len(raw) < 2 || raw[0] != '"' {
-		return ""
-	}
-	return unescape(raw[1 : len(raw)-1])
-}
-
-// memberOf is the value of an object's member, nil if there is none; the last of two equal ones
-// counts.
-func memberOf(object []byte, name string) []byte {
-	s := scanner{b: object}
-	var found []byte
-	s.space()
-	s.object(func(key span, _ bool) bool {
-		value, ok := s.value()
-		if ok && unescape(key.of(object)) == name {
-			found = value.of(object)
-		}
-		return ok
-	})
-	return found
-}
-
-// usesAny reports whether an assistant turn uses any tool.
-func (e *Entry) usesAny() bool {
-	found := false
-	e.Tools(func(string) { found = true })
-	return found
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -18,6 +19,8 @@ type Follower struct {
 	Lanes    []string // empty means all
 	// FromMiddle says that In may stand in the middle of a line, which is left out.
 	FromMiddle bool
+
+	parser jsontape.Parser
 }
 
 // Run shows every whole line until the session's summary has been read or the context ends. Lines
@@ -82,13 +85,18 @@ func (f *Follower) atLineStart() bool {
 	return err == nil && before[0] == '\n'
 }
 
+func (f *Follower) typeOf(event []byte) string {
+	v, _ := f.parser.Parse(event)
+	return v.TextOf("type")
+}
+
 // line shows one line and reports whether it was the last one of the session.
 func (f *Follower) line(line []byte, show func(trace.Envelope)) bool {
 	env, err := trace.ParseLine(line)
 	if err != nil {
 		return false
 	}
-	last := env.Source == trace.Orchestrator && memberText(env.Event, "type") == trace.TypeSummary
+	last := env.Source == trace.Orchestrator && f.typeOf(env.Event) == trace.TypeSummary
 	if len(f.Lanes) == 0 || env.Source == trace.Orchestrator || slices.Contains(f.Lanes, env.Source) {
 		show(env)
 	}

@@ -57,10 +57,7 @@ func (f *foreignLane) took(e *session.EnrichedEvent) {
 }
 
 func (f *foreignLane) turn(e *session.EnrichedEvent) *Turn {
-	t := &Turn{TimestampMs: e.TimestampMs, Parent: strings.Clone(e.Parent), Line: e.RawLine}
-	if !f.lane.bare {
-		t.Lane = &f.lane.Lane
-	}
+	t := &Turn{Lane: f.lane.source(), TimestampMs: e.TimestampMs, Parent: strings.Clone(e.Parent), Line: e.RawLine}
 	switch e.Kind {
 	case session.KindMessage:
 		f.message(t, e)
@@ -115,7 +112,7 @@ func callBlock(call *session.ToolCall) Block {
 	b := Block{
 		Type:      BlockToolUse,
 		Name:      strings.Clone(call.NativeName),
-		Input:     cloneRaw(call.Args),
+		Input:     compact(call.Args),
 		Canonical: call.Canonical,
 		Command:   strings.Clone(call.Command),
 	}
@@ -148,40 +145,20 @@ func (f *foreignLane) attachUsage() {
 	}
 }
 
-func tokensOf(u session.TokenUsage) Tokens {
-	return Tokens{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens}
-}
-
-// finish folds the whole lane into the summary as if it were one result.
+// finish adds the whole lane as if it were one result.
 func (f *foreignLane) finish(in *Info) {
 	s := f.fold.Session()
-	if s.Model != "" {
-		f.lane.Model = s.Model
-	}
+	f.lane.Model = cmp.Or(s.Model, f.lane.Model)
 	f.identify(in, s)
+	in.add(f.lane, s)
 	if s.Outcome == "" && s.Usage.TotalTokens == 0 {
 		return
 	}
-	usage := tokensOf(s.Usage)
-	result := resultEvent{
-		subtype:    string(s.Outcome),
-		durationMs: s.WallClockMs,
-		turns:      int64(s.Turns),
-		usage:      &usage,
-		isError:    s.Outcome != "" && s.Outcome != session.OutcomeSuccess,
-	}
-	if s.Outcome == "" {
-		result.subtype = "unknown"
-	}
-	in.results.fold(result)
-	in.results.models(s)
-	l := in.results.lane(f.lane.Lane)
-	switch {
-	case s.Usage.CostUSD != nil:
-		in.results.book(l, *s.Usage.CostUSD)
-	case s.Usage.TotalTokens > 0:
-		in.results.unknown, l.unpriced = true, true
-	}
+	in.Results, in.usageReported = true, true
+	in.Summary.Result = cmp.Or(string(s.Outcome), unknownResult)
+	in.Summary.IsError = in.Summary.IsError || s.Outcome != "" && s.Outcome != session.OutcomeSuccess
+	in.Summary.DurationMs += s.WallClockMs
+	in.Summary.NumTurns += int64(s.Turns)
 }
 
 // identify fills the metadata of a trace that has no init event.
@@ -195,29 +172,4 @@ func (f *foreignLane) identify(in *Info, s *session.EnrichedSession) {
 	if s.Model != "" {
 		in.Metadata.Model = &s.Model
 	}
-}
-
-// models adds the usage by model of a canonical session.
-func (r *results) models(s *session.EnrichedSession) {
-	if len(s.ModelUsage) == 0 {
-		return
-	}
-	usage := &ModelUsage{}
-	for _, name := range sortedKeys(s.ModelUsage) {
-		u := s.ModelUsage[name]
-		entry := modelEntry{name: cmp.Or(name, "unknown"), members: []usageMember{
-			{key: "inputTokens", value: float64(u.InputTokens)},
-			{key: "outputTokens", value: float64(u.OutputTokens)},
-			{key: "cacheReadInputTokens", value: float64(u.CacheReadTokens)},
-			{key: "cacheCreationInputTokens", value: float64(u.CacheWriteTokens)},
-		}}
-		if u.CostUSD != nil {
-			entry.members = append(entry.members, usageMember{key: "costUSD", value: *u.CostUSD})
-		}
-		usage.models = append(usage.models, entry)
-	}
-	if r.summary.ModelUsage == nil {
-		r.summary.ModelUsage = &ModelUsage{}
-	}
-	r.summary.ModelUsage.add(usage, nil)
 }

@@ -15,13 +15,15 @@ import (
 	"path/filepath"
 	"sort"
 
+	"github.com/fit-eval/fit/query/internal/scan"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
 // The index file: a fixed header, the records, and a JSON tail with the tables that records refer
 // to. Every number is little-endian.
 const (
-	indexMagic  = "fitidx02"
+	indexMagic  = "fitidx03"
 	indexSuffix = ".fitidx"
 	headerSize  = 64
 	recordSize  = 32
@@ -38,7 +40,7 @@ type record struct {
 	turns  uint16
 	lane   uint16
 	tools  uint16 // which set of tools it uses
-	kind   kind
+	kind   scan.Kind
 	flags  uint8
 }
 
@@ -51,6 +53,7 @@ const (
 	flagIDs                   // holds several ids, so that id is not conclusive
 	// of a lane that speaks another dialect: its turns depend on all lines of the lane before it
 	flagForeign
+	flagUnreported // an assistant's line that no result of its lane follows
 )
 
 func (r *record) encode(b []byte) {
@@ -75,7 +78,7 @@ func (r *record) decode(b []byte) {
 		turns:  binary.LittleEndian.Uint16(b[24:]),
 		lane:   binary.LittleEndian.Uint16(b[26:]),
 		tools:  binary.LittleEndian.Uint16(b[28:]),
-		kind:   kind(b[30]),
+		kind:   scan.Kind(b[30]),
 		flags:  b[31],
 	}
 }
@@ -100,6 +103,7 @@ type tables struct {
 type laneTable struct {
 	Name    string      `json:"name"`
 	Turns   int         `json:"turns"`
+	Model   int         `json:"modelTurns"` // the model's turns
 	FirstMs int64       `json:"firstMs"`
 	LastMs  int64       `json:"lastMs"`
 	Tools   []ToolCount `json:"tools"` // in the order of first use
@@ -269,7 +273,7 @@ func (x *index) walk(ctx context.Context, w *walker) error {
 		return err
 	}
 	defer file.Close()
-	lines := lineFetcher{file: file, size: x.size, scanner: newLineScanner()}
+	lines := lineFetcher{file: file, size: x.size}
 	from := int64(0)
 	if w.plan.from > 0 && !x.Foreign {
 		if from, err = x.seek(w.plan.from); err != nil {
@@ -286,13 +290,13 @@ func (x *index) walk(ctx context.Context, w *walker) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		ev, data, err := lines.fetch(r)
+		ev, err := lines.fetch(r)
 		if err != nil {
 			return err
 		}
-		ev.keep = w.plan.keep == nil || w.plan.keep(ev, data)
-		w.next, w.base = int(r.first), lines.start
-		return w.event(ev, data, int64(r.line))
+		ev.Line, ev.Keep = int64(r.line), w.plan.keep == nil || w.plan.keep(ev)
+		w.next = int(r.first)
+		return w.event(ev)
 	})
 	if err == nil {
 		x.complete(w.info)
@@ -305,9 +309,9 @@ func (x *index) complete(in *Info) {
 	in.TurnCount, in.Problems = 0, x.Problems
 	for _, table := range x.Lanes {
 		l := in.lane(table.Name, false)
-		l.Turns, l.FirstMs, l.LastMs = table.Turns, table.FirstMs, table.LastMs
+		l.Turns, l.FirstMs, l.LastMs, l.turns = table.Turns, table.FirstMs, table.LastMs, table.Model
 		if l.Dialect == "" && l.Turns > 0 {
-			l.Dialect = StreamDialect
+			l.Dialect = session.StreamDialectName
 		}
 		if l.wanted {
 			in.TurnCount += table.Turns
@@ -319,12 +323,12 @@ func (x *index) complete(in *Info) {
 type lineFetcher struct {
 	file    io.ReaderAt
 	size    int64
-	scanner *lineScanner
+	scanner scan.LineScanner
 	buf     []byte
 	start   int64 // of buf in the file
 	last    int64 // where the line before ends
-	ev      event
-	parts   []part
+	ev      scan.Event
+	parts   []scan.Part
 }
 
 // A line that lies near the one before is taken for the next of many, of which one read gets as
@@ -334,10 +338,10 @@ const (
 	fetchAhead = 64 << 10
 )
 
-func (f *lineFetcher) fetch(r *record) (*event, []byte, error) {
+func (f *lineFetcher) fetch(r *record) (*scan.Event, error) {
 	end := r.offset + int64(r.length)
 	if r.offset < 0 || r.length > trace.MaxLine || end > f.size {
-		return nil, nil, errStaleIndex
+		return nil, errStaleIndex
 	}
 	if r.offset < f.start || end > f.start+int64(len(f.buf)) {
 		n := int64(r.length)
@@ -349,14 +353,14 @@ func (f *lineFetcher) fetch(r *record) (*event, []byte, error) {
 		}
 		f.buf, f.start = f.buf[:n], r.offset
 		if _, err := f.file.ReadAt(f.buf, r.offset); err != nil {
-			return nil, nil, errStaleIndex
+			return nil, errStaleIndex
 		}
 	}
 	f.last = end
 	from := int(r.offset - f.start)
-	f.parts = f.parts[:0]
-	if !f.scanner.scan(f.buf, from, from+int(r.length), &f.ev, &f.parts) {
-		return nil, nil, errStaleIndex
+	f.parts, f.ev = f.parts[:0], scan.Event{Offset: r.offset}
+	if !f.scanner.Scan(f.buf[from:from+int(r.length)], &f.ev, &f.parts) {
+		return nil, errStaleIndex
 	}
-	return &f.ev, f.buf, nil
+	return &f.ev, nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -52,41 +53,41 @@ func (t *Trace) newIndexMaker(limit int64) *indexMaker {
 }
 
 // add notes one line.
-func (m *indexMaker) add(ev *event, b *batch, line int64, first, turns int, in *Info) {
+func (m *indexMaker) add(ev *scan.Event, first, turns int, in *Info) {
 	lane := m.lane(ev)
 	table := &m.tables.Lanes[lane]
 	table.Turns += turns
 	m.tables.Turns = first + turns
-	foreign := ev.kind == kindOther && in.lane(ev.lane, ev.bare).other != nil
-	if ev.kind == kindOther && !foreign {
+	foreign := ev.Kind == scan.Other && in.lane(ev.Lane, ev.Bare).foreign != nil
+	if ev.Kind == scan.Other && !foreign {
 		return
 	}
 	r := record{
-		offset: b.offset + int64(ev.start),
-		length: uint32(ev.end - ev.start),
+		offset: ev.Offset,
+		length: uint32(len(ev.Raw)),
 		first:  uint32(first),
-		line:   uint32(line),
+		line:   uint32(ev.Line),
 		turns:  uint16(turns),
 		lane:   uint16(lane),
-		kind:   ev.kind,
+		kind:   ev.Kind,
 	}
-	if turns > math.MaxUint16 || first > math.MaxUint32/2 || line > math.MaxUint32/2 || len(m.lanes) >= math.MaxUint16 {
+	if turns > math.MaxUint16 || first > math.MaxUint32/2 || ev.Line > math.MaxUint32/2 || len(m.lanes) >= math.MaxUint16 {
 		m.unusable = true
 		return
 	}
 	if foreign {
 		r.flags, m.tables.Foreign = flagForeign, true
 	}
-	m.describe(&r, ev, b.data, table)
+	m.describe(&r, ev, table)
 	var raw [recordSize]byte
 	r.encode(raw[:])
 	m.records = append(m.records, raw[:]...)
 	m.count++
 }
 
-func (m *indexMaker) lane(ev *event) int {
-	name := ev.lane
-	if ev.bare {
+func (m *indexMaker) lane(ev *scan.Event) int {
+	name := ev.Lane
+	if ev.Bare {
 		name = bareLane
 	}
 	n, ok := m.lanes[name]
@@ -103,29 +104,30 @@ func (m *indexMaker) lane(ev *event) int {
 	return int(n)
 }
 
-func (m *indexMaker) describe(r *record, ev *event, data []byte, table *laneTable) {
-	if ev.kind == kindSystem && string(ev.subtype.of(data)) == "init" {
+func (m *indexMaker) describe(r *record, ev *scan.Event, table *laneTable) {
+	if ev.Kind == scan.System && string(ev.Subtype) == "init" {
 		r.flags |= flagInit
 	}
 	var tools []string
-	for i := range ev.parts {
-		p := &ev.parts[i]
-		switch p.typ {
-		case blockText:
+	for i := range ev.Parts {
+		p := &ev.Parts[i]
+		switch p.Type {
+		case scan.Text:
 			r.flags |= flagText
-			if ev.kind == kindUser {
+			if ev.Kind == scan.User {
 				r.flags |= flagUserText
 			}
-		case blockToolUse:
-			name := unescape(p.name.of(data))
+		case scan.ToolUse:
+			name := unescape(p.Name)
 			tools = append(tools, name)
 			table.count(name)
-			r.noteID(p.id.of(data))
-		case blockToolResult:
-			if p.isError {
+			r.noteID(p.ID)
+		case scan.ToolResult:
+			if p.IsError {
 				r.flags |= flagError
 			}
-			r.noteID(p.id.of(data))
+			r.noteID(p.ID)
+		case scan.OtherPart, scan.Thinking, scan.Broken:
 		}
 	}
 	if r.flags&flagUserText != 0 && !table.sawUser() {
@@ -201,8 +203,12 @@ func (m *indexMaker) write(in *Info) {
 		t.FirstMs = 0
 		if l := in.lanes[t.Name]; l != nil && t.Name != trace.Orchestrator {
 			t.FirstMs, t.LastMs = l.FirstMs, l.LastMs
+			if l.account != nil {
+				t.Model = l.account.fold.Turns()
+			}
 		}
 	}
+	m.markUnreported()
 	tail, err := json.Marshal(m.tables)
 	if err != nil {
 		return
@@ -215,6 +221,23 @@ func (m *indexMaker) write(in *Info) {
 	for _, path := range indexPaths(m.trace.Path, m.trace.opts) {
 		if writeWhole(path, m.header, m.records, tail) == nil {
 			return
+		}
+	}
+}
+
+// markUnreported marks the lines of assistants after the last result of their lane: nothing but they
+// knows what was used since.
+func (m *indexMaker) markUnreported() {
+	reported := make([]bool, len(m.tables.Lanes))
+	var r record
+	for at := len(m.records) - recordSize; at >= 0; at -= recordSize {
+		r.decode(m.records[at:])
+		switch {
+		case r.kind == scan.Result:
+			reported[r.lane] = true
+		case r.kind == scan.Assistant && !reported[r.lane]:
+			r.flags |= flagUnreported
+			r.encode(m.records[at:])
 		}
 	}
 }

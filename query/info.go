@@ -1,11 +1,15 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/query/internal/scan"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -25,9 +29,11 @@ type Info struct {
 	Metadata  Metadata
 	InitEvent json.RawMessage // nil if there was none
 	Summary   Summary
-	// Results tells whether there was any result event.
-	Results   bool
+	// Results reports whether there was any result event.
+	Results bool
+	// TurnCount is the number of rendered turns, Turns that of the models' turns.
 	TurnCount int
+	Turns     int
 	// Verdict, Closing and DiscussionID come from the orchestrator.
 	Verdict      string
 	Closing      string
@@ -41,11 +47,17 @@ type Info struct {
 	Version *string
 
 	wants    func(lane string) bool
+	prices   session.Prices
 	lanes    map[string]*laneState
 	order    []*laneState
-	results  *results
 	prompt   *string
 	initLane *laneState
+	parser   jsontape.Parser
+
+	used          session.TokenUsage
+	usageReported bool     // by a result
+	unpriced      []string // lanes some of whose cost is unknown
+	models        ModelUsage
 }
 
 // LaneInfo is one participant of a session.
@@ -92,26 +104,35 @@ func (p *Problems) add(line int64, reason string, torn bool) {
 }
 
 // take adds the problems of a block of lines.
-func (p *Problems) take(b *batch, linesBefore int64) {
-	for i := range b.problems {
-		found := &b.problems[i]
-		p.add(linesBefore+int64(found.line)+1, found.reason, found.torn)
+func (p *Problems) take(b *scan.Batch) {
+	for _, found := range b.Problems {
+		p.add(found.Line, found.Reason, found.Torn)
 	}
 }
 
 // laneState is what a pass remembers about a lane.
 type laneState struct {
 	LaneInfo
-	bare   bool
-	wanted bool
-	stream bool // it has produced events of the stream dialect
-	init   json.RawMessage
-	initTs int64
-	other  *foreignLane
+	bare    bool
+	wanted  bool
+	init    json.RawMessage
+	initTs  int64
+	stream  bool         // it speaks the stream dialect
+	account *account     // if it does, and a question needs it
+	foreign *foreignLane // if it speaks another
+	turns   int          // the model's turns, where an index knows them
 }
 
-func newInfo(wants func(lane string) bool) *Info {
-	return &Info{wants: wants, lanes: map[string]*laneState{}, results: newResults()}
+// source is the name of the lane in envelopes, nil for bare events.
+func (l *laneState) source() *string {
+	if l == nil || l.bare {
+		return nil
+	}
+	return &l.Lane
+}
+
+func newInfo(opts *Options) *Info {
+	return &Info{wants: opts.wants, prices: opts.Prices, lanes: map[string]*laneState{}}
 }
 
 // lane returns the state of a lane; bare events share the lane "agent" with envelopes of that name.
@@ -141,9 +162,10 @@ func (l *laneState) saw(ms int64) {
 }
 
 // init notes an init event.
-func (in *Info) init(l *laneState, event []byte, ts int64) {
-	l.init, l.initTs = withoutMember(event, "type"), ts
-	l.Model = memberText(event, "model")
+func (in *Info) init(l *laneState, ev *scan.Event) {
+	l.init, l.initTs = withoutType(ev.Native), ev.Ts
+	v, _ := in.parser.Parse(ev.Native)
+	l.Model = unescape(v.Get("model").Inner())
 	if in.initLane == nil {
 		in.initLane = l
 	}
@@ -151,94 +173,78 @@ func (in *Info) init(l *laneState, event []byte, ts int64) {
 
 // lifecycle notes an event of the orchestrator.
 func (in *Info) lifecycle(event []byte) {
-	switch memberText(event, "type") {
+	v, _ := in.parser.Parse(event)
+	switch v.TextOf("type") {
 	case trace.TypeSummary:
-		in.Verdict = memberText(event, "verdict")
-		in.Closing = memberText(event, "summary")
+		in.Verdict, in.Closing = unescape(v.Get("verdict").Inner()), unescape(v.Get("summary").Inner())
 	case trace.TypeMeta:
-		if id := memberText(event, "discussion_id"); id != "" {
-			in.DiscussionID = id
-		}
+		in.DiscussionID = cmp.Or(unescape(v.Get("discussion_id").Inner()), in.DiscussionID)
 	case trace.TypePrompt:
-		if text := memberText(event, "text"); in.prompt == nil && text != "" {
-			in.prompt = &text
+		if text := optional(v.Get("text").Inner()); in.prompt == nil && text != nil {
+			in.prompt = text
 		}
 	case trace.TypeAgentStart:
-		in.agentStart(event)
+		in.agentStart(v)
 	}
 }
 
-func (in *Info) agentStart(event []byte) {
-	name := memberText(event, "agent")
+func (in *Info) agentStart(v jsontape.Value) {
+	name := unescape(v.Get("agent").Inner())
 	if name == "" {
 		return
 	}
 	l := in.lane(name, false)
-	if runtime := memberText(event, "runtime"); runtime != "" {
-		l.Agent = runtime
-	}
-	if protocol := memberText(event, "protocol"); protocol != "" {
-		l.Dialect = protocol
-	}
-	if model := memberText(event, "model"); model != "" && l.Model == "" {
-		l.Model = model
-	}
-	if l.other != nil {
-		l.other.restart()
+	l.Agent = cmp.Or(unescape(v.Get("runtime").Inner()), l.Agent)
+	l.Dialect = cmp.Or(unescape(v.Get("protocol").Inner()), l.Dialect)
+	l.Model = cmp.Or(l.Model, unescape(v.Get("model").Inner()))
+	if l.foreign != nil {
+		l.foreign.restart()
 	}
 }
 
 // finish computes what follows from the whole.
 func (in *Info) finish() {
+	in.Metadata.Tools = json.RawMessage("[]")
 	for _, l := range in.order {
 		if !l.wanted {
 			continue
 		}
-		if l.other != nil {
-			l.other.finish(in)
-		}
-		if res := in.results.lanes[l.Lane]; res != nil && res.priced && !res.unpriced {
-			cost := res.cost
-			l.CostUSD = &cost
+		switch {
+		case l.foreign != nil:
+			l.foreign.finish(in)
+		case l.account != nil:
+			s := l.account.fold.Session()
+			s.Turns = cmp.Or(l.turns, s.Turns)
+			in.add(l, s)
 		}
 		in.Lanes = append(in.Lanes, l.LaneInfo)
 	}
-	in.Summary, in.Results = in.results.total(), in.results.seen
+	in.settle()
 	if in.TaskPrompt == nil {
 		in.TaskPrompt = in.prompt
 	}
-	in.Metadata.Tools = json.RawMessage("[]")
 	if l := in.initLane; l != nil {
 		in.InitEvent = l.init
-		in.Metadata = metadataOf(l.init, l.initTs)
+		in.Metadata = in.metadata(l)
 	}
 }
 
-func metadataOf(init []byte, ts int64) Metadata {
+func (in *Info) metadata(l *laneState) Metadata {
+	init, _ := in.parser.Parse(l.init)
 	m := Metadata{
-		Timestamp:         memberOptional(init, "timestamp"),
-		SessionID:         memberOptional(init, "session_id"),
-		Model:             memberOptional(init, "model"),
-		ClaudeCodeVersion: memberOptional(init, "claude_code_version"),
-		PermissionMode:    memberOptional(init, "permissionMode"),
+		Timestamp:         textMember(init, "timestamp"),
+		SessionID:         textMember(init, "session_id"),
+		Model:             textMember(init, "model"),
+		ClaudeCodeVersion: textMember(init, "claude_code_version"),
+		PermissionMode:    textMember(init, "permissionMode"),
 		Tools:             json.RawMessage("[]"),
 	}
-	if tools := memberOf(init, "tools"); len(tools) > 0 && tools[0] == '[' {
-		m.Tools = cloneRaw(tools)
+	if tools := init.Get("tools"); tools.Kind() == jsontape.Array {
+		m.Tools = compact(tools.Raw())
 	}
-	if m.Timestamp == nil && ts != 0 {
-		at := time.UnixMilli(ts).UTC().Format("2006-01-02T15:04:05.000Z")
+	if m.Timestamp == nil && l.initTs != 0 {
+		at := time.UnixMilli(l.initTs).UTC().Format("2006-01-02T15:04:05.000Z")
 		m.Timestamp = &at
 	}
 	return m
-}
-
-// memberOptional is the text of a string member, nil if there is none.
-func memberOptional(object []byte, name string) *string {
-	raw := memberOf(object, name)
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	text := unescape(raw[1 : len(raw)-1])
-	return &text
 }

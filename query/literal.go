@@ -5,6 +5,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/query/internal/scan"
 )
 
 // A search for a rare word must not decode every line of a large file. If every match of a pattern
@@ -20,7 +22,7 @@ const minLiteral = 3
 const maxLiterals = 8
 
 // newLiteralFilter returns nil if the pattern has no literals that are required.
-func newLiteralFilter(pattern string) filter {
+func newLiteralFilter(pattern string) scan.Filter {
 	literals := requiredLiterals(pattern)
 	if len(literals) == 0 {
 		return nil
@@ -30,14 +32,13 @@ func newLiteralFilter(pattern string) filter {
 		finders[i] = newFinder(literal)
 	}
 	kelvin := slices.ContainsFunc(literals, func(literal string) bool { return strings.ContainsAny(literal, "ks") })
-	return func(ev *event, data []byte) bool {
-		line := data[ev.start:ev.end]
+	return func(ev *scan.Event) bool {
 		for _, f := range finders {
-			if f.in(line) {
+			if f.in(ev.Raw) {
 				return true
 			}
 		}
-		return escapedPlain(line) || kelvin && foldsToASCII(line)
+		return escapedPlain(ev.Raw) || kelvin && foldsToASCII(ev.Raw)
 	}
 }
 

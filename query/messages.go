@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -89,8 +90,8 @@ type messageBook struct {
 }
 
 // noted takes a message event of the orchestrator.
-func (m *messageBook) noted(event []byte, line, ts int64) {
-	if memberText(event, "type") != trace.TypeMessage {
+func (m *messageBook) noted(ev *scan.Event) {
+	if string(ev.Type) != trace.TypeMessage {
 		return
 	}
 	m.orchestrated = true
@@ -98,18 +99,18 @@ func (m *messageBook) noted(event []byte, line, ts int64) {
 		Kind, From, To, Text string
 		AskID                int64
 	}
-	if json.Unmarshal(event, &e) != nil {
+	if json.Unmarshal(ev.Native, &e) != nil {
 		return
 	}
 	if e.Kind == MessageAnswer {
 		if n, ok := m.officialAsks[e.AskID]; ok {
-			m.official[n].Answers = append(m.official[n].Answers, Answer{line, ts, e.From, e.AskID, e.Text})
+			m.official[n].Answers = append(m.official[n].Answers, Answer{ev.Line, ev.Ts, e.From, e.AskID, e.Text})
 			return
 		}
 	}
 	message := Message{
-		Line:        line,
-		TimestampMs: ts,
+		Line:        ev.Line,
+		TimestampMs: ev.Ts,
 		Kind:        e.Kind,
 		From:        e.From,
 		To:          []string{},
@@ -157,17 +158,17 @@ func (m *messageBook) used(turn *Turn, b *Block) {
 	}
 	switch teamTool(b.Name) {
 	case "Ask":
-		message.Kind, message.Text = MessageAsk, memberText(b.Input, "question")
-		if to := memberText(b.Input, "to"); to != "" {
+		message.Kind, message.Text = MessageAsk, textOf(b.input("question"))
+		if to := textOf(b.input("to")); to != "" {
 			message.To = []string{to}
 		}
 		if b.ToolUseID != nil {
 			m.calls[*b.ToolUseID] = len(m.messages)
 		}
 	case "Announce":
-		message.Kind, message.Text = MessageAnnounce, memberText(b.Input, "message")
+		message.Kind, message.Text = MessageAnnounce, textOf(b.input("message"))
 	case "Answer":
-		message.Kind, message.Text = MessageAnswer, memberText(b.Input, "message")
+		message.Kind, message.Text = MessageAnswer, textOf(b.input("message"))
 		if m.answered(turn, b, message.Text) {
 			return
 		}
@@ -216,7 +217,11 @@ func (m *messageBook) asked(n int, result string) {
 // answers.
 func (m *messageBook) answered(turn *Turn, b *Block, text string) bool {
 	from := turn.LaneName()
-	id := parseInt(memberOf(b.Input, "askId"))
+	var input struct {
+		AskID int64 `json:"askId"`
+	}
+	_ = json.Unmarshal(b.Input, &input) // without an id there is another way
+	id := input.AskID
 	n, ok := m.asks[id]
 	if !ok {
 		open := 0

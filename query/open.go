@@ -131,9 +131,17 @@ func (t *Trace) openStdin() error {
 	return nil
 }
 
-// spool puts standard input into a file without a name, for questions that have to read a trace
-// more than once.
-func (t *Trace) spool() error {
+// Stored is the structured document that the trace is; nil for any other trace.
+func (t *Trace) Stored() []byte {
+	if t.doc == nil {
+		return nil
+	}
+	return t.doc.raw
+}
+
+// Spool puts standard input into a file without a name, so that it can be read more than once. A
+// trace in a file can be anyway.
+func (t *Trace) Spool() error {
 	if t.stdin == nil || t.doc != nil || t.spooled != nil {
 		return nil
 	}

@@ -124,16 +124,12 @@ func TestATimelineLeavesOutPureThinking(t *testing.T) {
 }
 
 func TestADocumentGivesTheAnswersOfItsTrace(t *testing.T) {
-	trace := traceOf(t, sample...)
-	var doc bytes.Buffer
-	if err := trace.ExportDocument(context.Background(), &doc); err != nil {
+	trace := open(t, filepath.Join("testdata", "sample.ndjson"), Options{IndexFrom: -1})
+	again := open(t, filepath.Join("testdata", "sample.json"), Options{})
+	doc, err := os.ReadFile(again.Path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(doc.String(),
-		`{"version":"1.2.0","metadata":{"timestamp":null,"sessionId":"s-1","model":"m-1","claudeCodeVersion":"1.2.3","tools":["Bash","Read"],"permissionMode":"default"},"initEvent":{"subtype":"init",`) || strings.Count(doc.String(), "\n") != 1 {
-		t.Errorf("document %.300s", doc.String())
-	}
-	again := open(t, write(t, doc.String()), Options{})
 	if diff := cmp.Diff(turnsOf(t, trace), turnsOf(t, again)); diff != "" {
 		t.Errorf("turns (-trace +document):\n%s", diff)
 	}
@@ -146,7 +142,7 @@ func TestADocumentGivesTheAnswersOfItsTrace(t *testing.T) {
 		t.Errorf("answers (-trace +document):\n%s", diff)
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, doc.Bytes(), "", "  "); err != nil {
+	if err := json.Indent(&pretty, doc, "", "  "); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(turnsOf(t, open(t, write(t, pretty.String()), Options{}))); n != 7 {
@@ -279,49 +275,5 @@ func TestByDiscussionFindsTracesOldestFirst(t *testing.T) {
 	}
 	if got, err := ByDiscussion(filepath.Join(dir, "nowhere"), "D1"); err != nil || len(got) != 0 {
 		t.Errorf("a directory that is not there: %v, %v", got, err)
-	}
-}
-
-func TestExportsHoldWhatHappened(t *testing.T) {
-	hostile := `{"type":"assistant","message":{"content":[{"type":"text","text":"# Title\n<script>alert(1)</script>"},{"type":"tool_use","id":"t5","name":"Bash","input":{"command":"echo '` + "```" + `'"}}]}}`
-	trace := traceOf(t, append(sample, hostile)...)
-	var page bytes.Buffer
-	if err := trace.ExportMarkdown(context.Background(), &page); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"# Trace ", "> Fix it", "**Read**", "> # Title\n> &lt;script>", "````json"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("the page lacks %q:\n%s", want, page.String())
-		}
-	}
-	var spans bytes.Buffer
-	if err := trace.ExportOTLP(context.Background(), &spans); err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		ResourceSpans []struct{ ScopeSpans []struct{ Spans []otlpSpan } }
-	}
-	if err := json.Unmarshal(spans.Bytes(), &doc); err != nil {
-		t.Fatalf("%v in %s", err, spans.String())
-	}
-	byID, failed := map[string]bool{}, 0
-	all := doc.ResourceSpans[0].ScopeSpans[0].Spans
-	for _, s := range all {
-		byID[s.SpanID] = true
-		if s.Status != nil && s.Status.Code == statusError {
-			failed++
-		}
-		if len(s.TraceID) != 32 || len(s.SpanID) != 16 {
-			t.Errorf("ids of %+v", s)
-		}
-	}
-	for _, s := range all {
-		if s.Parent != "" && !byID[s.Parent] {
-			t.Errorf("span %s has an unknown parent", s.Name)
-		}
-	}
-	if len(all) != 1+1+4+3 || failed != 1 {
-		t.Errorf("%d spans, %d failed; want a session, a lane, 4 messages, 3 calls, one of them failed", len(all),
-			failed)
 	}
 }

@@ -2,12 +2,14 @@ package query
 
 import (
 	"context"
+
+	"github.com/fit-eval/fit/query/internal/scan"
 )
 
 // Count is the number of turns.
 func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
 	if t.index != nil { // the tables know, without a look at a single line
-		info := newInfo(t.opts.wants)
+		info := newInfo(&t.opts)
 		t.index.complete(info)
 		t.problems = info.Problems
 		return info.TurnCount, info, nil
@@ -32,6 +34,7 @@ type Overview struct {
 	Verdict      string     `json:"verdict,omitempty"`
 	Closing      string     `json:"closing,omitempty"`
 	DiscussionID string     `json:"discussionId,omitempty"`
+	Turns        int        `json:"turns"` // the models' turns
 	Lanes        []LaneInfo `json:"lanes"`
 	Problems     Problems   `json:"problems"`
 }
@@ -45,7 +48,7 @@ type TurnPopulations struct {
 // Overview summarises the trace.
 func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 	tools := newCounter()
-	info, err := t.countTools(ctx, tools)
+	info, err := t.countTools(ctx, tools, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,6 +62,7 @@ func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 		Verdict:         info.Verdict,
 		Closing:         info.Closing,
 		DiscussionID:    info.DiscussionID,
+		Turns:           info.Turns,
 		Lanes:           info.Lanes,
 		Problems:        info.Problems,
 	}
@@ -198,7 +202,7 @@ func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Turn) error)
 		want: func(r *record) bool {
 			switch {
 			case c.Error && r.flags&flagError == 0, c.Tool != "" &&
-				(r.kind != kindAssistant || !t.index.uses(r, c.Tool)):
+				(r.kind != scan.Assistant || !t.index.uses(r, c.Tool)):
 				return false
 			case c.Role == "":
 				return true
@@ -208,8 +212,12 @@ func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Turn) error)
 	})
 }
 
-var roleKinds = map[Role]kind{RoleSystem: kindSystem, RoleAssistant: kindAssistant, RoleUser: kindUser,
-	RoleToolResult: kindUser}
+var roleKinds = map[Role]scan.Kind{
+	RoleSystem:     scan.System,
+	RoleAssistant:  scan.Assistant,
+	RoleUser:       scan.User,
+	RoleToolResult: scan.User,
+}
 
 // Errors shows the tool results that failed.
 func (t *Trace) Errors(ctx context.Context, visit func(*Turn) error) (*Info, error) {
@@ -239,7 +247,7 @@ func (t *Trace) Reasoning(ctx context.Context, from, to int, visit func(Reasonin
 			}
 			return visit(Reasoning{e.Index, turn.Text("\n"), turn.Lane})
 		},
-		want: func(r *record) bool { return r.kind == kindAssistant && r.flags&flagText != 0 },
+		want: func(r *record) bool { return r.kind == scan.Assistant && r.flags&flagText != 0 },
 	})
 	return err
 }
@@ -280,7 +288,7 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 			}
 			return visit(step)
 		},
-		want: func(r *record) bool { return r.kind == kindAssistant },
+		want: func(r *record) bool { return r.kind == scan.Assistant },
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/query/internal/scan"
 )
 
 // Search is a question for text.
@@ -55,9 +57,7 @@ func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) er
 	p := plan{visit: s.look}
 	if q.Context == 0 { // else the neighbours of a hit must be seen too
 		literal := newLiteralFilter(q.Pattern)
-		p.keep = func(ev *event, data []byte) bool {
-			return (literal == nil || literal(ev, data)) && s.matchesEvent(ev, data)
-		}
+		p.keep = func(ev *scan.Event) bool { return (literal == nil || literal(ev)) && s.matchesEvent(ev) }
 	}
 	if _, err := t.walk(ctx, p); err != nil {
 		return err
@@ -77,33 +77,34 @@ type searcher struct {
 
 // matchesEvent decodes an event on whichever core scans it, so that the expression, which is slow,
 // is matched by all of them.
-func (s *searcher) matchesEvent(ev *event, data []byte) bool {
+func (s *searcher) matchesEvent(ev *scan.Event) bool {
 	found := false
-	eachTurn(ev, data, func(e *Entry) { found = found || len(s.matches(e.decode())) > 0 })
+	eachTurn(ev, func(e *Entry) { found = found || len(s.matches(e.decode())) > 0 })
 	return found
 }
 
 // eachTurn calls visit with the turns of an event, not numbered.
-func eachTurn(ev *event, data []byte, visit func(*Entry)) {
-	e := Entry{ev: ev, data: data}
-	switch ev.kind {
-	case kindSystem:
+func eachTurn(ev *scan.Event, visit func(*Entry)) {
+	e := Entry{ev: ev}
+	switch ev.Kind {
+	case scan.System:
 		e.Role = RoleSystem
 		visit(&e)
-	case kindAssistant:
+	case scan.Assistant:
 		e.Role = RoleAssistant
 		visit(&e)
-	case kindUser:
-		if ev.hasUserText() {
+	case scan.User:
+		if ev.HasText() {
 			e.Role = RoleUser
 			visit(&e)
 		}
 		e.Role = RoleToolResult
-		for i := range ev.parts {
-			if e.part = i; ev.parts[i].typ == blockToolResult {
+		for i := range ev.Parts {
+			if e.part = i; ev.Parts[i].Type == scan.ToolResult {
 				visit(&e)
 			}
 		}
+	case scan.Other, scan.Result, scan.Lifecycle:
 	}
 }
 
@@ -194,7 +195,7 @@ func (s *searcher) matches(turn *Turn) []string {
 			try("result", *turn.Result)
 		}
 	case RoleSystem:
-		try("system", string(compact(turn.Data)))
+		try("system", string(turn.Data))
 	}
 	return matches
 }
@@ -208,7 +209,7 @@ func searchBlock(b *Block, try func(label, text string)) {
 	case BlockToolUse:
 		try("tool_name", b.Name)
 		if b.Input != nil {
-			try("tool_input("+b.Name+")", string(compact(b.Input)))
+			try("tool_input("+b.Name+")", string(b.Input))
 		}
 	}
 }

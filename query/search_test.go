@@ -8,6 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/query/internal/scan"
 )
 
 func search(t testing.TB, trace *Trace, q Search) []*Hit {
@@ -103,17 +106,16 @@ func TestTheLiteralIsNeverMissed(t *testing.T) {
 			strings.ToUpper, strings.ToLower, func(s string) string { return strings.ReplaceAll(s, "k", "\u212a") },
 			func(s string) string { return strings.ReplaceAll(s, "s", "\u017f") },
 		}).Draw(rt, "spelling")(text)
-		raw := string(appendString(nil, text))
+		raw := string(jsonenc.AppendString(nil, text))
 		if rapid.Bool().Draw(rt, "escaped") && text != "" {
 			raw = escapeAll(text)
 		}
 		line := []byte(`{"type":"user","message":{"content":` + raw + `}}`)
-		var ev event
-		var parts []part
-		if !newLineScanner().scan(line, 0, len(line), &ev, &parts) {
+		var ev scan.Event
+		if !new(scan.LineScanner).Scan(line, &ev, &[]scan.Part{}) {
 			rt.Fatalf("no JSON: %s", line)
 		}
-		if keep := newLiteralFilter(pattern); keep != nil && expr.MatchString(text) && !keep(&ev, line) {
+		if keep := newLiteralFilter(pattern); keep != nil && expr.MatchString(text) && !keep(&ev) {
 			rt.Fatalf("%q matches %q, but the line was passed over: %s", pattern, text, line)
 		}
 	})
@@ -127,7 +129,7 @@ func escapeAll(text string) string {
 			out += string(r)
 			continue
 		}
-		out += `\u` + string([]byte{hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15]})
+		out += `\u` + string([]byte{"0123456789abcdef"[r>>12&15], "0123456789abcdef"[r>>8&15], "0123456789abcdef"[r>>4&15], "0123456789abcdef"[r&15]})
 	}
 	return out + `"`
 }

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -50,7 +53,7 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 	}
 	defer done()
 	out := &splitter{split: s, wants: t.opts.wants, files: map[string]*splitFile{}}
-	err = parallelScan(ctx, newBlockReader(in, limit), nil, out.batch)
+	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, out.batch)
 	err = errors.Join(err, out.close())
 	if err == nil && len(out.order) == 0 {
 		err = ErrNothingToSplit
@@ -70,18 +73,18 @@ type splitFile struct {
 	out  *bufio.Writer
 }
 
-func (s *splitter) batch(b *batch) error {
-	for i := range b.events {
-		ev := &b.events[i]
-		if ev.bare || ev.event.empty() || ev.lane == trace.Orchestrator || !splitLane.MatchString(ev.lane) ||
-			!s.wants(ev.lane) {
+func (s *splitter) batch(b *scan.Batch) error {
+	for i := range b.Events {
+		ev := &b.Events[i]
+		if ev.Bare || ev.Native == nil || ev.Lane == trace.Orchestrator || !splitLane.MatchString(ev.Lane) ||
+			!s.wants(ev.Lane) {
 			continue
 		}
-		file, err := s.file(ev.lane)
+		file, err := s.file(ev.Lane)
 		if err != nil {
 			return err
 		}
-		_, _ = file.out.Write(compact(ev.event.of(b.data))) // the writer remembers the error until it is flushed
+		_, _ = file.out.Write(compact(ev.Native)) // the writer remembers the error until it is flushed
 		if err := file.out.WriteByte('\n'); err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func (s *splitter) file(lane string) (*splitFile, error) {
 
 func (s *splitter) close() error {
 	var all error
-	for _, lane := range sortedKeys(s.files) {
+	for _, lane := range slices.Sorted(maps.Keys(s.files)) {
 		all = errors.Join(all, s.files[lane].out.Flush(), s.files[lane].file.Close())
 	}
 	return all

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/query/internal/scan"
 )
 
 // Stats is the token accounting of a trace.
@@ -71,7 +74,7 @@ func (t Totals) MarshalJSON() ([]byte, error) {
 // UsageRow is the usage of one message of the model, or of one turn of an old document.
 type UsageRow struct {
 	MessageID *string
-	Index     int
+	Index     int // of the first turn
 	Tokens
 	Population string
 	Source     *string
@@ -91,7 +94,7 @@ func (r UsageRow) AppendJSON(dst []byte) []byte {
 	if r.MessageID == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendString(dst, *r.MessageID)
+		dst = jsonenc.AppendString(dst, *r.MessageID)
 	}
 	dst = r.appendCounters(append(dst, ','))
 	dst = append(dst, `,"outputIsStreamingSnapshot":true`...)
@@ -130,11 +133,13 @@ func (b *usageBook) add(e *Entry, old bool) {
 		}
 		b.places[*id] = len(b.rows)
 	}
-	row := UsageRow{MessageID: id, Tokens: usage, Population: PopulationMessage}
-	if lane := e.Lane(); lane != nil {
-		row.Source = lane
-	}
-	b.rows = append(b.rows, row)
+	b.rows = append(b.rows, UsageRow{
+		MessageID:  id,
+		Index:      e.Index,
+		Tokens:     usage,
+		Population: PopulationMessage,
+		Source:     e.Lane(),
+	})
 }
 
 func (b *usageBook) sum() Tokens {
@@ -148,16 +153,21 @@ func (b *usageBook) sum() Tokens {
 // Stats adds up tokens, cost and time.
 func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
 	book := &usageBook{places: map[string]int{}, rows: []UsageRow{}}
-	old := t.doc != nil && preChange(t.doc.version)
+	old := t.oldDocument()
 	info, err := t.walk(ctx, plan{
-		visit: func(e *Entry) error { book.add(e, old); return nil },
-		want:  func(r *record) bool { return r.kind == kindAssistant || informative(r) },
+		accounts: true,
+		visit:    func(e *Entry) error { book.add(e, old); return nil },
+		want:     func(r *record) bool { return r.kind == scan.Assistant || informative(r) },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	return newStats(info, book, old), info, nil
 }
+
+// oldDocument reports whether the trace is a document of the time before usage was counted by
+// message.
+func (t *Trace) oldDocument() bool { return t.doc != nil && preChange(t.doc.info.Version) }
 
 func newStats(info *Info, book *usageBook, old bool) *Stats {
 	sum := info.Summary
@@ -182,16 +192,14 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 			Population:       FromResults,
 		}
 		s.Divergence = divergence(book.sum(), *sum.TokenUsage)
-	case info.Results: // results without usage still know the cost, the time and the turns
-		s.Totals = Totals{
-			Tokens:           book.sum(),
-			TotalCostUSD:     sum.TotalCostUSD,
-			DurationMs:       &sum.DurationMs,
-			ResultEventTurns: &sum.NumTurns,
-			Population:       FromMessages,
-		}
 	default:
-		s.Totals = Totals{Tokens: book.sum(), Population: FromMessages}
+		s.Totals = Totals{Tokens: tokensOf(info.used), TotalCostUSD: sum.TotalCostUSD, Population: FromMessages}
+		if s.Totals.Tokens == (Tokens{}) { // documents, and results that report the cost alone
+			s.Totals.Tokens = book.sum()
+		}
+		if info.Results { // they still know the time and the turns
+			s.Totals.DurationMs, s.Totals.ResultEventTurns = &sum.DurationMs, &sum.NumTurns
+		}
 	}
 	return s
 }

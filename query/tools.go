@@ -5,6 +5,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/query/internal/scan"
 )
 
 // ToolCount is how often a tool was used.
@@ -44,13 +47,13 @@ func (c *counter) sorted() []ToolCount {
 // Tools counts the uses of every tool.
 func (t *Trace) Tools(ctx context.Context) ([]ToolCount, *Info, error) {
 	tools := newCounter()
-	info, err := t.countTools(ctx, tools)
+	info, err := t.countTools(ctx, tools, false)
 	return tools.sorted(), info, err
 }
 
 // countTools makes one pass for the tools and the Info; with an index only the few lines are read
 // that the Info needs.
-func (t *Trace) countTools(ctx context.Context, tools *counter) (*Info, error) {
+func (t *Trace) countTools(ctx context.Context, tools *counter, accounts bool) (*Info, error) {
 	if t.index != nil && !t.index.Foreign {
 		for _, lane := range t.index.Lanes {
 			if t.opts.wants(lane.Name) {
@@ -59,9 +62,9 @@ func (t *Trace) countTools(ctx context.Context, tools *counter) (*Info, error) {
 				}
 			}
 		}
-		return t.walk(ctx, plan{want: informative})
+		return t.walk(ctx, plan{want: informative, accounts: accounts})
 	}
-	return t.walk(ctx, plan{visit: func(e *Entry) error {
+	return t.walk(ctx, plan{accounts: accounts, visit: func(e *Entry) error {
 		e.Tools(func(name string) { tools.add(name, 1) })
 		return nil
 	}})
@@ -69,7 +72,7 @@ func (t *Trace) countTools(ctx context.Context, tools *counter) (*Info, error) {
 
 // informative selects the lines that make up the Info.
 func informative(r *record) bool {
-	return r.kind == kindResult || r.kind == kindLifecycle || r.flags&(flagInit|flagFirstUser) != 0
+	return r.kind == scan.Result || r.kind == scan.Lifecycle || r.flags&(flagInit|flagFirstUser|flagUnreported) != 0
 }
 
 // MergeTools adds up the counts of several files.
@@ -111,30 +114,15 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Turn) error) 
 		},
 		want: func(r *record) bool {
 			switch r.kind {
-			case kindAssistant:
+			case scan.Assistant:
 				return t.index.uses(r, name)
-			case kindUser:
+			case scan.User:
 				return r.flags&flagIDs != 0 || hashes[r.id]
 			}
 			return false
 		},
 	})
 	return err
-}
-
-// resultID is the id of the call that a tool result belongs to.
-func (e *Entry) resultID() string {
-	if e.turn != nil {
-		return textOf(e.turn.ToolUseID)
-	}
-	return unescape(e.ev.parts[e.part].id.of(e.data))
-}
-
-func textOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // PathCount is how often a file was read, edited or written.
@@ -160,9 +148,17 @@ func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
 			}
 			return nil
 		},
-		want: func(r *record) bool { return r.kind == kindAssistant && r.tools != 0 },
+		want: func(r *record) bool { return r.kind == scan.Assistant && r.tools != 0 },
 	})
 	return sortedPaths(paths), err
+}
+
+// input is the text of a member of a call's input, nil if there is none.
+func (b *Block) input(name string) *string {
+	parser := parsers.Get().(*jsontape.Parser)
+	defer parsers.Put(parser)
+	v, _ := parser.Parse(b.Input)
+	return textMember(v, name)
 }
 
 func (b *Block) paths() []string {
@@ -178,7 +174,7 @@ func (b *Block) paths() []string {
 	}
 	switch b.Name {
 	case "Read", "Edit", "Write":
-		if path := memberOptional(b.Input, "file_path"); path != nil {
+		if path := b.input("file_path"); path != nil {
 			return []string{*path}
 		}
 	}

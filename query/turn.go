@@ -3,7 +3,8 @@ package query
 import (
 	"encoding/json"
 	"strconv"
-	"time"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Role is who a turn belongs to.
@@ -101,13 +102,14 @@ func (t *Turn) Has(blockType string) bool {
 }
 
 // LaneName is the lane, "agent" for bare events.
-func (t *Turn) LaneName() string { return laneName(t.Lane) }
+func (t *Turn) LaneName() string { return LaneName(t.Lane) }
 
-func laneName(lane *string) string {
-	if lane == nil {
+// LaneName is the name of the lane that a record says it came from, "agent" for none.
+func LaneName(source *string) string {
+	if source == nil {
 		return bareLane
 	}
-	return *lane
+	return *source
 }
 
 // bareLane is what events without an envelope are counted under.
@@ -163,12 +165,12 @@ func (t *Turn) appendAdditions(dst []byte) []byte {
 
 func appendKey(dst []byte, key string) []byte {
 	dst = append(dst, ',')
-	dst = appendString(dst, key)
+	dst = jsonenc.AppendString(dst, key)
 	return append(dst, ':')
 }
 
 func appendField(dst []byte, key, value string) []byte {
-	return appendString(appendKey(dst, key), value)
+	return jsonenc.AppendString(appendKey(dst, key), value)
 }
 
 func appendOptional(dst []byte, key string, value *string) []byte {
@@ -211,7 +213,7 @@ func (b *Block) appendJSON(dst []byte) []byte {
 		return append(dst, b.Raw...)
 	}
 	dst = append(dst, `{"type":`...)
-	dst = appendString(dst, b.Type)
+	dst = jsonenc.AppendString(dst, b.Type)
 	switch b.Type {
 	case BlockText:
 		dst = appendField(dst, "text", b.Text)
@@ -225,16 +227,4 @@ func (b *Block) appendJSON(dst []byte) []byte {
 		}
 	}
 	return append(dst, '}')
-}
-
-// parseStamp reads the time that an event carries, in epoch milliseconds; 0 if it is none.
-func parseStamp(text string) int64 {
-	if text == "" {
-		return 0
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return 0
-	}
-	return at.UnixMilli()
 }

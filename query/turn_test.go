@@ -71,9 +71,9 @@ func TestEventsBecomeTurns(t *testing.T) {
 			[]string{`{"index":0,"role":"system","source":null,"subtype":null,"data":{"source":"x","event":{"type":"assistant","message":{"content":"no"}}}}`},
 		},
 		{
-			"of two equal keys the last counts",
-			[]string{`{"type":"assistant","type":"user","message":{"content":"a","content":"b"}}`},
-			[]string{`{"index":0,"role":"user","source":null,"content":[{"type":"text","text":"b"}]}`},
+			"of two equal keys the first counts, as in a session",
+			[]string{`{"type":"user","type":"assistant","message":{"content":"a","content":"b"}}`},
+			[]string{`{"index":0,"role":"user","source":null,"content":[{"type":"text","text":"a"}]}`},
 		},
 		{
 			"keys may be escaped",
@@ -177,7 +177,7 @@ func TestInfoTellsAboutTheWhole(t *testing.T) {
 
 func TestAnEmptyTraceHasAnEmptySummary(t *testing.T) {
 	info := infoOf(t, open(t, write(t, ""), Options{}))
-	want := `{"result":"unknown","isError":false,"totalCostUsd":0,"durationMs":0,"numTurns":0,"tokenUsage":null,"modelUsage":null}`
+	want := `{"result":"unknown","isError":false,"totalCostUsd":null,"durationMs":0,"numTurns":0,"tokenUsage":null,"modelUsage":null}`
 	if got := asJSON(t, info.Summary); got != want {
 		t.Errorf("summary %s, want %s", got, want)
 	}

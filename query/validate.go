@@ -2,8 +2,10 @@ package query
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -39,7 +41,7 @@ func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*Valid
 		return nil, err
 	}
 	defer done()
-	if err := parallelScan(ctx, newBlockReader(in, limit), nil, v.batch); err != nil {
+	if err := scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, v.batch); err != nil {
 		return nil, err
 	}
 	v.end()
@@ -51,7 +53,6 @@ type validator struct {
 	report ValidationReport
 	err    error
 
-	lines     int64
 	envelopes int64
 	bare      int64
 	nextSeq   int64
@@ -73,40 +74,42 @@ func (v *validator) found(line int64, severity, format string, args ...any) {
 	}
 }
 
-func (v *validator) batch(b *batch) error {
-	problems := b.problems
-	flush := func(before int32) {
-		for len(problems) > 0 && problems[0].line < before {
-			v.found(v.lines+int64(problems[0].line)+1, severityError, "%s", problems[0].reason)
+func (v *validator) batch(b *scan.Batch) error {
+	problems := b.Problems
+	flush := func(before int64) {
+		for len(problems) > 0 && problems[0].Line < before {
+			v.found(problems[0].Line, severityError, "%s", problems[0].Reason)
 			problems = problems[1:]
 		}
 	}
-	for i := range b.events {
-		flush(b.events[i].line)
-		v.event(&b.events[i], b.data, v.lines+int64(b.events[i].line)+1)
+	for i := range b.Events {
+		flush(b.Events[i].Line)
+		v.event(&b.Events[i], b.Events[i].Line)
 	}
-	flush(b.lines + 1)
-	v.lines += int64(b.lines)
-	v.report.Lines = v.lines
+	v.report.Lines += b.Lines
+	flush(v.report.Lines + 1)
 	return v.err
 }
 
-func (v *validator) event(ev *event, data []byte, line int64) {
+func (v *validator) event(ev *scan.Event, line int64) {
 	v.last = line
-	if ev.bare {
+	if !json.Valid(ev.Raw) {
+		v.found(line, severityError, "not strict JSON")
+	}
+	if ev.Bare {
 		v.bare++
 	} else {
 		v.envelope(ev, line)
 	}
-	if v.envelopes > 0 && v.bare == 1 && ev.bare {
+	if v.envelopes > 0 && v.bare == 1 && ev.Bare {
 		v.found(line, severityWarning, "a bare event in a trace of envelopes")
 	}
-	if ev.typ.empty() {
+	if len(ev.Type) == 0 {
 		v.found(line, severityError, "the event has no type")
 		return
 	}
-	if ev.kind == kindLifecycle {
-		switch string(ev.typ.of(data)) {
+	if ev.Kind == scan.Lifecycle {
+		switch string(ev.Type) {
 		case trace.TypeSummary:
 			v.summary = line
 		case trace.TypeSessionStart:
@@ -114,48 +117,49 @@ func (v *validator) event(ev *event, data []byte, line int64) {
 		}
 		return
 	}
-	v.blocks(ev, data, line)
+	v.blocks(ev, line)
 }
 
-func (v *validator) envelope(ev *event, line int64) {
+func (v *validator) envelope(ev *scan.Event, line int64) {
 	v.envelopes++
-	if ev.event.empty() {
+	if ev.Native == nil {
 		v.found(line, severityError, "the event of the envelope is not an object")
 		return
 	}
-	if ev.lane == "" {
+	if ev.Lane == "" {
 		v.found(line, severityError, "the envelope has an empty source")
 	}
 	switch {
-	case ev.seq < v.nextSeq:
-		v.found(line, severityError, "seq %d after %d: it must rise", ev.seq, v.nextSeq-1)
-	case ev.seq > v.nextSeq:
-		v.found(line, severityWarning, "seq jumps from %d to %d", v.nextSeq-1, ev.seq)
+	case ev.Seq < v.nextSeq:
+		v.found(line, severityError, "seq %d after %d: it must rise", ev.Seq, v.nextSeq-1)
+	case ev.Seq > v.nextSeq:
+		v.found(line, severityWarning, "seq jumps from %d to %d", v.nextSeq-1, ev.Seq)
 	}
-	v.nextSeq = max(v.nextSeq, ev.seq+1)
-	if ev.ts != 0 && ev.ts < v.lastTs {
-		v.found(line, severityWarning, "ts %d is before that of an earlier line, %d", ev.ts, v.lastTs)
+	v.nextSeq = max(v.nextSeq, ev.Seq+1)
+	if ev.Ts != 0 && ev.Ts < v.lastTs {
+		v.found(line, severityWarning, "ts %d is before that of an earlier line, %d", ev.Ts, v.lastTs)
 	}
-	v.lastTs = max(v.lastTs, ev.ts)
+	v.lastTs = max(v.lastTs, ev.Ts)
 }
 
 // blocks checks that content is made of objects and that results answer calls.
-func (v *validator) blocks(ev *event, data []byte, line int64) {
-	for i := range ev.parts {
-		p := &ev.parts[i]
-		switch p.typ {
-		case blockBroken:
+func (v *validator) blocks(ev *scan.Event, line int64) {
+	for i := range ev.Parts {
+		p := &ev.Parts[i]
+		switch p.Type {
+		case scan.Broken:
 			v.found(line, severityError, "content block %d is not an object", i)
-		case blockToolUse:
-			id := string(p.id.of(data))
+		case scan.ToolUse:
+			id := string(p.ID)
 			if id == "" {
 				v.found(line, severityWarning, "a tool call without an id")
 			}
 			v.calls[id] = true
-		case blockToolResult:
-			if id := string(p.id.of(data)); !v.calls[id] {
+		case scan.ToolResult:
+			if id := string(p.ID); !v.calls[id] {
 				v.found(line, severityWarning, "a tool result for a call that was not made: %q", id)
 			}
+		case scan.OtherPart, scan.Text, scan.Thinking:
 		}
 	}
 }
@@ -163,7 +167,7 @@ func (v *validator) blocks(ev *event, data []byte, line int64) {
 func (v *validator) end() {
 	switch {
 	case v.summary == 0 && v.started:
-		v.found(v.lines, severityWarning, "the session has no summary: it is still running or was cut off")
+		v.found(v.report.Lines, severityWarning, "the session has no summary: it is still running or was cut off")
 	case v.summary != 0 && v.summary != v.last:
 		v.found(v.last, severityWarning, "events after the summary of line %d", v.summary)
 	}
@@ -178,7 +182,7 @@ func (v *validator) document(d *document) (*ValidationReport, error) {
 			v.found(1, severityError, "turn %d is not an object", i)
 		case turn.Index != i:
 			v.found(1, severityWarning, "turn %d has the index %d", i, turn.Index)
-		case roleKinds[turn.Role] == kindOther:
+		case roleKinds[turn.Role] == scan.Other:
 			v.found(1, severityError, "turn %d has the unknown role %q", i, turn.Role)
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
+	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -20,17 +20,19 @@ type Visitor func(*Entry) error
 // Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole.
 // After ErrStop the Info is incomplete.
 func (t *Trace) Walk(ctx context.Context, visit Visitor) (*Info, error) {
-	return t.walk(ctx, plan{visit: visit})
+	return t.walk(ctx, plan{visit: visit, accounts: true})
 }
 
 // plan is one pass over a trace.
 type plan struct {
 	visit Visitor
+	// accounts is set by questions about turns, tokens and cost, which take longer.
+	accounts bool
 	// keep runs with the scan and lets a visitor see only what matters; turns are numbered all the
 	// same. It must be a function of the event alone.
-	keep filter
+	keep scan.Filter
 	// lifecycle, if set, sees the events of the orchestrator.
-	lifecycle func(event []byte, line, ts int64)
+	lifecycle func(*scan.Event)
 	// want selects lines by the index, if there is one.
 	want func(*record) bool
 	// from and to bound the turns that matter, so that the index can be entered in the middle; a to
@@ -85,7 +87,7 @@ func (t *Trace) scan(ctx context.Context, w *walker) error {
 	}
 	defer done()
 	w.maker = t.newIndexMaker(limit)
-	if err := parallelScan(ctx, newBlockReader(in, limit), w.plan.keep, w.batch); err != nil {
+	if err := scan.Parallel(ctx, scan.NewBlocks(in, limit), w.plan.keep, w.batch); err != nil {
 		return err
 	}
 	if w.maker != nil {
@@ -99,117 +101,100 @@ type walker struct {
 	trace *Trace
 	plan  plan
 	info  *Info
-	next  int   // the index of the next turn
-	lines int64 // before the current block
-	base  int64 // of the current block in the file
+	next  int // the index of the next turn
 	entry Entry
 	maker *indexMaker // takes notes for an index; nil if none is to be written
 }
 
-func newWalker(t *Trace, p plan) *walker {
-	return &walker{trace: t, plan: p, info: newInfo(t.opts.wants)}
-}
+func newWalker(t *Trace, p plan) *walker { return &walker{trace: t, plan: p, info: newInfo(&t.opts)} }
 
-func (w *walker) batch(b *batch) error {
-	w.base = b.offset
-	w.info.Problems.take(b, w.lines)
-	for i := range b.events {
-		ev := &b.events[i]
-		line, before := w.lines+int64(ev.line)+1, w.next
-		if err := w.event(ev, b.data, line); err != nil {
+func (w *walker) batch(b *scan.Batch) error {
+	w.info.Problems.take(b)
+	for i := range b.Events {
+		ev := &b.Events[i]
+		before := w.next
+		if err := w.event(ev); err != nil {
 			return err
 		}
 		if w.maker != nil {
-			w.maker.add(ev, b, line, before, w.next-before, w.info)
+			w.maker.add(ev, before, w.next-before, w.info)
 		}
 	}
-	w.lines += int64(b.lines)
 	return nil
 }
 
-func (w *walker) event(ev *event, data []byte, line int64) error {
-	if ev.kind == kindLifecycle {
-		w.info.lifecycle(ev.event.of(data))
+func (w *walker) event(ev *scan.Event) error {
+	if ev.Kind == scan.Lifecycle {
+		w.info.lifecycle(ev.Native)
 		if w.plan.lifecycle != nil {
-			w.plan.lifecycle(ev.event.of(data), line, ev.ts)
+			w.plan.lifecycle(ev)
 		}
 		return nil
 	}
-	l := w.info.lane(ev.lane, ev.bare)
-	l.saw(ev.ts)
-	switch ev.kind {
-	case kindOther:
-		return w.other(l, ev, data, line)
-	case kindResult:
-		if l.wanted {
-			w.info.results.add(l.Lane, parseResult(ev.event.of(data)))
-		}
-	case kindSystem:
-		if l.wanted && string(ev.subtype.of(data)) == "init" {
-			w.info.init(l, ev.event.of(data), ev.ts)
-		}
+	l := w.info.lane(ev.Lane, ev.Bare)
+	l.saw(ev.Ts)
+	if ev.Kind == scan.Other {
+		return w.other(l, ev)
 	}
 	if !l.stream {
-		l.stream, l.Dialect = true, cmp.Or(l.Dialect, StreamDialect)
+		l.stream, l.Dialect = true, cmp.Or(l.Dialect, session.StreamDialectName)
 	}
-	return w.turns(l, ev, data, line)
+	if w.plan.accounts || w.maker != nil {
+		if l.account == nil {
+			l.account = newAccount(l, w.info.prices)
+		}
+		l.account.event(l, ev)
+	}
+	switch {
+	case !l.wanted:
+	case ev.Kind == scan.Result:
+		v, _ := w.info.parser.Parse(ev.Native)
+		w.info.result(v)
+	case ev.Kind == scan.System && string(ev.Subtype) == "init":
+		w.info.init(l, ev)
+	}
+	return w.turns(l, ev)
 }
-
-// StreamDialect is the name of the dialect that this package reads by itself.
-const StreamDialect = session.StreamDialectName
 
 // turns shows the turns of one event of the stream dialect.
-func (w *walker) turns(l *laneState, ev *event, data []byte, line int64) error {
+func (w *walker) turns(l *laneState, ev *scan.Event) error {
 	w.entry = Entry{
-		ev:   ev,
-		data: data,
-		base: w.base,
-		Line: line,
-		hit:  ev.keep,
+		ev:    ev,
+		lane:  l,
+		Line:  ev.Line,
+		match: ev.Keep,
 	}
-	if !ev.bare {
-		w.entry.lane = &l.Lane
-	}
-	switch ev.kind {
-	case kindSystem:
-		return w.show(l, RoleSystem)
-	case kindAssistant:
-		if l.wanted {
-			w.countBroken(ev)
-		}
-		return w.show(l, RoleAssistant)
-	case kindUser:
-		return w.userTurns(l, ev)
-	default:
-		return nil
-	}
-}
-
-func (w *walker) countBroken(ev *event) {
-	for i := range ev.parts {
-		if ev.parts[i].typ == blockBroken {
-			w.info.Problems.BrokenBlocks++
-		}
-	}
-}
-
-func (w *walker) userTurns(l *laneState, ev *event) error {
 	if l.wanted {
-		w.countBroken(ev)
+		for i := range ev.Parts {
+			if ev.Parts[i].Type == scan.Broken {
+				w.info.Problems.BrokenBlocks++
+			}
+		}
 	}
-	if ev.hasUserText() {
-		w.entry.part = -1
+	switch ev.Kind {
+	case scan.System:
+		return w.show(l, RoleSystem)
+	case scan.Assistant:
+		return w.show(l, RoleAssistant)
+	case scan.User:
+		return w.userTurns(l, ev)
+	case scan.Other, scan.Result, scan.Lifecycle:
+	}
+	return nil
+}
+
+func (w *walker) userTurns(l *laneState, ev *scan.Event) error {
+	if ev.HasText() {
 		if l.wanted && w.info.TaskPrompt == nil {
 			w.entry.Role = RoleUser
-			text := w.entry.decode().Text("\n")
-			w.info.TaskPrompt = &text
+			w.info.prompted(w.entry.decode())
 		}
 		if err := w.show(l, RoleUser); err != nil {
 			return err
 		}
 	}
-	for i := range ev.parts {
-		if ev.parts[i].typ == blockToolResult {
+	for i := range ev.Parts {
+		if ev.Parts[i].Type == scan.ToolResult {
 			w.entry.part = i
 			if err := w.show(l, RoleToolResult); err != nil {
 				return err
@@ -217,6 +202,12 @@ func (w *walker) userTurns(l *laneState, ev *event) error {
 		}
 	}
 	return nil
+}
+
+// prompted notes the text of the first user turn.
+func (in *Info) prompted(turn *Turn) {
+	text := turn.Text("\n")
+	in.TaskPrompt = &text
 }
 
 // show numbers one turn and hands it to the visitor.
@@ -231,26 +222,27 @@ func (w *walker) show(l *laneState, role Role) error {
 	}
 	l.Turns++
 	w.info.TurnCount++
-	if w.plan.visit == nil || !w.entry.hit {
+	if w.plan.visit == nil || !w.entry.match {
 		return nil
 	}
 	return w.plan.visit(&w.entry)
 }
 
 // other decodes an event of another dialect, if the lane speaks one.
-func (w *walker) other(l *laneState, ev *event, data []byte, line int64) error {
-	native := ev.event.of(data)
-	switch string(ev.typ.of(data)) {
+func (w *walker) other(l *laneState, ev *scan.Event) error {
+	switch string(ev.Type) {
 	case trace.TypeRaw, trace.TypeStderr, trace.TypeSkipped:
 		return nil
 	case trace.TypeDropped:
-		w.info.Problems.Dropped += parseInt(memberOf(native, "count"))
+		v, _ := w.info.parser.Parse(ev.Native)
+		w.info.Problems.Dropped += v.Get("count").Int64()
 		return nil
 	}
-	if l.other == nil && (l.stream || !w.adopt(l, native)) {
+	if l.foreign == nil && (l.stream || !w.adopt(l, ev.Native)) {
 		return nil
 	}
-	for _, turn := range l.other.decode(native, session.Stamp{Line: line, Ts: ev.ts, Lane: l.Lane}) {
+	for _, turn := range l.foreign.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
+		turn.Index = w.next
 		if err := w.showTurn(l, turn); err != nil {
 			return err
 		}
@@ -259,12 +251,10 @@ func (w *walker) other(l *laneState, ev *event, data []byte, line int64) error {
 }
 
 func (w *walker) showTurn(l *laneState, turn *Turn) error {
-	turn.Index = w.next
 	if l.wanted && turn.Role == RoleUser && w.info.TaskPrompt == nil {
-		text := turn.Text("\n")
-		w.info.TaskPrompt = &text
+		w.info.prompted(turn)
 	}
-	w.entry = Entry{turn: turn, Line: turn.Line, hit: true}
+	w.entry = Entry{lane: l, turn: turn, Line: turn.Line, match: true}
 	return w.show(l, turn.Role)
 }
 
@@ -275,11 +265,9 @@ func (w *walker) adopt(l *laneState, native []byte) bool {
 	if !ok {
 		dialect, ok = w.trace.opts.Dialects.Of(native)
 	}
-	if !ok || dialect.Name == StreamDialect {
+	if !ok || dialect.Name == session.StreamDialectName {
 		return false
 	}
-	l.other = newForeignLane(dialect, l, w.trace.opts.Prices)
+	l.foreign = newForeignLane(dialect, l, w.trace.opts.Prices)
 	return true
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

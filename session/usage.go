@@ -1,6 +1,10 @@
 package session
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Prices tells what tokens cost. It is asked with the model's name, the tokens, and the time in
 // epoch milliseconds, and answers false for a model it does not know.
@@ -172,7 +176,8 @@ func (b *usageBook) price(model string, tokens TokenUsage, reported *float64, at
 // total sums all models, and what was only provisionally reported.
 func (b *usageBook) total() TokenUsage {
 	var sum modelTotal
-	for _, m := range b.perModel {
+	for _, name := range slices.Sorted(maps.Keys(b.perModel)) { // in any other order the cost would differ in its last digit
+		m := b.perModel[name]
 		sum.tokens = plus(sum.tokens, m.tokens)
 		sum.cost += m.cost
 		sum.computed = sum.computed || m.computed
@@ -241,6 +246,28 @@ func sumOf(a, b *float64) *float64 {
 	}
 	sum := *a + *b
 	return &sum
+}
+
+// Plus returns what two runs consumed together. The cost is unknown if that of either is, and of the
+// less certain of the two kinds.
+func (u TokenUsage) Plus(v TokenUsage) TokenUsage {
+	switch {
+	case v == TokenUsage{}:
+		return u
+	case u == TokenUsage{}:
+		return v
+	}
+	sum := totalled(plus(u, v))
+	sum.Partial, sum.CostUSD, sum.CostSource = u.Partial || v.Partial, sumOf(u.CostUSD, v.CostUSD), CostUnknown
+	if sum.CostUSD != nil {
+		sum.CostSource = CostReported
+		for _, source := range []string{CostComputed, CostEstimated} {
+			if u.CostSource == source || v.CostSource == source {
+				sum.CostSource = source
+			}
+		}
+	}
+	return sum
 }
 
 func plus(a, b TokenUsage) TokenUsage {

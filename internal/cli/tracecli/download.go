@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/github"
 	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/query/export"
 )
 
 // FetchOptions are the flags of find and download.
@@ -228,7 +229,7 @@ func (a *app) structure(ctx context.Context, dir string, files []string) (string
 	if err != nil {
 		return "", err
 	}
-	err = t.ExportDocument(ctx, file)
+	err = export.Document(ctx, t, file)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}

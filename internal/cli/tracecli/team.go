@@ -14,6 +14,8 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/query/export"
+	"github.com/fit-eval/fit/query/sql"
 )
 
 func (a *app) teamVerbs() []*cobra.Command {
@@ -124,21 +126,21 @@ func (a *app) sql() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := query.SQL(ctx, traces, args[len(args)-1])
+			result, err := sql.Query(ctx, traces, args[len(args)-1])
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
 			return out.table(result)
 		})
-	command.Long = "Ask in SQL (SQLite's). The tables are built on the fly and can only be read:\n" + query.SQLSchema()
+	command.Long = "Ask in SQL (SQLite's). The tables are built on the fly and can only be read:\n" + sql.Schema()
 	return command
 }
 
 // table prints the rows of a query.
-func (o *output) table(result *query.Rows) error {
+func (o *output) table(result *sql.Rows) error {
 	if o.format != formatText {
 		for _, row := range result.Rows {
-			if err := o.record("", query.NamedRow{Columns: result.Columns, Values: row}, nil); err != nil {
+			if err := o.record("", sql.NamedRow{Columns: result.Columns, Values: row}, nil); err != nil {
 				return err
 			}
 		}
@@ -166,11 +168,11 @@ func (a *app) export() *cobra.Command {
 			}
 			switch to.Value {
 			case "otlp":
-				return t.ExportOTLP(ctx, out.w)
+				return export.OTLP(ctx, t, out.w)
 			case "markdown":
-				return t.ExportMarkdown(ctx, out.w)
+				return export.Markdown(ctx, t, out.w)
 			case "document":
-				return t.ExportDocument(ctx, out.w)
+				return export.Document(ctx, t, out.w)
 			}
 			return console.Usagef("--to is needed: %s", strings.Join(to.Choices, ", "))
 		})

@@ -1,4 +1,4 @@
-package query
+package scan
 
 import (
 	"bytes"
@@ -14,18 +14,14 @@ const blockSize = 1 << 20
 
 // block is a run of whole lines.
 type block struct {
-	data   []byte
-	offset int64 // of the first byte in the stream
-	// torn is the number of bytes of a last line that has no newline; it is the end of data.
-	torn int
-	// tooLong holds the lengths of lines beyond trace.MaxLine; such a line stands before data,
-	// which is empty then.
-	tooLong int64
+	data    []byte
+	offset  int64 // of the first byte in the stream
+	tooLong bool  // it is one line beyond trace.MaxLine, whose data is dropped
 }
 
-// blockReader cuts a stream into blocks that end at newlines. The part of a line at the end of one
-// read is carried to the front of the next.
-type blockReader struct {
+// Blocks cuts a stream into blocks that end at newlines. The part of a line at the end of one read
+// is carried to the front of the next.
+type Blocks struct {
 	in     io.Reader
 	offset int64
 	carry  []byte
@@ -35,13 +31,12 @@ type blockReader struct {
 	limit int64
 }
 
-func newBlockReader(in io.Reader, limit int64) *blockReader {
-	return &blockReader{in: in, limit: limit}
-}
+// NewBlocks reads the first limit bytes of a stream, all of it if limit is negative.
+func NewBlocks(in io.Reader, limit int64) *Blocks { return &Blocks{in: in, limit: limit} }
 
 // next fills buf, which it may replace by a larger one, and returns the block in it; io.EOF after
 // the last one.
-func (r *blockReader) next(buf []byte) (block, []byte, error) {
+func (r *Blocks) next(buf []byte) (block, []byte, error) {
 	if r.ended && len(r.carry) == 0 {
 		return block{}, buf, io.EOF
 	}
@@ -69,7 +64,7 @@ func (r *blockReader) next(buf []byte) (block, []byte, error) {
 		case r.ended && len(buf) == 0:
 			return block{}, buf, io.EOF
 		case r.ended:
-			b := block{data: buf, offset: r.offset, torn: len(buf)}
+			b := block{data: buf, offset: r.offset}
 			r.offset += int64(len(buf))
 			return b, buf, nil
 		case len(buf) > trace.MaxLine:
@@ -83,7 +78,7 @@ func (r *blockReader) next(buf []byte) (block, []byte, error) {
 }
 
 // fill reads until the buffer is full or the stream ends.
-func (r *blockReader) fill(buf []byte) ([]byte, error) {
+func (r *Blocks) fill(buf []byte) ([]byte, error) {
 	for len(buf) < cap(buf) && !r.ended {
 		space := buf[len(buf):cap(buf)]
 		if r.limit >= 0 && int64(len(space)) > r.limit {
@@ -106,7 +101,7 @@ func (r *blockReader) fill(buf []byte) ([]byte, error) {
 }
 
 // cut keeps what follows the last newline for the next block.
-func (r *blockReader) cut(buf []byte, end int) block {
+func (r *Blocks) cut(buf []byte, end int) block {
 	b := block{data: buf[:end], offset: r.offset}
 	r.carry = append(r.carry[:0], buf[end:]...)
 	r.offset += int64(end)
@@ -114,8 +109,8 @@ func (r *blockReader) cut(buf []byte, end int) block {
 }
 
 // pass skips the rest of a line that is too long to keep.
-func (r *blockReader) pass(length int64) (block, error) {
-	b := block{offset: r.offset}
+func (r *Blocks) pass(length int64) (block, error) {
+	b := block{offset: r.offset, tooLong: true}
 	buf := make([]byte, 0, blockSize)
 	for {
 		var err error
@@ -132,7 +127,6 @@ func (r *blockReader) pass(length int64) (block, error) {
 			break
 		}
 	}
-	b.tooLong = length
 	r.offset += length
 	return b, nil
 }

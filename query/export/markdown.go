@@ -1,4 +1,4 @@
-package query
+package export
 
 import (
 	"bufio"
@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/fit-eval/fit/query"
 )
 
 // shownResult is how many characters of a result are shown; the trace has the rest.
 const shownResult = 4000
 
-// ExportMarkdown writes the trace as a page to read: what was said as quotations, calls and results
-// as code. Nothing that an agent has written can become markup of the page.
-func (t *Trace) ExportMarkdown(ctx context.Context, w io.Writer) error {
-	if err := t.spool(); err != nil {
+// Markdown writes the trace as a page to read: what was said as quotations, calls and results as
+// code. Nothing that an agent has written can become markup of the page.
+func Markdown(ctx context.Context, t *query.Trace, w io.Writer) error {
+	if err := t.Spool(); err != nil {
 		return err
 	}
 	overview, _, err := t.Overview(ctx)
@@ -23,7 +25,7 @@ func (t *Trace) ExportMarkdown(ctx context.Context, w io.Writer) error {
 	}
 	page := &markdownPage{w: bufio.NewWriterSize(w, 64<<10)}
 	page.head(t.Name(), overview)
-	if _, err := t.walk(ctx, plan{visit: func(e *Entry) error { return page.turn(e.Turn()) }}); err != nil {
+	if _, err := t.Filter(ctx, query.Criteria{}, page.turn); err != nil {
 		return err
 	}
 	return page.w.Flush()
@@ -36,7 +38,7 @@ func (p *markdownPage) linef(format string, args ...any) error {
 	return err
 }
 
-func (p *markdownPage) head(name string, o *Overview) {
+func (p *markdownPage) head(name string, o *query.Overview) {
 	_ = p.linef("# Trace %s\n", inline(name)) // the writer keeps the error until it is flushed
 	_ = p.linef("| | |\n| --- | --- |")
 	row := func(key, value string) {
@@ -59,11 +61,11 @@ func (p *markdownPage) head(name string, o *Overview) {
 	_ = p.linef("")
 }
 
-func (p *markdownPage) turn(t *Turn) error {
+func (p *markdownPage) turn(t *query.Turn) error {
 	switch t.Role {
-	case RoleSystem:
+	case query.RoleSystem:
 		return p.linef("*%d · %s · system: %s*\n", t.Index, inline(t.LaneName()), inline(textOf(t.Subtype)))
-	case RoleToolResult:
+	case query.RoleToolResult:
 		return p.result(t)
 	}
 	_ = p.linef("## %d · %s · %s\n", t.Index, inline(t.LaneName()), t.Role)
@@ -73,20 +75,20 @@ func (p *markdownPage) turn(t *Turn) error {
 	return p.linef("")
 }
 
-func (p *markdownPage) block(b *Block) {
+func (p *markdownPage) block(b *query.Block) {
 	switch b.Type {
-	case BlockText:
+	case query.BlockText:
 		_ = p.linef("%s\n", quotation(b.Text))
-	case BlockThinking:
+	case query.BlockThinking:
 		_ = p.linef("<details><summary>thinking</summary>\n\n%s\n\n</details>\n", quotation(b.Text))
-	case BlockToolUse:
-		_ = p.linef("**%s**\n\n%s\n", inline(b.Name), fenced("json", string(Style{Indent: 2}.AppendJSON(nil, b.Input))))
+	case query.BlockToolUse:
+		_ = p.linef("**%s**\n\n%s\n", inline(b.Name), fenced("json", string(query.Style{Indent: 2}.AppendJSON(nil, b.Input))))
 	default:
 		_ = p.linef("*%s*\n", inline(b.Type))
 	}
 }
 
-func (p *markdownPage) result(t *Turn) error {
+func (p *markdownPage) result(t *query.Turn) error {
 	word := "result"
 	if t.IsError {
 		word = "error"
@@ -123,4 +125,11 @@ func fenced(language, text string) string {
 	}
 	fence := strings.Repeat("`", longest+1)
 	return fence + language + "\n" + text + "\n" + fence
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

@@ -1,4 +1,4 @@
-package query
+package export
 
 import (
 	"bufio"
@@ -10,16 +10,17 @@ import (
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/query"
 )
 
-// ExportOTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions
+// OTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions
 // for generative models: one span for the session, one for every lane, one for every message of a
 // model, one for every tool call.
-func (t *Trace) ExportOTLP(ctx context.Context, w io.Writer) error {
-	if err := t.spool(); err != nil {
+func OTLP(ctx context.Context, t *query.Trace, w io.Writer) error {
+	if err := t.Spool(); err != nil {
 		return err
 	}
-	messages, info, err := t.spanMessages(ctx)
+	messages, info, err := spanMessages(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -41,15 +42,15 @@ type spanMessage struct {
 	lane        string
 	parent      string
 	first, last int64
-	usage       Tokens
+	usage       query.Tokens
 	hasUsage    bool
 }
 
-func (t *Trace) spanMessages(ctx context.Context) ([]spanMessage, *Info, error) {
+func spanMessages(ctx context.Context, t *query.Trace) ([]spanMessage, *query.Info, error) {
 	var messages []spanMessage
 	places := map[string]int{}
-	info, err := t.walk(ctx, plan{visit: func(e *Entry) error {
-		if e.Role != RoleAssistant {
+	info, err := t.Walk(ctx, func(e *query.Entry) error {
+		if e.Role != query.RoleAssistant {
 			return nil
 		}
 		turn := e.Turn()
@@ -74,7 +75,7 @@ func (t *Trace) spanMessages(ctx context.Context) ([]spanMessage, *Info, error) 
 			m.usage, m.hasUsage = m.usage.Max(*turn.Usage), true
 		}
 		return nil
-	}})
+	})
 	return messages, info, err
 }
 
@@ -137,7 +138,7 @@ func spanID(parts ...string) string {
 // the writer keeps the error until it is flushed
 func (s *spanWriter) text(text string) { _, _ = s.w.WriteString(text) }
 
-func (s *spanWriter) open(t *Trace, info *Info) {
+func (s *spanWriter) open(t *query.Trace, info *query.Info) {
 	sum := sha256.Sum256([]byte(t.Name() + "\x00" + textOf(info.Metadata.SessionID)))
 	s.traceID = hex.EncodeToString(sum[:16])
 	s.root = spanID(s.traceID, "session")
@@ -203,14 +204,14 @@ func (s *spanWriter) parent(lane, call string) string {
 	return s.lanes[lane]
 }
 
-func (s *spanWriter) call(c *Call) error {
+func (s *spanWriter) call(c *query.Call) error {
 	end := c.TimestampMs
 	if c.DurationMs != nil {
 		end += *c.DurationMs
 	}
 	sp := otlpSpan{
 		SpanID: spanID(s.traceID, "call", c.ToolUseID),
-		Parent: s.parent(laneName(c.Source), c.Parent),
+		Parent: s.parent(query.LaneName(c.Source), c.Parent),
 		Name:   "execute_tool " + c.Name,
 		Kind:   spanInternal,
 		Attributes: []attribute{textAttribute("gen_ai.operation.name", "execute_tool"),

@@ -1,4 +1,6 @@
-package query
+// Package sql answers SQL queries over traces. It builds SQLite tables on the fly: turns, tool calls,
+// usage, messages and lanes.
+package sql
 
 import (
 	"context"
@@ -12,6 +14,9 @@ import (
 	"strings"
 
 	_ "modernc.org/sqlite" // the driver "sqlite", without cgo
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/query"
 )
 
 // Rows is the answer to an SQL query.
@@ -49,7 +54,7 @@ func (r NamedRow) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, column), ':')
+		dst = append(jsonenc.AppendString(dst, column), ':')
 		value := r.Values[i].Value
 		if b, ok := value.([]byte); ok {
 			value = string(b)
@@ -78,20 +83,20 @@ create table messages (file text, line integer, ts integer, kind text, sender te
 create table lanes (file text, lane text, dialect text, agent text, model text, turns integer, cost_usd real, first_ms integer, last_ms integer);
 `
 
-// SQLSchema tells the tables that SQL has, and their columns, for people who write queries.
-func SQLSchema() string {
+// Schema lists the tables and their columns for people who write queries.
+func Schema() string {
 	return strings.NewReplacer("create table ", "  ", " text text", " text", "\n\t", " ", ";", "", " text", "",
 		" integer", "", " real", "").Replace(schema)
 }
 
-// SQL answers a query over tables that are built on the fly from the traces. The tables can be read
-// and nothing else: not changed, and no file attached.
-func SQL(ctx context.Context, traces []*Trace, statement string) (*Rows, error) {
+// Query answers a query over tables that are built from the traces. The tables can only be read, and
+// no file can be attached.
+func Query(ctx context.Context, traces []*query.Trace, statement string) (*Rows, error) {
 	if err := readsOnly(statement); err != nil {
 		return nil, err
 	}
 	for _, t := range traces {
-		if err := t.spool(); err != nil {
+		if err := t.Spool(); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +181,7 @@ func runQuery(ctx context.Context, db *sql.DB, statement string) (*Rows, error) 
 	return result, nil
 }
 
-func fillTables(ctx context.Context, db *sql.DB, traces []*Trace) error {
+func fillTables(ctx context.Context, db *sql.DB, traces []*query.Trace) error {
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return err
 	}
@@ -217,22 +222,17 @@ func (l *tableLoader) insert(table string, values ...any) error {
 	return err
 }
 
-func (l *tableLoader) load(t *Trace) error {
-	book := &usageBook{places: map[string]int{}}
-	var turnOf []int
-	info, err := t.walk(l.ctx, plan{visit: func(e *Entry) error {
-		before := len(book.rows)
-		book.add(e, false)
-		if len(book.rows) > before {
-			turnOf = append(turnOf, e.Index)
-		}
-		return l.turn(t, e.Turn())
-	}})
+func (l *tableLoader) load(t *query.Trace) error {
+	info, err := t.Walk(l.ctx, func(e *query.Entry) error { return l.turn(t, e.Turn()) })
 	if err != nil {
 		return err
 	}
-	for i, row := range book.rows {
-		err := l.insert("usage", t.Name(), turnOf[i], laneName(row.Source), row.MessageID, row.Input, row.Output,
+	stats, _, err := t.Stats(l.ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range stats.PerTurn {
+		err := l.insert("usage", t.Name(), row.Index, query.LaneName(row.Source), row.MessageID, row.Input, row.Output,
 			row.CacheRead, row.CacheCreation)
 		if err != nil {
 			return err
@@ -245,23 +245,23 @@ func (l *tableLoader) load(t *Trace) error {
 			return err
 		}
 	}
-	if err := t.Calls(l.ctx, func(c *Call) error { return l.call(t, c) }); err != nil {
+	if err := t.Calls(l.ctx, func(c *query.Call) error { return l.call(t, c) }); err != nil {
 		return err
 	}
 	return l.messages(t)
 }
 
-func (l *tableLoader) turn(t *Trace, turn *Turn) error {
+func (l *tableLoader) turn(t *query.Trace, turn *query.Turn) error {
 	text := turn.Text("\n")
 	if turn.Result != nil {
 		text = *turn.Result
 	}
-	if turn.Role == RoleSystem {
-		text = string(compact(turn.Data))
+	if turn.Role == query.RoleSystem {
+		text = string(turn.Data)
 	}
 	thinking := ""
 	for _, b := range turn.Content {
-		if b.Type == BlockThinking {
+		if b.Type == query.BlockThinking {
 			thinking += b.Text
 		}
 	}
@@ -270,23 +270,17 @@ func (l *tableLoader) turn(t *Trace, turn *Turn) error {
 		turn.MessageID, text, thinking, turn.IsError)
 }
 
-func (l *tableLoader) call(t *Trace, c *Call) error {
-	command, _ := c.block.command()
-	path := ""
-	if paths := c.block.paths(); len(paths) > 0 {
-		path = paths[0]
-	}
+func (l *tableLoader) call(t *query.Trace, c *query.Call) error {
 	var result *string
 	var isError *bool
 	if c.Result != nil {
 		result, isError = c.Result.Content, &c.Result.IsError
 	}
-	return l.insert("tool_calls", t.Name(), c.TurnIndex, laneName(c.Source), c.ToolUseID, c.Name, string(c.Input),
-		command, path, c.TimestampMs,
-		c.DurationMs, result, isError, c.Parent)
+	return l.insert("tool_calls", t.Name(), c.TurnIndex, query.LaneName(c.Source), c.ToolUseID, c.Name, string(c.Input),
+		c.Command, c.Path, c.TimestampMs, c.DurationMs, result, isError, c.Parent)
 }
 
-func (l *tableLoader) messages(t *Trace) error {
+func (l *tableLoader) messages(t *query.Trace) error {
 	messages, err := t.Messages(l.ctx)
 	if err != nil {
 		return err

@@ -1,13 +1,25 @@
-package query
+package sql
 
 import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/query"
 )
 
+// open opens the session of one agent that package query has among its fixtures.
+func open(t *testing.T) *query.Trace {
+	t.Helper()
+	trace, err := query.Open("../testdata/sample.ndjson", query.Options{IndexFrom: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
 func TestSQLAsksAcrossFiles(t *testing.T) {
-	a, b := traceOf(t, sample...), traceOf(t, sample...)
+	a, b := open(t), open(t)
 	a.Label, b.Label = "a", "b"
 	for statement, want := range map[string]string{
 		"select count(*) from turns": "14",
@@ -19,7 +31,7 @@ func TestSQLAsksAcrossFiles(t *testing.T) {
 		"select count(*) from messages":                                                     "0",
 		"select ';'":                                                                        ";",
 	} {
-		rows, err := SQL(context.Background(), []*Trace{a, b}, statement)
+		rows, err := Query(context.Background(), []*query.Trace{a, b}, statement)
 		if err != nil {
 			t.Errorf("%s: %v", statement, err)
 			continue
@@ -39,13 +51,13 @@ func TestSQLAsksAcrossFiles(t *testing.T) {
 }
 
 func TestSQLOnlyReads(t *testing.T) {
-	trace := traceOf(t, sample...)
+	trace := open(t)
 	for _, statement := range []string{
 		"", "delete from turns", "attach 'x' as y", "select 1; drop table turns",
 		"with x as (select 1) delete from turns", "pragma query_only = off", "select * from nothing",
 		"insert into turns select 1",
 	} {
-		if rows, err := SQL(context.Background(), []*Trace{trace}, statement); err == nil {
+		if rows, err := Query(context.Background(), []*query.Trace{trace}, statement); err == nil {
 			t.Errorf("%q gave %+v", statement, rows)
 		}
 	}
