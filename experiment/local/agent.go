@@ -40,7 +40,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	}
 	settings, injections, err := a.agentConfig(chosen)
 	if err != nil {
-		return a.agentEnded(ctx, "", nil, false, err)
+		return a.agentEnded(ctx, ending{}, err)
 	}
 	writer, err := a.openTrace(AgentTrace)
 	if err != nil {
@@ -61,9 +61,14 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		err = closeErr
 	}
 	a.spend(result.Usage)
-	a.record.Turns, a.record.Submission, a.record.Outcome = result.Turns, cut(result.Text,
-		submissionLimit), string(result.Reason)
-	return a.agentEnded(ctx, result.Reason, result.Err, result.Aborted, err)
+	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
+	a.record.Submission = cut(result.Text, submissionLimit)
+	return a.agentEnded(ctx, ending{
+		reason:  result.Reason,
+		err:     result.Err,
+		aborted: result.Aborted,
+		turns:   result.Turns,
+	}, err)
 }
 
 func (a *attempt) started(info agent.Started) {
@@ -76,14 +81,26 @@ func (a *attempt) started(info agent.Started) {
 	}
 }
 
-// agentEnded tells missing data from an agent that did badly.
-func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentErr error, aborted bool,
-	err error) bool {
-	var noModel *agent.AuthError
-	message := string(reason)
-	if agentErr != nil {
-		message = agentErr.Error()
+// ending is how the session of an agent ended, or of an agent and its lead.
+type ending struct {
+	reason  session.Outcome
+	err     error // why it did not succeed
+	aborted bool
+	turns   int // that models completed
+}
+
+func (e ending) cause() error {
+	if e.err == nil {
+		return errors.New(string(e.reason))
 	}
+	return e.err
+}
+
+// agentEnded separates missing data from an agent that did badly. An agent whose model never
+// completed a turn has not been measured, whatever the reason: nothing of it was in the agent's
+// hands.
+func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
+	var noModel *agent.AuthError
 	switch {
 	case ctx.Err() != nil:
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
@@ -91,13 +108,15 @@ func (a *attempt) agentEnded(ctx context.Context, reason session.Outcome, agentE
 		a.fail(ctx, ledger.ErrorAuth, err)
 	case err != nil:
 		a.fail(ctx, ledger.ErrorSetup, err)
-	case reason == session.OutcomeAuth:
-		a.fail(ctx, ledger.ErrorAuth, errors.New(message))
-	case reason == session.OutcomeProvider:
-		a.fail(ctx, ledger.ErrorProvider, errors.New(message))
+	case end.reason == session.OutcomeAuth:
+		a.fail(ctx, ledger.ErrorAuth, end.cause())
+	case end.reason == session.OutcomeProvider:
+		a.fail(ctx, ledger.ErrorProvider, end.cause())
+	case end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork):
+		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
 	default:
-		if reason != session.OutcomeSuccess {
-			a.record.AgentError = &ledger.AgentError{Message: cut(message, 4<<10), Aborted: aborted}
+		if end.reason != session.OutcomeSuccess {
+			a.record.AgentError = &ledger.AgentError{Message: cut(end.cause().Error(), 4<<10), Aborted: end.aborted}
 		}
 		return true
 	}

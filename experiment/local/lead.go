@@ -73,7 +73,11 @@ func (a *attempt) supervise(ctx context.Context) bool {
 		return false
 	}
 	a.settleSession(result)
-	return a.agentEnded(ctx, outcomeOf(result), sessionError(result), false, nil)
+	end := ending{reason: outcomeOf(result), err: sessionError(result)}
+	for _, member := range result.Participants {
+		end.turns += member.Turns
+	}
+	return a.agentEnded(ctx, end, nil)
 }
 
 // learn makes secrets known that were made for this session.

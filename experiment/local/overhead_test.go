@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -63,7 +64,7 @@ func bareCell(t testing.TB, hook, url string) {
 	result, err := sandbox.NewSpawner().Spawn(context.Background(), sandbox.SpawnSpec{
 		Argv: []string{hook}, Dir: dir, Env: append(environ, "AGENT_CWD="+dir), ExtraFiles: []*os.File{rows},
 		Isolation: isolation, Timeout: time.Minute,
-	}, discard{}, discard{})
+	}, io.Discard, io.Discard)
 	if err != nil || result.ExitCode != 0 {
 		t.Errorf("%+v %v", result, err)
 	}

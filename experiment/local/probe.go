@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,87 +14,154 @@ import (
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
+	"github.com/fit-eval/fit/workspace"
 )
 
-// probeTimeout bounds the credential probe.
+// probeTimeout bounds the wait for one reply.
 const probeTimeout = 2 * time.Minute
 
-// ProbeError says that an arm's model cannot be used.
+// probePrompt asks for as little as possible.
+const probePrompt = "Reply with the single word ready. Use no tool."
+
+// ProbeError says that an arm, or the judge, cannot be used.
 type ProbeError struct {
-	Arm string
+	Who string
 	Err error
 }
 
-func (p *ProbeError) Error() string {
-	return fmt.Sprintf("arm %s: the model does not answer: %v", p.Arm, p.Err)
-}
+func (p *ProbeError) Error() string { return fmt.Sprintf("%s: %v", p.Who, p.Err) }
 func (p *ProbeError) Unwrap() error { return p.Err }
 
-// Probe asks the model of every different arm one small thing, so that wrong credentials, a wrong
-// address or a wrong model's name cost one call and not a grid.
+// Check makes a workspace for every arm and removes it again, so that what can never work is found
+// before the first cell, and not in each of them.
+func (e *Executor) Check(ctx context.Context) error {
+	return e.inEveryArm(ctx, func(*attempt) error { return nil })
+}
+
+// Probe waits for one good reply in every arm: from the agent itself, in a workspace like that of a
+// cell, with the arm's own settings, and from its lead. Wrong credentials, a wrong URL, a wrong
+// model's name or a broken program cost one call and not a grid.
 func (e *Executor) Probe(ctx context.Context) error {
-	asked := map[[4]string]bool{}
-	for _, arm := range e.prepared.Arms {
-		key := [4]string{arm.Agent, arm.Model, arm.ModelURL, arm.Auth}
-		if asked[key] {
-			continue
+	err := e.inEveryArm(ctx, func(a *attempt) error {
+		chosen, err := e.machine.Registry.Get(a.arm.Agent)
+		if err != nil {
+			return err
 		}
-		asked[key] = true
-		if err := e.probe(ctx, &arm); err != nil {
-			return &ProbeError{Arm: arm.Name, Err: err}
+		settings, _, err := a.agentConfig(chosen)
+		if err != nil {
+			return err
+		}
+		if err := a.reply(ctx, chosen, settings); err != nil || a.arm.Lead == "" {
+			return err
+		}
+		lead, err := e.machine.Registry.Get(a.arm.Lead)
+		if err != nil {
+			return err
+		}
+		settings = a.placeConfig(a.space.Agent(), a.arm.Lead)
+		settings.Model, settings.ModelURL, settings.Auth = a.arm.LeadModel, a.cell.ModelURL(a.arm.ModelURL), a.arm.Auth
+		if err := a.reply(ctx, lead, settings); err != nil {
+			return fmt.Errorf("lead: %w", err)
+		}
+		return nil
+	})
+	if err != nil || e.prepared.Judge.Agent == "" {
+		return err
+	}
+	if err := e.probeJudge(ctx); err != nil {
+		return &ProbeError{Who: "judge", Err: err}
+	}
+	return nil
+}
+
+// inEveryArm makes a workspace of the first task for every arm and does something in it.
+func (e *Executor) inEveryArm(ctx context.Context, do func(*attempt) error) error {
+	for i := range e.prepared.Arms {
+		arm := &e.prepared.Arms[i]
+		a := &attempt{
+			Executor: e,
+			cell:     experiment.Cell{TaskID: "probe", Arm: arm.Name},
+			arm:      arm,
+			task:     &e.prepared.Family.Tasks[0],
+			redact:   e.machine.Redactor,
+		}
+		err := a.inWorkspace(ctx, do)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return &ProbeError{Who: "arm " + arm.Name, Err: err}
 		}
 	}
 	return nil
 }
 
-func (e *Executor) probe(ctx context.Context, arm *experiment.Arm) error {
-	room, err := os.MkdirTemp(e.work, "probe-")
+func (a *attempt) inWorkspace(ctx context.Context, do func(*attempt) error) error {
+	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, a.cell.Name(), ""))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = RemoveAll(room) }()
-	for _, dir := range []string{"work", "home"} {
-		if err := os.Mkdir(filepath.Join(room, dir), 0o700); err != nil {
-			return err
-		}
-	}
-	chosen, err := e.machine.Registry.Get(arm.Agent)
-	if err != nil {
-		return err
-	}
-	installation := e.machine.installation(arm.Agent)
-	settings := agent.Config{
-		Dir:          filepath.Join(room, "work"),
-		Home:         filepath.Join(room, "home"),
-		Environ:      e.machine.Host.Environ,
-		Model:        arm.Model,
-		ModelURL:     experiment.Cell{TaskID: "probe", Arm: arm.Name}.ModelURL(arm.ModelURL),
-		Auth:         arm.Auth,
-		Installation: &installation,
-		Spawner:      e.spawner,
-	}
+	a.space = space
+	return errors.Join(do(a), space.Remove(context.WithoutCancel(ctx)))
+}
+
+// reply waits for one reply of an agent.
+func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.Config) error {
+	settings.MaxTokens, settings.MaxCostUSD, settings.MaxTurns = 0, 0, 0
 	if chosen.Info().Capabilities.MaxTurns != agent.Unsupported {
 		settings.MaxTurns = 1
 	}
 	result, err := harness.Run(ctx, harness.RunConfig{
 		Agent:   chosen,
 		Session: settings,
-		Task:    "Reply with the single word ready. Use no tool.",
+		Task:    probePrompt,
 		Timeout: probeTimeout,
-		Trace:   trace.NewWriter(discard{}, trace.Config{}),
+		Trace:   trace.NewWriter(io.Discard, trace.Config{}),
 	})
+	end := ending{reason: result.Reason, err: result.Err}
+	replied := result.Turns > 0 && (result.Reason == session.OutcomeSuccess || result.Reason == session.OutcomeMaxTurns)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return err
-	case result.Reason == session.OutcomeAuth || result.Reason == session.OutcomeProvider ||
-		result.Reason == session.OutcomeTimeout:
-		return errors.Join(result.Err, fmt.Errorf("the probe ended with %s", result.Reason))
+	case !replied && settings.Model != "":
+		return fmt.Errorf("%s did not get one reply from model %s (%s): %w", chosen.Info().ID, settings.Model,
+			result.Reason, end.cause())
+	case !replied:
+		return fmt.Errorf("%s did not get one reply from its model (%s): %w", chosen.Info().ID, result.Reason,
+			end.cause())
 	}
-	return nil // whatever else it did, it reached its model
+	return nil
 }
 
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
+// probeJudge waits for one reply of the judge, in a directory of its own.
+func (e *Executor) probeJudge(ctx context.Context) error {
+	room, err := os.MkdirTemp(e.work, "probe-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = RemoveAll(room) }() // what stays is removed with the directory of all workspaces
+	settings := agent.Config{
+		Dir:      filepath.Join(room, "work"),
+		Home:     filepath.Join(room, "home"),
+		Environ:  e.machine.Host.Environ,
+		Model:    e.prepared.Judge.Model,
+		ModelURL: experiment.Cell{TaskID: "probe", Arm: "judge"}.ModelURL(e.prepared.Judge.ModelURL),
+		Spawner:  e.spawner,
+	}
+	for _, dir := range []string{settings.Dir, settings.Home} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if installation, known := e.machine.lookUp(e.prepared.Judge.Agent); known {
+		settings.Installation = &installation
+	}
+	chosen, err := e.machine.Registry.Get(e.prepared.Judge.Agent)
+	if err != nil {
+		return err
+	}
+	a := &attempt{Executor: e}
+	return a.reply(ctx, chosen, settings)
+}

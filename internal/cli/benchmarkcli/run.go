@@ -284,14 +284,8 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 
 // execute probes the models, warms caches and runs the cells that are left.
 func (r *running) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
-	if cells > 0 && !r.opts.noProbe {
-		if err := executor.Probe(ctx); err != nil {
-			if ctx.Err() != nil {
-				return experiment.Outcome{}, ctx.Err()
-			}
-			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check "+
-				"credentials, model and address, or skip this check with --no-probe", err)
-		}
+	if err := r.probe(ctx, executor, cells); err != nil {
+		return experiment.Outcome{}, err
 	}
 	if cells > 0 {
 		if err := executor.Warm(ctx); err != nil {
@@ -311,6 +305,23 @@ func (r *running) execute(ctx context.Context, executor *local.Executor, cells i
 	})
 	show.end()
 	return outcome, err
+}
+
+// probe finds what cannot work before the first cell.
+func (r *running) probe(ctx context.Context, executor *local.Executor, cells int) error {
+	if cells == 0 {
+		return nil
+	}
+	check, hint := executor.Probe, "check credentials, model and URL, or skip the models' part of this check with "+
+		"--no-probe"
+	if r.opts.noProbe {
+		check, hint = executor.Check, "no cell could be run like this"
+	}
+	err := check(ctx)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return console.Exitf(console.ExitIncomplete, "%w\nnothing was started; %s", err, hint)
 }
 
 // printer writes records to standard output as they are made; nil where the report is printed
