@@ -41,7 +41,7 @@ const (
 	hurriedPause    = time.Second // when the session waits for the last replies
 )
 
-// StatusError is an answer of a bridge that is no success.
+// StatusError is a response of a bridge that is not a success.
 type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string {

@@ -83,7 +83,7 @@ func (s *state) openAsk(m *Message) {
 	s.asks[a.id] = a
 	addressee.owed = append(addressee.owed, a)
 	asker.asking++
-	s.nudged = false // something goes on again
+	s.nudged = false // something happens again
 }
 
 func (s *state) closeAsk(m *Message) {

@@ -120,7 +120,7 @@ type ErrorPolicy struct {
 	// Backoff is the pause before a retry; 0 means one second.
 	Backoff time.Duration `json:"backoffNs,omitempty"`
 	// FailSession ends the session when a participant has failed for good. Otherwise the others go
-	// on without it, and whoever asked it something is told. A lead that fails always ends the
+	// on without it, and whoever asked it something is informed. A lead that fails always ends the
 	// session, and so does an agent that could not be run at all.
 	FailSession bool `json:"failSession,omitempty"`
 }

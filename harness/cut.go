@@ -43,7 +43,7 @@ func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, err
 			continue
 		}
 		inTurn[m.name] = m
-		// otherwise it cannot be started either, which is told there
+		// otherwise it cannot be started either, which is reported there
 		if played, err := cfg.Query(m.config); err == nil {
 			dialects = append(dialects, played.Dialects()...)
 		}
@@ -116,9 +116,9 @@ func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 	for name, m := range r.inTurn {
 		c := cutTurn{tookMs: r.tookMs[name]}
 		if lane := r.lanes[name]; lane != nil {
-			for _, told := range lane.Sessions() {
-				c.tokens = max(0, told.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
-				if cost, known := costOf(told, or(told.Model, m.config.Model), prices, r.lastMs); known {
+			for _, folded := range lane.Sessions() {
+				c.tokens = max(0, folded.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
+				if cost, known := costOf(folded, or(folded.Model, m.config.Model), prices, r.lastMs); known {
 					cost = max(0, cost-m.usage.costUSD+m.consulted.costUSD)
 					c.costUSD = &cost
 				}
@@ -131,13 +131,13 @@ func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 
 // costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says
 // of a turn before its end has no cost yet.
-func costOf(told *session.EnrichedSession, model string, prices session.Prices, atMs int64) (float64, bool) {
+func costOf(folded *session.EnrichedSession, model string, prices session.Prices, atMs int64) (float64, bool) {
 	switch {
-	case told.Usage.CostUSD != nil:
-		return *told.Usage.CostUSD, true
+	case folded.Usage.CostUSD != nil:
+		return *folded.Usage.CostUSD, true
 	case prices == nil:
 		return 0, false
 	default:
-		return prices(model, told.Usage, atMs)
+		return prices(model, folded.Usage, atMs)
 	}
 }

@@ -31,7 +31,7 @@ type DiscusserConfig struct {
 	Replies ReplySender
 	// Inbox brings what people write meanwhile; nil is nobody.
 	Inbox Inbox
-	// Resume takes up an earlier session of the same discussion.
+	// Resume continues an earlier session of the same discussion.
 	Resume *ResumeContext
 }
 
@@ -148,14 +148,13 @@ func (h *hub) inject(messages []HumanMessage) {
 	}
 }
 
-// bounded is a text of somebody who cannot be told that it is too long: its beginning, and how much
-// is missing.
+// bounded cuts a text whose author cannot shorten it, and says how much is missing.
 func (h *hub) bounded(text string) string {
 	limit := h.state.settings.MaxMessageBytes
 	if len(text) <= limit {
 		return text
 	}
-	return fmt.Sprintf("%s… [the message has %d bytes; the rest stands in the thread]",
+	return fmt.Sprintf("%s… [the message has %d bytes; the rest is in the thread]",
 		strings.ToValidUTF8(text[:limit], ""), len(text))
 }
 

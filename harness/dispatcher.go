@@ -71,8 +71,8 @@ type call struct {
 	refused *refusalEvent
 }
 
-// Call carries out a tool call. What the caller did wrong is told by the result, for the model to
-// read; an error means that the session cannot go on. The line of the call is in the trace when it
+// Call carries out a tool call. The result says what the caller did wrong, for the model to read; an
+// error means that the session cannot continue. The line of the call is in the trace when it
 // returns.
 func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult,
 	error) {
@@ -205,7 +205,7 @@ func (c *call) decode(into any) error {
 	case errors.As(err, &wrongType) && wrongType.Field != "":
 		return fmt.Errorf("%s: %q must be a %s, not a %s", c.tool, wrongType.Field, wrongType.Type, wrongType.Value)
 	case err != nil:
-		return fmt.Errorf("%s: the arguments are no JSON object: %w", c.tool, err)
+		return fmt.Errorf("%s: the arguments are not a JSON object: %w", c.tool, err)
 	default:
 		return nil
 	}

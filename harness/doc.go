@@ -10,14 +10,14 @@
 //  3. Agents act through tools (Ask, Answer, Announce, Conclude …). Every call goes to the Dispatcher, which knows no transport: an MCP server is a thin
 //     shell over it, and tests call it directly.
 //  4. When a turn ends, asks that were delivered and not answered are reminded once, then answered with nothing. When nobody runs and nothing is queued, the
-//     lead is nudged once, then the session ends. Limits of time, turns, tokens and dollars end it too. Nothing waits for ever.
+//     lead is nudged once, then the session ends. Limits of time, turns, tokens and dollars end it too. Nothing waits forever.
 //  5. The last line of the trace is the summary.
 //
 // # The trace is the state
 //
 // Every change of the session's state is an event that is first written to the trace and applied to
 // the state by the same code that reads it back. After a crash, Resume rebuilds the state from the
-// trace and goes on: same conversations, same open asks, same budgets. A line is in the file before
+// trace and continues: same conversations, same open asks, same budgets. A line is in the file before
 // its effect leaves the process: before a tool call returns, and before a prompt is handed to an
 // agent.
 //

@@ -24,7 +24,7 @@ type metaEvent struct {
 	DiscussionID string `json:"discussion_id"`
 }
 
-// conversationEvent tells the id under which a member's conversation can be taken up again.
+// conversationEvent records the id by which a member's conversation can be resumed.
 type conversationEvent struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent"`

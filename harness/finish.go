@@ -41,7 +41,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 
 func (l *loop) removeTempHome() {
 	if l.hub.state.settings.TempHome {
-		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory is no reason to fail
+		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory does no harm
 	}
 }
 
@@ -122,7 +122,7 @@ func (l *loop) summary() summaryEvent {
 	return e
 }
 
-// unconcluded tells in words why a session ended without a conclusion.
+// unconcluded says why a session ended without a conclusion.
 func (l *loop) unconcluded() string {
 	switch l.reason {
 	case ReasonQuiescent:

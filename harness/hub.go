@@ -142,7 +142,7 @@ func (h *hub) expire(id int64) {
 	h.cancel(a, cancelDeadline, fmt.Sprintf("%s did not answer before the deadline of this question", a.addressee.name))
 }
 
-// cancel ends an ask without an answer: the asker is told why.
+// cancel ends an ask without an answer: the asker learns why.
 func (h *hub) cancel(a *ask, reason, why string) {
 	queued := !a.delivered
 	h.post(&Message{
@@ -190,7 +190,7 @@ func (h *hub) cancelAll(reason, why string) {
 	}
 }
 
-// dismiss takes a participant out of the session. Whoever waits for it is told.
+// dismiss takes a participant out of the session. Whoever waits for it is informed.
 func (h *hub) dismiss(m *member, why string) {
 	for _, id := range h.state.openAsks() {
 		a := h.state.asks[id]

@@ -57,7 +57,7 @@ func (r *runner) overBudget() bool {
 	return false
 }
 
-// consumed is called while a turn goes on, with what it has consumed so far. A budget that is used
+// consumed is called during a turn, with what it has consumed so far. A budget that is used
 // up ends it, and the whole session if the budget is the session's.
 func (r *runner) consumed(used session.TokenUsage) {
 	l, h := r.loop, r.loop.hub
@@ -86,7 +86,7 @@ func (r *runner) consumed(used session.TokenUsage) {
 }
 
 // warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the
-// member does not tell what it costs.
+// member does not report what it costs.
 func (r *runner) warnUnknownCost() {
 	h, m := r.loop.hub, r.member
 	limited := h.state.settings.Limits.CostUSD > 0 || r.limits().CostUSD > 0

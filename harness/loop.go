@@ -65,7 +65,7 @@ func newLoop(cfg sessionConfig, s *state, writer *trace.Writer) *loop {
 }
 
 // run gives the lead a task and returns when the session has ended, which it always does: by a
-// terminal call, by a limit, because nothing goes on any more, or because the context ended. The
+// terminal call, by a limit, because nothing happens any more, or because the context ended. The
 // result says how; the error is for sessions in which an agent could not do its part or the trace
 // could not be written.
 func (l *loop) run(ctx context.Context, task string) (Result, error) {
@@ -212,7 +212,7 @@ func (l *loop) stop(reason string, err error) {
 // interrupted.
 func (l *loop) stopLocked(reason string, err error) {
 	if l.hub.stopped {
-		if reason == ReasonInterrupted { // no more patience with a lead that goes on talking
+		if reason == ReasonInterrupted { // a lead that is still talking does not finish
 			l.interruptAll(context.Canceled)
 		}
 		return

@@ -28,7 +28,7 @@ func (l *loop) members() []AgentConfig {
 	return list
 }
 
-// Interrupted is what a trace says of a session that can be taken up again.
+// Interrupted is what a trace says of a session that can be resumed.
 type Interrupted struct {
 	Mode    Mode
 	Members []AgentConfig // the lead first
@@ -39,7 +39,7 @@ type Interrupted struct {
 
 var errEnded = errors.New("the session has ended; there is nothing to resume")
 
-// Inspect reads the trace of a session that Resume could take up.
+// Inspect reads the trace of a session that Resume could continue.
 func Inspect(tracePath string) (Interrupted, error) {
 	p, err := readPast(tracePath)
 	if err != nil {

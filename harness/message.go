@@ -42,7 +42,7 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// appendInboxLine writes the line under which a participant sees a message. Whatever stands in the
+// appendInboxLine writes the line under which a participant sees a message. Whatever is in the
 // text, only its first line can begin with a tag: the lines after it are quoted.
 func appendInboxLine(b []byte, m *Message) []byte {
 	switch m.Kind {

@@ -18,7 +18,7 @@ type past struct {
 }
 
 // readPast reads the orchestrator's lines of a trace. Damaged lines are passed over, as are those
-// of agents: what they did to the session stands in the orchestrator's.
+// of agents: what they did to the session is in the orchestrator's.
 func readPast(path string) (*past, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -52,13 +52,13 @@ func readPast(path string) (*past, error) {
 		}
 	}
 	if !started || len(p.start.Members) == 0 {
-		return nil, errors.New("it holds no session that can be taken up: there is no session_start with members")
+		return nil, errors.New("it holds no session that can be resumed: there is no session_start with members")
 	}
 	return p, nil
 }
 
 // begin forgets what was before: a file may hold several sessions, and it is the last that can be
-// taken up. A discussion's first line stands before its start.
+// resumed. A discussion's first line is before its start.
 func (p *past) begin(start startedEvent) {
 	var meta []event
 	if n := len(p.events); n > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ResumeConfig is what a session that is taken up again cannot know from its trace.
+// ResumeConfig is what a resumed session cannot know from its trace.
 type ResumeConfig struct {
 	Query    Query
 	Redactor *redact.Redactor // nil is the one the environment asks for
@@ -26,9 +26,9 @@ type ResumeConfig struct {
 	Inbox   Inbox
 }
 
-// Resume takes up a session whose process was killed. Its state is rebuilt from the trace:
-// conversations, open asks, budgets. Whoever was in the middle of a turn goes on with it
-// (Continuer), or gets the messages of that turn once more, marked as such. A trace that is still
+// Resume continues a session whose process was killed. Its state is rebuilt from the trace:
+// conversations, open asks, budgets. Whoever was in the middle of a turn continues it
+// (continuer), or gets the messages of that turn once more, marked as such. A trace that is still
 // being written is refused with trace.ErrLocked.
 func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
 	if cfg.Query == nil {
@@ -97,7 +97,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*lo
 	return l, err
 }
 
-// takeOver notes that the session goes on, and starts what a trace cannot hold: timers, and the
+// takeOver records that the session continues, and starts what a trace cannot hold: timers, and the
 // replies on their way.
 func (l *loop) takeOver() {
 	h := l.hub

@@ -12,11 +12,11 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// RunLane is the lane of the one agent of a run.
-const RunLane = "agent"
+// runLane is the lane of the one agent of a run.
+const runLane = "agent"
 
-// ModeRun is what session_start says of a run.
-const ModeRun = "run"
+// modeRun is what session_start says of a run.
+const modeRun = "run"
 
 // RunConfig is one agent with one task.
 type RunConfig struct {
@@ -32,12 +32,12 @@ type RunConfig struct {
 	Timeout time.Duration
 	Trace   *trace.Writer
 	// Advisor gives the agent a stronger model to ask; it needs Query, to make the advisor's agent,
-	// and Connect. Redactor is for what the advisor is told.
+	// and Connect. Redactor is for what the advisor sees.
 	Advisor  AdvisorConfig
 	Query    Query
 	Connect  func(*Dispatcher) (Connector, error)
 	Redactor *redact.Redactor
-	// Started, if set, is told what runs, once it runs.
+	// Started, if set, is called with what runs, once it runs.
 	Started func(agent.Started)
 }
 
@@ -57,7 +57,7 @@ var errRunTimeout = errors.New("the run took too long")
 // for runs that could not start or could not be recorded; how the agent did is in the result.
 func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	recorder := &runRecorder{cfg: cfg}
-	recorder.emit(trace.SessionStart{Type: trace.TypeSessionStart, Mode: ModeRun, Format: trace.FormatVersion})
+	recorder.emit(trace.SessionStart{Type: trace.TypeSessionStart, Mode: modeRun, Format: trace.FormatVersion})
 
 	result, err := recorder.drive(ctx)
 	if err != nil && result.Err == nil {
@@ -87,7 +87,7 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 		defer cancel()
 	}
 	settings := r.cfg.Session
-	settings.Name, settings.OneShot = RunLane, true
+	settings.Name, settings.OneShot = runLane, true
 	if r.cfg.Advisor.Model != "" {
 		var err error
 		if r.advisor, err = openRunAdvisor(r.cfg); err != nil {
@@ -100,7 +100,7 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 	settings.Events = func(event []byte) {
 		r.started(agent.Started{})
 		r.advisor.line(event)
-		if _, err := r.cfg.Trace.Emit(RunLane, event); err != nil && r.err == nil {
+		if _, err := r.cfg.Trace.Emit(runLane, event); err != nil && r.err == nil {
 			r.err = err
 		}
 	}
@@ -138,7 +138,7 @@ func (r *runRecorder) started(info agent.Started) {
 	r.opened = true
 	r.emit(trace.AgentStart{
 		Type:       trace.TypeAgentStart,
-		Agent:      RunLane,
+		Agent:      runLane,
 		Runtime:    string(r.cfg.Agent.Info().ID),
 		Version:    info.Version,
 		Protocol:   info.Protocol,
@@ -149,13 +149,13 @@ func (r *runRecorder) started(info agent.Started) {
 	for _, injection := range r.cfg.Injections {
 		r.emit(trace.SystemPrompt{
 			Type:    trace.TypeSystemPrompt,
-			Agent:   RunLane,
+			Agent:   runLane,
 			Source:  injection.Source,
 			Label:   injection.Label,
 			Content: injection.Content,
 		})
 	}
-	r.emit(trace.Prompt{Type: trace.TypePrompt, Agent: RunLane, Text: r.cfg.Task})
+	r.emit(trace.Prompt{Type: trace.TypePrompt, Agent: runLane, Text: r.cfg.Task})
 	if r.cfg.Started != nil {
 		r.cfg.Started(info)
 	}

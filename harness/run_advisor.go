@@ -19,19 +19,19 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 		return nil, errors.New("a run with an advisor needs Query and Connect")
 	}
 	member := AgentConfig{
-		Name:   RunLane,
-		Role:   RunLane,
+		Name:   runLane,
+		Role:   runLane,
 		Agent:  string(cfg.Agent.Info().ID),
 		Cwd:    cfg.Session.Dir,
 		System: profile.SystemPrompt{Text: cfg.Session.SystemPrompt, Replace: cfg.Session.ReplaceSystemPrompt},
 	}
-	s := newState(ModeRun, []AgentConfig{member}, "")
+	s := newState(modeRun, []AgentConfig{member}, "")
 	base := cfg.Session
 	base.MCPServers, base.Events, base.Started, base.MaxCostUSD, base.Resume, base.Model = nil, nil, nil, 0, "", ""
 	options := Options{Advisor: cfg.Advisor, Base: base, Connect: cfg.Connect}
 	s.settings = options.settings()
 	loop := newLoop(sessionConfig{
-		mode:     ModeRun,
+		mode:     modeRun,
 		query:    cfg.Query,
 		options:  options,
 		redactor: redactorOr(cfg.Redactor, options),
@@ -41,7 +41,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 	}
 	a := &runAdvisor{loop: loop}
 	var err error
-	if a.servers, err = loop.connector.Servers(RunLane, cfg.Agent.Info()); err != nil {
+	if a.servers, err = loop.connector.Servers(runLane, cfg.Agent.Info()); err != nil {
 		a.close()
 		return nil, fmt.Errorf("tools of the run: %w", err)
 	}
@@ -51,7 +51,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 
 func (a *runAdvisor) line(event []byte) {
 	if a != nil {
-		a.loop.skills.watch(RunLane, event)
+		a.loop.skills.watch(runLane, event)
 		a.loop.runners[0].record.line(event)
 	}
 }

@@ -46,7 +46,7 @@ func LoadRunProfile(dir, name string, advisor AdvisorConfig) (RunProfile, error)
 	}
 	for _, part := range []session.SystemPromptInjection{
 		{Source: "profile", Label: name, Content: prompt.Profile},
-		{Source: "session_protocol", Label: RunLane, Content: prompt.Protocol},
+		{Source: "session_protocol", Label: runLane, Content: prompt.Protocol},
 	} {
 		if part.Content != "" {
 			run.Injections = append(run.Injections, part)

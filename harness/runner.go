@@ -13,12 +13,12 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Continuer is a session that can take up a turn in the middle: an agent whose conversation
+// continuer is a session that can continue a turn in the middle: an agent whose conversation
 // survives a crash of this process as it was at that moment. Every prompt has an id; if the
-// conversation has the prompt of that id already, it goes on from there. Tool calls that the agent
+// conversation has the prompt of that id already, it continues from there. Tool calls that the agent
 // then repeats must carry the ids they had (Dispatcher.CallOnce). Other agents get the messages of
 // the interrupted turn once more, marked as such.
-type Continuer interface {
+type continuer interface {
 	PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error)
 }
 
@@ -122,7 +122,7 @@ func (r *runner) prompt(ctx context.Context, prompt string) outcome {
 	}
 	r.prompted.Store(true)
 	var result agent.Result
-	if continuer, ok := conversation.(Continuer); ok {
+	if continuer, ok := conversation.(continuer); ok {
 		result, err = continuer.PromptOnce(ctx, r.loop.hub.state.promptID(r.turnID), prompt)
 	} else {
 		result, err = conversation.Prompt(ctx, prompt)
@@ -183,7 +183,7 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	}
 	r.id = played.Info().ID
 	started, err := r.start(played, config, r.member.sessionID)
-	// a conversation of which nothing was kept cannot be taken up, but a new one can be had
+	// a conversation of which nothing was kept cannot be resumed, but a new one can begin
 	if err != nil && r.member.sessionID != "" {
 		r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name,
 			Text: r.loop.hub.clean("a new conversation is started: " + err.Error())})

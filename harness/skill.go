@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// skillVariable tells programs that are started from then on which skill an agent is using. A
-// process that runs already cannot be told.
+// skillVariable names the skill that an agent is using, for programs that are started from then on.
 const skillVariable = "LIBHARNESS_SKILL="
 
 // skillNotes remembers the skill that each member has called for last.

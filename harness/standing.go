@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// What the lead is told of earlier replies: the last ones, and of each the beginning.
+// What the lead learns of earlier replies: the last ones, and of each the beginning.
 const (
-	toldReplies    = 50
-	toldReplyRunes = 2000
+	shownReplies    = 50
+	shownReplyRunes = 2000
 )
 
-// standing says where a discussion stood when it was suspended. A lead whose conversation goes on
-// knows the replies; a new one is told them.
+// standing says where a discussion stood when it was suspended. A lead whose conversation continues
+// knows the replies; a new one is given them.
 func (r *ResumeContext) standing(remembers bool) string {
 	var b strings.Builder
 	if r.Reason != "" {
-		fmt.Fprintf(&b, "This discussion was suspended and goes on now. The reason for the recess was: %s\n", r.Reason)
+		fmt.Fprintf(&b, "This discussion was suspended and continues now. The reason for the recess was: %s\n", r.Reason)
 	}
 	if !remembers && len(r.Replies) > 0 {
 		b.WriteString("These replies were posted to the thread before:\n")
-		for _, reply := range r.Replies[max(0, len(r.Replies)-toldReplies):] {
-			fmt.Fprintf(&b, "- %s: %s\n", authorName(reply.Agent), beginning(reply.Body, toldReplyRunes))
+		for _, reply := range r.Replies[max(0, len(r.Replies)-shownReplies):] {
+			fmt.Fprintf(&b, "- %s: %s\n", authorName(reply.Agent), beginning(reply.Body, shownReplyRunes))
 		}
 	}
 	if len(r.Pending) > 0 {
 		b.WriteString("These questions were still open and were cancelled:\n")
 		for _, p := range r.Pending {
-			fmt.Fprintf(&b, "- from %s to %s: %s\n", p.From, p.To, beginning(p.Question, toldReplyRunes))
+			fmt.Fprintf(&b, "- from %s to %s: %s\n", p.From, p.To, beginning(p.Question, shownReplyRunes))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")

@@ -88,7 +88,7 @@ func parseTrigger(data json.RawMessage) (*Trigger, error) {
 	return &t, nil
 }
 
-// terminate ends the session, unless something is still open that the lead has not been told about.
+// terminate ends the session, unless something is still open that the lead does not know about.
 func (c *call) terminate(e conclusionEvent, verdicts ...string) ToolResult {
 	if !slices.Contains(verdicts, e.Verdict) {
 		return failed("%s: \"verdict\" must be %s, not %q", c.tool, strings.Join(verdicts, " or "),
@@ -128,7 +128,7 @@ func (c *call) terminate(e conclusionEvent, verdicts ...string) ToolResult {
 	})
 }
 
-// warned reports whether the lead has been told of exactly what is open, in answer to the same
+// warned reports whether the lead knows exactly what is open, in answer to the same
 // tool.
 func (c *call) warned(open refusalEvent) bool {
 	before := c.refused

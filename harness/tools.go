@@ -140,9 +140,9 @@ func surface(mode Mode, lead, advisor bool) []string {
 	switch {
 	case mode == ModeJudge:
 		return []string{toolConclude}
-	case mode == ModeRun && advisor:
+	case mode == modeRun && advisor:
 		return []string{toolAdvisor}
-	case mode == ModeRun:
+	case mode == modeRun:
 		return nil
 	}
 	names := []string{toolAsk, toolAnswer, toolAnnounce, toolRollCall}
@@ -205,7 +205,7 @@ func (d *Dispatcher) Participants() []string {
 // ServerName is the name under which the tools are offered. In a run there is no orchestration,
 // only an advisor.
 func (d *Dispatcher) ServerName() string {
-	if d.hub.state.mode == ModeRun {
+	if d.hub.state.mode == modeRun {
 		return advisorName
 	}
 	return ServerName

@@ -276,7 +276,7 @@ func (r *runner) continueTurn() {
 		r.turn(ctx, inboxText(interrupted.batch)) // it fails the same way, and is dealt with there
 		return
 	}
-	if _, can := conversation.(Continuer); can {
+	if _, can := conversation.(continuer); can {
 		r.turn(ctx, inboxText(interrupted.batch))
 		return
 	}

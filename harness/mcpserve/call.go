@@ -11,8 +11,8 @@ import (
 
 // callID is the id that the model gave a call; empty if the agent does not tell it. A call that is
 // repeated under the same id is carried out once.
-func (d *desk) callID(meta mcp.Meta) string {
-	key := d.callIDKey.Load()
+func (e *endpoint) callID(meta mcp.Meta) string {
+	key := e.callIDKey.Load()
 	if key == nil {
 		return ""
 	}
@@ -21,13 +21,13 @@ func (d *desk) callID(meta mcp.Meta) string {
 }
 
 // handle passes a call on to the dispatcher.
-func (d *desk) handle(to *harness.Dispatcher, participant string, tool harness.Tool,
+func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harness.Tool,
 	interval time.Duration) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if tool.Slow {
 			defer reportProgress(ctx, request, interval)()
 		}
-		result, err := to.CallOnce(ctx, d.callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
+		result, err := to.CallOnce(ctx, e.callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
 		if err != nil {
 			return nil, err
 		}

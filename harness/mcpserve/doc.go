@@ -8,6 +8,6 @@
 //
 // All tools are annotated as read-only, because agents run only such calls side by side, and a call
 // that takes long reports progress, because clients give up on a silent one. Agents that can only
-// start a program and talk to it over its standard streams get Bridge, which passes messages to the
+// start a program and talk to it over its standard streams get Relay, which passes messages to the
 // same server.
 package mcpserve

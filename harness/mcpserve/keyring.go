@@ -32,7 +32,7 @@ func (k Keyring) Secrets() map[string]string {
 
 // Config is how a server serves. The zero value is useful.
 type Config struct {
-	// Stdio is the command line of a program that runs Bridge; where it is set, agents are told to
+	// Stdio is the command line of a program that runs Relay; where it is set, agents are told to
 	// start it instead of being given the address.
 	Stdio []string
 	// Progress is the time between two signs of life of a call that takes long; 0 is ten seconds.

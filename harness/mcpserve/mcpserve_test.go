@@ -386,7 +386,7 @@ func TestBridgePassesMessagesOverStandardStreams(t *testing.T) {
 	fromBridge, toClient := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- mcpserve.Bridge(t.Context(), env[mcpserve.EnvURL], env[mcpserve.EnvToken], fromClient, toClient)
+		done <- mcpserve.Relay(t.Context(), env[mcpserve.EnvURL], env[mcpserve.EnvToken], fromClient, toClient)
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
@@ -401,7 +401,7 @@ func TestBridgePassesMessagesOverStandardStreams(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the bridge ended with %v", err)
 	}
-	if err := mcpserve.Bridge(t.Context(), "", "", fromClient, toClient); err == nil ||
+	if err := mcpserve.Relay(t.Context(), "", "", fromClient, toClient); err == nil ||
 		!strings.Contains(err.Error(), mcpserve.EnvURL) {
 		t.Errorf("without an address: %v", err)
 	}

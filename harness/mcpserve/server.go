@@ -29,22 +29,22 @@ const (
 
 // server is the one tool server of a session.
 type server struct {
-	cfg      Config
-	name     string
-	url      string
-	web      *http.Server
-	tokens   map[string]string           // by participant
-	desks    map[[sha256.Size]byte]*desk // by the hash of the token
-	serving  sync.WaitGroup
-	closing  sync.Once
-	closeErr error
+	cfg       Config
+	name      string
+	url       string
+	web       *http.Server
+	tokens    map[string]string               // by participant
+	endpoints map[[sha256.Size]byte]*endpoint // by the hash of the token
+	serving   sync.WaitGroup
+	closing   sync.Once
+	closeErr  error
 
 	mu     sync.Mutex
 	unused map[net.Conn]bool // connections that have not brought a request yet
 }
 
-// desk is the part of the server that one participant can see.
-type desk struct {
+// endpoint is the part of the server that one participant can see.
+type endpoint struct {
 	mcp     *mcp.Server
 	handler http.Handler
 	// callIDKey is where the agent that sits here puts the id of a call; it is known when the agent
@@ -61,26 +61,26 @@ func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Co
 		cfg.Progress = defaultProgress
 	}
 	s := &server{
-		cfg:    cfg,
-		name:   d.ServerName(),
-		url:    "http://" + listener.Addr().String() + "/mcp",
-		tokens: map[string]string{},
-		desks:  map[[sha256.Size]byte]*desk{},
-		unused: map[net.Conn]bool{},
+		cfg:       cfg,
+		name:      d.ServerName(),
+		url:       "http://" + listener.Addr().String() + "/mcp",
+		tokens:    map[string]string{},
+		endpoints: map[[sha256.Size]byte]*endpoint{},
+		unused:    map[net.Conn]bool{},
 	}
 	for i, name := range participants {
 		s.tokens[name] = tokens[i]
-		s.desks[sha256.Sum256([]byte(tokens[i]))] = newDesk(d, name, cfg)
+		s.endpoints[sha256.Sum256([]byte(tokens[i]))] = newEndpoint(d, name, cfg)
 	}
 	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.noteConn}
 	s.serving.Go(func() { _ = s.web.Serve(listener) }) // it ends by Close, and says so
 	return s, nil
 }
 
-// newDesk offers a participant its tools. Every participant has a handler of its own, so that
+// newEndpoint offers a participant its tools. Every participant has a handler of its own, so that
 // nobody can take over the connection of another.
-func newDesk(d *harness.Dispatcher, participant string, cfg Config) *desk {
-	own := &desk{mcp: mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
+func newEndpoint(d *harness.Dispatcher, participant string, cfg Config) *endpoint {
+	own := &endpoint{mcp: mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})}
 	for _, tool := range d.Tools(participant) {
@@ -102,7 +102,7 @@ func newDesk(d *harness.Dispatcher, participant string, cfg Config) *desk {
 // ServeHTTP lets in whoever has a token.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if own := s.desks[sha256.Sum256([]byte(token))]; ok && own != nil {
+	if own := s.endpoints[sha256.Sum256([]byte(token))]; ok && own != nil {
 		own.handler.ServeHTTP(w, r)
 		return
 	}
@@ -116,7 +116,7 @@ func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServ
 	if !ok {
 		return nil, fmt.Errorf("no participant is called %q", participant)
 	}
-	s.desks[sha256.Sum256([]byte(token))].callIDKey.Store(&played.CallIDKey)
+	s.endpoints[sha256.Sum256([]byte(token))].callIDKey.Store(&played.CallIDKey)
 	if len(s.cfg.Stdio) > 0 {
 		return []agent.MCPServer{{
 			Name:    s.name,
@@ -133,7 +133,7 @@ func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServ
 // served.
 func (s *server) Close() error {
 	s.closing.Do(func() {
-		for _, own := range s.desks {
+		for _, own := range s.endpoints {
 			for session := range own.mcp.Sessions() {
 				_ = session.Close() // its agent has ended or is about to
 			}

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The environment variables that tell Bridge where to go. They are not on its command line, where
+// The environment variables that tell Relay where to go. They are not on its command line, where
 // everybody could read the token.
 const (
 	EnvURL   = "FIT_MCP_URL"
 	EnvToken = "FIT_MCP_TOKEN"
 )
 
-// Bridge passes MCP messages between a pair of streams and a session's server until one of them
+// Relay passes MCP messages between a pair of streams and a session's server until one of them
 // ends: for agents that can only start a program.
-func Bridge(ctx context.Context, url, token string, in io.ReadCloser, out io.WriteCloser) error {
+func Relay(ctx context.Context, url, token string, in io.ReadCloser, out io.WriteCloser) error {
 	if url == "" || token == "" {
 		return fmt.Errorf("the session's tool server is not known: %s and %s are not set", EnvURL, EnvToken)
 	}

@@ -23,7 +23,7 @@ func newMCPStdio(con *console.Console) *cobra.Command {
 			if !ok {
 				in = io.NopCloser(con.Stdin)
 			}
-			return mcpserve.Bridge(command.Context(), con.Getenv(mcpserve.EnvURL), con.Getenv(mcpserve.EnvToken), in,
+			return mcpserve.Relay(command.Context(), con.Getenv(mcpserve.EnvURL), con.Getenv(mcpserve.EnvToken), in,
 				openWriter{con.Stdout})
 		},
 	}
