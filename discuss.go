@@ -14,7 +14,7 @@ import (
 func (w Wiring) NewDiscusser(cfg DiscusserConfig) (*Team, error) {
 	team := Team{mode: harness.ModeDiscuss}
 	team.parts = parts{
-		query:    cfg.Query,
+		newAgent: cfg.NewAgent,
 		output:   cfg.Output,
 		redactor: cfg.Redactor,
 		options:  cfg.Options,
@@ -22,7 +22,7 @@ func (w Wiring) NewDiscusser(cfg DiscusserConfig) (*Team, error) {
 		inbox:    cfg.Inbox,
 	}
 	team.build = func(p parts) (built, error) {
-		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		cfg.Replies, cfg.Inbox = p.replies, p.inbox
 		return harness.NewDiscusser(cfg)
 	}
@@ -92,8 +92,8 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 	if err := w.fillBase(&cfg.Options.Base); err != nil {
 		return Result{}, err
 	}
-	if cfg.Query == nil {
-		cfg.Query = w.query
+	if cfg.NewAgent == nil {
+		cfg.NewAgent = w.newAgent
 		if err := w.checkMembers(ctx, past.Mode, cfg.Options, past.Members); err != nil {
 			return Result{}, err
 		}

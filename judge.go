@@ -23,7 +23,7 @@ const exhibitName = "work"
 func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 	team := Team{mode: harness.ModeJudge}
 	team.parts = parts{
-		query:    cfg.Query,
+		newAgent: cfg.NewAgent,
 		output:   cfg.Output,
 		redactor: cfg.Redactor,
 		options:  cfg.Options,
@@ -35,7 +35,7 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 		return nil, &ConfigError{"JudgeConfig.JudgeCwd", err}
 	}
 	team.build = func(p parts) (built, error) {
-		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		cfg.ReadOnlySandbox = p.sealed
 		cfg.Judge.Cwd, cfg.JudgeCwd = p.room, filepath.Join(p.room, exhibitName)
 		if cfg.Options.ProfilesDir == "" {

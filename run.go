@@ -89,7 +89,7 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Trace:      writer,
 		Injections: profile.Injections,
 		Advisor:    cfg.Advisor,
-		Query:      w.query,
+		NewAgent:   w.newAgent,
 		Connect:    connect,
 		Redactor:   redactor,
 		Started: func(started agent.Started) {

@@ -33,7 +33,7 @@ type built interface {
 
 // parts are what every mode needs to be built.
 type parts struct {
-	query    harness.Query
+	newAgent harness.AgentFunc
 	output   io.Writer
 	redactor *redact.Redactor
 	options  Options
@@ -53,9 +53,9 @@ func (w Wiring) newTeam(config string, team Team) (*Team, error) {
 	if err := w.fillBase(&team.parts.options.Base); err != nil {
 		return nil, err
 	}
-	team.ownAgents = team.parts.query != nil
+	team.ownAgents = team.parts.newAgent != nil
 	if !team.ownAgents {
-		team.parts.query = w.query
+		team.parts.newAgent = w.newAgent
 	}
 	if _, err := team.rehearse(team.parts); err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func (w Wiring) newTeam(config string, team Team) (*Team, error) {
 func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
 	team := Team{mode: harness.ModeSupervise}
 	team.parts = parts{
-		query:    cfg.Query,
+		newAgent: cfg.NewAgent,
 		output:   cfg.Output,
 		redactor: cfg.Redactor,
 		options:  cfg.Options,
 		sealed:   cfg.ReadOnlySandbox,
 	}
 	team.build = func(p parts) (built, error) {
-		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		cfg.ReadOnlySandbox = p.sealed
 		return harness.NewSupervisor(cfg)
 	}
@@ -95,13 +95,13 @@ func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
 func (w Wiring) NewFacilitator(cfg FacilitatorConfig) (*Team, error) {
 	team := Team{mode: harness.ModeFacilitate}
 	team.parts = parts{
-		query:    cfg.Query,
+		newAgent: cfg.NewAgent,
 		output:   cfg.Output,
 		redactor: cfg.Redactor,
 		options:  cfg.Options,
 	}
 	team.build = func(p parts) (built, error) {
-		cfg.Query, cfg.Output, cfg.Redactor, cfg.Options = p.query, p.output, p.redactor, p.options
+		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		return harness.NewFacilitator(cfg)
 	}
 	if len(cfg.AgentConfigs) == 0 {

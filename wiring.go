@@ -177,8 +177,8 @@ func (w Wiring) checkTrace(config string, given *trace.Writer, output io.Writer)
 	return nil
 }
 
-// query makes the agents of a session from the registry.
-func (w Wiring) query(cfg AgentConfig) (agent.Agent, error) { return w.Registry.Get(cfg.Agent) }
+// newAgent makes the agents of a session from the registry.
+func (w Wiring) newAgent(cfg AgentConfig) (agent.Agent, error) { return w.Registry.Get(cfg.Agent) }
 
 // toolServer returns how the agents of a session reach its tools, and the secrets that this takes.
 func (w Wiring) toolServer(members int) (func(*harness.Dispatcher) (harness.Connector, error), map[string]string) {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,7 @@ func (p *Poller) Receive(ctx context.Context, after int64) ([]harness.HumanMessa
 }
 
 func (p *Poller) pause() time.Duration {
-	pause := or(p.Backoff, defaultBackoff)
+	pause := cmp.Or(p.Backoff, defaultBackoff)
 	for range p.failures {
 		if pause = 2 * pause; pause > maxBackoff {
 			return maxBackoff
@@ -62,7 +63,7 @@ func (p *Poller) pause() time.Duration {
 }
 
 func (p *Poller) ask(ctx context.Context, after int64) (InboxPage, error) {
-	ctx, cancel := context.WithTimeout(ctx, or(p.Timeout, 2*LongPoll))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, 2*LongPoll))
 	defer cancel()
 	address, err := url.Parse(p.URL)
 	if err != nil {

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,10 @@ func (c Client) post(ctx context.Context, callback Callback, hurry <-chan struct
 	if c.Redactor != nil {
 		body = c.Redactor.JSON(body)
 	}
-	pause := or(c.Backoff, defaultBackoff)
+	pause := cmp.Or(c.Backoff, defaultBackoff)
 	for attempt := 1; ; attempt++ {
 		wait, err := c.attempt(ctx, body)
-		if err == nil || attempt >= or(c.Attempts, defaultAttempts) || !worthRetrying(ctx, err) {
+		if err == nil || attempt >= cmp.Or(c.Attempts, defaultAttempts) || !worthRetrying(ctx, err) {
 			return err
 		}
 		if hurried(hurry) {
@@ -100,7 +101,7 @@ func hurried(hurry <-chan struct{}) bool {
 
 // attempt posts once. The duration is how long the bridge wants us to wait.
 func (c Client) attempt(ctx context.Context, body []byte) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, or(c.Timeout, defaultTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, defaultTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
@@ -174,13 +175,4 @@ func httpClient(given *http.Client) *http.Client {
 		return given
 	}
 	return http.DefaultClient
-}
-
-// or returns value, or its default where it is zero.
-func or[T comparable](value, byDefault T) T {
-	var zero T
-	if value == zero {
-		return byDefault
-	}
-	return value
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (l *loop) newAdvisor(cfg AdvisorConfig) *advisor {
 				Runtime:    cfg.Agent,
 				Version:    info.Version,
 				Protocol:   info.Protocol,
-				Model:      or(info.Model, cfg.Model),
+				Model:      cmp.Or(info.Model, cfg.Model),
 				KeyVisible: info.KeyVisible,
 				Auth:       info.Auth,
 			})
@@ -177,13 +178,13 @@ func (a *advisor) config(caller string) AgentConfig {
 		consultedBy:     caller,
 		Name:            advisorName,
 		Role:            advisorName,
-		Agent:           or(a.cfg.Agent, of.Agent),
+		Agent:           cmp.Or(a.cfg.Agent, of.Agent),
 		Model:           a.cfg.Model,
 		Cwd:             of.Cwd,
 		Tools:           advisorTools,
 		ToolsByRole:     true,
 		DisallowedTools: advisorDisallowedTools,
-		MaxTurns:        or(a.cfg.MaxTurns, defaultAdvisorTurns),
+		MaxTurns:        cmp.Or(a.cfg.MaxTurns, defaultAdvisorTurns),
 		System:          profile.Compose(profile.Profile{}, profile.Text("advisor"), ""),
 	}
 }

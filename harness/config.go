@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -94,15 +95,15 @@ type AgentConfig struct {
 	// the agent's own directory; empty is one below Options.HomeDir
 	Home   string               `json:"home,omitempty"`
 	System profile.SystemPrompt `json:"-"` // composed from the profile
-	// set when Query is called, for agents that live in this process
+	// set when NewAgent is called, for agents that live in this process
 	Dispatcher *Dispatcher `json:"-"`
 
 	consultedBy string // of an advisor
 }
 
-// Query makes the agent that plays a member. It is called when the member gets its first message,
+// AgentFunc makes the agent that plays a member. It is called when the member gets its first message,
 // when a turn of it that a crash has cut off is accounted for, and never twice at once.
-type Query func(AgentConfig) (agent.Agent, error)
+type AgentFunc func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit.
 type Limits struct {
@@ -206,34 +207,25 @@ func (o Options) settings() settings {
 	s := settings{
 		Limits:            o.Limits,
 		ParticipantLimits: o.ParticipantLimits,
-		MaxLeadTurns:      or(o.MaxLeadTurns, 200),
+		MaxLeadTurns:      cmp.Or(o.MaxLeadTurns, 200),
 		AskDeadline:       o.AskDeadline,
-		MaxMessageBytes:   or(o.MaxMessageBytes, 1<<20),
+		MaxMessageBytes:   cmp.Or(o.MaxMessageBytes, 1<<20),
 		Errors:            o.Errors,
 		Advisor:           o.Advisor,
-		BatchWindow:       or(o.BatchWindow, 20*time.Millisecond),
-		LeadGrace:         or(o.LeadGrace, time.Minute),
-		FinalTurnGrace:    or(o.FinalTurnGrace, 2*time.Second),
-		StopGrace:         or(o.StopGrace, 10*time.Second),
+		BatchWindow:       cmp.Or(o.BatchWindow, 20*time.Millisecond),
+		LeadGrace:         cmp.Or(o.LeadGrace, time.Minute),
+		FinalTurnGrace:    cmp.Or(o.FinalTurnGrace, 2*time.Second),
+		StopGrace:         cmp.Or(o.StopGrace, 10*time.Second),
 		HomeDir:           o.HomeDir,
 		ProfilesDir:       o.ProfilesDir,
 	}
-	s.Errors.Backoff = or(s.Errors.Backoff, time.Second)
-	s.Errors.Retries = max(0, or(s.Errors.Retries, 1))
+	s.Errors.Backoff = cmp.Or(s.Errors.Backoff, time.Second)
+	s.Errors.Retries = max(0, cmp.Or(s.Errors.Retries, 1))
 	if s.Advisor.Model != "" {
-		s.Advisor.MaxUses = or(s.Advisor.MaxUses, defaultAdvisorUses)
-		s.Advisor.Timeout = or(s.Advisor.Timeout, defaultAdvisorTimeout)
+		s.Advisor.MaxUses = cmp.Or(s.Advisor.MaxUses, defaultAdvisorUses)
+		s.Advisor.Timeout = cmp.Or(s.Advisor.Timeout, defaultAdvisorTimeout)
 	}
 	return s
-}
-
-// or returns value, or its default where it is zero.
-func or[T comparable](value, byDefault T) T {
-	var zero T
-	if value == zero {
-		return byDefault
-	}
-	return value
 }
 
 // reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not
@@ -260,4 +252,4 @@ func checkNames(participants []AgentConfig) error {
 	return nil
 }
 
-var errNoQuery = errors.New("no Query: the session does not know how to make agents")
+var errNoAgentFunc = errors.New("no NewAgent: the session does not know how to make agents")

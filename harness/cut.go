@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -44,7 +45,7 @@ func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, err
 		}
 		inTurn[m.name] = m
 		// otherwise it cannot be started either, which is reported there
-		if played, err := cfg.Query(m.config); err == nil {
+		if played, err := cfg.NewAgent(m.config); err == nil {
 			dialects = append(dialects, played.Dialects()...)
 		}
 	}
@@ -118,7 +119,7 @@ func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 		if lane := r.lanes[name]; lane != nil {
 			for _, folded := range lane.Sessions() {
 				c.tokens = max(0, folded.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
-				if cost, known := costOf(folded, or(folded.Model, m.config.Model), prices, r.lastMs); known {
+				if cost, known := costOf(folded, cmp.Or(folded.Model, m.config.Model), prices, r.lastMs); known {
 					cost = max(0, cost-m.usage.costUSD+m.consulted.costUSD)
 					c.costUSD = &cost
 				}

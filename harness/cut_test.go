@@ -71,7 +71,7 @@ func (w continuingTalker) PromptOnce(ctx context.Context, _, prompt string) (age
 }
 
 // talkers ask and answer. The participant answers when ready is closed.
-func talkers(continuing bool, ready <-chan struct{}) harness.Query {
+func talkers(continuing bool, ready <-chan struct{}) harness.AgentFunc {
 	call := func(d *harness.Dispatcher, who, tool string, args map[string]any) error {
 		data, err := json.Marshal(args)
 		if err != nil {
@@ -103,7 +103,7 @@ func talkers(continuing bool, ready <-chan struct{}) harness.Query {
 // cutBeforeTheAnswer holds a session and leaves of its trace what stood there when the participant
 // was about to answer, as if the process had been killed then. The lead's turn is over by then, so
 // that nobody else is in one.
-func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{},
+func cutBeforeTheAnswer(t *testing.T, query harness.AgentFunc, ready chan<- struct{},
 	options harness.Options) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "trace.ndjson")
@@ -118,7 +118,7 @@ func cutBeforeTheAnswer(t *testing.T, query harness.Query, ready chan<- struct{}
 	}
 	options.Trace, options.HomeDir = writer, t.TempDir()
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(),
-		AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Query: query, Options: options})
+		AgentConfigs: []harness.AgentConfig{{Name: "p"}}, NewAgent: query, Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 			query := talkers(test.continuing, ready)
 			path := cutBeforeTheAnswer(t, query, ready, test.options)
 			result, err := harness.Resume(t.Context(), path,
-				harness.ResumeConfig{Query: query, Options: harness.Options{Base: agent.Config{Prices: pricePerToken}}})
+				harness.ResumeConfig{NewAgent: query, Options: harness.Options{Base: agent.Config{Prices: pricePerToken}}})
 			if err != nil || result.Reason != test.reason || result.Tokens != test.tokens {
 				data, _ := os.ReadFile(path)
 				t.Fatalf("%+v, %v\n%s", result, err, data)
@@ -214,7 +214,7 @@ func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 				FacilitatorCwd: t.TempDir(), Output: &out,
 				Options:      harness.Options{ParticipantLimits: test.all, BatchWindow: 1 << 40},
 				AgentConfigs: []harness.AgentConfig{{Name: "poor", Limits: test.own}, {Name: "rich"}},
-				Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+				NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 					if cfg.Name == "facilitator" {
 						return &talker{cfg: cfg, act: lead}, nil
 					}
@@ -255,7 +255,7 @@ func TestTheAdvisorIsPaidByWhoeverAsksIt(t *testing.T) {
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 		FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Output: &buffer{},
 		Options: harness.Options{Advisor: harness.AdvisorConfig{Model: "wise"}},
-		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+		NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 			made, err := query(cfg)
 			w := made.(*talker)
 			switch answer := w.act; cfg.Name {

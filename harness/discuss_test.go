@@ -83,8 +83,8 @@ func discuss(t *testing.T, players cast, th *thread, cfg harness.DiscusserConfig
 	cfg.LeadCwd, cfg.Output, cfg.DiscussionID = t.TempDir(), th.trace, "D_1"
 	cfg.AgentConfigs = []harness.AgentConfig{{Name: "alice"}}
 	cfg.Replies, cfg.Inbox = th, th
-	if cfg.Query == nil {
-		cfg.Query = players.query
+	if cfg.NewAgent == nil {
+		cfg.NewAgent = players.query
 	}
 	d, err := harness.NewDiscusser(cfg)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestRecessAndResume(t *testing.T) {
 				map[string]any{"reason": "people must decide",
 					"trigger": map[string]any{"kind": "missing_input", "replies": 2}})
 		}}
-	durableQuery := func(players cast, resumed *[]string) harness.Query {
+	durableQuery := func(players cast, resumed *[]string) harness.AgentFunc {
 		return func(cfg harness.AgentConfig) (agent.Agent, error) {
 			a, err := players.query(cfg)
 			return &remembering{Agent: a, name: cfg.Name, resumed: resumed}, err
@@ -215,7 +215,7 @@ func TestRecessAndResume(t *testing.T) {
 	}
 	var resumedIDs []string
 	result, err := discuss(t, nil, th,
-		harness.DiscusserConfig{Query: durableQuery(first, &resumedIDs), Options: harness.Options{HomeDir: home}})
+		harness.DiscusserConfig{NewAgent: durableQuery(first, &resumedIDs), Options: harness.Options{HomeDir: home}})
 	if err != nil || result.Success || result.Verdict != "recessed" || result.Trigger == nil ||
 		result.Trigger.Replies != 2 || len(result.Replies) != 1 {
 		t.Fatalf("%+v, %v\n%s", result, err, th.trace)
@@ -241,7 +241,7 @@ func TestRecessAndResume(t *testing.T) {
 	}}
 	th.trace = &buffer{}
 	result, err = discuss(t, nil, th,
-		harness.DiscusserConfig{Query: durableQuery(second, &resumedIDs), Resume: resume,
+		harness.DiscusserConfig{NewAgent: durableQuery(second, &resumedIDs), Resume: resume,
 			Options: harness.Options{HomeDir: home}})
 	if err != nil || !result.Success || len(result.Replies) != 2 {
 		t.Fatalf("%+v, %v\n%s", result, err, th.trace)
@@ -324,7 +324,7 @@ func TestAnInboxThatFailsIsToldOfEvenInAShortSession(t *testing.T) {
 			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
 		}
 		d, err := harness.NewDiscusser(harness.DiscusserConfig{LeadCwd: t.TempDir(), Output: out,
-			Query: cast{"lead": lead}.query, Inbox: brokenInbox{}})
+			NewAgent: cast{"lead": lead}.query, Inbox: brokenInbox{}})
 		if err != nil {
 			t.Fatal(err)
 		}

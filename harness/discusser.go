@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ type DiscusserConfig struct {
 	// Lead has further settings of the lead; its name and role are given by the mode.
 	Lead         AgentConfig
 	AgentConfigs []AgentConfig // may be empty
-	Query        Query
+	NewAgent     AgentFunc
 	Output       io.Writer
 	Redactor     *redact.Redactor // nil is the one the environment asks for
 	Options      Options
@@ -52,7 +53,7 @@ func (cfg DiscusserConfig) session() sessionConfig {
 		mode:         ModeDiscuss,
 		lead:         leadConfig(ModeDiscuss, cfg.Lead, cfg.LeadCwd, cfg.LeadProfile),
 		participants: cfg.AgentConfigs,
-		query:        cfg.Query,
+		newAgent:     cfg.NewAgent,
 		output:       cfg.Output,
 		redactor:     cfg.Redactor,
 		options:      cfg.Options,
@@ -253,7 +254,7 @@ func (h *hub) injectHistory(r *ResumeContext) {
 		if entry.Text != "" {
 			h.post(&Message{
 				Kind: KindHuman,
-				From: authorName(or(entry.Author, entry.Role)),
+				From: authorName(cmp.Or(entry.Author, entry.Role)),
 				To:   h.state.lead.name,
 				Text: h.bounded(entry.Text),
 			})

@@ -3,7 +3,7 @@
 //
 // # How a session works
 //
-//  1. A mode (NewFacilitator, NewSupervisor, NewDiscusser, NewJudge) takes a config: who leads, who takes part, how agents are made (Query), where the
+//  1. A mode (NewFacilitator, NewSupervisor, NewDiscusser, NewJudge) takes a config: who leads, who takes part, how agents are made (NewAgent), where the
 //     trace goes (Output). Profiles give every participant its persona, model and tools.
 //  2. Run posts the task to the lead and starts an loop. Each participant has a queue on the Bus; the loop hands what is queued to the
 //     participant's agent as tagged lines, one turn at a time, and participants run in parallel.

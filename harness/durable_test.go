@@ -262,7 +262,7 @@ func playParticipant(name string, call func(string, map[string]any) (harness.Too
 	return nil
 }
 
-func meetingQuery(vendor bool) harness.Query {
+func meetingQuery(vendor bool) harness.AgentFunc {
 	return func(cfg harness.AgentConfig) (agent.Agent, error) {
 		return &durable{cfg: cfg, play: meetingPlay(cfg.Name), vendor: vendor}, nil
 	}

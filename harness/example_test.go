@@ -14,7 +14,7 @@ import (
 )
 
 // scripted makes agents out of functions; a real session makes them from the registry of agents.
-func scripted(play map[string]harnesstest.Func) harness.Query {
+func scripted(play map[string]harnesstest.Func) harness.AgentFunc {
 	return func(cfg harness.AgentConfig) (agent.Agent, error) { return harnesstest.New(cfg, play[cfg.Name]), nil }
 }
 
@@ -54,7 +54,7 @@ func ExampleNewFacilitator() {
 			{Name: "alice", Role: "explorer"}, // AgentProfile: "alice" reads .claude/agents/alice.md
 			{Name: "bob", Role: "tester"},
 		},
-		Query:    query,
+		NewAgent: query,
 		Output:   &trace,
 		Redactor: redact.New(redact.Config{Environ: os.Environ()}),
 	})
@@ -83,7 +83,7 @@ func ExampleNewSupervisor() {
 			return "", err
 		},
 	})
-	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: os.TempDir(), Query: query,
+	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: os.TempDir(), NewAgent: query,
 		Output: &bytes.Buffer{}})
 	if err != nil {
 		fmt.Println(err)
@@ -108,7 +108,7 @@ func ExampleNewDiscusser() {
 		},
 	})
 	discusser, err := harness.NewDiscusser(harness.DiscusserConfig{
-		LeadCwd: os.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, DiscussionID: "D_1", Query: query,
+		LeadCwd: os.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, DiscussionID: "D_1", NewAgent: query,
 		Output: &bytes.Buffer{},
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func ExampleNewJudge() {
 			return "", err
 		},
 	})
-	judge, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: os.TempDir(), Query: query, Output: &bytes.Buffer{}})
+	judge, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: os.TempDir(), NewAgent: query, Output: &bytes.Buffer{}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +17,7 @@ type FacilitatorConfig struct {
 	// given by the mode.
 	Facilitator  AgentConfig
 	AgentConfigs []AgentConfig
-	Query        Query
+	NewAgent     AgentFunc
 	Output       io.Writer        // of the trace
 	Redactor     *redact.Redactor // nil is the one the environment asks for
 	Options      Options
@@ -31,7 +32,7 @@ func NewFacilitator(cfg FacilitatorConfig) (*Facilitator, error) {
 		mode:         ModeFacilitate,
 		lead:         leadConfig(ModeFacilitate, cfg.Facilitator, cfg.FacilitatorCwd, cfg.FacilitatorProfile),
 		participants: cfg.AgentConfigs,
-		query:        cfg.Query,
+		newAgent:     cfg.NewAgent,
 		output:       cfg.Output,
 		redactor:     cfg.Redactor,
 		options:      cfg.Options,
@@ -50,7 +51,7 @@ func (f *Facilitator) Run(ctx context.Context, task string) (Result, error) {
 // leadConfig gives the lead of a mode its name.
 func leadConfig(mode Mode, lead AgentConfig, cwd, profile string) AgentConfig {
 	lead.Name, lead.Role = leadOf(mode), leadOf(mode)
-	lead.Cwd = or(cwd, lead.Cwd)
-	lead.AgentProfile = or(profile, lead.AgentProfile)
+	lead.Cwd = cmp.Or(cwd, lead.Cwd)
+	lead.AgentProfile = cmp.Or(profile, lead.AgentProfile)
 	return lead
 }

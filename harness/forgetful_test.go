@@ -77,7 +77,7 @@ func holdForgetful(dir, killAfter string) error {
 		}
 	})
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-		FacilitatorCwd: dir, AgentConfigs: []harness.AgentConfig{{Name: "ann"}, {Name: "ben"}}, Query: players.query,
+		FacilitatorCwd: dir, AgentConfigs: []harness.AgentConfig{{Name: "ann"}, {Name: "ben"}}, NewAgent: players.query,
 		Options: harness.Options{Trace: writer, HomeDir: filepath.Join(dir, "homes")},
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestKilledRightAfterACallASessionOfFunctionsIsResumed(t *testing.T) {
 
 func checkForgetful(t *testing.T, path string, killAfter int) {
 	t.Helper()
-	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: forgetfulCast(func() {}).query})
+	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{NewAgent: forgetfulCast(func() {}).query})
 	data, readErr := os.ReadFile(path)
 	if err != nil || readErr != nil || !result.Success {
 		t.Fatalf("killed after call %d: %+v, %v, %v\n%s", killAfter, result, err, readErr, data)
@@ -199,7 +199,7 @@ func TestLineOfACallIsInTheTraceWhenTheCallReturns(t *testing.T) {
 				return made, err
 			}
 			f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-				FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "ann"}}, Query: query,
+				FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "ann"}}, NewAgent: query,
 				Output: out, Options: harness.Options{HomeDir: t.TempDir()},
 			})
 			if err != nil {

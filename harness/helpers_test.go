@@ -122,7 +122,7 @@ func facilitate(t testing.TB, players cast, out *buffer, options harness.Options
 		configs = append(configs, harness.AgentConfig{Name: name, Role: name})
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-		FacilitatorCwd: t.TempDir(), AgentConfigs: configs, Query: players.query, Output: out, Options: options,
+		FacilitatorCwd: t.TempDir(), AgentConfigs: configs, NewAgent: players.query, Output: out, Options: options,
 	})
 	if err != nil {
 		t.Fatal(err)

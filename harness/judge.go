@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ type JudgeConfig struct {
 	// ReadOnlySandbox says that Options.Base isolates the judge so that it cannot write. Only then
 	// it may run commands.
 	ReadOnlySandbox bool
-	Query           Query
+	NewAgent        AgentFunc
 	Output          io.Writer        // of the trace
 	Redactor        *redact.Redactor // nil is the one the environment asks for
 	Options         Options
@@ -42,7 +43,7 @@ type Judge struct {
 
 // NewJudge checks the config and reads the profile.
 func NewJudge(cfg JudgeConfig) (*Judge, error) {
-	work, err := filepath.Abs(or(cfg.JudgeCwd, "."))
+	work, err := filepath.Abs(cmp.Or(cfg.JudgeCwd, "."))
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
@@ -54,7 +55,7 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 		}
 		j.room = room
 	}
-	judge := leadConfig(ModeJudge, cfg.Judge, room, or(cfg.JudgeProfile, "judge"))
+	judge := leadConfig(ModeJudge, cfg.Judge, room, cmp.Or(cfg.JudgeProfile, "judge"))
 	if cfg.ReadOnlySandbox {
 		judge.Tools = mergeWords(judge.Tools, append([]string{"Bash"}, readingTools...))
 	} else {
@@ -64,7 +65,7 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 	j.loop, err = newSession(sessionConfig{
 		mode:     ModeJudge,
 		lead:     judge,
-		query:    cfg.Query,
+		newAgent: cfg.NewAgent,
 		output:   cfg.Output,
 		redactor: cfg.Redactor,
 		options:  cfg.Options,

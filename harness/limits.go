@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -118,10 +119,10 @@ func (r *runner) limits() Limits {
 	}
 	byDefault := r.loop.hub.state.settings.ParticipantLimits
 	return Limits{
-		Timeout: or(limits.Timeout, byDefault.Timeout),
-		Turns:   or(limits.Turns, byDefault.Turns),
-		Tokens:  or(limits.Tokens, byDefault.Tokens),
-		CostUSD: or(limits.CostUSD, byDefault.CostUSD),
+		Timeout: cmp.Or(limits.Timeout, byDefault.Timeout),
+		Turns:   cmp.Or(limits.Turns, byDefault.Turns),
+		Tokens:  cmp.Or(limits.Tokens, byDefault.Tokens),
+		CostUSD: cmp.Or(limits.CostUSD, byDefault.CostUSD),
 	}
 }
 

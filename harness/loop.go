@@ -30,8 +30,8 @@ type loop struct {
 
 	// working are the members' goroutines.
 	working sync.WaitGroup
-	// querying keeps the promise that the caller's Query is never called twice at once.
-	querying sync.Mutex
+	// making keeps the promise that the caller's NewAgent is never called twice at once.
+	making sync.Mutex
 
 	// Guarded by the hub's lock.
 	reason  string

@@ -127,7 +127,7 @@ func TestParticipantMayAskItsLeadBeforeItAnswers(t *testing.T) {
 			}
 		},
 	}
-	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), Query: players.query,
+	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), NewAgent: players.query,
 		Output: &out})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestMembersWaitingForEachOtherDoNotWaitForEver(t *testing.T) {
 			return "still waiting", nil
 		},
 	}
-	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), Query: players.query,
+	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), NewAgent: players.query,
 		Output: &out})
 	if err != nil {
 		t.Fatal(err)

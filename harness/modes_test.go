@@ -86,7 +86,7 @@ func TestConversationThatIsGoneIsStartedAnew(t *testing.T) {
 	var out buffer
 	d, err := harness.NewDiscusser(harness.DiscusserConfig{
 		LeadCwd: t.TempDir(), Output: &out, Resume: &harness.ResumeContext{Sessions: map[string]string{"lead": "old"}},
-		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+		NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 			return forgetful{harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "s"})
 			})}, nil
@@ -159,7 +159,7 @@ func TestBudgets(t *testing.T) {
 		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Output: &out,
 			Options: harness.Options{Limits: limits},
-			Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+			NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 				w := &worker{cfg: cfg, team: 1}
 				if cfg.Name == "facilitator" {
 					w.rounds, w.first, w.last = 1000, func() {}, func() {}
@@ -194,7 +194,7 @@ func TestTraceThatCannotBeWrittenEndsTheSession(t *testing.T) {
 	for room := range 12 {
 		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, Output: &fullDisk{room},
-			Query: cast{"alice": answerAll("x"), "facilitator": askEverybodyThenConclude}.query,
+			NewAgent: cast{"alice": answerAll("x"), "facilitator": askEverybodyThenConclude}.query,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -258,7 +258,7 @@ func TestAdvisor(t *testing.T) {
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 		FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice", Agent: "codex"}}, Output: &out,
 		Options: harness.Options{Advisor: harness.AdvisorConfig{Model: "big", MaxUses: 1}},
-		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+		NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 			if cfg.Name == "advisor" {
 				advisorConfig = cfg
 			}
@@ -339,7 +339,7 @@ func TestSupervisorRunsCommandsOnlyWhereTheyChangeNothing(t *testing.T) {
 				SupervisorCwd: office, AgentCwd: workshop, Supervisor: harness.AgentConfig{Tools: test.named},
 				ReadOnlySandbox: test.sandbox, Output: &buffer{},
 				Options: harness.Options{Errors: harness.ErrorPolicy{Retries: -1}},
-				Query: func(c harness.AgentConfig) (agent.Agent, error) {
+				NewAgent: func(c harness.AgentConfig) (agent.Agent, error) {
 					lead = c
 					return nil, errors.New("seen enough")
 				},
@@ -385,7 +385,7 @@ func TestJudge(t *testing.T) {
 			var out buffer
 			var cfg harness.AgentConfig
 			j, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: work, ReadOnlySandbox: test.sandbox, Output: &out,
-				Query: func(c harness.AgentConfig) (agent.Agent, error) {
+				NewAgent: func(c harness.AgentConfig) (agent.Agent, error) {
 					cfg = c
 					return harnesstest.New(c, test.play), nil
 				}})

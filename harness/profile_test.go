@@ -25,7 +25,7 @@ func members(t *testing.T, cfg harness.FacilitatorConfig) map[string]harness.Age
 	players["facilitator"] = askEverybodyThenConclude
 	cfg.Output = &buffer{}
 	cfg.Options.BatchWindow = time.Millisecond
-	cfg.Query = func(c harness.AgentConfig) (agent.Agent, error) {
+	cfg.NewAgent = func(c harness.AgentConfig) (agent.Agent, error) {
 		got[c.Name] = c
 		return players.query(c)
 	}

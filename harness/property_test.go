@@ -165,7 +165,7 @@ func stage(t *testing.T, d drama, home string) (string, harness.Result) {
 			configs = append(configs, harness.AgentConfig{Name: name})
 		}
 		f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: home, AgentConfigs: configs,
-			Query: query, Output: &out, Options: d.options})
+			NewAgent: query, Output: &out, Options: d.options})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 // ResumeConfig is what a resumed session cannot know from its trace.
 type ResumeConfig struct {
-	Query    Query
+	NewAgent AgentFunc
 	Redactor *redact.Redactor // nil is the one the environment asks for
 	// Options: only Base and Connect are used; everything else is as it was when the session
 	// started.
@@ -31,8 +31,8 @@ type ResumeConfig struct {
 // (continuer), or gets the messages of that turn once more, marked as such. A trace that is still
 // being written is refused with trace.ErrLocked.
 func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
-	if cfg.Query == nil {
-		return Result{}, errNoQuery
+	if cfg.NewAgent == nil {
+		return Result{}, errNoAgentFunc
 	}
 	cfg.Redactor = redactorOr(cfg.Redactor, cfg.Options)
 	if _, err := os.Stat(tracePath); err != nil {
@@ -70,7 +70,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*lo
 		mode:         p.start.Mode,
 		lead:         p.start.Members[0],
 		participants: p.start.Members[1:],
-		query:        cfg.Query,
+		newAgent:     cfg.NewAgent,
 		redactor:     cfg.Redactor,
 		options:      options,
 	}

@@ -63,7 +63,7 @@ func holdMeeting(dir string, killAt int, vendor bool) error {
 		configs = append(configs, harness.AgentConfig{Name: name})
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-		FacilitatorCwd: dir, AgentConfigs: configs, Query: meetingQuery(vendor),
+		FacilitatorCwd: dir, AgentConfigs: configs, NewAgent: meetingQuery(vendor),
 		Options: harness.Options{Trace: writer, HomeDir: filepath.Join(dir, "homes"), BatchWindow: -1},
 	})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestKilledAtAnyLineTheSessionIsResumedToTheSameOutcome(t *testing.T) {
 func checkResumed(t *testing.T, path string, killAt int, vendor bool) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
-	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(vendor)})
+	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{NewAgent: meetingQuery(vendor)})
 	if strings.Contains(string(before), `"type":"summary"`) {
 		if err == nil || !strings.Contains(err.Error(), "has ended") {
 			t.Fatalf("killed after the summary, resume says %v", err)
@@ -205,19 +205,19 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "trace.ndjson")
-	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); err == nil ||
+	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{NewAgent: meetingQuery(false)}); err == nil ||
 		!strings.Contains(err.Error(), "has ended") {
 		t.Errorf("a finished session: %v", err)
 	}
 	if _, err := harness.Resume(t.Context(), path+".missing",
-		harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err, os.ErrNotExist) {
+		harness.ResumeConfig{NewAgent: meetingQuery(false)}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no trace: %v", err)
 	}
 	other := filepath.Join(dir, "other.ndjson")
 	if err := os.WriteFile(other, []byte(`{"type":"assistant"}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := harness.Resume(t.Context(), other, harness.ResumeConfig{Query: meetingQuery(false)}); err == nil ||
+	if _, err := harness.Resume(t.Context(), other, harness.ResumeConfig{NewAgent: meetingQuery(false)}); err == nil ||
 		!strings.Contains(err.Error(), "no session") {
 		t.Errorf("somebody else's trace: %v", err)
 	}
@@ -226,7 +226,7 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer live.Close()
-	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: meetingQuery(false)}); !errors.Is(err,
+	if _, err := harness.Resume(t.Context(), path, harness.ResumeConfig{NewAgent: meetingQuery(false)}); !errors.Is(err,
 		trace.ErrLocked) {
 		t.Errorf("a live trace: %v", err)
 	}
@@ -256,7 +256,7 @@ func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
 		t.Fatal(err)
 	}
 	th.posted = nil
-	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{Query: players.query, Replies: th, Inbox: th})
+	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{NewAgent: players.query, Replies: th, Inbox: th})
 	if err != nil || !result.Success || len(result.Replies) != 1 || len(th.posted) != 1 ||
 		th.posted[0].Body != "so far" {
 		t.Errorf("%+v, %v; posted: %+v", result, err, th.posted)

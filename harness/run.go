@@ -31,10 +31,10 @@ type RunConfig struct {
 	// Timeout ends the run; 0 means never.
 	Timeout time.Duration
 	Trace   *trace.Writer
-	// Advisor gives the agent a stronger model to ask; it needs Query, to make the advisor's agent,
+	// Advisor gives the agent a stronger model to ask; it needs NewAgent, to make the advisor's agent,
 	// and Connect. Redactor is for what the advisor sees.
 	Advisor  AdvisorConfig
-	Query    Query
+	NewAgent AgentFunc
 	Connect  func(*Dispatcher) (Connector, error)
 	Redactor *redact.Redactor
 	// Started, if set, is called with what runs, once it runs.

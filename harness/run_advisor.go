@@ -15,8 +15,8 @@ type runAdvisor struct {
 }
 
 func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
-	if cfg.Query == nil || cfg.Connect == nil {
-		return nil, errors.New("a run with an advisor needs Query and Connect")
+	if cfg.NewAgent == nil || cfg.Connect == nil {
+		return nil, errors.New("a run with an advisor needs NewAgent and Connect")
 	}
 	member := AgentConfig{
 		Name:   runLane,
@@ -32,7 +32,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 	s.settings = options.settings()
 	loop := newLoop(sessionConfig{
 		mode:     modeRun,
-		query:    cfg.Query,
+		newAgent: cfg.NewAgent,
 		options:  options,
 		redactor: redactorOr(cfg.Redactor, options),
 	}, s, cfg.Trace)

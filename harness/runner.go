@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,7 +240,7 @@ func (r *runner) open(info agent.Started) {
 			Runtime:    string(r.id),
 			Version:    info.Version,
 			Protocol:   info.Protocol,
-			Model:      or(info.Model, config.Model),
+			Model:      cmp.Or(info.Model, config.Model),
 			KeyVisible: info.KeyVisible,
 			Auth:       info.Auth,
 		})

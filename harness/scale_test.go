@@ -112,7 +112,7 @@ func measure(tb testing.TB, participants, messages int) cost {
 		configs = append(configs, harness.AgentConfig{Name: fmt.Sprintf("p%d", i)})
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-		FacilitatorCwd: dir, AgentConfigs: configs, Query: query,
+		FacilitatorCwd: dir, AgentConfigs: configs, NewAgent: query,
 		Options: harness.Options{Trace: writer, HomeDir: dir, MaxLeadTurns: 1 << 30},
 	})
 	if err != nil {

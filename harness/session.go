@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,7 @@ type sessionConfig struct {
 	lead         AgentConfig
 	participants []AgentConfig
 	sealLead     bool // the lead sees the directories of everybody, and can change nothing
-	query        Query
+	newAgent     AgentFunc
 	output       io.Writer
 	redactor     *redact.Redactor
 	options      Options
@@ -48,8 +49,8 @@ var (
 // newSession checks a session's config, reads the profiles and wires everything up. Nothing has
 // started when it returns.
 func newSession(cfg sessionConfig) (*loop, error) {
-	if cfg.query == nil {
-		return nil, errNoQuery
+	if cfg.newAgent == nil {
+		return nil, errNoAgentFunc
 	}
 	if cfg.output == nil && cfg.options.Trace == nil {
 		return nil, fmt.Errorf("%s: no Output: the session has nowhere to write its trace", cfg.mode)
@@ -84,13 +85,13 @@ func redactorOr(given *redact.Redactor, options Options) *redact.Redactor {
 }
 
 func (cfg *sessionConfig) profilesDir() string {
-	return or(cfg.options.ProfilesDir, filepath.Join(cfg.lead.Cwd, ".claude", "agents"))
+	return cmp.Or(cfg.options.ProfilesDir, filepath.Join(cfg.lead.Cwd, ".claude", "agents"))
 }
 
 // members completes the configs of the lead and the participants from their profiles and the
 // defaults of their roles.
 func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfig, err error) {
-	if cfg.lead.Cwd, err = filepath.Abs(or(cfg.lead.Cwd, ".")); err != nil {
+	if cfg.lead.Cwd, err = filepath.Abs(cmp.Or(cfg.lead.Cwd, ".")); err != nil {
 		return lead, nil, fmt.Errorf("directory of the %s: %w", leadOf(cfg.mode), err)
 	}
 	if lead, err = cfg.member(cfg.lead, true); err != nil {
@@ -139,17 +140,17 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 		p.Name, p.Description = "", "" // a lead is called by its role
 	}
 	c = c.withProfile(p, cfg.lead.Cwd)
-	c.Name = or(c.Name, c.AgentProfile)
-	c.Role = or(c.Role, c.Name)
-	c.Agent = or(c.Agent, cfg.options.DefaultAgent)
+	c.Name = cmp.Or(c.Name, c.AgentProfile)
+	c.Role = cmp.Or(c.Role, c.Name)
+	c.Agent = cmp.Or(c.Agent, cfg.options.DefaultAgent)
 	if !lead {
-		c.Model = or(c.Model, cfg.options.DefaultModel)
+		c.Model = cmp.Or(c.Model, cfg.options.DefaultModel)
 	}
 	if c.Cwd == "" && !lead {
 		c.Cwd = cfg.options.DefaultCwd
 	}
-	c.Cwd = or(c.Cwd, cfg.lead.Cwd)
-	c.MaxTurns = or(c.MaxTurns, cfg.options.DefaultMaxTurns)
+	c.Cwd = cmp.Or(c.Cwd, cfg.lead.Cwd)
+	c.MaxTurns = cmp.Or(c.MaxTurns, cfg.options.DefaultMaxTurns)
 	c.applyRole(cfg.mode, lead, cfg.sealLead)
 	amend := profile.Join(profile.SkillsText(c.Skills), c.Amend)
 	if !lead && cfg.options.Advisor.Model != "" {
@@ -162,11 +163,11 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 
 // withProfile fills the empty fields of a member's config from its profile.
 func (cfg AgentConfig) withProfile(p profile.Profile, leadCwd string) AgentConfig {
-	cfg.Name = or(cfg.Name, p.Name)
-	cfg.Role = or(cfg.Role, or(p.Description, cfg.Name))
-	cfg.Agent = or(cfg.Agent, p.Agent)
+	cfg.Name = cmp.Or(cfg.Name, p.Name)
+	cfg.Role = cmp.Or(cfg.Role, cmp.Or(p.Description, cfg.Name))
+	cfg.Agent = cmp.Or(cfg.Agent, p.Agent)
 	if p.Model != "inherit" {
-		cfg.Model = or(cfg.Model, p.Model)
+		cfg.Model = cmp.Or(cfg.Model, p.Model)
 	}
 	if len(cfg.Tools) == 0 {
 		cfg.Tools = p.Tools
@@ -174,7 +175,7 @@ func (cfg AgentConfig) withProfile(p profile.Profile, leadCwd string) AgentConfi
 	if len(cfg.Skills) == 0 {
 		cfg.Skills = p.Skills
 	}
-	cfg.MaxTurns = or(cfg.MaxTurns, p.MaxTurns)
+	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, p.MaxTurns)
 	if cfg.Cwd == "" && p.Cwd != "" {
 		cfg.Cwd = p.Cwd
 		if !filepath.IsAbs(cfg.Cwd) {
@@ -230,7 +231,7 @@ func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 	if lead {
 		turns = leadMaxTurns[mode]
 	}
-	c.MaxTurns = or(c.MaxTurns, turns)
+	c.MaxTurns = cmp.Or(c.MaxTurns, turns)
 }
 
 // mergeWords joins two lists without duplicates.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,9 @@ func (e *StartError) Unwrap() error { return e.Err }
 
 // agentOf makes the agent that plays a member, or the advisor.
 func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
-	l.querying.Lock()
-	defer l.querying.Unlock()
-	played, err := l.cfg.query(config)
+	l.making.Lock()
+	defer l.making.Unlock()
+	played, err := l.cfg.newAgent(config)
 	if err != nil {
 		return nil, fmt.Errorf("agent of %s: %w", config.Name, err)
 	}
@@ -73,14 +74,14 @@ func (l *loop) startAgent(
 // agentSettings turns the config of a member into that of its agent.
 func (l *loop) agentSettings(config AgentConfig) agent.Config {
 	settings := memberSettings(l.cfg.options.Base, config)
-	settings.Home = or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
+	settings.Home = cmp.Or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
 	if len(config.ReadOnly) > 0 {
 		settings.Isolation.Writable = []string{settings.Home}
 	}
 	if config.AgentProfile != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, profileVariable+config.AgentProfile)
 	}
-	if skill := l.skills.of(or(config.consultedBy, config.Name)); skill != "" {
+	if skill := l.skills.of(cmp.Or(config.consultedBy, config.Name)); skill != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, skillVariable+skill)
 	}
 	return settings
@@ -89,7 +90,7 @@ func (l *loop) agentSettings(config AgentConfig) agent.Config {
 // memberSettings is what a member's agent is asked for, but for what only a running session knows.
 func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings := base
-	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, or(config.Model,
+	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, cmp.Or(config.Model,
 		base.Model), config.Home
 	settings.MaxTurns = max(config.MaxTurns, 0)
 	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
@@ -122,7 +123,7 @@ const profileVariable = "LIBHARNESS_AGENT_PROFILE="
 // what is missing on this machine.
 func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Options) error {
 	settings := memberSettings(options.Base, member)
-	settings.Home = or(settings.Home, member.Cwd)
+	settings.Home = cmp.Or(settings.Home, member.Cwd)
 	settings.MCPServers = append(settings.MCPServers, agent.MCPServer{Name: ServerName})
 	// whether there is a budget matters here, and not its size
 	settings.MaxCostUSD = max(options.Limits.CostUSD, member.Limits.CostUSD)

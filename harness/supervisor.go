@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ type SupervisorConfig struct {
 	// the agent's but changes neither. Only then it may run commands without being given Bash by
 	// name: a supervisor leads, and does not do the work.
 	ReadOnlySandbox bool
-	Query           Query
+	NewAgent        AgentFunc
 	Output          io.Writer        // of the trace
 	Redactor        *redact.Redactor // nil is the one the environment asks for
 	Options         Options
@@ -36,15 +37,15 @@ type Supervisor struct{ loop *loop }
 func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 	supervised := cfg.Agent
 	supervised.Name = supervisedName
-	supervised.Role = or(supervised.Role, supervisedName)
-	supervised.Cwd = or(cfg.AgentCwd, supervised.Cwd)
-	supervised.AgentProfile = or(cfg.AgentProfile, supervised.AgentProfile)
+	supervised.Role = cmp.Or(supervised.Role, supervisedName)
+	supervised.Cwd = cmp.Or(cfg.AgentCwd, supervised.Cwd)
+	supervised.AgentProfile = cmp.Or(cfg.AgentProfile, supervised.AgentProfile)
 	loop, err := newSession(sessionConfig{
 		mode:         ModeSupervise,
 		lead:         leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile),
 		participants: []AgentConfig{supervised},
 		sealLead:     cfg.ReadOnlySandbox,
-		query:        cfg.Query,
+		newAgent:     cfg.NewAgent,
 		output:       cfg.Output,
 		redactor:     cfg.Redactor,
 		options:      cfg.Options,

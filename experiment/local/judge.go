@@ -211,7 +211,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 			Cwd:      filepath.Dir(room.view),
 		},
 		ReadOnlySandbox: options.Base.Isolation.Kind == sandbox.IsolationBwrap,
-		Query:           a.query,
+		NewAgent:        a.query,
 		Redactor:        a.redact,
 		Options:         options,
 	})

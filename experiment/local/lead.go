@@ -49,7 +49,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 		},
 		// What the lead may look at, it may not change: the work is the agent's.
 		ReadOnlySandbox: base.Isolation.Kind == sandbox.IsolationBwrap,
-		Query:           a.query,
+		NewAgent:        a.query,
 		Redactor:        a.redact,
 		Options: harness.Options{
 			Trace:     writer,

@@ -17,7 +17,7 @@ func TestFunctionPlaysAParticipant(t *testing.T) {
 	var out bytes.Buffer
 	s, err := harness.NewSupervisor(harness.SupervisorConfig{
 		SupervisorCwd: t.TempDir(), Output: &out,
-		Query: func(cfg harness.AgentConfig) (agent.Agent, error) {
+		NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 			return harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				turn.Say("turn of " + cfg.Name)
 				_, err := turn.Call(ctx, "Conclude", map[string]any{"verdict": "success", "summary": turn.Prompt})

@@ -217,7 +217,7 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 
 // hold runs a facilitated session whose members live in this process but use the tools over MCP,
 // through the connector that is put into the given place.
-func hold(t *testing.T, connector *harness.Connector, query harness.Query, options harness.Options,
+func hold(t *testing.T, connector *harness.Connector, query harness.AgentFunc, options harness.Options,
 	serving mcpserve.Config) (harness.Result, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -228,7 +228,7 @@ func hold(t *testing.T, connector *harness.Connector, query harness.Query, optio
 		return c, err
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(), AgentConfigs: two(),
-		Query: query, Output: &out, Options: options})
+		NewAgent: query, Output: &out, Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}

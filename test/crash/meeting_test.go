@@ -65,7 +65,7 @@ func holdMeeting(dir, modelURL string, killAt int64) error {
 	options.Trace, options.HomeDir = writer, filepath.Join(dir, "homes")
 	options.BatchWindow = 100 * time.Millisecond
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants,
-		Query: queryBuiltin, Options: options})
+		NewAgent: queryBuiltin, Options: options})
 	if err != nil {
 		return err
 	}

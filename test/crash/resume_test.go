@@ -95,7 +95,7 @@ func checkResumed(t *testing.T, dir, modelURL string, killAt int) {
 	t.Helper()
 	before := readTrace(t, dir)
 	result, err := harness.Resume(t.Context(), tracePath(dir),
-		harness.ResumeConfig{Query: queryBuiltin, Options: sessionOptions(modelURL)})
+		harness.ResumeConfig{NewAgent: queryBuiltin, Options: sessionOptions(modelURL)})
 	if before.last() == trace.TypeSummary {
 		if err == nil || !strings.Contains(err.Error(), "has ended") {
 			t.Errorf("killed after the summary, resume says %v", err)

@@ -83,7 +83,7 @@ func holdMeeting(ctx context.Context, con *console.Console, project, task, model
 	cfg := harness.FacilitatorConfig{
 		FacilitatorCwd: project,
 		Redactor:       redactor,
-		Query:          func(harness.AgentConfig) (agent.Agent, error) { return worker, nil },
+		NewAgent:       func(harness.AgentConfig) (agent.Agent, error) { return worker, nil },
 		Options: harness.Options{
 			Trace: writer, Connect: keys.Connect(mcpserve.Config{}),
 			Base: agent.Config{
