@@ -59,8 +59,7 @@ func (c *Comparison) facts() []string {
 	d := &c.Decision
 	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks,
 		d.NRuns)}
-	facts = append(facts, fmt.Sprintf("an experiment of this size finds a difference of %.1f points in 8 of 10 cases",
-		100*d.MDE))
+	facts = append(facts, fmt.Sprintf("an experiment of this size finds %s in 8 of 10 cases", Detectable(d.MDE)))
 	for _, obstacle := range d.Obstacles {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
@@ -86,6 +85,14 @@ func (c *Comparison) facts() []string {
 		}
 	}
 	return append(facts, fmt.Sprintf("spent: %s and %s", money(c.CostA), money(c.CostB)))
+}
+
+// Detectable names the smallest difference that an experiment finds often enough.
+func Detectable(difference float64) string {
+	if difference > 1 {
+		return "no difference"
+	}
+	return fmt.Sprintf("a difference of %.1f points", 100*difference)
 }
 
 func (f *Factor) text() string {

@@ -368,7 +368,7 @@ func TestCoverageOfPairedComparisons(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", cell), func(t *testing.T) {
 			t.Parallel()
 			wantCoverage(t, 1500, .94, cell.truth(), func(random *rand.Rand) (Interval, error) {
-				comparison, err := Compare(cell.draw(random), CompareConfig{Replicates: 500, Seed: random.Uint64()})
+				comparison, err := measured(cell.draw(random), CompareConfig{Replicates: 500, Seed: random.Uint64()})
 				return *comparison.Interval, err
 			})
 		})
@@ -388,7 +388,7 @@ func TestCoverageOfRatios(t *testing.T) {
 						pairs[i].Candidate = append(pairs[i].Candidate, .8*size*math.Exp(.3*random.NormFloat64()))
 					}
 				}
-				comparison, err := CompareRatio(pairs, CompareConfig{Replicates: 500, Seed: random.Uint64()})
+				comparison, err := measuredRatio(pairs, CompareConfig{Replicates: 500, Seed: random.Uint64()})
 				return *comparison.Interval, err
 			})
 		})
@@ -404,7 +404,7 @@ func TestCoverageOfConfidenceSequences(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", cell), func(t *testing.T) {
 			t.Parallel()
 			wantCoverage(t, 1000, .94, cell.truth(), func(random *rand.Rand) (Interval, error) {
-				comparison, err := CompareSequential(cell.draw(random), CompareConfig{})
+				comparison, err := measuredSequential(cell.draw(random))
 				return *comparison.Interval, err
 			})
 		})

@@ -24,7 +24,7 @@ func TestTwoEqualArmsRarelyGetAClaim(t *testing.T) {
 			random := seededFor(t)
 			experiments, claims := simulations(experimentsPerDesign), 0
 			for range experiments {
-				comparison := must[Comparison](t)(Compare(design.draw(random),
+				comparison := must[Comparison](t)(measured(design.draw(random),
 					CompareConfig{Replicates: 2000, Seed: random.Uint64()}))
 				if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{})).Claim) {
 					claims++
@@ -45,7 +45,7 @@ func TestEqualCostsRarelyGetAClaim(t *testing.T) {
 			pairs[i] = Pair{Candidate: []float64{size * (.5 + random.ExpFloat64())},
 				Baseline: []float64{size * (.5 + random.ExpFloat64())}}
 		}
-		comparison := must[Comparison](t)(CompareRatio(pairs, CompareConfig{Seed: random.Uint64()}))
+		comparison := must[Comparison](t)(measuredRatio(pairs, CompareConfig{Seed: random.Uint64()}))
 		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{Measure: Measure{LowerIsBetter: true}})).Claim) {
 			claims++
 		}
@@ -89,7 +89,7 @@ func everClaims(t *testing.T, pairs []Pair) bool {
 		if !stopped {
 			continue
 		}
-		comparison := must[Comparison](t)(CompareSequential(pairs[:i+1], CompareConfig{}))
+		comparison := must[Comparison](t)(measuredSequential(pairs[:i+1]))
 		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{})).Claim) {
 			return true
 		}
@@ -131,7 +131,7 @@ func TestARealImprovementIsFound(t *testing.T) {
 	experiments := simulations(400)
 	for range experiments {
 		pairs := design.draw(random)
-		decision := must[Decision](t)(Decide(must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 1000})),
+		decision := must[Decision](t)(Decide(must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 1000})),
 			DecideConfig{}))
 		if decision.Claim == Regressed {
 			t.Errorf("an improvement was called a regression: %s", decision.Sentence)
@@ -139,7 +139,7 @@ func TestARealImprovementIsFound(t *testing.T) {
 		if decision.Claim == Improved {
 			fixed++
 		}
-		if must[Comparison](t)(CompareSequential(pairs, CompareConfig{})).P <= .05 {
+		if must[Comparison](t)(measuredSequential(pairs)).P <= .05 {
 			sequential++
 		}
 	}
@@ -163,7 +163,7 @@ func TestEquivalenceIsRarelyClaimedForADifferenceAtTheMargin(t *testing.T) {
 			experiments, claims := simulations(1000), 0
 			for range experiments {
 				pairs := shiftedDown(random, design)
-				comparison := must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 500}))
+				comparison := must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 500}))
 				if must[Decision](t)(Decide(comparison, DecideConfig{Margin: design.truth()})).Claim == Equivalent {
 					claims++
 				}

@@ -48,6 +48,22 @@ func wantAllNear(t testing.TB, what string, got, want []float64) {
 	}
 }
 
+// measured is Compare without the detectable effect, for simulations.
+func measured(pairs []Pair, config CompareConfig) (Comparison, error) {
+	comparison, _, err := measure(pairs, config, false)
+	return comparison, err
+}
+
+func measuredRatio(pairs []Pair, config CompareConfig) (Comparison, error) {
+	comparison, _, err := measure(pairs, config, true)
+	return comparison, err
+}
+
+func measuredSequential(pairs []Pair) (Comparison, error) {
+	comparison, _, err := measureSequential(pairs, CompareConfig{})
+	return comparison, err
+}
+
 // bits01 turns "110" into the outcomes 1, 1, 0.
 func bits01(text string) []float64 {
 	outcomes := make([]float64, len(text))

@@ -28,6 +28,9 @@ type CompareConfig struct {
 	// Interval forces a sign-flip test with this interval: MethodT, MethodBCa or MethodPercentile.
 	// Empty follows the rule of the package documentation.
 	Interval string
+	// Tests is the number of comparisons that share the risk of a false claim; 0 means 1. It does
+	// not change the test ([DecideFamily] does), only the MDE.
+	Tests int
 }
 
 // The names of the paired tests and of the intervals that belong to them only.
@@ -74,8 +77,9 @@ type Comparison struct {
 	Wins   int `json:"wins"`
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
-	// MDE is the smallest true difference this experiment would have found in 80 of 100
-	// repetitions.
+	// MDE is the smallest true difference that an experiment of this size finds in 80 of 100
+	// repetitions, the variance being known only from this one; above 1 if no difference of rates
+	// is found that often.
 	MDE float64 `json:"mde"`
 	// Ratio is true when Est is a mean difference of logarithms: exp(Est) is the ratio of geometric
 	// means.
@@ -104,13 +108,23 @@ func Compare(pairs []Pair, config CompareConfig) (Comparison, error) {
 }
 
 func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error) {
+	comparison, sample, err := measure(pairs, config, ratio)
+	if err != nil {
+		return Comparison{}, err
+	}
+	comparison.MDE = sample.detectable(comparison, config)
+	return comparison, nil
+}
+
+// measure does everything but the detectable effect, which takes milliseconds.
+func measure(pairs []Pair, config CompareConfig, ratio bool) (Comparison, *pairedSample, error) {
 	config.Level = orDefault(config.Level, DefaultLevel)
 	if err := checkOpenUnit("level", config.Level); err != nil {
-		return Comparison{}, err
+		return Comparison{}, nil, err
 	}
 	sample, err := newPairedSample(pairs, ratio)
 	if err != nil {
-		return Comparison{}, err
+		return Comparison{}, nil, err
 	}
 	comparison := sample.describe()
 	if sample.isSingleBinary() && config.Interval == "" {
@@ -119,14 +133,13 @@ func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error)
 		err = sample.compareByFlips(&comparison, config)
 	}
 	if err != nil {
-		return Comparison{}, err
+		return Comparison{}, nil, err
 	}
-	comparison.MDE = detectableBy(comparison.SE, DefaultAlpha, DefaultPower)
 	if comparison.Unpaired > 0 {
 		comparison.Warnings = append(comparison.Warnings,
 			fmt.Sprintf("%d task(s) with runs of one arm only left out", comparison.Unpaired))
 	}
-	return comparison, nil
+	return comparison, sample, nil
 }
 
 func (s *pairedSample) describe() Comparison {

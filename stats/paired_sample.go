@@ -11,9 +11,10 @@ type pairedSample struct {
 	differences []float64
 	clusters    []string
 	strata      []string
-	// single is true when each arm ran every task once and scored 0 or 1; bounded when every value
-	// lies between 0 and 1.
-	single, bounded             bool
+	// single is true when each arm ran every task once and scored 0 or 1; binary when every value is
+	// 0 or 1; bounded when every value lies between 0 and 1.
+	single, binary, bounded     bool
+	candidateRuns, baselineRuns int
 	ratio                       bool
 	runs, unpaired              int
 	candidateMean, baselineMean float64
@@ -21,7 +22,7 @@ type pairedSample struct {
 }
 
 func newPairedSample(pairs []Pair, ratio bool) (*pairedSample, error) {
-	sample := &pairedSample{single: true, bounded: !ratio, ratio: ratio}
+	sample := &pairedSample{single: true, binary: !ratio, bounded: !ratio, ratio: ratio}
 	for i, pair := range pairs {
 		if len(pair.Candidate) == 0 || len(pair.Baseline) == 0 {
 			sample.unpaired++
@@ -66,6 +67,8 @@ func (s *pairedSample) add(pair Pair, index int) error {
 	s.clusters = append(s.clusters, cluster)
 	s.strata = append(s.strata, pair.Stratum)
 	s.runs += len(pair.Candidate) + len(pair.Baseline)
+	s.candidateRuns += len(pair.Candidate)
+	s.baselineRuns += len(pair.Baseline)
 	s.candidateMean += candidate
 	s.baselineMean += baseline
 	return nil
@@ -89,6 +92,7 @@ func (s *pairedSample) armMean(values []float64) (float64, error) {
 	}
 	total := 0.0
 	for _, value := range values {
+		s.binary = s.binary && (value == 0 || value == 1)
 		if s.ratio {
 			if err := checkPositive("value", value); err != nil {
 				return 0, err

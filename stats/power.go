@@ -60,20 +60,89 @@ func (d Design) perTask() float64 {
 	return d.Between + d.WithinCandidate/float64(d.RunsCandidate) + d.WithinBaseline/float64(d.RunsBaseline)
 }
 
+// steps are those of the lattice on which the differences of pass rates lie; 0 where they are as
+// good as continuous.
+func (d Design) steps() int {
+	steps := leastCommonMultiple(d.RunsCandidate, d.RunsBaseline)
+	if steps > maxSteps || d.perTask() > 1 {
+		return 0
+	}
+	return steps
+}
+
+func leastCommonMultiple(a, b int) int {
+	divisor, rest := a, b
+	for rest != 0 {
+		divisor, rest = rest, divisor%rest
+	}
+	return a / divisor * b
+}
+
+// power is the chance that the claim rule finds a difference of effect.
+func (d Design) power(effect float64, tasks int) float64 {
+	effect = math.Abs(effect)
+	if steps := d.steps(); steps > 0 && effect < 1 && tasks <= maxSimulatedTasks {
+		return newLattice(steps, effect, d.perTask()).power(tasks, d.Alpha, simulatedExperiments)
+	}
+	if tasks < 2 {
+		return 0
+	}
+	return studentPower(effect/math.Sqrt(d.perTask()/float64(tasks)), float64(tasks-1), d.Alpha)
+}
+
+const (
+	// simulatedExperiments make the error of a simulated power about 0.6 points.
+	simulatedExperiments = 4000
+	// maxSimulatedTasks is the size beyond which Student's test and the one used agree.
+	maxSimulatedTasks = 400
+	// outOfReach is the detectable effect where no difference of pass rates is found often enough.
+	outOfReach = 2
+)
+
+// studentPower is the power of Student's two-sided test with df degrees of freedom when the effect
+// is ratio standard errors (Johnson and Welch's approximation of the noncentral t distribution).
+func studentPower(ratio, df, alpha float64) float64 {
+	t := studentQuantile(1-alpha, df)
+	spread := math.Sqrt(1 + t*t/(2*df))
+	bias := t * (1 - 1/(4*df))
+	return distuv.UnitNormal.CDF((ratio-bias)/spread) + distuv.UnitNormal.CDF((-ratio-bias)/spread)
+}
+
 func (d Design) quantiles() float64 {
 	return distuv.UnitNormal.Quantile(1-d.Alpha/2) + distuv.UnitNormal.Quantile(d.Power)
 }
 
-// TasksNeeded is the number of tasks, not rounded, that finds a difference of effect with the power
-// of the design.
+// approximateTasks is n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ², approximateEffect its
+// inverse, approximateRuns the same solved for K. They promise too much for few tasks, and are
+// where the search begins.
+func (d Design) approximateTasks(effect float64) float64 {
+	z := d.quantiles()
+	return z * z * d.perTask() / (effect * effect)
+}
+
+func (d Design) approximateEffect(tasks int) float64 {
+	return d.quantiles() * math.Sqrt(d.perTask()/float64(tasks))
+}
+
+func (d Design) approximateRuns(effect float64, tasks int) float64 {
+	z := d.quantiles()
+	room := float64(tasks)*effect*effect/(z*z) - d.Between
+	if room <= 0 {
+		return math.Inf(1)
+	}
+	return math.Max(1, (d.WithinCandidate+d.WithinBaseline)/room)
+}
+
+// TasksNeeded is the number of tasks that finds a difference of effect with the power of the
+// design.
 //
-// Formula: n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ².
+// Formula: the least n whose [PowerOf] reaches the power; the search begins at n = (z_{α/2} +
+// z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ².
 //
-// Use it to plan; round up. The variances come from a pilot ([VarianceComponents]) or from
-// experience: 0.10 between and 0.12 within are usual for pass rates.
+// Use it to plan. The variances come from a pilot ([VarianceComponents]) or from experience: 0.10
+// between and 0.12 within are usual for pass rates.
 //
-// Do not use it for fewer than about 15 tasks, where the normal quantiles promise a little too
-// much.
+// Do not use it to justify fewer than [MinClaimTasks] tasks: nothing is claimed from them.
 func TasksNeeded(effect float64, design Design) (float64, error) {
 	design, err := design.withDefaults()
 	if err != nil {
@@ -82,16 +151,31 @@ func TasksNeeded(effect float64, design Design) (float64, error) {
 	if err := checkEffect(effect); err != nil {
 		return 0, err
 	}
-	z := design.quantiles()
-	return z * z * design.perTask() / (effect * effect), nil
+	start := design.approximateTasks(effect)
+	if start > maxSimulatedTasks {
+		return math.Ceil(start - 1e-9), nil
+	}
+	low, high := 1, max(2, int(math.Ceil(start)))
+	for design.power(effect, high) < design.Power {
+		low, high = high, high+max(1, high/5)
+	}
+	for high-low > 1 {
+		if middle := (low + high) / 2; design.power(effect, middle) < design.Power {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return float64(high), nil
 }
 
-// RunsNeeded is the number of repetitions per arm and task, not rounded, that finds a difference of
-// effect with so many tasks.
+// RunsNeeded is the number of repetitions per arm and task that finds a difference of effect with
+// so many tasks.
 //
-// Formula: K = (σ_A² + σ_B²)/(n·δ²/(z_{α/2} + z_β)² − ω²); +Inf when the tasks alone vary too much.
+// Formula: the least K whose [PowerOf] reaches the power; +Inf when the tasks alone vary too much,
+// which is when n·δ²/(z_{α/2} + z_β)² ≤ ω².
 //
-// Use it when no more tasks are to be had.
+// Use it when no more tasks are available.
 //
 // Do not use it to save tasks: repetitions do not lower ω², and from K ≈ σ²/ω² on they buy next to
 // nothing.
@@ -106,18 +190,33 @@ func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 	if tasks < 1 {
 		return 0, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
-	z := design.quantiles()
-	room := float64(tasks)*effect*effect/(z*z) - design.Between
-	if room <= 0 {
-		return math.Inf(1), nil
+	start := design.approximateRuns(effect, tasks)
+	enough := func(runs int) bool {
+		design.RunsCandidate, design.RunsBaseline = runs, runs
+		return design.power(effect, tasks) >= design.Power
 	}
-	return math.Max(1, (design.WithinCandidate+design.WithinBaseline)/room), nil
+	if start > maxPlannedRuns || !enough(maxPlannedRuns) {
+		if start <= maxPlannedRuns {
+			return math.Inf(1), nil
+		}
+		return math.Ceil(start), nil
+	}
+	low, high := 0, maxPlannedRuns
+	for high-low > 1 {
+		if middle := (low + high) / 2; enough(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return float64(high), nil
 }
 
 // MinimumDetectableEffect is the smallest true difference that so many tasks find with the power of
-// the design.
+// the design; a number above 1 where no difference of pass rates is found that often.
 //
-// Formula: MDE = (z_{α/2} + z_β)·√((ω² + σ_A²/K_A + σ_B²/K_B)/n).
+// Formula: the least δ whose [PowerOf] reaches the power; the search begins at (z_{α/2} +
+// z_β)·√((ω² + σ_A²/K_A + σ_B²/K_B)/n).
 //
 // Use it in every report: "not proven" means little without it.
 //
@@ -130,19 +229,45 @@ func MinimumDetectableEffect(tasks int, design Design) (float64, error) {
 	if tasks < 1 {
 		return 0, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
-	return design.quantiles() * math.Sqrt(design.perTask()/float64(tasks)), nil
+	most := math.Inf(1)
+	if design.steps() > 0 {
+		most = 1
+	}
+	return leastEffect(design.approximateEffect(tasks), most, design.Power,
+		func(effect float64) float64 { return design.power(effect, tasks) }), nil
 }
 
-func detectableBy(se, alpha, power float64) float64 {
-	return (distuv.UnitNormal.Quantile(1-alpha/2) + distuv.UnitNormal.Quantile(power)) * se
+// leastEffect is the smallest effect whose power reaches the target; outOfReach where none below
+// most does.
+func leastEffect(start, most, target float64, power func(effect float64) float64) float64 {
+	low, high := 0.0, math.Min(start, 0.99*most)
+	for power(high) < target {
+		if high >= 0.99*most || high > 1e3*start {
+			return outOfReach
+		}
+		low, high = high, math.Min(1.25*high, 0.99*most)
+	}
+	for high-low > 0.005*high {
+		if middle := (low + high) / 2; power(middle) < target {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
 }
 
-// PowerOf is the chance that an experiment with so many tasks finds a true difference of effect.
+// PowerOf is the chance that an experiment with so many tasks finds a true difference of effect,
+// which is that [Decide] claims it.
 //
-// Formula: Φ(|δ|/SE − z_{α/2}) + Φ(−|δ|/SE − z_{α/2}), SE = √((ω² + σ_A²/K_A + σ_B²/K_B)/n); the
-// Power of the design is ignored.
+// Formula: for up to 400 tasks the share of 4,000 simulated experiments in which the rule of
+// [Compare] and [Decide] claims the difference, the differences of tasks being drawn from the
+// least committed distribution with mean δ and variance ω² + σ_A²/K_A + σ_B²/K_B on the multiples
+// of 1/K; beyond, and for variances above 1, the power of Student's test. The Power of the design is
+// ignored.
 //
-// Use it before an experiment, with an effect that would matter.
+// Use it before an experiment, with an effect that would matter. What is announced is found in 80 ±
+// 3 of 100 experiments at 10 to 60 tasks and 1 to 5 runs, however the tasks differ.
 //
 // Do not use it afterwards with the effect that was observed: that is only the p-value again.
 func PowerOf(effect float64, tasks int, design Design) (float64, error) {
@@ -156,9 +281,7 @@ func PowerOf(effect float64, tasks int, design Design) (float64, error) {
 	if tasks < 1 {
 		return 0, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
-	ratio := math.Abs(effect) / math.Sqrt(design.perTask()/float64(tasks))
-	z := distuv.UnitNormal.Quantile(1 - design.Alpha/2)
-	return distuv.UnitNormal.CDF(ratio-z) + distuv.UnitNormal.CDF(-ratio-z), nil
+	return design.power(effect, tasks), nil
 }
 
 func checkEffect(effect float64) error {

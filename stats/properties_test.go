@@ -143,11 +143,11 @@ func TestSwappingTheArmsMirrorsTheComparison(t *testing.T) {
 		for i, pair := range pairs {
 			swapped[i] = Pair{Candidate: pair.Baseline, Baseline: pair.Candidate}
 		}
-		one, err := Compare(pairs, CompareConfig{Replicates: 1000})
+		one, err := measured(pairs, CompareConfig{Replicates: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := Compare(swapped, CompareConfig{Replicates: 1000})
+		other, err := measured(swapped, CompareConfig{Replicates: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestConfidenceSequencesExcludeZeroExactlyWhenStopped(t *testing.T) {
 		for range 2 {
 			pairs = append(pairs, pairs...)
 		}
-		comparison, err := CompareSequential(pairs, CompareConfig{})
+		comparison, err := measuredSequential(pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,29 +354,20 @@ func TestAgreementIsOneForEqualRatersAndSymmetric(t *testing.T) {
 	})
 }
 
-func TestMoreDataNeverDetectsLess(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		design := Design{
-			Between:         rapid.Float64Range(.001, 1).Draw(t, "between"),
-			WithinCandidate: rapid.Float64Range(0, 1).Draw(t, "within"),
-			WithinBaseline:  rapid.Float64Range(0, 1).Draw(t, "within"),
-			RunsCandidate:   rapid.IntRange(1, 10).Draw(t, "runs"),
+func TestPlanningFunctionsAgree(t *testing.T) {
+	for _, tasks := range []int{12, 40, 1000} {
+		design := Design{Between: .05, WithinCandidate: .15, WithinBaseline: .1, RunsCandidate: 3, RunsBaseline: 3}
+		mde := must[float64](t)(MinimumDetectableEffect(tasks, design))
+		if more := must[float64](t)(MinimumDetectableEffect(2*tasks, design)); more >= mde {
+			t.Errorf("%d tasks detect %v, twice as many %v", tasks, mde, more)
 		}
-		tasks := rapid.IntRange(1, 500).Draw(t, "tasks")
-		mde, err := MinimumDetectableEffect(tasks, design)
-		if err != nil {
-			t.Fatal(err)
+		wantWithin(t, "power at the detectable effect", must[float64](t)(PowerOf(mde, tasks, design)), .8, .015)
+		needed := must[float64](t)(TasksNeeded(mde, design))
+		wantWithin(t, "tasks for that effect", needed/float64(tasks), 1, .1)
+		if runs := must[float64](t)(RunsNeeded(.999*mde, tasks, design)); runs < 3 || runs > 4 {
+			t.Errorf("%d tasks need %v runs for what 3 runs detect", tasks, runs)
 		}
-		if more, _ := MinimumDetectableEffect(tasks+1, design); more >= mde {
-			t.Fatal("one more task detects less")
-		}
-		if needed, _ := TasksNeeded(mde, design); math.Abs(needed-float64(tasks)) > 1e-6*float64(tasks) {
-			t.Fatalf("the effect %d tasks detect needs %v tasks", tasks, needed)
-		}
-		if power, _ := PowerOf(mde, tasks, design); math.Abs(power-.8) > 1e-3 {
-			t.Fatalf("power at the detectable effect is %v, want 0.8", power)
-		}
-	})
+	}
 }
 
 func TestNonsenseIsRefused(t *testing.T) {

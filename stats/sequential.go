@@ -25,19 +25,32 @@ func (c Comparison) Decided(alpha float64) bool {
 // Do not use it for outcomes outside [0, 1], for tasks in an order that depends on their results,
 // or for clusters of more than one task (an error).
 func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
-	config.Level = orDefault(config.Level, DefaultLevel)
-	if err := checkOpenUnit("level", config.Level); err != nil {
-		return Comparison{}, err
-	}
-	sample, err := newPairedSample(pairs, false)
+	comparison, sample, err := measureSequential(pairs, config)
 	if err != nil {
 		return Comparison{}, err
 	}
+	comparison.MDE = sample.detectable(comparison, config)
+	// An experiment that may be looked at all the time finds less than one look at the end.
+	if interval := comparison.Interval; interval != nil {
+		comparison.MDE = math.Max(comparison.MDE, (interval.Hi-interval.Lo)/2)
+	}
+	return comparison, nil
+}
+
+func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedSample, error) {
+	config.Level = orDefault(config.Level, DefaultLevel)
+	if err := checkOpenUnit("level", config.Level); err != nil {
+		return Comparison{}, nil, err
+	}
+	sample, err := newPairedSample(pairs, false)
+	if err != nil {
+		return Comparison{}, nil, err
+	}
 	if !sample.bounded {
-		return Comparison{}, fmt.Errorf("a sequential comparison needs outcomes between 0 and 1")
+		return Comparison{}, nil, fmt.Errorf("a sequential comparison needs outcomes between 0 and 1")
 	}
 	if sample.isClustered() {
-		return Comparison{}, fmt.Errorf("a sequential comparison needs tasks that stand alone, but some share a cluster")
+		return Comparison{}, nil, fmt.Errorf("a sequential comparison needs tasks that stand alone, but some share a cluster")
 	}
 	comparison := sample.describe()
 	comparison.Method = MethodEProcess
@@ -49,14 +62,9 @@ func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 		err = sample.sequentialBounded(&comparison, config.Level)
 	}
 	if err != nil {
-		return Comparison{}, err
+		return Comparison{}, nil, err
 	}
-	comparison.MDE = detectableBy(comparison.SE, DefaultAlpha, DefaultPower)
-	// what may be looked at all the time sees less than one look at the end
-	if interval := comparison.Interval; interval != nil {
-		comparison.MDE = math.Max(comparison.MDE, (interval.Hi-interval.Lo)/2)
-	}
-	return comparison, nil
+	return comparison, sample, nil
 }
 
 func (s *pairedSample) sequentialDiscordant(comparison *Comparison, level float64) error {

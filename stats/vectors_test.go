@@ -186,11 +186,12 @@ func TestPowerVectors(t *testing.T) {
 		{.20, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 35.3,
 			.05},
 	} {
-		wantWithin(t, fmt.Sprintf("tasks for %g", row.effect), must[float64](t)(TasksNeeded(row.effect, row.design)),
+		wantWithin(t, fmt.Sprintf("tasks for %g", row.effect), must[Design](t)(row.design.withDefaults()).approximateTasks(row.effect),
 			row.tasks, row.tolerance)
 	}
-	design := Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}
-	wantWithin(t, "detectable effect of 20 tasks", must[float64](t)(MinimumDetectableEffect(20, design)), .266, .0005)
+	design := Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3,
+		Alpha: DefaultAlpha, Power: DefaultPower}
+	wantWithin(t, "detectable effect of 20 tasks", design.approximateEffect(20), .266, .0005)
 }
 
 func TestMultiplicityVectors(t *testing.T) {

@@ -195,12 +195,12 @@ func (p *planned) print(con *console.Console) error {
 		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about $%.2f\n", c.Tasks, report.Count(c.Runs, "run"), c.Cost)
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, find %.1f points\n", a.Tasks,
-			report.Count(a.Runs, "run"), a.Cost, 100*a.MDE)
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, find %s\n", a.Tasks,
+			report.Count(a.Runs, "run"), a.Cost, report.Detectable(a.MDE))
 	}
 	if p.MDE != nil {
-		fmt.Fprintf(w, "%s × 2 arms × %s find %.1f points", report.Count(p.Tasks, "task"),
-			report.Count(p.Design.RunsBaseline, "run"), 100**p.MDE)
+		fmt.Fprintf(w, "%s × 2 arms × %s find %s", report.Count(p.Tasks, "task"),
+			report.Count(p.Design.RunsBaseline, "run"), report.Detectable(*p.MDE))
 		if p.RunsFor != nil {
 			fmt.Fprintf(w, "; for %.1f points they need %s", 100*p.Effect,
 				report.Count(int(math.Ceil(*p.RunsFor)), "run"))
