@@ -68,9 +68,9 @@ bench-redact:
 bench-spawn:
 	$(GO) test ./sandbox -run '^$$' -bench '^BenchmarkSpawn$$'
 
-# Coverage, A/A and peeking on the full grid (about 4 minutes), and the bootstrap's speed.
+# Coverage, A/A, peeking and power on the full grid (about 10 minutes), and the bootstrap's speed.
 bench-stats:
-	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|Improvement' ./stats
+	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|Improvement|Announced' ./stats
 	$(GO) test -run '^$$' -bench BootstrapClustered ./stats
 
 bench-run: build

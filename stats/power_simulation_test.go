@@ -128,7 +128,7 @@ func TestAnAnnouncedDifferenceIsFoundInEightOfTenExperiments(t *testing.T) {
 				difference, design := population.design(strength, runs)
 				wantWithin(t, "announced over true difference",
 					must[float64](t)(MinimumDetectableEffect(tasks, design))/difference, 1, .03)
-				experiments := simulations(600)
+				experiments := simulations(300)
 				share := population.found(t, strength, tasks, runs, experiments)
 				t.Logf("%.1f points are found in %.1f of 100", 100*difference, 100*share)
 				wantWithin(t, "share that finds it", share, .8, .03+2*monteCarloError(.8, experiments))
