@@ -16,8 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -259,7 +258,8 @@ func (c *Conversation) take(line []byte) {
 		c.mu.Lock()
 		c.dropped++
 		if c.of == "" {
-			c.of = strings.Clone(fastjson.GetString(event, "type") + fastjson.GetString(event, "method"))
+			v, _ := jsontape.Parse(event)
+			c.of = strings.Clone(v.TextOf("type") + v.TextOf("method"))
 		}
 		c.mu.Unlock()
 		return

@@ -17,7 +17,6 @@ package price
 
 import (
 	_ "embed" // the built-in table
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/document"
 )
 
 // Tokens is what a model consumed. The figures do not overlap, except that CacheWriteLong is the
@@ -98,14 +99,9 @@ func Load(r io.Reader) (Table, error) {
 	if len(data) > maxFileSize {
 		return Table{}, errors.New("price file is larger than 4 MiB")
 	}
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.DisallowUnknownFields()
 	var f file
-	if err := dec.Decode(&f); err != nil {
-		return Table{}, fmt.Errorf("price file: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Table{}, errors.New("price file: more than one JSON value")
+	if err := document.DecodeJSON("price file", data, &f); err != nil {
+		return Table{}, err
 	}
 	return f.table()
 }

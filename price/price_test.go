@@ -116,16 +116,16 @@ func TestEveryBuiltInLineNamesItsSource(t *testing.T) {
 
 func TestMistakesInAPriceFileAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`: "unexpected EOF",
+		`{`: "the document ends too early",
 		`{"prices":[{"from":"2026-01-01","input":1,"output":1,"source":"s"}]}`:                                                                                 "prices[0]: model is missing",
 		`{"prices":[{"model":"m","from":"2026-01-01","input":1,"source":"s"}]}`:                                                                                "input and output are required",
 		`{"prices":[{"model":"m","from":"2026-01-01","input":1,"output":1}]}`:                                                                                  "source is missing",
 		`{"prices":[{"model":"m","from":"January","input":1,"output":1,"source":"s"}]}`:                                                                        `from is "January", want a day`,
 		`{"prices":[{"model":"m","from":"2026-01-01","input":-1,"output":1,"source":"s"}]}`:                                                                    "want 0 or more",
-		`{"prices":[{"model":"m","from":"2026-01-01","inptu":1,"output":1,"source":"s"}]}`:                                                                     `unknown field "inptu"`,
+		`{"prices":[{"model":"m","from":"2026-01-01","inptu":1,"output":1,"source":"s"}]}`:                                                                     `there is no field "inptu"`,
 		`{"prices":[{"model":"m","from":"2026-01-01","input":1,"output":1,"source":"s"},{"model":"m","from":"2026-01-01","input":1,"output":1,"source":"s"}]}`: `two prices of "m"`,
 		`{"aliases":{"a":"a"}}`: "its own",
-		`{} {}`:                 "more than one JSON value",
+		`{} {}`:                 "something after the end",
 	} {
 		_, err := price.Load(strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -3,7 +3,6 @@
 package profile
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -135,50 +134,21 @@ func readInside(dir, name string) ([]byte, error) {
 
 // parse splits a profile into its parts.
 func parse(file string, text []byte) (Profile, error) {
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
 	var p Profile
-	matter, body, found := cutFrontMatter(text)
-	if found {
-		if err := p.readFrontMatter(file, matter); err != nil {
+	settings, body, err := document.FrontMatter(file, text)
+	if err != nil {
+		return Profile{}, err
+	}
+	if settings != nil && !settings.Empty() {
+		if err := settings.Conforms(FrontMatter{}); err != nil {
+			return Profile{}, err
+		}
+		if err := settings.Decode(&p.FrontMatter); err != nil {
 			return Profile{}, err
 		}
 	}
 	p.Persona, p.Protocol = hoistProtocol(string(body))
 	return p, nil
-}
-
-// cutFrontMatter splits off the block between a first line of dashes and the next one, which may be
-// the end of the file.
-func cutFrontMatter(text []byte) (matter, body []byte, found bool) {
-	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
-	if !ok {
-		return nil, text, false
-	}
-	for at := 0; at <= len(rest); {
-		line, _, more := bytes.Cut(rest[at:], []byte("\n"))
-		if string(bytes.TrimRight(line, " \t")) == "---" {
-			return rest[:at], rest[min(len(rest), at+len(line)+1):], true
-		}
-		if !more {
-			break
-		}
-		at += len(line) + 1
-	}
-	return nil, text, false
-}
-
-func (p *Profile) readFrontMatter(file string, matter []byte) error {
-	doc, err := document.ParseAt(file, matter, 1)
-	if err != nil {
-		return err
-	}
-	if doc.Empty() {
-		return nil
-	}
-	if err := doc.Conforms(FrontMatter{}); err != nil {
-		return err
-	}
-	return doc.Decode(&p.FrontMatter)
 }
 
 // ValidName reports whether a profile or a participant may be called by the name, which appears in

@@ -18,7 +18,6 @@ func TestProfileIsTakenApart(t *testing.T) {
 		"empty fence":     {"---\n---\nBe kind.", "Be kind.", ""},
 		"fence at end":    {"---\nname: x\n---", "", ""},
 		"CRLF":            {"---\r\nname: x\r\n---\r\nBe kind.\r\n", "Be kind.", ""},
-		"no end":          {"---\nname: x\n", "---\nname: x", ""},
 		"hoisted": {"Before.\n\n## session PROTOCOL  \n\nSay so.\n\n### Detail\n\nMore.\n\n## After\n\nRest.",
 			"Before.\n\n## After\n\nRest.", "Say so.\n\n### Detail\n\nMore."},
 		"heading in code": {"## Session Protocol\n```sh\n# a comment\n## another\n```\nStill it.\n# End\n", "# End",
@@ -51,6 +50,7 @@ func TestFrontMatterIsHonoured(t *testing.T) {
 		"---\nname: x\nmaxTurns: many\n---\n": "x.md:3:11: maxTurns",
 		"---\ntools: 7\n---\n":                "x.md:2:8: tools",
 		"---\nname: [\n---\n":                 "x.md:",
+		"---\nname: x\n":                      "do not end",
 	} {
 		if _, err := parse("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

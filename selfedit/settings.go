@@ -8,9 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/glob"
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // settings is one parsed settings file.
@@ -47,20 +46,15 @@ func findSettings(dir string) (root string, err error) {
 // two members of the same name are an error.
 func parseSettings(path, root string, text []byte) (settings, error) {
 	parsed := settings{path: path, root: root}
-	var file map[string]jsontext.Value
-	if err := json.Unmarshal(text, &file); err != nil {
-		return parsed, notAllowed("failed to parse %s: %s", printable(path), printable(err.Error()))
+	var file map[string]any
+	if err := document.DecodeJSON(path, text, &file); err != nil {
+		return parsed, notAllowed("failed to parse %s", printable(err.Error()))
 	}
-	var permissions map[string]jsontext.Value
-	if raw, ok := file["permissions"]; ok && raw.Kind() == '{' {
-		if err := json.Unmarshal(raw, &permissions); err != nil {
-			return parsed, notAllowed("failed to parse %s: %s", printable(path), printable(err.Error()))
-		}
-	}
+	permissions, _ := file["permissions"].(map[string]any)
 	parsed.allow, parsed.hasAllow = stringsOf(permissions["allow"])
-	if raw, ok := permissions["deny"]; ok && raw.Kind() != 'n' {
+	if denied := permissions["deny"]; denied != nil {
 		var isArray bool
-		if parsed.deny, isArray = stringsOf(raw); !isArray {
+		if parsed.deny, isArray = stringsOf(denied); !isArray {
 			return parsed, notAllowed("permissions.deny in %s is not an array, so what it denies is unknown",
 				printable(path))
 		}
@@ -71,45 +65,32 @@ func parseSettings(path, root string, text []byte) (settings, error) {
 	return parsed, nil
 }
 
-// stringsOf returns the strings of a JSON array, leaving out what is no string, and whether it is
+// stringsOf returns the strings of a JSON array, leaving out what is not a string, and whether it is
 // an array at all.
-func stringsOf(raw jsontext.Value) (texts []string, isArray bool) {
-	var elements []jsontext.Value
-	if raw.Kind() != '[' || json.Unmarshal(raw, &elements) != nil {
-		return nil, false
-	}
+func stringsOf(value any) (texts []string, isArray bool) {
+	elements, isArray := value.([]any)
 	for _, element := range elements {
-		var text string
-		if element.Kind() == '"' && json.Unmarshal(element, &text) == nil {
+		if text, ok := element.(string); ok {
 			texts = append(texts, text)
 		}
 	}
-	return texts, true
+	return texts, isArray
 }
 
 // textsIn returns every string value anywhere in a JSON value.
-func textsIn(raw jsontext.Value) []string {
-	var value any
-	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
-		return nil
-	}
-	var texts []string
-	var collect func(any)
-	collect = func(value any) {
-		switch value := value.(type) {
-		case string:
-			texts = append(texts, value)
-		case []any:
-			for _, element := range value {
-				collect(element)
-			}
-		case map[string]any:
-			for _, member := range value {
-				collect(member)
-			}
+func textsIn(value any) (texts []string) {
+	switch value := value.(type) {
+	case string:
+		return []string{value}
+	case []any:
+		for _, element := range value {
+			texts = append(texts, textsIn(element)...)
+		}
+	case map[string]any:
+		for _, member := range value {
+			texts = append(texts, textsIn(member)...)
 		}
 	}
-	collect(value)
 	return texts
 }
 

@@ -131,7 +131,9 @@ func (l *loader) load() {
 	l.add(err)
 	l.family.Name = first(l.file.Name, filepath.Base(l.real))
 	if profile, ok := l.text("judge.md"); ok {
-		l.family.JudgeProfile = withoutFrontMatter(profile)
+		_, body, err := document.FrontMatter("judge.md", []byte(profile))
+		l.add(err)
+		l.family.JudgeProfile = strings.TrimLeft(string(body), "\n")
 	}
 	l.calibration()
 	if isDir(filepath.Join(l.real, ".claude")) {
@@ -235,16 +237,4 @@ func (l *loader) text(rel string) (string, bool) {
 		return "", false
 	}
 	return string(content), true
-}
-
-// withoutFrontMatter drops a block of settings between two lines of dashes at the beginning.
-func withoutFrontMatter(text string) string {
-	rest, ok := strings.CutPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "---\n")
-	if !ok {
-		return text
-	}
-	if _, body, found := strings.Cut("\n"+rest, "\n---\n"); found {
-		return strings.TrimLeft(body, "\n")
-	}
-	return text
 }

@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -72,24 +71,15 @@ func readHead(root *os.Root, name string) ([]byte, error) {
 // describeSkill reads name and description from the block between two lines of dashes with which a
 // SKILL.md begins. One that is not there, or is no YAML, says nothing.
 func describeSkill(text []byte) (name, description string) {
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
-	rest, found := bytes.CutPrefix(text, []byte("---\n"))
-	if !found {
-		return "", ""
-	}
-	matter, _, found := bytes.Cut(rest, []byte("\n---"))
-	if !found {
-		return "", ""
-	}
-	doc, err := document.Parse("SKILL.md", matter)
-	if err != nil {
+	settings, _, err := document.FrontMatter("SKILL.md", text)
+	if err != nil || settings == nil {
 		return "", ""
 	}
 	var said struct {
 		Name        string `yaml:"name"`
 		Description string `yaml:"description"`
 	}
-	if err := doc.Decode(&said); err != nil {
+	if err := settings.Decode(&said); err != nil {
 		return "", ""
 	}
 	return said.Name, said.Description

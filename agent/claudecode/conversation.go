@@ -14,9 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fastjson"
-
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -142,17 +141,17 @@ func (c *conversation) observe(event []byte) error {
 	if !bytes.Contains(event, []byte(`"control_re`)) && !bytes.Contains(event, []byte(`"init"`)) {
 		return nil // most events are none of ours, and may be large
 	}
-	v, err := fastjson.ParseBytes(event)
-	if err != nil {
+	v, ok := jsontape.Parse(event)
+	if !ok {
 		return nil // the decoder counts it
 	}
-	switch string(v.GetStringBytes("type")) {
+	switch v.TextOf("type") {
 	case "control_response":
 		c.greeted.Store(true)
 	case "control_request":
 		return c.answer(v)
 	case "system":
-		if string(v.GetStringBytes("subtype")) == "init" {
+		if v.TextOf("subtype") == "init" {
 			return c.check(v)
 		}
 	}
@@ -161,13 +160,13 @@ func (c *conversation) observe(event []byte) error {
 
 // answer replies to a request of the program. Permissions are skipped, so none should come;
 // whatever is asked for nevertheless must not hang.
-func (c *conversation) answer(v *fastjson.Value) error {
-	id := string(v.GetStringBytes("request_id"))
+func (c *conversation) answer(v jsontape.Value) error {
+	id := v.TextOf("request_id")
 	response := map[string]any{"subtype": "error", "request_id": id, "error": "not supported"}
-	if string(v.GetStringBytes("request", "subtype")) == "can_use_tool" {
+	if v.Get("request").TextOf("subtype") == "can_use_tool" {
 		input := json.RawMessage("{}")
-		if asked := v.Get("request", "input"); asked != nil {
-			input = asked.MarshalTo(nil)
+		if asked := v.Path("request", "input"); asked.Exists() {
+			input = asked.Raw()
 		}
 		response = map[string]any{"subtype": "success", "request_id": id,
 			"response": map[string]any{"behavior": "allow", "updatedInput": input}}
@@ -176,13 +175,13 @@ func (c *conversation) answer(v *fastjson.Value) error {
 }
 
 // check compares what the program says about itself with what was asked for.
-func (c *conversation) check(v *fastjson.Value) error {
-	if err := c.login.agrees(string(v.GetStringBytes("apiKeySource"))); err != nil {
+func (c *conversation) check(v jsontape.Value) error {
+	if err := c.login.agrees(v.TextOf("apiKeySource")); err != nil {
 		return err
 	}
 	status := map[string]string{}
-	for _, server := range v.GetArray("mcp_servers") {
-		status[string(server.GetStringBytes("name"))] = string(server.GetStringBytes("status"))
+	for server := range v.Get("mcp_servers").Elements() {
+		status[server.TextOf("name")] = server.TextOf("status")
 	}
 	for _, server := range c.cfg.MCPServers {
 		switch state := status[server.Name]; state {

@@ -2,8 +2,7 @@ package codex
 
 import (
 	"bytes"
-
-	"github.com/valyala/fastjson"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
@@ -53,44 +52,45 @@ func rolloutDialect() session.Dialect {
 func newStreamDecoder() session.Decoder { return newDecoder() }
 
 // recognised makes a test of parsed events a test of bytes.
-func recognised(is func(*fastjson.Value) bool) func([]byte) bool {
+func recognised(is func(jsontape.Value) bool) func([]byte) bool {
 	return func(event []byte) bool {
-		v, err := fastjson.ParseBytes(event)
-		return err == nil && v.Type() == fastjson.TypeObject && is(v)
+		v, ok := jsontape.Parse(event)
+		return ok && v.Kind() == jsontape.Object && is(v)
 	}
 }
 
-func isExec(v *fastjson.Value) bool {
-	switch str(v, "type") {
+func isExec(v jsontape.Value) bool {
+	switch v.TextOf("type") {
 	case "thread.started":
-		return str(v, "thread_id") != ""
+		return v.TextOf("thread_id") != ""
 	case "turn.started":
 		return true
 	case "turn.completed":
-		return v.GetObject("usage") != nil
+		return v.Get("usage").Kind() == jsontape.Object
 	case "turn.failed":
-		return v.GetObject("error") != nil
+		return v.Get("error").Kind() == jsontape.Object
 	case "item.started", "item.updated", "item.completed":
-		return v.GetStringBytes("item", "id") != nil && v.GetStringBytes("item", "type") != nil
+		item := v.Get("item")
+		return item.Get("id").Kind() == jsontape.String && item.Get("type").Kind() == jsontape.String
 	}
 	return false
 }
 
-func isServer(v *fastjson.Value) bool {
-	switch method := str(v, "method"); method {
+func isServer(v jsontape.Value) bool {
+	switch v.TextOf("method") {
 	case "":
-		return str(v.Get("result"), "codexHome") != "" || v.GetObject("result", "thread") != nil
+		return v.Get("result").TextOf("codexHome") != "" || v.Path("result", "thread").Kind() == jsontape.Object
 	case "thread/started", "turn/started", "turn/completed", "item/started", "item/completed",
 		"thread/tokenUsage/updated":
-		return v.GetObject("params") != nil
+		return v.Get("params").Kind() == jsontape.Object
 	}
 	return false
 }
 
-func isRollout(v *fastjson.Value) bool {
-	switch str(v, "type") {
+func isRollout(v jsontape.Value) bool {
+	switch v.TextOf("type") {
 	case "session_meta", "response_item", "event_msg", "turn_context":
-		return str(v, "timestamp") != "" && v.GetObject("payload") != nil
+		return v.TextOf("timestamp") != "" && v.Get("payload").Kind() == jsontape.Object
 	}
 	return false
 }
@@ -108,21 +108,8 @@ func isDelta(line []byte) bool {
 		!bytes.Contains(line, []byte(`patchUpdated"`)) {
 		return false
 	}
-	method := fastjson.GetString(line, "method")
-	for _, delta := range deltaMethods {
-		if method == delta {
-			return true
-		}
-	}
-	return false
-}
-
-// str returns a string field, empty if there is none.
-func str(v *fastjson.Value, key string) string {
-	if v == nil {
-		return ""
-	}
-	return string(v.GetStringBytes(key))
+	v, _ := jsontape.Parse(line)
+	return slices.Contains(deltaMethods, v.TextOf("method"))
 }
 
 // either returns the one of two fields that is there: the three formats spell the same names

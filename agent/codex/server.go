@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/valyala/fastjson"
-
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // client is our side of the app server's protocol: JSON-RPC, one message a line.
@@ -170,26 +169,26 @@ func (c *conversation) interrupt(turn string) error {
 // observe follows the protocol: answers to our requests, the id of the prompt that runs, and
 // questions of the program.
 func (c *conversation) observe(event []byte) error {
-	v, err := fastjson.ParseBytes(event)
-	if err != nil {
+	v, ok := jsontape.Parse(event)
+	if !ok {
 		return nil // the decoder counts it
 	}
-	switch method := str(v, "method"); {
-	case method == "" && v.Exists("id"):
+	switch method, asks := v.TextOf("method"), v.Get("id").Exists(); {
+	case method == "" && asks:
 		return c.answered(v)
-	case method == "turn/started" && str(v.Get("params"), "threadId") == c.ID():
-		return c.began(string(v.GetStringBytes("params", "turn", "id")))
-	case method != "" && v.Exists("id"):
+	case method == "turn/started" && v.Get("params").TextOf("threadId") == c.ID():
+		return c.began(strings.Clone(v.Path("params", "turn", "id").Text()))
+	case method != "" && asks:
 		return c.Send(answerTo(method, v))
 	}
 	return nil
 }
 
-func (c *conversation) answered(v *fastjson.Value) error {
-	id := v.GetInt64("id")
-	answer := reply{model: str(v.Get("result"), "model")}
-	if v.GetObject("error") != nil {
-		answer.err = errors.New(shortened(str(v.Get("error"), "message")))
+func (c *conversation) answered(v jsontape.Value) error {
+	id := v.Get("id").Int64()
+	answer := reply{model: strings.Clone(v.Get("result").TextOf("model"))}
+	if refused := v.Get("error"); refused.Kind() == jsontape.Object {
+		answer.err = errors.New(shortened(strings.Clone(refused.TextOf("message"))))
 	}
 	c.client.mu.Lock()
 	waited := c.client.waiting[id]
@@ -230,7 +229,7 @@ func shortened(message string) string {
 
 // answerTo replies to a question of the program. Permissions are skipped, so none should come;
 // whatever is asked for nevertheless must not hang.
-func answerTo(method string, v *fastjson.Value) object {
+func answerTo(method string, v jsontape.Value) object {
 	id := rawID(v.Get("id"))
 	switch method {
 	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval":
@@ -244,9 +243,9 @@ func answerTo(method string, v *fastjson.Value) object {
 }
 
 // rawID gives an id back as it came: a number or a string.
-func rawID(id *fastjson.Value) any {
-	if id.Type() == fastjson.TypeNumber {
-		return id.GetInt64()
+func rawID(id jsontape.Value) any {
+	if id.Kind() == jsontape.Number {
+		return id.Int64()
 	}
-	return string(id.GetStringBytes())
+	return id.Text()
 }

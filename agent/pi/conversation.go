@@ -12,9 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fastjson"
-
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -146,20 +145,20 @@ func (c *conversation) observe(event []byte) error {
 	if c.cfg.OneShot {
 		return nil
 	}
-	v, err := fastjson.ParseBytes(event)
-	if err != nil {
+	v, ok := jsontape.Parse(event)
+	if !ok {
 		return nil // the decoder counts it
 	}
-	switch str(v, "type") {
+	switch v.TextOf("type") {
 	case "response":
 		c.greeted.Store(true)
-		c.rest.answered(str(v, "id"))
+		c.rest.answered(v.TextOf("id"))
 	case "agent_end":
 		return c.Send(map[string]any{"id": c.rest.question(), "type": "get_state"})
 	case "extension_ui_request": // nobody is there to be asked, and whoever asks must not hang
-		switch str(v, "method") {
+		switch v.TextOf("method") {
 		case "select", "confirm", "input", "editor":
-			return c.Send(map[string]any{"type": "extension_ui_response", "id": str(v, "id"), "cancelled": true})
+			return c.Send(map[string]any{"type": "extension_ui_response", "id": v.TextOf("id"), "cancelled": true})
 		}
 	}
 	return nil
@@ -197,10 +196,10 @@ func (r *rest) reset() {
 
 // saw notes an event at the moment in which it is decoded, so that nobody sees its effect before.
 func (r *rest) saw(event []byte) {
-	kind := fastjson.GetString(event, "type")
+	v, _ := jsontape.Parse(event)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch kind {
+	switch v.TextOf("type") {
 	case "agent_end":
 		r.ends++
 	case "compaction_start":
@@ -259,9 +258,10 @@ var stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
 func (c *complaint) listen(events func([]byte)) func([]byte) {
 	return func(event []byte) {
 		if bytes.HasPrefix(event, stderrPrefix) {
-			if text := strings.TrimSpace(fastjson.GetString(event, "text")); text != "" {
+			v, _ := jsontape.Parse(event)
+			if text := strings.TrimSpace(v.TextOf("text")); text != "" {
 				c.mu.Lock()
-				c.text = text
+				c.text = strings.Clone(text)
 				c.mu.Unlock()
 			}
 		}

@@ -3,8 +3,7 @@ package pi
 import (
 	"bytes"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -51,38 +50,38 @@ func DiskDialect() session.Dialect {
 
 // recogniseEvent says yes to events whose names nobody else uses.
 func recogniseEvent(event []byte) bool {
-	v, err := fastjson.ParseBytes(event)
-	if err != nil || v.Type() != fastjson.TypeObject || v.Exists("parentId") {
+	v, ok := jsontape.Parse(event)
+	if !ok || v.Get("parentId").Exists() {
 		return false
 	}
-	switch str(v, "type") {
+	switch v.TextOf("type") {
 	case "agent_start", "turn_start":
 		return true
 	case "message_start", "message_update", "message_end":
-		return str(v.Get("message"), "role") != ""
+		return v.Get("message").TextOf("role") != ""
 	case "tool_execution_start", "tool_execution_update", "tool_execution_end":
-		return v.Exists("toolCallId")
+		return v.Get("toolCallId").Exists()
 	case "agent_end":
-		return v.Exists("messages")
+		return v.Get("messages").Exists()
 	case "auto_retry_start", "auto_retry_end":
-		return v.Exists("attempt")
+		return v.Get("attempt").Exists()
 	}
 	return false
 }
 
 func recogniseResponse(event []byte) bool {
-	v, err := fastjson.ParseBytes(event)
-	return err == nil && str(v, "type") == "response" && str(v, "command") != "" && v.Exists("success")
+	v, ok := jsontape.Parse(event)
+	return ok && v.TextOf("type") == "response" && v.TextOf("command") != "" && v.Get("success").Exists()
 }
 
 func recogniseEntry(event []byte) bool {
-	v, err := fastjson.ParseBytes(event)
-	if err != nil || !v.Exists("parentId") || !v.Exists("id") || !v.Exists("timestamp") {
+	v, ok := jsontape.Parse(event)
+	if !ok || !v.Get("parentId").Exists() || !v.Get("id").Exists() || !v.Get("timestamp").Exists() {
 		return false
 	}
-	switch str(v, "type") {
+	switch v.TextOf("type") {
 	case "message":
-		return str(v.Get("message"), "role") != ""
+		return v.Get("message").TextOf("role") != ""
 	case "model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "custom_message", "label",
 		"session_info":
 		return true
@@ -102,10 +101,3 @@ func repeats(line []byte) bool {
 }
 
 var repeating = [][]byte{[]byte(`{"type":"message_update"`), []byte(`{"type":"tool_execution_update"`)}
-
-func str(v *fastjson.Value, key string) string {
-	if v == nil {
-		return ""
-	}
-	return string(v.GetStringBytes(key))
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -213,20 +214,11 @@ func readProfile(dir, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("profile %q: %w", name, err)
 	}
-	return withoutFrontMatter(string(content)), nil
-}
-
-func withoutFrontMatter(text string) string {
-	rest, ok := strings.CutPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "---\n")
-	if !ok {
-		return strings.TrimSpace(text)
+	_, body, err := document.FrontMatter(name+".md", content)
+	if err != nil {
+		return "", fmt.Errorf("profile %q: %w", name, err)
 	}
-	_, body, found := strings.Cut(rest, "\n---")
-	if !found {
-		return strings.TrimSpace(text)
-	}
-	_, body, _ = strings.Cut(body, "\n")
-	return strings.TrimSpace(body)
+	return strings.TrimSpace(string(body)), nil
 }
 
 func (a *attempt) openTrace(name string) (*trace.Writer, error) {

@@ -72,6 +72,9 @@ func ParseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	if err := yaml.Unmarshal(source, &root); err != nil {
 		return nil, d.located(err)
 	}
+	if err := d.bounded(&root); err != nil {
+		return nil, err
+	}
 	d.root = &root
 	return d, nil
 }

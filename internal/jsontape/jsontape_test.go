@@ -3,69 +3,99 @@ package jsontape
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/valyala/fastjson"
+	"unicode/utf8"
 )
 
-var kinds = map[fastjson.Type]Kind{
-	fastjson.TypeNull: Null, fastjson.TypeTrue: True, fastjson.TypeFalse: False, fastjson.TypeNumber: Number,
-	fastjson.TypeString: String,
-	fastjson.TypeObject: Object, fastjson.TypeArray: Array,
+// same compares a value with what encoding/json makes of the same text, everything in it included.
+func same(t *testing.T, got Value, want *json.Decoder) {
+	t.Helper()
+	token, err := want.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch token := token.(type) {
+	case nil:
+		check(t, got, got.Kind() == Null)
+	case bool:
+		check(t, got, got.Bool() == token && (got.Kind() == True || got.Kind() == False))
+	case string:
+		check(t, got, got.Kind() == String && sameText(got.Text(), token))
+	case json.Number:
+		whole, _ := strconv.ParseInt(string(token), 10, 64)
+		if f, err := token.Float64(); err == nil {
+			check(t, got, got.Float64() == f)
+		}
+		check(t, got, got.Kind() == Number && (got.Int64() == whole || whole == math.MaxInt64 || whole == math.MinInt64))
+	case json.Delim:
+		if token == '[' {
+			check(t, got, got.Kind() == Array)
+			sameElements(t, got, want)
+		} else {
+			check(t, got, got.Kind() == Object)
+			sameMembers(t, got, want)
+		}
+		if _, err := want.Token(); err != nil { // the closing bracket
+			t.Fatal(err)
+		}
+	}
 }
 
-// same compares a value with what another parser has made of the same text, everything in it
-// included.
-func same(t *testing.T, got Value, want *fastjson.Value) {
+func check(t *testing.T, got Value, same bool) {
 	t.Helper()
-	if got.Kind() != kinds[want.Type()] {
-		t.Fatalf("%s is of kind %d instead of %s", got.Raw(), got.Kind(), want.Type())
+	if !same {
+		t.Fatalf("%s is read as kind %d, %q, %d, %g", got.Raw(), got.Kind(), got.Text(), got.Int64(), got.Float64())
 	}
-	if got.Text() != string(want.GetStringBytes()) || got.Int64() != want.GetInt64() || got.Int() != want.GetInt() ||
-		got.Bool() != want.GetBool() {
-		t.Fatalf("%s is read as %q %d %t, not %q %d", got.Raw(), got.Text(), got.Int64(), got.Bool(),
-			want.GetStringBytes(), want.GetInt64())
-	}
-	if f := want.GetFloat64(); f == f && got.Float64() != f {
-		t.Fatalf("%s is read as %g instead of %g", got.Raw(), got.Float64(), f)
-	}
-	elements := want.GetArray()
+}
+
+// sameText compares texts. Where encoding/json has replaced a character that is not valid, ours may
+// be whatever stood there.
+func sameText(got, want string) bool {
+	return got == want || strings.ContainsRune(want, utf8.RuneError)
+}
+
+func sameElements(t *testing.T, got Value, want *json.Decoder) {
+	t.Helper()
+	count := 0
 	for element := range got.Elements() {
-		same(t, element, elements[0])
-		elements = elements[1:]
-	}
-	if only, ok := got.Only(); ok != (len(want.GetArray()) == 1) || only.Exists() != ok {
-		t.Fatalf("%s has just one element: %t", got.Raw(), ok)
-	}
-	if len(elements) > 0 {
-		t.Fatalf("%s lacks %d elements", got.Raw(), len(elements))
-	}
-	sameMembers(t, got, want.GetObject())
-}
-
-func sameMembers(t *testing.T, got Value, want *fastjson.Object) {
-	t.Helper()
-	var keys []string
-	var values []*fastjson.Value
-	want.Visit(func(key []byte, value *fastjson.Value) {
-		keys, values = append(keys, string(key)), append(values, value)
-	})
-	count, first := 0, map[string]Value{}
-	for key, value := range got.Members() {
-		if count >= len(keys) || key != keys[count] {
-			t.Fatalf("%s has the member %q", got.Raw(), key)
+		if !want.More() {
+			t.Fatalf("%s has more than %d elements", got.Raw(), count)
 		}
-		same(t, value, values[count])
-		if _, again := first[keys[count]]; !again {
-			first[keys[count]] = value
-		}
+		same(t, element, want)
 		count++
 	}
-	if count != len(keys) || (got.Kind() == Object && got.Empty() != (count == 0)) {
-		t.Fatalf("%s has %d members instead of %d", got.Raw(), count, len(keys))
+	if want.More() {
+		t.Fatalf("%s has only %d elements", got.Raw(), count)
+	}
+	if only, ok := got.Only(); ok != (count == 1) || only.Exists() != ok || got.Empty() != (count == 0) {
+		t.Fatalf("%s has just one element: %t, none: %t", got.Raw(), ok, got.Empty())
+	}
+}
+
+func sameMembers(t *testing.T, got Value, want *json.Decoder) {
+	t.Helper()
+	count, first := 0, map[string]Value{}
+	for key, value := range got.Members() {
+		if !want.More() {
+			t.Fatalf("%s has more than %d members", got.Raw(), count)
+		}
+		wanted, err := want.Token()
+		if err != nil || !sameText(key, wanted.(string)) {
+			t.Fatalf("%s has the member %q instead of %q (%v)", got.Raw(), key, wanted, err)
+		}
+		if _, again := first[key]; !again {
+			first[strings.Clone(key)] = value
+		}
+		same(t, value, want)
+		count++
+	}
+	if want.More() || got.Empty() != (count == 0) {
+		t.Fatalf("%s has only %d members", got.Raw(), count)
 	}
 	for key, value := range first {
 		if got.Get(key) != value {
@@ -77,18 +107,30 @@ func sameMembers(t *testing.T, got Value, want *fastjson.Object) {
 	}
 }
 
+// touch asks a value for everything; what is not JSON may be read as anything, but must be safe.
+func touch(v Value) {
+	_, _, _, _ = v.Text(), v.Int(), v.Float64(), v.Raw()
+	for element := range v.Elements() {
+		touch(element)
+	}
+	for key, value := range v.Members() {
+		v.Get(key)
+		touch(value)
+	}
+}
+
 func compare(t *testing.T, p *Parser, text []byte) {
 	t.Helper()
-	want, err := fastjson.ParseBytes(text)
 	got, ok := p.Parse(text)
-	if ok != (err == nil) {
-		t.Fatalf("%q is accepted: %t; the other parser says %v", text, ok, err)
-	}
-	if !ok && json.Valid(text) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < maxDepth {
-		t.Fatalf("%q is JSON", text)
-	}
-	if ok {
+	switch {
+	case ok && json.Valid(text):
+		want := json.NewDecoder(bytes.NewReader(text))
+		want.UseNumber()
 		same(t, got, want)
+	case ok:
+		touch(got)
+	case json.Valid(text) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < maxDepth:
+		t.Fatalf("%q is JSON", text)
 	}
 }
 
@@ -104,13 +146,22 @@ var examples = []string{
 	"{\"message that is long as a key can be, longer than a word\":1}",
 }
 
-func TestValuesAreThoseOfAnotherParser(t *testing.T) {
+func TestValuesAreThoseOfEncodingJSON(t *testing.T) {
 	var p Parser
 	for _, text := range examples {
 		compare(t, &p, []byte(text))
 	}
 	for _, depth := range []int{1, maxDepth - 1, maxDepth, maxDepth + 1, 100000} {
 		compare(t, &p, []byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)))
+	}
+}
+
+func TestWhatIsBrokenIsRefused(t *testing.T) {
+	for _, text := range []string{``, ` `, `{"a":}`, `{"a"}`, `{a:1}`, `[1,]`, `[1 2]`, `{"a":1,}`, `{"a":1}x`, `"open`,
+		`"open\"`, `{"a":"`, `tru`, `nul`, `[-x]`, `}`, strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)} {
+		if v, ok := Parse([]byte(text)); ok {
+			t.Errorf("%q is read as %s", text, v.Raw())
+		}
 	}
 }
 

@@ -9,7 +9,7 @@
 //	}
 //
 // It accepts what is JSON, and a little more where strictness would cost time: control characters
-// in strings, numbers of odd forms.
+// and unknown escapes in strings, numbers of odd forms.
 package jsontape
 
 import (
@@ -79,6 +79,9 @@ func (p *Parser) Parse(text []byte) (Value, bool) {
 	}
 	return Value{p: p}, true
 }
+
+// Parse reads a text with a parser of its own, for callers that read one now and then.
+func Parse(text []byte) (Value, bool) { return new(Parser).Parse(text) }
 
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {

@@ -3,9 +3,9 @@ package jsontape
 import (
 	"bytes"
 	"iter"
+	"math"
+	"strconv"
 	"unsafe"
-
-	"github.com/valyala/fastjson/fastfloat"
 )
 
 // Value is a value of the text that its Parser read last. The zero Value is one that is missing: it
@@ -17,7 +17,7 @@ type Value struct {
 
 func (v Value) node() *node { return &v.p.nodes[v.at] }
 
-// Kind tells what the value is.
+// Kind returns the kind of the value.
 func (v Value) Kind() Kind {
 	if v.p == nil {
 		return Missing
@@ -25,7 +25,7 @@ func (v Value) Kind() Kind {
 	return v.node().kind
 }
 
-// Exists tells whether there is a value at all; null is one.
+// Exists reports whether there is a value at all; null is one.
 func (v Value) Exists() bool { return v.p != nil }
 
 // Get returns the member of an object, the first one of a name.
@@ -63,7 +63,7 @@ func (v Value) getEscaped(key string) Value {
 	return Value{}
 }
 
-// Path goes down from member to member.
+// Path follows members down from the value.
 func (v Value) Path(keys ...string) Value {
 	for _, key := range keys {
 		v = v.Get(key)
@@ -112,7 +112,7 @@ func (v Value) Only() (Value, bool) {
 	return Value{v.p, first}, true
 }
 
-// Empty tells whether there is nothing in an object or an array; everything else has nothing in it.
+// Empty reports whether there is nothing in an object or an array; everything else has nothing in it.
 func (v Value) Empty() bool { return v.p == nil || v.node().next == v.at+1 }
 
 // Raw is the value as it stands in the text.
@@ -156,15 +156,19 @@ func (v Value) TextOf(key string) string { return v.Get(key).Text() }
 
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Int64 is the value of a number that is whole.
+// Int64 is the value of a number that is whole and fits; 0 for anything else.
 func (v Value) Int64() int64 {
 	if v.Kind() != Number {
 		return 0
 	}
-	return fastfloat.ParseInt64BestEffort(view(v.Raw()))
+	n, err := strconv.ParseInt(view(v.Raw()), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
-// Int is the value of a number that is whole.
+// Int is the value of a number that is whole and fits; 0 for anything else.
 func (v Value) Int() int {
 	n := v.Int64()
 	if int64(int(n)) != n {
@@ -173,12 +177,16 @@ func (v Value) Int() int {
 	return int(n)
 }
 
-// Float64 is the value of a number.
+// Float64 is the value of a number; one that is too large is infinite, as in Go.
 func (v Value) Float64() float64 {
 	if v.Kind() != Number {
 		return 0
 	}
-	return fastfloat.ParseBestEffort(view(v.Raw()))
+	f, err := strconv.ParseFloat(view(v.Raw()), 64)
+	if err != nil && !math.IsInf(f, 0) {
+		return 0
+	}
+	return f
 }
 
 // Bool is the value of a truth.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
 )
 
 // maxScriptSize bounds a script file.
@@ -59,14 +61,12 @@ func Parse(data []byte) (*Script, error) {
 		return nil, &ScriptError{Message: "script is larger than 32 MiB"}
 	}
 	script := new(Script)
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(script); err != nil {
-		return nil, decodeError(data, dec.InputOffset(), err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, &ScriptError{Line: lineAt(data, dec.InputOffset()),
-			Message: "there is something after the script's closing brace"}
+	if err := document.DecodeJSON("", data, script); err != nil {
+		var mistake *document.Error
+		if errors.As(err, &mistake) {
+			return nil, &ScriptError{Line: mistake.Line, Message: mistake.Msg}
+		}
+		return nil, err
 	}
 	if err := script.prepare(); err != nil {
 		var mistake *ScriptError
@@ -85,43 +85,6 @@ func New(script Script) (*Script, error) {
 		return nil, err
 	}
 	return &s, nil
-}
-
-func decodeError(data []byte, offset int64, err error) error {
-	mistake := &ScriptError{Line: lineAt(data, offset), Message: strings.TrimPrefix(err.Error(), "json: ")}
-	var syntax *json.SyntaxError
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		mistake.Line = lineAt(data, syntax.Offset)
-	case errors.As(err, &wrongType):
-		mistake.Line, mistake.Field = lineAt(data, wrongType.Offset), wrongType.Field
-		mistake.Message = fmt.Sprintf("want %s, got %s", jsonTypeName(wrongType.Type.Kind().String()), wrongType.Value)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		mistake.Message = "the script ends in the middle"
-		mistake.Line = lineAt(data, int64(len(data)))
-	default:
-		if name, ok := strings.CutPrefix(mistake.Message, "unknown field "); ok {
-			mistake.Message = "there is no field " + name
-			mistake.Line = lineAt(data, int64(bytes.Index(data, []byte(name))))
-		}
-	}
-	return mistake
-}
-
-func jsonTypeName(kind string) string {
-	switch {
-	case kind == "struct" || kind == "map":
-		return "an object"
-	case kind == "slice":
-		return "a list"
-	case kind == "string":
-		return "a string"
-	case strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "float"):
-		return "a number"
-	default:
-		return "a " + kind
-	}
 }
 
 func lineAt(data []byte, offset int64) int {

@@ -252,7 +252,7 @@ func TestReplayingAConversationFindsEveryTurnAgain(t *testing.T) {
 
 func TestMistakesInAScriptAreFoundWithTheirPlace(t *testing.T) {
 	for script, want := range map[string]string{
-		`{`:                                     "line 1: the script ends in the middle",
+		`{`:                                     "line 1: the document ends too early",
 		`{}`:                                    `the script has neither "turns" nor "scenarios"`,
 		"{\"turns\": [\n{\"txet\": \"x\"}]}":    `line 2: there is no field "txet"`,
 		"{\"turns\": [\n\n{\"text\": 5}]}":      "line 3: turns.text: want a string, got number",
@@ -272,7 +272,7 @@ func TestMistakesInAScriptAreFoundWithTheirPlace(t *testing.T) {
 		`{"scenarios": [{"name": "a", "turns": []}]}`:                                             "scenarios[0].turns: there are no turns",
 		`{"scenarios": [{"turns": [{"text": "x"}]}]}`:                                             "a scenario needs a name of its own",
 		`{"turns": [{"text": "x"}], "captures": [{"var": "v", "from": "nowhere", "regex": "x"}]}`: "captures[0].from: want prompt",
-		`{"turns": [{"text": "x"}]} {"turns": []}`:                                                "something after the script's closing brace",
+		`{"turns": [{"text": "x"}]} {"turns": []}`:                                                "something after the end of the document",
 		`{"turns": [{"text": "x"}], "end": {"goto": "a"}}`:                                        `end.goto: no turn has the label "a"`,
 	} {
 		_, err := Parse([]byte(script))

@@ -1,0 +1,65 @@
+package document
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// billionLaughs is a document of a few hundred bytes that stands for 9 to the power of levels.
+func billionLaughs(levels int) string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
+	for i := 1; i < levels; i++ {
+		alias := fmt.Sprintf("*a%d", i-1)
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(alias+", ", 9), ", "))
+	}
+	return b.String()
+}
+
+func TestBombsAreRefusedBeforeTheyAreExpanded(t *testing.T) {
+	for name, source := range map[string]string{
+		"aliases of aliases": billionLaughs(9),
+		"long scalars":       "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 100) + "]\n",
+		"a loop":             "a: &a [*a]\n",
+		"flow depth":         strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
+		"block depth":        strings.Repeat("- ", 5000) + "x",
+		"depth by aliases": func() string {
+			var b strings.Builder
+			b.WriteString("a0: &a0 x\n")
+			for i := 1; i < 200; i++ {
+				fmt.Fprintf(&b, "a%d: &a%d [*a%d]\n", i, i, i-1)
+			}
+			return b.String()
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := time.Now()
+			if _, err := Parse("x.yaml", []byte(source)); err == nil || !strings.Contains(err.Error(), "x.yaml:") {
+				t.Errorf("it was accepted: %v", err)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+func TestOrdinaryAliasesAreExpanded(t *testing.T) {
+	doc, err := Parse("x.yaml", []byte("base: &base {a: 1}\none: *base\nlist: [*base, *base]\nmerged: {<<: *base, b: 2}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		One    map[string]int
+		List   []map[string]int
+		Merged map[string]int
+	}
+	if err := doc.Decode(&got); err != nil || got.One["a"] != 1 || len(got.List) != 2 || got.Merged["a"] != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := Parse("x.yaml", []byte(billionLaughs(4))); err != nil {
+		t.Errorf("a few thousand values: %v", err)
+	}
+}
