@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,7 @@ type graded struct {
 	rows     []Row
 	health   health
 	reasons  []string
+	missing  []string // declared checks that no row is about
 	exitCode int
 	stderr   string
 	// died is set for a hook that was killed by a signal or gave up with a status, which chance may
@@ -46,23 +48,21 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	if err != nil {
 		return found, err
 	}
-	found.reasons, _ = compareRows(found.rows, g.Task.Settings.Checks)
-	if broken := g.hookTrouble(found); broken != "" {
+	if broken := found.trouble(); broken != "" {
 		found.health, err = g.blameHook(ctx, found, broken)
 	}
 	return found, err
 }
 
-// hookTrouble says why a hook did not do its work; empty means that it did.
-func (g *grading) hookTrouble(found graded) string {
-	_, missing := compareRows(found.rows, g.Task.Settings.Checks)
+// trouble says why a hook did not do its work; empty means that it did.
+func (found graded) trouble() string {
 	switch {
 	case found.health.broken != "":
 		return found.health.broken
 	case len(found.rows) == 0:
 		return "the invariants hook made no row"
-	case len(missing) > 0:
-		return "the invariants hook did not report " + clip(strings.Join(missing, ", "), 300)
+	case len(found.missing) > 0:
+		return "the invariants hook did not report " + clip(strings.Join(found.missing, ", "), 300)
 	}
 	return ""
 }
@@ -80,7 +80,7 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 		if err != nil {
 			return health{}, err
 		}
-		trouble := g.hookTrouble(base)
+		trouble := base.trouble()
 		silent := len(base.rows) == 0 && base.health.ok()
 		switch {
 		case silent && len(found.rows) == 0 && found.health.ok():
@@ -98,7 +98,7 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 		if err != nil {
 			return health{}, err
 		}
-		if g.hookTrouble(again) == "" {
+		if again.trouble() == "" {
 			return flakyHook(broken, "run again on the same files it works"), nil
 		}
 	}
@@ -117,7 +117,7 @@ func (g *grading) unrecorded() *grading {
 
 // runHook runs the hook on a fresh copy and reads its rows.
 func (g *grading) runHook(ctx context.Context) (graded, error) {
-	copied, err := g.copy(ctx)
+	copied, err := g.copy(ctx, gitSettings...)
 	var unfit *copyError
 	if errors.As(err, &unfit) {
 		return graded{exitCode: 126, health: health{broken: err.Error()}}, nil
@@ -126,18 +126,26 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 		return graded{}, err
 	}
 	defer func() { _ = copied.Remove() }()
+	place := g.Source.Hook(copied.Dir)
+	argv, shell, err := g.guardShell([]string{g.Task.Hooks.Invariants}, copied.Dir, place.Env["PATH"])
+	if err != nil {
+		return graded{}, fmt.Errorf("shell of the invariants hook: %w", err)
+	}
 	channel, err := openChannel()
 	if err != nil {
 		return graded{}, fmt.Errorf("channel for rows: %w", err)
 	}
-	place := g.Source.Hook(copied.Dir)
+	env := gitEnvironment()
+	env["RESULTS_FD"] = "3"
 	done, err := g.run(ctx, program{
-		argv:    []string{g.Task.Hooks.Invariants},
-		dir:     copied.Dir,
-		place:   place,
-		env:     map[string]string{"RESULTS_FD": "3"},
-		files:   []*os.File{channel.theirs},
-		timeout: g.Task.Settings.Timeouts.Invariants,
+		argv:  argv,
+		dir:   copied.Dir,
+		place: place,
+		env:   env,
+		files: []*os.File{channel.theirs},
+		// The hook's shell must be seen from inside.
+		readable: visible(shell),
+		timeout:  g.Task.Settings.Timeouts.Invariants,
 	})
 	data, overflow := channel.close()
 	if err != nil {
@@ -145,12 +153,18 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	found := graded{rows: ParseRows(g.redactRows(data)), exitCode: done.status(),
 		stderr: g.last(&done.stderr, hookStderr)}
+	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
 	found.health.broken = hookDeath(done, overflow || len(found.rows) >= maxRows)
 	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0
 	g.keep("invariants.stderr.log", done.stderr.Bytes())
 	g.keep("invariants.stdout.log", done.stdout.Bytes())
 	g.keep("invariants.rows.ndjson", data)
 	return found, nil
+}
+
+// visible returns the directories that are not empty.
+func visible(dirs ...string) []string {
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
 func hookDeath(done ended, overflow bool) string {

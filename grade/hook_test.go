@@ -154,7 +154,7 @@ echo '{"test":"a","pass":true}' >&3
 	hookBench(t, script, yaml).want(grade.VerdictPass, "")
 	hookBench(t, script, yaml).agent(files{"bomb": ""}).want(grade.VerdictFail, "did not report b")
 	hookBench(t, "#!/bin/bash\necho '{\"test\":\"a\",\"pass\":true}' >&3\n", yaml).want(grade.VerdictError,
-		"does not report b")
+		"on the base: the invariants hook did not report b")
 }
 
 func TestRowsForgedOnAnInheritedDescriptorDoNotHelp(t *testing.T) {

@@ -44,6 +44,8 @@ type TestResult struct {
 	Name    string
 	Status  Status
 	Message string
+	// suite is set for a group of tests that failed. Groups that pass are not reported.
+	suite bool
 }
 
 // Report is what a test command said, in whichever format.
@@ -62,6 +64,13 @@ func (r *Report) add(name string, status Status, message string) {
 	}
 	r.Tests = append(r.Tests, TestResult{Name: clip(printable(name), maxTestName), Status: status,
 		Message: clip(printable(message), maxMessage)})
+}
+
+// lastIsSuite marks the last test as a group of tests.
+func (r *Report) lastIsSuite(suite bool) {
+	if len(r.Tests) > 0 {
+		r.Tests[len(r.Tests)-1].suite = suite
+	}
 }
 
 // problem keeps the first thing that is wrong.
@@ -211,7 +220,9 @@ func leaf(name string) string {
 func (r Report) names() []string {
 	var names []string
 	for _, test := range r.Tests {
-		names = append(names, test.Name)
+		if !test.suite {
+			names = append(names, test.Name)
+		}
 	}
 	slices.Sort(names)
 	return names

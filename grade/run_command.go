@@ -2,6 +2,7 @@ package grade
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -106,13 +107,18 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 		r.words["{report}"] = filepath.Join(s.copied.Dir, r.report)
 	}
 	r.words["{nonce}"] = nonce
+	argv, shell, err := s.guardShell(substitute(r.argv, r.words), s.copied.Dir, s.place.Env["PATH"])
+	if err != nil {
+		return evidence{}, fmt.Errorf("shell of the check %s: %w", r.name, err)
+	}
 	var all capture
 	done, err := s.run(ctx, program{
-		argv:     substitute(r.argv, r.words),
+		argv:     argv,
+		env:      gitEnvironment(),
 		dir:      s.copied.Dir,
 		place:    s.place,
 		timeout:  r.timeout,
-		readable: append([]string{s.private}, r.readable...),
+		readable: append(visible(s.private, shell), r.readable...),
 		watch:    &all,
 		private:  r.report == "",
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/task"
@@ -50,6 +51,9 @@ func (g *grading) openSuite(ctx context.Context) (*suiteRun, error) {
 		restore = pythonImports
 	case task.LanguageGo:
 		restore = goFiles(suite)
+	}
+	if !suite.Runner.Own {
+		restore = append(slices.Clone(restore), gitSettings...)
 	}
 	copied, err := g.copy(ctx, restore...)
 	if err != nil {

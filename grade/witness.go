@@ -109,7 +109,10 @@ func (w *witness) read(line []byte) {
 	if !ok {
 		return
 	}
-	var record struct{ Status, Name, Pad, Message string }
+	var record struct {
+		Status, Name, Pad, Message string
+		Suite                      bool
+	}
 	if json.Unmarshal(rest, &record) != nil {
 		w.report.problem("the report was forged")
 		return
@@ -123,6 +126,7 @@ func (w *witness) read(line []byte) {
 		w.pass(record.Name, record.Pad)
 	case "fail":
 		w.report.add(record.Name, Failed, record.Message)
+		w.report.lastIsSuite(record.Suite)
 	case "skip":
 		w.report.add(record.Name, Skipped, record.Message)
 	case "todo":

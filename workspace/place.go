@@ -92,8 +92,12 @@ func (w *Workspace) Hook(dir string) Place {
 func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
-	return w.place(c.Dir, c.Home, c.TmpDir, env,
-		sandbox.Isolation{Network: w.opensNetwork(), Join: w.private, Writable: []string{c.Dir, c.Home, c.TmpDir}})
+	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{
+		Network:  w.opensNetwork(),
+		Join:     w.private,
+		Writable: []string{c.Dir, c.Home, c.TmpDir},
+		ReadOnly: w.addCommands(env, nil),
+	})
 }
 
 // hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.

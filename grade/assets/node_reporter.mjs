@@ -60,9 +60,9 @@ function secretOf(name) {
   return undefined;
 }
 
-function report(status, name, own, file, error) {
+function report(status, name, own, file, suite, error) {
   if (names[name] === undefined && names[own] !== undefined) name = own;
-  const record = { __proto__: null, status, name };
+  const record = { __proto__: null, status, name, suite };
   if (status === 'pass' && !hidden(file)) {
     record.status = 'extra';
   } else if (status === 'pass') {
@@ -98,7 +98,7 @@ async function* follow(source) {
       if (data.todo !== undefined && data.todo !== false) status = 'todo';
       if (suite && status === 'pass') continue;
       const cause = details && details.error && (details.error.cause ?? details.error);
-      report(status, name, own, data.file, cause && (cause.message ?? cause));
+      report(status, name, own, data.file, suite, cause && (cause.message ?? cause));
     }
   }
   say({ __proto__: null, status: 'done', pad: done });
