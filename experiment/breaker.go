@@ -3,39 +3,72 @@ package experiment
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/fit-eval/fit/ledger"
 )
 
-// breaker stops an experiment whose attempts all fail in the same way: the world is broken, and
+// breaker stops an experiment whose attempts all fail for the same cause: the world is broken, and
 // going on would only burn money and attempts.
 type breaker struct {
-	after int
-	last  string
-	count int
-	open  string // why it opened; empty while it is closed
+	after   int
+	cause   string // of the last errors in a row
+	count   int    // of errors in a row with that cause
+	class   string
+	classes int    // of errors in a row of that class, whatever the cause
+	open    string // why it opened; empty while it is closed
 }
 
-var digits = regexp.MustCompile(`[0-9a-f]{6,}|[0-9]+`)
+// alike is how many times more errors of one class it takes where their causes differ.
+const alike = 3
 
 // see takes in how an attempt ended.
 func (b *breaker) see(r *ledger.Record) {
-	if r.Verdict != ledger.Error || r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget {
-		if r.Verdict != ledger.Error {
-			b.last, b.count = "", 0
-		}
+	switch {
+	case r.Verdict != ledger.Error:
+		b.cause, b.count, b.class, b.classes = "", 0, "", 0
+		return
+	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget:
 		return
 	}
-	signature := r.ErrorClass + ": " + digits.ReplaceAllString(r.ErrorMessage, "#")
-	if signature != b.last {
-		b.last, b.count = signature, 0
+	if cause := Cause(r); cause != b.cause {
+		b.cause, b.count = cause, 0
+	}
+	if r.ErrorClass != b.class {
+		b.class, b.classes = r.ErrorClass, 0
 	}
 	b.count++
+	b.classes++
 	switch {
 	case b.open != "":
 	case r.ErrorClass == ledger.ErrorAuth:
 		b.open = fmt.Sprintf("the credentials do not work: %s", r.ErrorMessage)
+	case r.ErrorClass == ledger.ErrorResources:
+		b.open = r.ErrorMessage
 	case b.after > 0 && b.count >= b.after:
-		b.open = fmt.Sprintf("%d attempts in a row failed alike (%s): %s", b.count, r.ErrorClass, r.ErrorMessage)
+		b.open = fmt.Sprintf("%d attempts in a row failed for the same cause (%s): %s", b.count, r.ErrorClass,
+			r.ErrorMessage)
+	case b.after > 0 && b.classes >= alike*b.after:
+		b.open = fmt.Sprintf("%d attempts in a row failed (%s), the last one: %s", b.classes, r.ErrorClass,
+			r.ErrorMessage)
 	}
+}
+
+var (
+	pathForm   = regexp.MustCompile(`(?:/[^\s/:;,"'()]+)+/?`)
+	numberForm = regexp.MustCompile(`\b[0-9a-f]{6,}\b|[0-9]+`)
+)
+
+// Cause returns what is behind an error of the infrastructure: its class, and its message without
+// what belongs to the cell (its task, its arm, paths, numbers). Equal causes have equal texts.
+func Cause(r *ledger.Record) string {
+	message, _, _ := strings.Cut(r.ErrorMessage, "\n")
+	message = pathForm.ReplaceAllString(message, "…")
+	for _, name := range []string{r.TaskID, r.Arm} {
+		if name != "" {
+			word := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(name) + `($|\W)`)
+			message = word.ReplaceAllString(message, "${1}…${2}")
+		}
+	}
+	return r.ErrorClass + ": " + numberForm.ReplaceAllString(message, "#")
 }

@@ -282,13 +282,13 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 	state := e.dir.state(cell.key())
 	state.attempts++
 	attempt, failures := state.attempts, state.failures
-	started := e.cfg.Now()
+	started := e.cfg.Now().UnixMilli()
 	err := e.dir.journal.start(start{
 		Arm:      cell.Arm,
 		TaskID:   cell.TaskID,
 		RunIndex: cell.RunIndex,
 		Attempt:  attempt,
-		StartMs:  started.UnixMilli(),
+		StartMs:  started,
 		PID:      os.Getpid(),
 	})
 	if err != nil {
@@ -297,7 +297,7 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 	e.inFlight++
 	go func() {
 		record := e.attempt(ctx, cell, attempt, failures, started)
-		err := e.record(&record, failures)
+		err := e.append(&record, failures)
 		e.results <- finished{
 			cell:   cell,
 			record: record,
@@ -309,8 +309,8 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 }
 
 // attempt makes one attempt and completes its record.
-func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int,
-	started time.Time) (record ledger.Record) {
+func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, startMs int64) (record ledger.Record) {
+	began := time.Now() // durations do not follow a clock that is set
 	record, err := e.execute(ctx, cell, attempt)
 	if err != nil {
 		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, e.dir.redact(err)
@@ -321,37 +321,27 @@ func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int,
 	}
 	e.identify(&record, cell, attempt)
 	if record.StartMs == 0 {
-		record.StartMs = started.UnixMilli()
-	}
-	if record.EndMs == 0 {
-		record.EndMs = e.cfg.Now().UnixMilli()
+		record.StartMs = startMs
 	}
 	if record.DurationMs == 0 {
-		record.DurationMs = max(0, record.EndMs-record.StartMs)
+		record.DurationMs = time.Since(began).Milliseconds()
+	}
+	if record.EndMs == 0 {
+		record.EndMs = record.StartMs + record.DurationMs
 	}
 	record.Final = isFinal(&record, failures, e.cfg.Attempts)
 	return record
 }
 
-// record appends a record to the ledger. One that is not valid is recorded as an error that says
-// what is wrong with it: an executor that makes nonsense must not stop the experiment.
-func (e *engine) record(record *ledger.Record, failures int) error {
+// append writes a record to the ledger. What is not valid in it is left out and named; a verdict
+// that cannot stand without it becomes an error. Nothing else of the record is lost, and an
+// executor that makes nonsense does not stop the experiment.
+func (e *engine) append(record *ledger.Record, failures int) error {
 	err := e.dir.ledger.Append(record)
 	if !errors.Is(err, ledger.ErrInvalid) {
 		return err
 	}
-	cell := Cell{Arm: record.Arm, TaskID: record.TaskID, RunIndex: record.RunIndex, Seed: record.Seed}
-	attempt := record.Attempt
-	*record = ledger.Record{
-		Verdict:      ledger.Error,
-		ErrorClass:   ledger.ErrorInternal,
-		ErrorMessage: "the executor made an invalid record: " + err.Error(),
-		StartMs:      record.StartMs,
-		EndMs:        record.EndMs,
-		DurationMs:   max(0, record.DurationMs),
-		RunDir:       record.RunDir,
-	}
-	e.identify(record, cell, attempt)
+	record.Repair()
 	record.Final = isFinal(record, failures, e.cfg.Attempts)
 	return e.dir.ledger.Append(record)
 }
@@ -367,14 +357,14 @@ func (e *engine) execute(ctx context.Context, cell Cell, attempt int) (record le
 	return e.cfg.Executor.Execute(ctx, cell, attempt)
 }
 
-// isFinal tells whether no attempt will follow: verdicts are never repeated, infrastructure errors
+// isFinal reports whether no attempt will follow: verdicts are never repeated, infrastructure errors
 // a bounded number of times.
 func isFinal(r *ledger.Record, failures, attempts int) bool {
 	switch {
 	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail:
 		return true
 	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget ||
-		r.ErrorClass == ledger.ErrorAuth:
+		r.ErrorClass == ledger.ErrorAuth || r.ErrorClass == ledger.ErrorResources:
 		return false
 	default:
 		return failures+1 >= attempts

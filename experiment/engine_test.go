@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,6 +241,54 @@ func TestEqualErrorsInARowStopTheExperiment(t *testing.T) {
 	}
 }
 
+// Errors name what they happened to. That does not make them different.
+func TestTheBreakerComparesCausesAndNotMessages(t *testing.T) {
+	for name, message := range map[string]func(Cell, int32) string{
+		"names and paths": func(c Cell, _ int32) string {
+			return fmt.Sprintf("task %s: make /tmp/fit-work-0-ab12cd/%s.%s.%d/work: permission denied", c.TaskID, c.TaskID,
+				c.Arm, c.RunIndex)
+		},
+		"words of every task's own": func(c Cell, n int32) string {
+			return strings.Repeat("x", int(n)) + ": no such library"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf(t, 30, 1, "a", "b")
+			for i := range plan.Tasks {
+				plan.Tasks[i].ID = fmt.Sprintf("%c-fix-the-%c", 'a'+i%26, 'z'-i%26)
+				plan.Tasks[i].ID += strings.Repeat("s", i/26)
+			}
+			if err := plan.Seal(); err != nil {
+				t.Fatal(err)
+			}
+			var calls atomic.Int32
+			outcome := runPlan(t, t.Context(), t.TempDir(), plan, Config{Executor: executorFunc(
+				func(_ context.Context, c Cell, _ int) (ledger.Record, error) {
+					return failed(ledger.ErrorSetup, message(c, calls.Add(1))), nil
+				})})
+			if outcome.Status != Broken || calls.Load() > alike*DefaultBreakAfter {
+				t.Errorf("%d calls, %+v", calls.Load(), outcome)
+			}
+			if name == "names and paths" && calls.Load() != DefaultBreakAfter {
+				t.Errorf("%d calls for one cause", calls.Load())
+			}
+		})
+	}
+}
+
+func TestAFullDiskStopsAtOnceAndCanBeContinued(t *testing.T) {
+	path, plan := t.TempDir(), planOf(t, 5, 1)
+	outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: always(failed(ledger.ErrorResources, "the disk is nearly full"))})
+	if outcome.Status != Broken || len(recordsOf(t, path)) != 1 || recordsOf(t, path)[0].Final {
+		t.Errorf("%+v %+v", outcome, recordsOf(t, path))
+	}
+	if outcome := runPlan(t, t.Context(), path, plan,
+		Config{Executor: always(graded(ledger.Pass))}); outcome.Status != Complete {
+		t.Errorf("with room again: %+v", outcome)
+	}
+}
+
 func TestWrongCredentialsStopAtOnce(t *testing.T) {
 	path, plan := t.TempDir(), planOf(t, 50, 1)
 	outcome := runPlan(t, t.Context(), path, plan, Config{Executor: always(failed(ledger.ErrorAuth, "401"))})
@@ -268,6 +317,24 @@ func TestNonsenseOfTheExecutorIsRecordedAsAnError(t *testing.T) {
 		if r.Verdict != ledger.Error || !strings.Contains(r.ErrorMessage, "needs a grade") {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// A record with an impossible measurement keeps its verdict, and says what was left out.
+func TestAnInvalidRecordIsKeptWithWhatIsWrong(t *testing.T) {
+	path := t.TempDir()
+	bad := graded(ledger.Pass)
+	cost := math.NaN()
+	bad.DurationMs, bad.CostUSD, bad.Submission = -3_600_000, &cost, "The answer is written."
+	outcome := runPlan(t, t.Context(), path, planOf(t, 1, 1), Config{Executor: always(bad)})
+	records := recordsOf(t, path)
+	if outcome.Status != Complete || len(records) != 1 {
+		t.Fatalf("%+v %+v", outcome, records)
+	}
+	r := records[0]
+	if r.Verdict != ledger.Pass || r.Submission == "" || r.CostUSD != nil || len(r.Invalid) != 2 ||
+		!strings.Contains(r.Invalid[0], "durationMs") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 	ErrorJudge       = "judge"       // the judge did not conclude
 	ErrorInterrupted = "interrupted" // the harness was stopped or killed
 	ErrorBudget      = "budget"      // the experiment's budget was used up
+	ErrorSandbox     = "sandbox"     // the sandbox could not be started any more
+	ErrorResources   = "resources"   // this machine lacks what a cell needs, such as disk space
 	ErrorInternal    = "internal"
 )
 
@@ -100,6 +102,8 @@ type Record struct {
 	RunDir    string     `json:"runDir"`
 	// what deserves a look and changes nothing, such as a teardown that failed
 	Notes []string `json:"notes,omitempty"`
+	// what was wrong with the record as it was made; the fields in question were left out
+	Invalid []string `json:"invalid,omitempty"`
 	// the hash of the record in the ledger that it was merged from
 	Origin string `json:"origin,omitempty"`
 	Prev   string `json:"prev"` // the hash of the record before

@@ -12,6 +12,9 @@ func (k Key) String() string {
 
 // Validate checks what every record must be, before it is written and after it was read.
 func (r *Record) Validate() error {
+	if wrong := r.wrongNumbers(); len(wrong) > 0 {
+		return errors.New(wrong[0].text)
+	}
 	switch {
 	case r.TaskID == "":
 		return errors.New("a record needs a taskId")
@@ -21,13 +24,6 @@ func (r *Record) Validate() error {
 		return errors.New("a record needs an arm")
 	case r.Attempt < 1:
 		return errors.New("attempts are counted from 1")
-	case r.Turns < 0 || r.DurationMs < 0:
-		return errors.New("turns and durationMs must not be negative")
-	case r.CostUSD != nil && !(*r.CostUSD >= 0 && !math.IsInf(*r.CostUSD, 0)):
-		return errors.New("costUsd must be a number that is not negative")
-	}
-	if r.Score != nil && !(*r.Score >= 0 && *r.Score <= 1) {
-		return fmt.Errorf("score %v is outside [0, 1]", *r.Score)
 	}
 	if err := r.Grade.validate(); err != nil {
 		return err
@@ -37,6 +33,48 @@ func (r *Record) Validate() error {
 		return errors.New("after a failed preflight nothing is graded, but the record has a grade")
 	}
 	return r.validateVerdict()
+}
+
+// wrongNumber is a measurement that cannot be, and how to leave it out.
+type wrongNumber struct {
+	text  string
+	clear func()
+}
+
+func (r *Record) wrongNumbers() []wrongNumber {
+	var wrong []wrongNumber
+	if r.Turns < 0 {
+		wrong = append(wrong, wrongNumber{"turns must not be negative", func() { r.Turns = 0 }})
+	}
+	if r.DurationMs < 0 {
+		wrong = append(wrong, wrongNumber{"durationMs must not be negative", func() { r.DurationMs = 0 }})
+	}
+	if r.CostUSD != nil && !(*r.CostUSD >= 0 && !math.IsInf(*r.CostUSD, 0)) {
+		wrong = append(wrong, wrongNumber{"costUsd must be a number that is not negative", func() { r.CostUSD = nil }})
+	}
+	if r.Score != nil && !(*r.Score >= 0 && *r.Score <= 1) {
+		wrong = append(wrong, wrongNumber{fmt.Sprintf("score %v is outside [0, 1]", *r.Score), func() { r.Score = nil }})
+	}
+	return wrong
+}
+
+// Repair makes a record valid that identifies its attempt: measurements that cannot be are left
+// out, and a verdict that its grade does not support becomes an error. Invalid says what was wrong.
+func (r *Record) Repair() {
+	for _, number := range r.wrongNumbers() {
+		number.clear()
+		r.Invalid = append(r.Invalid, number.text)
+	}
+	err := r.Validate()
+	if err == nil {
+		return
+	}
+	r.Invalid = append(r.Invalid, err.Error())
+	r.ErrorMessage = fmt.Sprintf("the executor made an invalid record with verdict %q: %v", r.Verdict, err)
+	r.Verdict, r.ErrorClass, r.Score = Error, ErrorInternal, nil
+	if r.Grade.validate() != nil || r.PreflightError != nil {
+		r.Grade, r.Invariants, r.HiddenTests, r.JudgeVerdict, r.AgentError = nil, nil, nil, nil, nil
+	}
 }
 
 func (r *Record) validateVerdict() error {

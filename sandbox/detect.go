@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -72,8 +73,31 @@ func Detect(ctx context.Context) Capabilities {
 	return c
 }
 
+// ErrBroken is returned when no sandbox can be started on this machine.
+var ErrBroken = errors.New("the sandbox does not start")
+
+// Works starts a sandbox of this kind that shows nothing of a session's own files, to separate a
+// program that failed from a machine that is broken. The error wraps ErrBroken.
+func (i Isolation) Works(ctx context.Context) error {
+	if !i.active() {
+		return nil
+	}
+	if err := tryIsolation(ctx, Isolation{Kind: i.Kind, Network: i.Network}); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return nil
+}
+
 // try runs a program that does nothing in the isolation.
 func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
+	if err := tryIsolation(ctx, isolation); err != nil {
+		c.Detail, c.Fix = err.Error(), fix
+		return
+	}
+	c.OK, c.Detail = true, "works"
+}
+
+func tryIsolation(ctx context.Context, isolation Isolation) error {
 	result, err := Local{}.Spawn(ctx, SpawnSpec{
 		Argv:      []string{"true"},
 		Dir:       "/",
@@ -84,11 +108,7 @@ func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
 	if err == nil && (result.ExitCode != 0 || result.TimedOut) {
 		err = errors.New("bubblewrap hangs or fails")
 	}
-	if err != nil {
-		c.Detail, c.Fix = err.Error(), fix
-		return
-	}
-	c.OK, c.Detail = true, "works"
+	return err
 }
 
 // installCommand is how to install a package on this system.

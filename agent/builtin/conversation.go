@@ -35,6 +35,7 @@ type conversation struct {
 	spentUSD float64
 	tokens   int64
 	started  bool
+	broken   error   // why no command can be run on this machine any more
 	skills   *string // what the system prompt says about them; nil before the first turn
 	closing  sync.Once
 	closeErr error
@@ -214,6 +215,9 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 	answer := model.Message{Role: model.User}
 	for _, call := range calls {
 		text, isError := c.call(ctx, call, again)
+		if c.broken != nil {
+			return c.broken
+		}
 		text = clip(strings.ToValidUTF8(text, "\uFFFD"), resultLimit)
 		result := &model.ToolResult{CallID: call.ID, Text: text, IsError: isError}
 		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})

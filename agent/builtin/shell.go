@@ -48,6 +48,9 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 		Isolation: c.cfg.Isolation,
 		Limits:    c.cfg.Limits,
 	}, &out, &out)
+	if err != nil { // the machine's trouble is not a result for the model
+		c.broken = c.cfg.Isolation.Works(ctx)
+	}
 	switch {
 	case err != nil:
 		return out.String(), err

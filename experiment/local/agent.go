@@ -113,6 +113,8 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorAuth, end.cause())
 	case end.reason == session.OutcomeProvider:
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
+	case errors.Is(end.err, sandbox.ErrBroken):
+		a.fail(ctx, ledger.ErrorSandbox, end.err)
 	case end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork):
 		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
 	default:

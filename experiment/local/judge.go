@@ -113,13 +113,13 @@ func (a *attempt) judgeDigest(votes int) string {
 // vote holds one session of the judge and tells what it came to. The class says what kind of error
 // it was, if any.
 func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string) {
-	began := a.machine.now()
+	began := time.Now()
 	name := JudgeTrace
 	if number > 0 {
 		name = fmt.Sprintf("judge-%d.ndjson", number+1)
 	}
 	result, err := a.runJudge(ctx, name, number)
-	vote = ledger.JudgeVote{Verdict: ledger.Error, DurationMs: a.machine.now().Sub(began).Milliseconds()}
+	vote = ledger.JudgeVote{Verdict: ledger.Error, DurationMs: time.Since(began).Milliseconds()}
 	if _, statErr := os.Stat(filepath.Join(a.dir, name)); statErr == nil {
 		vote.TracePath = a.artefact(name)
 		a.settleVote(name, &vote)

@@ -58,6 +58,7 @@ type Executor struct {
 	caches    *workspace.Caches
 	baseline  *grade.Baseline
 	packers   *packers
+	minFree   uint64 // bytes
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -74,6 +75,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		bases:     workspace.NewBases(filepath.Join(cfg.Work, "bases")),
 		baseline:  grade.NewBaseline(),
 		packers:   &packers{},
+		minFree:   minFree,
 	}
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ type attempt struct {
 	dir    string // of the artefacts, absolute
 	record ledger.Record
 	space  *workspace.Workspace
-	began  time.Time
+	began  time.Time // by the monotonic clock: durations do not follow a clock that is set
 	redact *redact.Redactor
 }
 
@@ -218,13 +220,13 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 		number:   number,
 		arm:      e.arms[cell.Arm],
 		task:     e.tasks[cell.TaskID],
-		began:    e.machine.now(),
+		began:    time.Now(),
 	}
 	if a.arm == nil || a.task == nil {
 		return nil, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
 	a.record = e.blank(cell, number)
-	a.record.StartMs = a.began.UnixMilli()
+	a.record.StartMs = e.machine.now().UnixMilli()
 	a.redact = e.machine.Redactor
 	if a.redact != nil {
 		a.redact = a.redact.With(secretsOf(a.task, a.arm))
@@ -297,20 +299,24 @@ func (a *attempt) phases(ctx context.Context) {
 		{"setup", a.setUp}, {"preflight", a.preflight}, {"agent", a.runAgent}, {"seal", a.seal}, {"grade", a.grade},
 		{"judge", a.judge},
 	} {
-		began := a.machine.now()
+		began := time.Now()
 		goOn := phase.run(ctx)
-		if ms := a.machine.now().Sub(began).Milliseconds(); ms > 0 {
+		if ms := time.Since(began).Milliseconds(); ms > 0 {
 			a.record.PhaseMs[phase.name] = ms
 		}
 		if !goOn {
 			break
 		}
 	}
-	a.record.EndMs = a.machine.now().UnixMilli()
-	a.record.DurationMs = a.record.EndMs - a.record.StartMs
+	a.record.DurationMs = time.Since(a.began).Milliseconds()
+	a.record.EndMs = a.record.StartMs + a.record.DurationMs
 }
 
 func (a *attempt) setUp(ctx context.Context) bool {
+	if err := a.freeSpace(a.work, a.dir); err != nil {
+		a.fail(ctx, ledger.ErrorResources, err)
+		return false
+	}
 	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)
 	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, name, ""))
 	if err != nil {
@@ -443,7 +449,7 @@ func (a *attempt) end(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	began := a.machine.now()
+	began := time.Now()
 	if a.record.Verdict == ledger.Error { // an attempt that ended early may not have been sealed
 		if sealed, err := a.space.Seal(ctx); err == nil {
 			a.record.Survivors = max(a.record.Survivors, sealed.Killed)
@@ -452,7 +458,7 @@ func (a *attempt) end(ctx context.Context) {
 	if err := a.space.Remove(ctx); err != nil && a.record.ErrorMessage == "" {
 		a.note("teardown: %v", err)
 	}
-	if ms := a.machine.now().Sub(began).Milliseconds(); ms > 0 {
+	if ms := time.Since(began).Milliseconds(); ms > 0 {
 		a.record.PhaseMs["teardown"] = ms
 	}
 }

@@ -1,0 +1,26 @@
+package local
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// minFree is what must be free on the disks of workspaces and artefacts before a cell starts. With
+// less, an agent's correct solution can fail because it could not be written down.
+const minFree = 256 << 20
+
+// freeSpace returns an error if one of the directories lies on a disk that is nearly full.
+func (e *Executor) freeSpace(dirs ...string) error {
+	for _, dir := range dirs {
+		var disk unix.Statfs_t
+		if err := unix.Statfs(dir, &disk); err != nil {
+			return fmt.Errorf("look for free space: %s: %w", dir, err)
+		}
+		if free := disk.Bavail * uint64(disk.Bsize); free < e.minFree {
+			return fmt.Errorf("the disk of %s is nearly full: %d MB are free, and a cell needs %d MB; make room and "+
+				"run the same command again", dir, free>>20, e.minFree>>20)
+		}
+	}
+	return nil
+}
