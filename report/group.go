@@ -98,31 +98,24 @@ func (g *Group) passRate(rates []float64, level float64) (stats.Interval, error)
 	}
 	byCluster := map[string]int{}
 	var clusters [][]float64
-	tasks := 0
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		if t.N == 0 {
 			continue
 		}
-		tasks++
 		at, known := byCluster[t.Cluster]
 		if t.Cluster == "" || !known {
 			at = len(clusters)
 			clusters = append(clusters, nil)
 			byCluster[t.Cluster] = at
 		}
-		clusters[at] = append(clusters[at], t.outcomes...)
+		clusters[at] = append(clusters[at], ratio(t.C, t.N))
 	}
-	if len(clusters) == tasks {
+	if len(clusters) == len(rates) {
 		return rate, nil
 	}
 	g.clusters = len(clusters)
-	limits, err := stats.PassRate(clusters, level)
-	if err != nil {
-		return rate, err
-	}
-	limits.Est = min(max(rate.Est, limits.Lo), limits.Hi)
-	return limits, nil
+	return stats.ClusteredMean(clusters, level)
 }
 
 func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) error {

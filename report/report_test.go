@@ -465,3 +465,18 @@ func TestTheTotalsOfTwoArmsHaveMediansAndCosts(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 }
+
+// Equal rates are not certainty.
+func TestEqualRatesKeepTheWidthOfABinomial(t *testing.T) {
+	for word, passes := range map[string]int{"PPF": 14, "PFFFFF": 3, "PPP": 20} {
+		rate := build(t, Input{Records: armRuns("a", repeat(word, 20)...), K: []int{1}}).Groups[0].PassRate
+		binomial, err := stats.Wilson(passes, 20, stats.DefaultLevel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rate.Width() < binomial.Width()-1e-9 {
+			t.Errorf("20 tasks with %s each: [%v, %v], a binomial has [%v, %v]", word, rate.Lo, rate.Hi, binomial.Lo,
+				binomial.Hi)
+		}
+	}
+}

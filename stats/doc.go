@@ -38,9 +38,8 @@
 //     and 1 then get the add-two interval (Bonett–Price for any bounded score), others get no
 //     interval and can carry no claim.
 //
-// Single rates follow the same idea: [PassRate] gives one run per task a Wilson interval, and
-// several runs per task a Wilson interval at the effective sample size, which stays honest when
-// every run passed.
+// Single rates follow the same idea: [PassRate] and [TaskMean] give a Wilson interval with as many
+// trials as there are tasks, whatever the runs per task.
 //
 // # Numbers that are refused
 //

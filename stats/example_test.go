@@ -77,7 +77,7 @@ func ExamplePassRate() {
 		return
 	}
 	fmt.Printf("%.2f [%.2f, %.2f] by %s\n", rate.Est, rate.Lo, rate.Hi, rate.Method)
-	// Output: 0.58 [0.13, 0.93] by cluster-wilson
+	// Output: 0.58 [0.20, 0.89] by wilson
 }
 
 func ExamplePassAtK() {
