@@ -89,6 +89,10 @@ func escape(s string, kept func(rune) bool) string {
 	var out strings.Builder
 	done := 0 // what is written already
 	for i := 0; i < len(s); {
+		if c := s[i]; c >= ' ' && c < 0x7f { // most text is that, apart from its line breaks
+			i++
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		broken := r == utf8.RuneError && size == 1
 		if !broken && (Safe(r) || kept != nil && kept(r)) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/fit-eval/fit/session"
 )
 
 // footer is the line that sums up a session, once an agent came to an end.
@@ -11,8 +13,7 @@ func (r *Renderer) footer() string {
 	var (
 		turns, finals int
 		duration      int64
-		cost          float64
-		unpriced      bool
+		used          session.TokenUsage
 		headline      = "unknown"
 	)
 	for _, name := range r.order {
@@ -22,19 +23,16 @@ func (r *Renderer) footer() string {
 			continue
 		}
 		finals += count
-		headline = string(final.Outcome)
+		if final != nil { // it was not taken back
+			headline = string(final.Outcome)
+		}
+		turns += l.fold.Turns()
 		if l.native {
-			turns += l.turns
 			duration += l.duration
 		} else {
-			turns += l.fold.Turns()
 			duration += l.lastTs - l.firstTs
 		}
-		if usd := l.fold.TotalUsage().CostUSD; usd != nil {
-			cost += *usd
-		} else {
-			unpriced = true
-		}
+		used = used.Plus(l.fold.TotalUsage())
 	}
 	if finals == 0 {
 		return ""
@@ -42,9 +40,9 @@ func (r *Renderer) footer() string {
 	if r.verdict != "" {
 		headline = r.verdict
 	}
-	price := fmt.Sprintf("$%.4f", cost)
-	if unpriced {
-		price = "unknown"
+	price := "unknown"
+	if used.CostUSD != nil {
+		price = fmt.Sprintf("$%.4f", *used.CostUSD)
 	}
 	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", headline, turns, price,
 		Duration(duration))

@@ -40,9 +40,8 @@ type lane struct {
 	known    bool // a decoder was found
 	decoder  session.Decoder
 	fold     *session.Fold
-	native   bool // speaks the stream dialect, whose system events and totals are shown as they are
-	turns    int
-	duration int64
+	native   bool  // speaks the stream dialect, whose system events and totals are shown as they are
+	duration int64 // as its results say
 	firstTs  int64
 	lastTs   int64
 }
@@ -152,7 +151,6 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 	var event struct {
 		Type       string  `json:"type"`
 		Subtype    string  `json:"subtype"`
-		NumTurns   int     `json:"num_turns"`
 		DurationMs float64 `json:"duration_ms"`
 	}
 	if json.Unmarshal(raw, &event) != nil {
@@ -166,7 +164,6 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 		}
 		r.say(l, laneColour(l.name), "["+label+"]")
 	case "result":
-		l.turns += event.NumTurns
 		l.duration += int64(event.DurationMs)
 	}
 }
