@@ -97,6 +97,8 @@ func (s *state) closeAsk(m *Message) {
 	s.ends[a.id] = askAnswered
 	if m.From == OrchestratorName {
 		s.ends[a.id] = askCancelled
+	} else {
+		a.addressee.answered = true
 	}
 	if a.timer != nil {
 		a.timer.Stop()
@@ -109,7 +111,7 @@ func (s *state) closeAsk(m *Message) {
 func (s *state) remind(m *Message) {
 	for _, id := range m.Reminds {
 		if a := s.asks[id]; a != nil {
-			a.reminded, a.reminder = true, m.ID
+			a.reminded, a.reminder, a.reminderSeen = true, m.ID, false
 		}
 	}
 }
@@ -159,7 +161,7 @@ func (e turnStartEvent) apply(s *state) {
 	s.lastTurn = max(s.lastTurn, e.Turn)
 	s.turns++
 	m.turns++
-	m.turn = &turn{id: e.Turn}
+	m.turn, m.answered = &turn{id: e.Turn}, false
 }
 
 func (e deliveryEvent) apply(s *state) {

@@ -204,8 +204,10 @@ func (c *call) decode(into any) error {
 	switch {
 	case errors.As(err, &wrongType) && wrongType.Field != "":
 		return fmt.Errorf("%s: %q must be a %s, not a %s", c.tool, wrongType.Field, wrongType.Type, wrongType.Value)
+	case wrongType != nil:
+		return fmt.Errorf("%s: the arguments must be a JSON object, not a JSON %s", c.tool, wrongType.Value)
 	case err != nil:
-		return fmt.Errorf("%s: the arguments are not a JSON object: %w", c.tool, err)
+		return fmt.Errorf("%s: the arguments must be a JSON object: %w", c.tool, err)
 	default:
 		return nil
 	}

@@ -62,6 +62,8 @@ type member struct {
 
 	owed   []*ask // asks that it owes an answer to, oldest first
 	asking int    // how many asks of its own are open
+	// answered says that it has answered an ask since its last turn began.
+	answered bool
 
 	abandoned bool // its agent did not stop at the end
 	warned    bool // that its cost is not known
