@@ -2,6 +2,8 @@ package harness
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,9 +81,10 @@ func (d *Dispatcher) Call(ctx context.Context, participant, tool string, argumen
 	return d.CallOnce(ctx, "", participant, tool, arguments)
 }
 
-// CallOnce is Call for agents that can repeat a call after a crash: a call with the id of one that
-// was carried out in the same turn is not carried out again, and gets the same result. An empty id
-// never repeats.
+// CallOnce is Call for agents that can repeat a call after a crash: a call with the id, the tool and
+// the arguments of one that was carried out in the same turn is not carried out again, and gets the
+// same result. The id alone does not make a repetition, because some models use one id for several
+// calls. An empty id never repeats.
 func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult,
 	error) {
 	m := d.hub.state.members[participant]
@@ -97,7 +100,7 @@ func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string,
 		member: m,
 		tool:   tool,
 		args:   arguments,
-		id:     id,
+		id:     callKey(d.hub.clean(id), tool, arguments),
 	}
 	c.begin()
 	result := c.run()
@@ -106,6 +109,20 @@ func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string,
 	}
 	c.returned(result)
 	return result, nil
+}
+
+// callKey identifies a call within a turn: by the model's id for it, the tool and the arguments,
+// however they are spaced and ordered. It is empty where the model gave no id.
+func callKey(id, tool string, arguments json.RawMessage) string {
+	if id == "" {
+		return ""
+	}
+	var parsed any
+	if json.Unmarshal(arguments, &parsed) == nil {
+		arguments, _ = json.Marshal(parsed) // it was just decoded
+	}
+	sum := sha256.Sum256(append([]byte(tool+"\x00"), arguments...))
+	return id + "#" + hex.EncodeToString(sum[:8])
 }
 
 func (c *call) run() ToolResult {

@@ -256,6 +256,20 @@ func TestCallOnceDoesNotRepeatItself(t *testing.T) {
 	}
 }
 
+func TestAnIDThatIsUsedAgainDoesNotSwallowACall(t *testing.T) {
+	d := newDispatcher(t, harness.ModeFacilitate, "alice", "bob")
+	d.BeginTurn("facilitator")
+	for _, args := range []string{`{"question":"q","to":"alice"}`, `{"question":"q","to":"bob"}`,
+		`{"to": "bob", "question": "q"}`, `{"question":"another","to":"bob"}`} {
+		if _, err := d.CallOnce(t.Context(), "call_0", "facilitator", "Ask", json.RawMessage(args)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(ofType(lines(t, d.out.String()), "message")); n != 3 {
+		t.Errorf("%d asks, want three: the third call repeats the second", n)
+	}
+}
+
 func TestNamesAreChecked(t *testing.T) {
 	for _, test := range []struct {
 		names []string
