@@ -2,8 +2,8 @@ package wire
 
 import (
 	"encoding/json"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // APIError is an error a model endpoint reported, in an HTTP reply or inside a stream.
@@ -54,7 +54,7 @@ func DecodeError(body []byte) *APIError {
 		RequestID string          `json:"request_id"`
 	}
 	if json.Unmarshal(body, &outer) != nil {
-		return &APIError{Message: shorten(string(body))}
+		return &APIError{Message: display.CutBytes(display.Line(string(body)), shownBody)}
 	}
 	e := &APIError{Message: outer.Message}
 	var detail errorDetail
@@ -66,26 +66,15 @@ func DecodeError(body []byte) *APIError {
 		e.Message = text
 	}
 	if e.Message == "" && e.Type == "" && e.Code == "" {
-		e.Message = shorten(string(body))
+		e.Message = display.CutBytes(display.Line(string(body)), shownBody)
 	}
 	e.RequestID = outer.RequestID
 	return e
 }
 
-// shorten keeps the beginning of a body that is no error object: enough to recognise a proxy's
+// shownBody is how much is kept of a body that is not an error object: enough to recognise a proxy's
 // page, short enough for one line.
-func shorten(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
-	const limit = 300
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+const shownBody = 300
 
 // AnthropicErrorBody renders an error reply of the Messages protocol. An empty type is filled in
 // from the status.
