@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 )
 
 // The kinds of isolation. A container backend would be one more.
@@ -42,15 +40,4 @@ func (i Isolation) check() error {
 		return nil
 	}
 	return fmt.Errorf("unknown isolation %q: use %s or %s", i.Kind, IsolationNone, IsolationBwrap)
-}
-
-// printableLine makes one harmless line of bytes from a program.
-func printableLine(b []byte) string {
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(string(b), "?"))
-	return strings.TrimSpace(line)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"reflect"
 	"time"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 const (
@@ -323,5 +325,5 @@ func (f *firstBytes) line() string {
 	if f == nil || len(f.head) == 0 {
 		return "it printed nothing"
 	}
-	return printableLine(f.head)
+	return display.Line(string(f.head))
 }
