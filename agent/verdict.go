@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -70,7 +69,7 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 			result.Outcome, result.Err = session.OutcomeError, ErrNoModelWork
 		}
 	case session.OutcomeError, session.OutcomeAuth, session.OutcomeProvider:
-		result.Err = errors.New(nonEmpty(harmless(final.Text), "the agent failed without saying why"))
+		result.Err = errors.New(nonEmpty(display.Line(final.Text), "the agent failed without saying why"))
 	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult,
 		session.OutcomeTimeout, session.OutcomeOutput,
 		session.OutcomeCancelled:
@@ -94,21 +93,11 @@ func explainEnd(result *Result, proc *process, complaint string) {
 	case result.Outcome == session.OutcomeNoResult:
 		result.Err = fmt.Errorf("the agent ended without a result: %w", proc.failure())
 		if complaint != "" {
-			result.Err = fmt.Errorf("%w; it said: %s", result.Err, harmless(complaint))
+			result.Err = fmt.Errorf("%w; it said: %s", result.Err, display.Line(complaint))
 		}
 	case result.Success && proc.err != nil:
 		result.Err = proc.err
 	}
-}
-
-// harmless takes out of an agent's words what would do something to a terminal.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || r == ' ' {
-			return r
-		}
-		return ' '
-	}, strings.TrimSpace(text))
 }
 
 func nonEmpty(text, otherwise string) string {

@@ -3,6 +3,7 @@ package builtin
 import (
 	"fmt"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/model"
 )
 
@@ -49,6 +50,6 @@ func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	half := limit / 2
-	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:half], len(text)-2*half, text[len(text)-half:])
+	head, tail := display.FirstBytes(text, limit/2), display.LastBytes(text, limit/2)
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), tail)
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 )
 
@@ -86,11 +87,7 @@ func describeSkill(text []byte) (name, description string) {
 }
 
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxSkillDescription {
-		text = strings.ToValidUTF8(text[:maxSkillDescription], "") + "…"
-	}
-	return text
+	return display.CutBytes(display.Line(text), maxSkillDescription)
 }
 
 // skillsPrompt tells the model which skills there are and how to use them; empty without any.

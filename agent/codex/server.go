@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
@@ -188,7 +189,7 @@ func (c *conversation) answered(v jsontape.Value) error {
 	id := v.Get("id").Int64()
 	answer := reply{model: strings.Clone(v.Get("result").TextOf("model"))}
 	if refused := v.Get("error"); refused.Kind() == jsontape.Object {
-		answer.err = errors.New(shortened(strings.Clone(refused.TextOf("message"))))
+		answer.err = errors.New(display.CutBytes(strings.Clone(refused.TextOf("message")), maxMessage))
 	}
 	c.client.mu.Lock()
 	waited := c.client.waiting[id]
@@ -219,13 +220,6 @@ func (c *conversation) began(turn string) error {
 
 // maxMessage is how much of an error of the program's is shown; some repeat themselves at length.
 const maxMessage = 300
-
-func shortened(message string) string {
-	if len(message) > maxMessage {
-		return strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	return message
-}
 
 // answerTo replies to a question of the program. Permissions are skipped, so none should come;
 // whatever is asked for nevertheless must not hang.
