@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -13,9 +14,9 @@ import (
 func (c *Comparison) Text(w io.Writer) error {
 	fmt.Fprintf(w, "%s\n\n", c.Decision.Sentence)
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", harmless(c.A.Arm), harmless(c.B.Arm))
+	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", display.Line(c.A.Arm), display.Line(c.B.Arm))
 	for _, t := range c.Tasks {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", harmless(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", display.Line(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB),
 			deltaText(t), pText(t.PAdj))
 	}
 	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", percent(c.RateA), percent(c.RateB), effectText(&c.Decision))
@@ -27,7 +28,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		fmt.Fprintln(w, line)
 	}
 	for _, warning := range c.Warnings {
-		fmt.Fprintf(w, "note: %s\n", harmless(warning))
+		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
 	return nil
 }

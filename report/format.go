@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -113,17 +113,7 @@ func duration(ms int64) string {
 // Duration shows a time for people.
 func Duration(d time.Duration) string { return duration(d.Milliseconds()) }
 
-// harmless takes out of a foreign text what would do something to a terminal or to a table.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.TrimSpace(text))
-}
-
 // cell makes a text safe for one cell of a Markdown table.
 func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(harmless(text))
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(display.Line(text))
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -55,24 +56,24 @@ func (r *Report) JUnit(w io.Writer) error {
 }
 
 func (g *Group) junit() junitSuite {
-	suite := junitSuite{Name: printable(g.Name), Tests: len(g.records)}
+	suite := junitSuite{Name: display.Text(g.Name), Tests: len(g.records)}
 	total := int64(0)
 	for i := range g.records {
 		record := &g.records[i]
 		one := junitCase{
-			Class: printable(g.Name + "." + record.TaskID),
-			Name:  printable(fmt.Sprintf("%s run %d", record.TaskID, record.RunIndex)),
+			Class: display.Text(g.Name + "." + record.TaskID),
+			Name:  display.Text(fmt.Sprintf("%s run %d", record.TaskID, record.RunIndex)),
 			Time:  seconds(record.DurationMs),
 		}
 		total += record.DurationMs
-		notes := printable(strings.Join(append(failingChecks(record), notesOf(record)...), "\n"))
+		notes := display.Text(strings.Join(append(failingChecks(record), notesOf(record)...), "\n"))
 		switch record.Verdict {
 		case ledger.Fail:
 			suite.Failures++
 			one.Failure = &junitMessage{Message: "the run did not pass", Text: notes}
 		case ledger.Error:
 			suite.Errors++
-			one.Error = &junitMessage{Message: printable(record.ErrorClass), Text: notes}
+			one.Error = &junitMessage{Message: display.Text(record.ErrorClass), Text: notes}
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
@@ -91,13 +92,3 @@ func failingChecks(r *ledger.Record) []string {
 }
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
-
-// printable takes out what XML cannot hold and what terminals would obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) && r != 0xfffe && r != 0xffff {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text, " "))
-}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // The amounts of detail of a Markdown report.
@@ -119,7 +121,7 @@ func (m *markdown) meta(p Provenance) {
 	var parts []string
 	add := func(name, value string) {
 		if value != "" {
-			parts = append(parts, fmt.Sprintf("%s: `%s`", name, strings.ReplaceAll(harmless(value), "`", "'")))
+			parts = append(parts, fmt.Sprintf("%s: `%s`", name, strings.ReplaceAll(display.Line(value), "`", "'")))
 		}
 	}
 	add("Agent", strings.TrimSpace(p.Agent+" "+p.AgentVersion))

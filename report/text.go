@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"text/tabwriter"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // Text writes the report for a terminal.
@@ -24,7 +26,7 @@ func (r *Report) Text(w io.Writer, k []int) error {
 		fmt.Fprintf(w, "note: %s\n", r.Sequential.text())
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(w, "note: %s\n", harmless(warning))
+		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
 	return nil
 }
@@ -38,7 +40,7 @@ func (g *Group) text(w io.Writer, ks []int) error {
 		return err
 	}
 	for _, warning := range g.Warnings {
-		fmt.Fprintf(w, "note: %s\n", harmless(warning))
+		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
 	return nil
 }
@@ -46,9 +48,9 @@ func (g *Group) text(w io.Writer, ks []int) error {
 // headText writes what is to be known about all runs of a group together.
 func (g *Group) headText(w io.Writer) {
 	t := &g.Totals
-	fmt.Fprintf(w, "%s: %s", harmless(g.Name), harmless(g.Provenance.Agent))
+	fmt.Fprintf(w, "%s: %s", display.Line(g.Name), display.Line(g.Provenance.Agent))
 	if g.Provenance.Model != "" {
-		fmt.Fprintf(w, ", %s", harmless(g.Provenance.Model))
+		fmt.Fprintf(w, ", %s", display.Line(g.Provenance.Model))
 	}
 	fmt.Fprintf(w, "\n%d of %d runs passed", t.Passed, t.Runs)
 	if t.Missing > 0 {
@@ -82,7 +84,7 @@ func (g *Group) tableText(w io.Writer, ks []int) {
 	row("task\tn\tc\tpass rate", func(k string) string { return "pass@" + k }, func() string { return "score" })
 	for i := range g.Tasks {
 		one := &g.Tasks[i]
-		row(fmt.Sprintf("%s\t%d\t%d\t%s", harmless(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText,
+		row(fmt.Sprintf("%s\t%d\t%d\t%s", display.Line(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText,
 			func() string { return scoreCells(one, nil)[0] })
 	}
 	if g.PassRate != nil {
