@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -144,7 +145,7 @@ func (b *Base) checkLinks() error {
 	for _, name := range b.order {
 		if n := b.nodes[name]; n.isLink() {
 			if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("the link %s to %s: %w", printable(name), printable(n.Target), err)
+				return fmt.Errorf("the link %s to %s: %w", display.Name(name), display.Name(n.Target), err)
 			}
 		}
 	}
@@ -215,7 +216,7 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 	there := err == nil
 	if replaced := there && (!before.IsDir() || !n.Mode.IsDir()); replaced {
 		if before.IsDir() {
-			return fmt.Errorf("%s is a directory in an earlier overlay", printable(name))
+			return fmt.Errorf("%s is a directory in an earlier overlay", display.Name(name))
 		}
 		if err := to.Remove(name); err != nil {
 			return err
@@ -230,15 +231,15 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 		return to.Mkdir(name, 0o755)
 	case n.isLink():
 		if leadsOut(name, n.Target) {
-			return fmt.Errorf("the link %s to %s leads out of the working directory", printable(name),
-				printable(n.Target))
+			return fmt.Errorf("the link %s to %s leads out of the working directory", display.Name(name),
+				display.Name(n.Target))
 		}
 		return to.Symlink(n.Target, name)
 	case n.Mode.IsRegular():
 		_, _, err := copyFile(dir, base, to, name, n.Mode.Perm()|0o600, n.Size)
 		return err
 	default:
-		return fmt.Errorf("%s is neither a regular file, a directory nor a link", printable(name))
+		return fmt.Errorf("%s is neither a regular file, a directory nor a link", display.Name(name))
 	}
 }
 
@@ -330,7 +331,7 @@ func (b *Base) copyTo(ctx context.Context, dest string, skip func(name string) b
 			continue
 		}
 		if err := b.copyNode(from, to, b.nodes[name]); err != nil {
-			return fmt.Errorf("%s: %w", printable(name), err)
+			return fmt.Errorf("%s: %w", display.Name(name), err)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 )
 
@@ -141,7 +142,7 @@ func (cp *copier) visit(dir *os.Root, base string, n node) error {
 }
 
 func (cp *copier) drop(name, why string) {
-	cp.out.Dropped = append(cp.out.Dropped, printable(name)+": "+why)
+	cp.out.Dropped = append(cp.out.Dropped, display.Name(name)+": "+why)
 }
 
 // links makes the links of the tree, once it is known where they lead.
@@ -158,7 +159,7 @@ func (cp *copier) links(source string, outside []string) error {
 			continue
 		}
 		if cp.escapes(name, outside) {
-			cp.drop(name, "a link that leads out of the directory, to "+printable(n.Target))
+			cp.drop(name, "a link that leads out of the directory, to "+display.Name(n.Target))
 			continue
 		}
 		if err := cp.to.Symlink(n.Target, name); err != nil {
@@ -259,7 +260,7 @@ func (w *Workspace) restore(c *Copy, patterns []glob.Pattern) error {
 	for _, name := range w.base.order {
 		if n := w.base.nodes[name]; !n.Mode.IsDir() && matches(name) {
 			if err := w.base.putBack(from, to, n); err != nil {
-				return fmt.Errorf("restore %s: %w", printable(name), err)
+				return fmt.Errorf("restore %s: %w", display.Name(name), err)
 			}
 			c.Restored = append(c.Restored, name)
 		}

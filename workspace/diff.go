@@ -10,6 +10,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 const (
@@ -79,7 +81,7 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 		old, hadOld := w.base.nodes[name]
 		new, hasNew := after[name]
 		if err := c.compare(name, old, hadOld && !old.Mode.IsDir(), new, hasNew); err != nil {
-			return nil, fmt.Errorf("%s: %w", printable(name), err)
+			return nil, fmt.Errorf("%s: %w", display.Name(name), err)
 		}
 	}
 	return c.out, nil

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,8 +11,9 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"syscall"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // maxDepth bounds how deep directories may be nested. Deeper ones are made to break tools.
@@ -52,7 +54,7 @@ func (w *walker) directory(dir *os.Root, prefix string, depth int) error {
 	}
 	names, err := readNames(dir)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", printable(prefix), err)
+		return fmt.Errorf("list %s: %w", display.Name(cmp.Or(prefix, ".")), err)
 	}
 	for _, base := range names {
 		if err := w.entry(dir, base, path.Join(prefix, base), depth); err != nil {
@@ -93,7 +95,7 @@ func (w *walker) entry(dir *os.Root, base, name string, depth int) error {
 	}
 	inner, err := openDir(dir, base)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", printable(name), err)
+		return fmt.Errorf("open %s: %w", display.Name(name), err)
 	}
 	defer inner.Close()
 	return w.directory(inner, name, depth+1)
@@ -143,7 +145,7 @@ func openFile(dir *os.Root, base string) (*os.File, error) {
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		file.Close()
-		return nil, errors.Join(err, fmt.Errorf("%s is no longer a regular file", printable(base)))
+		return nil, errors.Join(err, fmt.Errorf("%s is no longer a regular file", display.Name(base)))
 	}
 	return file, nil
 }
@@ -185,17 +187,6 @@ func hashFile(dir *os.Root, base string, limit int64) (string, error) {
 		err = &LimitError{What: "bytes", Limit: limit}
 	}
 	return hex.EncodeToString(sum.Sum(nil)), err
-}
-
-// printable makes one harmless line of a name.
-func printable(name string) string {
-	if name == "" {
-		return "."
-	}
-	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
-		return quoted
-	}
-	return name
 }
 
 // Error says which bound was passed.
