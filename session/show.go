@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // Show writes a session as one readable page: how it ended, what it cost, its milestones, tools,
@@ -44,11 +45,11 @@ func (p *page) table(title string, rows []string) {
 
 func (p *page) head(s *EnrichedSession) {
 	who := strings.TrimSpace(fmt.Sprintf("%s %s", s.Agent, s.AgentVersion))
-	p.linef("session  %s", orDash(printable(s.SessionID, 80)))
-	p.linef("agent    %s · model %s · dialect %s", printable(who, 80), orDash(printable(s.Model, 80)),
+	p.linef("session  %s", orDash(shown(s.SessionID, 80)))
+	p.linef("agent    %s · model %s · dialect %s", shown(who, 80), orDash(shown(s.Model, 80)),
 		orDash(s.Dialect))
 	if s.Cwd != "" {
-		p.linef("in       %s", printable(s.Cwd, 200))
+		p.linef("in       %s", shown(s.Cwd, 200))
 	}
 	outcome := string(s.Outcome)
 	if outcome == "" {
@@ -63,7 +64,7 @@ func (p *page) head(s *EnrichedSession) {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			p.linef("         %s: %s · %s", orDash(printable(name, 60)), dollars(s.ModelUsage[name]),
+			p.linef("         %s: %s · %s", orDash(shown(name, 60)), dollars(s.ModelUsage[name]),
 				tokens(s.ModelUsage[name]))
 		}
 	}
@@ -118,7 +119,7 @@ func (p *page) tools(s *EnrichedSession) {
 			failed = fmt.Sprintf("%d failed", c.fails)
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%d\t%s\t%s", c.effective, c.calls, failed,
-			printable(strings.Join(c.names, ", "), 120)))
+			shown(strings.Join(c.names, ", "), 120)))
 	}
 	p.table("tools", rows)
 	rows = nil
@@ -138,7 +139,7 @@ func (p *page) tools(s *EnrichedSession) {
 			inner = "sub-agent "
 		}
 		rows = append(rows, fmt.Sprintf("turn %d\t%s%s\t%s", event.TurnIndex, inner,
-			printable(event.Tool.NativeName, 40), printable(what, 100)))
+			shown(event.Tool.NativeName, 40), shown(what, 100)))
 	}
 	p.table("calls", shorten(rows, 40))
 }
@@ -154,7 +155,7 @@ func (p *page) errors(s *EnrichedSession) {
 			status = fmt.Sprint(event.Error.Status)
 		}
 		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%s", event.TurnIndex, event.Error.Kind, status,
-			printable(event.Error.Message, 140)))
+			shown(event.Error.Message, 140)))
 	}
 	p.table("errors", shorten(rows, 20))
 }
@@ -163,7 +164,7 @@ func (p *page) prompts(s *EnrichedSession) {
 	var rows []string
 	for _, prompt := range s.SystemPrompts {
 		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s\t%d characters", prompt.TurnIndex,
-			printable(prompt.Source, 30), printable(prompt.Label, 30),
+			shown(prompt.Source, 30), shown(prompt.Label, 30),
 			utf8.RuneCountInString(prompt.Content)))
 	}
 	p.table("system prompts", shorten(rows, 20))
@@ -172,7 +173,7 @@ func (p *page) prompts(s *EnrichedSession) {
 func (p *page) messages(s *EnrichedSession) {
 	var rows []string
 	for _, m := range s.Messages {
-		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s", m.TurnIndex, m.Role, printable(m.Text, 200)))
+		rows = append(rows, fmt.Sprintf("turn %d\t%s\t%s", m.TurnIndex, m.Role, shown(m.Text, 200)))
 	}
 	p.table("messages", shorten(rows, 40))
 }
@@ -228,29 +229,5 @@ func orDash(text string) string {
 	return text
 }
 
-// printable makes a text fit for one line of a terminal: no control characters, no line breaks, no
-// more than limit characters.
-func printable(text string, limit int) string {
-	var out strings.Builder
-	count, space := 0, false
-	for _, r := range text {
-		if unicode.IsSpace(r) {
-			space = out.Len() > 0
-			continue
-		}
-		if !unicode.IsPrint(r) {
-			r = '\uFFFD'
-		}
-		if space {
-			out.WriteByte(' ')
-			count++
-			space = false
-		}
-		if count >= limit {
-			return out.String() + "…"
-		}
-		out.WriteRune(r)
-		count++
-	}
-	return out.String()
-}
+// shown makes one line of a text, of at most limit characters and an ellipsis.
+func shown(text string, limit int) string { return display.CutRunes(display.Line(text), limit) }
