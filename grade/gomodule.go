@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -56,7 +57,7 @@ func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	known := replacements(base)
 	for _, line := range replacements(own) {
 		if !slices.Contains(known, line) {
-			return "go.mod replaces a module: " + clip(printable(line), 200), nil
+			return "go.mod replaces a module: " + display.CutBytes(display.Text(line), 200), nil
 		}
 	}
 	return "", nil

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
@@ -62,7 +64,7 @@ func (found graded) trouble() string {
 	case len(found.rows) == 0:
 		return "the invariants hook made no row"
 	case len(found.missing) > 0:
-		return "the invariants hook did not report " + clip(strings.Join(found.missing, ", "), 300)
+		return "the invariants hook did not report " + display.CutBytes(strings.Join(found.missing, ", "), 300)
 	}
 	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // ParseGoTest reads the events of go test -json. Only top-level tests are listed: a subtest that
@@ -35,7 +37,7 @@ func ParseGoTest(data []byte) Report {
 		switch event.Action {
 		case "run":
 			if event.Test != "" && (running[key] || ended[key] != "") {
-				report.problem("the test %s was started twice", clip(event.Test, 120))
+				report.problem("the test %s was started twice", display.CutBytes(event.Test, 120))
 			}
 			running[key] = true
 		case "pass", "fail", "skip":
@@ -64,10 +66,10 @@ func (r *Report) goEnd(name, action, before string, ran bool) {
 		return
 	}
 	if before != "" {
-		r.problem("the test %s ended twice", clip(name, 120))
+		r.problem("the test %s ended twice", display.CutBytes(name, 120))
 	}
 	if !ran {
-		r.problem("the test %s ended without having been started", clip(name, 120))
+		r.problem("the test %s ended without having been started", display.CutBytes(name, 120))
 	}
 	r.add(name, map[string]Status{"pass": Passed, "fail": Failed, "skip": Skipped}[action], "")
 }

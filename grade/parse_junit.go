@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // ParseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name.
@@ -21,7 +23,7 @@ func ParseJUnit(data []byte) Report {
 			break
 		}
 		if err != nil {
-			p.report.problem("the report is no XML: %s", clip(printable(err.Error()), 200))
+			p.report.problem("the report is no XML: %s", display.CutBytes(display.Text(err.Error()), 200))
 			return p.report
 		}
 		switch element := token.(type) {
@@ -105,14 +107,14 @@ func (p *junitParser) bad(status Status, message string) {
 		p.test.Status = status
 	}
 	if p.test.Message == "" {
-		p.test.Message = clip(message, maxMessage)
+		p.test.Message = display.CutBytes(message, maxMessage)
 	}
 	p.inside = true
 }
 
 func (p *junitParser) chars(text xml.CharData) {
 	if p.inside && p.test != nil && p.test.Message == "" {
-		p.test.Message = clip(strings.TrimSpace(string(text)), maxMessage)
+		p.test.Message = display.CutBytes(strings.TrimSpace(string(text)), maxMessage)
 	}
 }
 

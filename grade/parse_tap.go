@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
@@ -88,7 +89,7 @@ func (p *tapParser) line(line string) {
 	}
 	switch {
 	case strings.HasPrefix(text, "Bail out!"):
-		p.report.problem("the tests were given up: %s", clip(printable(text), 200))
+		p.report.problem("the tests were given up: %s", display.CutBytes(display.Text(text), 200))
 	case tapPlan.MatchString(text):
 		p.plan(level, tapPlan.FindStringSubmatch(text))
 	case tapPoint.MatchString(text):
@@ -126,7 +127,7 @@ func (p *tapParser) point(level int, match []string) {
 	l := p.at(level)
 	l.points++
 	if match[2] != "" && match[2] != strconv.Itoa(l.points) {
-		p.report.problem("test number %s comes at place %d", clip(match[2], 20), l.points)
+		p.report.problem("test number %s comes at place %d", display.CutBytes(match[2], 20), l.points)
 	}
 	status, name := Passed, match[3]
 	if match[1] != "" {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -211,7 +212,7 @@ func fuzzReport(f *testing.F, parse func([]byte) Report, seeds ...string) {
 			t.Errorf("%d tests", len(report.Tests))
 		}
 		for _, test := range report.Tests {
-			if test.Name != printable(test.Name) || len(test.Name) > maxTestName+3 || len(test.Message) > maxMessage+3 {
+			if test.Name != display.Text(test.Name) || len(test.Name) > maxTestName+3 || len(test.Message) > maxMessage+3 {
 				t.Errorf("a test has the name %q and the message %q", test.Name, test.Message)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -191,22 +192,6 @@ func (e *excerpt) Bytes() []byte {
 
 // last returns up to limit bytes of the end as clean, redacted text.
 func (g *grading) last(e *excerpt, limit int) string {
-	clean := strings.TrimSpace(printable(g.Redactor.String(string(e.Bytes()))))
-	if len(clean) <= limit {
-		return clean
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(clean[len(clean)-limit:], ""))
-}
-
-// printable takes out what a terminal would obey: control characters, and what is no text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u202e' || r == '\u2028' || r == '\u2029':
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	clean := strings.TrimSpace(display.Text(g.Redactor.String(string(e.Bytes()))))
+	return strings.TrimSpace(display.LastBytes(clean, limit))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // The bounds of reports.
@@ -62,8 +64,8 @@ func (r *Report) add(name string, status Status, message string) {
 		r.Problem = "the report has too many tests"
 		return
 	}
-	r.Tests = append(r.Tests, TestResult{Name: clip(printable(name), maxTestName), Status: status,
-		Message: clip(printable(message), maxMessage)})
+	r.Tests = append(r.Tests, TestResult{Name: display.CutBytes(display.Text(name), maxTestName), Status: status,
+		Message: display.CutBytes(display.Text(message), maxMessage)})
 }
 
 // lastIsSuite marks the last test as a group of tests.
@@ -137,7 +139,7 @@ func (e evidence) failure(want expectation) string {
 // withNote adds the names of failed tests, or what was printed last.
 func (e evidence) withNote(reason string) string {
 	if bad := e.report.bad(); bad != "" {
-		return clip(reason+": "+bad, 2*maxMessage)
+		return display.CutBytes(reason+": "+bad, 2*maxMessage)
 	}
 	if e.note != "" {
 		return reason + ": " + e.note
@@ -157,9 +159,9 @@ func (r Report) bad() string {
 			more++
 			continue
 		}
-		line := clip(test.Name, 120) + " " + test.Status.String()
+		line := display.CutBytes(test.Name, 120) + " " + test.Status.String()
 		if test.Message != "" {
-			line += " (" + clip(strings.Join(strings.Fields(test.Message), " "), 160) + ")"
+			line += " (" + display.CutBytes(strings.Join(strings.Fields(test.Message), " "), 160) + ")"
 		}
 		lines = append(lines, line)
 	}
@@ -182,10 +184,10 @@ func (want expectation) compare(tests []TestResult) string {
 	}
 	counts := map[string]int{}
 	for _, name := range want.names {
-		counts[clip(printable(name), maxTestName)]++
+		counts[display.CutBytes(display.Text(name), maxTestName)]++
 	}
 	for _, name := range want.names {
-		name = clip(printable(name), maxTestName)
+		name = display.CutBytes(display.Text(name), maxTestName)
 		times := seen[name]
 		if times == 0 {
 			times = leaves[name] // a declaration may leave out the names of suites
@@ -193,14 +195,14 @@ func (want expectation) compare(tests []TestResult) string {
 		switch times {
 		case counts[name]:
 		case 0:
-			return fmt.Sprintf("the test %q was not reported", clip(name, 120))
+			return fmt.Sprintf("the test %q was not reported", display.CutBytes(name, 120))
 		default:
-			return fmt.Sprintf("the test %q was reported %d times instead of %d", clip(name, 120), times, counts[name])
+			return fmt.Sprintf("the test %q was reported %d times instead of %d", display.CutBytes(name, 120), times, counts[name])
 		}
 	}
 	for _, name := range want.leaves {
 		if leaves[name]+seen[name] == 0 {
-			return fmt.Sprintf("the test %q was not reported", clip(name, 120))
+			return fmt.Sprintf("the test %q was not reported", display.CutBytes(name, 120))
 		}
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // The bounds of what one hook may report. A hook that passes them is not healthy.
@@ -75,7 +77,7 @@ func ParseRows(data []byte) []Row {
 
 func parseRow(line []byte) Row {
 	if len(line) > maxRowBytes {
-		return unreadable(string(line[:256]) + "…")
+		return unreadable(display.CutBytes(string(line), 256))
 	}
 	if !utf8.Valid(line) {
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
@@ -218,7 +220,7 @@ func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 		if row.Role == Malformed || row.Role == Diagnostic {
 			continue
 		}
-		name := clip(row.Name, 100)
+		name := display.CutBytes(row.Name, 100)
 		switch {
 		case row.Name != "" && passes[row.Name] > 0 && fails[row.Name] > 0:
 			say("the check " + name + " was reported as passed and as failed")
@@ -235,15 +237,4 @@ func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 		}
 	}
 	return wrong, missing
-}
-
-// clip shortens a text for display, at a character's boundary.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
 }

@@ -15,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -130,14 +131,14 @@ func goMessage(output, name string) string {
 			continue
 		}
 		if !failed {
-			return clip(line, maxMessage)
+			return display.CutBytes(line, maxMessage)
 		}
 		from := i
 		for from > 0 && i-from < 4 && !strings.HasPrefix(lines[from-1], "===") &&
 			!strings.HasPrefix(lines[from-1], "---") {
 			from--
 		}
-		return clip(strings.Join(strings.Fields(strings.Join(lines[from:i], " ")), " "), maxMessage)
+		return display.CutBytes(strings.Join(strings.Fields(strings.Join(lines[from:i], " ")), " "), maxMessage)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -250,7 +251,7 @@ func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 
 // fileName makes a file name of the name of a check.
 func fileName(name string) string {
-	safe := []rune(clip(name, 100))
+	safe := []rune(display.CutBytes(name, 100))
 	for i, r := range safe {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", r) {
 			safe[i] = '_'

@@ -1,6 +1,10 @@
 package grade
 
-import "math"
+import (
+	"math"
+
+	"github.com/fit-eval/fit/internal/display"
+)
 
 // Tally is what rows come to.
 type Tally struct {
@@ -130,5 +134,5 @@ func sentence(reasons []string) string {
 		}
 		text += reason
 	}
-	return clip(text, 1000)
+	return display.CutBytes(text, 1000)
 }

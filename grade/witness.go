@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // recordMark begins a line of a reporter of ours.
@@ -133,7 +135,7 @@ func (w *witness) read(line []byte) {
 		w.report.add(record.Name, Todo, record.Message)
 	case "extra":
 	case "again":
-		w.report.problem("the test %q was reported more than once", clip(printable(record.Name), 120))
+		w.report.problem("the test %q was reported more than once", display.CutBytes(display.Text(record.Name), 120))
 	case "loaded":
 		if record.Pad != w.loaded {
 			w.report.problem("the report was forged")

@@ -21,19 +21,19 @@ func (r *ResumeContext) standing(remembers bool) string {
 	if !remembers && len(r.Replies) > 0 {
 		b.WriteString("These replies were posted to the thread before:\n")
 		for _, reply := range r.Replies[max(0, len(r.Replies)-shownReplies):] {
-			fmt.Fprintf(&b, "- %s: %s\n", authorName(reply.Agent), beginning(reply.Body, shownReplyRunes))
+			fmt.Fprintf(&b, "- %s: %s\n", authorName(reply.Agent), display.CutRunes(reply.Body, shownReplyRunes))
 		}
 	}
 	if len(r.Pending) > 0 {
 		b.WriteString("These questions were still open and were cancelled:\n")
 		for _, p := range r.Pending {
-			fmt.Fprintf(&b, "- from %s to %s: %s\n", p.From, p.To, beginning(p.Question, shownReplyRunes))
+			fmt.Fprintf(&b, "- from %s to %s: %s\n", p.From, p.To, display.CutRunes(p.Question, shownReplyRunes))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func beginning(text string, limit int) string {
+func display.CutRunes(text string, limit int) string {
 	if runes := []rune(text); len(runes) > limit {
 		return string(runes[:limit]) + "…"
 	}

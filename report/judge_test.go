@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"github.com/fit-eval/fit/internal/document"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/document"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,22 +61,22 @@ func openAuditLog(ctx context.Context, gitDir string) (*auditLog, error) {
 	git := &directory{file: opened}
 	defer opened.Close()
 	if err := unix.Mkdirat(git.fd(), auditDir, 0o777); err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("creating the audit log's directory in %s: %w", printable(gitDir), err)
+		return nil, fmt.Errorf("creating the audit log's directory in %s: %w", display.Name(gitDir), err)
 	}
 	dir, err := git.openDirectory(auditDir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the audit log's directory in %s: %w", printable(gitDir), err)
+		return nil, fmt.Errorf("opening the audit log's directory in %s: %w", display.Name(gitDir), err)
 	}
 	defer dir.file.Close()
 	flags := unix.O_RDWR | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir.fd(), auditName, flags, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("opening the audit log in %s: %w", printable(gitDir), err)
+		return nil, fmt.Errorf("opening the audit log in %s: %w", display.Name(gitDir), err)
 	}
 	log := &auditLog{file: os.NewFile(uintptr(fd), auditName)}
 	if err := log.claim(ctx); err != nil {
 		log.close()
-		return nil, fmt.Errorf("opening the audit log in %s: %w", printable(gitDir), err)
+		return nil, fmt.Errorf("opening the audit log in %s: %w", display.Name(gitDir), err)
 	}
 	return log, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 )
 
@@ -13,13 +14,13 @@ func checkBranch(repo repository, home homeDirs) (head, error) {
 	current, err := repo.readHead()
 	if errors.Is(err, errUnborn) {
 		return head{}, outOfScope("failed to read the current git branch: branch '%s' has no commit yet",
-			printable(current.branch))
+			display.Name(current.branch))
 	}
 	if err != nil {
 		return head{}, outOfScope("failed to read the current git branch: %v", err)
 	}
 	if current.branch == "" {
-		return head{}, outOfScope("HEAD of %s is detached; switch to a feature branch first", printable(repo.top))
+		return head{}, outOfScope("HEAD of %s is detached; switch to a feature branch first", display.Name(repo.top))
 	}
 	protected, err := protectedBranches(repo, home)
 	if err != nil {
@@ -29,7 +30,7 @@ func checkBranch(repo repository, home homeDirs) (head, error) {
 		for _, rule := range protected {
 			if rule.covers(name) {
 				return head{}, outOfScope("%s is on branch '%s', which %s; switch to a feature branch first",
-					printable(repo.top), printable(name), rule.reason)
+					display.Name(repo.top), display.Name(name), rule.reason)
 			}
 		}
 	}

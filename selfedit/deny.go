@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 )
 
@@ -25,10 +26,10 @@ func (s settings) checkDeny(target string, homes []string) error {
 		denied, err := denies(pattern, s.root, target, homes)
 		if err != nil {
 			return notAllowed("the deny rule %s in %s cannot be understood and so denies everything: %v",
-				printable(text), printable(s.path), err)
+				display.Name(text), display.Name(s.path), err)
 		}
 		if denied {
-			return notAllowed("the deny rule %s in %s covers %s", printable(text), printable(s.path), printable(target))
+			return notAllowed("the deny rule %s in %s covers %s", display.Name(text), display.Name(s.path), display.Name(target))
 		}
 	}
 	return nil
@@ -93,7 +94,7 @@ func readDenials(targetDir, top string) ([]settings, error) {
 				continue
 			}
 			if err != nil {
-				return nil, notAllowed("failed to read %s: %v", printable(path), err)
+				return nil, notAllowed("failed to read %s: %v", display.Name(path), err)
 			}
 			parsed, err := parseSettings(path, dir, text)
 			if err != nil {

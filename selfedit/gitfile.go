@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +37,7 @@ func readThroughLinks(path string, limit int64) ([]byte, error) {
 func readOpened(path string, limit int64, flags int) ([]byte, error) {
 	file, err := os.OpenFile(path, flags, 0)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s: %w", printable(path), errLink)
+		return nil, fmt.Errorf("%s: %w", display.Name(path), errLink)
 	}
 	if err != nil {
 		return nil, err
@@ -51,14 +52,14 @@ func readLimited(file *os.File, path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", printable(path))
+		return nil, fmt.Errorf("%s is not a regular file", display.Name(path))
 	}
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", printable(path), limit)
+		return nil, fmt.Errorf("%s is larger than %d bytes", display.Name(path), limit)
 	}
 	return data, nil
 }

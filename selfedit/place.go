@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +27,7 @@ func (e *Editor) place(w writing) (*placement, error) {
 	temporary := temporaryName()
 	info, err := w.writeTemporary(temporary)
 	if err != nil {
-		return nil, fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err)
+		return nil, fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err)
 	}
 	if e.beforePlacing != nil {
 		e.beforePlacing()
@@ -44,7 +45,7 @@ func (e *Editor) place(w writing) (*placement, error) {
 		return nil, err
 	}
 	if err := dir.sync(); err != nil {
-		return nil, errors.Join(fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err), placed.undo())
+		return nil, errors.Join(fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err), placed.undo())
 	}
 	return placed, nil
 }
@@ -126,10 +127,10 @@ func (p *placement) add(w writing, temporary string) error {
 		}
 	}
 	if errors.Is(err, unix.EEXIST) {
-		return notAllowed("hash: '%s' appeared during the write", printable(w.plan.rel))
+		return notAllowed("hash: '%s' appeared during the write", display.Name(w.plan.rel))
 	}
 	if err != nil {
-		return fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err)
+		return fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err)
 	}
 	return nil
 }
@@ -148,15 +149,15 @@ func (p *placement) replace(w writing, temporary string) error {
 		}
 	}
 	if errors.Is(err, unix.ENOENT) {
-		return notAllowed("hash: '%s' was removed during the write", printable(w.plan.rel))
+		return notAllowed("hash: '%s' was removed during the write", display.Name(w.plan.rel))
 	}
 	if err != nil {
-		return fmt.Errorf("write failed: %s: %w", printable(w.plan.rel), err)
+		return fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err)
 	}
 	p.kept = kept
 	if hash, err := p.hashKept(); err != nil || hash != w.result.OldSHA256 {
 		return errors.Join(notAllowed("hash: '%s' was changed by somebody else during the write",
-			printable(w.plan.rel)), p.undo())
+			display.Name(w.plan.rel)), p.undo())
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,7 +61,7 @@ func makePlan(target string, home homeDirs) (*plan, error) {
 // count; that there is none is left to the second.
 func (p *plan) checkSettings(target string, home homeDirs) (repoErr, err error) {
 	if !utf8.ValidString(target) || strings.ContainsFunc(target, unicode.IsControl) {
-		return nil, notAllowed("the path %s is not valid text", printable(target))
+		return nil, notAllowed("the path %s is not valid text", display.Name(target))
 	}
 	if err := p.openRoot(target); err != nil {
 		return nil, err
@@ -112,9 +113,9 @@ func (p *plan) readGrantingSettings() (settings, error) {
 	shown := filepath.Join(p.root, settingsName)
 	fail := func(err error) (settings, error) {
 		if errors.Is(err, errLink) {
-			return settings{}, notAllowed("%s or its directory is a symbolic link", printable(shown))
+			return settings{}, notAllowed("%s or its directory is a symbolic link", display.Name(shown))
 		}
-		return settings{}, notAllowed("failed to read %s: %v", printable(shown), err)
+		return settings{}, notAllowed("failed to read %s: %v", display.Name(shown), err)
 	}
 	dir, err := p.rootDir.openDirectory(path.Dir(settingsName))
 	if err != nil {
@@ -167,12 +168,12 @@ func (p *plan) checkGitOwned(home homeDirs) error {
 		// A hooks path that is the working tree itself would make every file a hook; only its own
 		// files are.
 		if isBelow(p.target, dir) && (dir != p.repo.top || filepath.Dir(p.target) == dir) {
-			return notAllowed("'%s' is a hook of git, and no rule can make hooks writable", printable(p.rel))
+			return notAllowed("'%s' is a hook of git, and no rule can make hooks writable", display.Name(p.rel))
 		}
 	}
 	for _, dir := range []string{p.repo.gitDir, p.repo.commonDir} {
 		if isBelow(p.target, dir) {
-			return notAllowed("'%s' belongs to git, and no rule can make it writable", printable(p.rel))
+			return notAllowed("'%s' belongs to git, and no rule can make it writable", display.Name(p.rel))
 		}
 	}
 	return nil
@@ -189,7 +190,7 @@ func (p *plan) openParent() error {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return notAllowed("failed to open the directory of '%s': %v", printable(p.rel), err)
+		return notAllowed("failed to open the directory of '%s': %v", display.Name(p.rel), err)
 	}
 	p.parent = parent
 	p.old, err = parent.stat(p.base())
@@ -197,7 +198,7 @@ func (p *plan) openParent() error {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking at %s: %w", printable(p.rel), err)
+		return fmt.Errorf("looking at %s: %w", display.Name(p.rel), err)
 	}
 	p.exists = true
 	return nil
@@ -209,7 +210,7 @@ func (p *plan) checkSpelling() error {
 	current := p.rootDir
 	parts := strings.Split(p.rel, "/")
 	for i, name := range parts {
-		shown := printable(strings.Join(parts[:i+1], "/"))
+		shown := display.Name(strings.Join(parts[:i+1], "/"))
 		stat, err := current.stat(name)
 		if errors.Is(err, unix.ENOENT) {
 			return nil
@@ -219,7 +220,7 @@ func (p *plan) checkSpelling() error {
 		case err != nil:
 			return notAllowed("failed to look at '%s': %v", shown, err)
 		case isLink(stat):
-			return notAllowed("'%s' is a symbolic link, and links below %s are not followed", shown, printable(p.root))
+			return notAllowed("'%s' is a symbolic link, and links below %s are not followed", shown, display.Name(p.root))
 		case last && !isRegular(stat) && !isDirectory(stat):
 			return notAllowed("'%s' is not a regular file", shown)
 		case !last && !isDirectory(stat):
@@ -267,13 +268,13 @@ func (p *plan) checkScope(repoErr error, home homeDirs) (err error) {
 func (p *plan) stillHolds(home homeDirs) error {
 	now, err := openDirectoryBeneath(p.rootDir, p.parentRel())
 	if err != nil {
-		return notAllowed("the directory of '%s' was moved or replaced during the write: %v", printable(p.rel), err)
+		return notAllowed("the directory of '%s' was moved or replaced during the write: %v", display.Name(p.rel), err)
 	}
 	defer now.file.Close()
 	root, err := os.Stat(p.root)
 	rootInfo, rootErr := p.rootDir.file.Stat()
 	if !now.same(p.parent) || err != nil || rootErr != nil || !os.SameFile(root, rootInfo) {
-		return notAllowed("the directory of '%s' was moved or replaced during the write", printable(p.rel))
+		return notAllowed("the directory of '%s' was moved or replaced during the write", display.Name(p.rel))
 	}
 	repo, err := findRepository(filepath.Dir(p.target))
 	if err != nil {
@@ -285,7 +286,7 @@ func (p *plan) stillHolds(home homeDirs) error {
 	}
 	if repo != p.repo || current.branch != p.head.branch || current.commit != p.head.commit {
 		return outOfScope("the branch moved during the write: it was '%s' at %.12s and is '%s' at %.12s",
-			printable(p.head.branch), p.head.commit, printable(current.branch), current.commit)
+			display.Name(p.head.branch), p.head.commit, display.Name(current.branch), current.commit)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // maxIndex bounds the size of an index that is read whole.
@@ -33,11 +35,11 @@ func checkNotPlanted(inner repository) error {
 	}
 	tracked, err := outer.tracksBelow(filepath.ToSlash(rel))
 	if err != nil {
-		return outOfScope("failed to read the index of the outer repository %s: %v", printable(outer.top), err)
+		return outOfScope("failed to read the index of the outer repository %s: %v", display.Name(outer.top), err)
 	}
 	if tracked {
 		return outOfScope("the repository %s lies in a directory whose files belong to the repository %s",
-			printable(inner.top), printable(outer.top))
+			display.Name(inner.top), display.Name(outer.top))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
@@ -36,11 +37,11 @@ func checkProtectedName(rel string) error {
 		last := i == len(parts)-1
 		switch {
 		case part == ".git":
-			return notAllowed("'%s' belongs to git, and no rule can make it writable", printable(rel))
+			return notAllowed("'%s' belongs to git, and no rule can make it writable", display.Name(rel))
 		case part == ".husky", inSettings && part == "hooks":
-			return notAllowed("'%s' is a hook, and no rule can make hooks writable", printable(rel))
+			return notAllowed("'%s' is a hook, and no rule can make hooks writable", display.Name(rel))
 		case last && isSettingsName(part, i > 0 && parts[i-1] == ".claude"):
-			return notAllowed("'%s' is a settings file, and no rule can make settings writable", printable(rel))
+			return notAllowed("'%s' is a settings file, and no rule can make settings writable", display.Name(rel))
 		}
 		inSettings = inSettings || part == ".claude"
 	}
@@ -60,7 +61,7 @@ func checkHookScript(target string, files []settings) error {
 		for _, command := range file.commands {
 			if commandNames(command, target) {
 				return notAllowed("%s is a hook script: %s runs it, and no rule can make hooks writable",
-					printable(target), printable(file.path))
+					display.Name(target), display.Name(file.path))
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // head is what HEAD says.
@@ -37,7 +39,7 @@ func (r *repository) readHead() (head, error) {
 	}
 	target, commit, err := parseRef(text)
 	if err != nil {
-		return head{}, fmt.Errorf("HEAD of %s: %w", printable(r.gitDir), err)
+		return head{}, fmt.Errorf("HEAD of %s: %w", display.Name(r.gitDir), err)
 	}
 	if commit != "" {
 		return head{commit: commit}, nil
@@ -46,8 +48,8 @@ func (r *repository) readHead() (head, error) {
 	for range maxSymbolic {
 		name, isBranch := strings.CutPrefix(target, "refs/heads/")
 		if !isBranch {
-			return head{}, fmt.Errorf("HEAD of %s leads to %s, which is no branch", printable(r.gitDir),
-				printable(target))
+			return head{}, fmt.Errorf("HEAD of %s leads to %s, which is no branch", display.Name(r.gitDir),
+				display.Name(target))
 		}
 		if current.branch == "" {
 			current.branch = name
@@ -58,14 +60,14 @@ func (r *repository) readHead() (head, error) {
 			return current, err
 		}
 	}
-	return head{}, fmt.Errorf("HEAD of %s leads through too many symbolic references", printable(r.gitDir))
+	return head{}, fmt.Errorf("HEAD of %s leads through too many symbolic references", display.Name(r.gitDir))
 }
 
 // readRef returns what a reference holds: the name of another one, or an object id.
 func (r *repository) readRef(name string) (target, commit string, err error) {
 	path := filepath.Join(r.commonDir, filepath.FromSlash(name))
 	if linked := hasLinkBelow(r.commonDir, name); linked {
-		return "", "", fmt.Errorf("the reference %s %w", printable(name), errLink)
+		return "", "", fmt.Errorf("the reference %s %w", display.Name(name), errLink)
 	}
 	text, err := readRegular(path, maxGitFile)
 	if err == nil {
@@ -79,7 +81,7 @@ func (r *repository) readRef(name string) (target, commit string, err error) {
 		return "", "", err
 	}
 	if commit = findPackedRef(packed, name); commit == "" {
-		return "", "", fmt.Errorf("%s %w", printable(name), errUnborn)
+		return "", "", fmt.Errorf("%s %w", display.Name(name), errUnborn)
 	}
 	return "", commit, nil
 }
@@ -101,7 +103,7 @@ func parseRef(text []byte) (target, commit string, err error) {
 	if symbolic, ok := strings.CutPrefix(line, "ref:"); ok {
 		target = strings.TrimLeft(symbolic, " \t")
 		if !isRefName(target) {
-			return "", "", fmt.Errorf("%s is no name of a reference", printable(target))
+			return "", "", fmt.Errorf("%s is no name of a reference", display.Name(target))
 		}
 		return target, "", nil
 	}

@@ -32,7 +32,7 @@ func outOfScope(format string, args ...any) error {
 
 // printable makes text from files or arguments fit for a terminal: it is quoted if it holds
 // anything but printable characters.
-func printable(text string) string {
+func display.Name(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(text)
 	}

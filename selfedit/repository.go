@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // repository is where git keeps what belongs to one working tree.
@@ -32,7 +34,7 @@ func findRepository(dir string) (repository, error) {
 		case !isAbsent(err):
 			return repository{}, err
 		case current == filepath.Dir(current):
-			return repository{}, fmt.Errorf("%s %w", printable(dir), errNoRepository)
+			return repository{}, fmt.Errorf("%s %w", display.Name(dir), errNoRepository)
 		}
 	}
 }
@@ -50,11 +52,11 @@ func openRepository(top string, dotGit os.FileInfo) (repository, error) {
 		}
 		target, ok := strings.CutPrefix(string(text), "gitdir: ")
 		if target = strings.TrimRight(target, "\r\n"); !ok || target == "" {
-			return repo, fmt.Errorf("%s does not name a git directory", printable(link))
+			return repo, fmt.Errorf("%s does not name a git directory", display.Name(link))
 		}
 		repo.gitDir = resolveFrom(top, target)
 	default:
-		return repo, fmt.Errorf("%s is neither a directory nor a file", printable(link))
+		return repo, fmt.Errorf("%s is neither a directory nor a file", display.Name(link))
 	}
 	resolved, err := filepath.EvalSymlinks(repo.gitDir)
 	if err != nil {
@@ -89,7 +91,7 @@ func (r *repository) findCommonDir() error {
 	}
 	if !sameFile(resolveFrom(r.gitDir, strings.TrimRight(string(back), "\r\n")), filepath.Join(r.top, ".git")) {
 		return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair mends that)",
-			printable(r.gitDir))
+			display.Name(r.gitDir))
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func (r *repository) findCommonDir() error {
 func (r *repository) verify() error {
 	for _, name := range []string{"objects", "refs"} {
 		if info, err := os.Lstat(filepath.Join(r.commonDir, name)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s is not a git directory: it has no directory %s", printable(r.commonDir), name)
+			return fmt.Errorf("%s is not a git directory: it has no directory %s", display.Name(r.commonDir), name)
 		}
 	}
 	entries, err := r.localConfig()
@@ -111,8 +113,8 @@ func (r *repository) verify() error {
 			continue
 		}
 		if tree := resolveFrom(r.gitDir, entry.value); !sameFile(tree, r.top) {
-			return fmt.Errorf("the working tree of %s is %s and not %s", printable(r.gitDir), printable(tree),
-				printable(r.top))
+			return fmt.Errorf("the working tree of %s is %s and not %s", display.Name(r.gitDir), display.Name(tree),
+				display.Name(r.top))
 		}
 	}
 	return nil
@@ -132,8 +134,8 @@ func (r *repository) checkRefStorage() error {
 	}
 	for _, entry := range entries {
 		if entry.section == "extensions" && entry.key == "refstorage" && !strings.EqualFold(entry.value, "files") {
-			return fmt.Errorf("%s stores its refs as %s, which cannot be read here", printable(r.commonDir),
-				printable(entry.value))
+			return fmt.Errorf("%s stores its refs as %s, which cannot be read here", display.Name(r.commonDir),
+				display.Name(entry.value))
 		}
 	}
 	return nil
@@ -197,7 +199,7 @@ func readConfigFiles(paths, homes []string) ([]configEntry, error) {
 		}
 		entries, err := parseGitConfig(text)
 		if err != nil {
-			return nil, fmt.Errorf("reading the git configuration %s: %w", printable(path), err)
+			return nil, fmt.Errorf("reading the git configuration %s: %w", display.Name(path), err)
 		}
 		all = append(all, entries...)
 		for _, entry := range entries {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/sys/unix"
 )
 
@@ -112,7 +113,7 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 	}
 	defer made.close()
 	if made.repo != first.repo {
-		return Result{}, outOfScope("the repository of %s changed while the content was read", printable(target))
+		return Result{}, outOfScope("the repository of %s changed while the content was read", display.Name(target))
 	}
 	if result, err = prepare(made, request, content); err != nil {
 		return Result{}, err
@@ -200,10 +201,10 @@ func prepare(made *plan, request Request, content []byte) (Result, error) {
 	}
 	if made.parent == nil && !request.Mkdir {
 		return result, notAllowed("(--mkdir would create it) parent directory %s does not exist",
-			printable(filepath.Dir(made.target)))
+			display.Name(filepath.Dir(made.target)))
 	}
 	if made.exists && isDirectory(made.old) {
-		return result, fmt.Errorf("write failed: %s: %w", printable(made.rel), unix.EISDIR)
+		return result, fmt.Errorf("write failed: %s: %w", display.Name(made.rel), unix.EISDIR)
 	}
 	var old []byte
 	if made.exists {
@@ -230,14 +231,14 @@ func prepare(made *plan, request Request, content []byte) (Result, error) {
 // it.
 func readOld(made *plan) (hash string, beginning []byte, err error) {
 	if err := made.parent.writable(made.base()); err != nil {
-		return "", nil, fmt.Errorf("write failed: %s: %w", printable(made.rel), err)
+		return "", nil, fmt.Errorf("write failed: %s: %w", display.Name(made.rel), err)
 	}
 	file, err := made.parent.open(made.base())
 	if errors.Is(err, errLink) {
-		return "", nil, notAllowed("'%s' is a symbolic link", printable(made.rel))
+		return "", nil, notAllowed("'%s' is a symbolic link", display.Name(made.rel))
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("reading %s: %w", printable(made.rel), err)
+		return "", nil, fmt.Errorf("reading %s: %w", display.Name(made.rel), err)
 	}
 	defer file.Close()
 	return hashFile(file)
@@ -268,11 +269,11 @@ func checkExpected(made *plan, expected, actual string) error {
 	case expected == "", expected == actual, expected == ExpectAbsent && !made.exists:
 		return nil
 	case !made.exists:
-		return notAllowed("hash: '%s' does not exist, expected sha256 %s", printable(made.rel), expected)
+		return notAllowed("hash: '%s' does not exist, expected sha256 %s", display.Name(made.rel), expected)
 	case expected == ExpectAbsent:
-		return notAllowed("hash: '%s' exists with sha256 %s, expected no file", printable(made.rel), actual)
+		return notAllowed("hash: '%s' exists with sha256 %s, expected no file", display.Name(made.rel), actual)
 	}
-	return notAllowed("hash: '%s' has sha256 %s, expected %s; it changed since you read it", printable(made.rel),
+	return notAllowed("hash: '%s' has sha256 %s, expected %s; it changed since you read it", display.Name(made.rel),
 		actual, expected)
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/glob"
 )
@@ -37,7 +38,7 @@ func findSettings(dir string) (root string, err error) {
 		case !isAbsent(err):
 			return "", notAllowed("failed to look for a settings file: %v", err)
 		case current == filepath.Dir(current):
-			return "", notAllowed("no %s found walking upward from %s", settingsName, printable(dir))
+			return "", notAllowed("no %s found walking upward from %s", settingsName, display.Name(dir))
 		}
 	}
 }
@@ -48,7 +49,7 @@ func parseSettings(path, root string, text []byte) (settings, error) {
 	parsed := settings{path: path, root: root}
 	var file map[string]any
 	if err := document.DecodeJSON(path, text, &file); err != nil {
-		return parsed, notAllowed("failed to parse %s", printable(err.Error()))
+		return parsed, notAllowed("failed to parse %s", display.Name(err.Error()))
 	}
 	permissions, _ := file["permissions"].(map[string]any)
 	parsed.allow, parsed.hasAllow = stringsOf(permissions["allow"])
@@ -56,7 +57,7 @@ func parseSettings(path, root string, text []byte) (settings, error) {
 		var isArray bool
 		if parsed.deny, isArray = stringsOf(denied); !isArray {
 			return parsed, notAllowed("permissions.deny in %s is not an array, so what it denies is unknown",
-				printable(path))
+				display.Name(path))
 		}
 	}
 	for _, member := range commandMembers {
@@ -99,7 +100,7 @@ var editRule = regexp.MustCompile(`^Edit\((.+)\)$`)
 // matchAllow returns the first Edit() rule that matches a path relative to the settings' root.
 func (s settings) matchAllow(rel string) (rule string, err error) {
 	if !s.hasAllow {
-		return "", notAllowed("no permissions.allow array in %s", printable(s.path))
+		return "", notAllowed("no permissions.allow array in %s", display.Name(s.path))
 	}
 	var tried []string
 	for _, text := range s.allow {
@@ -111,15 +112,15 @@ func (s settings) matchAllow(rel string) (rule string, err error) {
 		if err == nil && pattern.Match(rel) {
 			return text, nil
 		}
-		shown := printable(text)
+		shown := display.Name(text)
 		if unsupported := (*glob.UnsupportedError)(nil); errors.As(err, &unsupported) {
 			shown += fmt.Sprintf(" (never matches, unsupported: %s)", unsupported.Reason)
 		}
 		tried = append(tried, shown)
 	}
 	if len(tried) == 0 {
-		return "", notAllowed("no Edit() rules in permissions.allow of %s", printable(s.path))
+		return "", notAllowed("no Edit() rules in permissions.allow of %s", display.Name(s.path))
 	}
-	return "", notAllowed("no Edit() rule in %s matches '%s'; rules tried: %s", printable(s.path), printable(rel),
+	return "", notAllowed("no Edit() rule in %s matches '%s'; rules tried: %s", display.Name(s.path), display.Name(rel),
 		strings.Join(tried, ", "))
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,7 +104,7 @@ func (c *createdDirectories) undo() error {
 		err = unix.Unlinkat(parent.fd(), path.Base(c.paths[i]), unix.AT_REMOVEDIR)
 		parent.file.Close()
 		if err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("removing %s: %w", printable(c.paths[i]), err)
+			return fmt.Errorf("removing %s: %w", display.Name(c.paths[i]), err)
 		}
 	}
 	return nil
@@ -141,16 +142,16 @@ func (c *createdDirectories) add(rel string) error {
 	case err == nil:
 		c.paths = append(c.paths, rel)
 	case !errors.Is(err, unix.EEXIST):
-		return fmt.Errorf("creating the directory %s: %w", printable(rel), err)
+		return fmt.Errorf("creating the directory %s: %w", display.Name(rel), err)
 	}
 	return nil
 }
 
 func linkRefusal(err error, rel string) error {
 	if errors.Is(err, errLink) {
-		return notAllowed("a symbolic link appeared on the way to '%s'", printable(rel))
+		return notAllowed("a symbolic link appeared on the way to '%s'", display.Name(rel))
 	}
-	return fmt.Errorf("opening %s: %w", printable(rel), err)
+	return fmt.Errorf("opening %s: %w", display.Name(rel), err)
 }
 
 // temporaryName returns a name that nobody can guess and everybody can recognise.
