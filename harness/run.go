@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -178,15 +179,12 @@ func summaryOf(result RunResult) trace.Summary {
 	if text == "" && result.Err != nil {
 		text = result.Err.Error()
 	}
-	if runes := []rune(text); len(runes) > summaryLimit {
-		text = string(runes[:summaryLimit]) + "…"
-	}
 	return trace.Summary{
 		Type:    trace.TypeSummary,
 		Success: result.Success,
 		Verdict: verdict,
 		Turns:   result.Turns,
-		Summary: text,
+		Summary: display.CutRunes(text, summaryLimit),
 		Reason:  string(result.Reason),
 		CostUSD: result.Usage.CostUSD,
 	}

@@ -3,6 +3,8 @@ package harness
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // What the lead learns of earlier replies: the last ones, and of each the beginning.
