@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
@@ -63,7 +64,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	}
 	a.spend(result.Usage)
 	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
-	a.record.Submission = cut(result.Text, submissionLimit)
+	a.record.Submission = display.CutBytes(result.Text, submissionLimit)
 	return a.agentEnded(ctx, ending{
 		reason:  result.Reason,
 		err:     result.Err,
@@ -119,7 +120,10 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
 	default:
 		if end.reason != session.OutcomeSuccess {
-			a.record.AgentError = &ledger.AgentError{Message: cut(end.cause().Error(), 4<<10), Aborted: end.aborted}
+			a.record.AgentError = &ledger.AgentError{
+				Message: display.CutBytes(end.cause().Error(), 4<<10),
+				Aborted: end.aborted,
+			}
 		}
 		return true
 	}
@@ -243,14 +247,6 @@ func (a *attempt) spend(u session.TokenUsage) {
 		nothing := 0.0
 		a.record.CostUSD, a.record.CostSource = &nothing, session.CostReported
 	}
-}
-
-// cut shortens a text without breaking a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost,
