@@ -2,9 +2,6 @@ package selfedit
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
-	"unicode"
 )
 
 // The names of the safeguards, as refusals start with them.

@@ -12,11 +12,10 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/selfedit"
 	"github.com/spf13/cobra"
@@ -208,8 +207,8 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 	case result.Bytes == 1:
 		bytes = "1 byte"
 	}
-	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes, visible(result.Path),
-		visible(result.Rule), visible(result.Branch))
+	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes, display.Name(result.Path),
+		display.Name(result.Rule), display.Name(result.Branch))
 	if result.OtherNames > 0 {
 		fmt.Fprintf(con.Stderr, "fit-selfedit: the file has other names (hard links: %d), which keep the old content\n",
 			result.OtherNames)
@@ -219,20 +218,11 @@ func report(con *console.Console, options Options, result selfedit.Result, hasCo
 	case options.Format == "json":
 		err = jsonenc.Write(con.Stdout, result)
 	case result.Diff != nil:
-		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", visible(result.Path), result.Diff.Added,
+		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", display.Name(result.Path), result.Diff.Added,
 			result.Diff.Removed)
 	}
 	if err != nil {
 		return console.Exitf(console.ExitNegative, "the file was handled, but printing the result failed: %w", err)
 	}
 	return nil
-}
-
-// visible escapes what a terminal would not show as it is, such as marks that turn the direction of
-// the text.
-func visible(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
 }
