@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -157,10 +158,7 @@ func shown(value any) string {
 	case nil, []any, map[string]any:
 		return nouns[typeOf(v)]
 	case string:
-		if utf8.RuneCountInString(v) > longestShown {
-			v = string([]rune(v)[:longestShown]) + "…"
-		}
-		return strconv.Quote(v)
+		return strconv.Quote(display.CutRunes(v, longestShown))
 	}
 	if n, ok := asNumber(value); ok {
 		return number(n)
