@@ -34,10 +34,3 @@ func (r *ResumeContext) standing(remembers bool) string {
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
-
-func display.CutRunes(text string, limit int) string {
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit]) + "…"
-	}
-	return text
-}

@@ -26,12 +26,3 @@ func notAllowed(format string, args ...any) error {
 func outOfScope(format string, args ...any) error {
 	return &Refusal{Safeguard: BranchScope, Reason: fmt.Sprintf(format, args...)}
 }
-
-// printable makes text from files or arguments fit for a terminal: it is quoted if it holds
-// anything but printable characters.
-func display.Name(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-		return strconv.Quote(text)
-	}
-	return text
-}
