@@ -1,10 +1,10 @@
 package session
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/messages"
 )
 
 // StreamDialectName is the name of the stream of system, assistant, user and result objects.
@@ -102,7 +102,7 @@ func (d *streamDecoder) assistant(v, message, content jsontape.Value, o Origin, 
 	o.MessageID = message.TextOf("id")
 	model := message.TextOf("model")
 	if v.TextOf("error") != "" || v.Get("is_api_error_message").Bool() || model == syntheticModel {
-		d.failed(v, ContentText(content), o, to)
+		d.failed(v, messages.Text(content), o, to)
 		return
 	}
 	if o.Parent == "" && to.session.Model == "" {
@@ -113,10 +113,10 @@ func (d *streamDecoder) assistant(v, message, content jsontape.Value, o Origin, 
 			Rule:   UsageProvisional,
 			Key:    o.MessageID,
 			Model:  model,
-			Tokens: MessageTokens(usage),
+			Tokens: messageTokens(usage),
 		})
 	}
-	AssistantContent(content, o, to)
+	messages.ReadAssistant(content, AssistantMessage{Origin: o, Fold: to})
 	if message.TextOf("stop_reason") == "refusal" {
 		to.Error(o, ErrorInfo{Kind: ErrorRefusal, Message: "the model declined to answer"})
 	}
@@ -124,37 +124,6 @@ func (d *streamDecoder) assistant(v, message, content jsontape.Value, o Origin, 
 
 // syntheticModel marks messages that the agent wrote itself, in the model's place.
 const syntheticModel = "<synthetic>"
-
-// AssistantContent reports what the content of a model's message means: text, or blocks of text,
-// reasoning and tool calls as the Messages API has them.
-func AssistantContent(content jsontape.Value, o Origin, to *Fold) {
-	if content.Kind() == jsontape.String {
-		to.Message(o, "assistant", content.Text(), "")
-		return
-	}
-	for block := range content.Elements() {
-		assistantBlock(block, o, to)
-	}
-}
-
-func assistantBlock(block jsontape.Value, o Origin, to *Fold) {
-	switch block.TextOf("type") {
-	case "text":
-		to.Message(o, "assistant", block.TextOf("text"), "")
-	case "thinking":
-		to.Thinking(o, block.TextOf("thinking"))
-	case "redacted_thinking":
-		to.Thinking(o, "")
-	case "tool_use", "server_tool_use":
-		to.ToolCall(o, Call{ID: block.TextOf("id"), Name: block.TextOf("name"), Args: block.Get("input").Raw()})
-	default:
-		if id := block.TextOf("tool_use_id"); id != "" { // the result of a tool that the model's service ran
-			to.ToolResult(o, Returned{CallID: id, Content: ContentText(block.Get("content"))})
-			return
-		}
-		to.Unknown()
-	}
-}
 
 // failed records a message that stands for a failure of the model's service.
 func (d *streamDecoder) failed(v jsontape.Value, message string, o Origin, to *Fold) {
@@ -177,63 +146,7 @@ func (d *streamDecoder) user(v, content jsontape.Value, o Origin, to *Fold) {
 	case v.Get("isReplay").Bool():
 		label = "replay"
 	}
-	UserContent(content, label, o, to)
-}
-
-// UserContent reports what the content of a user's message means: text, or blocks of text and tool
-// results.
-func UserContent(content jsontape.Value, label string, o Origin, to *Fold) {
-	if content.Kind() == jsontape.String {
-		userText(content.Text(), label, o, to)
-		return
-	}
-	for block := range content.Elements() {
-		switch block.TextOf("type") {
-		case "tool_result":
-			to.ToolResult(o, toolResult(block))
-		case "text":
-			userText(block.TextOf("text"), label, o, to)
-		case "image", "document":
-			to.Message(o, "user", "["+block.TextOf("type")+"]", label)
-		default:
-			to.Unknown()
-		}
-	}
-}
-
-// userText tells apart what a person said and what the agent put into the conversation on its own.
-func userText(said, label string, o Origin, to *Fold) {
-	switch {
-	case strings.HasPrefix(said, "<system-reminder>"):
-		to.SystemPrompt(o, "stream", "reminder", said)
-	case strings.HasPrefix(said, "[Request interrupted"):
-		to.Message(o, "user", said, "interrupted")
-	default:
-		to.Message(o, "user", said, label)
-	}
-}
-
-func toolResult(block jsontape.Value) Returned {
-	r := Returned{CallID: block.TextOf("tool_use_id"), IsError: block.Get("is_error").Bool(),
-		Content: ContentText(block.Get("content"))}
-	if r.IsError {
-		r.ExitCode = exitCode(r.Content)
-	}
-	return r
-}
-
-// exitCode reads the exit code that a failed command's result begins with.
-func exitCode(content string) *int {
-	rest, ok := strings.CutPrefix(content, "Exit code ")
-	if !ok {
-		return nil
-	}
-	digits, _, _ := strings.Cut(rest, "\n")
-	code, err := strconv.Atoi(strings.TrimSpace(digits))
-	if err != nil {
-		return nil
-	}
-	return &code
+	messages.ReadUser(content, UserMessage{Origin: o, Fold: to, Label: label})
 }
 
 func (d *streamDecoder) result(v jsontape.Value, o Origin, to *Fold) {
@@ -306,29 +219,4 @@ func joined(values jsontape.Value) string {
 		parts = append(parts, value.Text())
 	}
 	return strings.Join(parts, "; ")
-}
-
-// ContentText returns the text of a content that is a string or a list of blocks. It may be a view
-// of what was parsed.
-func ContentText(content jsontape.Value) string {
-	if content.Kind() == jsontape.String {
-		return content.Text()
-	}
-	if block, ok := content.Only(); ok && block.TextOf("type") == "text" {
-		return block.TextOf("text")
-	}
-	var all strings.Builder
-	first := true
-	for block := range content.Elements() {
-		if !first {
-			all.WriteByte('\n')
-		}
-		first = false
-		if kind := block.TextOf("type"); kind == "text" {
-			all.WriteString(block.TextOf("text"))
-		} else {
-			all.WriteString("[" + kind + "]")
-		}
-	}
-	return all.String()
 }

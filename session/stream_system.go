@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/messages"
 )
 
 // quietEvent finds the events that say nothing which others do not, by how they are written: there
@@ -133,7 +134,7 @@ func (s *streamUsage) report(v jsontape.Value, o Origin, to *Fold) {
 	if !usage.Exists() && !cost.Exists() {
 		return
 	}
-	report := UsageReport{Rule: UsageDelta, Tokens: MessageTokens(usage)}
+	report := UsageReport{Rule: UsageDelta, Tokens: messageTokens(usage)}
 	if cost.Exists() {
 		total := cost.Float64()
 		increment := total - s.cost
@@ -148,10 +149,10 @@ func (s *streamUsage) report(v jsontape.Value, o Origin, to *Fold) {
 func (s *streamUsage) perProcess(models, usage jsontape.Value, o Origin, to *Fold) {
 	var total int64
 	for _, u := range models.Members() {
-		total += modelTokens(u).sum()
+		total += totalled(modelTokens(u)).TotalTokens
 	}
 	// a counter that had gone on would be at least that high
-	if since := MessageTokens(usage).sum(); total < s.counted+since {
+	if since := totalled(messageTokens(usage)).TotalTokens; total < s.counted+since {
 		s.process++
 	}
 	s.counted = total
@@ -185,16 +186,9 @@ func modelCost(u jsontape.Value) *float64 {
 	return &usd
 }
 
-// MessageTokens reads the usage object of the Messages API.
-func MessageTokens(u jsontape.Value) TokenUsage {
-	return TokenUsage{
-		InputTokens:      u.Get("input_tokens").Int64(),
-		OutputTokens:     u.Get("output_tokens").Int64(),
-		CacheReadTokens:  u.Get("cache_read_input_tokens").Int64(),
-		CacheWriteTokens: u.Get("cache_creation_input_tokens").Int64(),
-	}
-}
-
-func (u TokenUsage) sum() int64 {
-	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+// messageTokens reads the usage object of the Messages API.
+func messageTokens(u jsontape.Value) TokenUsage {
+	var t TokenUsage
+	t.InputTokens, t.OutputTokens, t.CacheReadTokens, t.CacheWriteTokens = messages.Usage(u)
+	return t
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/messages"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -136,7 +137,7 @@ func (d *diskDecoder) assistant(v jsontape.Value, o session.Origin, to *session.
 	}
 	model := message.TextOf("model")
 	if v.Get("isApiErrorMessage").Bool() || model == "<synthetic>" {
-		to.Error(o, session.ClassifyFailure(v.Get("apiErrorStatus").Int(), session.ContentText(content)))
+		to.Error(o, session.ClassifyFailure(v.Get("apiErrorStatus").Int(), messages.Text(content)))
 		return
 	}
 	identified := model
@@ -146,14 +147,12 @@ func (d *diskDecoder) assistant(v jsontape.Value, o session.Origin, to *session.
 	d.identify(v, identified, to)
 	o.MessageID = message.TextOf("id")
 	if usage := message.Get("usage"); usage.Exists() && o.MessageID != "" {
-		to.Usage(o, session.UsageReport{
-			Rule:   session.UsagePerMessage,
-			Key:    o.MessageID,
-			Model:  model,
-			Tokens: session.MessageTokens(usage),
-		})
+		report := session.UsageReport{Rule: session.UsagePerMessage, Key: o.MessageID, Model: model}
+		t := &report.Tokens
+		t.InputTokens, t.OutputTokens, t.CacheReadTokens, t.CacheWriteTokens = messages.Usage(usage)
+		to.Usage(o, report)
 	}
-	session.AssistantContent(content, o, to)
+	messages.ReadAssistant(content, session.AssistantMessage{Origin: o, Fold: to})
 	if message.TextOf("stop_reason") == "end_turn" && o.Parent == "" {
 		// the nearest thing to a final event that the file has
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess})
@@ -179,11 +178,11 @@ func (d *diskDecoder) user(v jsontape.Value, o session.Origin, to *session.Fold)
 	}
 	switch {
 	case v.Get("isCompactSummary").Bool():
-		to.SystemPrompt(o, "disk", "compaction", session.ContentText(content))
+		to.SystemPrompt(o, "disk", "compaction", messages.Text(content))
 	case v.Get("isMeta").Bool():
-		session.UserContent(content, "synthetic", o, to)
+		messages.ReadUser(content, session.UserMessage{Origin: o, Fold: to, Label: "synthetic"})
 	default:
-		session.UserContent(content, "", o, to)
+		messages.ReadUser(content, session.UserMessage{Origin: o, Fold: to})
 	}
 }
 
@@ -213,7 +212,7 @@ func (d *diskDecoder) attachment(v jsontape.Value, o session.Origin, to *session
 		to.ParseError()
 		return
 	}
-	content := session.ContentText(attached.Get("content"))
+	content := messages.Text(attached.Get("content"))
 	if content == "" {
 		content = string(attached.Raw())
 	}

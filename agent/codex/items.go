@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/messages"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -159,14 +160,14 @@ func (r *callReader) resultOf(kind itemKind, id string, item jsontape.Value, see
 		}
 	case itemMCP:
 		if seen {
-			result.Content = session.ContentText(item.Get("result").Get("content"))
+			result.Content = messages.Text(item.Get("result").Get("content"))
 		}
 		if message := item.Get("error").TextOf("message"); message != "" {
 			result.IsError, result.Content = true, message
 		}
 	case itemTool:
 		if seen {
-			result.Content = session.ContentText(either(item, "contentItems", "content_items"))
+			result.Content = messages.Text(either(item, "contentItems", "content_items"))
 		}
 		if item.Get("success").Kind() == jsontape.False {
 			result.IsError = true

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/messages"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -129,7 +130,7 @@ func seen(content jsontape.Value, to *session.Fold) string {
 	if !to.Watched() {
 		return ""
 	}
-	return session.ContentText(content)
+	return messages.Text(content)
 }
 
 func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *session.Fold) {
@@ -176,7 +177,7 @@ func stopReason(reason string) string {
 
 func (d *decoder) content(content jsontape.Value, o session.Origin, to *session.Fold) {
 	if content.Kind() == jsontape.String {
-		to.Message(o, "assistant", session.ContentText(content), "")
+		to.Message(o, "assistant", messages.Text(content), "")
 		return
 	}
 	for block := range content.Elements() {
@@ -244,7 +245,7 @@ func (d *decoder) result(id string, content jsontape.Value, failed bool, o sessi
 	}
 	var text string
 	if failed || to.Watched() {
-		text = session.ContentText(content)
+		text = messages.Text(content)
 	}
 	to.ToolResult(o, session.Returned{
 		CallID:   id,

@@ -60,6 +60,7 @@ var rooms = map[string][]string{
 	"internal/conventions": {},
 	"internal/jsonenc":     {},
 	"internal/jsontape":    {},
+	"internal/messages":    {"internal/jsontape"},
 	"internal/lazyregexp":  {},
 	"internal/render":      {"session", "trace"},
 }
