@@ -182,4 +182,7 @@ type MCPServer struct {
 	Command string            // or a stdio server
 	Args    []string
 	Env     map[string]string
+	// Socket is the Unix socket of a server that speaks as a stdio server does. Command relays to
+	// it, for agents that cannot connect by themselves.
+	Socket string
 }

@@ -358,6 +358,11 @@ func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	if cfg.Installation != nil {
 		spec.Isolation.ReadOnly = slices.Concat(spec.Isolation.ReadOnly, cfg.Installation.ReadPaths)
 	}
+	for _, server := range cfg.MCPServers {
+		if server.Socket != "" {
+			spec.Isolation.ReadOnly = slices.Concat(spec.Isolation.ReadOnly, []string{server.Socket, server.Command})
+		}
+	}
 	// links into the installation are not visible inside
 	if real, err := filepath.EvalSymlinks(spec.Argv[0]); err == nil {
 		spec.Argv = slices.Concat([]string{real}, spec.Argv[1:])

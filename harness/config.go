@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/profile"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -130,6 +131,9 @@ type ErrorPolicy struct {
 type Connector interface {
 	// Servers returns the tool servers of one member, for the agent that is about to play it.
 	Servers(participant string, played agent.Info) ([]agent.MCPServer, error)
+	// Spawner returns what the member's agent must be started with, so that its calls are known to
+	// be its own.
+	Spawner(participant string, inner sandbox.ProcessSpawner) sandbox.ProcessSpawner
 	// Close ends the connections after the last agent has ended.
 	Close() error
 }

@@ -125,6 +125,15 @@ func callKey(id, tool string, arguments json.RawMessage) string {
 	return id + "#" + hex.EncodeToString(sum[:8])
 }
 
+// Refused records that somebody other than a participant's agent tried to call tools in the
+// participant's name. The line is in the trace when it returns.
+func (d *Dispatcher) Refused(participant, text string) {
+	d.hub.mu.Lock()
+	d.hub.commit(noteEvent{Type: trace.TypeCallRefused, Agent: participant, Text: d.hub.clean(text)})
+	d.hub.mu.Unlock()
+	_ = d.hub.flush() // a broken trace shows wherever it matters
+}
+
 func (c *call) run() ToolResult {
 	switch c.tool {
 	case toolAsk:

@@ -96,6 +96,7 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 		}
 		defer r.advisor.close()
 		settings.MCPServers = append(r.advisor.servers, settings.MCPServers...)
+		settings.Spawner = r.advisor.loop.connector.Spawner(runLane, settings.Spawner)
 	}
 	settings.Started = r.started
 	settings.Events = func(event []byte) {

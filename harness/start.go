@@ -63,6 +63,7 @@ func (l *loop) startAgent(
 			return nil, &StartError{config.Name, err}
 		}
 		settings.MCPServers = append(servers, settings.MCPServers...)
+		settings.Spawner = l.connector.Spawner(config.Name, settings.Spawner)
 	}
 	conversation, err := played.Start(ctx, settings)
 	if err != nil {

@@ -21,6 +21,7 @@ const (
 	TypeTurnStart         = "turn_start"
 	TypeTurnEnd           = "turn_end"
 	TypeRecovered         = "recovered"
+	TypeCallRefused       = "call_refused" // a call in a participant's name that was not the participant's
 	TypeSummary           = "summary"
 )
 

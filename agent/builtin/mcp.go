@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -58,6 +59,12 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 	server := &toolServer{name: description.Name}
 	var transport mcp.Transport
 	switch {
+	case description.Socket != "":
+		conn, err := net.Dial("unix", description.Socket)
+		if err != nil {
+			return nil, err
+		}
+		transport = &mcp.IOTransport{Reader: conn, Writer: conn}
 	case description.URL != "":
 		transport = &mcp.StreamableClientTransport{
 			Endpoint: description.URL, HTTPClient: &http.Client{Transport: headerTransport{description.Headers}},

@@ -1,13 +1,24 @@
-// Package mcpserve gives agents in processes of their own a way to the tools of a session: one MCP
-// server on the loopback interface, a thin shell over the harness's Dispatcher. It knows nothing
-// about the tools but what the dispatcher says of them.
+// Package mcpserve gives agents in processes of their own a way to the tools of a session: an MCP
+// server that is a thin shell over the harness's Dispatcher. It knows nothing about the tools but
+// what the dispatcher says of them.
 //
-//  1. NewKeyring makes the bearer tokens before anything is written, so that the redactor can know them: one participant, one token.
+//  1. NewKeyring makes the secrets of a session before anything is written, so that the redactor can know them.
 //  2. Keyring.Connect is the Connect function of harness.Options: it opens the server when the session starts and closes it when the last agent has ended.
-//  3. An agent gets the server's address and its own token as an attached tool server. Who calls is decided by the token alone.
+//  3. An agent gets a Unix socket of its own as an attached tool server, and a program that relays to it (package mcprelay).
+//
+// # Who calls
+//
+// A connection belongs to a participant if its peer is a process that the participant's agent
+// started, or this process, in which fit's own agent runs. Any other connection is refused, and the
+// refusal is in the trace: a participant that finds the socket of the lead cannot conclude the
+// session in the lead's name. The kernel says who the peer is, so there is no secret to steal.
+//
+// With Config.HTTP, agents get an address on the loopback interface and a bearer token instead. The
+// peer of a TCP connection is checked as well, as far as /proc shows it: a process that hides its
+// open files is refused.
+//
+// On other systems than Linux the peer is not checked.
 //
 // All tools are annotated as read-only, because agents run only such calls side by side, and a call
-// that takes long reports progress, because clients give up on a silent one. Agents that can only
-// start a program and talk to it over its standard streams get Relay, which passes messages to the
-// same server.
+// that takes long reports progress, because clients give up on a silent one.
 package mcpserve

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// Keyring holds the bearer tokens of one session.
+// Keyring holds the bearer tokens of one session, which are used with Config.HTTP only.
 type Keyring struct{ tokens []string }
 
 // NewKeyring makes tokens for a number of participants, the lead included.
@@ -32,25 +32,39 @@ func (k Keyring) Secrets() map[string]string {
 
 // Config is how a server serves. The zero value is useful.
 type Config struct {
-	// Stdio is the command line of a program that runs Relay; where it is set, agents are told to
-	// start it instead of being given the address.
-	Stdio []string
+	// HTTP gives agents the address of a server and a token, in place of a program to start.
+	HTTP bool
 	// Progress is the time between two signs of life of a call that takes long; 0 is ten seconds.
 	Progress time.Duration
 }
 
 // Connect returns the function that harness.Options.Connect wants.
 func (k Keyring) Connect(cfg Config) func(*harness.Dispatcher) (harness.Connector, error) {
+	if cfg.Progress <= 0 {
+		cfg.Progress = defaultProgress
+	}
 	return func(d *harness.Dispatcher) (harness.Connector, error) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		s := &server{
+			dispatcher: d,
+			cfg:        cfg,
+			endpoints:  map[string]*endpoint{},
+			conns:      map[net.Conn]bool{},
+		}
+		names := d.Participants()
+		if len(names) > len(k.tokens) {
+			return nil, fmt.Errorf("the session has %d participants and %d tokens", len(names), len(k.tokens))
+		}
+		for i, name := range names {
+			s.endpoints[name] = newEndpoint(d, name, k.tokens[i], cfg)
+		}
+		listen := s.listenSockets
+		if cfg.HTTP {
+			listen = s.listenHTTP
+		}
+		if err := listen(); err != nil {
+			_ = s.Close() // the first error is the one to report
 			return nil, fmt.Errorf("listen for tool calls: %w", err)
 		}
-		server, err := serve(listener, d, k.tokens, cfg)
-		if err != nil {
-			_ = listener.Close() // the first error is the one to tell
-			return nil, err
-		}
-		return server, nil
+		return s, nil
 	}
 }

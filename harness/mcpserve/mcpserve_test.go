@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,10 +25,32 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(
-		int) {
+	if url := os.Getenv(postVariable); url != "" {
+		os.Exit(post(url))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	}))
+}
+
+// postVariable makes this program post its input to an address, with its first argument as the
+// Authorization.
+const postVariable = "FIT_TEST_POST"
+
+func post(url string) int {
+	request, err := http.NewRequest(http.MethodPost, url, os.Stdin)
+	if err != nil {
+		return 1
+	}
+	request.Header.Set("Authorization", os.Args[1])
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 1
+	}
+	_, _ = io.Copy(os.Stdout, response.Body)
+	return 0
 }
 
 // serve opens the tools of a session without a loop.
@@ -58,12 +82,27 @@ func dial(t *testing.T, connector harness.Connector, participant string, opts *m
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := connect(t, servers[0].URL, servers[0].Headers["Authorization"], opts)
+	var session *mcp.ClientSession
+	if servers[0].URL != "" {
+		session, err = connect(t, servers[0].URL, servers[0].Headers["Authorization"], opts)
+	} else {
+		session, err = connectSocket(t, servers[0].Socket, opts)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = session.Close() })
 	return session
+}
+
+func connectSocket(t *testing.T, socket string, opts *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	t.Helper()
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	return client.Connect(t.Context(), &mcp.IOTransport{Reader: conn, Writer: conn}, nil)
 }
 
 func connect(t *testing.T, url, authorization string, opts *mcp.ClientOptions) (*mcp.ClientSession, error) {
@@ -147,7 +186,7 @@ func TestEveryRoleSeesExactlyItsTools(t *testing.T) {
 	}
 }
 
-func TestCallsGoToTheDispatcherAsWhoeverHasTheToken(t *testing.T) {
+func TestCallsGoToTheDispatcherAsTheParticipant(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
 		mcpserve.Config{})
 	lead, alice, bob := dial(t, connector, "facilitator", nil), dial(t, connector, "alice", nil), dial(t, connector,
@@ -288,7 +327,7 @@ func TestACallThatTakesLongReportsProgress(t *testing.T) {
 
 func TestNobodyGetsInWithoutAToken(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
-		mcpserve.Config{})
+		mcpserve.Config{HTTP: true})
 	servers, err := connector.Servers("alice", agent.Info{})
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +351,7 @@ func TestNobodyGetsInWithoutAToken(t *testing.T) {
 // A participant who learns the id of another's connection still calls as himself.
 func TestAConnectionCannotBeTakenOver(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
-		mcpserve.Config{})
+		mcpserve.Config{HTTP: true})
 	lead := dial(t, connector, "facilitator", nil)
 	servers, err := connector.Servers("bob", agent.Info{})
 	if err != nil {
@@ -347,7 +386,7 @@ func TestTokensAreKnownBeforehand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connector, err := keys.Connect(mcpserve.Config{})(d)
+	connector, err := keys.Connect(mcpserve.Config{HTTP: true})(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,43 +406,6 @@ func TestTokensAreKnownBeforehand(t *testing.T) {
 	}
 	if _, err := mcpserve.NewKeyring(1).Connect(mcpserve.Config{})(d); err == nil {
 		t.Error("a session with more participants than tokens was served")
-	}
-}
-
-func TestBridgePassesMessagesOverStandardStreams(t *testing.T) {
-	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
-		mcpserve.Config{Stdio: []string{"fit", "harness", "mcp-stdio"}})
-	servers, err := connector.Servers("facilitator", agent.Info{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"harness", "mcp-stdio"}, servers[0].Args); servers[0].Command != "fit" ||
-		servers[0].URL != "" || diff != "" {
-		t.Errorf("the program to start: %+v", servers[0])
-	}
-	env := servers[0].Env
-	fromClient, toBridge := io.Pipe()
-	fromBridge, toClient := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		done <- mcpserve.Relay(t.Context(), env[mcpserve.EnvURL], env[mcpserve.EnvToken], fromClient, toClient)
-	}()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, isError := call(t, session, "RollCall", map[string]any{}); isError ||
-		!strings.Contains(text, `"name":"alice","role":"explorer"`) {
-		t.Errorf("RollCall: %s", text)
-	}
-	_ = session.Close()
-	if err := <-done; err != nil {
-		t.Errorf("the bridge ended with %v", err)
-	}
-	if err := mcpserve.Relay(t.Context(), "", "", fromClient, toClient); err == nil ||
-		!strings.Contains(err.Error(), mcpserve.EnvURL) {
-		t.Errorf("without an address: %v", err)
 	}
 }
 

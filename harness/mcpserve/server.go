@@ -2,12 +2,12 @@ package mcpserve
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"strings"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/mcprelay"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 const (
@@ -29,60 +31,41 @@ const (
 
 // server is the one tool server of a session.
 type server struct {
-	cfg       Config
-	name      string
-	url       string
-	web       *http.Server
-	tokens    map[string]string               // by participant
-	endpoints map[[sha256.Size]byte]*endpoint // by the hash of the token
-	serving   sync.WaitGroup
-	closing   sync.Once
-	closeErr  error
+	dispatcher *harness.Dispatcher
+	cfg        Config
+	endpoints  map[string]*endpoint // by participant
+	program    string               // relays to the sockets
+	dir        string               // of the sockets
+	web        *webServer           // with Config.HTTP
+	serving    sync.WaitGroup
+	closing    sync.Once
+	closeErr   error
 
 	mu     sync.Mutex
-	unused map[net.Conn]bool // connections that have not brought a request yet
+	conns  map[net.Conn]bool // to sockets
+	closed bool
 }
 
-// endpoint is the part of the server that one participant can see.
+// endpoint is the part of the server that one participant can reach.
 type endpoint struct {
-	mcp     *mcp.Server
-	handler http.Handler
-	// callIDKey is where the agent that sits here puts the id of a call; it is known when the agent
-	// is about to start.
+	participant string
+	mcp         *mcp.Server
+	processes   processTree // of the participant's agent
+	token       string
+	listener    net.Listener // of its socket
+	socket      string
+	// callIDKey is where the agent puts the id of a call; it is known when the agent is about to
+	// start.
 	callIDKey atomic.Pointer[string]
 }
 
-func serve(listener net.Listener, d *harness.Dispatcher, tokens []string, cfg Config) (*server, error) {
-	participants := d.Participants()
-	if len(participants) > len(tokens) {
-		return nil, fmt.Errorf("the session has %d participants and %d tokens", len(participants), len(tokens))
-	}
-	if cfg.Progress <= 0 {
-		cfg.Progress = defaultProgress
-	}
-	s := &server{
-		cfg:       cfg,
-		name:      d.ServerName(),
-		url:       "http://" + listener.Addr().String() + "/mcp",
-		tokens:    map[string]string{},
-		endpoints: map[[sha256.Size]byte]*endpoint{},
-		unused:    map[net.Conn]bool{},
-	}
-	for i, name := range participants {
-		s.tokens[name] = tokens[i]
-		s.endpoints[sha256.Sum256([]byte(tokens[i]))] = newEndpoint(d, name, cfg)
-	}
-	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.noteConn}
-	s.serving.Go(func() { _ = s.web.Serve(listener) }) // it ends by Close, and says so
-	return s, nil
-}
-
-// newEndpoint offers a participant its tools. Every participant has a handler of its own, so that
+// newEndpoint offers a participant its tools. Every participant has a server of its own, so that
 // nobody can take over the connection of another.
-func newEndpoint(d *harness.Dispatcher, participant string, cfg Config) *endpoint {
-	own := &endpoint{mcp: mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
+func newEndpoint(d *harness.Dispatcher, participant, token string, cfg Config) *endpoint {
+	own := &endpoint{participant: participant, token: token}
+	own.mcp = mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-	})}
+	})
 	for _, tool := range d.Tools(participant) {
 		own.mcp.AddTool(
 			&mcp.Tool{
@@ -94,39 +77,117 @@ func newEndpoint(d *harness.Dispatcher, participant string, cfg Config) *endpoin
 			own.handle(d, participant, tool, cfg.Progress),
 		)
 	}
-	own.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own.mcp },
-		&mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})
 	return own
 }
 
-// ServeHTTP lets in whoever has a token.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if own := s.endpoints[sha256.Sum256([]byte(token))]; ok && own != nil {
-		own.handler.ServeHTTP(w, r)
-		return
+// listenSockets opens a socket for every participant. Everybody may connect, because an agent in a
+// sandbox may be another user there; who is served is decided by the peer.
+func (s *server) listenSockets() error {
+	var err error
+	if s.program, err = os.Executable(); err != nil {
+		return fmt.Errorf("find the program that agents can start: %w", err)
 	}
-	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, "this token is not that of a participant", http.StatusUnauthorized)
+	if s.dir, err = os.MkdirTemp("", "fit-mcp-"); err != nil { // short, because paths of sockets must be
+		return err
+	}
+	if err := os.Chmod(s.dir, 0o711); err != nil {
+		return err
+	}
+	for i, name := range s.dispatcher.Participants() {
+		own := s.endpoints[name]
+		own.socket = filepath.Join(s.dir, strconv.Itoa(i))
+		if own.listener, err = net.Listen("unix", own.socket); err != nil {
+			return err
+		}
+		if err := os.Chmod(own.socket, 0o777); err != nil {
+			return err
+		}
+		s.serving.Go(func() { s.accept(own) })
+	}
+	return nil
+}
+
+// accept serves the connections to one participant's socket until it is closed.
+func (s *server) accept(own *endpoint) {
+	for {
+		conn, err := own.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.serving.Go(func() {
+			defer s.drop(conn)
+			if s.keep(conn) && s.admit(own, func() (peer, error) { return socketPeer(conn) }) {
+				s.serve(own, conn)
+			}
+		})
+	}
+}
+
+// keep notes a connection, so that Close can end it; it reports false when it is too late.
+func (s *server) keep(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[conn] = true
+	return !s.closed
+}
+
+func (s *server) drop(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = conn.Close() // its session has ended
+	delete(s.conns, conn)
+}
+
+func (s *server) serve(own *endpoint, conn net.Conn) {
+	session, err := own.mcp.Connect(context.Background(),
+		&mcp.IOTransport{Reader: conn, Writer: conn, MaxLineLength: maxRequest}, nil)
+	if err == nil {
+		_ = session.Wait() // however it ended, the agent shows it
+	}
+}
+
+// admit reports whether the peer of a connection may call in the name of a participant. A refusal
+// is in the trace when it returns.
+func (s *server) admit(own *endpoint, find func() (peer, error)) bool {
+	from, err := find()
+	if err == nil && own.processes.has(from) {
+		return true
+	}
+	who := from.String()
+	if err != nil {
+		who = fmt.Sprintf("a process that cannot be recognized (%v)", err)
+	}
+	s.dispatcher.Refused(own.participant, fmt.Sprintf("%s tried to call tools as %s, but %s's agent did not start it",
+		who, own.participant, own.participant))
+	return false
 }
 
 // Servers implements harness.Connector.
 func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServer, error) {
-	token, ok := s.tokens[participant]
-	if !ok {
+	own := s.endpoints[participant]
+	if own == nil {
 		return nil, fmt.Errorf("no participant is called %q", participant)
 	}
-	s.endpoints[sha256.Sum256([]byte(token))].callIDKey.Store(&played.CallIDKey)
-	if len(s.cfg.Stdio) > 0 {
-		return []agent.MCPServer{{
-			Name:    s.name,
-			Command: s.cfg.Stdio[0],
-			Args:    s.cfg.Stdio[1:],
-			Env:     map[string]string{EnvURL: s.url, EnvToken: token},
-		}}, nil
+	own.callIDKey.Store(&played.CallIDKey)
+	description := agent.MCPServer{Name: s.dispatcher.ServerName()}
+	if s.web != nil {
+		description.URL = s.web.url
+		description.Headers = map[string]string{"Authorization": "Bearer " + own.token}
+	} else {
+		description.Socket = own.socket
+		description.Command, description.Args = s.program, []string{mcprelay.Argument}
+		description.Env = map[string]string{mcprelay.SocketVariable: own.socket}
 	}
-	return []agent.MCPServer{{Name: s.name, URL: s.url,
-		Headers: map[string]string{"Authorization": "Bearer " + token}}}, nil
+	return []agent.MCPServer{description}, nil
+}
+
+// Spawner implements harness.Connector.
+func (s *server) Spawner(participant string, inner sandbox.ProcessSpawner) sandbox.ProcessSpawner {
+	own := s.endpoints[participant]
+	if own == nil || inner == nil {
+		return inner
+	}
+	return treeSpawner{inner, &own.processes}
 }
 
 // Close implements harness.Connector: it ends every connection and waits for what is still being
@@ -134,39 +195,26 @@ func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServ
 func (s *server) Close() error {
 	s.closing.Do(func() {
 		for _, own := range s.endpoints {
+			if own.listener != nil {
+				_ = own.listener.Close() // nobody connects any more
+			}
 			for session := range own.mcp.Sessions() {
 				_ = session.Close() // its agent has ended or is about to
 			}
 		}
-		s.closeUnused()
-		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-		defer cancel()
-		if err := s.web.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
-			s.closeErr = s.web.Close()
-		} else if err != nil {
-			s.closeErr = fmt.Errorf("close the tool server: %w", err)
+		s.mu.Lock()
+		s.closed = true
+		for conn := range s.conns {
+			_ = conn.Close() // whoever still has it open is not an agent of ours any more
+		}
+		s.mu.Unlock()
+		if s.web != nil {
+			s.closeErr = s.web.close()
 		}
 		s.serving.Wait()
+		if s.dir != "" {
+			s.closeErr = errors.Join(s.closeErr, os.RemoveAll(s.dir))
+		}
 	})
 	return s.closeErr
-}
-
-// noteConn knows the connections that were never used: clients open some in reserve, and a server
-// that shuts down would wait for their first request.
-func (s *server) noteConn(conn net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state == http.StateNew {
-		s.unused[conn] = true
-	} else {
-		delete(s.unused, conn)
-	}
-}
-
-func (s *server) closeUnused() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for conn := range s.unused {
-		_ = conn.Close() // nobody was using it
-	}
 }

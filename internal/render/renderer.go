@@ -180,6 +180,7 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 		Limit    int64  `json:"limit"`
 		Caller   string `json:"caller"`
 		Torn     int64  `json:"tornBytes"`
+		Text     string `json:"text"`
 	}
 	if json.Unmarshal(env.Event, &event) != nil {
 		return
@@ -201,6 +202,8 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 		r.notice("[lead_turn_limit] the lead has used its %d turns", event.Limit)
 	case trace.TypeAdvisorConsult:
 		r.notice("[advisor_consult] by %s", event.Caller)
+	case trace.TypeCallRefused:
+		r.notice("[call_refused] %s", event.Text)
 	case trace.TypeRecovered:
 		r.notice("[recovered] an earlier writer was cut off; %d bytes are torn", event.Torn)
 	}

@@ -23,7 +23,7 @@ Exit codes: 0 done and good · 1 the agent failed or ran out of turns or time ·
 	command.AddCommand(
 		newRun(con, registry), newSupervise(con, registry), newFacilitate(con, registry), newDiscuss(con, registry),
 		newJudge(con, registry), newResume(con, registry), newCallback(con, registry), newScanLogs(con),
-		newOutput(con, registry), newTee(con, registry), newMCPStdio(con),
+		newOutput(con, registry), newTee(con, registry),
 	)
 	return command
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
@@ -55,13 +54,12 @@ func wire(con *console.Console, registry *agent.Registry, output string) (fit.Wi
 	}, out
 }
 
-// teamWiring is the wiring of a command that holds a session of several agents.
-func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink, error) {
+// wiring is that of a command that holds a session of several agents.
+func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink) {
 	wiring, out := wire(con, registry, o.output)
 	wiring.WorkTracker = o.tracker.value
-	var err error
-	wiring.ToolServer, err = toolServer(o.transport.Value)
-	return wiring, out, err
+	wiring.ToolServer = mcpserve.Config{HTTP: o.transport.Value == "http"}
+	return wiring, out
 }
 
 // options turns the flags into what the library wants.
@@ -107,10 +105,7 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	if err != nil {
 		return fit.Result{}, err
 	}
-	wiring, out, err := o.wiring(con, registry)
-	if err != nil {
-		return fit.Result{}, err
-	}
+	wiring, out := o.wiring(con, registry)
 	team, err := build(wiring, options)
 	if err != nil {
 		return fit.Result{}, console.Exit(console.ExitUsage, asFlag(err))
@@ -120,22 +115,6 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 		err = closeErr
 	}
 	return result, teamError(mode, result, err)
-}
-
-// toolServer says how the session's agents reach its tools.
-func toolServer(transport string) (mcpserve.Config, error) {
-	if transport != "stdio" {
-		return mcpserve.Config{}, nil
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return mcpserve.Config{}, fmt.Errorf("find the program that agents can start: %w", err)
-	}
-	// a copy under the name that means this command already
-	if name := filepath.Base(program); name == "fit-harness" || name == "fit-eval" {
-		return mcpserve.Config{Stdio: []string{program, stdioCommand}}, nil
-	}
-	return mcpserve.Config{Stdio: []string{program, "harness", stdioCommand}}, nil
 }
 
 // startError gives the error of a session that did not start its exit code: a request that cannot be

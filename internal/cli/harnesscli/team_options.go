@@ -32,7 +32,7 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.task.register(flags)
 	o.agent.register(flags, registry)
 	o.leadAgent.Choices = registry.IDs()
-	o.transport = console.Choice{Value: "http", Choices: []string{"http", "stdio"}}
+	o.transport = console.Choice{Value: "stdio", Choices: []string{"stdio", "http"}}
 	o.retries = console.Count{Value: 1}
 	flags.StringVar(&o.leadProfile, "lead-profile", "", "profile of the lead: .claude/agents/NAME.md in its directory")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead (default: its profile's or its agent's own)")
@@ -43,7 +43,7 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.home, "session-home", "",
 		"directory where the agents keep their conversations (default: a temporary one)")
 	flags.Var(&o.transport, "tool-transport",
-		"how agents reach the session's tools: by their address, or through a program that they start")
+		"how agents reach the session's tools: through a program that they start, or at an address on this machine")
 	flags.Var(&o.retries, "agent-retries", "how often an agent that failed in a turn gets the turn again")
 	flags.BoolVar(&o.failFast, "fail-fast", false,
 		"end the session when a participant has failed for good, instead of going on without it")

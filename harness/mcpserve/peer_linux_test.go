@@ -1,0 +1,131 @@
+package mcpserve_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/harness/mcpserve"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/trace"
+)
+
+// traced opens the tools of a session whose trace the test can read.
+func traced(t *testing.T, serving mcpserve.Config) (harness.Connector, agent.MCPServer, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	connector := serve(t, harness.DispatcherConfig{
+		Mode:         harness.ModeFacilitate,
+		Participants: two(),
+		Trace:        trace.NewWriter(&out, trace.Config{}),
+	}, serving)
+	servers, err := connector.Servers("facilitator", agent.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connector, servers[0], &out
+}
+
+// environment is that of a program which an agent starts for a tool server.
+func environment(server agent.MCPServer) []string {
+	list := os.Environ()
+	for name, value := range server.Env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// A program that the lead's agent has started reaches the lead's tools through the relay, directly
+// or in a sandbox that shows nothing but the socket and the program.
+func TestTheAgentsOwnProgramsAreServed(t *testing.T) {
+	for _, kind := range []string{sandbox.IsolationNone, sandbox.IsolationBwrap} {
+		t.Run(kind, func(t *testing.T) {
+			if kind == sandbox.IsolationBwrap {
+				needBwrap(t)
+			}
+			connector, server, out := traced(t, mcpserve.Config{})
+			fromRelay, relayOut := io.Pipe()
+			relayIn, toRelay := io.Pipe()
+			done := make(chan error, 1)
+			go func() {
+				_, err := connector.Spawner("facilitator", sandbox.NewSpawner()).Spawn(t.Context(), sandbox.SpawnSpec{
+					Argv:  append([]string{server.Command}, server.Args...),
+					Dir:   "/",
+					Env:   environment(server),
+					Stdin: relayIn,
+					Isolation: sandbox.Isolation{Kind: kind, Network: true,
+						ReadOnly: []string{server.Socket, server.Command}},
+				}, relayOut, os.Stderr)
+				relayOut.CloseWithError(io.EOF)
+				done <- err
+			}()
+			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+			session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromRelay, Writer: toRelay}, nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if text, isError := call(t, session, "RollCall", map[string]any{}); isError ||
+				!strings.Contains(text, `"name":"alice","role":"explorer"`) {
+				t.Errorf("RollCall: %s", text)
+			}
+			_ = session.Close()
+			if err := <-done; err != nil {
+				t.Errorf("the relay ended with %v", err)
+			}
+			if strings.Contains(out.String(), trace.TypeCallRefused) {
+				t.Errorf("a call was refused:\n%s", out)
+			}
+		})
+	}
+}
+
+func needBwrap(t *testing.T) {
+	t.Helper()
+	if works := sandbox.Detect(t.Context()).Bwrap; !works.OK {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("bubblewrap does not work: %s", works.Detail)
+		}
+		t.Skipf("bubblewrap does not work: %s", works.Detail)
+	}
+}
+
+// A program that another participant's agent has started knows the lead's socket, or address and
+// token, and is refused all the same.
+func TestACallOfAnotherProcessIsRefusedAndTraced(t *testing.T) {
+	conclude := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Conclude","arguments":` +
+		`{"verdict":"success","summary":"forged by alice"}}}`
+	for name, serving := range map[string]mcpserve.Config{"socket": {}, "http": {HTTP: true}} {
+		t.Run(name, func(t *testing.T) {
+			connector, server, out := traced(t, serving)
+			spec := sandbox.SpawnSpec{Dir: "/", Env: environment(server), Stdin: strings.NewReader(conclude + "\n")}
+			if serving.HTTP {
+				spec.Argv = []string{os.Args[0], server.Headers["Authorization"]}
+				spec.Env = append(spec.Env, postVariable+"="+server.URL)
+			} else {
+				spec.Argv = append([]string{server.Command}, server.Args...)
+			}
+			var answer bytes.Buffer
+			alice := connector.Spawner("alice", sandbox.NewSpawner())
+			if _, err := alice.Spawn(context.Background(), spec, &answer, os.Stderr); err != nil {
+				t.Fatal(err)
+			}
+			if err := connector.Close(); err != nil { // it writes no more
+				t.Error(err)
+			}
+			if strings.Contains(answer.String(), "over") || strings.Contains(out.String(), "forged by alice") {
+				t.Errorf("alice concluded the session: %s\n%s", answer.String(), out)
+			}
+			if !strings.Contains(out.String(), `"type":"call_refused","agent":"facilitator"`) ||
+				!strings.Contains(out.String(), "tried to call tools as facilitator") {
+				t.Errorf("the refusal is not in the trace:\n%s", out)
+			}
+		})
+	}
+}
