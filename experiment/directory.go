@@ -62,6 +62,7 @@ type cellState struct {
 	attempts    int  // the highest number that was started
 	failures    int  // infrastructure errors, interruptions left out
 	interrupted int  // attempts that a kill or a signal ended
+	unverified  int  // attempts that ended in errors which the agent may have forged
 	done        bool // no attempt will follow
 	verdict     string
 	open        map[int]bool // started and not recorded
@@ -171,6 +172,7 @@ func (d *Directory) recorded(r *ledger.Record) error {
 	delete(state.open, r.Attempt)
 	state.verdict = r.Verdict
 	state.done = r.Final
+	state.unverified = max(state.unverified, r.Unverified)
 	switch {
 	case r.ErrorClass == ledger.ErrorInterrupted:
 		state.interrupted++

@@ -281,7 +281,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error {
 	state := e.dir.state(cell.key())
 	state.attempts++
-	attempt, failures := state.attempts, state.failures
+	attempt, failures, unverified := state.attempts, state.failures, state.unverified
 	started := e.cfg.Now().UnixMilli()
 	err := e.dir.journal.start(start{
 		Arm:      cell.Arm,
@@ -297,6 +297,7 @@ func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error 
 	e.inFlight++
 	go func() {
 		record := e.attempt(ctx, cell, attempt, failures, started)
+		record.Unverified += unverified
 		err := e.append(&record, failures)
 		e.results <- finished{
 			cell:   cell,
@@ -380,7 +381,7 @@ func (e *engine) finish(done finished) error {
 	record := &done.record
 	e.dir.spent.settle(done.held, record)
 	state := e.dir.state(done.cell.key())
-	state.verdict, state.done = record.Verdict, record.Final
+	state.verdict, state.done, state.unverified = record.Verdict, record.Final, record.Unverified
 	e.breaker.see(record)
 	if e.breaker.open != "" {
 		e.stop(Broken, e.breaker.open)

@@ -338,6 +338,26 @@ func TestAnInvalidRecordIsKeptWithWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Errors that an agent may have forged stay with the cell, also when a retry gets a verdict.
+func TestErrorsThatMayBeForgedStayWithTheCell(t *testing.T) {
+	path, plan := t.TempDir(), planOf(t, 1, 1)
+	forged := failed(ledger.ErrorProvider, "529 overloaded")
+	forged.Unverified = 1
+	executor := executorFunc(func(_ context.Context, _ Cell, attempt int) (ledger.Record, error) {
+		if attempt < 3 {
+			return forged, nil
+		}
+		return graded(ledger.Pass), nil
+	})
+	none := func(string, int) time.Duration { return 0 }
+	runPlan(t, t.Context(), path, plan, Config{Executor: executor, Attempts: 2, Backoff: none})
+	runPlan(t, t.Context(), path, plan, Config{Executor: executor, Attempts: 2, Backoff: none, RetryErrors: true})
+	records := recordsOf(t, path)
+	if last := records[len(records)-1]; len(records) != 3 || last.Verdict != ledger.Pass || last.Unverified != 2 {
+		t.Errorf("%+v", records)
+	}
+}
+
 func TestASignalDrainsThenInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, plan := t.TempDir(), planOf(t, 10, 1)

@@ -61,30 +61,33 @@ type Record struct {
 	Submission          string         `json:"submission,omitempty"`
 	JudgeVerdict        *JudgeVerdict  `json:"judgeVerdict,omitempty"`
 	// what the verdict of the judge was made from, those that came to nothing included
-	JudgeVotes     []JudgeVote      `json:"judgeVotes,omitempty"`
-	AgentError     *AgentError      `json:"agentError,omitempty"`
-	PreflightError *PreflightError  `json:"preflightError,omitempty"`
-	Version        int              `json:"version"`
-	Experiment     string           `json:"experiment"`
-	Arm            string           `json:"arm"`
-	ArmHash        string           `json:"armHash"`
-	Attempt        int              `json:"attempt"`
-	Seed           uint64           `json:"seed"`
-	ErrorClass     string           `json:"errorClass,omitempty"`
-	ErrorMessage   string           `json:"errorMessage,omitempty"`
-	Final          bool             `json:"final"` // no further attempt at this cell will follow
-	StartMs        int64            `json:"startMs"`
-	EndMs          int64            `json:"endMs"`
-	PhaseMs        map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
-	Tokens         *Tokens          `json:"tokens,omitempty"`
-	CostSource     string           `json:"costSource,omitempty"`
-	Agent          string           `json:"agent"`
-	AgentVersion   string           `json:"agentVersion,omitempty"`
-	Outcome        string           `json:"outcome,omitempty"` // how the agent itself ended
-	KeyVisible     bool             `json:"keyVisible"`
-	Isolation      string           `json:"isolation"`
-	AgentNetwork   bool             `json:"agentNetwork"`
-	GraderNetwork  bool             `json:"graderNetwork"` // graders have the host's network
+	JudgeVotes     []JudgeVote     `json:"judgeVotes,omitempty"`
+	AgentError     *AgentError     `json:"agentError,omitempty"`
+	PreflightError *PreflightError `json:"preflightError,omitempty"`
+	Version        int             `json:"version"`
+	Experiment     string          `json:"experiment"`
+	Arm            string          `json:"arm"`
+	ArmHash        string          `json:"armHash"`
+	Attempt        int             `json:"attempt"`
+	Seed           uint64          `json:"seed"`
+	ErrorClass     string          `json:"errorClass,omitempty"`
+	ErrorMessage   string          `json:"errorMessage,omitempty"`
+	// the attempts at this cell so far that ended in an error of the model's service which only the
+	// agent's own process reported, after it could run commands: it may have been forged
+	Unverified    int              `json:"unverifiedErrors,omitempty"`
+	Final         bool             `json:"final"` // no further attempt at this cell will follow
+	StartMs       int64            `json:"startMs"`
+	EndMs         int64            `json:"endMs"`
+	PhaseMs       map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	Tokens        *Tokens          `json:"tokens,omitempty"`
+	CostSource    string           `json:"costSource,omitempty"`
+	Agent         string           `json:"agent"`
+	AgentVersion  string           `json:"agentVersion,omitempty"`
+	Outcome       string           `json:"outcome,omitempty"` // how the agent itself ended
+	KeyVisible    bool             `json:"keyVisible"`
+	Isolation     string           `json:"isolation"`
+	AgentNetwork  bool             `json:"agentNetwork"`
+	GraderNetwork bool             `json:"graderNetwork"` // graders have the host's network
 	// where preflight's services are: private, with the graders, or host
 	ServiceNetwork string            `json:"serviceNetwork,omitempty"`
 	Digests        Digests           `json:"digests"`

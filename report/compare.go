@@ -106,22 +106,11 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		JudgeA:  a.Judge,
 		JudgeB:  b.Judge,
 	}
-	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
-	comparison, err := c.compare(a, b, pairs, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+	pairs, decision, err := c.decide(a, b, cfg)
+	if err == nil {
+		c.Decision = decision
+		err = c.distrust(a, b, cfg)
 	}
-	measure := stats.Measure{Candidate: b.Name, Baseline: a.Name}
-	if cfg.Measure == MeasureScore {
-		measure.Name, measure.Kind = "score", stats.Score
-	}
-	c.Decision, err = stats.Decide(comparison, stats.DecideConfig{
-		Alpha:     cfg.Alpha,
-		Measure:   measure,
-		Margin:    cfg.Margin,
-		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
-		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
-	})
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
 	}
@@ -134,6 +123,27 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	c.ratios(a, b, cfg)
 	c.warn(a, b)
 	return c, nil
+}
+
+// decide compares the outcomes of two groups task by task.
+func (c *Comparison) decide(a, b *Group, cfg CompareConfig) ([]stats.Pair, stats.Decision, error) {
+	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
+	comparison, err := c.compare(a, b, pairs, cfg)
+	if err != nil {
+		return nil, stats.Decision{}, err
+	}
+	measure := stats.Measure{Candidate: b.Name, Baseline: a.Name}
+	if cfg.Measure == MeasureScore {
+		measure.Name, measure.Kind = "score", stats.Score
+	}
+	decision, err := stats.Decide(comparison, stats.DecideConfig{
+		Alpha:     cfg.Alpha,
+		Measure:   measure,
+		Margin:    cfg.Margin,
+		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
+		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
+	})
+	return pairs, decision, err
 }
 
 func outcomeOf(r *ledger.Record, measure string) (float64, bool) {

@@ -22,6 +22,7 @@ func (g *Group) addUp(attempts []ledger.Record) {
 			t.TasksPassing++
 		}
 	}
+	t.Unverified = unverified(g.records)
 	t.measure(attempts, g.records)
 	for i := range attempts {
 		if r := &attempts[i]; r.Verdict == ledger.Error {
@@ -183,6 +184,11 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		g.Warnings = append(g.Warnings,
 			fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, not failures", g.Totals.Runs,
 				g.Totals.Planned))
+	}
+	if runs := g.Totals.Unverified; runs > 0 {
+		g.Warnings = append(g.Warnings,
+			fmt.Sprintf("%s had an error of the model's service that only the agent's own process reported, after it "+
+				"could run commands: it may be forged, and no claim rests on it", Count(runs, "run")))
 	}
 	for _, k := range in.K {
 		half := false

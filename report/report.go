@@ -106,7 +106,9 @@ type Totals struct {
 	Skipped int `json:"skipped"`
 	Planned int `json:"planned"`
 	Missing int `json:"missing"` // planned runs without a verdict, errors included
-	Passed  int `json:"passed"`
+	// Unverified counts the runs with an error of the model's service that the agent may have forged.
+	Unverified int `json:"unverifiedErrors,omitempty"`
+	Passed     int `json:"passed"`
 	// TasksPassing counts the tasks all of whose runs passed.
 	TasksPassing int `json:"tasksPassing"`
 	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those
@@ -329,6 +331,7 @@ func (t *Totals) add(o Totals) {
 	t.Runs += o.Runs
 	t.Planned += o.Planned
 	t.Missing += o.Missing
+	t.Unverified += o.Unverified
 	t.Passed += o.Passed
 	t.TasksPassing += o.TasksPassing
 }

@@ -110,6 +110,9 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorAuth, err)
 	case err != nil:
 		a.fail(ctx, ledger.ErrorSetup, err)
+	case (end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider) && a.couldForge(end):
+		a.record.Unverified = 1
+		a.fail(ctx, ledger.ErrorProvider, end.cause())
 	case end.reason == session.OutcomeAuth:
 		a.fail(ctx, ledger.ErrorAuth, end.cause())
 	case end.reason == session.OutcomeProvider:
@@ -128,6 +131,15 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		return true
 	}
 	return false
+}
+
+// couldForge reports whether an agent could have made up the error that ended it. An agent in a
+// process of its own is believed what it prints; once its model has completed a turn, the commands
+// it runs may print in its name. The built-in agent talks to the model itself.
+func (a *attempt) couldForge(end ending) bool {
+	own := a.machine.installation(a.arm.Agent).Path != "" ||
+		a.arm.Lead != "" && a.machine.installation(a.arm.Lead).Path != ""
+	return own && end.turns > 0
 }
 
 // agentConfig is what the agent is told: the place it works in, and what the arm says.

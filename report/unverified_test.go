@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// An arm that forges an error of the model's service whenever it would fail has nothing but passes
+// left. No claim rests on that.
+func TestNoClaimRestsOnErrorsThatAnAgentMayHaveForged(t *testing.T) {
+	experiment := func(forged int, mark bool) *Comparison {
+		var records []ledger.Record
+		for i := range 14 {
+			id := fmt.Sprintf("t%02d", i)
+			before := outcomes(id, "PFFF")
+			after := outcomes(id, "PPPP")
+			for k := range after {
+				after[k].Arm, after[k].ArmHash = "after", "sha256:b"
+				if k < forged {
+					after[k] = failedRun(id, k, ledger.ErrorProvider)
+					after[k].Arm, after[k].ArmHash = "after", "sha256:b"
+					if mark {
+						after[k].Unverified = 3
+					}
+				}
+			}
+			records = append(append(records, before...), after...)
+		}
+		built := build(t, Input{Records: records, K: []int{1}})
+		groups := map[string]*Group{}
+		for i := range built.Groups {
+			groups[built.Groups[i].Name] = &built.Groups[i]
+		}
+		c, err := Compare(groups["default"], groups["after"], CompareConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mark && groups["after"].Totals.Unverified != 14*forged {
+			t.Errorf("%d runs are shown as doubtful", groups["after"].Totals.Unverified)
+		}
+		return c
+	}
+	if c := experiment(0, false); c.Decision.Claim != stats.Improved {
+		t.Fatalf("without forging: %s", c.Decision.Sentence)
+	}
+	c := experiment(3, true)
+	if c.Decision.Claim == stats.Improved || c.Decision.Claim == stats.Regressed {
+		t.Errorf("a claim rests on forged errors: %s", c.Decision.Sentence)
+	}
+	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "may be forged") {
+		t.Errorf("nothing is said: %s", all)
+	}
+	// one doubtful run in four leaves enough to stand on
+	if c := experiment(1, true); c.Decision.Claim == stats.Regressed {
+		t.Errorf("%s", c.Decision.Sentence)
+	}
+}
+
+// A retry after such an error counts as doubtful too: an agent must not be able to try until it
+// passes.
+func TestAClaimDoesNotRestOnRetriesThatAnAgentMayHaveForced(t *testing.T) {
+	var records []ledger.Record
+	for i := range 14 {
+		id := fmt.Sprintf("t%02d", i)
+		records = append(records, outcomes(id, "FF")...)
+		for k := range 2 {
+			r := run(id, k, ledger.Pass)
+			r.Arm, r.ArmHash, r.Attempt, r.Unverified = "after", "sha256:b", 3, 2
+			records = append(records, r)
+		}
+	}
+	built := build(t, Input{Records: records, K: []int{1}})
+	c, err := Compare(&built.Groups[1], &built.Groups[0], CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if built.Groups[1].Name != "default" || c.Decision.Claim != stats.NotProven ||
+		!strings.Contains(c.Decision.Sentence, "forged") {
+		t.Errorf("%s: %s", built.Groups[1].Name, c.Decision.Sentence)
+	}
+}
