@@ -60,38 +60,29 @@ func (c cell) spec(script string) sandbox.SpawnSpec {
 	return spec
 }
 
-// withAndWithoutSupervisor runs a test under a supervisor, and with bubblewrap alone.
-func withAndWithoutSupervisor(t *testing.T, test func(t *testing.T, l sandbox.Local)) {
-	t.Helper()
-	t.Run("supervised", func(t *testing.T) { test(t, sandbox.Local{}) })
-	t.Run("alone", func(t *testing.T) { test(t, sandbox.Local{Containment: sandbox.ProcessGroup}) })
-}
-
 func TestIsolatedProgramSeesItsWorkspaceAndNothingElse(t *testing.T) {
 	c := newCell(t)
-	withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
-		for _, check := range []struct{ name, script, want string }{
-			{"workspace is writable", `echo new > made && cat file made`, "workspace\nnew\n"},
-			{"readable is readable", `cat "$READABLE/file"`, "tools\n"},
-			{"readable is not writable", `echo x 2>/dev/null > "$READABLE/file" || echo refused`, "refused\n"},
-			{"hidden is empty", `ls -A "$HIDDEN"; cat "$HIDDEN/file" 2>/dev/null || echo nothing`, "nothing\n"},
-			{"sibling is not there", `ls "$SIBLING" 2>/dev/null || echo nothing`, "nothing\n"},
-			{"neighbours cannot be listed", `ls ../..`, "run 1\ntools\n"},
-			{"home and tmp are empty", `ls -A /home /root /run | grep -v :$ | grep .; [ -z "$(ls -A /tmp | grep -v '^Test')" ] && echo empty`, "empty\n"},
-			{"tmp is writable", `echo t > /tmp/x && cat /tmp/x`, "t\n"},
-			{"system is not writable", `touch /usr/x /etc/x 2>/dev/null || echo refused`, "refused\n"},
-			{"password hashes are gone", `cat /etc/shadow 2>/dev/null | wc -c`, "0\n"},
-			{"processes outside are invisible", `ls -d /proc/[0-9]* | wc -l | awk '{print ($1 < 8)}'`, "1\n"},
-			{"no privileges", `grep CapEff /proc/self/status | tr -d '\t'`, "CapEff:0000000000000000\n"},
-			{"no other descriptor", `ls /proc/self/fd | tr '\n' ' '`, "0 1 2 3 "},
-			{"runs in the workspace", `pwd`, c.workspace + "\n"},
-		} {
-			result, out, errs := run(t, l, c.spec(check.script))
-			if out != check.want {
-				t.Errorf("%s: printed %q and %q, want %q (%+v)", check.name, out, errs, check.want, result)
-			}
+	for _, check := range []struct{ name, script, want string }{
+		{"workspace is writable", `echo new > made && cat file made`, "workspace\nnew\n"},
+		{"readable is readable", `cat "$READABLE/file"`, "tools\n"},
+		{"readable is not writable", `echo x 2>/dev/null > "$READABLE/file" || echo refused`, "refused\n"},
+		{"hidden is empty", `ls -A "$HIDDEN"; cat "$HIDDEN/file" 2>/dev/null || echo nothing`, "nothing\n"},
+		{"sibling is not there", `ls "$SIBLING" 2>/dev/null || echo nothing`, "nothing\n"},
+		{"neighbours cannot be listed", `ls ../..`, "run 1\ntools\n"},
+		{"home and tmp are empty", `ls -A /home /root /run | grep -v :$ | grep .; [ -z "$(ls -A /tmp | grep -v '^Test')" ] && echo empty`, "empty\n"},
+		{"tmp is writable", `echo t > /tmp/x && cat /tmp/x`, "t\n"},
+		{"system is not writable", `touch /usr/x /etc/x 2>/dev/null || echo refused`, "refused\n"},
+		{"password hashes are gone", `cat /etc/shadow 2>/dev/null | wc -c`, "0\n"},
+		{"processes outside are invisible", `ls -d /proc/[0-9]* | wc -l | awk '{print ($1 < 8)}'`, "1\n"},
+		{"no privileges", `grep CapEff /proc/self/status | tr -d '\t'`, "CapEff:0000000000000000\n"},
+		{"no other descriptor", `ls /proc/self/fd | tr '\n' ' '`, "0 1 2 3 "},
+		{"runs in the workspace", `pwd`, c.workspace + "\n"},
+	} {
+		result, out, errs := run(t, sandbox.Local{}, c.spec(check.script))
+		if out != check.want {
+			t.Errorf("%s: printed %q and %q, want %q (%+v)", check.name, out, errs, check.want, result)
 		}
-	})
+	}
 	if _, err := os.Stat(filepath.Join(c.hidden, "file")); err != nil {
 		t.Errorf("hiding has touched the real file: %v", err)
 	}
@@ -128,78 +119,68 @@ func TestIsolatedProgramHasNoNetworkUnlessAllowed(t *testing.T) {
 
 func TestIsolatedExitCodesAndExtraFilesGetThrough(t *testing.T) {
 	c := newCell(t)
-	withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
-		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer read.Close()
-		spec := c.spec(`echo row >&3; ls /proc/self/fd | tr '\n' ' '; exit 9`)
-		spec.ExtraFiles = []*os.File{write}
-		result, out, _ := run(t, l, spec)
-		write.Close()
-		row, err := io.ReadAll(read)
-		if err != nil || string(row) != "row\n" || out != "0 1 2 3 4 " || result.ExitCode != 9 {
-			t.Errorf("extra file %q, descriptors %q, result %+v, %v", row, out, result, err)
-		}
-	})
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	spec := c.spec(`echo row >&3; ls /proc/self/fd | tr '\n' ' '; exit 9`)
+	spec.ExtraFiles = []*os.File{write}
+	result, out, _ := run(t, sandbox.Local{}, spec)
+	write.Close()
+	row, err := io.ReadAll(read)
+	if err != nil || string(row) != "row\n" || out != "0 1 2 3 4 " || result.ExitCode != 9 {
+		t.Errorf("extra file %q, descriptors %q, result %+v, %v", row, out, result, err)
+	}
 }
 
 func TestIsolatedTreeIsKilled(t *testing.T) {
 	c := newCell(t)
 	for name, script := range hostile {
 		t.Run(name, func(t *testing.T) {
-			withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
-				marker := newMarker(t)
-				spec := c.spec(strings.ReplaceAll(script, "@", marker))
-				spec.Grace = 100 * time.Millisecond
-				_, took := spawnUntilUp(t, l, spec)
-				// The kernel ends a PID namespace a moment after its first process.
-				eventually(t, "everything is gone", func() bool { return len(alive(marker)) == 0 })
-				if took > 5*time.Second {
-					t.Errorf("the end took %v", took)
-				}
-			})
+			marker := newMarker(t)
+			spec := c.spec(strings.ReplaceAll(script, "@", marker))
+			spec.Grace = 100 * time.Millisecond
+			_, took := spawnUntilUp(t, sandbox.Local{}, spec)
+			// The kernel ends a PID namespace a moment after its first process.
+			eventually(t, "everything is gone", func() bool { return len(alive(marker)) == 0 })
+			if took > 5*time.Second {
+				t.Errorf("the end took %v", took)
+			}
 		})
 	}
 }
 
 func TestIsolatedLeftoversDieWithTheProgram(t *testing.T) {
 	c := newCell(t)
-	withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
-		marker := newMarker(t)
-		result, _, _ := run(t, l, c.spec(strings.ReplaceAll(`setsid sleep @ & (sleep @ &); exit 7`, "@", marker)))
-		eventually(t, "everything is gone", func() bool { return len(alive(marker)) == 0 })
-		if result.ExitCode != 7 || result.LeftoversKilled != 0 {
-			t.Errorf("got %+v", result)
-		}
-	})
+	marker := newMarker(t)
+	result, _, _ := run(t, sandbox.Local{}, c.spec(strings.ReplaceAll(`setsid sleep @ & (sleep @ &); exit 7`, "@", marker)))
+	eventually(t, "everything is gone", func() bool { return len(alive(marker)) == 0 })
+	if result.ExitCode != 7 || result.LeftoversKilled != 0 {
+		t.Errorf("got %+v", result)
+	}
 }
 
 func TestIsolatedProgramMayCleanUpAfterSIGTERM(t *testing.T) {
 	c := newCell(t)
-	withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
-		file := filepath.Join(c.workspace, "cleaned")
-		_ = os.Remove(file)
-		result, _ := spawnUntilUp(t, l,
-			c.spec(`trap 'touch cleaned; exit 5' TERM; echo up; while :; do sleep 0.01; done`))
-		if _, err := os.Stat(file); err != nil || result.ExitCode != 5 {
-			t.Errorf("got %+v, %v", result, err)
-		}
-	})
+	file := filepath.Join(c.workspace, "cleaned")
+	_ = os.Remove(file)
+	result, _ := spawnUntilUp(t, sandbox.Local{},
+		c.spec(`trap 'touch cleaned; exit 5' TERM; echo up; while :; do sleep 0.01; done`))
+	if _, err := os.Stat(file); err != nil || result.ExitCode != 5 {
+		t.Errorf("got %+v, %v", result, err)
+	}
 }
 
 func TestSandboxThatCannotBeMadeIsNoFailureOfTheProgram(t *testing.T) {
 	c := newCell(t)
-	withAndWithoutSupervisor(t, func(t *testing.T, l sandbox.Local) {
-		spec := c.spec("")
-		spec.Argv = []string{filepath.Join(c.sibling, "file")} // exists, but not in the sandbox
-		var errs bytes.Buffer
-		_, err := l.Spawn(t.Context(), spec, nil, &errs)
-		if err == nil || !strings.Contains(err.Error(), "bubblewrap did not start it") {
-			t.Errorf("got %v, %q", err, errs.String())
-		}
-	})
+	spec := c.spec("")
+	spec.Argv = []string{filepath.Join(c.sibling, "file")} // exists, but not in the sandbox
+	var errs bytes.Buffer
+	_, err := sandbox.Local{}.Spawn(t.Context(), spec, nil, &errs)
+	if err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %v, %q", err, errs.String())
+	}
 	for name, change := range map[string]func(*sandbox.SpawnSpec){
 		"working directory is not visible": func(s *sandbox.SpawnSpec) { s.Dir = c.sibling },
 		"no such file": func(

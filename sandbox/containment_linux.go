@@ -34,15 +34,12 @@ func probeNamespace() error {
 func (l Local) containment(job launch) (Containment, error) {
 	switch l.Containment {
 	case ProcessGroup, SubReaper:
-		if l.Containment == ProcessGroup && job.network != nil {
-			return "", errors.New("a private network needs a supervisor, which a process group does not have")
-		}
 		return l.Containment, nil
 	case "", PIDNamespace:
 	default:
 		return "", fmt.Errorf("unknown containment %q", l.Containment)
 	}
-	if job.bwrap {
+	if job.bwrap != nil {
 		return PIDNamespace, nil // bubblewrap makes it
 	}
 	err := namespaceWorks()

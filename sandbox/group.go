@@ -16,7 +16,6 @@ import (
 type groupTree struct {
 	cmd    *exec.Cmd
 	env    []string
-	bwrap  *bwrapStatus
 	done   chan struct{}
 	mu     sync.Mutex
 	killed map[int]bool // descendants that were seen when the tree was killed
@@ -24,6 +23,9 @@ type groupTree struct {
 }
 
 func startGroup(job launch) (tree, int, error) {
+	if job.bwrap != nil {
+		return nil, 0, errors.New("isolation needs a supervisor, which a process group does not have")
+	}
 	if job.limits != (Limits{}) {
 		return nil, 0, errors.New("resource limits need a supervisor, which a process group does not have")
 	}
@@ -42,15 +44,6 @@ func startGroup(job launch) (tree, int, error) {
 	}
 	if t.cmd.Env == nil {
 		t.cmd.Env = []string{} // nil would inherit ours
-	}
-	if job.bwrap {
-		status, write, err := newBwrapStatus()
-		if err != nil {
-			return nil, 0, err
-		}
-		defer write.Close()
-		t.bwrap = status
-		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles[:len(t.cmd.ExtraFiles):len(t.cmd.ExtraFiles)], write)
 	}
 	closeAllOnExec()
 	if err := t.cmd.Start(); err != nil {
@@ -75,9 +68,6 @@ func (t *groupTree) wait() {
 			end.Usage = usageOf(used)
 		}
 	}
-	if t.bwrap != nil {
-		end.SetupFailed = end.Signal == "" && end.ExitCode != 0 && !t.bwrap.finished()
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	end.Leftovers, end.Unkillable = killStrays(t.cmd.Process.Pid, t.env, t.killed)
@@ -85,10 +75,6 @@ func (t *groupTree) wait() {
 }
 
 func (t *groupTree) terminate() {
-	if t.bwrap != nil {
-		t.bwrap.terminate()
-		return
-	}
 	_ = unix.Kill(-t.cmd.Process.Pid, unix.SIGTERM)
 }
 

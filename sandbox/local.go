@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +42,11 @@ type launch struct {
 	limits  Limits
 	files   []*os.File // descriptors 0, 1, 2 and on
 	network *PrivateNetwork
-	bwrap   bool // argv runs bubblewrap, which reports on descriptor len(files)
+	bwrap   *bwrapOrder // nil: not isolated
+	// identity is the user of an isolated program where we are root; its namespaces are handed to the
+	// supervisor after the files.
+	identity   *identity
+	namespaces []*os.File
 }
 
 // tree is a started program with everything it starts.
@@ -65,8 +70,10 @@ type outcome struct {
 	Leftovers  int    `json:"leftovers,omitempty"`
 	Unkillable []int  `json:"unkillable,omitempty"`
 	Usage      Usage  `json:"usage"`
-	// SetupFailed is set when bubblewrap ended without having started the program.
-	SetupFailed bool `json:"setupFailed,omitempty"`
+	// NoSandbox is set when bubblewrap ended without having made the sandbox, and NoProgram when the
+	// program could not be started in it: then it says why.
+	NoSandbox bool   `json:"noSandbox,omitempty"`
+	NoProgram string `json:"noProgram,omitempty"`
 }
 
 // Spawn implements ProcessSpawner.
@@ -87,6 +94,9 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 	if result.Containment, err = l.containment(job); err != nil {
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
+	if err := job.assumeIdentity(); err != nil {
+		return result, fmt.Errorf("run %s: %w", spec.Argv[0], &SetupError{Err: err})
+	}
 	r := &run{
 		spec:   spec,
 		job:    job,
@@ -96,7 +106,11 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 	if r.now == nil {
 		r.now = time.Now
 	}
-	if err := r.execute(ctx, stdout, stderr); err != nil {
+	err = r.execute(ctx, stdout, stderr)
+	if len(r.result.Unkillable) == 0 {
+		job.dropIdentity()
+	}
+	if err != nil {
 		return r.result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
 	return r.result, nil
@@ -118,12 +132,9 @@ func prepare(spec SpawnSpec) (launch, error) {
 	if !spec.Isolation.active() {
 		return job, spec.Isolation.check()
 	}
-	statusFD := 3 + len(spec.ExtraFiles)
-	job.argv, err = spec.Isolation.bwrapArgv(program, spec.Argv, spec.Dir, statusFD)
-	if err != nil {
+	if job.bwrap, err = spec.Isolation.bwrapOrder(spec.Dir, len(spec.ExtraFiles)); err != nil {
 		return launch{}, err
 	}
-	job.program, job.bwrap = job.argv[0], true
 	if !spec.Isolation.Network {
 		job.network = spec.Isolation.Join
 	}
@@ -225,8 +236,12 @@ func (r *run) conclude(end outcome, writeErr error) error {
 	if writeErr != nil {
 		return fmt.Errorf("deliver its output: %w", writeErr)
 	}
-	if end.SetupFailed && !ended && !r.result.OutputLimit {
-		return fmt.Errorf("bubblewrap did not start it: %s", r.setup.line())
+	switch {
+	case ended || r.result.OutputLimit:
+	case end.NoProgram != "":
+		return errors.New(end.NoProgram)
+	case end.NoSandbox:
+		return &SetupError{Err: errors.New("bubblewrap failed: " + r.setup.line())}
 	}
 	return nil
 }
@@ -255,7 +270,7 @@ func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
 	}
 	r.output = newOutputCopier(r.spec.MaxOutput, waitDelay)
 	together := sameWriter(stdout, stderr)
-	if r.job.bwrap {
+	if r.job.bwrap != nil {
 		r.setup = &firstBytes{next: writerOrDiscard(stderr)}
 		if stderr = r.setup; together {
 			stdout = stderr

@@ -32,6 +32,10 @@ func play(role string, args []string) int {
 	switch role {
 	case "network":
 		return playNetwork(args[0])
+	case "isolated":
+		return playIsolated(args[0])
+	case "attack":
+		return playAttack(args)
 	case "harness":
 	default:
 		return 99

@@ -2,4 +2,6 @@
 
 package sandbox_test
 
-func playNetwork(string) int { return 99 }
+func playNetwork(string) int  { return 99 }
+func playIsolated(string) int { return 99 }
+func playAttack([]string) int { return 99 }

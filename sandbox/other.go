@@ -50,6 +50,19 @@ func (l Local) containment(launch) (Containment, error) {
 	return ProcessGroup, nil
 }
 
+// bwrapOrder and identity exist on Linux only.
+type (
+	bwrapOrder struct{}
+	identity   struct{}
+)
+
+func (Isolation) bwrapOrder(string, int) (*bwrapOrder, error) {
+	return nil, &SetupError{Err: errors.New("isolation " + IsolationBwrap + " needs Linux")}
+}
+
+func (*launch) assumeIdentity() error { return nil }
+func (*launch) dropIdentity()         {}
+
 func startTree(_ Containment, job launch) (tree, int, error) { return startGroup(job) }
 
 // closeAllOnExec has no counterpart here.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 
 // The names our own binary is started under; they appear in ps.
 const (
-	reaperName  = "fit-sandbox-reaper"
-	limiterName = "fit-sandbox-limiter"
+	reaperName = "fit-sandbox-reaper"
 )
 
 // lineFD is the supervisor's end of the socket; the program's extra files follow it.
@@ -44,14 +44,17 @@ func MaybeReaper() bool {
 	if calledUntrusted() {
 		syscall.Exit(runUntrusted()) // at once: under the race detector, os.Exit sleeps for a second
 	}
+	if calledFirst() {
+		runtime.LockOSThread() // users belong to threads
+		os.Exit(becomeProgram())
+	}
 	switch os.Args[0] {
 	case reaperName:
 		os.Exit(reap())
 	case networkName:
 		os.Exit(holdNetwork())
-	case limiterName:
-		fmt.Fprintln(os.Stderr, "fit:", limitAndExec())
-		os.Exit(127)
+	case identityName:
+		os.Exit(holdIdentity())
 	}
 	return false
 }
@@ -63,6 +66,7 @@ type reaper struct {
 	order    order
 	program  int // process id of the program, or of bubblewrap around it
 	bwrap    *bwrapStatus
+	begun    *startReport
 	commands chan byte
 	exits    chan exit // from the one goroutine that waits for children
 	runs     bool      // the program has not ended
@@ -95,7 +99,7 @@ func reap() int {
 		return 1 // whoever started us is gone, or never was
 	}
 	if err := r.prepare(); err != nil {
-		r.fail("prepare the supervisor", err)
+		r.fail("prepare the supervisor", err, true)
 		return 1
 	}
 	if r.order.Probe {
@@ -104,7 +108,7 @@ func reap() int {
 	}
 	_ = r.report.Encode(report{Starting: true})
 	if err := r.start(); err != nil {
-		r.fail("start", err)
+		r.fail("start", err, r.order.Bwrap != nil)
 		return 1
 	}
 	if err := r.report.Encode(report{Started: r.program}); err != nil {
@@ -117,8 +121,8 @@ func reap() int {
 	return 0
 }
 
-func (r *reaper) fail(what string, err error) {
-	failure := report{Failed: what + ": " + err.Error()}
+func (r *reaper) fail(what string, err error, setup bool) {
+	failure := report{Failed: what + ": " + err.Error(), Setup: setup}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		failure.Errno = int(errno)
@@ -145,6 +149,9 @@ func (r *reaper) prepare() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
+	// A session keyring of its own: keys that another run has left are not found through it. A kernel
+	// without keys has none to find.
+	_, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if !r.order.PIDNamespace {
 		return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
@@ -168,19 +175,25 @@ func (r *reaper) start() error {
 	for i := range r.order.ExtraFiles {
 		files = append(files, uintptr(lineFD+1+i))
 	}
-	if r.order.Bwrap {
-		status, write, err := newBwrapStatus()
+	program, argv := r.order.Program, r.order.Argv
+	var err error
+	switch {
+	case r.order.Bwrap != nil:
+		made, err := r.isolate()
+		defer closeFiles(made)
 		if err != nil {
 			return err
 		}
-		defer write.Close()
-		r.bwrap = status
-		files = append(files, write.Fd())
-	}
-	program, argv := r.order.Program, r.order.Argv
-	if r.order.Limits != (Limits{}) {
-		var err error
-		if program, argv, err = limiterArgv(r.order); err != nil {
+		for _, file := range made {
+			files = append(files, file.Fd())
+		}
+		if argv, err = r.isolatedArgv(); err != nil {
+			return err
+		}
+		program = argv[0]
+	case r.order.Limits != (Limits{}):
+		program = "/proc/self/exe"
+		if argv, err = (first{Limits: r.order.Limits}).argv(firstName, r.order); err != nil {
 			return err
 		}
 	}
@@ -194,12 +207,104 @@ func (r *reaper) start() error {
 		return err
 	}
 	r.program, r.runs = pid, true
-	return closeStreams(r.order.ExtraFiles)
+	return r.closeStreams()
+}
+
+// isolate becomes able to start bubblewrap: it finds out which user the program can be, and opens
+// the descriptors that bubblewrap gets.
+func (r *reaper) isolate() (made []*os.File, err error) {
+	ord := r.order.Bwrap
+	uid, gid := os.Geteuid(), os.Getegid()
+	if ord.UID != 0 {
+		can, err := ord.assume(lineFD + 1 + r.order.ExtraFiles)
+		if err != nil {
+			return nil, err
+		}
+		if can {
+			uid, gid = ord.UID, ord.UID
+			fds := []int{0, 1, 2}
+			for i := range r.order.ExtraFiles {
+				fds = append(fds, lineFD+1+i)
+			}
+			givePipes(fds, uid)
+		} else {
+			ord.UID = 0
+		}
+	}
+	status, write, err := newBwrapStatus()
+	if err != nil {
+		return nil, err
+	}
+	r.bwrap, made = status, append(made, write)
+	passwd, group := accounts(uid, gid, lookup(r.order.Env, "HOME"))
+	arguments := []byte(strings.Join(ord.Arguments, "\x00") + "\x00")
+	for _, content := range [][]byte{seccompFilter(), passwd, group, arguments} {
+		file, err := fileOf(content)
+		if err != nil {
+			return made, err
+		}
+		made = append(made, file)
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return made, err
+	}
+	made = append(made, self)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return made, err
+	}
+	r.begun = &startReport{done: make(chan struct{})}
+	go r.begun.follow(read)
+	made = append(made, write)
+	for _, source := range ord.Etc {
+		file, err := os.Open(source)
+		if err != nil {
+			return made, err
+		}
+		made = append(made, file)
+	}
+	return made, nil
+}
+
+// isolatedArgv is the command line of bubblewrap, which starts our binary, which becomes the
+// program.
+func (r *reaper) isolatedArgv() ([]string, error) {
+	ord := r.order.Bwrap
+	last := first{
+		Limits:  r.order.Limits,
+		UID:     ord.UID,
+		Dir:     ord.Dir,
+		StartFD: ord.FirstFD + fdStart,
+		SelfFD:  ord.FirstFD + fdSelf,
+	}
+	inner, err := last.argv(firstName, r.order)
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{ord.Bwrap, "--args", ord.descriptor(fdArguments), "--", "/proc/self/fd/" + ord.descriptor(fdSelf)}
+	return append(argv, inner...), nil
+}
+
+// fileOf returns a file in memory with this content, to be read from its beginning.
+func fileOf(content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("fit-sandbox", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	file := os.NewFile(uintptr(fd), "memory")
+	if _, err := file.Write(content); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // closeStreams lets go of the program's descriptors: while we held them, nobody would
 // see the end of its output, and we have nothing to say there.
-func closeStreams(extraFiles int) error {
+func (r *reaper) closeStreams() error {
 	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -209,7 +314,11 @@ func closeStreams(extraFiles int) error {
 			return err
 		}
 	}
-	for i := range extraFiles {
+	given := r.order.ExtraFiles
+	if r.order.Bwrap != nil {
+		given += r.order.Bwrap.Namespaces
+	}
+	for i := range given {
 		_ = unix.Close(lineFD + 1 + i)
 	}
 	return nil
@@ -335,6 +444,10 @@ func (r *reaper) finish() {
 		r.result.Usage = usageOf(&used)
 	}
 	if r.bwrap != nil {
-		r.result.SetupFailed = r.result.Signal == "" && r.result.ExitCode != 0 && !r.bwrap.finished()
+		made, err := r.begun.outcome()
+		r.result.NoSandbox = !made && r.result.Signal == "" && r.result.ExitCode != 0
+		if err != nil {
+			r.result.NoProgram = err.Error()
+		}
 	}
 }

@@ -23,7 +23,8 @@ type order struct {
 	Env          []string `json:"env"`
 	Limits       Limits   `json:"limits"`
 	ExtraFiles   int      `json:"extraFiles,omitempty"`
-	Bwrap        bool     `json:"bwrap,omitempty"`
+	// Bwrap isolates the program; nil does not.
+	Bwrap *bwrapOrder `json:"bwrap,omitempty"`
 }
 
 // report is what the supervisor sends us.
@@ -33,6 +34,7 @@ type report struct {
 	Started  int      `json:"started,omitempty"`
 	Failed   string   `json:"failed,omitempty"`
 	Errno    int      `json:"errno,omitempty"`
+	Setup    bool     `json:"setup,omitempty"` // it failed before the program was to be started
 	Ended    *outcome `json:"ended,omitempty"`
 }
 
@@ -72,7 +74,7 @@ func (p ownProcess) kill()       { _ = p.cmd.Process.Kill() }
 // startSupervised starts a supervisor that runs the job.
 func startSupervised(mode Containment, job launch) (tree, int, error) {
 	ord := order{
-		PIDNamespace: mode == PIDNamespace && !job.bwrap,
+		PIDNamespace: mode == PIDNamespace && job.bwrap == nil,
 		Program:      job.program,
 		Argv:         job.argv,
 		Dir:          job.dir,
@@ -81,9 +83,9 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		ExtraFiles:   len(job.files) - 3,
 		Bwrap:        job.bwrap,
 	}
-	t, decoder, err := startReaper(ord, job.files, job.network)
+	t, decoder, err := startReaper(ord, append(job.files, job.namespaces...), job.network)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, &SetupError{Err: err}
 	}
 	t.env = job.env
 	if err := t.awaitStart(decoder); err != nil {
@@ -109,7 +111,9 @@ func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 		case err != nil && began:
 			return nil
 		case err != nil:
-			return fmt.Errorf("its supervisor died: %w", err)
+			return &SetupError{Err: fmt.Errorf("its supervisor died: %w", err)}
+		case n.Setup:
+			return &SetupError{Err: n.asError()}
 		case n.Failed != "":
 			return n.asError()
 		case n.Started != 0:

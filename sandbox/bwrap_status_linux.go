@@ -1,5 +1,3 @@
-//go:build unix
-
 package sandbox
 
 import (
@@ -11,13 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bwrapStatus reads what bubblewrap reports about the sandbox it makes. It is how a
-// sandbox that could not be made differs from a program that failed.
+// bwrapStatus reads what bubblewrap reports about the sandbox it makes.
 type bwrapStatus struct {
 	done chan struct{}
 	mu   sync.Mutex
-	init int  // process 1 of the sandbox, as we see it
-	ran  bool // the program was started, and has ended
+	init int // process 1 of the sandbox, as we see it
 }
 
 // newBwrapStatus returns the reader and the file to hand to bubblewrap.
@@ -37,8 +33,7 @@ func (s *bwrapStatus) follow(read *os.File) {
 	decoder := json.NewDecoder(read)
 	for {
 		var line struct {
-			ChildPID int  `json:"child-pid"`
-			ExitCode *int `json:"exit-code"`
+			ChildPID int `json:"child-pid"`
 		}
 		if err := decoder.Decode(&line); err != nil {
 			return
@@ -47,7 +42,6 @@ func (s *bwrapStatus) follow(read *os.File) {
 		if line.ChildPID != 0 {
 			s.init = line.ChildPID
 		}
-		s.ran = s.ran || line.ExitCode != nil
 		s.mu.Unlock()
 	}
 }
@@ -105,14 +99,6 @@ func (s *bwrapStatus) isInit(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.init == pid
-}
-
-// finished reports, after bubblewrap has ended, whether the program had been started.
-func (s *bwrapStatus) finished() bool {
-	s.drain()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ran
 }
 
 // drain waits until everything that bubblewrap has reported is read.

@@ -5,94 +5,45 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// errNoBwrap is returned when isolation is asked for and bubblewrap is not installed.
-var errNoBwrap = errors.New("bubblewrap (bwrap) is not installed")
 
 // systemPaths are what programs need to run at all. They are shown read-only, as far
 // as they exist.
 var systemPaths = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store",
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store",
 }
 
-// secretPaths are within the system's paths and no program's business. Root could
-// read them.
-var secretPaths = []string{"/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-"}
-
-// emptyPaths are there, writable and empty; what is written there is gone afterwards.
+// emptyPaths are there, writable and empty; what is written there is gone afterwards. They are
+// directories of the sandbox's own root: mounts would cost time.
 var emptyPaths = []string{"/tmp", "/var/tmp", "/home", "/root", "/run"}
+
+// procReadOnly are the parts of /proc by which root changes the machine. Bubblewrap leaves /proc/sys
+// open to it.
+var procReadOnly = []string{"/proc/sys", "/proc/sysrq-trigger"}
+
+// How callers ask for a path.
+const (
+	asReadable = "readable"
+	asWritable = "writable"
+)
 
 // mount is what one path of the sandbox shows.
 type mount struct {
 	kind   string // a bwrap option
 	source string // empty for options without one
+	open   bool   // a directory in which everybody may write
 }
 
 // view collects the mounts of a sandbox, by path inside it.
 type view map[string]mount
 
-// bwrapArgv returns the command line that runs a program in the isolation. Bubblewrap
-// reports on descriptor statusFD.
-func (i Isolation) bwrapArgv(program string, argv []string, dir string, statusFD int) ([]string, error) {
-	bwrap, err := findBwrap()
-	if err != nil {
-		return nil, err
-	}
-	v := view{}
-	if err := v.addSystem(i.Network); err != nil {
-		return nil, err
-	}
-	if err := v.addRequested(i); err != nil {
-		return nil, err
-	}
-	v.dropCovered()
-	if dir, err = realDir(dir); err != nil {
-		return nil, err
-	}
-	if !v.shows(dir) {
-		return nil, fmt.Errorf("the working directory %s is not visible in the sandbox: list it as readable or writable", dir)
-	}
-	args := []string{
-		bwrap, "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-		"--json-status-fd", strconv.Itoa(statusFD),
-	}
-	if !i.Network && i.Join == nil {
-		args = append(args, "--unshare-net")
-	}
-	args = append(args, v.arguments()...)
-	args = append(args, "--chdir", dir, "--", program)
-	return append(args, argv[1:]...), nil
-}
-
-func findBwrap() (string, error) {
-	if path, err := exec.LookPath("bwrap"); err == nil && filepath.IsAbs(path) {
-		return path, nil
-	}
-	if info, err := os.Stat("/usr/bin/bwrap"); err == nil && info.Mode()&0o111 != 0 {
-		return "/usr/bin/bwrap", nil
-	}
-	return "", errNoBwrap
-}
-
-func realDir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(dir)
-}
-
 // addSystem adds what every sandbox shows.
-func (v view) addSystem(network bool) error {
+func (v view) addSystem() error {
 	for _, path := range emptyPaths {
-		v[path] = mount{kind: "--tmpfs"}
+		v[path] = mount{kind: "--dir", open: true}
 	}
 	for _, path := range systemPaths {
 		info, err := os.Lstat(path)
@@ -109,26 +60,17 @@ func (v view) addSystem(network bool) error {
 		}
 		v[path] = mount{kind: "--ro-bind", source: path}
 	}
-	if network {
-		v.addResolver()
+	for _, path := range procReadOnly {
+		if _, err := os.Lstat(path); err == nil {
+			v[path] = mount{kind: "--ro-bind", source: path}
+		}
 	}
-	for _, path := range secretPaths {
-		v.hide(path)
-	}
+	v["/etc"] = mount{kind: "--dir"}
 	return nil
 }
 
-// addResolver shows the file behind /etc/resolv.conf, which is often a link to a place
-// that the sandbox does not show.
-func (v view) addResolver() {
-	resolved, err := filepath.EvalSymlinks("/etc/resolv.conf")
-	if err == nil && !v.showsFromHost(resolved) {
-		v[resolved] = mount{kind: "--ro-bind", source: resolved}
-	}
-}
-
-// addRequested adds the paths that the caller names.
-func (v view) addRequested(i Isolation) error {
+// addRequested adds the paths that the caller names, and returns how it asked for each.
+func (v view) addRequested(i Isolation) (map[string]string, error) {
 	asked := map[string]string{}
 	add := func(kind, as, path string) error {
 		resolved, err := v.resolve(path)
@@ -143,42 +85,70 @@ func (v view) addRequested(i Isolation) error {
 		return nil
 	}
 	for _, path := range i.ReadOnly {
-		if err := add("--ro-bind", "readable", path); err != nil {
-			return err
+		if err := add("--ro-bind", asReadable, path); err != nil {
+			return nil, err
 		}
 	}
 	for _, path := range i.Writable {
-		if err := add("--bind", "writable", path); err != nil {
-			return err
+		if err := add("--bind", asWritable, path); err != nil {
+			return nil, err
 		}
 	}
 	for _, path := range i.Hidden {
 		if !filepath.IsAbs(path) {
-			return fmt.Errorf("hidden path: %s is not absolute", path)
+			return nil, fmt.Errorf("hidden path: %s is not absolute", path)
 		}
 		resolved, err := filepath.EvalSymlinks(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // there is nothing to hide
 		}
 		if err != nil {
-			return fmt.Errorf("hidden path: %w", err)
+			return nil, fmt.Errorf("hidden path: %w", err)
 		}
 		if before, ok := asked[resolved]; ok {
-			return fmt.Errorf("%s is asked to be both %s and hidden", path, before)
+			return nil, fmt.Errorf("%s is asked to be both %s and hidden", path, before)
 		}
 		v.hide(resolved)
 	}
-	return nil
+	return asked, nil
 }
 
+// hideOwn hides our own temporary and cache directories and the user's home, wherever they lie,
+// unless the caller asks for them.
+func (v view) hideOwn(requested map[string]string) {
+	own := []string{os.TempDir()}
+	if home, err := os.UserHomeDir(); err == nil {
+		own = append(own, home)
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		own = append(own, cache)
+	}
+	for _, path := range own {
+		resolved, err := filepath.EvalSymlinks(path)
+		// A home that is a directory of the system's, as in some containers, cannot be hidden.
+		if err != nil || !filepath.IsAbs(path) || resolved == "/" || isSystemPath(resolved) && resolved != "/opt" {
+			continue
+		}
+		if _, asked := requested[resolved]; !asked {
+			v.hide(resolved)
+		}
+	}
+}
+
+func isSystemPath(path string) bool { return path == "/etc" || slices.Contains(systemPaths, path) }
+
 // dropCovered drops the system's paths where the caller shows the whole root: they are
-// in it, and nothing new can be made in a root that is read-only.
+// in it, and nothing new can be made in a root that is read-only. What is to be empty must be
+// mounted then.
 func (v view) dropCovered() {
 	root, ok := v["/"]
 	if !ok {
 		return
 	}
 	for path, m := range v {
+		if m.kind == "--dir" { // it would be one of the machine's
+			v[path] = mount{kind: "--tmpfs", open: m.open}
+		}
 		covered := slices.Contains(systemPaths, path) && m.kind != "--bind"
 		_, err := os.Stat(path)
 		if path != "/" && (covered || err != nil && root.kind == "--ro-bind") {
@@ -271,15 +241,35 @@ func (v view) arguments() []string {
 		args = append(args, root.kind, root.source, "/")
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	made := map[string]bool{"/": true, "/proc": true, "/dev": true}
 	for _, path := range slices.Sorted(maps.Keys(v)) {
+		if path == "/" {
+			continue
+		}
+		args = v.appendParents(args, made, filepath.Dir(path))
+		made[path] = true
 		m := v[path]
 		switch {
-		case path == "/":
-		case m.source == "":
-			args = append(args, m.kind, path)
-		default:
-			args = append(args, m.kind, m.source, path)
+		case m.open:
+			args = append(args, "--perms", "1777")
+		case m.kind == "--dir":
+			args = append(args, "--perms", "0755")
 		}
+		if args = append(args, m.kind); m.source != "" {
+			args = append(args, m.source)
+		}
+		args = append(args, path)
 	}
 	return args
+}
+
+// appendParents makes the directories on the way to a mount that no other mount brings. Those that
+// bubblewrap makes by itself are closed to all but their owner, who is not always the program.
+func (v view) appendParents(args []string, made map[string]bool, dir string) []string {
+	if made[dir] || v.showsFromHost(dir) {
+		return args
+	}
+	args = v.appendParents(args, made, filepath.Dir(dir))
+	made[dir] = true
+	return append(args, "--perms", "0755", "--dir", dir)
 }

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// The descriptors that bubblewrap gets behind those of the program, in this order. The program
+// itself gets none of them.
+const (
+	fdStatus    = iota // where bubblewrap reports
+	fdSeccomp          // the system calls that are refused
+	fdPasswd           // /etc/passwd
+	fdGroup            // /etc/group
+	fdArguments        // bubblewrap's own arguments: a command line would show them to the program
+	fdSelf             // our own binary, which becomes the program
+	fdStart            // where it reports that it does
+	fdEtc              // files for /etc, one after the other
+)
+
+// bwrapOrder is what the supervisor of an isolated program must know beside its command line.
+type bwrapOrder struct {
+	// UID is the user that the program is to be where we are root, and 0 elsewhere.
+	UID int `json:"uid,omitempty"`
+	// Mapped are the paths whose owner the program is to be. Each has the number of the user
+	// namespace that maps the owner, of those that the supervisor was handed.
+	Mapped []mappedPath `json:"mapped,omitempty"`
+	// Namespaces counts those.
+	Namespaces int `json:"namespaces,omitempty"`
+	// FirstFD is the first descriptor of the list above.
+	FirstFD int `json:"firstFd"`
+	// Etc are the files of /etc, in the order of their descriptors.
+	Etc []string `json:"etc,omitempty"`
+	// Bwrap is bubblewrap, Arguments are its own, and Dir is where the program begins.
+	Bwrap     string   `json:"bwrap"`
+	Arguments []string `json:"arguments"`
+	Dir       string   `json:"dir"`
+}
+
+// mappedPath is a path that shows up in the sandbox as the program's own.
+type mappedPath struct {
+	Path      string `json:"path"`
+	Writable  bool   `json:"writable,omitempty"`
+	Namespace int    `json:"namespace"`
+}
+
+// bwrapOrder builds the command line of the isolation. The program itself is added by the
+// supervisor, which knows the user that it can be.
+func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
+	bwrap, err := findBwrap()
+	if err != nil {
+		return nil, err
+	}
+	v := view{}
+	if err := v.addSystem(); err != nil {
+		return nil, err
+	}
+	requested, err := v.addRequested(i)
+	if err != nil {
+		return nil, err
+	}
+	v.hideOwn(requested)
+	v.dropCovered()
+	if dir, err = realDir(dir); err != nil {
+		return nil, err
+	}
+	if !v.shows(dir) {
+		return nil, fmt.Errorf("the working directory %s is not visible in the sandbox: "+
+			"list it as readable or writable", dir)
+	}
+	ord := &bwrapOrder{FirstFD: 3 + extraFiles, Bwrap: bwrap, Dir: dir}
+	ord.Arguments = []string{
+		"--die-with-parent", "--new-session", "--cap-drop", "ALL",
+		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--json-status-fd", ord.descriptor(fdStatus),
+	}
+	if seccompFilter() != nil {
+		ord.add("--seccomp", ord.descriptor(fdSeccomp))
+	}
+	if !i.Network && i.Join == nil {
+		ord.add("--unshare-net")
+	}
+	ord.add(v.arguments()...)
+	ord.add("--chmod", "1777", "/dev/shm")
+	ord.addEtc()
+	ord.add("--chdir", "/")
+	if os.Geteuid() == 0 {
+		ord.Mapped = mappedPaths(requested)
+		ord.add("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+	}
+	return ord, nil
+}
+
+func (o *bwrapOrder) add(arguments ...string) { o.Arguments = append(o.Arguments, arguments...) }
+
+// descriptor is the number of one of bubblewrap's descriptors.
+func (o *bwrapOrder) descriptor(fd int) string { return strconv.Itoa(o.FirstFD + fd) }
+
+// addEtc shows a part of /etc.
+func (o *bwrapOrder) addEtc() {
+	shown := etcShown()
+	o.add(shown.arguments...)
+	o.add("--perms", "0644", "--file", o.descriptor(fdPasswd), "/etc/passwd",
+		"--perms", "0644", "--file", o.descriptor(fdGroup), "/etc/group")
+	for n, file := range shown.files {
+		o.add("--perms", "0644", "--file", o.descriptor(fdEtc+n), file.path)
+		o.Etc = append(o.Etc, file.source)
+	}
+}
+
+// mappedPaths are the requested paths, but for those of the system, which show their own owners.
+func mappedPaths(requested map[string]string) []mappedPath {
+	var mapped []mappedPath
+	for path, as := range requested {
+		if path != "/" && !isSystemPath(path) {
+			mapped = append(mapped, mappedPath{Path: path, Writable: as == asWritable})
+		}
+	}
+	return mapped
+}
+
+func realDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}

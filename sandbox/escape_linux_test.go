@@ -1,0 +1,397 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// isolatedRun is what a harness in a process of its own is to run.
+type isolatedRun struct {
+	Isolation sandbox.Isolation
+	Limits    sandbox.Limits
+	Dir       string
+	Argv      []string
+}
+
+// playIsolated runs a program in a sandbox, as the user that this process is.
+func playIsolated(text string) int {
+	var what isolatedRun
+	if err := json.Unmarshal([]byte(text), &what); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	result, err := sandbox.Local{}.Spawn(context.Background(), sandbox.SpawnSpec{
+		Argv:      what.Argv,
+		Dir:       what.Dir,
+		Env:       append(searchPath(), "HOME="+what.Dir, roleVariable+"=attack"),
+		Timeout:   20 * time.Second,
+		Isolation: what.Isolation,
+		Limits:    what.Limits,
+	}, os.Stdout, os.Stderr)
+	if err != nil || result.ExitCode != 0 {
+		fmt.Printf("harness: exit=%d signal=%s error=%v\n", result.ExitCode, result.Signal, err)
+	}
+	return 0
+}
+
+// attacker is a user who runs a harness, and with it a hostile program in a sandbox.
+type attacker struct {
+	uid     uint32
+	harness string // this test binary
+	dir     string // the workspace, which is the user's
+}
+
+// eachUser runs a test as root and as a user without privileges.
+func eachUser(t *testing.T, test func(t *testing.T, a attacker)) {
+	t.Helper()
+	needBwrap(t)
+	users := map[string]uint32{"as this user": uint32(os.Getuid())}
+	if os.Getuid() == 0 {
+		users = map[string]uint32{"as root": 0, "as an ordinary user": nobody}
+	}
+	for name, uid := range users {
+		t.Run(name, func(t *testing.T) {
+			a := attacker{uid: uid, harness: os.Args[0]}
+			if os.Getuid() == 0 {
+				a.harness = unprivilegedBinary(t)
+			}
+			a.dir = a.newDir(t, filepath.Dir(a.harness))
+			test(t, a)
+		})
+	}
+}
+
+// newDir makes a directory of the user's.
+func (a attacker) newDir(t *testing.T, parent string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(parent, "fit-sandbox-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chown(dir, int(a.uid), int(a.uid)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (a attacker) command(t *testing.T, what isolatedRun) *exec.Cmd {
+	t.Helper()
+	if what.Dir == "" {
+		what.Dir = a.dir
+	}
+	what.Isolation.Kind = sandbox.IsolationBwrap
+	what.Isolation.Writable = append(what.Isolation.Writable, what.Dir)
+	what.Isolation.ReadOnly = append(what.Isolation.ReadOnly, a.harness)
+	text, err := json.Marshal(what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(a.harness, string(text))
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=isolated", "TMPDIR=" + os.TempDir()}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.uid, Gid: a.uid}}
+	}
+	return cmd
+}
+
+// run returns what the program printed.
+func (a attacker) run(t *testing.T, what isolatedRun) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := a.command(t, what)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	return out.String()
+}
+
+func (a attacker) shell(t *testing.T, script string) string {
+	t.Helper()
+	return a.run(t, isolatedRun{Argv: []string{"sh", "-c", script}})
+}
+
+// attack runs one of the attacks of playAttack.
+func (a attacker) attack(t *testing.T, args ...string) string {
+	t.Helper()
+	return a.run(t, isolatedRun{Argv: append([]string{a.harness}, args...)})
+}
+
+func TestNobodyInTheSandboxIsRootOfTheMachine(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		out := a.shell(t, `cut -f1,3 /proc/self/uid_map >/dev/null; stat -c %u . ; id -u; grep -E '^(Uid|CapEff|CapPrm|CapInh):' /proc/self/status | tr -d '\t'`)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if len(lines) != 6 || lines[0] != lines[1] || lines[1] == "0" || strings.Count(out, ":0000000000000000") != 3 {
+			t.Errorf("the workspace's owner, the program's user and its privileges are %q", lines)
+		}
+	})
+}
+
+// The kernel runs the program in core_pattern as the root of the machine. Here it is only opened.
+func TestTheKernelsSettingsAreReadOnly(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		out := a.shell(t, `for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname /proc/sysrq-trigger; do
+			[ ! -e $f ] || { true >>$f; } 2>/dev/null && [ -e $f ] && echo "$f can be written"
+		done
+		grep -c ' /proc/sys proc ro' /proc/self/mounts; tr '\0' ' ' </proc/1/cmdline | grep -c -e '[-]-ro-bind'`)
+		if want := "1\n0\nharness: exit=1 signal= error=<nil>\n"; out != want {
+			t.Errorf("printed %q, want %q", out, want)
+		}
+	})
+}
+
+func TestFilesOfRootAndOfTheMachineAreNotShown(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		if os.Getuid() == 0 {
+			secret := attacker{}.newDir(t, "/usr/local")
+			if err := os.Chmod(secret, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(secret, "key"), []byte("SECRET"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out := a.shell(t, "cat "+secret+"/key; true"); strings.Contains(out, "SECRET") {
+				t.Errorf("a file that only root may read gives %q", out)
+			}
+		}
+		out := a.shell(t, `ls -d /etc/ssl/private /etc/shadow /etc/ssh /etc/sudoers /etc/cron.d /etc/machine-id 2>/dev/null
+			whoami >/dev/null || echo no name
+			getent hosts localhost >/dev/null || echo no hosts
+			echo done >/dev/stderr`)
+		if out != "done\n" {
+			t.Errorf("printed %q", out)
+		}
+	})
+}
+
+// What the sandbox must not show lies where it shows everything else.
+func TestWhatLiesInASystemDirectoryIsHiddenThereToo(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Missing(t, "only root can put a repository into a system directory")
+	}
+	for _, system := range []string{"/usr/src", "/opt"} {
+		if _, err := os.Stat(system); err != nil {
+			continue
+		}
+		eachUser(t, func(t *testing.T, a attacker) {
+			repository := a.newDir(t, system)
+			workspace := filepath.Join(repository, "tmp", "workspace")
+			for _, dir := range []string{workspace, filepath.Join(repository, "home"), filepath.Join(repository, "rest")} {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range []string{"solution", "tmp/sibling", "home/login", "rest/file"} {
+				if err := os.WriteFile(filepath.Join(repository, file), []byte("HIDDEN\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, path := range []string{repository, filepath.Join(repository, "tmp"), workspace} {
+				if err := errors.Join(os.Chmod(path, 0o755), os.Chown(path, int(a.uid), int(a.uid))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			script := []string{"sh", "-c", "cd " + repository + "; cat solution tmp/sibling home/login 2>/dev/null; cat rest/file; pwd >/dev/null; true"}
+			// Our own directories are hidden without being named; the repository is named.
+			for name, hidden := range map[string][]string{"own": nil, "named": {repository}} {
+				cmd := a.command(t, isolatedRun{Argv: script, Dir: workspace, Isolation: sandbox.Isolation{Hidden: hidden}})
+				cmd.Env = append(cmd.Env, "TMPDIR="+repository+"/tmp", "HOME="+repository+"/home")
+				out, err := cmd.CombinedOutput()
+				want := map[string]int{"own": 2, "named": 0}[name]
+				if err != nil || strings.Count(string(out), "HIDDEN") != want {
+					t.Errorf("%s: %v: %q", name, err, out)
+				}
+			}
+		})
+	}
+}
+
+func TestSystemCallsThatReachOutOfTheSandboxAreRefused(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		out := a.attack(t, "calls")
+		for _, name := range []string{"keyctl", "ptrace", "process_vm_readv", "bpf", "perf_event_open", "userfaultfd",
+			"mount", "fsopen", "open_tree", "kexec_load", "io_uring_setup", "add_key", "request_key"} {
+			if !strings.Contains(out, name+" refused\n") {
+				t.Errorf("%s: %s", name, out)
+			}
+		}
+	})
+}
+
+// Two runs that nothing connects: what the first leaves must not reach the second, while it runs or
+// afterwards.
+func TestTwoRunsShareNothingThatCanBeWritten(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		second := a
+		second.dir = a.newDir(t, filepath.Dir(a.harness))
+		name := fmt.Sprintf("fit-test-%d-%d", os.Getpid(), a.uid)
+		for _, channel := range []string{"user key", "session key", "shared memory", "message queue", "abstract socket",
+			"loopback port", "/tmp/", "/dev/shm/", "/var/tmp/", "/run/"} {
+			t.Run(strings.Trim(channel, "/"), func(t *testing.T) {
+				leave := a.command(t, isolatedRun{Argv: []string{a.harness, "leave", channel, name}})
+				stdout, err := leave.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := leave.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					_ = leave.Process.Kill()
+					_ = leave.Wait()
+				}()
+				buffer := make([]byte, 256)
+				if n, _ := stdout.Read(buffer); n == 0 {
+					t.Fatal("the first run did not come up")
+				}
+				if out := second.attack(t, "find", channel, name); out != "nothing\n" {
+					t.Errorf("the second run found %q", out)
+				}
+			})
+		}
+	})
+}
+
+// playAttack is a hostile program.
+func playAttack(args []string) int {
+	switch args[0] {
+	case "calls":
+		attackCalls()
+	case "leave":
+		fmt.Println(leave(args[1], args[2]))
+		time.Sleep(15 * time.Second) // the harness is killed before
+	case "find":
+		fmt.Println(find(args[1], args[2]))
+	}
+	return 0
+}
+
+func attackCalls() {
+	for name, call := range map[string]func() unix.Errno{
+		"keyctl":           raw(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, keyring(unix.KEY_SPEC_USER_KEYRING), 1),
+		"add_key":          raw(unix.SYS_ADD_KEY, 0, 0, 0),
+		"request_key":      raw(unix.SYS_REQUEST_KEY, 0, 0, 0),
+		"ptrace":           raw(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0),
+		"process_vm_readv": raw(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), 0, 0),
+		"bpf":              raw(unix.SYS_BPF, 0, 0, 0),
+		"perf_event_open":  raw(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0),
+		"userfaultfd":      raw(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0),
+		"mount":            raw(unix.SYS_MOUNT, 0, 0, 0),
+		"fsopen":           raw(unix.SYS_FSOPEN, 0, 0, 0),
+		"open_tree":        raw(unix.SYS_OPEN_TREE, 0, 0, 0),
+		"kexec_load":       raw(unix.SYS_KEXEC_LOAD, 0, 0, 0),
+		"io_uring_setup":   raw(unix.SYS_IO_URING_SETUP, 0, 0, 0),
+	} {
+		if errno := call(); errno == unix.EPERM || errno == unix.ENOSYS {
+			fmt.Println(name, "refused")
+		} else {
+			fmt.Println(name, "gives", errno)
+		}
+	}
+}
+
+func raw(number, a, b, c uintptr) func() unix.Errno {
+	return func() unix.Errno {
+		_, _, errno := unix.Syscall(number, a, b, c)
+		return errno
+	}
+}
+
+func keyring(id int) uintptr { return uintptr(id) }
+
+// sysvKey is the number that both runs know.
+func sysvKey(name string) int {
+	sum := 0x7f17
+	for _, r := range name {
+		sum = sum*31 + int(r)
+	}
+	return sum & 0x7fff_ffff
+}
+
+// leave puts a message where the next run may find it.
+func leave(channel, name string) error {
+	switch channel {
+	case "user key", "session key":
+		ring := unix.KEY_SPEC_USER_KEYRING
+		if channel == "session key" {
+			ring = unix.KEY_SPEC_SESSION_KEYRING
+		}
+		id, err := unix.AddKey("user", name, []byte("HIDDEN"), ring)
+		if err != nil {
+			return err
+		}
+		return unix.KeyctlSetperm(id, 0x3f3f3f3f)
+	case "shared memory":
+		id, err := unix.SysvShmGet(sysvKey(name), 4096, unix.IPC_CREAT|0o666)
+		if err != nil {
+			return err
+		}
+		memory, err := unix.SysvShmAttach(id, 0, 0)
+		copy(memory, "HIDDEN")
+		return err
+	case "message queue":
+		return messageQueue(name, unix.O_CREAT|unix.O_RDWR)
+	case "abstract socket":
+		_, err := net.Listen("unix", "@"+name)
+		return err
+	case "loopback port":
+		_, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(20000+sysvKey(name)%9999))
+		return err
+	default:
+		return os.WriteFile(channel+name, []byte("HIDDEN"), 0o666)
+	}
+}
+
+// find reports whether the other run's message is there.
+func find(channel, name string) string {
+	var err error
+	switch channel {
+	case "user key", "session key":
+		_, err = unix.RequestKey("user", name, "", 0)
+	case "shared memory":
+		_, err = unix.SysvShmGet(sysvKey(name), 4096, 0o666)
+	case "message queue":
+		err = messageQueue(name, unix.O_RDONLY)
+	case "abstract socket":
+		_, err = net.Dial("unix", "@"+name)
+	case "loopback port":
+		_, err = net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(20000+sysvKey(name)%9999))
+	default:
+		_, err = os.ReadFile(channel + name)
+	}
+	if err != nil {
+		return "nothing"
+	}
+	return "HIDDEN"
+}
+
+func messageQueue(name string, flags int) error {
+	text, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(text)), uintptr(flags), 0o666, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// firstName is the name under which our binary sets the last bounds and becomes the program; it
+// appears in ps.
+const firstName = "fit-sandbox-first"
+
+// first is what is left to do between the start of a process and the program: limits, which the
+// supervisor would suffer under; and in a sandbox the user, whom bubblewrap cannot change, and the
+// working directory, which only that user may enter.
+type first struct {
+	Limits Limits `json:"limits"`
+	UID    int    `json:"uid,omitempty"`
+	Dir    string `json:"dir,omitempty"`
+	// StartFD is where to report, and SelfFD what we were started from; 0 outside a sandbox.
+	StartFD int `json:"startFd,omitempty"`
+	SelfFD  int `json:"selfFd,omitempty"`
+}
+
+// startedProgram is what first reports when only the program is left to be started. An error
+// follows if that fails.
+const startedProgram = "started\n"
+
+// argv is the command line of our binary that does it and becomes the program.
+func (f first) argv(name string, ord order) ([]string, error) {
+	settings, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{name, string(settings), ord.Program}, ord.Argv...), nil
+}
+
+// calledFirst reports whether this process is to become a program. In a sandbox our binary has no
+// name but that of a descriptor.
+func calledFirst() bool {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[0], "/proc/self/fd/") && os.Args[1] == firstName {
+		os.Args = os.Args[1:]
+	}
+	return os.Args[0] == firstName
+}
+
+// becomeProgram is the other side of first.argv. It returns only if that failed.
+func becomeProgram() int {
+	if len(os.Args) < 4 {
+		return 127
+	}
+	var f first
+	err := json.Unmarshal([]byte(os.Args[1]), &f)
+	if err == nil {
+		err = f.become(os.Args[2], os.Args[3:])
+	}
+	if f.StartFD == 0 {
+		fmt.Fprintln(os.Stderr, "fit:", err)
+	} else {
+		_, _ = unix.Write(f.StartFD, []byte(err.Error()))
+	}
+	return 127
+}
+
+func (f first) become(program string, argv []string) error {
+	env := os.Environ()
+	if f.StartFD != 0 {
+		unix.CloseOnExec(f.StartFD)
+		unix.CloseOnExec(f.SelfFD)
+		_ = os.Setenv("PWD", f.Dir)
+		env = os.Environ()
+	}
+	if f.UID != 0 {
+		if err := dropTo(f.UID); err != nil {
+			return fmt.Errorf("become user %d: %w", f.UID, err)
+		}
+	}
+	if f.Dir != "" {
+		if err := unix.Chdir(f.Dir); err != nil {
+			return fmt.Errorf("enter %s: %w", f.Dir, err)
+		}
+	}
+	if err := f.Limits.apply(); err != nil {
+		return fmt.Errorf("set resource limits: %w", err)
+	}
+	if f.StartFD != 0 {
+		_, _ = unix.Write(f.StartFD, []byte(startedProgram))
+	}
+	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, env))
+}
+
+// dropTo makes this thread, which becomes the program, another user, with no group and no privilege
+// but that user's. The calls of the standard library would stop every other thread for it.
+func dropTo(uid int) error {
+	id := uintptr(uid)
+	for _, call := range [][4]uintptr{
+		{unix.SYS_SETGROUPS},
+		{unix.SYS_SETRESGID, id, id, id},
+		{unix.SYS_SETRESUID, id, id, id},
+	} {
+		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return errno
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return unix.Capset(&header, &none[0])
+}
+
+// startReport reads what first reports in a sandbox.
+type startReport struct {
+	done chan struct{}
+	text []byte
+}
+
+func (s *startReport) follow(read *os.File) {
+	defer close(s.done)
+	defer read.Close()
+	var text bytes.Buffer
+	_, _ = text.ReadFrom(read)
+	s.text = text.Bytes()
+}
+
+// outcome returns, after bubblewrap has ended, whether the sandbox was made, and why the program was
+// not started in it.
+func (s *startReport) outcome() (made bool, err error) {
+	select {
+	case <-s.done: // it ends with the start of the program, or with bubblewrap
+	case <-time.After(time.Second):
+		return true, nil
+	}
+	text, made := strings.CutPrefix(string(s.text), startedProgram)
+	if text == "" {
+		return made, nil
+	}
+	return true, errors.New(text)
+}

@@ -1,0 +1,224 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// identityName is the name under which our binary holds a user namespace open; it appears in ps.
+const identityName = "fit-sandbox-identity"
+
+// The users that isolated programs of root's are: numbers that no account, container or service is
+// given on any common system. Every process of ours takes them from a block of its own.
+const (
+	firstIdentity  = 0x7000_0000
+	identityBlock  = 1 << 12
+	identityBlocks = 0xF000
+)
+
+// owner is to whom a file belongs.
+type owner struct{ uid, gid uint32 }
+
+// identity is a user without any rights, which one sandbox at a time is.
+type identity struct {
+	uid        int
+	namespaces map[owner]*os.File // that map an owner of files to the identity
+}
+
+// identityPool lends identities. Sandboxes that run at the same time have different ones, so that
+// the kernel counts their processes and keys apart.
+type identityPool struct {
+	mu    sync.Mutex
+	first int
+	made  int
+	free  []*identity
+}
+
+var identities identityPool
+
+func (p *identityPool) acquire() (*identity, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.free) - 1; last >= 0 {
+		lent := p.free[last]
+		p.free = p.free[:last]
+		return lent, nil
+	}
+	if p.first == 0 {
+		p.first = firstIdentity + rand.IntN(identityBlocks)*identityBlock
+	}
+	if p.made == identityBlock {
+		return nil, errors.New("too many sandboxes at the same time")
+	}
+	p.made++
+	return &identity{uid: p.first + p.made - 1, namespaces: map[owner]*os.File{}}, nil
+}
+
+func (p *identityPool) release(lent *identity) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, lent)
+}
+
+// assumeIdentity finds the user that an isolated program of root's is to be. Where the kernel has no
+// user namespaces, the program keeps our user, without its privileges.
+func (j *launch) assumeIdentity() error {
+	if j.bwrap == nil || os.Geteuid() != 0 {
+		return nil
+	}
+	lent, err := identities.acquire()
+	if err != nil {
+		return err
+	}
+	if j.namespaces, err = lent.mapPaths(j.bwrap); err != nil {
+		identities.release(lent)
+		j.bwrap.UID, j.bwrap.Namespaces, j.bwrap.Mapped, j.namespaces = 0, 0, nil, nil
+		var noPath *os.PathError
+		if errors.As(err, &noPath) {
+			return err
+		}
+		return nil
+	}
+	j.identity = lent
+	return nil
+}
+
+func (j *launch) dropIdentity() {
+	if j.identity != nil {
+		identities.release(j.identity)
+	}
+}
+
+// mapPaths finds the namespaces that make the identity the owner of the paths.
+func (i *identity) mapPaths(ord *bwrapOrder) ([]*os.File, error) {
+	var used []*os.File
+	slices.SortFunc(ord.Mapped, func(a, b mappedPath) int { return strings.Compare(a.Path, b.Path) })
+	for n := range ord.Mapped {
+		path := &ord.Mapped[n]
+		var info unix.Stat_t
+		if err := unix.Stat(path.Path, &info); err != nil {
+			return nil, &os.PathError{Op: "stat", Path: path.Path, Err: err}
+		}
+		namespace, err := i.namespace(owner{uid: info.Uid, gid: info.Gid})
+		if err != nil {
+			return nil, err
+		}
+		if path.Namespace = slices.Index(used, namespace); path.Namespace < 0 {
+			path.Namespace = len(used)
+			used = append(used, namespace)
+		}
+	}
+	ord.UID, ord.Namespaces = i.uid, len(used)
+	return used, nil
+}
+
+// namespace returns a user namespace in which the owner of a file is the identity.
+func (i *identity) namespace(of owner) (*os.File, error) {
+	if made := i.namespaces[of]; made != nil {
+		return made, nil
+	}
+	stdin, keep, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	holder := &exec.Cmd{
+		Path:  "/proc/self/exe",
+		Args:  []string{identityName},
+		Env:   []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
+		Stdin: stdin,
+		SysProcAttr: &syscall.SysProcAttr{
+			Setpgid:     true,
+			Cloneflags:  unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.uid), HostID: i.uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.gid), HostID: i.uid, Size: 1}},
+		},
+	}
+	if err := holder.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a user namespace: %w", err), keep.Close())
+	}
+	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
+	_ = keep.Close()
+	_ = holder.Wait() // it has done its work by living
+	if err != nil {
+		return nil, fmt.Errorf("open a user namespace: %w", err)
+	}
+	i.namespaces[of] = namespace
+	return namespace, nil
+}
+
+// holdIdentity lives until its standard input ends.
+func holdIdentity() int {
+	var nothing [1]byte
+	_, _ = os.Stdin.Read(nothing[:])
+	return 0
+}
+
+// assume makes the paths of an order belong to its user, as seen from here on: in mounts of our
+// own, without changing a file. It reports false where the file system of a writable path cannot do
+// that; the program keeps our user then, without its privileges.
+func (o *bwrapOrder) assume(firstNamespace int) (bool, error) {
+	if len(o.Mapped) == 0 {
+		return true, nil
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return false, fmt.Errorf("make a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return false, fmt.Errorf("make mounts private: %w", err)
+	}
+	// All are opened before any is mounted: what lies in a mapped path cannot be mapped again.
+	trees := make([]int, len(o.Mapped))
+	for n, path := range o.Mapped {
+		tree, err := mapTree(path.Path, firstNamespace+path.Namespace)
+		if err != nil && path.Writable {
+			return false, nil
+		}
+		trees[n] = tree
+	}
+	for n, path := range o.Mapped {
+		if trees[n] < 0 { // readable to everybody, or not to the program
+			continue
+		}
+		err := unix.MoveMount(trees[n], "", unix.AT_FDCWD, path.Path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		_ = unix.Close(trees[n])
+		if err != nil {
+			return false, fmt.Errorf("mount %s: %w", path.Path, err)
+		}
+	}
+	return true, nil
+}
+
+// mapTree returns a mount of a path that shows its owner as the user that the namespace says.
+func mapTree(path string, namespace int) (int, error) {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return -1, err
+	}
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace)})
+	if err != nil {
+		_ = unix.Close(tree)
+		return -1, err
+	}
+	return tree, nil
+}
+
+// givePipes lets a user open pipes of ours again, as programs do that write to /dev/stderr.
+func givePipes(fds []int, uid int) {
+	for _, fd := range fds {
+		var info unix.Stat_t
+		if unix.Fstat(fd, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFIFO {
+			_ = unix.Fchown(fd, uid, uid)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// refusedCalls are the system calls that no isolated program may make, with the error that each
+// returns. They reach into other processes, into the kernel, or into what sandboxes share: keys are
+// kept per user and outlive a run. Where programs try a call and do without it, they are told that
+// it does not exist.
+var refusedCalls = map[uint32]unix.Errno{
+	unix.SYS_ADD_KEY:     unix.EPERM,
+	unix.SYS_REQUEST_KEY: unix.EPERM,
+	unix.SYS_KEYCTL:      unix.EPERM,
+
+	unix.SYS_PTRACE:            unix.EPERM,
+	unix.SYS_PROCESS_VM_READV:  unix.EPERM,
+	unix.SYS_PROCESS_VM_WRITEV: unix.EPERM,
+	unix.SYS_PIDFD_GETFD:       unix.EPERM,
+
+	unix.SYS_BPF:             unix.EPERM,
+	unix.SYS_PERF_EVENT_OPEN: unix.EPERM,
+	unix.SYS_USERFAULTFD:     unix.EPERM,
+
+	unix.SYS_MOUNT:          unix.EPERM,
+	unix.SYS_UMOUNT2:        unix.EPERM,
+	unix.SYS_PIVOT_ROOT:     unix.EPERM,
+	unix.SYS_OPEN_TREE:      unix.ENOSYS,
+	unix.SYS_MOVE_MOUNT:     unix.ENOSYS,
+	unix.SYS_FSOPEN:         unix.ENOSYS,
+	unix.SYS_FSCONFIG:       unix.ENOSYS,
+	unix.SYS_FSMOUNT:        unix.ENOSYS,
+	unix.SYS_FSPICK:         unix.ENOSYS,
+	unix.SYS_MOUNT_SETATTR:  unix.ENOSYS,
+	unix.SYS_OPEN_TREE_ATTR: unix.ENOSYS,
+	unix.SYS_SETNS:          unix.EPERM,
+
+	unix.SYS_KEXEC_LOAD:      unix.EPERM,
+	unix.SYS_KEXEC_FILE_LOAD: unix.EPERM,
+	unix.SYS_INIT_MODULE:     unix.EPERM,
+	unix.SYS_FINIT_MODULE:    unix.EPERM,
+	unix.SYS_DELETE_MODULE:   unix.EPERM,
+	unix.SYS_REBOOT:          unix.EPERM,
+	unix.SYS_SWAPON:          unix.EPERM,
+	unix.SYS_SWAPOFF:         unix.EPERM,
+	unix.SYS_ACCT:            unix.EPERM,
+	unix.SYS_SYSLOG:          unix.EPERM,
+
+	unix.SYS_OPEN_BY_HANDLE_AT: unix.EPERM,
+
+	unix.SYS_IO_URING_SETUP:    unix.ENOSYS,
+	unix.SYS_IO_URING_ENTER:    unix.ENOSYS,
+	unix.SYS_IO_URING_REGISTER: unix.ENOSYS,
+}
+
+// Where the kernel's struct seccomp_data has the number of the call and the instruction set.
+const (
+	seccompNumber = 0
+	seccompArch   = 4
+)
+
+// x32Calls is where the numbers of a second set of calls begin that amd64 kernels may have.
+const x32Calls = 0x4000_0000
+
+// seccompFilter is the program that bubblewrap loads: a list of comparisons. A program for another
+// instruction set, whose calls have other numbers, finds no call at all. Where we do not know our
+// own instruction set there is no filter.
+func seccompFilter() []byte {
+	arch, known := map[string]uint32{
+		"amd64": unix.AUDIT_ARCH_X86_64,
+		"arm64": unix.AUDIT_ARCH_AARCH64,
+	}[runtime.GOARCH]
+	if !known {
+		return nil
+	}
+	load := func(offset uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+	}
+	jump := func(comparison uint16, value uint32, yes, no uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, Jt: yes, Jf: no, K: value}
+	}
+	answer := func(action uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
+	}
+	refuse := func(err unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(err)) }
+	program := []unix.SockFilter{
+		load(seccompArch), jump(unix.BPF_JEQ, arch, 1, 0), refuse(unix.ENOSYS),
+		load(seccompNumber), jump(unix.BPF_JGE, x32Calls, 0, 1), refuse(unix.ENOSYS),
+	}
+	for call, err := range refusedCalls {
+		program = append(program, jump(unix.BPF_JEQ, call, 0, 1), refuse(err))
+	}
+	program = append(program, answer(unix.SECCOMP_RET_ALLOW))
+	var encoded bytes.Buffer
+	_ = binary.Write(&encoded, binary.NativeEndian, program) // a buffer takes everything
+	return encoded.Bytes()
+}
