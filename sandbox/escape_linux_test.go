@@ -271,6 +271,13 @@ func TestTwoRunsShareNothingThatCanBeWritten(t *testing.T) {
 	})
 }
 
+func TestDoctorsEscapeFails(t *testing.T) {
+	needBwrap(t)
+	if got := sandbox.TryEscape(t.Context()); !got.OK || !strings.Contains(got.Detail, "refused") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // playAttack is a hostile program.
 func playAttack(args []string) int {
 	switch args[0] {

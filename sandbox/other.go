@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -48,6 +49,11 @@ func (l Local) containment(launch) (Containment, error) {
 			" needs Linux; here there are process groups only")
 	}
 	return ProcessGroup, nil
+}
+
+// TryEscape has nothing to try here.
+func TryEscape(context.Context) Capability {
+	return Capability{Name: "escape from bubblewrap", Detail: "needs Linux: there is no sandbox here"}
 }
 
 // bwrapOrder and identity exist on Linux only.

@@ -130,7 +130,12 @@ func loginFinding(info agent.Info, installation agent.Installation) finding {
 
 func sandboxFindings(ctx context.Context) []finding {
 	var findings []finding
-	for _, capability := range sandbox.Detect(ctx).List() {
+	detected := sandbox.Detect(ctx)
+	capabilities := detected.List()
+	if detected.Bwrap.OK {
+		capabilities = append(capabilities, sandbox.TryEscape(ctx))
+	}
+	for _, capability := range capabilities {
 		line := finding{
 			Subject: "sandbox",
 			Name:    capability.Name,
