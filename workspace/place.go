@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -152,7 +153,7 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	}
 	slices.Sort(isolation.ReadOnly)
 	isolation.ReadOnly = slices.Compact(isolation.ReadOnly)
-	isolation.Hidden = w.hidden(isolation)
+	isolation = w.Conceal(isolation)
 	limits := w.cfg.Task.Settings.Limits
 	return Place{
 		Dir:       dir,
@@ -167,37 +168,78 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	}
 }
 
-// hidden are the paths that are covered in case that something shown contains them: the workspaces
-// of others, the family, and the user's home.
-func (w *Workspace) hidden(isolation sandbox.Isolation) []string {
-	candidates := []string{w.cfg.Root, w.cfg.Task.Dir}
+// Conceal returns an isolation that hides what no process of an attempt may see, unless it asks for
+// it: the workspaces of others, the family with its repository, that of the task, and what the
+// harness keeps. The sandbox hides the user's home and our temporary directory by itself.
+func (w *Workspace) Conceal(isolation sandbox.Isolation) sandbox.Isolation {
+	if isolation.Kind != sandbox.IsolationBwrap {
+		return isolation
+	}
+	asked := map[string]bool{}
+	for _, path := range slices.Concat(isolation.Writable, isolation.ReadOnly, isolation.Hidden) {
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			asked[resolved] = true
+		}
+	}
+	for _, path := range w.concealed() {
+		resolved, err := filepath.EvalSymlinks(path)
+		if err == nil && resolved != "/" && !asked[resolved] {
+			asked[resolved] = true
+			isolation.Hidden = append(isolation.Hidden, resolved)
+		}
+	}
+	return isolation
+}
+
+func (w *Workspace) concealed() []string {
+	paths := append([]string{w.cfg.Root, w.cfg.Task.Dir}, w.cfg.Hidden...)
 	if w.cfg.Family != nil {
-		candidates = append(candidates, w.cfg.Family.Dir)
+		paths = append(paths, w.cfg.Family.Dir)
+		paths = append(paths, repositoryDirs(w.cfg.Family.Dir)...)
 	}
 	if w.cfg.Task.Solution != "" {
-		candidates = append(candidates, w.cfg.Task.Solution)
+		paths = append(paths, w.cfg.Task.Solution)
+	}
+	if repo := w.cfg.Task.Settings.Repo; repo != "" {
+		paths = append(paths, repo)
+		paths = append(paths, repositoryDirs(repo)...)
 	}
 	if w.base != nil {
-		candidates = append(candidates, filepath.Dir(w.base.Dir))
+		paths = append(paths, filepath.Dir(w.base.Dir))
 	}
 	for _, variable := range w.cfg.Environ {
-		if home, ok := strings.CutPrefix(variable, "HOME="); ok && filepath.IsAbs(home) && home != "/" {
-			candidates = append(candidates, home)
+		if home, ok := strings.CutPrefix(variable, "HOME="); ok && filepath.IsAbs(home) {
+			paths = append(paths, home)
 		}
 	}
-	var hidden []string
-	for _, candidate := range candidates {
-		resolved, err := filepath.EvalSymlinks(candidate)
-		shown := func(list []string) bool {
-			return slices.ContainsFunc(list,
-				func(p string) bool { real, err := filepath.EvalSymlinks(p); return err == nil && real == resolved })
-		}
-		if err == nil && !shown(isolation.Writable) && !shown(isolation.ReadOnly) &&
-			!slices.Contains(hidden, resolved) {
-			hidden = append(hidden, resolved)
+	return paths
+}
+
+// repositories remembers what repositoryDirs has found, by directory.
+var repositories sync.Map
+
+// repositoryDirs returns where the repository of a directory lies: its files, and its history, which
+// may be elsewhere. A directory outside any repository has none.
+func repositoryDirs(dir string) []string {
+	if known, ok := repositories.Load(dir); ok {
+		return known.([]string) //nolint:forcetypeassert // nothing else is stored
+	}
+	var dirs []string
+	out, err := git.Output(context.Background(), dir, "rev-parse", "--path-format=absolute", "--show-toplevel",
+		"--absolute-git-dir", "--git-common-dir")
+	if err == nil {
+		dirs = strings.Split(out, "\n")
+		common := dirs[len(dirs)-1]
+		if borrowed, err := os.ReadFile(filepath.Join(common, "objects", "info", "alternates")); err == nil {
+			for _, objects := range strings.Fields(string(borrowed)) {
+				if filepath.IsAbs(objects) {
+					dirs = append(dirs, objects)
+				}
+			}
 		}
 	}
-	return hidden
+	repositories.Store(dir, dirs)
+	return dirs
 }
 
 // prepareCaches gives a home its own, writable side of every build cache.

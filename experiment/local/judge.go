@@ -236,12 +236,12 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 		ModelURL: a.cell.ForVote(room.vote).ModelURL(settings.ModelURL),
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,
-		Isolation: sandbox.Isolation{
+		Isolation: a.space.Conceal(sandbox.Isolation{
 			Kind:     a.space.Isolation,
 			ReadOnly: readable,
 			Writable: []string{room.home},
 			Network:  true,
-		},
+		}),
 	}
 	if known {
 		cfg.Installation = &installation

@@ -149,12 +149,22 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 		RunID:       runID,
 		Isolation:   e.prepared.Isolation,
 		ReadOnly:    e.readable(arm),
+		Hidden:      e.hidden(),
 		Ports:       e.ports,
 		Bases:       e.bases,
 		Caches:      e.caches,
 		Spawner:     e.spawner,
 		Commands:    e.prepared.Commands,
 	}
+}
+
+// hidden are the paths that no process of an attempt may see: other attempts, and what fit keeps.
+func (e *Executor) hidden() []string {
+	hidden := []string{e.work, e.artefacts.AttemptDir("")}
+	if cache := e.machine.Host.CacheDir; cache != "" {
+		hidden = append(hidden, cache)
+	}
+	return hidden
 }
 
 // readable are the paths that the processes of an arm must be able to read in a sandbox:

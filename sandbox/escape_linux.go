@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// escapeAttempts prints what a program in the sandbox can do that it must not be able to. The file
+// outside is one that we have made; the kernel's setting is opened and not changed.
+const escapeAttempts = `[ "$(id -u)" != 0 ] || echo "programs are root, without its privileges"
+{ true >>/proc/sys/kernel/core_pattern; } 2>/dev/null && echo "the kernel's settings can be written"
+cat "$1" >/dev/null 2>&1 && echo "files outside can be read"
+{ true >"$1"; } 2>/dev/null && echo "files outside can be written"
+[ ! -r /etc/shadow ] || echo "the machine's passwords can be read"
+echo tried`
+
+// TryEscape starts a program that tries to get out of a sandbox, by harmless means, and reports what
+// it could do.
+func TryEscape(ctx context.Context) Capability {
+	c := Capability{Name: "escape from bubblewrap"}
+	found, err := tryEscape(ctx)
+	switch {
+	case err != nil:
+		c.Detail, c.Fix = "could not be tried: "+err.Error(), "make bubblewrap work first"
+	case found != "":
+		c.Detail = found
+		c.Fix = "run fit as an ordinary user, or set TMPDIR to a directory on ext4, xfs, btrfs or tmpfs"
+	default:
+		c.OK, c.Detail = true, "tried, and refused: another user's files, the kernel's settings, root"
+	}
+	return c
+}
+
+func tryEscape(ctx context.Context) (found string, err error) {
+	dir, err := os.MkdirTemp("", "fit-escape-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	inside, outside := filepath.Join(dir, "inside"), filepath.Join(dir, "outside")
+	if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(outside, []byte("harmless\n"), 0o600)); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	_, err = Local{}.Spawn(ctx, SpawnSpec{
+		Argv:      []string{"sh", "-c", escapeAttempts, "sh", outside},
+		Dir:       inside,
+		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Timeout:   10 * time.Second,
+		Isolation: Isolation{Kind: IsolationBwrap, Writable: []string{inside}},
+	}, &out, nil)
+	if err != nil {
+		return "", err
+	}
+	found, tried := strings.CutSuffix(strings.TrimSpace(out.String()), "tried")
+	if !tried {
+		return "", errors.New("the program that tries did not end: " + printableLine([]byte(found)))
+	}
+	return strings.Join(strings.Split(strings.TrimSpace(found), "\n"), "; "), nil
+}

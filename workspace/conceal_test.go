@@ -1,0 +1,87 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
+)
+
+// A family, its repository, its history and the run directory lie where the sandbox shows everything else.
+func TestNothingHiddenIsVisibleWhereverItLies(t *testing.T) {
+	needBwrap(t)
+	if os.Getuid() != 0 {
+		testenv.Missing(t, "only root can put a family into a system directory")
+	}
+	for _, system := range []string{"/usr/src", "/opt"} {
+		t.Run(filepath.Base(system), func(t *testing.T) {
+			repository, err := os.MkdirTemp(system, "fit-workspace-test-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(repository) })
+			if err := os.Chmod(repository, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			history, familyDir := filepath.Join(repository, "history"), filepath.Join(repository, "app", "family")
+			write(t, repository, map[string]string{
+				"results/results.jsonl":                    "SECRET of a sibling\n",
+				"cache/build":                              "SECRET of the cache\n",
+				"app/README":                               "SECRET of the repository\n",
+				"app/family/tasks/one/agent.task.md":       "Do it.\n",
+				"app/family/tasks/one/hooks/invariants.sh": "#!/bin/sh\ncat \"$TASK_DIR/hidden/test\"\n",
+				"app/family/tasks/one/hidden/test":         "hidden test\n",
+				"app/family/tasks/one/solution/answer":     "SECRET of the solution\n",
+			})
+			for _, args := range [][]string{{"init", "-q", "--separate-git-dir", history}, {"add", "-A"},
+				{"commit", "-q", "-m", "all"}} {
+				if err := git.Run(t.Context(), git.Command{Dir: filepath.Join(repository, "app"), Args: args}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			loaded, err := task.Load(t.Context(), familyDir, task.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := prepare(t, Config{
+				Family: loaded, Task: &loaded.Tasks[0], Isolation: sandbox.IsolationBwrap,
+				Root:   filepath.Join(repository, "work"),
+				Hidden: []string{filepath.Join(repository, "results"), filepath.Join(repository, "cache")},
+			})
+			c, err := w.Copy(t.Context(), CopyConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			look := "cat " + repository + "/*/* " + familyDir + "/tasks/one/*/* 2>/dev/null; git --git-dir=" + history +
+				" show HEAD:family/tasks/one/solution/answer 2>/dev/null; find " + repository + " -type f; true"
+			for name, place := range map[string]Place{"agent": w.Agent(), "grader": w.Grader(c)} {
+				if _, out := run(t, place, "sh", "-c", look); out != "" && !onlyIn(out, place) {
+					t.Errorf("the %s sees %s", name, out)
+				}
+			}
+			hook := w.Hook(c.Dir)
+			if _, out := run(t, hook, loaded.Tasks[0].Hooks.Invariants); out != "hidden test\n" {
+				t.Errorf("the hook sees %q", out)
+			}
+			if _, out := run(t, hook, "sh", "-c", look); strings.Contains(out, "SECRET") {
+				t.Errorf("the hook sees %s", out)
+			}
+		})
+	}
+}
+
+// onlyIn reports whether all that was found are files of the place itself.
+func onlyIn(out string, place Place) bool {
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		if !within(place.Dir, line) && !within(place.Home, line) && !within(place.TmpDir, line) {
+			return false
+		}
+	}
+	return true
+}
