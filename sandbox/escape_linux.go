@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // escapeAttempts prints what a program in the sandbox can do that it must not be able to. The file
@@ -58,7 +60,7 @@ func tryEscape(ctx context.Context) (found string, err error) {
 	}
 	found, tried := strings.CutSuffix(strings.TrimSpace(out.String()), "tried")
 	if !tried {
-		return "", errors.New("the program that tries did not end: " + printableLine([]byte(found)))
+		return "", errors.New("the program that tries did not end: " + display.Line(found))
 	}
 	return strings.Join(strings.Split(strings.TrimSpace(found), "\n"), "; "), nil
 }
