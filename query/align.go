@@ -51,9 +51,9 @@ type AlignedStep struct {
 // The operations of an alignment.
 const (
 	OpMatch  = "match"
-	OpChange = "change" // the same kind of action, aimed elsewhere
-	OpOnlyA  = "only-a"
-	OpOnlyB  = "only-b"
+	opChange = "change" // the same kind of action, aimed elsewhere
+	opOnlyA  = "only-a"
+	opOnlyB  = "only-b"
 )
 
 // Mark is the step in one character.
@@ -61,9 +61,9 @@ func (s AlignedStep) Mark() string {
 	switch s.Op {
 	case OpMatch:
 		return "="
-	case OpChange:
+	case opChange:
 		return "~"
-	case OpOnlyA:
+	case opOnlyA:
 		return "<"
 	}
 	return ">"

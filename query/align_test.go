@@ -70,7 +70,7 @@ func TestAlignmentsAreCompleteAndCheapest(t *testing.T) {
 		cost, i, j := 0, 0, 0
 		for _, step := range alignActions(a, b) {
 			switch step.Op {
-			case OpMatch, OpChange:
+			case OpMatch, opChange:
 				cost += pairCost(step.A, step.B)
 			default:
 				cost += gapCost

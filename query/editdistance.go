@@ -45,10 +45,10 @@ func appendAlignment(steps []AlignedStep, a, b []Action) []AlignedStep {
 
 func appendRest(steps []AlignedStep, a, b []Action) []AlignedStep {
 	for i := range a {
-		steps = append(steps, AlignedStep{OpOnlyA, &a[i], nil})
+		steps = append(steps, AlignedStep{opOnlyA, &a[i], nil})
 	}
 	for i := range b {
-		steps = append(steps, AlignedStep{OpOnlyB, nil, &b[i]})
+		steps = append(steps, AlignedStep{opOnlyB, nil, &b[i]})
 	}
 	return steps
 }
@@ -65,7 +65,7 @@ func appendOne(steps []AlignedStep, a *Action, b []Action) []AlignedStep {
 		return appendRest(steps, []Action{*a}, b)
 	}
 	steps = appendRest(steps, nil, b[:best])
-	op := OpChange
+	op := opChange
 	if a.same(&b[best]) {
 		op = OpMatch
 	}

@@ -59,8 +59,8 @@ func (e *Entry) Tools(visit func(name string)) {
 	}
 }
 
-// Uses reports whether an assistant turn uses a tool.
-func (e *Entry) Uses(tool string) bool {
+// uses reports whether an assistant turn uses a tool.
+func (e *Entry) uses(tool string) bool {
 	found := false
 	e.Tools(func(name string) { found = found || name == tool })
 	return found

@@ -134,7 +134,7 @@ func indexPaths(path string, opts Options) []string {
 func (o *Options) indexes(size int64) bool {
 	from := o.IndexFrom
 	if from == 0 {
-		from = DefaultIndexFrom
+		from = defaultIndexFrom
 	}
 	return from > 0 && size >= from
 }
@@ -282,7 +282,7 @@ func (x *index) walk(ctx context.Context, w *walker) error {
 	}
 	err = x.each(from, func(r *record) error {
 		if w.plan.to > 0 && int(r.first) >= w.plan.to {
-			return ErrStop
+			return errStop
 		}
 		if r.flags&flagForeign == 0 && !w.plan.want(r) {
 			return nil

@@ -12,8 +12,8 @@ import (
 // The kinds of messages between participants.
 const (
 	MessageAsk      = "ask"
-	MessageAnswer   = "answer"
-	MessageAnnounce = "announce"
+	messageAnswer   = "answer"
+	messageAnnounce = "announce"
 )
 
 // Message is something that one participant of a team said to others.
@@ -102,7 +102,7 @@ func (m *messageBook) noted(ev *scan.Event) {
 	if json.Unmarshal(ev.Native, &e) != nil {
 		return
 	}
-	if e.Kind == MessageAnswer {
+	if e.Kind == messageAnswer {
 		if n, ok := m.officialAsks[e.AskID]; ok {
 			m.official[n].Answers = append(m.official[n].Answers, Answer{ev.Line, ev.Ts, e.From, e.AskID, e.Text})
 			return
@@ -166,9 +166,9 @@ func (m *messageBook) used(turn *Turn, b *Block) {
 			m.calls[*b.ToolUseID] = len(m.messages)
 		}
 	case "Announce":
-		message.Kind, message.Text = MessageAnnounce, textOf(b.input("message"))
+		message.Kind, message.Text = messageAnnounce, textOf(b.input("message"))
 	case "Answer":
-		message.Kind, message.Text = MessageAnswer, textOf(b.input("message"))
+		message.Kind, message.Text = messageAnswer, textOf(b.input("message"))
 		if m.answered(turn, b, message.Text) {
 			return
 		}

@@ -23,7 +23,7 @@ type Options struct {
 	Prices session.Prices
 	// Lanes keeps only these lanes; empty keeps all. Turns keep their numbers.
 	Lanes []string
-	// IndexFrom is the size from which an index is written and used; 0 means DefaultIndexFrom, a
+	// IndexFrom is the size from which an index is written and used; 0 means defaultIndexFrom, a
 	// negative number never.
 	IndexFrom int64
 	// CacheDir is where the index goes if it cannot be written beside the trace; empty means
@@ -33,8 +33,8 @@ type Options struct {
 	Stdin io.Reader
 }
 
-// DefaultIndexFrom is the size of a file that is worth an index.
-const DefaultIndexFrom = 64 << 20
+// defaultIndexFrom is the size of a file that is worth an index.
+const defaultIndexFrom = 64 << 20
 
 // Trace is one file that can be asked questions. Every question reads the file anew.
 type Trace struct {
@@ -66,17 +66,17 @@ func (t *Trace) Problems() Problems { return t.problems }
 // whole trace.
 func (t *Trace) MissingLanes() []string { return t.missing }
 
-// ErrEmptyPath is returned for a path that is empty, ErrDirectory (in an fs.PathError) for one that
+// errEmptyPath is returned for a path that is empty, ErrDirectory (in an fs.PathError) for one that
 // names a directory.
 var (
-	ErrEmptyPath = errors.New("no file was named")
+	errEmptyPath = errors.New("no file was named")
 	ErrDirectory = errors.New("a directory, not a trace")
 )
 
 // Open prepares a file for questions.
 func Open(path string, opts Options) (*Trace, error) {
 	if path == "" {
-		return nil, ErrEmptyPath
+		return nil, errEmptyPath
 	}
 	t := &Trace{Path: path, opts: opts}
 	if path == stdinPath {

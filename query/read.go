@@ -89,7 +89,7 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error
 		at := position
 		position++
 		if at >= to {
-			return ErrStop
+			return errStop
 		}
 		if at < from {
 			return nil
@@ -172,7 +172,7 @@ func (t *Trace) Turn(ctx context.Context, n int) (*Turn, error) {
 				return nil
 			}
 			found = e.Turn()
-			return ErrStop
+			return errStop
 		},
 		want: func(r *record) bool { return int(r.first) <= n && n < int(r.first)+int(r.turns) },
 	})
@@ -187,7 +187,7 @@ type Criteria struct {
 }
 
 func (c Criteria) match(e *Entry) bool {
-	return (c.Role == "" || e.Role == c.Role) && (c.Tool == "" || e.Uses(c.Tool)) && (!c.Error || e.IsError())
+	return (c.Role == "" || e.Role == c.Role) && (c.Tool == "" || e.uses(c.Tool)) && (!c.Error || e.IsError())
 }
 
 // Filter shows the turns that meet the criteria.

@@ -110,7 +110,7 @@ func eachTurn(ev *scan.Event, visit func(*Entry)) {
 
 func (s *searcher) look(e *Entry) error {
 	if s.query.Limit > 0 && s.found >= s.query.Limit && len(s.waiting) == 0 {
-		return ErrStop
+		return errStop
 	}
 	turn := e.Turn()
 	n := s.query.Context

@@ -19,11 +19,11 @@ type Stats struct {
 
 // Where the figures of a Stats come from.
 const (
-	FromResults         = "result-event-sum"
-	FromMessages        = "per-message-fallback"
-	FromDocument        = "carried-document-summary"
-	PopulationMessage   = "api-message"
-	PopulationTurn      = "carried-document-per-turn"
+	fromResults         = "result-event-sum"
+	fromMessages        = "per-message-fallback"
+	fromDocument        = "carried-document-summary"
+	populationMessage   = "api-message"
+	populationTurn      = "carried-document-per-turn"
 	durationIsCumulated = "cumulative invocation time"
 )
 
@@ -41,14 +41,14 @@ type Totals struct {
 // MarshalJSON writes the fields that belong to the population.
 func (t Totals) MarshalJSON() ([]byte, error) {
 	switch t.Population {
-	case FromDocument:
+	case fromDocument:
 		return json.Marshal(struct {
 			Tokens
 			Cost       *float64 `json:"totalCostUsd"`
 			DurationMs *int64   `json:"durationMs"`
 			Population string   `json:"population"`
 		}{t.Tokens, t.TotalCostUSD, t.DurationMs, t.Population})
-	case FromResults:
+	case fromResults:
 		return json.Marshal(struct {
 			Tokens
 			Cost          *float64 `json:"totalCostUsd"`
@@ -85,7 +85,7 @@ func (r UsageRow) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil 
 
 // AppendJSON appends what MarshalJSON writes, on one line and in the form that this package prints.
 func (r UsageRow) AppendJSON(dst []byte) []byte {
-	if r.Population == PopulationTurn {
+	if r.Population == populationTurn {
 		dst = strconv.AppendInt(append(dst, `{"index":`...), int64(r.Index), 10)
 		dst = r.appendCounters(append(dst, ','))
 		return append(appendField(dst, "population", r.Population), '}')
@@ -123,7 +123,7 @@ func (b *usageBook) add(e *Entry, old bool) {
 		return
 	}
 	if old {
-		b.turns = append(b.turns, UsageRow{Index: e.Index, Tokens: usage, Population: PopulationTurn})
+		b.turns = append(b.turns, UsageRow{Index: e.Index, Tokens: usage, Population: populationTurn})
 		return
 	}
 	if id != nil {
@@ -137,7 +137,7 @@ func (b *usageBook) add(e *Entry, old bool) {
 		MessageID:  id,
 		Index:      e.Index,
 		Tokens:     usage,
-		Population: PopulationMessage,
+		Population: populationMessage,
 		Source:     e.Lane(),
 	})
 }
@@ -179,7 +179,7 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 			s.PerTurn = []UsageRow{}
 		}
 		s.Totals = Totals{TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs,
-			Population: FromDocument}
+			Population: fromDocument}
 		if sum.TokenUsage != nil {
 			s.Totals.Tokens = *sum.TokenUsage
 		}
@@ -189,11 +189,11 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 			TotalCostUSD:     sum.TotalCostUSD,
 			DurationMs:       &sum.DurationMs,
 			ResultEventTurns: &sum.NumTurns,
-			Population:       FromResults,
+			Population:       fromResults,
 		}
 		s.Divergence = divergence(book.sum(), *sum.TokenUsage)
 	default:
-		s.Totals = Totals{Tokens: tokensOf(info.used), TotalCostUSD: sum.TotalCostUSD, Population: FromMessages}
+		s.Totals = Totals{Tokens: tokensOf(info.used), TotalCostUSD: sum.TotalCostUSD, Population: fromMessages}
 		if s.Totals.Tokens == (Tokens{}) { // documents, and results that report the cost alone
 			s.Totals.Tokens = book.sum()
 		}

@@ -59,7 +59,7 @@ func TestResultsWithoutUsageStillKnowTheCost(t *testing.T) {
 	s := statsOf(t, traceOf(t, askRead,
 		`{"type":"result","subtype":"success","total_cost_usd":1.5,"duration_ms":7,"num_turns":2}`))
 	if s.Totals.TotalCostUSD == nil || *s.Totals.TotalCostUSD != 1.5 || s.Totals.Input != 10 ||
-		s.Totals.Population != FromMessages {
+		s.Totals.Population != fromMessages {
 		t.Errorf("totals %s", asJSON(t, s.Totals))
 	}
 }
@@ -99,7 +99,7 @@ func TestOldDocumentsKeepTheirOwnFigures(t *testing.T) {
 	if got, want := asJSON(t, s.Totals), `{"inputTokens":9,"outputTokens":0,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"totalCostUsd":2,"durationMs":3,"population":"carried-document-summary"}`; got != want {
 		t.Errorf("totals %s, want %s", got, want)
 	}
-	if len(s.PerTurn) != 2 || s.PerTurn[1].Population != PopulationTurn {
+	if len(s.PerTurn) != 2 || s.PerTurn[1].Population != populationTurn {
 		t.Errorf("rows %+v", s.PerTurn)
 	}
 	for version, old := range map[string]bool{"": true, "0.9": true, "1.1.9": true, "1.2.0": false, "2": false,
@@ -178,10 +178,10 @@ func TestTheNumbersAgree(t *testing.T) {
 				trace := traceOf(t, combine(t, "agent", wrapped, test.files...)...)
 				s := statsOf(t, trace)
 				got := [4]int64{s.Totals.Input, s.Totals.Output, s.Totals.CacheRead, s.Totals.CacheCreation}
-				if s.Totals.Population == FromResults && got != tokens {
+				if s.Totals.Population == fromResults && got != tokens {
 					t.Errorf("tokens %v, jq says %v", got, tokens)
 				}
-				if s.Totals.Population != FromResults && tokens != [4]int64{} {
+				if s.Totals.Population != fromResults && tokens != [4]int64{} {
 					t.Errorf("no result was seen, but jq says %v", tokens)
 				}
 				c, _, err := trace.Cost(context.Background())

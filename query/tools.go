@@ -93,7 +93,7 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Turn) error) 
 		visit: func(e *Entry) error {
 			switch e.Role {
 			case RoleAssistant:
-				if !e.Uses(name) {
+				if !e.uses(name) {
 					return nil
 				}
 				turn := e.Turn()

@@ -11,21 +11,18 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ErrStop is returned by a visitor that has seen enough.
-var ErrStop = errors.New("seen enough")
-
-// Visitor is shown the turns of a trace in order.
-type Visitor func(*Entry) error
+// errStop is returned by a visitor that has seen enough.
+var errStop = errors.New("seen enough")
 
 // Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole.
-// After ErrStop the Info is incomplete.
-func (t *Trace) Walk(ctx context.Context, visit Visitor) (*Info, error) {
+// After errStop the Info is incomplete.
+func (t *Trace) Walk(ctx context.Context, visit func(*Entry) error) (*Info, error) {
 	return t.walk(ctx, plan{visit: visit, accounts: true})
 }
 
 // plan is one pass over a trace.
 type plan struct {
-	visit Visitor
+	visit func(*Entry) error
 	// accounts is set by questions about turns, tokens and cost, which take longer.
 	accounts bool
 	// keep runs with the scan and lets a visitor see only what matters; turns are numbered all the
@@ -55,7 +52,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 		err = t.scan(ctx, w)
 	}
 	t.problems = w.info.Problems
-	if errors.Is(err, ErrStop) {
+	if errors.Is(err, errStop) {
 		return w.info, nil
 	}
 	if err != nil {

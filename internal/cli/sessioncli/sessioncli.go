@@ -1,5 +1,5 @@
-// Package sessioncli is `fit session`: reading what agents have done, whichever agent it was and
-// wherever it left its record.
+// Package sessioncli is the command fit session: it reads what an agent did, whichever agent it was
+// and wherever it left its record.
 package sessioncli
 
 import (
@@ -22,7 +22,10 @@ import (
 func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "session",
-		Short: "Read what an agent did: from a trace, a stream, or the files agents keep on disk",
+		Short: "Show what an agent did, from a trace, a stream, or the files agents keep on disk",
+		Example: `  fit session show trace.ndjson
+  fit session import ~/.codex/sessions/2026/01/02/rollout.jsonl > session.json
+  fit session export trace.ndjson --to atif`,
 	}
 	command.AddCommand(newImport(con, dialects), newShow(con, dialects), newExport(con, dialects))
 	return command
@@ -36,12 +39,13 @@ type importOptions struct {
 func newImport(con *console.Console, dialects session.Dialects) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import PATH",
-		Short: "Print the canonical session in a file as JSON; an array where the file holds several",
-		Long: "Print the canonical session in a file as JSON; an array where the file holds several.\n\n" +
-			"The kind of file is told by its content: a trace, an agent's event stream, a session file that an agent " +
-			"keeps on disk, or an ATIF document.\n" +
+		Short: "Print the canonical session in a file as JSON, an array if there are several",
+		Long: "Print the canonical session in a file as JSON, an array if there are several.\n\n" +
+			"The content decides what kind of file it is: a trace, an agent's event stream, a session file that an " +
+			"agent keeps on disk, or an ATIF document.\n" +
 			"PATH may be - for standard input.",
-		Args: onePath,
+		Example: "  fit session import trace.ndjson > session.json",
+		Args:    onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return runImport(con, dialects, importOptions{path: args[0]})
 		},
@@ -66,8 +70,10 @@ func newShow(con *console.Console, dialects session.Dialects) *cobra.Command {
 	opts := showOptions{}
 	command := &cobra.Command{
 		Use:   "show PATH",
-		Short: "Print one readable page: how it ended, what it cost, milestones, tools, errors, messages",
-		Args:  onePath,
+		Short: "Show a session on one page: outcome, cost, milestones, tools, errors, messages",
+		Example: `  fit session show trace.ndjson
+  fit session show --format json trace.ndjson`,
+		Args: onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
 			opts.path = args[0]
 			return runShow(con, dialects, opts)
@@ -111,9 +117,10 @@ type exportOptions struct {
 func newExport(con *console.Console, dialects session.Dialects) *cobra.Command {
 	opts := exportOptions{}
 	command := &cobra.Command{
-		Use:   "export PATH --to atif",
-		Short: "Convert a session to another format; atif is the Agent Trajectory Interchange Format",
-		Args:  onePath,
+		Use:     "export PATH --to atif",
+		Short:   "Export a session as ATIF, the Agent Trajectory Interchange Format",
+		Example: "  fit session export trace.ndjson --to atif --output trajectory.json",
+		Args:    onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
 			opts.path = args[0]
 			return runExport(con, dialects, opts)
@@ -171,7 +178,7 @@ func onePath(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// load reads the sessions of a file; costs that an agent does not tell are computed from the
+// load reads the sessions of a file. Costs that an agent does not report are computed from the
 // built-in prices.
 func load(con *console.Console, dialects session.Dialects, path string) ([]*session.EnrichedSession, error) {
 	if path == "-" {

@@ -23,7 +23,7 @@ func (a *app) fileVerbs() []*cobra.Command {
 
 func (a *app) split() *cobra.Command {
 	var opts query.Split
-	command := a.verb("split FILE --mode MODE", "Cut a combined trace into one file per participant",
+	command := a.verb("split FILE --mode MODE", "Write one file per participant from a combined trace",
 		`  fit trace split team.ndjson --mode facilitate --case issue-12 --output-dir out`,
 		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
 			if !slices.Contains(query.SplitModes, opts.Mode) {
@@ -62,7 +62,7 @@ func (a *app) assert() *cobra.Command {
 	var opts AssertOptions
 	command := &cobra.Command{
 		Use:   "assert TEST FILE (--grep REGEX | --query JMESPATH | --exists | --cites-job JOBFILE)",
-		Short: "Check a file for a grader: prints one row and exits 0 or 1",
+		Short: "Check a file for a grader: print one row and exit 0 or 1",
 		Long: `Check a file for a grader. It always prints exactly one JSON row, and exits 0 if the check passes and 1 if it does not or cannot be made.
 
 --grep matches line by line, case does not matter. --query passes unless it gives null, false or an empty array; NDJSON is queried as an array of its lines,
@@ -157,7 +157,7 @@ func (a *app) assertion(command *cobra.Command, opts AssertOptions, args []strin
 
 func (a *app) byDiscussion() *cobra.Command {
 	var dir string
-	command := a.verb("by-discussion DISCUSSION-ID [DIR]", "The traces that belong to a discussion, oldest first",
+	command := a.verb("by-discussion DISCUSSION-ID [DIR]", "List the traces of a discussion, oldest first",
 		`  fit trace by-discussion D_kwDOAbc123 traces`,
 		cobra.RangeArgs(1, 2), func(_ context.Context, out *output, args []string) error {
 			from := dir
@@ -178,7 +178,7 @@ func (a *app) byDiscussion() *cobra.Command {
 }
 
 func (a *app) validate() *cobra.Command {
-	return a.fileVerb("validate", "Check form and sequence of a trace, line by line", `  fit trace validate run.ndjson`,
+	return a.fileVerb("validate", "Check the form and order of every line of a trace", `  fit trace validate run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			bad := false
 			for _, t := range traces {

@@ -24,7 +24,7 @@ type FetchOptions struct {
 
 func (a *app) find() *cobra.Command {
 	var opts FetchOptions
-	command := a.verb("find RUN-ID PARTICIPANT", "Where the trace of a participant is in a run on GitHub (always JSON)",
+	command := a.verb("find RUN-ID PARTICIPANT", "Find the trace of a participant in a run on GitHub (always JSON)",
 		`  fit trace find 1234567890 staff-engineer`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
 			run, err := runID(args[0])
@@ -111,7 +111,7 @@ func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, p
 
 func (a *app) download() *cobra.Command {
 	var opts FetchOptions
-	command := a.verb("download RUN-ID", "Fetch and unpack the traces of a run on GitHub (always JSON)", `  fit trace download 1234567890 --dir traces
+	command := a.verb("download RUN-ID", "Download and unpack the traces of a run on GitHub (always JSON)", `  fit trace download 1234567890 --dir traces
   fit trace download 1234567890 --artifact trace--case-1`,
 		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
 			run, err := runID(args[0])

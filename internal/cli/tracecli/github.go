@@ -140,7 +140,7 @@ const (
 
 func (a *app) runs() *cobra.Command {
 	var lookback, participant, repo string
-	command := a.verb("runs [PATTERN]", "Workflow runs on GitHub whose name matches (always JSON)", `  fit trace runs
+	command := a.verb("runs [PATTERN]", "List the workflow runs on GitHub whose name matches (always JSON)", `  fit trace runs
   fit trace runs --lookback 24h --participant staff-engineer agent`,
 		cobra.MaximumNArgs(1), func(ctx context.Context, out *output, args []string) error {
 			pattern := "kata|agent"

@@ -21,7 +21,7 @@ func (a *app) readVerbs() []*cobra.Command {
 }
 
 func (a *app) overview() *cobra.Command {
-	return a.fileVerb("overview", "What happened, at a glance: metadata, totals, tools, the task, lanes",
+	return a.fileVerb("overview", "Show what happened at a glance: metadata, totals, tools, the task, lanes",
 		`  fit trace overview run.ndjson
   fit trace overview --file 'runs/*.ndjson' --format json`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
@@ -39,7 +39,7 @@ func (a *app) overview() *cobra.Command {
 }
 
 func (a *app) countVerb() *cobra.Command {
-	return a.fileVerb("count", "The number of turns", `  fit trace count run.ndjson
+	return a.fileVerb("count", "Count the entries", `  fit trace count run.ndjson
   fit trace count --lane agent team.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
@@ -67,7 +67,7 @@ func (a *app) countVerb() *cobra.Command {
 }
 
 func (a *app) batch() *cobra.Command {
-	return a.verb("batch FILE FROM TO", "The turns from position FROM up to, not including, TO", `  fit trace batch run.ndjson 10 20
+	return a.verb("batch FILE FROM TO", "Show the entries from position FROM up to, not including, TO", `  fit trace batch run.ndjson 10 20
   fit trace batch run.ndjson -- -5 -1      the last five but one`,
 		cobra.ExactArgs(3), func(ctx context.Context, out *output, args []string) error {
 			from, err := wholeNumber("FROM", args[1])
@@ -103,14 +103,14 @@ func (o *output) turn(t *query.Trace) func(*query.Turn) error {
 }
 
 func (a *app) headVerb() *cobra.Command {
-	return a.ends("head", "The first turns",
+	return a.ends("head", "Show the first entries",
 		func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
 			return t.Range(ctx, 0, n, show)
 		})
 }
 
 func (a *app) tail() *cobra.Command {
-	return a.ends("tail", "The last turns",
+	return a.ends("tail", "Show the last entries",
 		func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
 			return t.Tail(ctx, n, show)
 		})
@@ -129,12 +129,12 @@ func (a *app) ends(name, short string,
 			}
 			return out.end()
 		})
-	command.Flags().Var(&lines, "lines", "how many `N` turns")
+	command.Flags().Var(&lines, "lines", "show `N` entries")
 	return command
 }
 
 func (a *app) turn() *cobra.Command {
-	return a.verb("turn FILE INDEX", "One turn", `  fit trace turn run.ndjson 17`, cobra.ExactArgs(2),
+	return a.verb("turn FILE INDEX", "Show one entry", `  fit trace turn run.ndjson 17`, cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			n, err := wholeNumber("INDEX", args[1])
 			if err != nil {
@@ -153,7 +153,7 @@ func (a *app) turn() *cobra.Command {
 }
 
 func (a *app) initVerb() *cobra.Command {
-	return a.fileVerb("init", "What the agent said about itself when it started", `  fit trace init run.ndjson
+	return a.fileVerb("init", "Show what the agent said about itself when it started", `  fit trace init run.ndjson
   fit trace init --lane reviewer team.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
@@ -177,7 +177,7 @@ func (a *app) filter() *cobra.Command {
 	role := console.Choice{Choices: []string{"system", "assistant", "user", "tool_result"}}
 	var tool string
 	var failed bool
-	command := a.fileVerb("filter", "The turns that meet all criteria", `  fit trace filter --role user run.ndjson
+	command := a.fileVerb("filter", "Show the entries that meet all criteria", `  fit trace filter --role user run.ndjson
   fit trace filter --tool Bash --lane agent team.ndjson
   fit trace filter --error run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
@@ -190,8 +190,8 @@ func (a *app) filter() *cobra.Command {
 			}
 			return out.end()
 		})
-	command.Flags().Var(&role, "role", "turns of this role")
-	command.Flags().StringVar(&tool, "tool", "", "assistant turns that use the tool `NAME`")
+	command.Flags().Var(&role, "role", "entries of this role")
+	command.Flags().StringVar(&tool, "tool", "", "entries of an assistant that use the tool `NAME`")
 	command.Flags().BoolVar(&failed, "error", false, "tool results that failed")
 	_ = command.RegisterFlagCompletionFunc("role",
 		cobra.FixedCompletions(role.Choices, cobra.ShellCompDirectiveNoFileComp))
@@ -199,7 +199,7 @@ func (a *app) filter() *cobra.Command {
 }
 
 func (a *app) errors() *cobra.Command {
-	return a.fileVerb("errors", "The tool results that failed", `  fit trace errors run.ndjson`,
+	return a.fileVerb("errors", "Show the tool results that failed", `  fit trace errors run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
 				_, err := t.Errors(ctx, out.turn(t))
@@ -214,7 +214,7 @@ func (a *app) errors() *cobra.Command {
 func (a *app) reasoning() *cobra.Command {
 	var from console.Count
 	var to console.Count
-	command := a.fileVerb("reasoning", "What the agents said, turn by turn", `  fit trace reasoning run.ndjson
+	command := a.fileVerb("reasoning", "Show what the agents said, entry by entry", `  fit trace reasoning run.ndjson
   fit trace reasoning --from 100 --to 200 run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			end := -1
@@ -230,13 +230,13 @@ func (a *app) reasoning() *cobra.Command {
 			}
 			return out.end()
 		})
-	command.Flags().Var(&from, "from", "the first turn")
-	command.Flags().Var(&to, "to", "the turn to stop before")
+	command.Flags().Var(&from, "from", "the first entry")
+	command.Flags().Var(&to, "to", "the entry to stop before")
 	return command
 }
 
 func (a *app) timeline() *cobra.Command {
-	return a.fileVerb("timeline", "One line for every turn of an agent: tools, tokens, words",
+	return a.fileVerb("timeline", "Show one line for every entry of an agent: tools, tokens, words",
 		`  fit trace timeline run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {

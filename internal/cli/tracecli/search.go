@@ -49,10 +49,10 @@ func (a *app) search() *cobra.Command {
 		})
 	command.Long = `Find text in what was said, thought, called, returned or noted by the system. Case does not matter.
 
-A pattern that requires a plain word is fast at any size: the word is looked for first, and only the lines that have it are decoded. Patterns without one
-(such as '\d+' or 'a.c') decode every line, on all cores.`
-	command.Flags().Var(&limit, "limit", "stop after `N` turns; 0 means never")
-	command.Flags().Var(&around, "context", "show `N` turns before and after each hit")
+A pattern that requires a plain word is fast at any size: only the lines that contain the word are decoded. Patterns
+without one (such as '\d+' or 'a.c') decode every line, on all cores.`
+	command.Flags().Var(&limit, "limit", "stop after `N` entries; 0 means never")
+	command.Flags().Var(&around, "context", "show `N` entries before and after each hit")
 	command.Flags().BoolVar(&full, "full", false, "whole blocks instead of excerpts")
 	return command
 }

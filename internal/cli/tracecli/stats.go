@@ -20,7 +20,7 @@ func (a *app) statsVerbs() []*cobra.Command { return []*cobra.Command{a.stats(),
 
 func (a *app) stats() *cobra.Command {
 	var byTool, summary bool
-	command := a.fileVerb("stats", "Tokens, cost and time", `  fit trace stats --summary run.ndjson
+	command := a.fileVerb("stats", "Report tokens, cost and time", `  fit trace stats --summary run.ndjson
   fit trace stats --by-tool run.ndjson
   fit trace stats --format json --file 'runs/*.ndjson'`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
@@ -104,16 +104,16 @@ func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) erro
 
 func (a *app) cost() *cobra.Command {
 	var markdown bool
-	command := a.verb("cost FILE", "What a session cost, in total and by participant (always JSON or Markdown)", `  fit trace cost team.ndjson
+	command := a.verb("cost FILE", "Report what a session cost, in total and by participant (always JSON or Markdown)", `  fit trace cost team.ndjson
   fit trace cost --markdown team.ndjson >> "$GITHUB_STEP_SUMMARY"`,
 		cobra.MaximumNArgs(1), func(ctx context.Context, out *output, args []string) error {
 			if len(args) == 0 || args[0] == "" {
-				fmt.Fprintln(a.con.Stderr, "no trace was named, so there is no cost to report")
+				fmt.Fprintln(a.con.Stderr, "no trace given: no cost to report")
 				return nil
 			}
 			// workflows ask for the cost of sessions that never started
 			if _, err := os.Stat(a.con.Path(args[0])); args[0] != "-" && errors.Is(err, fs.ErrNotExist) {
-				fmt.Fprintf(a.con.Stderr, "%s does not exist, so there is no cost to report\n", args[0])
+				fmt.Fprintf(a.con.Stderr, "%s does not exist: no cost to report\n", args[0])
 				return nil
 			}
 			t, err := a.open(args[0])

@@ -23,7 +23,7 @@ func (a *app) teamVerbs() []*cobra.Command {
 }
 
 func (a *app) messages() *cobra.Command {
-	return a.fileVerb("messages", "Who asked whom what, and the answer", `  fit trace messages team.ndjson
+	return a.fileVerb("messages", "Show who asked whom what, and the answers", `  fit trace messages team.ndjson
   fit trace messages --lane facilitator --format json team.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
@@ -59,7 +59,7 @@ func (o *output) message(m query.Message) {
 }
 
 func (a *app) align() *cobra.Command {
-	return a.verb("align FILE-A FILE-B", "Two agents' actions, aligned: where they part, what was repeated in vain", `  fit trace align before.ndjson after.ndjson
+	return a.verb("align FILE-A FILE-B", "Compare two agents' actions step by step: where they differ, what was repeated in vain", `  fit trace align before.ndjson after.ndjson
   fit trace align --lane agent before.ndjson after.ndjson --format json`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
 			x, err := a.open(args[0])
@@ -118,7 +118,7 @@ func (o *output) action(action *query.Action) string {
 }
 
 func (a *app) sql() *cobra.Command {
-	command := a.verb("sql FILE... QUERY", "Ask in SQL: tables turns, tool_calls, usage, messages, lanes",
+	command := a.verb("sql FILE... QUERY", "Query traces in SQL: tables turns, tool_calls, usage, messages, lanes",
 		`  fit trace sql run.ndjson 'select name, count(*) n, sum(is_error) failed from tool_calls group by 1 order by 2 desc'
   fit trace sql a.ndjson b.ndjson 'select file, sum(output_tokens) from usage group by 1'`,
 		cobra.MinimumNArgs(2), func(ctx context.Context, out *output, args []string) error {
@@ -132,7 +132,7 @@ func (a *app) sql() *cobra.Command {
 			}
 			return out.table(result)
 		})
-	command.Long = "Ask in SQL (SQLite's). The tables are built on the fly and can only be read:\n" + sql.Schema()
+	command.Long = "Query traces in SQLite's SQL. The tables are built on the fly and can only be read:\n" + sql.Schema()
 	return command
 }
 
@@ -159,7 +159,7 @@ func (o *output) table(result *sql.Rows) error {
 
 func (a *app) export() *cobra.Command {
 	to := console.Choice{Choices: []string{"otlp", "markdown", "document"}}
-	command := a.verb("export FILE --to FORMAT", "Write a trace in another form: OpenTelemetry spans, Markdown, or a structured document", `  fit trace export run.ndjson --to markdown > run.md
+	command := a.verb("export FILE --to FORMAT", "Export a trace as OpenTelemetry spans, Markdown, or a structured document", `  fit trace export run.ndjson --to markdown > run.md
   fit trace export team.ndjson --to otlp | curl -H 'Content-Type: application/json' --data-binary @- localhost:4318/v1/traces`,
 		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
 			t, err := a.open(args[0])
@@ -195,7 +195,7 @@ func (a *app) follow() *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&interval, "interval", 200*time.Millisecond, "how often to look for new lines")
-	command.Flags().BoolVar(&fromStart, "from-start", false, "show what is there already, too")
+	command.Flags().BoolVar(&fromStart, "from-start", false, "show what is there already")
 	return command
 }
 

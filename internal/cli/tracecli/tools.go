@@ -24,7 +24,7 @@ type toolTotal struct {
 }
 
 func (a *app) tools() *cobra.Command {
-	return a.fileVerb("tools", "How often each tool was used", `  fit trace tools run.ndjson`,
+	return a.fileVerb("tools", "Count how often each tool was used", `  fit trace tools run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			var lists [][]query.ToolCount
 			users := map[string][]string{}
@@ -57,7 +57,7 @@ func sortedUnique(names []string) []string {
 }
 
 func (a *app) tool() *cobra.Command {
-	return a.verb("tool FILE NAME", "The turns that use a tool, and what came back", `  fit trace tool run.ndjson Bash`,
+	return a.verb("tool FILE NAME", "Show the entries that use a tool, and its results", `  fit trace tool run.ndjson Bash`,
 		cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			t, err := a.open(args[0])
@@ -72,7 +72,7 @@ func (a *app) tool() *cobra.Command {
 }
 
 func (a *app) toolCalls() *cobra.Command {
-	return a.fileVerb("tool-calls", "Every tool call with its result", `  fit trace tool-calls run.ndjson
+	return a.fileVerb("tool-calls", "Show every tool call with its result", `  fit trace tool-calls run.ndjson
   fit trace tool-calls --format ndjson run.ndjson | jq -c 'select(.result.isError)'`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
@@ -114,7 +114,7 @@ func textOf(s *string) string {
 
 func (a *app) commands() *cobra.Command {
 	var match string
-	command := a.fileVerb("commands", "The shell commands", `  fit trace commands run.ndjson
+	command := a.fileVerb("commands", "Show the shell commands", `  fit trace commands run.ndjson
   fit trace commands --match '^git ' run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			expr, err := optionalPattern(match)
@@ -165,7 +165,7 @@ type pathTotal struct {
 
 func (a *app) paths() *cobra.Command {
 	var prefix string
-	command := a.fileVerb("paths", "The files that were read, edited and written",
+	command := a.fileVerb("paths", "Count the files that were read, edited and written",
 		`  fit trace paths --prefix /repo/src run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			var lists [][]query.PathCount
@@ -197,7 +197,7 @@ func (a *app) paths() *cobra.Command {
 }
 
 func (a *app) compare() *cobra.Command {
-	return a.verb("compare FILE-A FILE-B", "Two traces side by side: turns, tools, paths, cost",
+	return a.verb("compare FILE-A FILE-B", "Compare two traces: entries, tools, paths, cost",
 		`  fit trace compare before.ndjson after.ndjson`, cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			x, err := a.open(args[0])

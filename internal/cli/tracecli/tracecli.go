@@ -48,14 +48,16 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trace",
 		Short: "Read, search, compare and check traces",
-		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with gzip or zstd, from a file or, as "-", from standard
-input. Files of any size are read in flat memory on all cores. Over 64 MB the first question leaves an index beside the file (FILE.fitidx, or in the cache
-directory) that makes later ones immediate.
+		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with gzip or
+zstd, from a file or, as "-", from standard input. Files of any size are read in flat memory on all cores. Over 64 MB the
+first question leaves an index beside the file (FILE.fitidx, or in the cache directory) that makes later ones immediate.
 
-A turn is one rendered record: a system event, an assistant event, the text of a user event, or one tool result. Patterns are regular expressions in RE2
-syntax.`,
+An entry is what a trace shows as one: a system event, an assistant event, the text of a user event, or one tool result.
+Entries are numbered from 0 over all lanes; the verb "turn" and fields such as turnIndex are about them. A turn of the
+model is one reply with everything it calls, whatever the number of entries it was streamed in. Patterns are regular
+expressions in RE2 syntax.`,
 		Example: `  fit trace overview run.ndjson                        what happened, at a glance
-  fit trace timeline run.ndjson                        turn by turn
+  fit trace timeline run.ndjson                        entry by entry
   fit trace search run.ndjson 'permission denied'      every hit, with its surroundings
   fit trace errors --file 'runs/**/*.ndjson'           failed tool calls of many runs
   fit trace sql run.ndjson 'select name, count(*) from tool_calls group by 1'`,
@@ -185,7 +187,7 @@ func classify(err error) error {
 	return err
 }
 
-// note tells on standard error what could not be read, or was asked for and is not there.
+// note reports on standard error what could not be read, and lanes that are not there.
 func (a *app) note(t *query.Trace) {
 	for _, lane := range t.MissingLanes() {
 		fmt.Fprintf(a.con.Stderr, "%s has no lane %q; fit trace overview lists its lanes\n", t.Name(), lane)
