@@ -68,7 +68,8 @@ type breakable struct {
 
 // Spawn implements sandbox.ProcessSpawner.
 func (b *breakable) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult,
-	error) {
+	error,
+) {
 	if b.broken != nil {
 		return b.broken(spec)
 	}
@@ -120,8 +121,10 @@ func (e exhausted) Copy(context.Context, workspace.CopyConfig) (*workspace.Copy,
 }
 
 func TestAMachineThatHasRunOutOfSomethingGivesNoVerdict(t *testing.T) {
-	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
-		syscall.EIO} {
+	for _, err := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.EIO,
+	} {
 		for kind, b := range map[string]*bench{
 			"hook": hookBench(t, answerHook), "tests": nodeBench(t, nodeTask()),
 		} {

@@ -53,8 +53,10 @@ func TestAReportThatWasThereBeforeIsNotBelieved(t *testing.T) {
 	}
 	all := newBench(t, commandTask("  command: [bash, \"{file}\"]\n  parser: junit\n  report: report.xml\n",
 		"[ \"$(cat answer)\" = 42 ] && echo \"<testsuite><testcase name='answer'/></testsuite>\" > report.xml; exit 0"))
-	for name, planted := range map[string]string{"file": "<testsuite><testcase name='answer'/></testsuite>",
-		"link": "-> " + outside} {
+	for name, planted := range map[string]string{
+		"file": "<testsuite><testcase name='answer'/></testsuite>",
+		"link": "-> " + outside,
+	} {
 		t.Run(name, func(t *testing.T) {
 			all.another(t).agent(files{"report.xml": planted}).want(grade.VerdictFail, "wrote no report")
 		})
@@ -98,8 +100,10 @@ func TestVerifyCommand(t *testing.T) {
 }
 
 func TestAnAgentThatRemovesWhatIsToBeRunIsNotExcused(t *testing.T) {
-	b := newBench(t, files{"workdir/program": "#!/bin/bash\necho \"$1\"\n",
-		"hooks/invariants.sh": "#!/bin/bash\necho '{\"pass\":true}' >&3\n"})
+	b := newBench(t, files{
+		"workdir/program":     "#!/bin/bash\necho \"$1\"\n",
+		"hooks/invariants.sh": "#!/bin/bash\necho '{\"pass\":true}' >&3\n",
+	})
 	b.config.Verify = []grade.Command{{Name: "verify", Argv: []string{"./program", "{nonce}"}, Parser: "exit-nonce"}}
 	b.want(grade.VerdictPass, "")
 	if err := os.Remove(filepath.Join(b.ws.Dir, "program")); err != nil {

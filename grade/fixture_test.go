@@ -86,8 +86,10 @@ func benchOf(t *testing.T, family *task.Family) *bench {
 		}
 	})
 	b.ws = ws
-	b.config = grade.Config{Task: b.task, Source: ws, Artifacts: b.artifacts, Scratch: t.TempDir(),
-		Baseline: grade.NewBaseline()}
+	b.config = grade.Config{
+		Task: b.task, Source: ws, Artifacts: b.artifacts, Scratch: t.TempDir(),
+		Baseline: grade.NewBaseline(),
+	}
 	return b
 }
 

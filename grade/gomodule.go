@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )

@@ -62,8 +62,10 @@ func TestATestedProgramCannotRewriteItsGrader(t *testing.T) {
 	testenv.NeedTool(t, "/usr/bin/python3")
 	const right, wrong = "#!/bin/sh\necho even\n", "#!/bin/sh\necho odd\n"
 	for name, content := range map[string]files{
-		"suite": {"tests/even.tap.sh": tapSuite, "workdir/even": wrong, "solution/even": right,
-			"task.yaml": "tests:\n  language: other\n  command: [sh, \"{file}\"]\n  parser: tap\n  files: [\"*.tap.sh\"]\n"},
+		"suite": {
+			"tests/even.tap.sh": tapSuite, "workdir/even": wrong, "solution/even": right,
+			"task.yaml": "tests:\n  language: other\n  command: [sh, \"{file}\"]\n  parser: tap\n  files: [\"*.tap.sh\"]\n",
+		},
 		"hook": {"hooks/invariants.sh": evenHook, "workdir/even": wrong, "solution/even": right},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,16 +84,24 @@ func TestGitInHooksRunsNothingThatTheAgentHasPlanted(t *testing.T) {
 	const evil = "#!/bin/sh\ntouch planted\ncat\n"
 	config := "[core]\n\tfsmonitor = ./evil\n\thooksPath = .\n[filter \"evil\"]\n\tclean = ./evil\n\tsmudge = ./evil\n" +
 		"[diff]\n\texternal = ./evil\n[diff \"evil\"]\n\ttextconv = ./evil\n"
-	repository := files{".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/x": "", ".git/objects/x": "",
-		".gitattributes": "* filter=evil diff=evil\n", "evil": evil, "README": "changed\n"}
+	repository := files{
+		".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/x": "", ".git/objects/x": "",
+		".gitattributes": "* filter=evil diff=evil\n", "evil": evil, "README": "changed\n",
+	}
 	for name, planted := range map[string]files{
 		"in .git": {".git/config": config},
-		"in a common directory": {".git/commondir": "../elsewhere\n", "elsewhere/config": config,
-			"elsewhere/objects/x": "", "elsewhere/refs/x": ""},
-		"behind a .git file": {".git": "gitdir: elsewhere\n", "elsewhere/HEAD": "ref: refs/heads/main\n",
-			"elsewhere/config": config, "elsewhere/objects/x": "", "elsewhere/refs/x": ""},
-		"in a bare repository": {".git": "-> nowhere", "HEAD": "ref: refs/heads/main\n", "config": config,
-			"objects/x": "", "refs/x": ""},
+		"in a common directory": {
+			".git/commondir": "../elsewhere\n", "elsewhere/config": config,
+			"elsewhere/objects/x": "", "elsewhere/refs/x": "",
+		},
+		"behind a .git file": {
+			".git": "gitdir: elsewhere\n", "elsewhere/HEAD": "ref: refs/heads/main\n",
+			"elsewhere/config": config, "elsewhere/objects/x": "", "elsewhere/refs/x": "",
+		},
+		"in a bare repository": {
+			".git": "-> nowhere", "HEAD": "ref: refs/heads/main\n", "config": config,
+			"objects/x": "", "refs/x": "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := hookBench(t, hook)

@@ -153,8 +153,10 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	if err != nil {
 		return graded{}, err
 	}
-	found := graded{rows: ParseRows(g.redactRows(data)), exitCode: done.status(),
-		stderr: g.last(&done.stderr, hookStderr)}
+	found := graded{
+		rows: ParseRows(g.redactRows(data)), exitCode: done.status(),
+		stderr: done.stderr.last(hookStderr),
+	}
 	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
 	found.health.broken = hookDeath(done, overflow || len(found.rows) >= maxRows)
 	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0

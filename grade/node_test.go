@@ -275,8 +275,10 @@ func TestResultReadsAsTheRecordDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{`"grade":{"verdict":"fail","gatesPass":true,"score":0,"healthy":true`,
-		`"invariants":{"details":[],"exitCode":0}`, `"hiddenTests":{"details":[`} {
+	for _, field := range []string{
+		`"grade":{"verdict":"fail","gatesPass":true,"score":0,"healthy":true`,
+		`"invariants":{"details":[],"exitCode":0}`, `"hiddenTests":{"details":[`,
+	} {
 		if !strings.Contains(string(text), field) {
 			t.Errorf("%s is not in %s", field, text)
 		}

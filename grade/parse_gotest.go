@@ -37,7 +37,7 @@ func ParseGoTest(data []byte) Report {
 		switch event.Action {
 		case "run":
 			if event.Test != "" && (running[key] || ended[key] != "") {
-				report.problem("the test %s was started twice", display.CutBytes(event.Test, 120))
+				report.problem("the test %s was started twice", display.FirstBytes(event.Test, maxRaw))
 			}
 			running[key] = true
 		case "pass", "fail", "skip":
@@ -66,10 +66,10 @@ func (r *Report) goEnd(name, action, before string, ran bool) {
 		return
 	}
 	if before != "" {
-		r.problem("the test %s ended twice", display.CutBytes(name, 120))
+		r.problem("the test %s ended twice", display.FirstBytes(name, maxRaw))
 	}
 	if !ran {
-		r.problem("the test %s ended without having been started", display.CutBytes(name, 120))
+		r.problem("the test %s ended without having been started", display.FirstBytes(name, maxRaw))
 	}
 	r.add(name, map[string]Status{"pass": Passed, "fail": Failed, "skip": Skipped}[action], "")
 }

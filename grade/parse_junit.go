@@ -23,7 +23,7 @@ func ParseJUnit(data []byte) Report {
 			break
 		}
 		if err != nil {
-			p.report.problem("the report is no XML: %s", display.CutBytes(display.Text(err.Error()), 200))
+			p.report.problem("the report is no XML: %s", display.FirstBytes(err.Error(), maxRaw))
 			return p.report
 		}
 		switch element := token.(type) {
@@ -107,14 +107,14 @@ func (p *junitParser) bad(status Status, message string) {
 		p.test.Status = status
 	}
 	if p.test.Message == "" {
-		p.test.Message = display.CutBytes(message, maxMessage)
+		p.test.Message = display.FirstBytes(message, maxRaw)
 	}
 	p.inside = true
 }
 
 func (p *junitParser) chars(text xml.CharData) {
 	if p.inside && p.test != nil && p.test.Message == "" {
-		p.test.Message = display.CutBytes(strings.TrimSpace(string(text)), maxMessage)
+		p.test.Message = display.FirstBytes(strings.TrimSpace(string(text)), maxRaw)
 	}
 }
 

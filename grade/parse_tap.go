@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
@@ -89,7 +90,7 @@ func (p *tapParser) line(line string) {
 	}
 	switch {
 	case strings.HasPrefix(text, "Bail out!"):
-		p.report.problem("the tests were given up: %s", display.CutBytes(display.Text(text), 200))
+		p.report.problem("the tests were given up: %s", display.FirstBytes(text, maxRaw))
 	case tapPlan.MatchString(text):
 		p.plan(level, tapPlan.FindStringSubmatch(text))
 	case tapPoint.MatchString(text):

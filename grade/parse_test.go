@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/display"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -126,23 +127,41 @@ func TestConviction(t *testing.T) {
 		"nothing known":          {evidence{report: passed}, expectation{}, ""},
 		"status":                 {evidence{report: passed, status: 1, note: "boom"}, expectation{}, "exit 1: boom"},
 		"death":                  {evidence{report: passed, death: "timed out"}, expectation{}, "timed out"},
-		"no end": {evidence{report: Report{Tests: passed.Tests}}, expectation{},
-			"the tests did not run to their end"},
+		"no end": {
+			evidence{report: Report{Tests: passed.Tests}},
+			expectation{},
+			"the tests did not run to their end",
+		},
 		"no tests": {evidence{report: Report{Complete: true}}, expectation{}, "no test ran"},
-		"missing": {evidence{report: passed}, expectation{names: []string{"c"}},
-			`the test "c" was not reported`},
-		"too few": {evidence{report: passed}, expectation{names: []string{"b", "b"}},
-			`the test "b" was reported 1 times instead of 2`},
-		"missing name from source": {evidence{report: passed}, expectation{leaves: []string{"c"}},
-			`the test "c" was not reported`},
+		"missing": {
+			evidence{report: passed},
+			expectation{names: []string{"c"}},
+			`the test "c" was not reported`,
+		},
+		"too few": {
+			evidence{report: passed},
+			expectation{names: []string{"b", "b"}},
+			`the test "b" was reported 1 times instead of 2`,
+		},
+		"missing name from source": {
+			evidence{report: passed},
+			expectation{leaves: []string{"c"}},
+			`the test "c" was not reported`,
+		},
 		"failed": {
-			evidence{report: Report{Complete: true,
-				Tests: []TestResult{{Name: "a", Status: Failed, Message: "1 is\n not 2"}}}}, expectation{},
+			evidence{report: Report{
+				Complete: true,
+				Tests:    []TestResult{{Name: "a", Status: Failed, Message: "1 is\n not 2"}},
+			}},
+			expectation{},
 			"a failed (1 is not 2)",
 		},
 		"contradicts itself": {
-			evidence{report: Report{Complete: true,
-				Tests: []TestResult{{Name: "a", Status: Passed}, {Name: "a", Status: Failed}}}}, expectation{},
+			evidence{report: Report{
+				Complete: true,
+				Tests:    []TestResult{{Name: "a", Status: Passed}, {Name: "a", Status: Failed}},
+			}},
+			expectation{},
 			"a failed",
 		},
 	} {
@@ -212,7 +231,8 @@ func fuzzReport(f *testing.F, parse func([]byte) Report, seeds ...string) {
 			t.Errorf("%d tests", len(report.Tests))
 		}
 		for _, test := range report.Tests {
-			if test.Name != display.Text(test.Name) || len(test.Name) > maxTestName+3 || len(test.Message) > maxMessage+3 {
+			if test.Name != display.Text(test.Name) || len(test.Name) > maxTestName+3 ||
+				len(test.Message) > maxMessage+3 {
 				t.Errorf("a test has the name %q and the message %q", test.Name, test.Message)
 			}
 		}

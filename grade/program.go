@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
+
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -84,11 +85,14 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 		spec.Stdin = bytes.NewReader(p.stdin)
 	}
 	done := ended{timeout: p.timeout}
-	var stdout io.Writer = &done.stdout
+	// What is kept is redacted before it is cut: a secret that was cut is no longer recognised.
+	cleanOut, cleanErr := g.Redactor.Writer(&done.stdout), g.Redactor.Writer(&done.stderr)
+	var stdout io.Writer = cleanOut
 	if p.watch != nil {
-		stdout = io.MultiWriter(p.watch, &done.stdout)
+		stdout = io.MultiWriter(p.watch, cleanOut)
 	}
-	done.SpawnResult, done.failure = g.Spawner.Spawn(ctx, spec, stdout, &done.stderr)
+	done.SpawnResult, done.failure = g.Spawner.Spawn(ctx, spec, stdout, cleanErr)
+	_, _ = cleanOut.Close(), cleanErr.Close() // excerpts never fail
 	if ctx.Err() != nil {
 		return done, ctx.Err()
 	}
@@ -190,8 +194,7 @@ func (e *excerpt) Bytes() []byte {
 	return slices.Concat(e.head, []byte(note), e.tail)
 }
 
-// last returns up to limit bytes of the end as clean, redacted text.
-func (g *grading) last(e *excerpt, limit int) string {
-	clean := strings.TrimSpace(display.Text(g.Redactor.String(string(e.Bytes()))))
-	return strings.TrimSpace(display.LastBytes(clean, limit))
+// last returns up to limit bytes of the end as text that is safe to show.
+func (e *excerpt) last(limit int) string {
+	return strings.TrimSpace(display.LastBytes(strings.TrimSpace(display.Text(string(e.Bytes()))), limit))
 }

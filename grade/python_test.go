@@ -58,21 +58,33 @@ func TestCheatingPythonAgents(t *testing.T) {
 	}{
 		"os._exit(0) when imported": {files{"calc.py": "import os\nos._exit(0)\n"}, "did not run to their end"},
 		"sys.exit(0) when imported": {files{"calc.py": "import sys\nsys.exit(0)\n"}, "did not run to their end"},
-		"os._exit(0) in a test": {files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"},
-			"did not run to their end"},
+		"os._exit(0) in a test": {
+			files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"},
+			"did not run to their end",
+		},
 		"an exit handler": {files{"calc.py": "import atexit, os\natexit.register(os._exit, 0)\n" +
 			pythonWrong}, "test_two failed"},
 		"conftest.py": {
-			files{"conftest.py": "import os\nos._exit(0)\n",
-				"checks/conftest.py": "def pytest_runtest_makereport(item, call):\n    pass\n"}, "test_two failed",
+			files{
+				"conftest.py":        "import os\nos._exit(0)\n",
+				"checks/conftest.py": "def pytest_runtest_makereport(item, call):\n    pass\n",
+			}, "test_two failed",
 		},
-		"sitecustomize.py": {files{"sitecustomize.py": "import os\nos._exit(0)\n",
-			"usercustomize.py": "import os\nos._exit(0)\n"}, "test_two failed"},
-		"settings of pytest": {files{"pytest.ini": "[pytest]\naddopts = --collect-only\n",
-			"tox.ini": "[pytest]\naddopts=-k nothing\n", "setup.cfg": "[tool:pytest]\naddopts = --co\n"},
-			"test_two failed"},
-		"a library in the way": {files{"unittest.py": "import os\nos._exit(0)\n", "json.py": "",
-			"importlib/__init__.py": ""}, "test_two failed"},
+		"sitecustomize.py": {files{
+			"sitecustomize.py": "import os\nos._exit(0)\n",
+			"usercustomize.py": "import os\nos._exit(0)\n",
+		}, "test_two failed"},
+		"settings of pytest": {
+			files{
+				"pytest.ini": "[pytest]\naddopts = --collect-only\n",
+				"tox.ini":    "[pytest]\naddopts=-k nothing\n", "setup.cfg": "[tool:pytest]\naddopts = --co\n",
+			},
+			"test_two failed",
+		},
+		"a library in the way": {files{
+			"unittest.py": "import os\nos._exit(0)\n", "json.py": "",
+			"importlib/__init__.py": "",
+		}, "test_two failed"},
 		"replaced assertions": {
 			files{"calc.py": "import unittest\nunittest.TestCase.assertEqual = lambda *a, **k: None\n" + pythonWrong},
 			"changed while the tests ran",
@@ -150,8 +162,10 @@ func TestCheatingPytestAgents(t *testing.T) {
 		agent  files
 		reason string
 	}{
-		"conftest.py that ends": {files{"conftest.py": "import os\nos._exit(0)\n",
-			"checks/conftest.py": "import os\nos._exit(0)\n"}, "test_add[1] failed"},
+		"conftest.py that ends": {files{
+			"conftest.py":        "import os\nos._exit(0)\n",
+			"checks/conftest.py": "import os\nos._exit(0)\n",
+		}, "test_add[1] failed"},
 		"conftest.py that reports": {files{"conftest.py": "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    out = yield\n    out.get_result().outcome = 'passed'\n"}, "test_add[1] failed"},
 		"conftest.py that chooses": {files{"conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = []\n"}, "test_add[1] failed"},
 		"settings": {files{
@@ -164,14 +178,18 @@ func TestCheatingPytestAgents(t *testing.T) {
 			"evil-1.dist-info/METADATA":         "Metadata-Version: 2.1\nName: evil\nVersion: 1\n",
 			"evil-1.dist-info/entry_points.txt": "[pytest11]\nevil = evil\n",
 		}, "test_add[1] failed"},
-		"pytest.py in the way": {files{"pytest.py": "import os\nos._exit(0)\n", "_pytest/__init__.py": "",
-			"pluggy.py": ""}, "test_add[1] failed"},
+		"pytest.py in the way": {files{
+			"pytest.py": "import os\nos._exit(0)\n", "_pytest/__init__.py": "",
+			"pluggy.py": "",
+		}, "test_add[1] failed"},
 		"reports that are good for a while": {files{"calc.py": fmt.Sprintf(replace,
 			"import threading\n_pytest.runner.TestReport.failed = False\nthreading.Timer(0.5, lambda: delattr(_pytest.runner.TestReport, 'failed')).start()")}, ""},
 		"code that is replaced": {files{"calc.py": fmt.Sprintf(replace,
 			"_pytest.python.Function.runtest.__code__ = (lambda self: None).__code__")}, "changed while the tests ran"},
-		"exit": {files{"calc.py": "import pytest\npytest.exit('done', returncode=0)\n"},
-			""},
+		"exit": {
+			files{"calc.py": "import pytest\npytest.exit('done', returncode=0)\n"},
+			"",
+		},
 		"skip":             {files{"calc.py": "import pytest\npytest.skip('later', allow_module_level=True)\n"}, ""},
 		"skip in a test":   {files{"calc.py": "import pytest\ndef add(a, b):\n    pytest.skip('later')\n"}, "skipped"},
 		"expected failure": {files{"calc.py": "import pytest\ndef add(a, b):\n    pytest.xfail('later')\n"}, "to do"},
@@ -181,8 +199,10 @@ func TestCheatingPytestAgents(t *testing.T) {
 			"_pytest.runner.TestReport.outcome = property(lambda self: 'passed', lambda self, v: None)\n_pytest.runner.TestReport.failed = False")}, ""},
 		"calls that are good": {files{"calc.py": fmt.Sprintf(replace,
 			"_pytest.runner.CallInfo.from_call = classmethod(lambda cls, func, when, reraise=None: cls(None, None, 0, 0, 0, when, _ispytest=True))")}, "changed while the tests ran"},
-		"os._exit(0) in a test": {files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"},
-			"did not run to their end"},
+		"os._exit(0) in a test": {
+			files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"},
+			"did not run to their end",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

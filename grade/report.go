@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/redact"
 )
 
 // The bounds of reports.
@@ -14,6 +15,9 @@ const (
 	maxReportTests = 100_000
 	maxTestName    = 1000
 	maxMessage     = 500
+	// maxRaw bounds a text that is not redacted yet. It leaves room for the longest secret behind
+	// the bounds above, so that no part of one is kept.
+	maxRaw = 16 << 10
 )
 
 // Status is how one test ended.
@@ -64,8 +68,23 @@ func (r *Report) add(name string, status Status, message string) {
 		r.Problem = "the report has too many tests"
 		return
 	}
-	r.Tests = append(r.Tests, TestResult{Name: display.CutBytes(display.Text(name), maxTestName), Status: status,
-		Message: display.CutBytes(display.Text(message), maxMessage)})
+	r.Tests = append(r.Tests, TestResult{
+		Name: display.FirstBytes(name, maxRaw), Status: status,
+		Message: display.FirstBytes(message, maxRaw),
+	})
+}
+
+// tidy redacts the texts of a report, makes them safe to show and cuts them, in this order: a
+// secret that was cut is no longer recognised.
+func (r *Report) tidy(redactor *redact.Redactor) {
+	shown := func(text string, limit int) string {
+		return display.CutBytes(display.Text(redactor.String(text)), limit)
+	}
+	for i := range r.Tests {
+		test := &r.Tests[i]
+		test.Name, test.Message = shown(test.Name, maxTestName), shown(test.Message, maxMessage)
+	}
+	r.Problem = shown(r.Problem, 2*maxMessage)
 }
 
 // lastIsSuite marks the last test as a group of tests.
@@ -197,7 +216,8 @@ func (want expectation) compare(tests []TestResult) string {
 		case 0:
 			return fmt.Sprintf("the test %q was not reported", display.CutBytes(name, 120))
 		default:
-			return fmt.Sprintf("the test %q was reported %d times instead of %d", display.CutBytes(name, 120), times, counts[name])
+			return fmt.Sprintf("the test %q was reported %d times instead of %d", display.CutBytes(name, 120), times,
+				counts[name])
 		}
 	}
 	for _, name := range want.leaves {

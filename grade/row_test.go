@@ -48,12 +48,16 @@ func TestTally(t *testing.T) {
 			[]string{`{"gate":true,"pass":false}`, `{"pass":true}`},
 			Tally{FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
 		},
-		"gates only have no score": {[]string{`{"gate":true,"pass":true}`},
-			Tally{GatesPass: true, FullMarks: true, Gates: 1}},
+		"gates only have no score": {
+			[]string{`{"gate":true,"pass":true}`},
+			Tally{GatesPass: true, FullMarks: true, Gates: 1},
+		},
 		"no rows":             {nil, Tally{GatesPass: true, FullMarks: true}},
 		"only malformed rows": {[]string{`null`, `{}`}, Tally{GatesPass: true, Score: score(0), Malformed: 2}},
-		"a source is ignored": {[]string{`{"pass":true,"source":"tests"}`},
-			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1}},
+		"a source is ignored": {
+			[]string{`{"pass":true,"source":"tests"}`},
+			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
+		},
 		"huge weights do not overflow": {
 			[]string{`{"pass":true,"weight":1.7e308}`, `{"pass":false,"weight":1.7e308}`},
 			Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
@@ -135,34 +139,55 @@ func TestVerdicts(t *testing.T) {
 		health health
 		want   Grade
 	}{
-		"everything passed": {[]string{pass}, health{},
-			Grade{Verdict: VerdictPass, GatesPass: true, Score: score(1), Healthy: true}},
-		"something failed": {[]string{pass, fail}, health{},
-			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Healthy: true}},
-		"a gate failed": {[]string{pass, gate}, health{},
-			Grade{Verdict: VerdictFail, Score: score(1), Healthy: true}},
-		"one malformed": {[]string{pass, `{}`}, health{},
-			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Malformed: 1, Healthy: true}},
+		"everything passed": {
+			[]string{pass},
+			health{},
+			Grade{Verdict: VerdictPass, GatesPass: true, Score: score(1), Healthy: true},
+		},
+		"something failed": {
+			[]string{pass, fail},
+			health{},
+			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Healthy: true},
+		},
+		"a gate failed": {
+			[]string{pass, gate},
+			health{},
+			Grade{Verdict: VerdictFail, Score: score(1), Healthy: true},
+		},
+		"one malformed": {
+			[]string{pass, `{}`},
+			health{},
+			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(0.5), Malformed: 1, Healthy: true},
+		},
 		"the agent broke the grader": {
-			[]string{pass}, health{broken: "died"},
+			[]string{pass},
+			health{broken: "died"},
 			Grade{Verdict: VerdictFail, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"the grader is broken": {
-			[]string{pass}, health{broken: "died", ours: true},
+			[]string{pass},
+			health{broken: "died", ours: true},
 			Grade{Verdict: VerdictError, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"no rows at all": {
-			nil, health{}, Grade{Verdict: VerdictError, GatesPass: true, Healthy: true,
-				Reason: "the graders made no check: nothing was measured"},
+			nil, health{}, Grade{
+				Verdict: VerdictError, GatesPass: true, Healthy: true,
+				Reason: "the graders made no check: nothing was measured",
+			},
 		},
 		"only a diagnostic row": {
 			[]string{`{"weight":0}`},
 			health{},
-			Grade{Verdict: VerdictError, GatesPass: true, Healthy: true,
-				Reason: "the graders made no check: nothing was measured"},
+			Grade{
+				Verdict: VerdictError, GatesPass: true, Healthy: true,
+				Reason: "the graders made no check: nothing was measured",
+			},
 		},
-		"gates only": {[]string{`{"gate":true,"pass":true}`}, health{},
-			Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true}},
+		"gates only": {
+			[]string{`{"gate":true,"pass":true}`},
+			health{},
+			Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true},
+		},
 	} {
 		if diff := cmp.Diff(test.want, decide(count(test.rows...), test.health, nil)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -139,6 +139,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 		return shown, nil
 	}
 	shown.report = parseReport(r.parser, data, nonce)
+	shown.report.tidy(s.Redactor)
 	return shown, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/display"
+
 	"github.com/fit-eval/fit/task"
 )
 
@@ -107,7 +108,7 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 	}
 	shown := s.evidenceOf(check.Name, done)
 	shown.report = watch.report
-	output := s.last(&done.stdout, keptHead+keptTail)
+	output := done.stdout.last(keptHead + keptTail)
 	shown.report.Complete = true // the exit status and the secrets say it all
 	for _, name := range names {
 		if !slices.ContainsFunc(shown.report.Tests, func(t TestResult) bool { return t.Name == name }) {
@@ -118,6 +119,7 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 			shown.report.add(name, Failed, message)
 		}
 	}
+	shown.report.tidy(s.Redactor)
 	return shown, nil
 }
 
@@ -131,14 +133,14 @@ func goMessage(output, name string) string {
 			continue
 		}
 		if !failed {
-			return display.CutBytes(line, maxMessage)
+			return display.FirstBytes(line, maxRaw)
 		}
 		from := i
 		for from > 0 && i-from < 4 && !strings.HasPrefix(lines[from-1], "===") &&
 			!strings.HasPrefix(lines[from-1], "---") {
 			from--
 		}
-		return display.CutBytes(strings.Join(strings.Fields(strings.Join(lines[from:i], " ")), " "), maxMessage)
+		return display.FirstBytes(strings.Join(strings.Fields(strings.Join(lines[from:i], " ")), " "), maxRaw)
 	}
 	return ""
 }
@@ -204,7 +206,7 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 	case done.death() != "":
 		binary.failed = "the build " + done.death()
 	case done.ExitCode != 0 || missing != nil:
-		binary.failed = "the tests do not compile: " + s.last(&done.stderr, maxMessage)
+		binary.failed = "the tests do not compile: " + done.stderr.last(maxMessage)
 	}
 	return binary, nil
 }

@@ -23,15 +23,18 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 	for _, file := range append([]string{check.File}, s.suite.Support...) {
 		secrets.Files = append(secrets.Files, filepath.Join(s.copied.Dir, filepath.FromSlash(file)))
 	}
-	argv := []string{"node", "--import", reporter, "--test-reporter", reporter, "--test-reporter-destination", "stdout",
-		main, "./" + check.File}
+	argv := []string{
+		"node", "--import", reporter, "--test-reporter", reporter, "--test-reporter-destination", "stdout",
+		main, "./" + check.File,
+	}
 	return s.tryWitnessed(ctx, check, secrets, argv, map[string]string{"NODE_OPTIONS": "", "NODE_PATH": ""})
 }
 
 // tryWitnessed stages a check, runs it under a reporter that holds the secrets, and takes the check
 // away again.
 func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets pads, argv []string,
-	env map[string]string) (evidence, error) {
+	env map[string]string,
+) (evidence, error) {
 	if err := stage(s.root, s.suite.Dir, check.File); machineFailed(err) {
 		return evidence{}, err
 	} else if err != nil {
@@ -59,5 +62,6 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets p
 	}
 	shown := s.evidenceOf(check.Name, done)
 	shown.report = watch.report
+	shown.report.tidy(s.Redactor)
 	return shown, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -203,8 +204,10 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 	if !shown.broke() && !solved {
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
 		if err == nil && done.status() != 0 {
-			found.health = health{broken: what + " " + reason + ", and no other program runs in the sandbox",
-				ours: true}
+			found.health = health{
+				broken: what + " " + reason + ", and no other program runs in the sandbox",
+				ours:   true,
+			}
 		}
 		return err
 	}
@@ -242,7 +245,7 @@ func ownWay(runner task.Runner, language string) bool {
 func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 	s.keep("tests."+fileName(check)+".stdout.log", done.stdout.Bytes())
 	s.keep("tests."+fileName(check)+".stderr.log", done.stderr.Bytes())
-	shown := evidence{death: done.death(), status: done.status(), note: s.last(&done.stderr, maxMessage)}
+	shown := evidence{death: done.death(), status: done.status(), note: done.stderr.last(maxMessage)}
 	if done.failure != nil {
 		shown.unfit, shown.death = shown.death, ""
 	}

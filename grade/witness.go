@@ -135,7 +135,7 @@ func (w *witness) read(line []byte) {
 		w.report.add(record.Name, Todo, record.Message)
 	case "extra":
 	case "again":
-		w.report.problem("the test %q was reported more than once", display.CutBytes(display.Text(record.Name), 120))
+		w.report.problem("the test %q was reported more than once", display.FirstBytes(record.Name, maxRaw))
 	case "loaded":
 		if record.Pad != w.loaded {
 			w.report.problem("the report was forged")

@@ -64,7 +64,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	}
 	a.spend(result.Usage)
 	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
-	a.record.Submission = display.CutBytes(result.Text, submissionLimit)
+	a.record.Submission = a.kept(result.Text)
 	return a.agentEnded(ctx, ending{
 		reason:  result.Reason,
 		err:     result.Err,
@@ -124,7 +124,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	default:
 		if end.reason != session.OutcomeSuccess {
 			a.record.AgentError = &ledger.AgentError{
-				Message: display.CutBytes(end.cause().Error(), 4<<10),
+				Message: a.kept(end.cause().Error()),
 				Aborted: end.aborted,
 			}
 		}
@@ -259,6 +259,15 @@ func (a *attempt) spend(u session.TokenUsage) {
 		nothing := 0.0
 		a.record.CostUSD, a.record.CostSource = &nothing, session.CostReported
 	}
+}
+
+// kept returns what the ledger keeps of a text: redacted first, because a secret that was cut is no
+// longer recognised.
+func (a *attempt) kept(text string) string {
+	if a.redact != nil {
+		text = a.redact.String(text)
+	}
+	return display.CutBytes(text, submissionLimit)
 }
 
 // Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost,

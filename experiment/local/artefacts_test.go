@@ -63,8 +63,10 @@ func TestTracesCanBeKeptAsTheyAre(t *testing.T) {
 // attempt cost is known.
 func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
 	p := prepared(t, oneTask(t, nil),
-		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
-			ModelURL: serveScript(t, solves)}}})
+		experiment.Setup{Arms: []experiment.Arm{{
+			Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: serveScript(t, solves),
+		}}})
 	path, _, records := execute(t, p, 1)
 	r := records[0]
 	packed := filepath.Join(path, r.AgentTracePath)

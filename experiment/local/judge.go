@@ -18,7 +18,6 @@ import (
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
-	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -131,9 +130,9 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 	case result.Reason == harness.ReasonAuth:
 		vote.Error, class = fmt.Sprintf("the judge: %s", result.Summary), ledger.ErrorAuth
 	case result.Verdict == harness.VerdictSuccess:
-		vote.Verdict, vote.Summary = ledger.Pass, display.CutBytes(result.Summary, submissionLimit)
+		vote.Verdict, vote.Summary = ledger.Pass, a.kept(result.Summary)
 	case result.Verdict == harness.VerdictFailure:
-		vote.Verdict, vote.Summary = ledger.Fail, display.CutBytes(result.Summary, submissionLimit)
+		vote.Verdict, vote.Summary = ledger.Fail, a.kept(result.Summary)
 	default:
 		vote.Error, class = fmt.Sprintf("the judge did not conclude (%s)", result.Reason), ledger.ErrorJudge
 	}

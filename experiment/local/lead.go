@@ -9,7 +9,6 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
-	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -100,7 +99,7 @@ func (a *attempt) settleSession(result harness.Result) {
 		Prices: a.machine.Prices, Flat: true,
 		OnEvent: func(e *session.EnrichedEvent) {
 			if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
-				a.record.Submission = strings.Clone(display.CutBytes(e.Text, submissionLimit))
+				a.record.Submission = strings.Clone(a.kept(e.Text))
 			}
 		},
 	})

@@ -306,7 +306,11 @@ func (a *attempt) phases(ctx context.Context) {
 		name string
 		run  func(context.Context) bool
 	}{
-		{"setup", a.setUp}, {"preflight", a.preflight}, {"agent", a.runAgent}, {"seal", a.seal}, {"grade", a.grade},
+		{"setup", a.setUp},
+		{"preflight", a.preflight},
+		{"agent", a.runAgent},
+		{"seal", a.seal},
+		{"grade", a.grade},
 		{"judge", a.judge},
 	} {
 		began := time.Now()
@@ -346,8 +350,10 @@ func (a *attempt) preflight(ctx context.Context) bool {
 	}
 	if !result.OK() {
 		a.fail(ctx, ledger.ErrorPreflight, fmt.Errorf("preflight: %s", result.Message))
-		a.record.PreflightError = &ledger.PreflightError{Phase: "preflight", Message: result.Message,
-			ExitCode: result.ExitCode}
+		a.record.PreflightError = &ledger.PreflightError{
+			Phase: "preflight", Message: result.Message,
+			ExitCode: result.ExitCode,
+		}
 		return false
 	}
 	return true
@@ -435,8 +441,10 @@ func applyGrade(r *ledger.Record, result grade.Result) {
 		Healthy:   g.Healthy,
 		Reason:    g.Reason,
 	}
-	r.Invariants = &ledger.Invariants{Details: result.Invariants.Details, ExitCode: result.Invariants.ExitCode,
-		Stderr: result.Invariants.Stderr}
+	r.Invariants = &ledger.Invariants{
+		Details: result.Invariants.Details, ExitCode: result.Invariants.ExitCode,
+		Stderr: result.Invariants.Stderr,
+	}
 	if result.HiddenTests != nil {
 		r.HiddenTests = &ledger.HiddenTests{Details: result.HiddenTests.Details, Error: result.HiddenTests.Error}
 	}

@@ -176,7 +176,8 @@ func execute(t testing.TB, tr trial, concurrency int) (string, experiment.Outcom
 func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 	url := serveScript(t, solves)
 	p := prepared(t, answerFamily(t, 2),
-		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}, Runs: 2})
+		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: url}}, Runs: 2})
 	_, executor := p.open(t, t.TempDir())
 	if err := executor.Probe(t.Context()); err != nil {
 		t.Fatal(err)
@@ -217,8 +218,10 @@ func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 
 // Prepared is plain data: what was written by one process is run by another.
 func TestAPreparedExperimentTravelsAsJSON(t *testing.T) {
-	arms := []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
-		ModelURL: serveScript(t, solves), Env: map[string]string{"LEVEL": "7"}}}
+	arms := []experiment.Arm{{
+		Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+		ModelURL: serveScript(t, solves), Env: map[string]string{"LEVEL": "7"},
+	}}
 	tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: arms, AgentTimeout: time.Minute})
 	content, err := json.Marshal(tr.Prepared)
 	if err != nil {

@@ -42,12 +42,16 @@ func bareCell(t testing.TB, hook, url string) {
 		return
 	}
 	environ := []string{"PATH=" + os.Getenv("PATH")}
-	isolation := sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{dir, home},
-		ReadOnly: []string{filepath.Dir(hook)}, Network: true}
+	isolation := sandbox.Isolation{
+		Kind: sandbox.IsolationBwrap, Writable: []string{dir, home},
+		ReadOnly: []string{filepath.Dir(hook)}, Network: true,
+	}
 	_, err = harness.Run(context.Background(), harness.RunConfig{
 		Agent: builtin.New(), Task: "Write the answer into answer.txt.", Trace: writer,
-		Session: agent.Config{Dir: dir, Home: home, Environ: environ, Model: "claude-sonnet-4-5", ModelURL: url,
-			MaxTurns: 50, Spawner: sandbox.NewSpawner(), Isolation: isolation},
+		Session: agent.Config{
+			Dir: dir, Home: home, Environ: environ, Model: "claude-sonnet-4-5", ModelURL: url,
+			MaxTurns: 50, Spawner: sandbox.NewSpawner(), Isolation: isolation,
+		},
 	})
 	if err != nil {
 		t.Error(err)
@@ -95,8 +99,10 @@ func TestOverhead(t *testing.T) {
 		group.Wait()
 		bare += time.Since(began)
 
-		p := prepared(t, family, experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
-			ModelURL: url, MaxTurns: 50}}, Runs: runs})
+		p := prepared(t, family, experiment.Setup{Arms: []experiment.Arm{{
+			Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: url, MaxTurns: 50,
+		}}, Runs: runs})
 		began = time.Now()
 		_, outcome, _ := execute(t, p, concurrency)
 		engine += time.Since(began)

@@ -63,8 +63,10 @@ func (p *preparation) plan() error {
 		Stop:           p.StopEarly,
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
 		Tools:          p.Tools,
-		Family: experiment.PlannedFamily{Origin: p.Family.Origin, Name: p.Family.Name,
-			Revision: p.Family.Revision},
+		Family: experiment.PlannedFamily{
+			Origin: p.Family.Origin, Name: p.Family.Name,
+			Revision: p.Family.Revision,
+		},
 	}
 	if host, err := os.Hostname(); err == nil {
 		p.Plan.Host = host

@@ -15,8 +15,10 @@ func TestASkillChangesWhatTheModelIsSent(t *testing.T) {
 		"turns":[{"text":"I do not know."}]}`)
 	before, after := t.TempDir(), t.TempDir()
 	writeFiles(t, before, map[string]string{".claude/settings.json": "{}"})
-	writeFiles(t, after, map[string]string{".claude/settings.json": "{}",
-		".claude/skills/answering/SKILL.md": "---\nname: answering\ndescription: Use it for questions.\n---\nIt is 42.\n"})
+	writeFiles(t, after, map[string]string{
+		".claude/settings.json":             "{}",
+		".claude/skills/answering/SKILL.md": "---\nname: answering\ndescription: Use it for questions.\n---\nIt is 42.\n",
+	})
 	arm := experiment.Arm{Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}
 	arms := []experiment.Arm{arm, arm}
 	arms[0].Name, arms[0].Skills = "before", before

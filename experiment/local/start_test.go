@@ -53,8 +53,10 @@ func installed(t *testing.T, agents ...agent.Agent) *Machine {
 	}
 	machine := testMachine()
 	machine.Registry = agent.NewRegistry(append(agents, &builtin.Agent{MaxRetries: -1})...)
-	machine.Host.Environ = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
-		"HOME=" + t.TempDir(), "LANG=C.UTF-8", "ANTHROPIC_API_KEY=a-key-for-tests", "OPENAI_API_KEY=a-key-for-tests"}
+	machine.Host.Environ = []string{
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"HOME=" + t.TempDir(), "LANG=C.UTF-8", "ANTHROPIC_API_KEY=a-key-for-tests", "OPENAI_API_KEY=a-key-for-tests",
+	}
 	machine.Host.CacheDir = filepath.Join(filepath.Dir(bin), ".cache", "fit")
 	for _, a := range agents {
 		agenttest.Find(t, a, machine.Host)
@@ -74,8 +76,10 @@ func brokenProgram(t *testing.T) *Machine {
 	}
 	machine := testMachine()
 	machine.Registry = agent.NewRegistry(claudecode.New())
-	machine.Host.Environ = []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"),
-		"HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=a-key-for-tests"}
+	machine.Host.Environ = []string{
+		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=a-key-for-tests",
+	}
 	return machine
 }
 
@@ -101,31 +105,54 @@ func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
 		url     func(t *testing.T) string
 		limit   time.Duration
 	}{
-		"no such model, built in": {func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
-			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0},
-		"bad request, built in": {func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
+		"no such model, built in": {
+			func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
+			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0,
+		},
+		"bad request, built in": {
+			func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
 			func(t *testing.T) string {
-				return answering(t, http.StatusBadRequest, `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`)
-			}, 0},
-		"a page instead of a model": {func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
-			func(t *testing.T) string { return answering(t, http.StatusOK, "<html>welcome</html>") }, 0},
-		"nobody listens": {func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
-			func(*testing.T) string { return "http://127.0.0.1:1" }, 0},
-		"a model that hangs": {func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
-			hanging, time.Second},
-		"no such model, Claude Code": {func(t *testing.T) *Machine { return installed(t, registered("claude-code")) },
+				return answering(t, http.StatusBadRequest,
+					`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`)
+			}, 0,
+		},
+		"a page instead of a model": {
+			func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
+			func(t *testing.T) string { return answering(t, http.StatusOK, "<html>welcome</html>") }, 0,
+		},
+		"nobody listens": {
+			func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
+			func(*testing.T) string { return "http://127.0.0.1:1" }, 0,
+		},
+		"a model that hangs": {
+			func(t *testing.T) *Machine { return installed(t) }, "builtin", "claude-sonnet-4-5",
+			hanging, time.Second,
+		},
+		"no such model, Claude Code": {
+			func(t *testing.T) *Machine { return installed(t, registered("claude-code")) },
 			"claude-code", "claude-of-nobody",
-			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0},
-		"no such model, Codex": {func(t *testing.T) *Machine { return installed(t, registered("codex")) }, "codex",
-			"gpt-of-nobody", func(t *testing.T) string { return answering(t, http.StatusBadRequest, noSuchModelOpenAI) }, 0},
-		"no such model, pi": {func(t *testing.T) *Machine { return installed(t, registered("pi-agent")) }, "pi-agent",
+			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0,
+		},
+		"no such model, Codex": {
+			func(t *testing.T) *Machine { return installed(t, registered("codex")) }, "codex",
+			"gpt-of-nobody", func(t *testing.T) string {
+				return answering(t, http.StatusBadRequest,
+					noSuchModelOpenAI)
+			}, 0,
+		},
+		"no such model, pi": {
+			func(t *testing.T) *Machine { return installed(t, registered("pi-agent")) }, "pi-agent",
 			"claude-of-nobody",
-			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0},
+			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0,
+		},
 		"a broken program": {brokenProgram, "claude-code", "claude-sonnet-4-5", hanging, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr := preparedOn(t, test.machine(t), oneTask(t, nil), experiment.Setup{AgentTimeout: test.limit,
-				Arms: []experiment.Arm{{Name: "default", Agent: test.agent, Model: test.model, ModelURL: test.url(t)}}})
+			tr := preparedOn(t, test.machine(t), oneTask(t, nil), experiment.Setup{
+				AgentTimeout: test.limit,
+				Arms: []experiment.Arm{{Name: "default", Agent: test.agent, Model: test.model,
+					ModelURL: test.url(t)}},
+			})
 			// a hanging model takes the probe's time, and vendors' programs take theirs to give up
 			if test.limit == 0 && (test.agent == "builtin" || name == "a broken program") {
 				_, executor := tr.open(t, t.TempDir())
@@ -158,19 +185,23 @@ func TestEveryArmIsProbed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			machine := installed(t)
 			if name == "profile" { // found when the plan is made
-				_, err := Prepare(t.Context(), experiment.Setup{Family: oneTask(t, nil), Runs: 1,
-					Arms: []experiment.Arm{{Name: "second", Agent: "builtin", Profile: "absent"}}}, machine)
+				_, err := Prepare(t.Context(), experiment.Setup{
+					Family: oneTask(t, nil), Runs: 1,
+					Arms: []experiment.Arm{{Name: "second", Agent: "builtin", Profile: "absent"}},
+				}, machine)
 				if err == nil || !strings.Contains(err.Error(), "absent") {
 					t.Error(err)
 				}
 				return
 			}
 			if name == "lead" {
-				second.ModelURL = serveScript(t, `{"scenarios":[{"name":"lead","when":{"model":"nobody"},"turns":[{"fault":{"status":404,"type":"not_found_error","message":"no such model"},"text":"x"}]}],"turns":[{"text":"ready"}]}`)
+				second.ModelURL = serveScript(t,
+					`{"scenarios":[{"name":"lead","when":{"model":"nobody"},"turns":[{"fault":{"status":404,"type":"not_found_error","message":"no such model"},"text":"x"}]}],"turns":[{"text":"ready"}]}`)
 			}
 			second.Name = "second"
 			tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{
-				{Name: "first", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: good}, second}})
+				{Name: "first", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: good}, second,
+			}})
 			_, executor := tr.open(t, t.TempDir())
 			if err := executor.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "arm second") {
 				t.Errorf("%v", err)

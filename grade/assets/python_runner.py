@@ -41,7 +41,7 @@ def make_say():
         if status == "done":
             record["pad"] = message
         elif message and status != "pass":
-            record["message"] = str(message)[-400:]
+            record["message"] = str(message)[-8000:]  # the grader redacts it, and cuts it then
         write(fork_safe_out, ("\n\x1efit " + dumps(record) + "\n").encode())
 
     return say
