@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -160,7 +161,7 @@ func (cfg Config) overlays() []task.Overlay {
 	}
 	// the package manager of skills leaves the agents of a pack where it unpacked them
 	if cfg.Skills == "" && cfg.Family != nil {
-		packs, _ := filepath.Glob(filepath.Join(globEscape(cfg.Family.Dir), "apm_modules", "*", "*", "agents"))
+		packs, _ := filepath.Glob(filepath.Join(glob.Escape(cfg.Family.Dir), "apm_modules", "*", "*", "agents"))
 		for _, agents := range packs { // sorted; a bad pattern, which this is not, would be the only error
 			all = append(all, task.Overlay{From: agents, To: ".claude/agents"})
 		}
@@ -169,11 +170,6 @@ func (cfg Config) overlays() []task.Overlay {
 		all = append(all, task.Overlay{From: cfg.NodeModules, To: "node_modules"})
 	}
 	return all
-}
-
-// globEscape takes the meaning from the special characters of a path.
-func globEscape(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
 func (cfg Config) skills() string {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/messages"
 	"github.com/fit-eval/fit/session"
@@ -44,15 +45,11 @@ func recogniseDisk(event []byte) bool {
 // subagentFiles are the files of the sub-agents of a session, which lie in a directory beside it.
 func subagentFiles(path string) []string {
 	dir := strings.TrimSuffix(path, ".jsonl")
-	files, err := filepath.Glob(filepath.Join(escapeGlob(dir), "subagents", "agent-*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(glob.Escape(dir), "subagents", "agent-*.jsonl"))
 	if err != nil {
 		return nil
 	}
 	return files
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // maxSubagents bounds the memory for the calls that have started sub-agents.

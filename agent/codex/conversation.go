@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/glob"
 )
 
 // conversation is one session with the program.
@@ -94,7 +95,7 @@ func (c *conversation) rollout(id string) string {
 	if !plainID.MatchString(id) {
 		return "" // the id comes from the program, and goes into a path
 	}
-	found, err := filepath.Glob(filepath.Join(escapeGlob(c.place.codexHome), "sessions", "*", "*", "*",
+	found, err := filepath.Glob(filepath.Join(glob.Escape(c.place.codexHome), "sessions", "*", "*", "*",
 		"rollout-*-"+id+".jsonl"))
 	if err != nil || len(found) == 0 {
 		return ""

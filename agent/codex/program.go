@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/glob"
 )
 
 // findProgram looks for the program. What stands in PATH after an installation with npm is a script
@@ -43,7 +43,7 @@ func nativeProgram(script string) string {
 		filepath.Join(root, "node_modules", "@openai", platform, "vendor"),
 		filepath.Join(root, "vendor"),
 	} {
-		found, err := filepath.Glob(filepath.Join(escapeGlob(vendor), architecture()+"-*", "bin", "codex"))
+		found, err := filepath.Glob(filepath.Join(glob.Escape(vendor), architecture()+"-*", "bin", "codex"))
 		if err == nil && len(found) == 1 && agent.LookPath([]string{"PATH=" + filepath.Dir(found[0])}, "codex") != "" {
 			return found[0]
 		}
@@ -68,10 +68,6 @@ func architecture() string {
 		return "aarch64"
 	}
 	return runtime.GOARCH
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // readPaths are the directories that hold the program and what it brings along: all of its packages
