@@ -1,5 +1,3 @@
-//go:build unix
-
 package experiment
 
 import (
@@ -8,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
 // lockDirectory takes the lock of a run directory. The kernel gives it back when the process ends,
@@ -18,8 +16,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock run directory: %w", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if err = jsonlines.Lock(file); errors.Is(err, jsonlines.ErrLocked) {
 		err = ErrBusy
 	}
 	if err != nil {

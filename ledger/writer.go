@@ -10,11 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/redact"
 )
 
 // ErrLocked is returned when another process is writing the same ledger.
-var ErrLocked = errors.New("another process is writing this ledger")
+var ErrLocked = jsonlines.ErrLocked
 
 // Config says how a Writer writes.
 type Config struct {
@@ -59,7 +60,7 @@ func Open(path string, cfg Config, visit func(*Record) error) (*Writer, error) {
 		head: Genesis(cfg.Experiment),
 		seen: map[Key]bool{},
 	}
-	if err := lock(file); err != nil {
+	if err := jsonlines.Lock(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", path, err), file.Close())
 	}
 	if err := w.takeOver(visit); err != nil {
@@ -114,26 +115,13 @@ func (w *Writer) reread() (*Contents, error) {
 
 // tornEnd returns the bytes after the last sealed line, a final line break left out. What stands
 // before an unfinished last line may be earlier torn bytes whose recovery was torn as well.
-func (w *Writer) tornEnd() ([]byte, error) {
-	if w.size == 0 {
-		return nil, nil
-	}
-	for window := int64(64 << 10); ; window *= 8 {
-		start := max(0, w.size-window)
-		buf := make([]byte, w.size-start)
-		if _, err := w.file.ReadAt(buf, start); err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		end := lastSealed(buf)
-		if end < 0 && start > 0 {
-			continue
-		}
-		torn := buf[max(end, 0):]
-		if len(torn) == 0 || buf[len(buf)-1] == '\n' && end >= 0 && len(torn) == 0 {
-			return nil, nil
-		}
-		return torn, nil
-	}
+func (w *Writer) tornEnd() (torn []byte, err error) {
+	err = jsonlines.Tail(w.file, w.size, func(end []byte) bool {
+		sealed := lastSealed(end)
+		torn = end[max(sealed, 0):]
+		return sealed >= 0
+	})
+	return torn, err
 }
 
 // lastSealed returns the offset after the last whole sealed line, or -1.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
 // ErrLocked is returned when another process is writing the same trace.
-var ErrLocked = errors.New("another process is writing this trace")
+var ErrLocked = jsonlines.ErrLocked
 
 // Open opens a trace file for appending, creating it if need be. If the file holds an earlier
 // session its lines stay and the sequence goes on after them; if its last line is torn, a newline
@@ -35,7 +37,7 @@ func Open(path string, cfg Config) (*Writer, error) {
 
 // takeOver locks a regular file and continues where its last writer stopped.
 func (w *Writer) takeOver(file *os.File, size int64) error {
-	if err := lock(file); err != nil {
+	if err := jsonlines.Lock(file); err != nil {
 		return err
 	}
 	if size == 0 {
@@ -66,17 +68,12 @@ type tail struct {
 // readTail looks at the end of a file, widening its view until it has found the last whole
 // envelope.
 func readTail(file io.ReaderAt, size int64) (tail, error) {
-	for window := int64(64 << 10); ; window *= 8 {
-		start := max(0, size-window)
-		buf := make([]byte, size-start)
-		if _, err := file.ReadAt(buf, start); err != nil && !errors.Is(err, io.EOF) {
-			return tail{}, err
-		}
-		found, t := scanTail(buf)
-		if found || start == 0 {
-			return t, nil
-		}
-	}
+	var t tail
+	err := jsonlines.Tail(file, size, func(end []byte) (found bool) {
+		found, t = scanTail(end)
+		return found
+	})
+	return t, err
 }
 
 func scanTail(buf []byte) (found bool, t tail) {

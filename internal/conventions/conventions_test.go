@@ -59,6 +59,7 @@ var rooms = map[string][]string{
 	"internal/testenv":     {},
 	"internal/conventions": {},
 	"internal/jsonenc":     {},
+	"internal/jsonlines":   {},
 	"internal/jsontape":    {},
 	"internal/messages":    {"internal/jsontape"},
 	"internal/lazyregexp":  {},
