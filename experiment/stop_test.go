@@ -92,9 +92,9 @@ func TestWhatTheRuleSparesIsNotMissing(t *testing.T) {
 	path := t.TempDir()
 	plan := stoppingPlan(t, 100, 2, 1)
 	runPlan(t, t.Context(), path, plan, Config{Executor: executorFunc(bAlwaysWins), Concurrency: 7})
-	planned := &report.Planned{Arms: []string{"a", "b"}, Runs: map[string]int{}}
+	planned := &report.Planned{Arms: []string{"a", "b"}, Runs: map[string][]int{}}
 	for _, slot := range plan.Slots() {
-		planned.Runs[slot.TaskID]++
+		planned.Runs[slot.TaskID] = append(planned.Runs[slot.TaskID], slot.RunIndex)
 	}
 	built, err := report.Build(report.Input{Records: recordsOf(t, path), Planned: planned, K: []int{1}})
 	if err != nil {

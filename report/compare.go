@@ -35,6 +35,13 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
+	// Unsure counts the runs whose outcome is not known for sure. Where there are some, Bounds
+	// enclose the difference whatever those outcomes would have been.
+	Unsure Unsure  `json:"unsure,omitzero"`
+	Bounds *Bounds `json:"bounds,omitempty"`
+	// ErrorsA and ErrorsB count attempts that ended in errors, by class.
+	ErrorsA map[string]int `json:"errorsA,omitempty"`
+	ErrorsB map[string]int `json:"errorsB,omitempty"`
 	// Sequential is true when the experiment was looked at while it ran; the decision allows for
 	// that.
 	Sequential bool `json:"sequential,omitempty"`
@@ -105,15 +112,18 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		CostB:   b.Totals.CostUSD,
 		JudgeA:  a.Judge,
 		JudgeB:  b.Judge,
+		ErrorsA: a.Errors,
+		ErrorsB: b.Errors,
 	}
-	pairs, decision, err := c.decide(a, b, cfg)
-	if err == nil {
-		c.Decision = decision
-		err = c.distrust(a, b, cfg)
-	}
+	prepared, err := c.prepare(a, b, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
 	}
+	c.Decision, err = stats.Decide(prepared.comparison, prepared.config)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+	}
+	pairs := prepared.pairs
 	if design, _, err := stats.VarianceComponents(pairs); err == nil {
 		c.Design = &design
 	}
@@ -125,25 +135,86 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	return c, nil
 }
 
-// decide compares the outcomes of two groups task by task.
-func (c *Comparison) decide(a, b *Group, cfg CompareConfig) ([]stats.Pair, stats.Decision, error) {
-	pairs := pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
-	comparison, err := c.compare(a, b, pairs, cfg)
-	if err != nil {
-		return nil, stats.Decision{}, err
-	}
-	measure := stats.Measure{Candidate: b.Name, Baseline: a.Name}
-	if cfg.Measure == MeasureScore {
-		measure.Name, measure.Kind = "score", stats.Score
-	}
-	decision, err := stats.Decide(comparison, stats.DecideConfig{
+// prepared is everything that a decision rests on.
+type prepared struct {
+	pairs      []stats.Pair
+	comparison stats.Comparison
+	config     stats.DecideConfig
+}
+
+// prepare compares the groups as they are, and where outcomes are not known for sure in both worst
+// cases as well.
+func (c *Comparison) prepare(a, b *Group, cfg CompareConfig) (prepared, error) {
+	p := prepared{config: stats.DecideConfig{
 		Alpha:     cfg.Alpha,
-		Measure:   measure,
+		Measure:   stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:    cfg.Margin,
 		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
 		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
-	})
-	return pairs, decision, err
+	}}
+	if cfg.Measure == MeasureScore {
+		p.config.Measure.Name, p.config.Measure.Kind = "score", stats.Score
+	}
+	p.pairs = pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
+	var err error
+	if p.comparison, err = c.compare(a, b, p.pairs, cfg); err != nil {
+		return p, err
+	}
+	c.Unsure.A, c.Unsure.B = a.unsure(), b.unsure()
+	if p.config.Unsure = c.Unsure.text(); p.config.Unsure == "" {
+		return p, nil
+	}
+	for _, fillA := range []float64{1, 0} {
+		worst, err := c.compare(a, b, filledUp(a, b, cfg.Measure, fillA, 1-fillA), cfg)
+		if err != nil {
+			return p, err
+		}
+		p.config.WorstCases = append(p.config.WorstCases, worst)
+	}
+	c.Bounds = &Bounds{
+		Worst: p.config.WorstCases[0].Est,
+		Best:  p.config.WorstCases[1].Est,
+	}
+	if low, high := p.config.WorstCases[0].Interval, p.config.WorstCases[1].Interval; low != nil && high != nil {
+		c.Bounds.Lo, c.Bounds.Hi = low.Lo, high.Hi
+	}
+	return p, nil
+}
+
+// filledUp is pairUp with a value of each side for every run whose outcome is not known for sure.
+func filledUp(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
+	fill := map[*Group]float64{a: fillA, b: fillB}
+	var pairs []stats.Pair
+	at := map[string]int{}
+	add := func(g *Group, task, cluster string, value float64) {
+		i, known := at[task]
+		if !known {
+			i = len(pairs)
+			at[task] = i
+			pairs = append(pairs, stats.Pair{Task: task, Cluster: cluster})
+		}
+		if g == a {
+			pairs[i].Baseline = append(pairs[i].Baseline, value)
+		} else {
+			pairs[i].Candidate = append(pairs[i].Candidate, value)
+		}
+	}
+	for _, g := range []*Group{a, b} {
+		for i := range g.records {
+			r := &g.records[i]
+			value, ok := outcomeOf(r, measure)
+			if !ok || r.Unverified > 0 {
+				value = fill[g]
+			}
+			add(g, r.TaskID, r.Cluster, value)
+		}
+		for i := range g.Tasks {
+			for range g.Tasks[i].absent {
+				add(g, g.Tasks[i].TaskID, g.Tasks[i].Cluster, fill[g])
+			}
+		}
+	}
+	return pairs
 }
 
 func outcomeOf(r *ledger.Record, measure string) (float64, bool) {

@@ -64,6 +64,7 @@ func (c *Comparison) facts() []string {
 	for _, obstacle := range d.Obstacles {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
+	facts = append(facts, c.unsureFacts()...)
 	for _, ratio := range []struct {
 		name string
 		r    *Ratio
@@ -86,6 +87,29 @@ func (c *Comparison) facts() []string {
 		}
 	}
 	return append(facts, fmt.Sprintf("spent: %s and %s", money(c.CostA), money(c.CostB)))
+}
+
+// unsureFacts say what is missing, why, and what it could change.
+func (c *Comparison) unsureFacts() []string {
+	var facts []string
+	for _, side := range []struct {
+		name   string
+		runs   UnsureRuns
+		errors map[string]int
+	}{{c.A.Arm, c.Unsure.A, c.ErrorsA}, {c.B.Arm, c.Unsure.B, c.ErrorsB}} {
+		if text := errorsText(side.errors); text != "" {
+			facts = append(facts, side.name+": "+text)
+		}
+		if n := side.runs.Retried; n > 0 {
+			facts = append(facts, fmt.Sprintf("%s: %s retried after an error that the agent may have forged", side.name,
+				Count(n, "run")))
+		}
+	}
+	if b := c.Bounds; b != nil {
+		facts = append(facts, fmt.Sprintf("whatever the outcome of %s that is not known for sure, the difference is "+
+			"between %+.1f and %+.1f points", Count(c.Unsure.runs(), "run"), 100*b.Worst, 100*b.Best))
+	}
+	return facts
 }
 
 // Detectable names the smallest difference that an experiment finds often enough.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
@@ -49,32 +50,29 @@ func (t *Totals) measure(attempts, counting []ledger.Record) {
 
 // estimate fills in the numbers over all tasks. The task is the unit: its runs are averaged first.
 func (g *Group) estimate(in Input) error {
-	var rates, means, worst, best []float64
+	var means []float64
 	var tallies []stats.Tally
 	var scores [][]float64
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
-		worst = append(worst, ratio(t.C, t.planned))
-		best = append(best, ratio(t.C+t.Missing, t.planned))
 		if t.N == 0 {
 			continue
 		}
-		rates = append(rates, ratio(t.C, t.N))
 		tallies = append(tallies, stats.Tally{N: t.N, C: t.C})
 		if t.scores != nil {
 			means, scores = append(means, *t.MeanScore), append(scores, t.scores)
 		}
 	}
-	if len(rates) == 0 {
+	if len(tallies) == 0 {
 		return nil
 	}
-	rate, err := g.passRate(rates, in.Level)
+	rate, err := g.passRate(in.Level, func(t *Task) (int, int) { return t.C, t.N })
 	if err != nil {
 		return fmt.Errorf("pass rate: %w", err)
 	}
 	g.PassRate = &rate
-	if g.Totals.Missing > 0 {
-		g.Bounds = &Bounds{Worst: average(worst), Best: average(best)}
+	if err := g.bound(in.Level); err != nil {
+		return fmt.Errorf("bounds of the pass rate: %w", err)
 	}
 	for _, k := range in.K {
 		at, err := stats.OverTasks(tallies, k, in.Level, stats.PassAtK)
@@ -92,31 +90,63 @@ func (g *Group) estimate(in Input) error {
 
 // passRate is the mean over tasks. Where tasks share a cluster, they are not independent, and the
 // limits are those of the clusters.
-func (g *Group) passRate(rates []float64, level float64) (stats.Interval, error) {
-	rate, err := stats.TaskMean(rates, level)
-	if err != nil {
-		return rate, err
-	}
+func (g *Group) passRate(level float64, counts func(*Task) (passed, runs int)) (stats.Interval, error) {
 	byCluster := map[string]int{}
+	var rates []float64
 	var clusters [][]float64
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
-		if t.N == 0 {
+		passed, runs := counts(t)
+		if runs == 0 {
 			continue
 		}
+		rates = append(rates, ratio(passed, runs))
 		at, known := byCluster[t.Cluster]
 		if t.Cluster == "" || !known {
 			at = len(clusters)
 			clusters = append(clusters, nil)
 			byCluster[t.Cluster] = at
 		}
-		clusters[at] = append(clusters[at], ratio(t.C, t.N))
+		clusters[at] = append(clusters[at], ratio(passed, runs))
 	}
 	if len(clusters) == len(rates) {
-		return rate, nil
+		return stats.TaskMean(rates, level)
 	}
 	g.clusters = len(clusters)
 	return stats.ClusteredMean(clusters, level)
+}
+
+// bound fills in what the rate would be if every missing run had failed or passed.
+func (g *Group) bound(level float64) error {
+	if g.Totals.Missing == 0 {
+		return nil
+	}
+	worst, err := g.passRate(level, func(t *Task) (int, int) { return t.C, t.planned })
+	if err != nil {
+		return err
+	}
+	best, err := g.passRate(level, func(t *Task) (int, int) { return t.C + t.Missing, t.planned })
+	if err != nil {
+		return err
+	}
+	g.Bounds = &Bounds{
+		Worst: worst.Est,
+		Best:  best.Est,
+		Lo:    worst.Lo,
+		Hi:    best.Hi,
+	}
+	return nil
+}
+
+// LowerLimit is the least that the pass rate may be, every missing run taken as failed.
+func (g *Group) LowerLimit() float64 {
+	switch {
+	case g.Bounds != nil:
+		return g.Bounds.Lo
+	case g.PassRate != nil:
+		return g.PassRate.Lo
+	}
+	return 0
 }
 
 func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) error {
@@ -184,6 +214,9 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		g.Warnings = append(g.Warnings,
 			fmt.Sprintf("%d of %d runs have a verdict; the others are missing data, not failures", g.Totals.Runs,
 				g.Totals.Planned))
+		if in.Planned != nil && len(in.Planned.Absent) > 0 {
+			g.Warnings = append(g.Warnings, "not among the results: "+strings.Join(in.Planned.Absent, ", "))
+		}
 	}
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,

@@ -56,7 +56,7 @@ func (r *Report) JUnit(w io.Writer) error {
 }
 
 func (g *Group) junit() junitSuite {
-	suite := junitSuite{Name: display.Text(g.Name), Tests: len(g.records)}
+	suite := junitSuite{Name: display.Text(g.Name)}
 	total := int64(0)
 	for i := range g.records {
 		record := &g.records[i]
@@ -77,6 +77,19 @@ func (g *Group) junit() junitSuite {
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
+	for i := range g.Tasks {
+		t := &g.Tasks[i]
+		for _, run := range t.absent {
+			suite.Errors++
+			suite.Cases = append(suite.Cases, junitCase{
+				Class: display.Text(g.Name + "." + t.TaskID),
+				Name:  display.Text(fmt.Sprintf("%s run %d", t.TaskID, run)),
+				Time:  seconds(0),
+				Error: &junitMessage{Message: "missing", Text: "the plan has this run, the results do not"},
+			})
+		}
+	}
+	suite.Tests = len(suite.Cases)
 	suite.Time = seconds(total)
 	return suite
 }

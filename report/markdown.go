@@ -77,6 +77,9 @@ func (m *markdown) group(g *Group, full, named bool) {
 		}
 		m.line("%s\n", text)
 	}
+	if text := errorsText(g.Errors); text != "" {
+		m.line("⚠️ %s\n", cell(text))
+	}
 	for _, line := range g.Judge.lines() {
 		m.line("- %s", cell(line))
 	}

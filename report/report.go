@@ -34,13 +34,6 @@ type Input struct {
 	sequence *sequence
 }
 
-// Planned is the size of an experiment.
-type Planned struct {
-	Arms []string
-	// Runs are the runs of each task, for each arm; for a part of an experiment those of the part.
-	Runs map[string]int
-}
-
 // Report is the summary of one or more ledgers.
 type Report struct {
 	Version int     `json:"version"`
@@ -97,6 +90,10 @@ type Group struct {
 type Bounds struct {
 	Worst float64 `json:"worst"`
 	Best  float64 `json:"best"`
+	// Lo is the lower limit of the interval if every missing run had failed, Hi the upper one if
+	// every missing run had passed.
+	Lo float64 `json:"lo"`
+	Hi float64 `json:"hi"`
 }
 
 // Totals add a group up.
@@ -142,12 +139,22 @@ func Build(in Input) (*Report, error) {
 	}
 	in.sequence = sequenceOf(ledger.Last(in.Records))
 	r.Sequential = in.sequence.report()
+	add := func(arm string, records []ledger.Record) error {
+		group, err := buildGroup(arm, records, in)
+		r.Groups = append(r.Groups, group)
+		return err
+	}
 	for _, records := range grouped(in.Records) {
-		group, err := buildGroup(records, in)
-		if err != nil {
+		if err := add(records[0].Arm, records); err != nil {
 			return nil, err
 		}
-		r.Groups = append(r.Groups, group)
+	}
+	if len(r.Groups) > 0 { // without any result there is nothing to say about arms
+		for _, arm := range in.Planned.armsWithout(in.Records) {
+			if err := add(arm, nil); err != nil {
+				return nil, err
+			}
+		}
 	}
 	r.nameGroups(in.Planned)
 	r.Totals.Skipped = in.Skipped
@@ -213,15 +220,19 @@ func grouped(records []ledger.Record) [][]ledger.Record {
 	return out
 }
 
-func buildGroup(records []ledger.Record, in Input) (Group, error) {
+func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	counting := ledger.Last(records)
-	g := Group{Provenance: provenanceOf(counting), PassAtK: map[string]stats.AtK{}, records: counting}
+	g := Group{PassAtK: map[string]stats.AtK{}, records: counting}
+	g.Provenance = Provenance{Arm: arm}
+	if len(counting) > 0 {
+		g.Provenance = provenanceOf(counting)
+	}
 	g.Name = g.Provenance.Arm
 	byTask := map[string][]ledger.Record{}
 	for _, r := range counting {
 		byTask[r.TaskID] = append(byTask[r.TaskID], r)
 	}
-	planned := map[string]int{}
+	planned := map[string][]int{}
 	if in.Planned != nil && slices.Contains(in.Planned.Arms, g.Provenance.Arm) {
 		planned = in.sequence.planned(in.Planned.Runs, byTask)
 		for id := range planned {

@@ -87,16 +87,16 @@ func (s *sequence) report() *SequentialReport {
 
 // planned is how many runs of every task there should be. Tasks that the rule made
 // unnecessary are not missing.
-func (s *sequence) planned(runs map[string]int, byTask map[string][]ledger.Record) map[string]int {
+func (s *sequence) planned(runs map[string][]int, byTask map[string][]ledger.Record) map[string][]int {
 	if s == nil || !s.stopped {
 		return runs
 	}
-	wanted := map[string]int{}
-	for id, n := range runs {
+	wanted := map[string][]int{}
+	for id, indices := range runs {
 		if slices.Contains(s.order, id) {
-			wanted[id] = n
-		} else if there := len(byTask[id]); there > 0 {
-			wanted[id] = there
+			wanted[id] = indices
+		} else if len(byTask[id]) > 0 {
+			wanted[id] = nil
 		}
 	}
 	return wanted

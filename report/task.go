@@ -36,6 +36,7 @@ type Task struct {
 	outcomes []float64
 	scores   []float64
 	planned  int
+	absent   []int // runs without any record
 }
 
 // Value is an estimate, or the reason why there is none.
@@ -85,8 +86,14 @@ type Run struct {
 	DiffPath   string   `json:"diffPath,omitempty"`
 }
 
-func buildTask(id string, records []ledger.Record, planned int, in Input) (Task, error) {
-	t := Task{TaskID: id, PassAtK: map[string]Value{}, planned: max(planned, len(records))}
+func buildTask(id string, records []ledger.Record, planned []int, in Input) (Task, error) {
+	t := Task{TaskID: id, PassAtK: map[string]Value{}, planned: len(records)}
+	for _, run := range planned {
+		if !slices.ContainsFunc(records, func(r ledger.Record) bool { return r.RunIndex == run }) {
+			t.absent = append(t.absent, run)
+			t.planned++
+		}
+	}
 	scored := false
 	for i := range records {
 		r := &records[i]

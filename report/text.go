@@ -64,6 +64,9 @@ func (g *Group) headText(w io.Writer) {
 		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst,
 			100*g.Bounds.Best)
 	}
+	if text := errorsText(g.Errors); text != "" {
+		fmt.Fprintln(w, display.Line(text))
+	}
 	for _, line := range g.Judge.lines() {
 		fmt.Fprintln(w, line)
 	}

@@ -76,6 +76,11 @@ type DecideConfig struct {
 	Candidate, Baseline Exclusion
 	// IntegrityFlags counts critical suspicions of cheating that nobody has resolved.
 	IntegrityFlags int
+	// WorstCases are the same comparison with outcomes that are not known for sure filled in as
+	// unfavourably as they could be, in one direction and in the other. A claim must hold in each.
+	WorstCases []Comparison
+	// Unsure names those outcomes for the sentence, such as "3 missing runs".
+	Unsure string
 	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For
 	// ratios it is a logarithm.
 	Margin float64
@@ -116,10 +121,10 @@ type Decision struct {
 //
 // Formula: improved or regressed if adjusted p < α and the interval excludes 0 and at least
 // [MinClaimTasks] tasks and exclusion rates differ by less than [MaxExclusionGap] and no critical
-// integrity flag is open. Otherwise insufficient if there are fewer tasks, no interval, or the
-// detectable effect exceeds [MaxUsefulMDE]; equivalent if a margin is given and contains the whole
-// interval (for outcomes in [0, 1] also the add-two interval, so that a few ties are not taken for
-// sameness); else not proven.
+// integrity flag is open and the same holds in the worst case. Otherwise insufficient if there are
+// fewer tasks, no interval, or the detectable effect exceeds [MaxUsefulMDE]; equivalent if a margin
+// is given and contains the whole interval (for outcomes in [0, 1] also the add-two interval, so
+// that a few ties are not taken for sameness) in every worst case; else not proven.
 //
 // Use it for every sentence that says one arm is better.
 //
@@ -134,6 +139,10 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 	decision.Claim = claim(comparison, config, decision.PAdj)
 	if decision.Claim == Improved || decision.Claim == Regressed || decision.Claim == Equivalent {
 		decision.Obstacles = nil
+		if !holdsInWorstCases(decision, config) {
+			decision.Claim = NotProven
+			decision.Obstacles = []string{config.Unsure + " could change the answer"}
+		}
 	}
 	decision.Sentence = sentence(decision, comparison, config)
 	return decision, nil
@@ -167,6 +176,25 @@ func DecideFamily(comparisons []Comparison, configs []DecideConfig) ([]Decision,
 		}
 	}
 	return decisions, nil
+}
+
+// holdsInWorstCases reports whether the claim is made in every worst case, too. The p-value of a
+// worst case is adjusted by the same factor.
+func holdsInWorstCases(decision Decision, config DecideConfig) bool {
+	direction := math.Copysign(1, decision.Effect)
+	for _, worst := range config.WorstCases {
+		if decision.Claim != Equivalent && direction*worst.Est > direction*decision.Effect {
+			continue // the other direction
+		}
+		factor := 1.0
+		if decision.P > 0 {
+			factor = math.Max(1, decision.PAdj/decision.P)
+		}
+		if claim(worst, config, math.Min(1, factor*worst.P)) != decision.Claim {
+			return false
+		}
+	}
+	return true
 }
 
 func (c DecideConfig) check(comparison Comparison) error {

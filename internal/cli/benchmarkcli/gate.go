@@ -1,6 +1,8 @@
 package benchmarkcli
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -30,13 +32,15 @@ func (g *gates) check(built *report.Report) error {
 			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing",
 				t.Passed, t.Planned, group.Name, t.Missing)
 		}
-		low := 0.0
-		if group.PassRate != nil {
-			low = group.PassRate.Lo
-		}
-		if g.minPassRate > 0 && low < g.minPassRate {
+		if low := group.LowerLimit(); g.minPassRate > 0 && low < g.minPassRate {
+			missing := ""
+			if group.Totals.Missing > 0 {
+				missing = fmt.Sprintf(" (%d of %d runs are missing and count as failed)", group.Totals.Missing,
+					group.Totals.Planned)
+			}
 			return console.Exitf(console.ExitNegative,
-				"gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f", g.minPassRate, group.Name, low)
+				"gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f%s", g.minPassRate, group.Name,
+				low, missing)
 		}
 	}
 	return nil

@@ -399,6 +399,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	found.keepToShard()
 	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err

@@ -146,22 +146,43 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 	return contents.Records, nil
 }
 
-// addPlans adds up what was planned: shards of one experiment plan parts of it.
+// addPlans finds what should be there: all of the experiment, whichever of its shards are.
 func (all *results) addPlans() {
 	for _, plan := range all.plans {
-		if all.planned == nil {
-			all.planned = &report.Planned{Runs: map[string]int{}}
-			for _, arm := range plan.Arms {
-				all.planned.Arms = append(all.planned.Arms, arm.Name)
-			}
-		} else if plan.ID != all.plans[0].ID {
+		if plan.ID != all.plans[0].ID {
 			all.planned = nil // different experiments have no plan in common
 			return
 		}
-		for _, slot := range plan.Shard.Of(plan.Slots()) {
-			all.planned.Runs[slot.TaskID]++
+	}
+	if len(all.plans) == 0 {
+		return
+	}
+	first := all.plans[0]
+	all.planned = plannedOf(first, first.Slots())
+	for i := 1; i <= first.Shard.N; i++ {
+		if !slices.ContainsFunc(all.plans, func(p *experiment.Plan) bool { return p.Shard.I == i }) {
+			all.planned.Absent = append(all.planned.Absent, fmt.Sprintf("shard %d/%d", i, first.Shard.N))
 		}
 	}
+}
+
+// keepToShard takes the part that a process has run for the whole: what others run is not missing.
+func (all *results) keepToShard() {
+	if len(all.plans) == 1 {
+		plan := all.plans[0]
+		all.planned = plannedOf(plan, plan.Shard.Of(plan.Slots()))
+	}
+}
+
+func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
+	planned := &report.Planned{Runs: map[string][]int{}}
+	for _, arm := range plan.Arms {
+		planned.Arms = append(planned.Arms, arm.Name)
+	}
+	for _, slot := range slots {
+		planned.Runs[slot.TaskID] = append(planned.Runs[slot.TaskID], slot.RunIndex)
+	}
+	return planned
 }
 
 // mergeByExperiment unites the ledgers of each experiment and keeps experiments apart.

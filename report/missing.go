@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Planned is the size of an experiment.
+type Planned struct {
+	Arms []string
+	// Runs are the indices of the runs of each task, the same for every arm.
+	Runs map[string][]int
+	// Absent names parts of the experiment that are not among the results, such as "shard 2/3".
+	Absent []string
+}
+
+// armsWithout are the planned arms that no record is about.
+func (p *Planned) armsWithout(records []ledger.Record) []string {
+	if p == nil {
+		return nil
+	}
+	there := map[string]bool{}
+	for i := range records {
+		there[records[i].Arm] = true
+	}
+	return slices.DeleteFunc(slices.Clone(p.Arms), func(arm string) bool { return there[arm] })
+}
+
+// Unsure counts runs whose outcome is not known for sure.
+type Unsure struct {
+	A UnsureRuns `json:"a"`
+	B UnsureRuns `json:"b"`
+}
+
+// UnsureRuns are those of one side.
+type UnsureRuns struct {
+	// Missing runs were planned and have no verdict.
+	Missing int `json:"missing"`
+	// Retried runs have a verdict, but only after an error that the agent may have forged.
+	Retried int `json:"retried"`
+	// Unverified runs are those of both kinds in which the agent may have forged an error.
+	Unverified int `json:"unverified"`
+}
+
+func (u Unsure) runs() int { return u.A.Missing + u.A.Retried + u.B.Missing + u.B.Retried }
+
+// text names the runs that are not sure; empty if there are none.
+func (u Unsure) text() string {
+	var parts []string
+	if n := u.A.Missing + u.B.Missing; n > 0 {
+		parts = append(parts, Count(n, "missing run"))
+	}
+	if n := u.A.Retried + u.B.Retried; n > 0 {
+		parts = append(parts, Count(n, "retried run"))
+	}
+	text := strings.Join(parts, " and ")
+	if n := u.A.Unverified + u.B.Unverified; n > 0 {
+		text += fmt.Sprintf(" (in %d of which the agent may have forged the error)", n)
+	}
+	return text
+}
+
+// unsure counts the runs of a group whose outcome is not known for sure.
+func (g *Group) unsure() UnsureRuns {
+	u := UnsureRuns{Missing: g.Totals.Missing, Unverified: g.Totals.Unverified}
+	for i := range g.records {
+		if r := &g.records[i]; r.Unverified > 0 && r.Verdict != ledger.Error {
+			u.Retried++
+		}
+	}
+	return u
+}
+
+// errorsText shows the errors of a group by class, the most frequent first.
+func errorsText(errors map[string]int) string {
+	classes := slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
+		if errors[a] != errors[b] {
+			return errors[b] - errors[a]
+		}
+		return strings.Compare(a, b)
+	})
+	var parts []string
+	total := 0
+	for _, class := range classes {
+		total += errors[class]
+		parts = append(parts, fmt.Sprintf("%s %d", class, errors[class]))
+	}
+	if total == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s ended in errors: %s", Count(total, "attempt"), strings.Join(parts, ", "))
+}
+
+// unverified counts the runs with an attempt that ended in an error which the agent may have
+// forged.
+func unverified(records []ledger.Record) int {
+	n := 0
+	for i := range records {
+		if records[i].Unverified > 0 {
+			n++
+		}
+	}
+	return n
+}

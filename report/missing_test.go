@@ -1,0 +1,128 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// planOf plans runs of twelve tasks for two arms.
+func planOf(tasks, runs int) *Planned {
+	p := &Planned{Arms: []string{"a", "b"}, Runs: map[string][]int{}}
+	for i := range tasks {
+		for run := range runs {
+			id := fmt.Sprintf("t%02d", i)
+			p.Runs[id] = append(p.Runs[id], run)
+		}
+	}
+	return p
+}
+
+func compareWith(t *testing.T, planned *Planned, records []ledger.Record) *Comparison {
+	t.Helper()
+	built := build(t, Input{Records: records, Planned: planned, K: []int{1}})
+	c, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAClaimDoesNotStandOnALostShard(t *testing.T) {
+	a, b := repeat("FFF", 12), repeat("FFF", 12)
+	for i := range 8 {
+		b[i] = "PPF"
+	}
+	whole := append(armRuns("a", a...), armRuns("b", b...)...)
+	if c := compareWith(t, planOf(12, 3), whole); c.Decision.Claim != stats.Improved || c.Bounds != nil {
+		t.Fatalf("%+v", c.Decision)
+	}
+	// The third run of every task was in a shard that is gone, and with it a task.
+	var left []ledger.Record
+	for _, r := range whole {
+		if r.RunIndex != 2 && r.TaskID != "t11" {
+			left = append(left, r)
+		}
+	}
+	planned := planOf(12, 3)
+	planned.Absent = []string{"shard 3/3"}
+	c := compareWith(t, planned, left)
+	if c.Decision.Claim != stats.NotProven || c.Unsure.A.Missing != 14 || c.Bounds == nil ||
+		c.Bounds.Worst >= c.Decision.Effect || c.Bounds.Best <= c.Decision.Effect {
+		t.Errorf("%+v %+v %+v", c.Decision, c.Unsure, c.Bounds)
+	}
+	var out bytes.Buffer
+	if err := c.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, out.String(), "28 missing runs could change the answer", "shard 3/3",
+		"whatever the outcome of 28 runs", "a: 22 of 36 runs have a verdict")
+}
+
+func TestAClaimThatNoMissingRunCanChangeStands(t *testing.T) {
+	a, b := repeat("FFFFF", 20), repeat("PPPPP", 20)
+	a[0] = "FFFFE"
+	if c := compareWith(t, planOf(20, 5), append(armRuns("a", a...), armRuns("b", b...)...)); c.Decision.Claim !=
+		stats.Improved || c.Unsure.A.Missing != 1 || c.ErrorsA[ledger.ErrorProvider] != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// An agent that can make its attempt look like a failure of the provider chooses what is missing,
+// or gets another try.
+func TestNoClaimStandsOnEndingsThatAnAgentCanForge(t *testing.T) {
+	a, b := repeat("PF", 12), repeat("PF", 12)
+	for i := range 7 {
+		b[i] = "PP"
+	}
+	records := append(armRuns("a", a...), armRuns("b", b...)...)
+	if c := compareWith(t, nil, records); c.Decision.Claim != stats.Improved {
+		t.Fatalf("%+v", c.Decision)
+	}
+	for i := range 3 { // the passes of three tasks are second tries
+		first := failedRun(fmt.Sprintf("t%02d", i), 1, ledger.ErrorProvider)
+		first.Arm, first.ArmHash, first.Final, first.Unverified = "b", "sha256:b", false, 1
+		records = append(records, first)
+		for j := range records {
+			if r := &records[j]; r.Arm == "b" && r.TaskID == first.TaskID && r.RunIndex == 1 && r.Verdict != ledger.Error {
+				r.Attempt, r.Unverified = 2, 1
+			}
+		}
+	}
+	c := compareWith(t, nil, records)
+	if c.Decision.Claim == stats.Improved || c.Unsure.B.Retried != 3 {
+		t.Errorf("%+v %+v", c.Decision, c.Unsure)
+	}
+	var out bytes.Buffer
+	if err := c.Markdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, out.String(), "b: 3 attempts ended in errors: provider 3",
+		"b: 3 runs retried after an error that the agent may have forged")
+}
+
+func TestJUnitShowsMissingCells(t *testing.T) {
+	records := armRuns("a", repeat("PPP", 6)...)
+	r := build(t, Input{Records: records, Planned: planOf(10, 3), K: []int{1}})
+	var out bytes.Buffer
+	if err := r.JUnit(&out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), `message="missing"`); n != 12+30 {
+		t.Errorf("%d of 42 missing runs are shown:\n%s", n, out.String())
+	}
+	wantIn(t, out.String(), `name="a" tests="30" failures="0" errors="12"`,
+		`name="b" tests="30" failures="0" errors="30"`)
+}
+
+func TestMissingRunsLowerTheLimitOfTheRate(t *testing.T) {
+	all := build(t, Input{Records: armRuns("a", repeat("PPP", 12)...), K: []int{1}}).Groups[0]
+	some := build(t, Input{Records: armRuns("a", repeat("PPP", 6)...), Planned: planOf(12, 3), K: []int{1}}).Groups[0]
+	if all.LowerLimit() < .7 || some.LowerLimit() > .5 {
+		t.Errorf("all runs: %v, half of them: %v", all.LowerLimit(), some.LowerLimit())
+	}
+}
