@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,11 +67,11 @@ func CheckArms(arms []Arm) error {
 }
 
 // Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the
-// skills lie, and on which port of this machine the model listens, makes no difference to the agent
-// and so none to the hash; neither does the arm's name.
+// skills lie and where the model listens makes no difference to the agent and so none to the hash;
+// neither does the arm's name. The model is part of it.
 func (a *Arm) Seal() error {
 	same := *a
-	same.Name, same.Hash, same.ModelURL = "", "", withoutPort(a.ModelURL)
+	same.Name, same.Hash, same.ModelURL = "", "", ""
 	if a.Skills != "" {
 		skills, err := TreeDigest(filepath.Join(a.Skills, ".claude"))
 		if err != nil {
@@ -88,17 +86,6 @@ func (a *Arm) Seal() error {
 	sum := sha256.Sum256(content)
 	a.Hash = "sha256:" + hex.EncodeToString(sum[:])
 	return nil
-}
-
-func withoutPort(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	if ip := net.ParseIP(parsed.Hostname()); parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
-		parsed.Host = parsed.Hostname()
-	}
-	return parsed.String()
 }
 
 // withoutSecrets is the arm as the plan keeps it: values of variables are told apart by their hash

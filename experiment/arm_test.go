@@ -47,12 +47,12 @@ func TestAnArmsHashIsOfWhatMatters(t *testing.T) {
 	same := []Arm{
 		{Name: "b", Agent: "builtin", ModelURL: "http://127.0.0.1:4000/s/x", Skills: base.Skills},
 		{Name: "a", Agent: "builtin", ModelURL: "http://127.0.0.1:5000/s/x", Skills: base.Skills},
+		{Name: "a", Agent: "builtin", ModelURL: "https://gateway.example/s/y", Skills: base.Skills},
 		{Name: "a", Agent: "builtin", ModelURL: "http://127.0.0.1:4000/s/x", Skills: skills("v1", 0o644)},
 	}
 	different := []Arm{
 		{Name: "a", Agent: "codex", ModelURL: base.ModelURL, Skills: base.Skills},
-		{Name: "a", Agent: "builtin", ModelURL: "http://127.0.0.1:4000/s/y", Skills: base.Skills},
-		{Name: "a", Agent: "builtin", ModelURL: "http://model.example:4000/s/x", Skills: base.Skills},
+		{Name: "a", Agent: "builtin", Model: "another", ModelURL: base.ModelURL, Skills: base.Skills},
 		{Name: "a", Agent: "builtin", ModelURL: base.ModelURL, Skills: skills("v2", 0o644)},
 		{Name: "a", Agent: "builtin", ModelURL: base.ModelURL, Skills: skills("v1", 0o755)},
 		{Name: "a", Agent: "builtin", ModelURL: base.ModelURL, Skills: base.Skills, Env: map[string]string{"A": "1"}},

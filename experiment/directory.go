@@ -8,8 +8,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -35,8 +37,8 @@ type DifferentError struct {
 }
 
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with. "+
-		"What differs:\n  %s",
+	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with "+
+		"(runs, tasks and arms may be added). What differs:\n  %s",
 		e.Dir, strings.Join(e.Differences, "\n  "))
 }
 
@@ -110,11 +112,9 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	case err != nil:
 		return err
 	default:
-		if diffs := stored.Differences(wanted); len(diffs) > 0 {
-			return &DifferentError{Dir: d.Path, Differences: diffs}
+		if err := d.resume(stored, wanted); err != nil {
+			return err
 		}
-		d.Resumed, d.Plan = true, stored
-		d.compareTools(wanted)
 	}
 	if d.journal, err = openJournal(filepath.Join(d.Path, AttemptsFile), d.started); err != nil {
 		return err
@@ -122,6 +122,68 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	cfg.Experiment = d.Plan.ID
 	d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), cfg, d.recorded)
 	return err
+}
+
+// resume continues the experiment that is there: as it is, or with what the wanted plan adds to it.
+// One that has come to nothing yet makes place for the wanted one.
+func (d *Directory) resume(stored, wanted *Plan) error {
+	d.Resumed, d.Plan = true, stored
+	d.compareTools(wanted)
+	changes, growth := stored.Differences(wanted)
+	if len(changes)+len(growth) == 0 {
+		return nil
+	}
+	contents, err := ledger.ReadFile(filepath.Join(d.Path, LedgerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		contents, err = &ledger.Contents{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	nothing := len(contents.Problems) == 0 && !slices.ContainsFunc(contents.Records,
+		func(r ledger.Record) bool { return r.ErrorClass != ledger.ErrorInterrupted })
+	switch {
+	case nothing:
+		d.Resumed, d.Plan, d.Notes = false, wanted, nil
+		if err := d.putAside(stored); err != nil {
+			return fmt.Errorf("plan anew in %s: %w", d.Path, err)
+		}
+	case len(changes) > 0:
+		return &DifferentError{Dir: d.Path, Differences: append(changes, growth...)}
+	default:
+		d.Plan = stored.grow(wanted, len(contents.Records), time.Now().UnixMilli())
+		d.Notes = append(d.Notes, fmt.Sprintf("the experiment grows after %d attempts: %s; verdicts stay, and the "+
+			"report says that its size was changed after looking", len(contents.Records), strings.Join(growth, ", ")))
+	}
+	return writePlan(d.Path, d.Plan, d.redactor)
+}
+
+// putAside moves what is there of an experiment without a result into a directory of its own.
+func (d *Directory) putAside(stored *Plan) error {
+	aside := filepath.Join(d.Path, fmt.Sprintf("abandoned-%s-%d", stored.ID, time.Now().UnixMilli()))
+	moved := 0
+	for _, name := range []string{LedgerFile, "." + LedgerFile + ".head", AttemptsFile, RunsDir, LabelsFile, PlanFile} {
+		from := filepath.Join(d.Path, name)
+		info, err := os.Lstat(from)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (info.Size() == 0 || moved == 0 && name == PlanFile) {
+			continue // an empty file, or a plan alone, is simply written over
+		}
+		if err == nil {
+			err = os.MkdirAll(aside, 0o755)
+		}
+		if err == nil {
+			err = os.Rename(from, filepath.Join(aside, name))
+		}
+		if err != nil {
+			return err
+		}
+		moved++
+	}
+	if moved > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("an earlier experiment came to no result here; what it left is in %s",
+			aside))
+	}
+	return nil
 }
 
 // fresh makes sure that a directory without a plan holds no results: nothing may be added to
@@ -139,7 +201,7 @@ func (d *Directory) fresh() error {
 func (d *Directory) compareTools(wanted *Plan) {
 	for tool, before := range d.Plan.Tools {
 		if now := wanted.Tools[tool]; now != before {
-			d.Notes = append(d.Notes, fmt.Sprintf("the experiment was begun with %s %s and goes on with %s", tool,
+			d.Notes = append(d.Notes, fmt.Sprintf("the experiment was started with %s %s and continues with %s", tool,
 				before, now))
 		}
 	}

@@ -433,6 +433,7 @@ func TestADirectoryBelongsToOneProcessAndOneExperiment(t *testing.T) {
 	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
+	runPlan(t, t.Context(), path, plan, Config{Executor: always(graded(ledger.Pass))})
 	other := planOf(t, 3, 5, "before", "afterwards")
 	other.Tasks[0].Hidden = "changed"
 	other.Arms[0].Hash = "sha256:changed"

@@ -15,8 +15,8 @@ import (
 // PlanVersion is the version of the plan's format. Fields may be added; none is renamed or removed.
 const PlanVersion = 1
 
-// Plan says what an experiment is. It is written before anything is run and never changes; running
-// the same command again finds it and goes on.
+// Plan says what an experiment is. It is written before anything is run; running the same command
+// again finds it and continues. Runs, tasks and arms can be added to it, and nothing else changes.
 type Plan struct {
 	Version   int           `json:"version"`
 	ID        string        `json:"id"` // a hash of everything that decides what is measured
@@ -37,7 +37,24 @@ type Plan struct {
 	AgentTimeoutMs int64             `json:"agentTimeoutMs,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions on the machine that made the plan
 	Host           string            `json:"host,omitempty"`
+	// Grown are the enlargements of the experiment after it had begun.
+	Grown []Growth `json:"grown,omitempty"`
 }
+
+// Growth is one enlargement of an experiment after it had begun.
+type Growth struct {
+	AtMs    int64 `json:"atMs"`
+	Records int   `json:"records"` // attempts that were recorded by then
+	// Runs, Tasks and Arms are how many there were before.
+	Runs  int `json:"runs"`
+	Tasks int `json:"tasks"`
+	Arms  int `json:"arms"`
+	// Revision is that of the family since then; records keep the one that the experiment began with.
+	Revision string `json:"revision,omitempty"`
+}
+
+// MaxCells bounds the cells of an experiment, so that a slip of the keyboard is an error.
+const MaxCells = 1_000_000
 
 // PlannedFamily is where the tasks come from.
 type PlannedFamily struct {
@@ -94,6 +111,9 @@ func (p *Plan) Seal() error {
 		return errors.New("an experiment needs at least one task")
 	case p.Runs < 1:
 		return errors.New("an experiment needs at least one run")
+	case p.Runs > MaxCells/len(p.Tasks)/len(p.Arms):
+		return fmt.Errorf("%d tasks × %d arms × %d runs are more than %d cells; split the experiment", len(p.Tasks),
+			len(p.Arms), p.Runs, MaxCells)
 	}
 	if err := p.checkStop(); err != nil {
 		return err
@@ -109,6 +129,7 @@ func (p *Plan) Seal() error {
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
+	same.Grown = nil
 	same.Arms = slices.Clone(p.Arms)
 	for i := range same.Arms {
 		same.Arms[i].Arm = Arm{Name: p.Arms[i].Name, Hash: p.Arms[i].Hash}
@@ -121,16 +142,19 @@ func (p *Plan) identity() string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// Differences tells what a wanted plan would change, in words; nothing if the experiment is the
-// same.
-func (p *Plan) Differences(wanted *Plan) []string {
-	var diffs []string
+// Differences says what a wanted plan would change, in words. Growth are the runs, tasks and arms it
+// would add; all others forbid to continue with it.
+func (p *Plan) Differences(wanted *Plan) (changes, growth []string) {
 	note := func(what string, before, after any) {
 		if before != after {
-			diffs = append(diffs, fmt.Sprintf("%s: %v, now %v", what, before, after))
+			changes = append(changes, fmt.Sprintf("%s: %v, now %v", what, before, after))
 		}
 	}
-	note("runs", p.Runs, wanted.Runs)
+	if wanted.Runs > p.Runs {
+		growth = append(growth, fmt.Sprintf("runs: %d, now %d", p.Runs, wanted.Runs))
+	} else {
+		note("runs", p.Runs, wanted.Runs)
+	}
 	note("seed", p.Seed, wanted.Seed)
 	note("shard", p.Shard.String(), wanted.Shard.String())
 	note("stopping early", p.Stop.String(), wanted.Stop.String())
@@ -140,16 +164,49 @@ func (p *Plan) Differences(wanted *Plan) []string {
 		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
 	note("judge", p.Judge, wanted.Judge)
 	note("skills of the family", p.Family.Skills, wanted.Family.Skills)
-	diffs = append(diffs, taskDifferences(p.Tasks, wanted.Tasks)...)
-	diffs = append(diffs, armDifferences(p.Arms, wanted.Arms)...)
-	if len(diffs) == 0 && p.Family.Revision != wanted.Family.Revision {
-		note("revision of the family", p.Family.Revision, wanted.Family.Revision)
+	changed, added := taskDifferences(p.Tasks, wanted.Tasks)
+	changes, growth = append(changes, changed...), append(growth, added...)
+	changed, added = armDifferences(p.Arms, wanted.Arms)
+	changes, growth = append(changes, changed...), append(growth, added...)
+	if len(changes)+len(growth) == 0 {
+		note("revision of the family", p.revision(), wanted.Family.Revision)
 	}
-	return diffs
+	if len(growth) > 0 && (p.Stop != nil || p.Shard.N > 1) { // the order of tasks, or who runs them, would change
+		return append(changes, growth...), nil
+	}
+	return changes, growth
 }
 
-func taskDifferences(before, after []PlannedTask) []string {
-	var diffs []string
+// revision returns the revision of the family that was used last.
+func (p *Plan) revision() string {
+	for _, g := range slices.Backward(p.Grown) {
+		if g.Revision != "" {
+			return g.Revision
+		}
+	}
+	return p.Family.Revision
+}
+
+// grow returns the plan with what a wanted one adds to it. It is the same experiment: it keeps its
+// id, and its cells keep their seeds.
+func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
+	grown := *wanted
+	grown.ID, grown.CreatedMs, grown.Family.Revision = p.ID, p.CreatedMs, p.Family.Revision
+	growth := Growth{
+		AtMs:    atMs,
+		Records: records,
+		Runs:    p.Runs,
+		Tasks:   len(p.Tasks),
+		Arms:    len(p.Arms),
+	}
+	if wanted.Family.Revision != p.revision() {
+		growth.Revision = wanted.Family.Revision
+	}
+	grown.Grown = append(slices.Clone(p.Grown), growth)
+	return &grown
+}
+
+func taskDifferences(before, after []PlannedTask) (diffs, added []string) {
 	byID := map[string]PlannedTask{}
 	for _, t := range after {
 		byID[t.ID] = t
@@ -167,13 +224,12 @@ func taskDifferences(before, after []PlannedTask) []string {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		diffs = append(diffs, fmt.Sprintf("task %s: new", id))
+		added = append(added, fmt.Sprintf("task %s: new", id))
 	}
-	return diffs
+	return diffs, added
 }
 
-func armDifferences(before, after []PlannedArm) []string {
-	var diffs []string
+func armDifferences(before, after []PlannedArm) (diffs, added []string) {
 	byName := map[string]PlannedArm{}
 	for _, a := range after {
 		byName[a.Name] = a
@@ -195,9 +251,9 @@ func armDifferences(before, after []PlannedArm) []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		diffs = append(diffs, fmt.Sprintf("arm %s: new", name))
+		added = append(added, fmt.Sprintf("arm %s: new", name))
 	}
-	return diffs
+	return diffs, added
 }
 
 // fieldDifferences names the settings of an arm that differ.

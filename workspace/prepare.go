@@ -129,7 +129,7 @@ func ownDirectory(root, name string) (string, error) {
 		return "", err
 	}
 	for dir := root; ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+		if isRepository(dir) {
 			return "", fmt.Errorf("%s lies in the repository %s: choose a directory outside", root, dir)
 		}
 		if dir == filepath.Dir(dir) {
@@ -141,6 +141,17 @@ func ownDirectory(root, name string) (string, error) {
 		return "", err
 	}
 	return dir, nil
+}
+
+// isRepository reports whether a directory is the top of a repository or of a worktree. An empty
+// .git makes none: some sandboxes leave one in directories they have shown.
+func isRepository(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, ".git"))
+	if err != nil || !info.IsDir() {
+		return err == nil
+	}
+	_, err = os.Stat(filepath.Join(dir, ".git", "HEAD"))
+	return err == nil
 }
 
 // makeEmpty makes a directory, or makes sure that it is there and empty.
