@@ -29,12 +29,12 @@ type Isolation struct {
 	Join *PrivateNetwork
 }
 
-// SetupError says that a program could not be run because its sandbox or its supervisor could not be
+// setupError says that a program could not be run because its sandbox or its supervisor could not be
 // made. The program did not run: it is the machine that has failed.
-type SetupError struct{ Err error }
+type setupError struct{ Err error }
 
-func (e *SetupError) Error() string { return "make its sandbox: " + e.Err.Error() }
-func (e *SetupError) Unwrap() error { return e.Err }
+func (e *setupError) Error() string { return "make its sandbox: " + e.Err.Error() }
+func (e *setupError) Unwrap() error { return e.Err }
 
 func (i Isolation) active() bool { return i.Kind == IsolationBwrap }
 

@@ -95,7 +95,7 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
 	if err := job.assumeIdentity(); err != nil {
-		return result, fmt.Errorf("run %s: %w", spec.Argv[0], &SetupError{Err: err})
+		return result, fmt.Errorf("run %s: %w", spec.Argv[0], &setupError{Err: err})
 	}
 	r := &run{
 		spec:   spec,
@@ -241,7 +241,7 @@ func (r *run) conclude(end outcome, writeErr error) error {
 	case end.NoProgram != "":
 		return errors.New(end.NoProgram)
 	case end.NoSandbox:
-		return &SetupError{Err: errors.New("bubblewrap failed: " + r.setup.line())}
+		return &setupError{Err: errors.New("bubblewrap failed: " + r.setup.line())}
 	}
 	return nil
 }

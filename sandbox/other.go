@@ -63,7 +63,7 @@ type (
 )
 
 func (Isolation) bwrapOrder(string, int) (*bwrapOrder, error) {
-	return nil, &SetupError{Err: errors.New("isolation " + IsolationBwrap + " needs Linux")}
+	return nil, &setupError{Err: errors.New("isolation " + IsolationBwrap + " needs Linux")}
 }
 
 func (*launch) assumeIdentity() error { return nil }

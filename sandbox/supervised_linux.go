@@ -85,7 +85,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 	}
 	t, decoder, err := startReaper(ord, append(job.files, job.namespaces...), job.network)
 	if err != nil {
-		return nil, 0, &SetupError{Err: err}
+		return nil, 0, &setupError{Err: err}
 	}
 	t.env = job.env
 	if err := t.awaitStart(decoder); err != nil {
@@ -111,9 +111,9 @@ func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 		case err != nil && began:
 			return nil
 		case err != nil:
-			return &SetupError{Err: fmt.Errorf("its supervisor died: %w", err)}
+			return &setupError{Err: fmt.Errorf("its supervisor died: %w", err)}
 		case n.Setup:
-			return &SetupError{Err: n.asError()}
+			return &setupError{Err: n.asError()}
 		case n.Failed != "":
 			return n.asError()
 		case n.Started != 0:

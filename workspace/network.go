@@ -2,9 +2,11 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -76,15 +78,15 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
 	}
 	var dialer net.Dialer
-	w.inward = openRelay(listener, func(ctx context.Context) (net.Conn,
-		error) {
-		return dialer.DialContext(ctx, "tcp", loopback(w.Port))
-	})
+	// Whoever is in the private network is of the attempt.
+	w.inward = openRelay(listener, func(net.Conn) bool { return true },
+		func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(w.Port)) })
 	return nil
 }
 
 // openOutward lets an agent, who has the host's network, reach the service at the port of the
-// attempt.
+// attempt. Nobody else on that network reaches it: not the agents of other attempts, nor their
+// services.
 func (w *Workspace) openOutward(ctx context.Context) error {
 	if w.private == nil || w.Port == 0 || w.inward != nil || w.outward != nil {
 		return nil
@@ -95,8 +97,19 @@ func (w *Workspace) openOutward(ctx context.Context) error {
 		return err
 	}
 	private, port := w.private, w.Port
-	w.outward = openRelay(listener, func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) })
+	w.outward = openRelay(listener, w.isOwn,
+		func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) })
 	return nil
+}
+
+// isOwn reports whether a connection comes from a process of the attempt.
+func (w *Workspace) isOwn(conn net.Conn) bool {
+	holders, err := sandbox.ConnectionHolders(conn)
+	if err != nil {
+		return false
+	}
+	own := attemptProcesses(w.RunID, []string{w.Dir, w.Home, w.TmpDir}, 0)
+	return !slices.ContainsFunc(holders, func(pid int) bool { return !slices.Contains(own, pid) })
 }
 
 // closeOutward ends every connection between the host and the private network.
@@ -125,16 +138,18 @@ func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.It
 // relay passes connections on from one network to another.
 type relay struct {
 	listener net.Listener
+	admit    func(net.Conn) bool // whose connections are passed on
 	dial     func(context.Context) (net.Conn, error)
 	cancel   context.CancelFunc
 	ctx      context.Context //nolint:containedctx // the life of the relay, which close ends
 	passing  sync.WaitGroup
 }
 
-func openRelay(listener net.Listener, dial func(context.Context) (net.Conn, error)) *relay {
+func openRelay(listener net.Listener, admit func(net.Conn) bool, dial func(context.Context) (net.Conn, error)) *relay {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &relay{
 		listener: listener,
+		admit:    admit,
 		dial:     dial,
 		cancel:   cancel,
 		ctx:      ctx,
@@ -142,6 +157,8 @@ func openRelay(listener net.Listener, dial func(context.Context) (net.Conn, erro
 	d.passing.Go(d.accept)
 	return d
 }
+
+var errNotAdmitted = errors.New("not a process of the attempt")
 
 func (d *relay) accept() {
 	for {
@@ -155,7 +172,11 @@ func (d *relay) accept() {
 
 // pass carries one connection until both sides have ended it, or the relay is closed.
 func (d *relay) pass(from net.Conn) {
-	to, err := d.dial(d.ctx)
+	var to net.Conn
+	err := errNotAdmitted
+	if d.admit(from) {
+		to, err = d.dial(d.ctx)
+	}
 	if err != nil {
 		// As near as we can come to a port on which nobody listens.
 		if tcp, ok := from.(*net.TCPConn); ok {

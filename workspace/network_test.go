@@ -149,6 +149,27 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 	}
 }
 
+// The agents of two attempts are both on the host's network, and so is everything else of the machine.
+func TestAServiceAnswersItsOwnAgentOnly(t *testing.T) {
+	needPrivateNetwork(t)
+	one, two := serviceSpace(t, "", forAgent), serviceSpace(t, "", forAgent)
+	for _, w := range []*Workspace{one, two} {
+		expect(t, "its own agent", onHost(w), asks(w.Port, ""), "service of "+w.Dir+"\n")
+	}
+	if _, out := run(t, onHost(two), asks(one.Port, "")...); strings.Contains(out, "service") {
+		t.Errorf("the agent of another attempt gets %q", out)
+	}
+	conn, err := net.Dial("tcp", loopback(one.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "\n")
+	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+		t.Errorf("a program of the machine gets %q", answer)
+	}
+}
+
 func TestTwoAttemptsMayUseOnePort(t *testing.T) {
 	needPrivateNetwork(t)
 	port := 0
