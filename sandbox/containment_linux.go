@@ -49,6 +49,10 @@ func (l Local) containment(job launch) (Containment, error) {
 	if l.Containment == PIDNamespace {
 		return "", fmt.Errorf("no PID namespace: %w", err)
 	}
+	// The program sees us in /proc.
+	if err := protectMemory(); err != nil {
+		return "", fmt.Errorf("close this process to others: %w", err)
+	}
 	return SubReaper, nil
 }
 

@@ -36,14 +36,16 @@ func play(role string, args []string) int {
 		return playIsolated(args[0])
 	case "attack":
 		return playAttack(args)
+	case "hide":
+		return playHide(args[0])
 	case "harness":
 	default:
 		return 99
 	}
 	result, err := sandbox.Local{Containment: sandbox.Containment(args[0])}.Spawn(
 		context.Background(), shell(args[1]), os.Stdout, os.Stderr)
-	fmt.Printf("harness: containment=%s exit=%d leftovers=%d error=%v\n",
-		result.Containment, result.ExitCode, result.LeftoversKilled, err)
+	fmt.Printf("harness: containment=%s exit=%d leftovers=%d error=%v exposes=%v\n",
+		result.Containment, result.ExitCode, result.LeftoversKilled, err, sandbox.Isolation{}.Exposes())
 	return 0
 }
 

@@ -5,3 +5,4 @@ package sandbox_test
 func playNetwork(string) int  { return 99 }
 func playIsolated(string) int { return 99 }
 func playAttack([]string) int { return 99 }
+func playHide(string) int     { return 99 }

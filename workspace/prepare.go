@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 )
 
 // Prepare makes a workspace: base, overlays in order, skills, environment files, home, temporary
@@ -175,6 +176,20 @@ func makeEmpty(dir string) error {
 		err = fmt.Errorf("%s is not empty: every attempt starts in a fresh directory", dir)
 	}
 	return err
+}
+
+// NotIsolated returns why attempts at a task will not be isolated on this machine, and how to change
+// that; it is empty if they will be.
+func NotIsolated(ctx context.Context, asked string, t *task.Task) string {
+	switch cmp.Or(asked, t.Settings.Isolation) {
+	case sandbox.IsolationNone:
+		return "isolation none is set"
+	case "":
+		if err := bwrapWorks(ctx); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // chooseIsolation takes what is asked for, or the best that works here.

@@ -22,6 +22,8 @@ type endpoint struct {
 	model  string
 }
 
+func (e endpoint) hasKey() bool { return e.config.APIKey != "" || e.config.AuthToken != "" }
+
 // chooseEndpoint finds the model from the configuration and from the variables that the vendors'
 // own SDKs read.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
@@ -38,8 +40,7 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 			e.model = defaultOpenAIModel
 		}
 	}
-	hasKey := e.config.APIKey != "" || e.config.AuthToken != ""
-	if cfg.ModelURL == "" && e.config.BaseURL == "" && !hasKey {
+	if cfg.ModelURL == "" && e.config.BaseURL == "" && !e.hasKey() {
 		return endpoint{}, &agent.AuthError{Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
 			"an endpoint with --model-url"}
 	}

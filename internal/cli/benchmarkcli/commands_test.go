@@ -174,6 +174,15 @@ func TestASecondRunStartsInAFreshDirectory(t *testing.T) {
 	c.contains(c.stdout, "0 of 2 runs passed")
 }
 
+func TestRunsThatAreNotIsolatedAreAnnouncedBeforeTheFirst(t *testing.T) {
+	c, run := tiny(t, 2)
+	c.want(0, with(run, "--isolation", "none")...)
+	warned := strings.Index(c.stderr, "the runs of 2 tasks are not isolated: isolation none is set")
+	if first := strings.Index(c.stderr, "t000"); warned < 0 || first >= 0 && first < warned {
+		t.Errorf("stderr: %s", c.stderr)
+	}
+}
+
 func TestGatesAreOptIn(t *testing.T) {
 	c, run := tiny(t, 3)
 	run = with(run, "--runs", "4")

@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
 )
 
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -265,6 +266,9 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 	}
 	estimate := r.dir.Estimate(r.opts.budget.budgets())
 	r.announce(estimate)
+	if estimate.Cells > 0 {
+		r.warnOfIsolation(ctx)
+	}
 	work, err := local.WorkDir(r.output)
 	if err != nil {
 		return experiment.Outcome{}, err
@@ -365,6 +369,22 @@ func (r *running) announce(e experiment.Estimate) {
 			fmt.Fprintf(r.con.Stderr, "; at most $%.2f by the budgets", e.AtMost)
 		}
 		fmt.Fprintln(r.con.Stderr)
+	}
+}
+
+// warnOfIsolation says before anything is spent that agents will not be isolated, and how to change
+// that.
+func (r *running) warnOfIsolation(ctx context.Context) {
+	reasons := map[string]int{}
+	for i := range r.prepared.Family.Tasks {
+		if why := workspace.NotIsolated(ctx, r.prepared.Isolation, &r.prepared.Family.Tasks[i]); why != "" {
+			reasons[why]++
+		}
+	}
+	for why, tasks := range reasons {
+		fmt.Fprintf(r.con.Stderr, "warning: the runs of %s are not isolated: %s\n"+
+			"  their agents can read hidden tests, other runs and your files (docs/security.md)\n",
+			report.Count(tasks, "task"), why)
 	}
 }
 

@@ -4,6 +4,7 @@
 package console
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // Console is the world a command may touch besides files.
@@ -29,8 +32,13 @@ type Console struct {
 	prices *price.Table // of a price file; nil is the built-in table
 }
 
-// System returns the console of the running process.
+// System returns the console of the running process. Credentials in the environment are in it from
+// here on, and no longer in what the kernel shows of the process to others.
 func System(version string) *Console {
+	names := append(redact.DefaultEnvVars(), strings.Split(os.Getenv("LIBHARNESS_REDACTION_ENV_VARS"), ",")...)
+	if err := sandbox.HideVariables(names...); err != nil {
+		fmt.Fprintln(os.Stderr, "warning:", err)
+	}
 	return &Console{
 		Stdin:   os.Stdin,
 		Stdout:  os.Stdout,

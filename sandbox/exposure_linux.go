@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// HideVariables takes the values of environment variables out of what the kernel shows of this
+// process in /proc. os.Environ and os.Getenv still return them. Whoever may read our memory still
+// finds them there: see Exposes.
+func HideVariables(names ...string) error {
+	set := false
+	for _, name := range names {
+		set = set || os.Getenv(name) != ""
+	}
+	if !set {
+		return nil
+	}
+	if err := hideVariables(names); err != nil {
+		return fmt.Errorf("hide credentials from /proc: %w", err)
+	}
+	return nil
+}
+
+func hideVariables(names []string) error {
+	block, err := os.ReadFile("/proc/self/environ")
+	if err != nil {
+		return err
+	}
+	start, err := environmentStart()
+	if err != nil {
+		return err
+	}
+	memory, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	var errs []error
+	at := 0
+	for variable := range bytes.SplitSeq(block, []byte{0}) {
+		if name, value, _ := bytes.Cut(variable, []byte("=")); len(value) > 0 && slices.Contains(names, string(name)) {
+			_, err := memory.WriteAt(make([]byte, len(value)), start+int64(at+len(name)+1))
+			errs = append(errs, err)
+		}
+		at += len(variable) + 1
+	}
+	return errors.Join(errs...)
+}
+
+// environmentStart is where the kernel has put the environment of this process.
+func environmentStart() (int64, error) {
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0, err
+	}
+	// Field 50 of all; the third comes after the name in brackets.
+	const envStart = 50 - 3
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= envStart {
+		return 0, errors.New("the kernel does not say where the environment is")
+	}
+	return strconv.ParseInt(fields[envStart], 10, 64)
+}
+
+// protectMemory closes this process to other processes of the same user: they can neither trace it
+// nor read its environment, files and memory through /proc. It is for systems without namespaces: a
+// process that is closed cannot make user namespaces for its children.
+var protectMemory = sync.OnceValue(func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) })
+
+// Exposes reports whether a program in this isolation can read the memory of the process that has
+// started it, and with it every credential there.
+func (i Isolation) Exposes() bool {
+	switch {
+	case i.active():
+		return false
+	case os.Geteuid() == 0: // nothing is closed to root
+		return true
+	case namespaceWorks() == nil: // it does not see us
+		return false
+	default:
+		return protectMemory() != nil
+	}
+}
