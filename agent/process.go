@@ -101,6 +101,8 @@ func (p *process) failure() error {
 		return p.err
 	case p.cause != nil && !errors.Is(p.cause, context.Canceled):
 		return p.cause
+	case p.spawned.Exceeded != "":
+		return fmt.Errorf("the agent's processes used more %s than their limit", p.spawned.Exceeded)
 	case p.spawned.Signal != "":
 		return fmt.Errorf("the agent's process was ended by %s", p.spawned.Signal)
 	default:

@@ -118,6 +118,8 @@ func (e ended) death() string {
 		return fmt.Sprintf("timed out after %dms", e.timeout.Milliseconds())
 	case e.OutputLimit:
 		return fmt.Sprintf("printed more than %d bytes", maxPrinted)
+	case e.Exceeded != "":
+		return "used more " + e.Exceeded + " than its limit"
 	case len(e.Unkillable) > 0:
 		return "left processes behind that cannot be killed"
 	case e.Signal != "":
@@ -134,7 +136,7 @@ func (e ended) status() int {
 	switch {
 	case e.failure != nil:
 		return 127
-	case e.TimedOut || e.OutputLimit:
+	case e.TimedOut || e.OutputLimit || e.Exceeded != "":
 		return stoppedStatus
 	case e.Signal != "":
 		return 128 + signalNumber(e.Signal)

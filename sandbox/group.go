@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -26,7 +27,7 @@ func startGroup(job launch) (tree, int, error) {
 	if job.bwrap != nil {
 		return nil, 0, errors.New("isolation needs a supervisor, which a process group does not have")
 	}
-	if job.limits != (Limits{}) {
+	if job.limits.perProcess() != (Limits{}) {
 		return nil, 0, errors.New("resource limits need a supervisor, which a process group does not have")
 	}
 	t := &groupTree{env: job.env, done: make(chan struct{}), killed: map[int]bool{}}
@@ -106,6 +107,14 @@ func (t *groupTree) outcome() outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.result
+}
+
+// bytesOnDisk is the room that a file takes, which is less than its size where it has holes.
+func bytesOnDisk(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * 512
+	}
+	return info.Size()
 }
 
 // usageOf reads what the kernel accounted for.

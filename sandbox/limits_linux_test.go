@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/sandbox"
 )
@@ -46,4 +47,38 @@ func TestLimitsWithoutASupervisorAreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "supervisor") {
 		t.Errorf("got %v, want an error that says what is missing", err)
 	}
+}
+
+func TestATreeThatUsesTooMuchIsEnded(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string
+		limits sandbox.Limits
+	}{
+		// Three processes, each within what one may have.
+		sandbox.ExceededMemory: {`for i in 1 2 3; do { head -c 60000000 /dev/zero; sleep 100; } | tail -n 1 & done; wait`,
+			sandbox.Limits{TreeMemoryBytes: 100 << 20}},
+		sandbox.ExceededDisk: {`i=0; while :; do head -c 1000000 /dev/zero >file$i; i=$((i+1)); [ $i -lt 100 ] || sleep 100; done`,
+			sandbox.Limits{DiskBytes: 20 << 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := shell(test.script)
+			spec.Dir, spec.Limits, spec.Timeout = t.TempDir(), test.limits, time.Minute
+			spec.Isolation.Writable = []string{spec.Dir}
+			if result, _, _ := run(t, sandbox.Local{}, spec); result.Exceeded != name || result.TimedOut {
+				t.Errorf("got %+v", result)
+			}
+		})
+	}
+}
+
+func TestDefaultLimitsHoldInTheSandbox(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		limits := sandbox.DefaultLimits()
+		limits.Processes = 40
+		out := a.run(t, isolatedRun{Limits: limits, Argv: []string{"sh", "-c",
+			`ulimit -Hn; n=0; while [ $n -lt 100 ]; do sleep 5 & n=$((n+1)); done 2>/dev/null; echo all`}})
+		if !strings.HasPrefix(out, "16384\n") || strings.Contains(out, "all") {
+			t.Errorf("100 processes where 40 are allowed: %q", out)
+		}
+	})
 }

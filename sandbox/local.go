@@ -148,6 +148,7 @@ type run struct {
 	result SpawnResult
 	now    func() time.Time
 	output *outputCopier
+	usage  *usageWatch
 	setup  *firstBytes // what bubblewrap prints on stderr when it fails
 }
 
@@ -168,7 +169,9 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if r.spec.OnStart != nil {
 		r.spec.OnStart(pid)
 	}
+	r.usage = watchUsage(pid, r.spec.Limits, r.spec.Isolation.Writable)
 	r.watch(ctx, grown)
+	r.usage.close()
 	writeErr := r.output.finish()
 	pipes.feed.stop(waitDelay)
 	r.result.EndMs = r.now().UnixMilli()
@@ -192,6 +195,7 @@ func (r *run) watch(ctx context.Context, t tree) {
 	case <-timeout:
 		r.result.TimedOut = true
 		r.terminate(t)
+	case r.result.Exceeded = <-r.usage.exceeded:
 	case <-r.output.exceeded:
 	case <-r.output.failed:
 	}

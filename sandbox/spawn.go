@@ -64,14 +64,15 @@ type SpawnSpec struct {
 	OnStart func(pid int)
 }
 
-// Limits bounds what each process of the tree may use. They are the kernel's
-// rlimits, so they hold per process, not for the sum. Zero inherits ours.
+// Limits bounds what the program may use. Most are the kernel's rlimits, which hold for each process
+// and not for the sum; those are inherited where they are zero. TreeMemoryBytes and DiskBytes hold for
+// everything together: we look at it twice a second, and end what has passed them.
 type Limits struct {
 	// MemoryBytes bounds private writable memory (RLIMIT_DATA). Address space is left
 	// alone: language runtimes reserve far more of it than they use.
 	MemoryBytes uint64
-	// Processes bounds the processes of the user (RLIMIT_NPROC). The kernel does not
-	// apply it to root.
+	// Processes bounds the processes and threads of the user (RLIMIT_NPROC), in a sandbox those of the
+	// sandbox. The kernel does not apply it to root.
 	Processes uint64
 	// FileBytes bounds the size of a file that is written (RLIMIT_FSIZE).
 	FileBytes uint64
@@ -79,6 +80,11 @@ type Limits struct {
 	CPUSeconds uint64
 	// OpenFiles bounds the open descriptors (RLIMIT_NOFILE).
 	OpenFiles uint64
+	// TreeMemoryBytes bounds the memory of all processes together; zero is no bound.
+	TreeMemoryBytes uint64
+	// DiskBytes bounds by how much the files in the isolation's writable paths may grow; zero is no
+	// bound.
+	DiskBytes uint64
 }
 
 // Containment names the mechanism that held the process tree together.
@@ -104,6 +110,9 @@ type SpawnResult struct {
 	TimedOut    bool `json:"timedOut,omitempty"`
 	OutputLimit bool `json:"outputLimit,omitempty"`
 	Cancelled   bool `json:"cancelled,omitempty"`
+	// Exceeded is the bound of the whole tree that was passed: ExceededMemory or ExceededDisk. The
+	// program was killed for it.
+	Exceeded string `json:"exceeded,omitempty"`
 	// LeftoversKilled counts processes that were alive after the program itself had
 	// ended and had to be killed.
 	LeftoversKilled int `json:"leftoversKilled,omitempty"`

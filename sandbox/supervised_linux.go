@@ -79,7 +79,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		Argv:         job.argv,
 		Dir:          job.dir,
 		Env:          job.env,
-		Limits:       job.limits,
+		Limits:       job.limits.perProcess(),
 		ExtraFiles:   len(job.files) - 3,
 		Bwrap:        job.bwrap,
 	}

@@ -154,18 +154,30 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	slices.Sort(isolation.ReadOnly)
 	isolation.ReadOnly = slices.Compact(isolation.ReadOnly)
 	isolation = w.Conceal(isolation)
-	limits := w.cfg.Task.Settings.Limits
 	return Place{
 		Dir:       dir,
 		Home:      home,
 		TmpDir:    tmp,
 		Env:       env,
 		Isolation: isolation,
-		Limits: sandbox.Limits{
-			MemoryBytes: uint64(limits.MemoryMB) << 20, Processes: uint64(limits.Processes),
-			FileBytes: uint64(limits.FileMB) << 20,
-		},
+		Limits:    w.limits(),
 	}
+}
+
+// limits are the task's, and the defaults where it sets none.
+func (w *Workspace) limits() sandbox.Limits {
+	limits, set := sandbox.DefaultLimits(), w.cfg.Task.Settings.Limits
+	if w.Isolation != sandbox.IsolationBwrap {
+		limits.Processes = 0 // it would count everything that the user runs
+	}
+	limits.MemoryBytes = uint64(set.MemoryMB) << 20
+	if set.Processes > 0 {
+		limits.Processes = uint64(set.Processes)
+	}
+	if set.FileMB > 0 {
+		limits.FileBytes = uint64(set.FileMB) << 20
+	}
+	return limits
 }
 
 // Conceal returns an isolation that hides what no process of an attempt may see, unless it asks for

@@ -58,6 +58,8 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 		return out.String(), fmt.Errorf("the command was ended after %s", timeout)
 	case result.OutputLimit:
 		return out.String(), fmt.Errorf("the command was ended because it printed more than %d bytes", commandOutput)
+	case result.Exceeded != "":
+		return out.String(), fmt.Errorf("the command was ended because it used more %s than its limit", result.Exceeded)
 	case result.Cancelled:
 		return out.String(), errors.New("the command was interrupted")
 	case result.Signal != "":

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// What a whole tree of processes may use is looked at while it runs; the kernel's own limits hold for
+// each process only.
+const (
+	usageEvery = 500 * time.Millisecond
+	// diskShare is how many times longer than a look at the disk the pause after it is.
+	diskShare = 20
+)
+
+// The bounds that Limits sets for a whole tree, as SpawnResult.Exceeded names them.
+const (
+	ExceededMemory = "memory"
+	ExceededDisk   = "disk"
+)
+
+// perProcess are the limits that the kernel holds.
+func (l Limits) perProcess() Limits {
+	l.TreeMemoryBytes, l.DiskBytes = 0, 0
+	return l
+}
+
+// usageWatch notices when a tree uses too much.
+type usageWatch struct {
+	limits   Limits
+	dirs     []string
+	exceeded chan string // gets the name of the bound that was passed
+	stop     chan struct{}
+	done     sync.WaitGroup
+	before   int64     // bytes in the directories at the start
+	nextDisk time.Time // when to look at them again
+}
+
+// watchUsage looks at the tree below a process until it is closed.
+func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
+	w := &usageWatch{
+		limits:   limits,
+		dirs:     dirs,
+		exceeded: make(chan string, 1),
+		stop:     make(chan struct{}),
+	}
+	if limits.TreeMemoryBytes == 0 && limits.DiskBytes == 0 {
+		return w
+	}
+	if limits.DiskBytes > 0 {
+		w.before = w.diskUsed()
+	}
+	w.done.Go(func() { w.follow(pid) })
+	return w
+}
+
+func (w *usageWatch) close() {
+	close(w.stop)
+	w.done.Wait()
+}
+
+func (w *usageWatch) follow(pid int) {
+	ticker := time.NewTicker(usageEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-ticker.C:
+		}
+		switch {
+		case w.limits.TreeMemoryBytes > 0 && memoryUsed(pid) > w.limits.TreeMemoryBytes:
+			w.exceeded <- ExceededMemory
+			return
+		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
+			w.diskUsed()-w.before > int64(w.limits.DiskBytes): //nolint:gosec // no disk is that large
+			w.exceeded <- ExceededDisk
+			return
+		}
+	}
+}
+
+// diskUsed adds up the files in the directories, as far as they can be seen.
+func (w *usageWatch) diskUsed() int64 {
+	began := time.Now()
+	var sum int64
+	for _, dir := range w.dirs {
+		// A file that is gone, or a directory that is closed to us, counts as nothing.
+		_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.Type().IsRegular() {
+				if info, err := entry.Info(); err == nil {
+					sum += bytesOnDisk(info)
+				}
+			}
+			return nil
+		})
+	}
+	w.nextDisk = time.Now().Add(diskShare * time.Since(began))
+	return sum
+}
