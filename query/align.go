@@ -144,7 +144,7 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 	}
 	defer done()
 	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, c.batch)
-	t.problems = c.problems
+	t.problems, t.nothing = c.problems, len(c.lanes) == 0 && !c.found
 	return c.actions, err
 }
 
@@ -152,6 +152,7 @@ type actionCollector struct {
 	trace   *Trace
 	lanes   map[string]*actionLane
 	actions []Action
+	found   bool // there was an event of the orchestrator
 
 	problems Problems
 }
@@ -169,6 +170,7 @@ func (c *actionCollector) batch(b *scan.Batch) error {
 		if ev.Bare {
 			name = bareLane
 		}
+		c.found = c.found || ev.Kind == scan.Lifecycle
 		if ev.Kind == scan.Lifecycle || ev.Native == nil || !c.trace.opts.wants(name) {
 			continue
 		}

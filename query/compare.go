@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,11 +22,14 @@ type Comparison struct {
 type Side struct {
 	Metadata  SideMetadata `json:"metadata"`
 	TurnCount int          `json:"turnCount"`
-	Tools     []ToolCount  `json:"tools"`
-	Paths     []PathCount  `json:"paths"`
+	Tools     []string     `json:"tools"` // sorted, as Paths are
+	Paths     []string     `json:"paths"`
 	PathCount int          `json:"pathCount"`
 	Cost      *float64     `json:"cost"`
-	File      string       `json:"file"`
+	// What follows is additional.
+	ToolCounts []ToolCount `json:"toolCounts"`
+	PathCounts []PathCount `json:"pathCounts"`
+	File       string      `json:"file"`
 }
 
 // SideMetadata is what the name of a file tells about a trace.
@@ -60,8 +64,8 @@ func Compare(ctx context.Context, a, b *Trace) (*Comparison, error) {
 	if c.B, err = b.side(ctx); err != nil {
 		return nil, err
 	}
-	c.ToolDelta = deltas(toolMap(c.A.Tools), toolMap(c.B.Tools), func(name string) Delta { return Delta{Tool: name} })
-	c.PathDelta = deltas(pathMap(c.A.Paths), pathMap(c.B.Paths), func(name string) Delta { return Delta{Path: name} })
+	c.ToolDelta = deltas(toolMap(c.A), toolMap(c.B), func(name string) Delta { return Delta{Tool: name} })
+	c.PathDelta = deltas(pathMap(c.A), pathMap(c.B), func(name string) Delta { return Delta{Path: name} })
 	return &c, nil
 }
 
@@ -78,10 +82,15 @@ func (t *Trace) side(ctx context.Context) (Side, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Paths, err = t.Paths(ctx, ""); err != nil {
+	if s.PathCounts, err = t.Paths(ctx, ""); err != nil {
 		return s, err
 	}
-	s.TurnCount, s.Tools, s.PathCount, s.Cost = info.TurnCount, tools, len(s.Paths), stats.Totals.TotalCostUSD
+	s.ToolCounts = tools
+	s.Tools = slices.AppendSeq([]string{}, maps.Keys(toolMap(s)))
+	s.Paths = slices.AppendSeq([]string{}, maps.Keys(pathMap(s)))
+	slices.Sort(s.Tools)
+	slices.Sort(s.Paths)
+	s.TurnCount, s.PathCount, s.Cost = info.TurnCount, len(s.Paths), stats.Totals.TotalCostUSD
 	if s.TurnCount == 0 {
 		s.Metadata.Marker = "(empty)"
 	}
@@ -96,17 +105,17 @@ func nameMetadata(path string) SideMetadata {
 	return SideMetadata{CaseName: strings.TrimSuffix(base, ".ndjson")}
 }
 
-func toolMap(list []ToolCount) map[string]int {
+func toolMap(s Side) map[string]int {
 	m := map[string]int{}
-	for _, tool := range list {
+	for _, tool := range s.ToolCounts {
 		m[tool.Tool] = tool.Count
 	}
 	return m
 }
 
-func pathMap(list []PathCount) map[string]int {
+func pathMap(s Side) map[string]int {
 	m := map[string]int{}
-	for _, path := range list {
+	for _, path := range s.PathCounts {
 		m[path.Path] = path.Count
 	}
 	return m

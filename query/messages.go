@@ -48,7 +48,7 @@ func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
 	if _, err := all.walk(ctx, p); err != nil {
 		return nil, err
 	}
-	t.problems = all.problems
+	t.problems, t.nothing = all.problems, all.nothing
 	messages := m.messages
 	if m.orchestrated {
 		messages = m.official

@@ -53,6 +53,7 @@ type Trace struct {
 	spooled  *os.File
 	problems Problems
 	missing  []string
+	nothing  bool
 }
 
 // Name is how the trace is named in answers.
@@ -61,6 +62,13 @@ func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 // Problems tells what the last question could not read. A question that stopped early knows only
 // about the part that it has read.
 func (t *Trace) Problems() Problems { return t.problems }
+
+// ErrNothing is returned where a trace that holds nothing cannot be written in another form.
+var ErrNothing = errors.New("no events of an agent that fit knows; give a trace, or an agent's stream or session file")
+
+// Nothing reports whether the last question read the whole trace and found no event in it, neither
+// of the orchestrator nor of an agent that speaks a known dialect.
+func (t *Trace) Nothing() bool { return t.nothing }
 
 // MissingLanes lists the lanes of the options that the last question did not find, if it saw the
 // whole trace.

@@ -251,7 +251,7 @@ func TestSplitWritesOneFileForEachParticipant(t *testing.T) {
 		t.Error("a case that leaves the directory was accepted")
 	}
 	if _, err := traceOf(t, sample...).Split(context.Background(), Split{Case: "c", Dir: dir}); !errors.Is(err,
-		errNothingToSplit) {
+		ErrNothingToSplit) {
 		t.Errorf("a trace without envelopes: %v", err)
 	}
 }

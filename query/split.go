@@ -31,8 +31,8 @@ var (
 	splitCase = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
-// errNothingToSplit is returned for a trace without any participant's lines.
-var errNothingToSplit = errors.New("no line of this trace is an envelope of a participant; only combined traces can " +
+// ErrNothingToSplit is returned for a trace without any participant's lines.
+var ErrNothingToSplit = errors.New("no line of this trace is an envelope of a participant; only combined traces can " +
 	"be split")
 
 // Split writes the events of every participant, without their envelopes, into
@@ -42,7 +42,7 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 		return nil, fmt.Errorf("case %q: use letters, digits, dots, underscores and hyphens", s.Case)
 	}
 	if t.doc != nil {
-		return nil, errNothingToSplit
+		return nil, fmt.Errorf("%s: %w", t.Name(), ErrNothingToSplit)
 	}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, out.batch)
 	err = errors.Join(err, out.close())
 	if err == nil && len(out.order) == 0 {
-		err = errNothingToSplit
+		err = fmt.Errorf("%s: %w", t.Name(), ErrNothingToSplit)
 	}
 	return out.order, err
 }

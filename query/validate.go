@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/query/internal/scan"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -32,7 +33,7 @@ const (
 // envelopes have a source, a sequence that rises from 0 without gaps, times that do not run
 // backwards; tool results answer calls; a session ends with its summary.
 func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*ValidationReport, error) {
-	v := &validator{visit: visit, calls: map[string]bool{}}
+	v := &validator{visit: visit, calls: map[string]bool{}, dialects: t.opts.Dialects}
 	if t.doc != nil {
 		return v.document(t.doc)
 	}
@@ -45,6 +46,7 @@ func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*Valid
 		return nil, err
 	}
 	v.end()
+	t.nothing = !v.known
 	return &v.report, v.err
 }
 
@@ -61,6 +63,8 @@ type validator struct {
 	started   bool  // there was a session_start
 	last      int64 // the line of the last event
 	calls     map[string]bool
+	dialects  session.Dialects
+	known     bool // some event is of a kind that is known
 }
 
 func (v *validator) found(line int64, severity, format string, args ...any) {
@@ -93,6 +97,10 @@ func (v *validator) batch(b *scan.Batch) error {
 
 func (v *validator) event(ev *scan.Event, line int64) {
 	v.last = line
+	if !v.known {
+		_, spoken := v.dialects.Of(ev.Native)
+		v.known = spoken || ev.Kind != scan.Other
+	}
 	if !json.Valid(ev.Raw) {
 		v.found(line, severityError, "not strict JSON")
 	}

@@ -51,7 +51,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	default:
 		err = t.scan(ctx, w)
 	}
-	t.problems = w.info.Problems
+	t.problems, t.nothing = w.info.Problems, false
 	if errors.Is(err, errStop) {
 		return w.info, nil
 	}
@@ -59,6 +59,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 		return nil, err
 	}
 	if t.doc == nil {
+		t.nothing = !w.found && t.index == nil
 		w.info.finish()
 		t.missing = t.absent(w.info)
 	}
@@ -100,6 +101,7 @@ type walker struct {
 	info  *Info
 	next  int // the index of the next turn
 	entry Entry
+	found bool        // some event is of a kind that is known
 	maker *indexMaker // takes notes for an index; nil if none is to be written
 }
 
@@ -121,6 +123,7 @@ func (w *walker) batch(b *scan.Batch) error {
 }
 
 func (w *walker) event(ev *scan.Event) error {
+	w.found = w.found || ev.Kind != scan.Other
 	if ev.Kind == scan.Lifecycle {
 		w.info.lifecycle(ev.Native)
 		if w.plan.lifecycle != nil {
@@ -238,6 +241,7 @@ func (w *walker) other(l *laneState, ev *scan.Event) error {
 	if l.foreign == nil && (l.stream || !w.adopt(l, ev.Native)) {
 		return nil
 	}
+	w.found = true
 	for _, turn := range l.foreign.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
 		turn.Index = w.next
 		if err := w.showTurn(l, turn); err != nil {

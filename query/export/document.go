@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/fit-eval/fit/query"
@@ -23,6 +24,9 @@ func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 	info, err := t.Walk(ctx, nil)
 	if err != nil {
 		return err
+	}
+	if t.Nothing() {
+		return fmt.Errorf("%s: %w", t.Name(), query.ErrNothing)
 	}
 	out := &documentWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	out.text(`{"version":"` + query.DocumentVersion + `"`)

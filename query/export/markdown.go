@@ -23,6 +23,9 @@ func Markdown(ctx context.Context, t *query.Trace, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if t.Nothing() {
+		return fmt.Errorf("%s: %w", t.Name(), query.ErrNothing)
+	}
 	page := &markdownPage{w: bufio.NewWriterSize(w, 64<<10)}
 	page.head(t.Name(), overview)
 	if _, err := t.Filter(ctx, query.Criteria{}, page.turn); err != nil {

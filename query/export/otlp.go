@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 
@@ -23,6 +24,9 @@ func OTLP(ctx context.Context, t *query.Trace, w io.Writer) error {
 	messages, info, err := spanMessages(ctx, t)
 	if err != nil {
 		return err
+	}
+	if t.Nothing() {
+		return fmt.Errorf("%s: %w", t.Name(), query.ErrNothing)
 	}
 	out := &spanWriter{w: bufio.NewWriterSize(w, 64<<10), lanes: map[string]string{}}
 	out.open(t, info)

@@ -2,6 +2,7 @@ package harnesscli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -40,5 +41,9 @@ func writeDocument(ctx context.Context, con *console.Console, registry *agent.Re
 	if err != nil {
 		return err
 	}
-	return export.Document(ctx, source, con.Stdout)
+	err = export.Document(ctx, source, con.Stdout)
+	if errors.Is(err, query.ErrNothing) {
+		return console.Exit(console.ExitUsage, err)
+	}
+	return err
 }

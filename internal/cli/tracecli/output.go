@@ -29,10 +29,12 @@ type output struct {
 	style  query.Style
 	colour bool
 	// multi is set when more than one file was asked.
-	multi  bool
-	opened bool // the bracket of a JSON array
-	count  int
-	header string
+	multi bool
+	// mayLack is set where one of several files may hold nothing.
+	mayLack bool
+	opened  bool // the bracket of a JSON array
+	count   int
+	header  string
 	// scratch is reused from record to record.
 	scratch []byte
 }
@@ -49,6 +51,9 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 	}
 	out.style = query.Style{Signatures: a.flags.signatures}
 	err := run(out)
+	if err == nil {
+		err = a.nothing(out, sink)
+	}
 	if flushed := out.w.Flush(); err == nil {
 		err = flushed
 	}

@@ -148,6 +148,9 @@ func (a *app) turn() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if turn == nil && !t.Nothing() {
+				return console.Usagef("%s has no entry %d", t.Name(), n)
+			}
 			return out.object(t.Name(), turn, nil)
 		})
 }

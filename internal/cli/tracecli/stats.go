@@ -112,7 +112,8 @@ func (a *app) cost() *cobra.Command {
 				return nil
 			}
 			// workflows ask for the cost of sessions that never started
-			if _, err := os.Stat(a.con.Path(args[0])); args[0] != "-" && errors.Is(err, fs.ErrNotExist) {
+			info, err := os.Stat(a.con.Path(args[0]))
+			if args[0] != "-" && errors.Is(err, fs.ErrNotExist) {
 				fmt.Fprintf(a.con.Stderr, "%s does not exist: no cost to report\n", args[0])
 				return nil
 			}
@@ -123,6 +124,11 @@ func (a *app) cost() *cobra.Command {
 			c, _, err := t.Cost(ctx)
 			if err != nil {
 				return err
+			}
+			if p := t.Problems(); t.Nothing() && p.Skipped == 0 && info != nil && info.Size() == 0 {
+				fmt.Fprintf(a.con.Stderr, "%s is empty: no cost to report\n", args[0])
+				a.opened = nil
+				return nil
 			}
 			if markdown {
 				out.costTable(c)

@@ -70,6 +70,7 @@ func (a *app) align() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			out.mayLack = true
 			alignment, err := query.Align(ctx, x, y)
 			if err != nil {
 				return err

@@ -208,6 +208,7 @@ func (a *app) compare() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			out.mayLack = true
 			c, err := query.Compare(ctx, x, y)
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/session"
 )
@@ -177,6 +179,8 @@ func (a *app) open(path string) (*query.Trace, error) {
 func classify(err error) error {
 	var path *fs.PathError
 	switch {
+	case errors.Is(err, query.ErrNothing), errors.Is(err, query.ErrNothingToSplit):
+		return console.Exit(console.ExitUsage, err)
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return console.Usagef("%s: no such file", path.Path)
 	case errors.As(err, &path) && errors.Is(err, query.ErrDirectory):
@@ -185,6 +189,23 @@ func classify(err error) error {
 		return console.Exitf(console.ExitIncomplete, "%s: permission denied", path.Path)
 	}
 	return err
+}
+
+// nothing complains about inputs that hold no trace. If there is nothing else, nothing is printed.
+func (a *app) nothing(out *output, sink io.Writer) error {
+	var empty []string
+	for _, t := range a.opened {
+		if t.Nothing() {
+			empty = append(empty, t.Name())
+		}
+	}
+	if len(empty) == 0 || out.mayLack && len(empty) < len(a.opened) {
+		return nil
+	}
+	if len(empty) == len(a.opened) {
+		out.w.Reset(sink)
+	}
+	return fmt.Errorf("%s: %w", display.Name(strings.Join(slices.Compact(empty), ", ")), query.ErrNothing)
 }
 
 // note reports on standard error what could not be read, and lanes that are not there.

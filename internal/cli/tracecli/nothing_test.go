@@ -1,0 +1,93 @@
+package tracecli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// fails runs a verb that must print nothing but one line of complaint, and returns its exit code.
+func fails(t *testing.T, stdin string, args ...string) (code int, complaint string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	con := &console.Console{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs}
+	code = run(con, args)
+	if out.Len() > 0 {
+		t.Errorf("fit-trace %s printed %q", strings.Join(args, " "), out.String())
+	}
+	return code, errs.String()
+}
+
+// TestNothingIsNotAnAnswer asks every verb about inputs that hold no trace.
+func TestNothingIsNotAnAnswer(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"empty.ndjson": "", "blank.ndjson": "\n \n", "prose.txt": "Dear reader,\nnothing to see.\n",
+		"package.json": `{"type":"module","name":"x","version":"1.0.0"}` + "\n", "list.json": "[1,2,3]\n", "other.ndjson": `{"a":1}` + "\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range [][]string{
+			{"overview"}, {"count"}, {"head"}, {"tail"}, {"init"}, {"filter"}, {"errors"}, {"reasoning"}, {"timeline"},
+			{"tools"}, {"tool-calls"}, {"commands"}, {"paths"}, {"stats"}, {"stats", "--summary"}, {"stats", "--by-tool"},
+			{"messages"}, {"overview", "--format", "json"}, {"count", "--format", "ndjson"}, {"export", "--to", "markdown"},
+			{"export", "--to", "otlp"}, {"export", "--to", "document"},
+			{"batch", path, "0", "3"}, {"turn", path, "0"}, {"search", path, "x"}, {"tool", path, "Bash"},
+			{"compare", path, path}, {"align", path, path}, {"sql", path, "select 1"},
+			{"split", path, "--mode", "run", "--output-dir", filepath.Join(dir, "out")},
+		} {
+			args := verb
+			if len(verb) < 2 || verb[1] != path {
+				args = append(verb, path)
+			}
+			if code, complaint := fails(t, "", args...); code != console.ExitUsage || !strings.Contains(complaint, name) {
+				t.Errorf("%s %s: exit code %d, %q", strings.Join(verb, " "), name, code, complaint)
+			}
+		}
+		var out, errs bytes.Buffer
+		if code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{"validate", path}); code == 0 {
+			t.Errorf("validate %s: exit code 0, %s", name, errs.String())
+		}
+		if code, complaint := fails(t, content, "overview", "-"); code != console.ExitUsage {
+			t.Errorf("overview of %s on standard input: exit code %d, %q", name, code, complaint)
+		}
+	}
+	// a workflow asks for the cost of a session that never started
+	if code, complaint := fails(t, "", "cost", filepath.Join(dir, "empty.ndjson")); code != 0 || complaint == "" {
+		t.Errorf("cost of an empty file: exit code %d, %q", code, complaint)
+	}
+	if code, _ := fails(t, "", "cost", filepath.Join(dir, "prose.txt")); code != console.ExitUsage {
+		t.Errorf("cost of prose: exit code %d", code)
+	}
+}
+
+func TestAnEntryThatIsNotThere(t *testing.T) {
+	sample := filepath.Join("..", "..", "..", "query", "testdata", "sample.ndjson")
+	for _, index := range []string{"999", "7"} {
+		if code, complaint := fails(t, "", "turn", sample, index); code != console.ExitUsage ||
+			!strings.Contains(complaint, "no entry "+index) {
+			t.Errorf("turn %s: exit code %d, %q", index, code, complaint)
+		}
+	}
+	if code, complaint := fails(t, "", "turn", "--format", "json", sample, "--", "-1"); code != console.ExitUsage {
+		t.Errorf("turn -1: exit code %d, %q", code, complaint)
+	}
+}
+
+// TestOneSideOfAComparisonMayBeEmpty: an agent that did nothing is worth a comparison.
+func TestOneSideOfAComparisonMayBeEmpty(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "trace--case--bob.agent.ndjson")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := string(ask(t, "compare", filepath.Join("..", "..", "..", "query", "testdata", "sample.ndjson"), empty))
+	if !strings.Contains(got, "B: case / bob (empty)") {
+		t.Errorf("got %s", got)
+	}
+}
