@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonlines"
 	"golang.org/x/sys/unix"
 )
 
 // auditEvent is one line of the audit log, inside the envelope of a trace.
 type auditEvent struct {
 	Type string `json:"type"`
-	// Outcome is "written" or "rolled_back".
+	// Outcome is "started" before the file changes, and then "written" or "rolled_back". After
+	// "started" alone, whoever wrote was killed: the hashes say which of the two contents is there.
 	Outcome   string `json:"outcome"`
 	Path      string `json:"path"`
 	Root      string `json:"root"`
@@ -46,9 +48,8 @@ type auditLog struct{ file *os.File }
 const (
 	auditDir  = "fit"
 	auditName = "selfedit.ndjson"
-	// lockPatience is how long an edit waits for another one; lockInterval how often it looks.
+	// lockPatience is how long an edit waits for another one.
 	lockPatience = 10 * time.Second
-	lockInterval = 20 * time.Millisecond
 )
 
 // openAuditLog opens <git dir>/fit/selfedit.ndjson for appending and locks it. It follows no link
@@ -93,28 +94,15 @@ func (l *auditLog) claim(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	ticker := time.NewTicker(lockInterval)
-	defer ticker.Stop()
-	for {
-		err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil || (!errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("another edit holds its lock: %w", ctx.Err())
-		case <-ticker.C:
-		}
+	if err := jsonlines.LockWait(ctx, l.file); err != nil {
+		return fmt.Errorf("another edit holds its lock: %w", err)
 	}
+	return nil
 }
 
 // append adds one line and brings it to the disk, or leaves the log as it was.
 func (l *auditLog) append(ts int64, event auditEvent) error {
-	size, err := l.file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return fmt.Errorf("writing the audit log: %w", err)
-	}
-	seq, torn, err := l.next(size)
+	seq, err := l.next()
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}
@@ -124,45 +112,33 @@ func (l *auditLog) append(ts int64, event auditEvent) error {
 		TS:     ts,
 		Event:  event,
 	})
+	if err == nil {
+		err = jsonlines.Append(l.file, line)
+	}
 	if err != nil {
 		return fmt.Errorf("writing the audit log: %w", err)
-	}
-	if torn {
-		line = append([]byte("\n"), line...)
-	}
-	_, err = l.file.Write(append(line, '\n'))
-	if err == nil {
-		err = l.file.Sync()
-	}
-	if err != nil {
-		// Half a line would not be a record of anything.
-		return errors.Join(fmt.Errorf("writing the audit log: %w", err), l.file.Truncate(size))
 	}
 	return nil
 }
 
-// maxAuditLine bounds how far back the last line is looked for.
-const maxAuditLine = 64 << 10
-
-// next returns the number of the next line, and whether the last one lacks its end because somebody
-// was killed while writing it.
-func (l *auditLog) next(size int64) (seq int64, torn bool, err error) {
-	if size == 0 {
-		return 0, false, nil
+// next returns the number of the next line.
+func (l *auditLog) next() (seq int64, err error) {
+	size, err := l.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
 	}
-	tail := make([]byte, min(size, maxAuditLine))
-	if _, err := l.file.ReadAt(tail, size-int64(len(tail))); err != nil {
-		return 0, false, err
-	}
-	torn = tail[len(tail)-1] != '\n'
-	lines := bytes.Split(bytes.TrimRight(tail, "\n"), []byte("\n"))
-	for i := len(lines) - 1; i >= 0; i-- {
-		var line struct {
-			Seq *int64 `json:"seq"`
+	err = jsonlines.Tail(l.file, size, func(end []byte) bool {
+		lines := bytes.Split(end, []byte("\n"))
+		for i := len(lines) - 1; i >= 0; i-- {
+			var line struct {
+				Seq *int64 `json:"seq"`
+			}
+			if json.Unmarshal(lines[i], &line) == nil && line.Seq != nil {
+				seq = *line.Seq + 1
+				return true
+			}
 		}
-		if json.Unmarshal(lines[i], &line) == nil && line.Seq != nil {
-			return *line.Seq + 1, torn, nil
-		}
-	}
-	return 0, torn, nil
+		return false
+	})
+	return seq, err
 }

@@ -2,8 +2,12 @@ package selfedit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,9 +42,10 @@ func TestEveryWriteIsLogged(t *testing.T) {
 	must(t, err)
 	p.mustEdit(".claude/skills/fresh.md", "")
 	lines := auditLines(t, p)
-	if len(lines) != 2 {
-		t.Fatalf("%d lines", len(lines))
+	if len(lines) != 4 || lines[0].Event.Outcome != "started" || lines[2].Event.Outcome != "started" {
+		t.Fatalf("the log is %+v", lines)
 	}
+	lines = []auditLine{lines[1], lines[3]}
 	event := lines[0].Event
 	if lines[0].TS != 1234 || event.Outcome != "written" || event.Path != skill ||
 		event.OldSHA256 != hashOf([]byte("old\n")) ||
@@ -63,8 +68,8 @@ func TestARefusalLeavesTheLogAloneAndARollbackIsLogged(t *testing.T) {
 	_, err := editor.Edit(t.Context(), p.request(skill, "new\n"))
 	wantRefusal(t, err, BranchScope)
 	lines := auditLines(t, p)
-	if len(lines) != 1 || lines[0].Event.Outcome != "rolled_back" ||
-		!strings.Contains(lines[0].Event.Reason, "second") {
+	if len(lines) != 2 || lines[0].Event.Outcome != "started" || lines[1].Event.Outcome != "rolled_back" ||
+		!strings.Contains(lines[1].Event.Reason, "second") {
 		t.Errorf("the log is %+v", lines)
 	}
 }
@@ -75,15 +80,67 @@ func TestATornLineDoesNotSpoilTheNext(t *testing.T) {
 	log := p.path(".git/fit/selfedit.ndjson")
 	file, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
-	_, err = file.WriteString(`{"source":"selfedit","seq":1,"ts":`)
+	_, err = file.WriteString(`{"source":"selfedit","seq":2,"ts":`)
 	must(t, err)
 	must(t, file.Close())
 	p.mustEdit(skill, "two\n")
 	text, err := os.ReadFile(log)
 	must(t, err)
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[2], `"seq":1,`) || !json.Valid([]byte(lines[2])) {
+	if len(lines) != 5 || !strings.Contains(lines[3], `"seq":2,`) || !json.Valid([]byte(lines[3])) {
 		t.Errorf("the log is %q", lines)
+	}
+}
+
+// TestMain lets this program be an edit that is killed in its middle.
+func TestMain(m *testing.M) {
+	root := os.Getenv("SELFEDIT_KILLED_IN")
+	if root == "" {
+		os.Exit(m.Run())
+	}
+	kill := func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL) }
+	editor := &Editor{}
+	if os.Getenv("SELFEDIT_KILLED") == "before" {
+		editor.beforePlacing = kill
+	} else {
+		editor.afterPlacing = kill
+	}
+	_, err := editor.Edit(context.Background(), Request{
+		Path:    os.Getenv("SELFEDIT_PATH"),
+		Dir:     root,
+		Content: strings.NewReader("new\n"),
+		Home:    root,
+	})
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// TestAKilledWriteHasALine: whatever moment a writer is killed in, a file that changed is in the
+// log.
+func TestAKilledWriteHasALine(t *testing.T) {
+	for _, moment := range []string{"before", "after"} {
+		for _, path := range []string{skill, ".claude/skills/fresh.md"} {
+			t.Run(moment+" "+path, func(t *testing.T) {
+				p := newProject(t)
+				killed := exec.CommandContext(t.Context(), os.Args[0])
+				killed.Env = append(os.Environ(), "SELFEDIT_KILLED_IN="+p.root, "SELFEDIT_KILLED="+moment,
+					"SELFEDIT_PATH="+path)
+				output, err := killed.CombinedOutput()
+				if state := (*exec.ExitError)(nil); !errors.As(err, &state) || state.Exited() {
+					t.Fatalf("the writer was not killed: %v\n%s", err, output)
+				}
+				content, _ := os.ReadFile(p.path(path))
+				if changed := string(content) == "new\n"; changed != (moment == "after") {
+					t.Fatalf("the file holds %q", content)
+				}
+				lines := auditLines(t, p)
+				if len(lines) != 1 || lines[0].Event.Outcome != "started" || lines[0].Event.Path != path ||
+					lines[0].Event.NewSHA256 != hashOf([]byte("new\n")) {
+					t.Errorf("the log is %+v", lines)
+				}
+				p.mustEdit(path, "newer\n") // nothing that was left stands in the way
+			})
+		}
 	}
 }
 

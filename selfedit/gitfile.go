@@ -15,30 +15,16 @@ import (
 // attempt to exhaust us.
 const (
 	maxGitFile      = 1 << 20
-	maxPackedRefs   = 256 << 20
 	maxSettingsFile = 4 << 20
 )
 
 // errLink says that a symbolic link stands where none may.
 var errLink = errors.New("is a symbolic link")
 
-// readRegular reads a file of limited size that must be a regular file and not a link. It never
-// blocks on a pipe or a device.
-func readRegular(path string, limit int64) ([]byte, error) {
-	return readOpened(path, limit, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
-}
-
-// readThroughLinks is readRegular for files that people keep elsewhere and link to, such as their
-// git configuration.
+// readThroughLinks reads a file of limited size, which may be a link, because people keep settings
+// elsewhere and link to them. It never blocks on a pipe or a device.
 func readThroughLinks(path string, limit int64) ([]byte, error) {
-	return readOpened(path, limit, os.O_RDONLY|unix.O_NONBLOCK)
-}
-
-func readOpened(path string, limit int64, flags int) ([]byte, error) {
-	file, err := os.OpenFile(path, flags, 0)
-	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s: %w", display.Name(path), errLink)
-	}
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -29,10 +29,22 @@ func (e *Editor) place(w writing) (*placement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err)
 	}
+	// The line comes first: a writer that is killed leaves no change without one.
+	if err := w.log.append(e.now(), w.event("started", nil)); err != nil {
+		return nil, errors.Join(err, ignoreAbsent(dir.remove(temporary)))
+	}
+	placed := &placement{dir: dir, base: base, ours: info}
+	if err := e.move(w, placed, temporary); err != nil {
+		return nil, errors.Join(err, w.log.append(e.now(), w.event("rolled_back", err)))
+	}
+	return placed, nil
+}
+
+// move gives the complete new file its name, or leaves everything as it was.
+func (e *Editor) move(w writing, placed *placement, temporary string) (err error) {
 	if e.beforePlacing != nil {
 		e.beforePlacing()
 	}
-	placed := &placement{dir: dir, base: base, ours: info}
 	if w.plan.exists {
 		err = placed.replace(w, temporary)
 	} else {
@@ -40,14 +52,14 @@ func (e *Editor) place(w writing) (*placement, error) {
 	}
 	if err != nil {
 		if placed.kept == "" {
-			err = errors.Join(err, ignoreAbsent(dir.remove(temporary)))
+			err = errors.Join(err, ignoreAbsent(placed.dir.remove(temporary)))
 		}
-		return nil, err
+		return err
 	}
-	if err := dir.sync(); err != nil {
-		return nil, errors.Join(fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err), placed.undo())
+	if err := placed.dir.sync(); err != nil {
+		return errors.Join(fmt.Errorf("write failed: %s: %w", display.Name(w.plan.rel), err), placed.undo())
 	}
-	return placed, nil
+	return nil
 }
 
 // writeTemporary makes the new file, complete and on the disk, under a temporary name. Where the

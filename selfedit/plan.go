@@ -1,6 +1,7 @@
 package selfedit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +29,7 @@ type plan struct {
 	settings settings
 	rule     string
 	repo     repository
+	config   []configEntry
 	head     head
 }
 
@@ -43,14 +45,14 @@ func (p *plan) base() string      { return path.Base(p.rel) }
 func (p *plan) parentRel() string { return path.Dir(p.rel) }
 
 // makePlan takes an edit through the safeguards. The caller closes the plan.
-func makePlan(target string, home homeDirs) (*plan, error) {
+func makePlan(ctx context.Context, target string, home homeDirs) (*plan, error) {
 	made := &plan{}
-	repoErr, err := made.checkSettings(target, home)
+	repoErr, err := made.checkSettings(ctx, target, home)
 	if err != nil {
 		made.close()
 		return nil, err
 	}
-	if err := made.checkScope(repoErr, home); err != nil {
+	if err := made.checkScope(ctx, repoErr); err != nil {
 		made.close()
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func makePlan(target string, home homeDirs) (*plan, error) {
 
 // checkSettings is the first safeguard. It has to look for the repository to know which deny rules
 // count; that there is none is left to the second.
-func (p *plan) checkSettings(target string, home homeDirs) (repoErr, err error) {
+func (p *plan) checkSettings(ctx context.Context, target string, home homeDirs) (repoErr, err error) {
 	if !utf8.ValidString(target) || strings.ContainsFunc(target, unicode.IsControl) {
 		return nil, notAllowed("the path %s is not valid text", display.Name(target))
 	}
@@ -72,7 +74,9 @@ func (p *plan) checkSettings(target string, home homeDirs) (repoErr, err error) 
 	if p.rule, err = p.settings.matchAllow(p.rel); err != nil {
 		return nil, err
 	}
-	p.repo, repoErr = findRepository(filepath.Dir(p.target))
+	if p.repo, repoErr = findRepository(ctx, filepath.Dir(p.target)); repoErr == nil {
+		p.config, repoErr = p.repo.config(ctx, home)
+	}
 	if err := p.checkDenials(repoErr == nil, home); err != nil {
 		return repoErr, err
 	}
@@ -153,14 +157,30 @@ func (p *plan) checkDenials(inRepository bool, home homeDirs) error {
 		if err := file.checkDeny(p.target, home.dirs); err != nil {
 			return err
 		}
+		if err := p.checkNarrowing(file); err != nil {
+			return err
+		}
 	}
 	return checkHookScript(p.target, files)
+}
+
+// checkNarrowing makes sure that settings above the nearest ones allow the write as well: whoever
+// can put settings into a subdirectory must not gain rights there.
+func (p *plan) checkNarrowing(file settings) error {
+	if file.path != filepath.Join(file.root, settingsName) || file.root == p.root {
+		return nil
+	}
+	rel, err := filepath.Rel(file.root, p.target)
+	if err == nil {
+		_, err = file.matchAllow(filepath.ToSlash(rel))
+	}
+	return err
 }
 
 // checkGitOwned refuses what git runs or keeps its state in, wherever the configuration has put
 // that.
 func (p *plan) checkGitOwned(home homeDirs) error {
-	hooks, err := p.repo.hookDirs(home.dirs)
+	hooks, err := p.repo.hookDirs(p.config, home.dirs)
 	if err != nil {
 		return notAllowed("failed to find out where git's hooks are: %v", err)
 	}
@@ -169,6 +189,12 @@ func (p *plan) checkGitOwned(home homeDirs) error {
 		// files are.
 		if isBelow(p.target, dir) && (dir != p.repo.top || filepath.Dir(p.target) == dir) {
 			return notAllowed("'%s' is a hook of git, and no rule can make hooks writable", display.Name(p.rel))
+		}
+	}
+	for _, entry := range p.config {
+		if runsProgram.MatchString(entry.key) && commandNames(entry.value, p.target) {
+			return notAllowed("'%s' is a program that git runs (%s), and no rule can make it writable",
+				display.Name(p.rel), display.Name(entry.key))
 		}
 	}
 	for _, dir := range []string{p.repo.gitDir, p.repo.commonDir} {
@@ -252,20 +278,20 @@ func openDirectoryBeneath(root *directory, rel string) (*directory, error) {
 }
 
 // checkScope is the second safeguard.
-func (p *plan) checkScope(repoErr error, home homeDirs) (err error) {
+func (p *plan) checkScope(ctx context.Context, repoErr error) (err error) {
 	if repoErr != nil {
 		return outOfScope("failed to read the current git branch: %v", repoErr)
 	}
-	if err := checkNotPlanted(p.repo); err != nil {
+	if err := checkNotPlanted(ctx, p.repo); err != nil {
 		return err
 	}
-	p.head, err = checkBranch(p.repo, home)
+	p.head, err = checkBranch(ctx, p.repo, p.config)
 	return err
 }
 
 // stillHolds looks again, after the write, at what could have moved meanwhile: the directory and
 // the branch.
-func (p *plan) stillHolds(home homeDirs) error {
+func (p *plan) stillHolds(ctx context.Context, home homeDirs) error {
 	now, err := openDirectoryBeneath(p.rootDir, p.parentRel())
 	if err != nil {
 		return notAllowed("the directory of '%s' was moved or replaced during the write: %v", display.Name(p.rel), err)
@@ -276,11 +302,15 @@ func (p *plan) stillHolds(home homeDirs) error {
 	if !now.same(p.parent) || err != nil || rootErr != nil || !os.SameFile(root, rootInfo) {
 		return notAllowed("the directory of '%s' was moved or replaced during the write", display.Name(p.rel))
 	}
-	repo, err := findRepository(filepath.Dir(p.target))
+	repo, err := findRepository(ctx, filepath.Dir(p.target))
 	if err != nil {
 		return outOfScope("failed to read the current git branch after the write: %v", err)
 	}
-	current, err := checkBranch(repo, home)
+	config, err := repo.config(ctx, home)
+	if err != nil {
+		return outOfScope("failed to read the current git branch after the write: %v", err)
+	}
+	current, err := checkBranch(ctx, repo, config)
 	if err != nil {
 		return err
 	}

@@ -198,23 +198,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// gitConfigList returns git's own reading of a configuration file as name=value pairs with NULs
-// between, and whether git fails.
-func gitConfigList(t *testing.T, file string) (list string, failed bool) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), testenv.NeedTool(t, "git"), "config", "--file", file, "--null",
-		"--list")
-	output, err := command.Output()
-	// Git puts a line end between name and value, and nothing if there is no value at all.
-	var pairs strings.Builder
-	for pair := range strings.SplitSeq(strings.TrimSuffix(string(output), "\x00"), "\x00") {
-		if name, value, _ := strings.Cut(pair, "\n"); name != "" {
-			pairs.WriteString(name + "=" + value + "\x00")
-		}
-	}
-	return pairs.String(), err != nil
-}
-
 func runTool(t *testing.T, name string, args ...string) {
 	t.Helper()
 	if output, err := exec.Command(name, args...).CombinedOutput(); err != nil {

@@ -96,6 +96,12 @@ func isDocument(name string) bool {
 	return strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".txt")
 }
 
+// runsProgram are the variables of git whose values are commands. Their files are as good as hooks.
+var runsProgram = regexp.MustCompile(`^(?:core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy)|` +
+	`sequence\.editor|pager\..*|alias\..*|diff\.external|diff\..*\.(?:command|textconv)|filter\..*|` +
+	`merge\..*\.driver|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*|` +
+	`interactive\.difffilter|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack|vcs))$`)
+
 // isBelow reports whether path is dir or in it, for clean absolute paths.
 func isBelow(path, dir string) bool {
 	rel, err := filepath.Rel(foldName(dir), foldName(path))

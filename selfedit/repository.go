@@ -2,13 +2,16 @@ package selfedit
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/git"
 )
 
 // repository is where git keeps what belongs to one working tree.
@@ -20,143 +23,214 @@ type repository struct {
 	gitDir, commonDir string
 }
 
-var errNoRepository = errors.New("is in no git repository")
+// ask runs git in a directory and returns what it printed. Whoever owns the repository, only
+// commands that read are run, and none of them fetches.
+func ask(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	program, err := systemGit()
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = git.Run(ctx, git.Command{
+		Program:    program,
+		Dir:        dir,
+		Args:       append([]string{"-c", "safe.directory=*"}, args...),
+		Env:        append([]string{"PATH=/usr/bin:/bin", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none"}, env...),
+		UserConfig: env != nil,
+		Stdout:     &out,
+	})
+	if failed := (*git.Error)(nil); errors.As(err, &failed) && failed.Stderr != "" {
+		// What git says is enough; how it was called is not the user's business.
+		err = errors.New(display.Line(failed.Stderr))
+	}
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
 
-// findRepository returns the repository that holds dir, which must be a path without links. Unlike
-// git it does not pass over a .git that it cannot make sense of, because that could lead it to
+// gitPlaces are where systems keep git. PATH is not asked: whoever calls us sets it, and could name
+// a program there that says what they like about the branch.
+var gitPlaces = []string{"/usr/bin/git", "/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git",
+	"/run/current-system/sw/bin/git", "/nix/var/nix/profiles/default/bin/git"}
+
+func systemGit() (string, error) {
+	for _, path := range gitPlaces {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("git is in none of %s", strings.Join(gitPlaces, ", "))
+}
+
+// findRepository returns the repository that holds dir, which must be a path without links. Git
+// passes over a .git that it cannot make sense of; that is refused here, because it could lead to
 // another repository than the one people mean.
-func findRepository(dir string) (repository, error) {
+func findRepository(ctx context.Context, dir string) (repository, error) {
+	top, err := nearestDotGit(dir)
+	if err != nil {
+		return repository{}, err
+	}
+	said, err := ask(ctx, top, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir",
+		"--git-common-dir")
+	if err != nil {
+		return repository{}, err
+	}
+	lines := strings.Split(said, "\n")
+	if len(lines) != 3 {
+		return repository{}, fmt.Errorf("the repository %s has a line break in its path", display.Name(top))
+	}
+	if !sameFile(lines[0], top) {
+		return repository{}, fmt.Errorf("%s has a .git, but its working tree is %s", display.Name(top),
+			display.Name(lines[0]))
+	}
+	repo := repository{top: top, gitDir: lines[1], commonDir: lines[2]}
+	for _, dir := range []*string{&repo.gitDir, &repo.commonDir} {
+		if *dir, err = filepath.EvalSymlinks(*dir); err != nil {
+			return repository{}, err
+		}
+	}
+	return repo, repo.checkWorktree(ctx)
+}
+
+// nearestDotGit returns the directory nearest upward from dir that has a .git of any kind.
+func nearestDotGit(dir string) (string, error) {
 	for current := dir; ; current = filepath.Dir(current) {
 		info, err := os.Lstat(filepath.Join(current, ".git"))
 		switch {
+		case err == nil && !info.IsDir() && !info.Mode().IsRegular():
+			return "", fmt.Errorf("%s is neither a directory nor a file", display.Name(filepath.Join(current, ".git")))
 		case err == nil:
-			return openRepository(current, info)
+			return current, nil
 		case !isAbsent(err):
-			return repository{}, err
+			return "", err
 		case current == filepath.Dir(current):
-			return repository{}, fmt.Errorf("%s %w", display.Name(dir), errNoRepository)
+			return "", fmt.Errorf("%s is in no git repository", display.Name(dir))
 		}
 	}
 }
 
-func openRepository(top string, dotGit os.FileInfo) (repository, error) {
-	repo := repository{top: top}
-	link := filepath.Join(top, ".git")
-	switch {
-	case dotGit.IsDir():
-		repo.gitDir = link
-	case dotGit.Mode().IsRegular():
-		text, err := readRegular(link, maxGitFile)
-		if err != nil {
-			return repo, err
-		}
-		target, ok := strings.CutPrefix(string(text), "gitdir: ")
-		if target = strings.TrimRight(target, "\r\n"); !ok || target == "" {
-			return repo, fmt.Errorf("%s does not name a git directory", display.Name(link))
-		}
-		repo.gitDir = resolveFrom(top, target)
-	default:
-		return repo, fmt.Errorf("%s is neither a directory nor a file", display.Name(link))
-	}
-	resolved, err := filepath.EvalSymlinks(repo.gitDir)
-	if err != nil {
-		return repo, err
-	}
-	repo.gitDir, repo.commonDir = resolved, resolved
-	if err := repo.findCommonDir(); err != nil {
-		return repo, err
-	}
-	return repo, repo.verify()
-}
-
-// findCommonDir follows the file by which a linked worktree names the git directory it shares. The
-// worktree must point back at us: otherwise a stray .git file could borrow the branch of another
-// worktree.
-func (r *repository) findCommonDir() error {
-	text, err := readRegular(filepath.Join(r.gitDir, "commondir"), maxGitFile)
-	if isAbsent(err) {
+// checkWorktree makes sure that a linked worktree is the one its repository knows: otherwise a
+// stray .git file could borrow the branch of another worktree.
+func (r *repository) checkWorktree(ctx context.Context) error {
+	if r.gitDir == r.commonDir {
 		return nil
 	}
+	said, err := ask(ctx, r.top, nil, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return err
 	}
-	common, err := filepath.EvalSymlinks(resolveFrom(r.gitDir, strings.TrimRight(string(text), "\r\n")))
-	if err != nil {
-		return err
+	for entry := range strings.SplitSeq(said, "\x00") {
+		if path, ok := strings.CutPrefix(entry, "worktree "); ok && sameFile(path, r.top) {
+			return nil
+		}
 	}
-	r.commonDir = common
-	back, err := readRegular(filepath.Join(r.gitDir, "gitdir"), maxGitFile)
-	if err != nil {
-		return err
+	return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair mends that)",
+		display.Name(r.gitDir))
+}
+
+// head is what HEAD says.
+type head struct {
+	// branch is the short name of the branch that a commit would land on; commit is where it is.
+	branch, commit string
+}
+
+var (
+	errUnborn   = errors.New("it has no commit yet")
+	errDetached = errors.New("HEAD is detached")
+)
+
+// readHead asks git for the branch and its commit.
+func (r *repository) readHead(ctx context.Context) (head, error) {
+	if err := r.checkLinks("HEAD", r.gitDir); err != nil {
+		return head{}, err
 	}
-	if !sameFile(resolveFrom(r.gitDir, strings.TrimRight(string(back), "\r\n")), filepath.Join(r.top, ".git")) {
-		return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair mends that)",
-			display.Name(r.gitDir))
+	ref, err := ask(ctx, r.top, nil, "symbolic-ref", "--quiet", "HEAD")
+	if err != nil {
+		if _, err := ask(ctx, r.top, nil, "rev-parse", "--verify", "HEAD"); err != nil {
+			return head{}, err
+		}
+		return head{}, errDetached
+	}
+	branch, isBranch := strings.CutPrefix(ref, "refs/heads/")
+	if !isBranch {
+		return head{}, fmt.Errorf("HEAD of %s leads to %s, which is not a branch", display.Name(r.gitDir),
+			display.Name(ref))
+	}
+	if err := r.checkLinks(ref, r.commonDir); err != nil {
+		return head{}, err
+	}
+	commit, err := ask(ctx, r.top, nil, "rev-parse", "--verify", "--quiet", "--end-of-options", ref)
+	if err != nil {
+		err = errUnborn
+	}
+	return head{branch: branch, commit: commit}, err
+}
+
+// checkLinks refuses symbolic links on the way from a git directory to a reference: git follows
+// them without saying so, and the name would hide the branch that a commit lands on.
+func (r *repository) checkLinks(name, dir string) error {
+	for part := range strings.SplitSeq(name, "/") {
+		dir = filepath.Join(dir, part)
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("the reference %s %w", display.Name(name), errLink)
+		}
 	}
 	return nil
 }
 
-// verify makes sure that this looks like a git directory and that its configuration does not place
-// the working tree elsewhere.
-func (r *repository) verify() error {
-	for _, name := range []string{"objects", "refs"} {
-		if info, err := os.Lstat(filepath.Join(r.commonDir, name)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s is not a git directory: it has no directory %s", display.Name(r.commonDir), name)
-		}
-	}
-	entries, err := r.localConfig()
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if entry.section != "core" || entry.subsection != "" || entry.key != "worktree" || r.gitDir != r.commonDir {
-			continue
-		}
-		if tree := resolveFrom(r.gitDir, entry.value); !sameFile(tree, r.top) {
-			return fmt.Errorf("the working tree of %s is %s and not %s", display.Name(r.gitDir), display.Name(tree),
-				display.Name(r.top))
-		}
-	}
-	return nil
-}
-
-// localConfig returns the variables of the repository's own configuration files.
-func (r *repository) localConfig() ([]configEntry, error) {
-	return readConfigFiles([]string{filepath.Join(r.commonDir, "config"), filepath.Join(r.gitDir, "config.worktree")},
-		nil)
-}
-
-// checkRefStorage makes sure that refs are kept as files, the one way they are read here.
-func (r *repository) checkRefStorage() error {
-	entries, err := r.localConfig()
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if entry.section == "extensions" && entry.key == "refstorage" && !strings.EqualFold(entry.value, "files") {
-			return fmt.Errorf("%s stores its refs as %s, which cannot be read here", display.Name(r.commonDir),
-				display.Name(entry.value))
-		}
-	}
-	return nil
-}
-
-// hookDirs returns the directories whose files git runs as hooks.
-func (r *repository) hookDirs(homes []string) ([]string, error) {
-	dirs := []string{filepath.Join(r.commonDir, "hooks")}
-	entries, err := r.localConfig()
+// remoteDefaults returns the branches that refs/remotes/*/HEAD name.
+func (r *repository) remoteDefaults(ctx context.Context, config []configEntry) ([]string, error) {
+	said, err := ask(ctx, r.top, nil, "for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/**/HEAD")
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range entries {
-		if entry.section != "core" || entry.subsection != "" || entry.key != "hookspath" || entry.value == "" {
-			continue
-		}
-		for _, path := range expandHome(entry.value, homes) {
-			dirs = append(dirs, resolveFrom(r.top, path))
+	heads := map[string]string{}
+	for line := range strings.SplitSeq(said, "\n") {
+		if ref, target, ok := strings.Cut(line, " "); ok && target != "" {
+			heads[ref] = target
 		}
 	}
-	return dirs, nil
+	for _, entry := range config { // git does not list a HEAD whose branch was never fetched
+		name, isURL := strings.CutSuffix(entry.key, ".url")
+		if name, ok := strings.CutPrefix(name, "remote."); ok && isURL {
+			ref := "refs/remotes/" + name + "/HEAD"
+			if target, err := ask(ctx, r.top, nil, "symbolic-ref", "--quiet", ref); err == nil {
+				heads[ref] = target
+			}
+		}
+	}
+	var branches []string
+	for ref, target := range heads {
+		branches = append(branches, branchOfRemoteHead(strings.TrimSuffix(ref, "/HEAD"), target)...)
+	}
+	return branches, nil
+}
+
+// branchOfRemoteHead returns what the HEAD in a directory such as refs/remotes/origin can mean.
+func branchOfRemoteHead(remote, target string) []string {
+	if branch, ok := strings.CutPrefix(target, remote+"/"); ok {
+		return []string{branch}
+	}
+	for _, prefix := range []string{"refs/heads/", "refs/remotes/"} {
+		if branch, ok := strings.CutPrefix(target, prefix); ok {
+			_, afterRemote, _ := strings.Cut(branch, "/")
+			return []string{branch, afterRemote}
+		}
+	}
+	return nil
+}
+
+// tracksBelow reports whether the repository's index holds files in a directory. A submodule's
+// entry is not one.
+func (r *repository) tracksBelow(ctx context.Context, rel string) (bool, error) {
+	said, err := ask(ctx, r.top, nil, "--literal-pathspecs", "ls-files", "-z", "--", rel)
+	if err != nil {
+		return false, err
+	}
+	for name := range strings.SplitSeq(said, "\x00") {
+		if strings.HasPrefix(name, rel+"/") {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func resolveFrom(dir, path string) string {
@@ -170,65 +244,4 @@ func sameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
-}
-
-// maxIncludes bounds how many configuration files are read for one question.
-const maxIncludes = 64
-
-// readConfigFiles reads configuration files and what they include. Conditions of includes are not
-// evaluated: every included file counts, which is safe because all that is asked of it can only add
-// restrictions. Files that are not there are passed over, as git does.
-func readConfigFiles(paths, homes []string) ([]configEntry, error) {
-	var all []configEntry
-	seen := map[string]bool{}
-	for len(paths) > 0 {
-		path := paths[0]
-		paths = paths[1:]
-		if seen[path] {
-			continue
-		}
-		if seen[path] = true; len(seen) > maxIncludes {
-			return nil, fmt.Errorf("the git configuration includes more than %d files", maxIncludes)
-		}
-		text, err := readThroughLinks(path, maxGitFile)
-		if isAbsent(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the git configuration: %w", err)
-		}
-		entries, err := parseGitConfig(text)
-		if err != nil {
-			return nil, fmt.Errorf("reading the git configuration %s: %w", display.Name(path), err)
-		}
-		all = append(all, entries...)
-		for _, entry := range entries {
-			if (entry.section == "include" || entry.section == "includeif") && entry.key == "path" &&
-				entry.value != "" {
-				for _, included := range expandHome(entry.value, homes) {
-					paths = append(paths, resolveFrom(filepath.Dir(path), included))
-				}
-			}
-		}
-	}
-	return all, nil
-}
-
-// expandHome returns what a path that may start with ~/ can mean.
-func expandHome(path string, homes []string) []string {
-	rest, ok := strings.CutPrefix(path, "~/")
-	if !ok {
-		return []string{path}
-	}
-	expanded := make([]string, len(homes))
-	for i, home := range homes {
-		expanded[i] = filepath.Join(home, rest)
-	}
-	return expanded
-}
-
-// firstLine returns a file's text up to the first line end.
-func firstLine(text []byte) string {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	return string(bytes.TrimRight(line, " \t\r"))
 }

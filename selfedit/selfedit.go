@@ -85,7 +85,7 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 		return Result{}, err
 	}
 	home := homesOf(request)
-	first, err := makePlan(target, home)
+	first, err := makePlan(ctx, target, home)
 	if err != nil {
 		return Result{}, err
 	}
@@ -107,7 +107,7 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 	}
 	defer log.close()
 	// Reading the content and waiting for the lock may have taken long: only what holds now counts.
-	made, err := makePlan(target, home)
+	made, err := makePlan(ctx, target, home)
 	if err != nil {
 		return Result{}, err
 	}

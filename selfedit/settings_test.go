@@ -157,6 +157,7 @@ func TestDenyRulesWithAbsoluteAndHomePaths(t *testing.T) {
 func TestDenyRulesCountUpToTheTopOfTheRepositoryAndNoFurther(t *testing.T) {
 	p := newProject(t)
 	p.put("sub/deep/x.md", "old\n")
+	p.allow("Edit(sub/**)")
 	p.settings("sub/deep/.claude/settings.json", []string{"Edit(**)"}, nil)
 	p.settings("../.claude/settings.json", nil, []string{"Edit(**)"})
 	p.mustEdit("sub/deep/x.md", "above the repository\n")
@@ -263,4 +264,44 @@ func TestPathsThatAreNoTextAreRefused(t *testing.T) {
 			t.Errorf("the message %q is not fit for a terminal", err)
 		}
 	}
+}
+
+func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
+	const hooks = "[core]\n\thooksPath = .githooks\n"
+	for name, configure := range map[string]func(p *project){
+		"the user's": func(p *project) { must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte(hooks), 0o644)) },
+		"included":   func(p *project) { p.put("../more", hooks); p.git("config", "include.path", "../../more") },
+		"on a branch": func(p *project) {
+			p.put("../more", hooks)
+			p.git("config", "includeIf.onbranch:main.path", "../../more")
+		},
+		"the worktree's": func(p *project) { p.put(".git/config.worktree", hooks) },
+		"included by the user's": func(p *project) {
+			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[include]\n\tpath = ~/more\n"), 0o644))
+			must(p.t, os.WriteFile(filepath.Join(p.home, "more"), []byte(hooks), 0o644))
+		},
+		"a program": func(p *project) { p.git("config", "core.fsmonitor", ".githooks/pre-commit") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.allow("Edit(**)")
+			p.put(".githooks/pre-commit", "#!/bin/sh\n")
+			p.mustEdit(".githooks/pre-commit", "no hook yet\n")
+			configure(p)
+			p.mustRefuse(".githooks/pre-commit", SettingsAllow, "no rule can make")
+		})
+	}
+}
+
+func TestNestedSettingsOnlyNarrow(t *testing.T) {
+	p := newProject(t)
+	p.put("sub/x.md", "old\n")
+	p.settings("sub/.claude/settings.json", []string{"Edit(**)"}, nil)
+	p.mustRefuse("sub/x.md", SettingsAllow, "no Edit() rule in "+p.path(".claude/settings.json"), "'sub/x.md'")
+	p.put(".claude/settings.json", "{}")
+	p.mustRefuse("sub/x.md", SettingsAllow, "no permissions.allow array in "+p.path(".claude/settings.json"))
+	p.allow("Edit(**)")
+	p.mustEdit("sub/x.md", "allowed by both\n")
+	p.settings("sub/.claude/settings.json", []string{"Edit(y.md)"}, nil)
+	p.mustRefuse("sub/x.md", SettingsAllow, "no Edit() rule in "+p.path("sub/.claude/settings.json"))
 }

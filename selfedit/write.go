@@ -41,11 +41,11 @@ func (e *Editor) write(ctx context.Context, w writing) (Result, error) {
 	if e.afterPlacing != nil {
 		e.afterPlacing()
 	}
-	if err := w.plan.stillHolds(w.home); err != nil {
+	if err := w.plan.stillHolds(ctx, w.home); err != nil {
 		return Result{}, e.takeBack(w, placed, made, err)
 	}
 	if err := w.log.append(e.now(), w.event("written", nil)); err != nil {
-		return Result{}, errors.Join(err, placed.undo(), made.undo())
+		return Result{}, errors.Join(err, placed.undo(), made.undo()) // the line that it was started stays
 	}
 	placed.finish()
 	w.result.Written = true

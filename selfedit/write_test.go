@@ -319,8 +319,8 @@ func TestEditsAtTheSameTimeAreEachWholeAndLogged(t *testing.T) {
 	if content != strings.Repeat(content[:1], 100_000) {
 		t.Error("the file mixes two writes")
 	}
-	if lines := auditLines(t, p); len(lines) != writers {
-		t.Errorf("%d lines in the log, want %d", len(lines), writers)
+	if lines := auditLines(t, p); len(lines) != 2*writers {
+		t.Errorf("%d lines in the log, want two for each of %d", len(lines), writers)
 	}
 }
 

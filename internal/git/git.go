@@ -7,6 +7,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Command struct {
 	// Dir is the directory to run in; empty: ours.
 	Dir  string
 	Args []string
+	// Program is the git to run; empty: the first in PATH.
+	Program string
 	// Env is added to the clean environment as NAME=value.
 	Env []string
 	// UserConfig lets git read the user's own settings, which fetching from a private place may
@@ -67,7 +70,7 @@ func Run(ctx context.Context, c Command) error {
 		"gc.auto=0", "-c", "maintenance.auto=false",
 		"-c", "core.autocrlf=false", "-c", "core.pager=cat", "-c", "advice.detachedHead=false",
 	}, c.Args...)
-	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd := exec.CommandContext(ctx, cmp.Or(c.Program, "git"), args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Env = append(environment(c.UserConfig), c.Env...)
 	cmd.WaitDelay = 5 * time.Second

@@ -5,6 +5,7 @@ package jsonlines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -44,7 +45,7 @@ func LockWait(ctx context.Context, file *os.File) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+			return fmt.Errorf("%w: %w", err, ctx.Err())
 		case <-ticker.C:
 		}
 	}

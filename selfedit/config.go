@@ -1,0 +1,150 @@
+package selfedit
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/display"
+)
+
+// homeDirs are the places where a person's own git configuration may be.
+type homeDirs struct {
+	dirs []string
+	// xdgConfig is the value of XDG_CONFIG_HOME, if it is set.
+	xdgConfig string
+}
+
+// configEntry is one variable of git's configuration. Its section and its last part are in lower
+// case.
+type configEntry struct{ key, value string }
+
+// maxIncludes bounds how many configuration files with conditions are read for one question.
+const maxIncludes = 64
+
+// config returns every variable that git reads in this repository: its own, the system's, and those
+// of every directory that may be home. A file that is included under a condition counts whether or
+// not the condition holds now, which is safe because all that is asked of it can only add
+// restrictions.
+func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, error) {
+	var all []configEntry
+	conditional := map[string]bool{}
+	read := func(env []string, args ...string) error {
+		entries, included, err := readConfig(ctx, r.top, home.dirs, env, args...)
+		all = append(all, entries...)
+		for _, path := range included {
+			conditional[path] = conditional[path]
+		}
+		return err
+	}
+	for _, env := range home.environments() {
+		if err := read(env); err != nil {
+			return nil, fmt.Errorf("reading the git configuration: %w", err)
+		}
+	}
+	// A worktree's own file counts whether or not the extension that makes git read it is set.
+	conditional[filepath.Join(r.gitDir, "config.worktree")] = false
+	for len(conditional) <= maxIncludes {
+		path := ""
+		for candidate, done := range conditional {
+			if !done {
+				path = candidate
+			}
+		}
+		if path == "" {
+			return all, nil
+		}
+		conditional[path] = true
+		if _, err := readThroughLinks(path, maxGitFile); isAbsent(err) {
+			continue
+		}
+		if err := read(home.environments()[0], "--includes", "--file", path); err != nil {
+			return nil, fmt.Errorf("reading the git configuration: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("the git configuration includes more than %d files", maxIncludes)
+}
+
+// environments are the ways in which git can find a person's own configuration. The system's is
+// read in each.
+func (h homeDirs) environments() [][]string {
+	var all [][]string
+	for _, dir := range h.dirs {
+		all = append(all, []string{"GIT_CONFIG_NOSYSTEM=0", "HOME=" + dir})
+	}
+	if h.xdgConfig != "" || len(all) == 0 {
+		all = append(all, []string{"GIT_CONFIG_NOSYSTEM=0", "HOME=/", "XDG_CONFIG_HOME=" + h.xdgConfig})
+	}
+	return all
+}
+
+// readConfig lists variables, and the files that are included under a condition. What comes from
+// our own command line is left out.
+func readConfig(ctx context.Context, dir string, homes, env []string,
+	args ...string) (entries []configEntry, included []string, err error) {
+	args = append(append([]string{"config"}, args...), "--list", "--show-origin", "--null")
+	said, err := ask(ctx, dir, env, args...)
+	if err != nil || said == "" {
+		return nil, nil, err
+	}
+	parts := strings.Split(strings.TrimSuffix(said, "\x00"), "\x00")
+	for pair := range slices.Chunk(parts, 2) {
+		if len(pair) != 2 || strings.HasPrefix(pair[0], "command line:") {
+			continue
+		}
+		key, value, _ := strings.Cut(pair[1], "\n")
+		entries = append(entries, configEntry{key, value})
+		file, isFile := strings.CutPrefix(pair[0], "file:")
+		if isFile && strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path") {
+			paths, err := expandHome(value, homes)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, path := range paths {
+				included = append(included, resolveFrom(filepath.Dir(resolveFrom(dir, file)), path))
+			}
+		}
+	}
+	return entries, included, nil
+}
+
+// expandHome returns what a path that may start with ~/ can mean.
+func expandHome(path string, homes []string) ([]string, error) {
+	if !strings.HasPrefix(path, "~") {
+		return []string{path}, nil
+	}
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		return nil, fmt.Errorf("the path %s is in the home directory of another user", display.Name(path))
+	}
+	expanded := make([]string, len(homes))
+	for i, home := range homes {
+		expanded[i] = filepath.Join(home, rest)
+	}
+	return expanded, nil
+}
+
+// hookDirs returns the directories whose files git runs as hooks, whichever configuration names
+// them.
+func (r *repository) hookDirs(config []configEntry, homes []string) ([]string, error) {
+	dirs := []string{filepath.Join(r.commonDir, "hooks")}
+	for _, entry := range config {
+		if entry.key != "core.hookspath" || entry.value == "" {
+			continue
+		}
+		paths, err := expandHome(entry.value, homes)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			dir := resolveFrom(r.top, path)
+			dirs = append(dirs, dir)
+			if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+				dirs = append(dirs, real)
+			}
+		}
+	}
+	return dirs, nil
+}
