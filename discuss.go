@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/fit-eval/fit/agent"
@@ -92,6 +93,11 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 	if err := w.fillBase(&cfg.Options.Base); err != nil {
 		return Result{}, err
 	}
+	w.Isolation = cmp.Or(w.Isolation, past.Isolation)
+	note, err := w.isolate(ctx, &cfg.Options.Base.Isolation, directories(past.Members)...)
+	if err != nil {
+		return Result{}, err
+	}
 	if cfg.NewAgent == nil {
 		cfg.NewAgent = w.newAgent
 		if err := w.checkMembers(ctx, past.Mode, cfg.Options, past.Members); err != nil {
@@ -114,9 +120,7 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 	if past.Mode == harness.ModeDiscuss {
 		thread.connect(&cfg.Replies, &cfg.Inbox, cfg.Redactor)
 	}
-	if w.Ready != nil {
-		w.Ready(past.Members)
-	}
+	w.ready(cfg.Options.Base.Isolation, note, past.Members...)
 	result, err := harness.Resume(ctx, tracePath, cfg)
 	thread.close(result)
 	return result, err

@@ -53,7 +53,7 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 			release()
 			return nil, fmt.Errorf("copy the work: %w", err)
 		}
-		p.room, p.sealed = room, sandbox.Detect(ctx).Bwrap.OK
+		p.room, p.sealed = room, p.options.Base.Isolation.Kind == sandbox.IsolationBwrap
 		return release, nil
 	}
 	return w.newTeam("JudgeConfig", team)

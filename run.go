@@ -75,12 +75,18 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	if err := agent.Check(played, settings); err != nil {
 		return RunResult{}, err
 	}
+	note, err := w.isolate(ctx, &settings.Isolation, settings.Dir)
+	if err != nil {
+		return RunResult{}, err
+	}
 	connect, secrets := w.toolServer(1)
 	redactor := w.redactorOr(cfg.Redactor, secrets, serverSecrets(AgentConfig{MCPServers: cfg.MCPServers}))
 	writer, err := w.openTrace(cfg.Trace, cfg.Output, redactor)
 	if err != nil {
 		return RunResult{}, err
 	}
+	id := string(played.Info().ID)
+	w.ready(settings.Isolation, note, AgentConfig{Agent: id, Model: settings.Model, Cwd: settings.Dir})
 	return harness.Run(ctx, harness.RunConfig{
 		Agent:      played,
 		Session:    settings,
@@ -94,7 +100,7 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Redactor:   redactor,
 		Started: func(started agent.Started) {
 			if cfg.Started != nil {
-				cfg.Started(string(played.Info().ID), started)
+				cfg.Started(id, started)
 			}
 		},
 	})

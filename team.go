@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/redact"
@@ -80,11 +81,10 @@ func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
 	}
 	warnings := w.filled()
 	team.equip = func(ctx context.Context, p *parts) (func(), error) {
-		bwrap := sandbox.Detect(ctx).Bwrap
-		p.sealed = bwrap.OK
-		if !bwrap.OK && len(cfg.Supervisor.Tools) == 0 {
-			warnings.warnf("the supervisor runs no commands, because nothing here would keep them from changing "+
-				"files: %s", bwrap.Detail)
+		p.sealed = p.options.Base.Isolation.Kind == sandbox.IsolationBwrap
+		if !p.sealed && len(cfg.Supervisor.Tools) == 0 {
+			warnings.warnf("the supervisor runs no commands, because without isolation nothing would keep them from " +
+				"changing files")
 		}
 		return func() {}, nil
 	}
@@ -121,6 +121,17 @@ func (t *Team) Members() []AgentConfig {
 	return planned.Members()
 }
 
+// directories are where members work.
+func directories(members []AgentConfig) []string {
+	var dirs []string
+	for _, m := range members {
+		if !slices.Contains(dirs, m.Cwd) {
+			dirs = append(dirs, m.Cwd)
+		}
+	}
+	return dirs
+}
+
 // rehearse builds the session without starting it.
 func (t *Team) rehearse(p parts) (built, error) {
 	p.output, p.redactor, p.options.Trace = io.Discard, redact.New(redact.Config{}), nil
@@ -131,6 +142,10 @@ func (t *Team) rehearse(p parts) (built, error) {
 // that a mistake costs nothing.
 func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	p := t.parts
+	note, err := t.wiring.isolate(ctx, &p.options.Base.Isolation, directories(t.Members())...)
+	if err != nil {
+		return Result{}, err
+	}
 	if t.equip != nil {
 		release, err := t.equip(ctx, &p)
 		if err != nil {
@@ -159,9 +174,7 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 		thread.close(Result{})
 		return Result{}, err
 	}
-	if t.wiring.Ready != nil {
-		t.wiring.Ready(members)
-	}
+	t.wiring.ready(p.options.Base.Isolation, note, members...)
 	result, err := session.Run(ctx, task)
 	thread.close(result)
 	return result, err

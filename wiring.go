@@ -33,6 +33,9 @@ type Wiring struct {
 	// WorkTracker is where agents keep track of work: github or filesystem. Empty is what
 	// LIBHARNESS_WORK_TRACKER says, or github.
 	WorkTracker string
+	// Isolation is what keeps agents from the rest of the machine: bwrap, none, or auto, which is
+	// bwrap where it works. Empty is auto. An isolation in the options of a config wins.
+	Isolation string
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.
@@ -41,9 +44,16 @@ type Wiring struct {
 	// when everything has been checked, with the redactor that the trace must have. The caller
 	// closes the trace.
 	OpenTrace func(*redact.Redactor) (*trace.Writer, error)
-	// Ready, if set, is called with the members of a team when everything has been checked, before
-	// the first agent starts.
-	Ready func(members []AgentConfig)
+	// Ready, if set, is called when everything has been checked, before the first agent starts.
+	Ready func(Prepared)
+}
+
+// Prepared is a session that is about to start.
+type Prepared struct {
+	// Isolation is bwrap or none, and IsolationNote says what that means.
+	Isolation     string
+	IsolationNote string
+	Members       []AgentConfig // the lead first; of a run the one agent
 }
 
 // trackers are the conventions that agents know for keeping track of work, the default first.
@@ -66,6 +76,12 @@ func (w Wiring) filled() Wiring {
 }
 
 func (w Wiring) warnf(format string, args ...any) { fmt.Fprintf(w.Warnings, format+"\n", args...) }
+
+func (w Wiring) ready(isolation sandbox.Isolation, note string, members ...AgentConfig) {
+	if w.Ready != nil {
+		w.Ready(Prepared{Isolation: isolation.Kind, IsolationNote: note, Members: members})
+	}
+}
 
 // fillBase completes the configuration that all agents of a session start from.
 func (w Wiring) fillBase(base *agent.Config) error {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/sandbox"
@@ -162,6 +163,20 @@ type Config struct {
 	// Started, if set, is called once when the process runs and its version is known, before the
 	// first event.
 	Started func(Started)
+}
+
+// Isolated is the isolation of the agent's programs: they may write to the working directory, unless
+// it is said to be read-only, and to some directories of the agent's own.
+func (c Config) Isolated(own ...string) sandbox.Isolation {
+	isolation := c.Isolation
+	if isolation.Kind != sandbox.IsolationBwrap {
+		return isolation
+	}
+	isolation.Writable = slices.Concat(isolation.Writable, own)
+	if !slices.Contains(isolation.ReadOnly, c.Dir) {
+		isolation.Writable = append(isolation.Writable, c.Dir)
+	}
+	return isolation
 }
 
 // Started is what is known when an agent's process runs.

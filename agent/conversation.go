@@ -351,10 +351,7 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 // it may write unless that is said to be read-only, and its home.
 func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	cfg := c.cfg.Config
-	spec.Isolation.Writable = append(slices.Clone(spec.Isolation.Writable), cfg.Home)
-	if !slices.Contains(spec.Isolation.ReadOnly, cfg.Dir) {
-		spec.Isolation.Writable = append(spec.Isolation.Writable, cfg.Dir)
-	}
+	spec.Isolation = cfg.Isolated(cfg.Home)
 	if cfg.Installation != nil {
 		spec.Isolation.ReadOnly = slices.Concat(spec.Isolation.ReadOnly, cfg.Installation.ReadPaths)
 	}

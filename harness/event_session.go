@@ -8,6 +8,8 @@ type startedEvent struct {
 	Format  int    `json:"format"`
 	Lead    string `json:"lead"`
 	Started int64  `json:"startedMs"`
+	// Isolation is what keeps the agents from the rest of the machine: bwrap or none.
+	Isolation string `json:"isolation,omitempty"`
 	// Members are the lead and the participants, as they were configured after their profiles were
 	// read.
 	Members  []AgentConfig `json:"members"`

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -75,13 +77,14 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 	l.hub.mu.Lock()
 	s := l.hub.state
 	start := startedEvent{
-		Type:     trace.TypeSessionStart,
-		Mode:     s.mode,
-		Format:   trace.FormatVersion,
-		Lead:     s.lead.name,
-		Started:  time.Now().UnixMilli(),
-		Settings: s.settings,
-		Task:     l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
+		Type:      trace.TypeSessionStart,
+		Mode:      s.mode,
+		Format:    trace.FormatVersion,
+		Lead:      s.lead.name,
+		Started:   time.Now().UnixMilli(),
+		Isolation: cmp.Or(l.cfg.options.Base.Isolation.Kind, sandbox.IsolationNone),
+		Settings:  s.settings,
+		Task:      l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
 	}
 	for _, m := range s.order {
 		start.Members = append(start.Members, m.config)

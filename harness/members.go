@@ -32,6 +32,9 @@ func (l *loop) members() []AgentConfig {
 type Interrupted struct {
 	Mode    Mode
 	Members []AgentConfig // the lead first
+	// Isolation is what kept the agents from the rest of the machine: bwrap or none; empty if the
+	// trace does not say.
+	Isolation string
 	// HomeDir is where the members keep their conversations; empty if it is a temporary directory
 	// that ends with the session.
 	HomeDir string
@@ -48,7 +51,7 @@ func Inspect(tracePath string) (Interrupted, error) {
 	if slices.ContainsFunc(p.events, func(e event) bool { _, is := e.(summaryEvent); return is }) {
 		return Interrupted{}, errEnded
 	}
-	past := Interrupted{Mode: p.start.Mode, Members: p.start.Members}
+	past := Interrupted{Mode: p.start.Mode, Members: p.start.Members, Isolation: p.start.Isolation}
 	if !p.start.Settings.TempHome {
 		past.HomeDir = p.start.Settings.HomeDir
 	}

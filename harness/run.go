@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -58,7 +60,12 @@ var errRunTimeout = errors.New("the run took too long")
 // for runs that could not start or could not be recorded; how the agent did is in the result.
 func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	recorder := &runRecorder{cfg: cfg}
-	recorder.emit(trace.SessionStart{Type: trace.TypeSessionStart, Mode: modeRun, Format: trace.FormatVersion})
+	recorder.emit(trace.SessionStart{
+		Type:      trace.TypeSessionStart,
+		Mode:      modeRun,
+		Format:    trace.FormatVersion,
+		Isolation: cmp.Or(cfg.Session.Isolation.Kind, sandbox.IsolationNone),
+	})
 
 	result, err := recorder.drive(ctx)
 	if err != nil && result.Err == nil {

@@ -76,9 +76,7 @@ func (l *loop) startAgent(
 func (l *loop) agentSettings(config AgentConfig) agent.Config {
 	settings := memberSettings(l.cfg.options.Base, config)
 	settings.Home = cmp.Or(config.Home, filepath.Join(l.hub.state.settings.HomeDir, config.Name))
-	if len(config.ReadOnly) > 0 {
-		settings.Isolation.Writable = []string{settings.Home}
-	}
+	settings.Isolation = l.withOwnHome(settings.Isolation, settings.Home)
 	if config.AgentProfile != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, profileVariable+config.AgentProfile)
 	}
@@ -86,6 +84,19 @@ func (l *loop) agentSettings(config AgentConfig) agent.Config {
 		settings.ExtraEnv = append(settings.ExtraEnv, skillVariable+skill)
 	}
 	return settings
+}
+
+// withOwnHome shows a member its own home and hides those of the others.
+func (l *loop) withOwnHome(isolation sandbox.Isolation, home string) sandbox.Isolation {
+	if isolation.Kind != sandbox.IsolationBwrap {
+		return isolation
+	}
+	homes := l.hub.state.settings.HomeDir
+	isHomes := func(path string) bool { return path == homes }
+	isolation.ReadOnly = slices.DeleteFunc(slices.Clone(isolation.ReadOnly), isHomes)
+	isolation.Writable = append(slices.DeleteFunc(slices.Clone(isolation.Writable), isHomes), home)
+	isolation.Hidden = append(slices.Clone(isolation.Hidden), homes)
+	return isolation
 }
 
 // memberSettings is what a member's agent is asked for, but for what only a running session knows.

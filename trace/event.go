@@ -43,6 +43,8 @@ type SessionStart struct {
 	Type   string `json:"type"`
 	Mode   string `json:"mode,omitempty"` // run, supervise, facilitate, discuss, judge
 	Format int    `json:"format,omitempty"`
+	// Isolation is what kept the agents from the rest of the machine: bwrap or none.
+	Isolation string `json:"isolation,omitempty"`
 }
 
 // AgentStart opens the lane of one agent: who it is in the session, and what runs it.

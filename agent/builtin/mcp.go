@@ -112,7 +112,7 @@ func (s *toolServer) start(ctx context.Context, cfg agent.Config, description ag
 			Stdin:     serverIn,
 			Grace:     commandGrace,
 			MaxOutput: -1,
-			Isolation: cfg.Isolation,
+			Isolation: cfg.Isolated(),
 			Limits:    cfg.Limits,
 		}, serverOut, io.Discard)
 		if err == nil {

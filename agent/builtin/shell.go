@@ -45,7 +45,7 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 		Timeout:   timeout,
 		Grace:     commandGrace,
 		MaxOutput: commandOutput,
-		Isolation: c.cfg.Isolation,
+		Isolation: c.cfg.Isolated(c.shellHome(), c.shellTmp()),
 		Limits:    c.cfg.Limits,
 	}, &out, &out)
 	if err != nil { // the machine's trouble is not a result for the model
@@ -73,11 +73,16 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	}
 }
 
+// shellHome and shellTmp are the directories of commands within the session's home, whose other files
+// are none of their business.
+func (c *conversation) shellHome() string { return filepath.Join(c.cfg.Home, "home") }
+
+func (c *conversation) shellTmp() string { return filepath.Join(c.cfg.Home, "tmp") }
+
 // shellEnvironment is what a command sees: the common variables, a home and temporary directory of
 // the session's own, what the caller adds by name, and no credential.
 func (c *conversation) shellEnvironment() ([]string, error) {
-	home := filepath.Join(c.cfg.Home, "home")
-	tmp := filepath.Join(c.cfg.Home, "tmp")
+	home, tmp := c.shellHome(), c.shellTmp()
 	for _, dir := range []string{home, tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("prepare the shell: %w", err)

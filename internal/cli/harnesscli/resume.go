@@ -51,7 +51,7 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	text := newRenderer(con, registry)
 	text.Line(trace.Envelope{Source: trace.Orchestrator,
 		Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
-	wiring, _ := wire(con, registry, path)
+	wiring, _ := wire(con, registry, &opts.agent, path)
 	wiring.WorkTracker = opts.tracker.value
 	result, err := wiring.Resume(ctx, path, fit.ResumeConfig{
 		Options: fit.Options{Base: agent.Config{ModelURL: opts.agent.modelURL, Auth: opts.agent.auth.Value}},

@@ -69,7 +69,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	cfg.Task = task
-	wiring, out := wire(con, registry, opts.output)
+	wiring, out := wire(con, registry, &opts.agent, opts.output)
 	wiring.WorkTracker = opts.tracker.value
 	result, err := wiring.Run(ctx, cfg)
 	if closeErr := out.Close(); err == nil {

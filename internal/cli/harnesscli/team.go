@@ -22,10 +22,13 @@ type agentOptions struct {
 	model    string
 	modelURL string
 	auth     console.Choice
+
+	isolation console.Choice
 }
 
 func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.agent.Choices = registry.IDs()
+	o.isolation.Value = fit.Isolations[0]
 	flags.Var(&o.agent, "agent", "agent to run (default: the first that is installed)")
 	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's own)")
 	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
@@ -39,24 +42,28 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 		"model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also "+
 			"FIT_MODEL_URL)")
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
+	o.isolation.Choices = fit.Isolations
+	flags.Var(&o.isolation, "isolation",
+		"what keeps agents from the rest of the machine; auto is bubblewrap where it works, otherwise none")
 }
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
-func wire(con *console.Console, registry *agent.Registry, output string) (fit.Wiring, *sink) {
+func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {
 	out := &sink{con: con, registry: registry, path: output}
 	return fit.Wiring{
 		Registry:  registry,
 		Environ:   con.Environ,
 		Prices:    con.Prices(),
 		Warnings:  con.Stderr,
+		Isolation: o.isolation.Value,
 		OpenTrace: out.open,
-		Ready:     func(members []fit.AgentConfig) { introduce(con, members) },
+		Ready:     func(p fit.Prepared) { introduce(con, p) },
 	}, out
 }
 
 // wiring is that of a command that holds a session of several agents.
 func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink) {
-	wiring, out := wire(con, registry, o.output)
+	wiring, out := wire(con, registry, &o.agent, o.output)
 	wiring.WorkTracker = o.tracker.value
 	wiring.ToolServer = mcpserve.Config{HTTP: o.transport.Value == "http"}
 	return wiring, out
@@ -143,6 +150,7 @@ func asFlag(err error) error {
 		"ModelURL":               "--model-url",
 		"WorkTracker":            "--work-tracker",
 		"Agent":                  "--agent",
+		"Isolation":              "--isolation",
 		"RunConfig.AgentProfile": "--agent-profile",
 		"RunConfig.Cwd":          "--cwd",
 	}[config.Field]
@@ -152,9 +160,13 @@ func asFlag(err error) error {
 	return fmt.Errorf("%s: %w", flag, config.Err)
 }
 
-// introduce says who takes part.
-func introduce(con *console.Console, members []fit.AgentConfig) {
-	for _, m := range members {
+// introduce says how the agents are isolated, and who takes part.
+func introduce(con *console.Console, prepared fit.Prepared) {
+	fmt.Fprintf(con.Stderr, "isolation: %s; %s\n", prepared.Isolation, prepared.IsolationNote)
+	for _, m := range prepared.Members {
+		if m.Name == "" { // of a run, which introduces its agent when it has started
+			continue
+		}
 		line := fmt.Sprintf("%s: %s", m.Name, m.Agent)
 		if m.Model != "" {
 			line += ", model " + m.Model
@@ -167,6 +179,6 @@ func introduce(con *console.Console, members []fit.AgentConfig) {
 }
 
 func newRedactor(con *console.Console, registry *agent.Registry) *redact.Redactor {
-	wiring, _ := wire(con, registry, "")
+	wiring, _ := wire(con, registry, &agentOptions{}, "")
 	return wiring.NewRedactor()
 }

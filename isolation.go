@@ -1,0 +1,62 @@
+package fit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Isolations are the values of Wiring.Isolation.
+var Isolations = []string{"auto", sandbox.IsolationBwrap, sandbox.IsolationNone}
+
+// isolate decides what the agents of a session see of the machine, unless the caller has decided,
+// and returns a note about it. In a sandbox, an agent can write to its working directory and its own
+// home; it sees the system's directories and the rest of its repository, read-only, and nothing
+// else.
+func (w Wiring) isolate(ctx context.Context, isolation *sandbox.Isolation, dirs ...string) (note string, err error) {
+	asked := cmp.Or(isolation.Kind, w.Isolation, "auto")
+	if !slices.Contains(Isolations, asked) {
+		return "", &ConfigError{"Isolation", fmt.Errorf("it is %q, want auto, bwrap or none", asked)}
+	}
+	const consequence = "agents can read and change what you can"
+	if asked == sandbox.IsolationNone {
+		isolation.Kind = sandbox.IsolationNone
+		return consequence, nil
+	}
+	works := sandbox.Detect(ctx).Bwrap
+	switch {
+	case !works.OK && asked == sandbox.IsolationBwrap:
+		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)
+	case !works.OK:
+		isolation.Kind = sandbox.IsolationNone
+		return fmt.Sprintf("%s, because bubblewrap does not work here: %s (%s)", consequence, works.Detail, works.Fix), nil
+	}
+	if isolation.Kind == "" {
+		*isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, ReadOnly: repositories(ctx, dirs)}
+	}
+	return "agents can write to their working directory only; the rest of the machine is read-only or hidden", nil
+}
+
+// repositories are the git repositories that directories belong to, where they lie outside of them:
+// the root of a working tree, and the place of its objects.
+func repositories(ctx context.Context, dirs []string) []string {
+	var found []string
+	for _, dir := range dirs {
+		for _, question := range []string{"--show-toplevel", "--git-common-dir"} {
+			path, err := git.Output(ctx, dir, "rev-parse", "--path-format=absolute", question)
+			if err != nil { // it belongs to none
+				break
+			}
+			within, err := filepath.Rel(dir, path)
+			if err != nil || !filepath.IsLocal(within) && !slices.Contains(dirs, path) && !slices.Contains(found, path) {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
