@@ -42,6 +42,7 @@ type parts struct {
 	room     string              // the neutral directory of a judge
 	replies  harness.ReplySender // of a discussion
 	inbox    harness.Inbox
+	warning  string // for the caller, before the session starts
 }
 
 // newTeam completes the parts from the wiring and checks the config.
@@ -79,12 +80,11 @@ func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
 		cfg.ReadOnlySandbox = p.sealed
 		return harness.NewSupervisor(cfg)
 	}
-	warnings := w.filled()
 	team.equip = func(ctx context.Context, p *parts) (func(), error) {
 		p.sealed = p.options.Base.Isolation.Kind == sandbox.IsolationBwrap
 		if !p.sealed && len(cfg.Supervisor.Tools) == 0 {
-			warnings.warnf("the supervisor runs no commands, because without isolation nothing would keep them from " +
-				"changing files")
+			p.warning = "the supervisor runs no commands, because without isolation nothing would keep them from " +
+				"changing files"
 		}
 		return func() {}, nil
 	}
@@ -175,6 +175,9 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 		return Result{}, err
 	}
 	t.wiring.ready(p.options.Base.Isolation, note, members...)
+	if p.warning != "" {
+		t.wiring.warnf("%s", p.warning)
+	}
 	result, err := session.Run(ctx, task)
 	thread.close(result)
 	return result, err

@@ -3,13 +3,16 @@
 package profile
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
@@ -135,6 +138,10 @@ func readInside(dir, name string) ([]byte, error) {
 // parse splits a profile into its parts.
 func parse(file string, text []byte) (Profile, error) {
 	var p Profile
+	trimmed := bytes.TrimLeft(text, "\ufeff \t\r\n")
+	if bytes.HasPrefix(trimmed, []byte("---")) && len(trimmed) != len(text) {
+		return Profile{}, fmt.Errorf("%s: the front matter must start in the first line; remove what is before ---", file)
+	}
 	settings, body, err := document.FrontMatter(file, text)
 	if err != nil {
 		return Profile{}, err
@@ -146,9 +153,61 @@ func parse(file string, text []byte) (Profile, error) {
 		if err := settings.Decode(&p.FrontMatter); err != nil {
 			return Profile{}, err
 		}
+		if err := checkOther(file, p.Other); err != nil {
+			return Profile{}, err
+		}
 	}
 	p.Persona, p.Protocol = hoistProtocol(string(body))
 	return p, nil
+}
+
+// known are the settings of a profile, and toolSettings those of other programs that would mean
+// fewer tools: to ignore one of them would give the participant all tools.
+var (
+	known        = []string{"name", "description", "agent", "model", "tools", "skills", "maxTurns", "cwd"}
+	toolSettings = []string{"allowedTools", "disallowedTools"}
+)
+
+// checkOther refuses settings that were meant to be one of ours. All others belong to other tools.
+func checkOther(file string, other map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(other)) {
+		plain := plainName(name)
+		for _, setting := range known {
+			if nearlyEqual(plain, plainName(setting)) {
+				return fmt.Errorf("%s: there is no setting %q; did you mean %s?", file, name, setting)
+			}
+		}
+		for _, setting := range toolSettings {
+			if nearlyEqual(plain, plainName(setting)) {
+				return fmt.Errorf("%s: the setting %q is not supported; list the tools that it may use in tools", file,
+					name)
+			}
+		}
+	}
+	return nil
+}
+
+func plainName(name string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
+}
+
+// nearlyEqual reports whether two words are equal but for one letter more, less or different.
+func nearlyEqual(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	same := 0
+	for same < len(a) && a[same] == b[same] {
+		same++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		return same == len(a) || a[same+1:] == b[same+1:]
+	case 1:
+		return a[same:] == b[same+1:]
+	default:
+		return false
+	}
 }
 
 // ValidName reports whether a profile or a participant may be called by the name, which appears in

@@ -51,6 +51,14 @@ func TestFrontMatterIsHonoured(t *testing.T) {
 		"---\ntools: 7\n---\n":                "x.md:2:8: tools",
 		"---\nname: [\n---\n":                 "x.md:",
 		"---\nname: x\n":                      "do not end",
+		"---\ntools: Read\nBody":              "do not end",
+		"\n---\ntools: Read\n---\nBody":       "must start in the first line",
+		"\ufeff---\ntools: Read\n---\nBody":   "must start in the first line",
+		"---\ntool: Read\n---\n":              `no setting "tool"; did you mean tools?`,
+		"---\nTools: Read\n---\n":             `no setting "Tools"; did you mean tools?`,
+		"---\nmax-turns: 3\n---\n":            `no setting "max-turns"; did you mean maxTurns?`,
+		"---\nallowed-tools: Read\n---\n":     `"allowed-tools" is not supported; list the tools`,
+		"---\ndisallowedTools: Bash\n---\n":   `"disallowedTools" is not supported`,
 	} {
 		if _, err := parse("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

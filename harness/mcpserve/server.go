@@ -27,6 +27,8 @@ const (
 	// closeGrace is how long calls may take to end when the session is over.
 	closeGrace      = 2 * time.Second
 	defaultProgress = 10 * time.Second
+	// maxSocketDir leaves room for the rest of a socket's path, which has at most 107 bytes.
+	maxSocketDir = 70
 )
 
 // server is the one tool server of a session.
@@ -87,7 +89,11 @@ func (s *server) listenSockets() error {
 	if s.program, err = os.Executable(); err != nil {
 		return fmt.Errorf("find the program that agents can start: %w", err)
 	}
-	if s.dir, err = os.MkdirTemp("", "fit-mcp-"); err != nil { // short, because paths of sockets must be
+	parent := os.TempDir()
+	if len(parent) > maxSocketDir {
+		parent = "/tmp"
+	}
+	if s.dir, err = os.MkdirTemp(parent, "fit-mcp-"); err != nil {
 		return err
 	}
 	if err := os.Chmod(s.dir, 0o711); err != nil {

@@ -3,6 +3,7 @@ package harnesscli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,11 +30,9 @@ type sink struct {
 // open opens the trace before any agent starts, so that a path that cannot be written costs
 // nothing.
 func (s *sink) open(redactor *redact.Redactor) (*trace.Writer, error) {
-	// A reader of standard output that goes away must not kill the session under its agents: the
-	// write fails instead.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if s.path == "" {
-		s.writer = trace.NewWriter(s.con.Stdout, trace.Config{Redactor: redactor})
+		s.writer = trace.NewWriter(surviving(s.con, "the session continues, and the rest of its trace is lost; "+
+			"--output FILE keeps it"), trace.Config{Redactor: redactor})
 		return s.writer, nil
 	}
 	s.path = s.con.Path(s.path)
@@ -62,17 +61,44 @@ func (s *sink) Close() error {
 	}
 	err := errors.Join(s.writer.Close(), s.checkPlace())
 	if s.text != nil {
-		// the trace has everything, whoever stopped reading the text
-		if closeErr := s.text.Close(); !errors.Is(closeErr, syscall.EPIPE) {
-			err = errors.Join(err, closeErr)
-		}
+		err = errors.Join(err, s.text.Close())
 	}
 	return err
 }
 
+// survivingWriter is standard output as long as somebody reads it; what is written after that is
+// dropped.
+type survivingWriter struct {
+	con    *console.Console
+	notice string
+	closed bool
+}
+
+// surviving is a standard output that a session can write to when its reader has gone away, which
+// must not end the session under its agents.
+func surviving(con *console.Console, notice string) io.Writer {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the write fails instead
+	return &survivingWriter{con: con, notice: notice}
+}
+
+func (w *survivingWriter) Write(p []byte) (int, error) {
+	if w.closed {
+		return len(p), nil
+	}
+	n, err := w.con.Stdout.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		w.closed = true
+		if w.notice != "" {
+			fmt.Fprintf(w.con.Stderr, "standard output was closed; %s\n", w.notice)
+		}
+		return len(p), nil
+	}
+	return n, err
+}
+
 func newRenderer(con *console.Console, registry *agent.Registry) *render.Renderer {
 	return render.New(render.Config{
-		Out:      con.Stdout,
+		Out:      surviving(con, ""), // the trace has everything, whoever stopped reading the text
 		Colour:   con.Colour(),
 		Dialects: registry.Dialects(),
 		Prices:   con.Prices(),

@@ -45,6 +45,9 @@ func (o *taskOptions) load(con *console.Console) (string, error) {
 		if err != nil {
 			return "", console.Exit(console.ExitUsage, fmt.Errorf("read task: %w", err))
 		}
+		if strings.TrimSpace(string(content)) == "" {
+			return "", console.Usagef("--task-file %s is empty; it must say what the agent has to do", file)
+		}
 		return combine(string(content), o.amend), nil
 	case event != "":
 		task, amend, err := eventTask(con, event)
