@@ -9,11 +9,13 @@
 //
 // # Rows
 //
-// A row is a gate, scored, diagnostic or malformed ([Classify]); [Count] adds rows up. Exit codes
-// of hooks only tell whether the grader is healthy. No checks at all are an error, not a pass. A
-// grader that dies, hangs, is killed, falls silent or leaves out declared checks on the agent's
-// copy is run on the base too ([Baseline], once per task and only when needed): if it is healthy
-// there the agent broke it, which is a fail; otherwise nothing was measured, which is an error.
+// A row is a gate, scored, diagnostic or malformed ([Classify]); [Count] adds rows up. The exit
+// code of a hook only says whether the grader is healthy. No checks at all are an error, not a
+// pass. A grader that dies, hangs, falls silent or leaves out declared checks on the agent's copy
+// runs again without the agent's work, at that moment: if it is healthy there, the agent broke it,
+// which is a fail; otherwise nothing was measured, which is an error. A hook that died or gave up
+// runs again on both, and is an error if it ever disagrees with itself. A machine that has run out
+// of disk, memory or descriptors gives no verdict at all.
 //
 // The invariants hook writes rows to descriptor 3. That is a socket: nobody can truncate it,
 // rewrite it, or open it again to read what others wrote. A program of the agent that the hook
@@ -46,7 +48,9 @@
 //   - Node: each file runs in a process of its own, with our reporter loaded before anything
 //     else. It takes the secrets from standard input into variables that no other module can
 //     reach, and makes node:assert, node:test, the module loader and the streams that carry
-//     events unchangeable; heap snapshots, the inspector and internal bindings are refused.
+//     events unchangeable; heap snapshots, the inspector and internal bindings are refused. The
+//     reporter can be used once, only tests of the hidden suite's files count, and none counts
+//     before the test file was loaded to its end.
 //   - Python: our runner starts in isolated mode, searches the standard library before the
 //     working directory, ignores compiled files of the agent, puts conftest.py and
 //     sitecustomize.py back as they were, reads no settings of pytest, and fails when unittest or
@@ -59,6 +63,16 @@
 //
 // Every check has a fresh copy, so that nothing that the agent's code does during one reaches the
 // next; Go's tests share one, because they are compiled before.
+//
+// # Who runs whom
+//
+// Shells of hooks and of a family's own commands run from a copy that nobody may read. The kernel
+// then keeps other processes of the same user out of their memory and descriptors, so a program
+// under test cannot rewrite the script that checks it. fit-untrusted, which hooks and suites find
+// on their search path, goes further: it runs a program in a user namespace of its own. Git
+// settings that the agent left (.git/config, hooks, attributes, a .git file) are put back before a
+// hook or a command runs, and git reads no settings of the user. [Hints] is what lint says about a
+// task.
 //
 // # What remains
 //

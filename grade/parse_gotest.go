@@ -24,7 +24,7 @@ func ParseGoTest(data []byte) Report {
 		}
 		var event struct{ Action, Package, Test, Output string }
 		if json.Unmarshal(line, &event) != nil {
-			report.problem("the report has a line that is no event")
+			report.problem("the report has a line that is not an event")
 			continue
 		}
 		if strings.Contains(event.Test, "/") {

@@ -23,7 +23,7 @@ func ParseJUnit(data []byte) Report {
 			break
 		}
 		if err != nil {
-			p.report.problem("the report is no XML: %s", display.FirstBytes(err.Error(), maxRaw))
+			p.report.problem("the report is not valid XML: %s", display.FirstBytes(err.Error(), maxRaw))
 			return p.report
 		}
 		switch element := token.(type) {
@@ -92,7 +92,7 @@ func (p *junitParser) start(element xml.StartElement) {
 	case "failure", "error":
 		p.bad(Failed, attribute("message"))
 		if p.test == nil {
-			p.report.problem("the report tells of an error outside of the tests")
+			p.report.problem("the report has an error outside the tests")
 		}
 	case "skipped":
 		p.bad(Skipped, attribute("message"))

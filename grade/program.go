@@ -125,7 +125,7 @@ func (e ended) death() string {
 	case e.Signal != "":
 		return "was killed by " + e.Signal
 	case e.ExitCode > 128 && e.ExitCode < 128+lastSignal:
-		// This is how shells and bubblewrap tell of a signal.
+		// This is how shells and bubblewrap report a signal.
 		return fmt.Sprintf("was killed by signal %d", e.ExitCode-128)
 	}
 	return ""

@@ -238,7 +238,7 @@ func leaf(name string) string {
 	return name
 }
 
-// names are what a report told of, for comparison with another one.
+// names returns the tests of a report, for comparison with another report.
 func (r Report) names() []string {
 	var names []string
 	for _, test := range r.Tests {

@@ -99,7 +99,7 @@ func unreadable(line string) Row {
 	return Row{Role: Malformed, Weight: 1, Raw: raw}
 }
 
-// Classify decides what a row counts as. The first rule that fits wins: what is no object is
+// Classify decides what a row counts as. The first rule that fits wins: what is not an object is
 // malformed; a row with a gate is a gate if the gate is true, there is no weight and pass is a
 // boolean; a row with the weight 0 is diagnostic; a row with a positive weight, or none, is scored
 // if pass is a boolean.

@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// noPytest is what people are told who want pytest and have it nowhere.
+// noPytest is the message for a suite that needs pytest where it is not installed.
 const noPytest = "no python3 on the search path has pytest: install it (on Debian: apt-get install python3-pytest; " +
 	"elsewhere: python3 -m pip install pytest), or say tests: {runner: unittest} in task.yaml"
 

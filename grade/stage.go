@@ -77,7 +77,7 @@ func hiddenFile(dir, rel string) ([]byte, fs.FileMode, error) {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxStaged {
-		return nil, 0, fmt.Errorf("%s is no regular file of a reasonable size", name)
+		return nil, 0, fmt.Errorf("%s is not a regular file of a reasonable size", name)
 	}
 	content, err := os.ReadFile(name)
 	return content, info.Mode(), err
@@ -119,7 +119,7 @@ func readReport(root *os.Root, rel string, limit int64) ([]byte, error) {
 		return nil, errors.New("the command wrote no report")
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("the report is no regular file")
+		return nil, errors.New("the report is not a regular file")
 	}
 	file, err := root.Open(rel)
 	if err != nil {

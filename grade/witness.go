@@ -120,7 +120,7 @@ func (w *witness) read(line []byte) {
 		return
 	}
 	if w.report.Complete {
-		w.report.problem("the report goes on after its end")
+		w.report.problem("the report continues after its end")
 		return
 	}
 	switch record.Status {

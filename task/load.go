@@ -163,7 +163,7 @@ func (l *loader) calibration() {
 	file := filepath.Join(l.real, filepath.FromSlash(name))
 	if info, err := os.Stat(file); !filepath.IsLocal(filepath.FromSlash(name)) || err != nil ||
 		!info.Mode().IsRegular() {
-		l.add(l.where.wrong("family.yaml", []string{"calibration"}, "%s is no file of this directory", name))
+		l.add(l.where.wrong("family.yaml", []string{"calibration"}, "%s is not a file of this directory", name))
 		return
 	}
 	l.family.Calibration = file
@@ -233,7 +233,7 @@ func (l *loader) text(rel string) (string, bool) {
 		return "", false
 	}
 	if !utf8.Valid(content) {
-		l.wrong(rel, "not text: it is no valid UTF-8")
+		l.wrong(rel, "not text: it is not valid UTF-8")
 		return "", false
 	}
 	return string(content), true

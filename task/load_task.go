@@ -23,7 +23,7 @@ func (l *loader) task(id string) Task {
 	rel := path.Join("tasks", id)
 	prompt, ok := l.text(path.Join(rel, "agent.task.md"))
 	if !ok || strings.TrimSpace(prompt) == "" {
-		l.wrong(path.Join(rel, "agent.task.md"), "missing or empty: it is what the agent is told")
+		l.wrong(path.Join(rel, "agent.task.md"), "missing or empty: it is the agent's prompt")
 	}
 	t.Prompt = prompt
 	t.SupervisorPrompt, _ = l.text(path.Join(rel, "supervisor.task.md"))

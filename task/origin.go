@@ -61,7 +61,7 @@ func ParseOrigin(text string) (Origin, error) {
 	if cut := strings.Index(rest, "//"); cut >= 0 {
 		rest, o.Subdir = rest[:cut], strings.Trim(rest[cut+2:], "/")
 		if !filepath.IsLocal(o.Subdir) {
-			return Origin{}, fmt.Errorf("family %s: %q is no directory of the repository", text, o.Subdir)
+			return Origin{}, fmt.Errorf("family %s: %q is not a directory of the repository", text, o.Subdir)
 		}
 	}
 	o.URL = text[:host] + rest

@@ -129,7 +129,7 @@ func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 
 var pytestSign = regexp.MustCompile(`(?m)^(\s*(import|from) pytest\b|(async )?def test_)`)
 
-// needsPytest tells whether a suite has tests that the standard library's runner would not find.
+// needsPytest reports whether a suite has tests that the standard library's runner would not find.
 func needsPytest(suite *Suite) bool {
 	for _, check := range suite.Checks {
 		source, err := os.ReadFile(path.Join(suite.Dir, check.File))

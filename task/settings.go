@@ -78,7 +78,7 @@ type Duration time.Duration
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil || parsed <= 0 {
-		return fmt.Errorf("%q is no duration: write 90s, 20m or 1h30m", text)
+		return fmt.Errorf("%q is not a duration: write 90s, 20m or 1h30m", text)
 	}
 	*d = Duration(parsed)
 	return nil

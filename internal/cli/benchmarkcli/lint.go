@@ -159,6 +159,13 @@ func (l *linter) task(ctx context.Context, t *task.Task) error {
 			"that is not negative", untouched.Grade.Malformed)
 	}
 	l.declared(t, untouched)
+	warnings, notes := grade.Hints(t)
+	for _, warning := range warnings {
+		l.doubt(t, "%s", warning)
+	}
+	for _, note := range notes {
+		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
+	}
 	if t.Solution == "" {
 		l.doubt(t, "there is no reference solution (tasks/%s/solution), so nobody knows whether the task can be solved",
 			t.ID)
@@ -303,12 +310,11 @@ func failing(rows []json.RawMessage) string {
 }
 
 func (l *linter) conclude(tasks int) error {
-	errs := 0
+	counts := map[string]int{}
 	for _, f := range l.findings {
-		if f.Level == "error" {
-			errs++
-		}
+		counts[f.Level]++
 	}
+	errs := counts["error"]
 	if l.opts.format.Value == "json" {
 		if l.findings == nil {
 			l.findings = []finding{}
@@ -322,7 +328,7 @@ func (l *linter) conclude(tasks int) error {
 			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", f.Task, f.Level, f.Message)
 		}
 		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"),
-			report.Count(len(l.findings)-errs, "warning"))
+			report.Count(counts["warning"], "warning"))
 	}
 	if errs > 0 {
 		return console.Exit(console.ExitNegative, nil)
