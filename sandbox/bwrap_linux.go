@@ -88,7 +88,6 @@ func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
 	ord.add("--chdir", "/")
 	if os.Geteuid() == 0 {
 		ord.Mapped = mappedPaths(requested)
-		ord.add("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
 	}
 	return ord, nil
 }

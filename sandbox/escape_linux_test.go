@@ -56,6 +56,7 @@ func playIsolated(text string) int {
 type attacker struct {
 	uid     uint32
 	harness string // this test binary
+	parent  string // where workspaces are
 	dir     string // the workspace, which is the user's
 }
 
@@ -70,10 +71,12 @@ func eachUser(t *testing.T, test func(t *testing.T, a attacker)) {
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
 			a := attacker{uid: uid, harness: os.Args[0]}
+			a.parent = t.TempDir()
 			if os.Getuid() == 0 {
 				a.harness = unprivilegedBinary(t)
+				a.parent = filepath.Dir(a.harness)
 			}
-			a.dir = a.newDir(t, filepath.Dir(a.harness))
+			a.dir = a.newDir(t, a.parent)
 			test(t, a)
 		})
 	}
@@ -242,7 +245,7 @@ func TestSystemCallsThatReachOutOfTheSandboxAreRefused(t *testing.T) {
 func TestTwoRunsShareNothingThatCanBeWritten(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
 		second := a
-		second.dir = a.newDir(t, filepath.Dir(a.harness))
+		second.dir = a.newDir(t, a.parent)
 		name := fmt.Sprintf("fit-test-%d-%d", os.Getpid(), a.uid)
 		for _, channel := range []string{"user key", "session key", "shared memory", "message queue", "abstract socket",
 			"loopback port", "/tmp/", "/dev/shm/", "/var/tmp/", "/run/"} {
@@ -269,6 +272,36 @@ func TestTwoRunsShareNothingThatCanBeWritten(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A file system on which owners cannot be mapped: programs keep root's number, and nothing else of root.
+func TestWithoutMappedOwnersProgramsKeepRootsNumberOnly(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Missing(t, "only root can mount a file system")
+	}
+	needBwrap(t)
+	a := attacker{harness: unprivilegedBinary(t)}
+	a.dir = filepath.Dir(a.harness)
+	layers := t.TempDir()
+	for _, dir := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(layers, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merged := filepath.Join(layers, "merged")
+	inner := a.command(t, isolatedRun{Dir: merged, Argv: []string{"sh", "-c",
+		`echo mine >made && id -u && grep CapEff /proc/self/status | tr -d '\t'; { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null || echo refused`}})
+	cmd := exec.Command(testenv.NeedTool(t, "unshare"), append([]string{"-m", "sh", "-c",
+		`mount -t overlay overlay -o lowerdir="$0"/lower,upperdir="$0"/upper,workdir="$0"/work "$0"/merged || exit 9; exec "$@"`,
+		layers}, inner.Args...)...)
+	cmd.Env = inner.Env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		testenv.Missing(t, "no overlay file system: %v: %s", err, out)
+	}
+	if want := "0\nCapEff:0000000000000000\nrefused\n"; string(out) != want {
+		t.Errorf("printed %q, want %q", out, want)
+	}
 }
 
 func TestDoctorsEscapeFails(t *testing.T) {

@@ -222,6 +222,7 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 		}
 		if can {
 			uid, gid = ord.UID, ord.UID
+			ord.add("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") // until it is that user
 			fds := []int{0, 1, 2}
 			for i := range r.order.ExtraFiles {
 				fds = append(fds, lineFD+1+i)

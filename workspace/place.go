@@ -26,6 +26,12 @@ func bwrapWorks(ctx context.Context) error {
 	return tryBwrap()
 }
 
+// keepsRoot tries once per process whether programs in a sandbox keep root's number, where we are
+// root.
+var keepsRoot = sync.OnceValue(func() bool {
+	return os.Geteuid() == 0 && !sandbox.TryEscape(context.Background()).OK
+})
+
 var tryBwrap = sync.OnceValue(func() error {
 	c := sandbox.Detect(context.Background())
 	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {

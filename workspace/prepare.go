@@ -88,7 +88,10 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if w.Isolation, err = chooseIsolation(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
 		return w, err
 	}
-	if w.Label = w.Isolation; cfg.Task.Settings.Workspace == "worktree" {
+	if w.Label = w.Isolation; w.Isolation == sandbox.IsolationBwrap && keepsRoot() {
+		w.Label += " (as root)"
+	}
+	if cfg.Task.Settings.Workspace == "worktree" {
 		w.Label += ", worktree (leaky)"
 	}
 	if cfg.Ports != nil {

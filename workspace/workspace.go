@@ -63,8 +63,8 @@ type Workspace struct {
 	RunID string
 	// Isolation is the kind in use: sandbox.IsolationNone or sandbox.IsolationBwrap.
 	Isolation string
-	// Label says for the record how well the attempt is sealed, such as "bwrap", "none" or "bwrap,
-	// worktree (leaky)".
+	// Label says for the record how well the attempt is sealed, such as "bwrap", "none", "bwrap,
+	// worktree (leaky)" or "bwrap (as root)".
 	Label string
 
 	cfg      Config
