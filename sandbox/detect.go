@@ -38,8 +38,9 @@ type Capabilities struct {
 
 // List returns the capabilities in the order in which they are shown.
 func (c Capabilities) List() []Capability {
-	return []Capability{c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.PrivateNetwork,
-		c.Cgroup}
+	return []Capability{
+		c.PIDNamespace, c.SubReaper, c.UserNamespaces, c.Bwrap, c.BwrapNetwork, c.PrivateNetwork, c.Cgroup,
+	}
 }
 
 // Detect finds out what works on this machine by trying it.

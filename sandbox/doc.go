@@ -11,6 +11,15 @@
 //  3. Isolation decides what the program sees of the machine: everything ("none"),
 //     or only the listed paths, with or without network ("bwrap"). Programs that must
 //     reach each other and nothing else share a PrivateNetwork.
+//  4. Limits bound each process, and the memory and disk of the whole tree.
+//
+// # How a program is isolated
+//
+// Bubblewrap makes the namespaces and mounts (view, etcView), loads a seccomp filter
+// (seccompFilter), and starts our own binary, which becomes the program (first). Nobody
+// in there is the machine's root: an ordinary user stays what it is, in a user
+// namespace; where we are root, the program is a user without any rights (identity),
+// and mounts with mapped owners make it the owner of the paths that it was given.
 //
 // # How the killing is made certain
 //

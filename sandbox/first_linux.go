@@ -52,9 +52,9 @@ func calledFirst() bool {
 }
 
 // becomeProgram is the other side of first.argv. It returns only if that failed.
-func becomeProgram() int {
+func becomeProgram() {
 	if len(os.Args) < 4 {
-		return 127
+		return
 	}
 	var f first
 	err := json.Unmarshal([]byte(os.Args[1]), &f)
@@ -66,7 +66,6 @@ func becomeProgram() int {
 	} else {
 		_, _ = unix.Write(f.StartFD, []byte(err.Error()))
 	}
-	return 127
 }
 
 func (f first) become(program string, argv []string) error {

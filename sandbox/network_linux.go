@@ -224,8 +224,9 @@ func (k *killedSupervisor) Error() string { return "signal: " + k.signal }
 
 // ask sends a request and waits for the answer. The end of a process that it starts
 // is reported too.
-func (n *PrivateNetwork) ask(ctx context.Context, request networkRequest, files []*os.File,
-	started *joinedProcess) (networkAnswer, error) {
+func (n *PrivateNetwork) ask(
+	ctx context.Context, request networkRequest, files []*os.File, started *joinedProcess,
+) (networkAnswer, error) {
 	answers := make(chan networkAnswer, 1)
 	n.mu.Lock()
 	if n.exits == nil {

@@ -46,7 +46,8 @@ func MaybeReaper() bool {
 	}
 	if calledFirst() {
 		runtime.LockOSThread() // users belong to threads
-		os.Exit(becomeProgram())
+		becomeProgram()
+		os.Exit(statusNotFound)
 	}
 	switch os.Args[0] {
 	case reaperName:

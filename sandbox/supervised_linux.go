@@ -172,8 +172,9 @@ func startReaper(ord order, files []*os.File, network *PrivateNetwork) (*supervi
 	return t, json.NewDecoder(ours), nil
 }
 
-func startSupervisor(line *os.File, files []*os.File, network *PrivateNetwork,
-	attributes *syscall.SysProcAttr) (supervisor, error) {
+func startSupervisor(
+	line *os.File, files []*os.File, network *PrivateNetwork, attributes *syscall.SysProcAttr,
+) (supervisor, error) {
 	if network != nil {
 		return network.start(append([]*os.File{line}, files...))
 	}
