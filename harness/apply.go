@@ -265,6 +265,7 @@ func (e *replyEvent) apply(s *state) {
 		Agent:    e.Agent,
 		Kind:     e.Kind,
 		Seq:      e.seq,
+		Run:      strconv.FormatInt(s.startedMs, 10),
 		ThreadID: s.discussionID,
 	})
 	if m := s.members[e.Agent]; m != nil && e.Kind == ReplyAck {

@@ -106,7 +106,8 @@ type AgentConfig struct {
 // when a turn of it that a crash has cut off is accounted for, and never twice at once.
 type AgentFunc func(AgentConfig) (agent.Agent, error)
 
-// Limits bound a session or a member of it. Zero fields do not limit.
+// Limits bound a session or a member of it. Zero fields do not limit a member; those of a session
+// have defaults, and negative ones mean no limit.
 type Limits struct {
 	// of a session by the wall clock, of a member while it is in turns
 	Timeout time.Duration `json:"timeoutNs,omitempty"`
@@ -167,13 +168,17 @@ type Options struct {
 	// AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 
-	Limits            Limits        // of the whole session
-	ParticipantLimits Limits        // of each participant that has none of its own
-	MaxLeadTurns      int           // 0 is 200
-	AskDeadline       time.Duration // of asks that do not say their own; 0 is none
-	MaxMessageBytes   int           // 0 is 1 MiB
-	Errors            ErrorPolicy
-	Advisor           AdvisorConfig
+	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
+	Limits            Limits
+	ParticipantLimits Limits // of each participant that has none of its own
+	// IdleTimeout ends a turn in which nothing happens for this long: no event of the agent and no
+	// tool call. 0 is 30 minutes, negative none.
+	IdleTimeout     time.Duration
+	MaxLeadTurns    int           // 0 is 200
+	AskDeadline     time.Duration // of asks that do not say their own; 0 is none
+	MaxMessageBytes int           // 0 is 1 MiB
+	Errors          ErrorPolicy
+	Advisor         AdvisorConfig
 
 	// BatchWindow is how long a lead that has something to read waits for more while others are at
 	// work, so that answers that arrive together wake it once; 0 is 20 milliseconds, negative none.
@@ -189,10 +194,18 @@ type Options struct {
 	StopGrace time.Duration
 }
 
+// The limits of a session where nobody sets others: nothing waits or costs without end.
+const (
+	defaultSessionTimeout = 4 * time.Hour
+	defaultSessionTurns   = 500
+	defaultIdleTimeout    = 30 * time.Minute
+)
+
 // settings are the options that a resumed session must know.
 type settings struct {
 	Limits            Limits        `json:"limits,omitzero"`
 	ParticipantLimits Limits        `json:"participantLimits,omitzero"`
+	IdleTimeout       time.Duration `json:"idleTimeoutNs,omitempty"`
 	MaxLeadTurns      int           `json:"maxLeadTurns"`
 	AskDeadline       time.Duration `json:"askDeadlineNs,omitempty"`
 	MaxMessageBytes   int           `json:"maxMessageBytes"`
@@ -211,6 +224,7 @@ func (o Options) settings() settings {
 	s := settings{
 		Limits:            o.Limits,
 		ParticipantLimits: o.ParticipantLimits,
+		IdleTimeout:       max(0, cmp.Or(o.IdleTimeout, defaultIdleTimeout)),
 		MaxLeadTurns:      cmp.Or(o.MaxLeadTurns, 200),
 		AskDeadline:       o.AskDeadline,
 		MaxMessageBytes:   cmp.Or(o.MaxMessageBytes, 1<<20),
@@ -223,6 +237,8 @@ func (o Options) settings() settings {
 		HomeDir:           o.HomeDir,
 		ProfilesDir:       o.ProfilesDir,
 	}
+	s.Limits.Timeout = max(0, cmp.Or(s.Limits.Timeout, defaultSessionTimeout))
+	s.Limits.Turns = max(0, cmp.Or(s.Limits.Turns, defaultSessionTurns))
 	s.Errors.Backoff = cmp.Or(s.Errors.Backoff, time.Second)
 	s.Errors.Retries = max(0, cmp.Or(s.Errors.Retries, 1))
 	if s.Advisor.Model != "" {

@@ -232,7 +232,7 @@ func TestAParticipantThatHasUsedUpItsBudgetIsOut(t *testing.T) {
 				t.Fatalf("%+v, %v\n%s", result, err, out.String())
 			}
 			poor, rich := result.Participants[1], result.Participants[2]
-			if poor.Turns != test.turns || !strings.Contains(poor.Gone, "used up its budget") {
+			if poor.Turns != test.turns || !strings.Contains(poor.Gone, "reached its limit") {
 				t.Errorf("the one with a limit: %+v", poor)
 			}
 			if rich.Turns != 5 || rich.Gone != "" {

@@ -243,7 +243,9 @@ func TestRecessAndResume(t *testing.T) {
 	result, err = discuss(t, nil, th,
 		harness.DiscusserConfig{NewAgent: durableQuery(second, &resumedIDs), Resume: resume,
 			Options: harness.Options{HomeDir: home}})
-	if err != nil || !result.Success || len(result.Replies) != 2 {
+	// the replies of the earlier run are not handed in again, although they may have the same seq
+	if err != nil || !result.Success || len(result.Replies) != 1 || len(result.Resume.Replies) != 2 ||
+		result.Resume.Replies[0].Run == result.Replies[0].Run {
 		t.Fatalf("%+v, %v\n%s", result, err, th.trace)
 	}
 	if !strings.Contains(heard, "The reason for the recess was: people must decide\n[human] Eve: take the second") ||

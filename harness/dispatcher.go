@@ -61,14 +61,32 @@ func newDispatcher(h *hub) *Dispatcher {
 		participantTools: surface(h.state.mode, false, advisor)}
 }
 
+// Delivered returns the messages that a participant was given in the turn that it is in.
+func (d *Dispatcher) Delivered(participant string) []Message {
+	d.hub.mu.Lock()
+	defer d.hub.mu.Unlock()
+	m := d.hub.state.members[participant]
+	if m == nil || m.turn == nil {
+		return nil
+	}
+	messages := make([]Message, len(m.turn.batch))
+	for i, message := range m.turn.batch {
+		messages[i] = *message
+	}
+	return messages
+}
+
 // call is one tool call on its way through the dispatcher.
 type call struct {
-	ctx    context.Context
-	hub    *hub
-	member *member
-	tool   string
-	args   json.RawMessage
-	id     string
+	ctx     context.Context
+	hub     *hub
+	member  *member
+	offered []string // the tools that the member has
+	tool    string
+	args    json.RawMessage
+	id      string
+	// changed says that the call has lines of its own in the trace.
+	changed bool
 	// refused is the refusal that the lead had seen when it made this call.
 	refused *refusalEvent
 }
@@ -91,19 +109,21 @@ func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string,
 	if m == nil {
 		return ToolResult{}, fmt.Errorf("call of %s: no participant is called %q", tool, participant)
 	}
-	if offered := d.surface(m); !slices.Contains(offered, tool) {
-		return failed("%s has no tool %q; it has %s", participant, d.hub.clean(tool), strings.Join(offered, ", ")), nil
-	}
 	c := &call{
-		ctx:    ctx,
-		hub:    d.hub,
-		member: m,
-		tool:   tool,
-		args:   arguments,
-		id:     callKey(d.hub.clean(id), tool, arguments),
+		ctx:     ctx,
+		hub:     d.hub,
+		member:  m,
+		offered: d.surface(m),
+		tool:    tool,
+		args:    arguments,
+		id:      callKey(d.hub.clean(id), tool, arguments),
+	}
+	if m.active != nil {
+		m.active()
 	}
 	c.begin()
 	result := c.run()
+	c.recordIdle(result)
 	if err := d.hub.flush(); err != nil {
 		return ToolResult{}, fmt.Errorf("call of %s by %s: %w", tool, participant, err)
 	}
@@ -134,7 +154,26 @@ func (d *Dispatcher) Refused(participant, text string) {
 	_ = d.hub.flush() // a broken trace shows wherever it matters
 }
 
+// recordIdle writes the line of a call that changed nothing: it was refused, or it only asked for
+// something.
+func (c *call) recordIdle(result ToolResult) {
+	if c.changed {
+		return
+	}
+	e := toolCallEvent{Type: typeToolCall, Agent: c.member.name, Tool: c.tool, OK: !result.IsError}
+	if result.IsError {
+		e.Error = result.Text
+	}
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	c.hub.commit(e)
+}
+
 func (c *call) run() ToolResult {
+	if !slices.Contains(c.offered, c.tool) {
+		c.tool = c.hub.clean(c.tool)
+		return failed("%s has no tool %q; it has %s", c.member.name, c.tool, strings.Join(c.offered, ", "))
+	}
 	switch c.tool {
 	case toolAsk:
 		return c.ask()
@@ -171,7 +210,10 @@ func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 	if refusal := c.closed(s); refusal != "" {
 		return failed("%s", refusal)
 	}
-	return run(s)
+	before := c.hub.commits
+	result := run(s)
+	c.changed = c.changed || c.hub.commits > before
+	return result
 }
 
 // closed says why nothing is accepted any more, if that is so.

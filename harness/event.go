@@ -22,6 +22,7 @@ const (
 	typeResumed      = "resumed"
 	typeInboxError   = "inbox_error"
 	typeWarning      = "warning"
+	typeToolCall     = "tool_call"
 )
 
 // encode writes the line of an event.
@@ -127,3 +128,14 @@ type undeliveredEvent struct {
 }
 
 func (e undeliveredEvent) apply(*state) {}
+
+// toolCallEvent is a tool call that changed nothing, so that every call has a line.
+type toolCallEvent struct {
+	Type  string `json:"type"`
+	Agent string `json:"agent"`
+	Tool  string `json:"tool"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"` // what the caller was told
+}
+
+func (e toolCallEvent) apply(*state) {}

@@ -130,13 +130,14 @@ type runnerErrorEvent struct {
 
 func (e runnerErrorEvent) apply(*state) {}
 
-// limitEvent is a limit that was reached, of the session or of one participant. The old
-// lead_turn_limit is one of them.
+// limitEvent is a limit that was reached, of the session or of one member. The old lead_turn_limit
+// is one of them.
 type limitEvent struct {
 	Type  string  `json:"type"`
 	Agent string  `json:"agent,omitempty"`
-	Name  string  `json:"name,omitempty"` // timeout, turns, tokens, cost
+	Name  string  `json:"name,omitempty"` // timeout, idle, turns, model_turns, tokens, cost
 	Limit float64 `json:"limit"`
+	Flag  string  `json:"flag,omitempty"` // of fit-harness, which sets it
 }
 
 func (e limitEvent) apply(*state) {}

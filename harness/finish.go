@@ -3,7 +3,9 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/trace"
@@ -35,7 +37,12 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 	if err := l.hub.flush(); flushErr == nil {
 		flushErr = err
 	}
-	l.removeTempHome()
+	switch {
+	case flushErr == nil:
+		l.removeTempHome()
+	case l.reason == ReasonTrace:
+		flushErr = nil // it is why the session ended
+	}
 	return result, errors.Join(l.err, flushErr, closeErr)
 }
 
@@ -116,7 +123,7 @@ func (l *loop) summary() summaryEvent {
 	}
 	if s.mode == ModeDiscuss {
 		acted := s.lastActed
-		e.Replies, e.DiscussionID, e.LastActedSeq = s.replies, s.discussionID, &acted
+		e.Replies, e.DiscussionID, e.LastActedSeq = s.replies[s.inherited:], s.discussionID, &acted
 		e.Resume = s.resumeContext()
 	}
 	return e
@@ -126,13 +133,15 @@ func (l *loop) summary() summaryEvent {
 func (l *loop) unconcluded() string {
 	switch l.reason {
 	case ReasonQuiescent:
-		return "Nobody had anything left to do, and the lead did not conclude."
-	case ReasonMaxTurns:
-		return "The limit of turns was reached before the lead concluded."
-	case ReasonTimeout:
-		return "The time was up before the lead concluded."
-	case ReasonBudget:
-		return "The budget was used up before the lead concluded."
+		if l.limit != "" {
+			return "The lead did not conclude, and nobody had anything left to do: " + l.limit + "."
+		}
+		return "The lead did not conclude, and nobody had anything left to do."
+	case ReasonMaxTurns, ReasonTimeout, ReasonBudget:
+		if l.limit == "" {
+			return l.hub.clean(fmt.Sprint(l.err))
+		}
+		return strings.ToUpper(l.limit[:1]) + l.limit[1:] + " before the lead concluded."
 	case ReasonInterrupted:
 		return "The session was interrupted."
 	default:

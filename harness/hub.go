@@ -17,6 +17,7 @@ type hub struct {
 	state    *state
 	redactor *redact.Redactor
 	trace    *trace.Writer
+	commits  int // how many events were committed
 
 	// refused is the terminal call whose refusal has reached the lead.
 	refused *refusalEvent
@@ -28,7 +29,9 @@ type hub struct {
 	// onConclude tells the loop of a terminal call, with the last message that was on the bus
 	// before it. It is called with the lock held.
 	onConclude func(lastMessage int64)
-	ended      bool // the summary is committed; nothing comes after it
+	// onTraceError tells the loop that the trace cannot be written.
+	onTraceError func(error)
+	ended        bool // the summary is committed; nothing comes after it
 
 	lanes  sync.RWMutex // guards closed; held for reading while a line of a lane is written
 	closed bool
@@ -43,6 +46,7 @@ func (h *hub) commit(e event) {
 	if !h.ended {
 		h.record(e)
 	}
+	h.commits++
 	e.apply(h.state)
 }
 
@@ -63,10 +67,21 @@ func (h *hub) record(e event) {
 // flush makes sure that everything committed so far is in the trace. It must be called, without the
 // lock, before an effect leaves the process.
 func (h *hub) flush() error {
+	var err error
 	if h.outbox.sender == nil {
-		return h.trace.Flush()
+		err = h.trace.Flush()
+	} else {
+		err = h.outbox.send(h.trace.Flush)
 	}
-	return h.outbox.send(h.trace.Flush)
+	h.checkTrace(err)
+	return err
+}
+
+// checkTrace ends the session when its trace cannot be written. The lock must not be held.
+func (h *hub) checkTrace(err error) {
+	if err != nil && h.onTraceError != nil {
+		h.onTraceError(err)
+	}
 }
 
 // emitLane writes a line of a member's own; after the summary there are none.
@@ -74,7 +89,8 @@ func (h *hub) emitLane(lane string, line []byte) {
 	h.lanes.RLock()
 	defer h.lanes.RUnlock()
 	if !h.closed {
-		_, _ = h.trace.Emit(lane, line) // an error stays with the writer
+		_, err := h.trace.Emit(lane, line)
+		h.checkTrace(err)
 	}
 }
 
@@ -83,7 +99,8 @@ func (h *hub) emitRedacted(value any) {
 	h.lanes.RLock()
 	defer h.lanes.RUnlock()
 	if !h.closed {
-		_, _ = h.trace.EmitValue(trace.Orchestrator, value)
+		_, err := h.trace.EmitValue(trace.Orchestrator, value)
+		h.checkTrace(err)
 	}
 }
 

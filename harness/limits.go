@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/session"
@@ -16,16 +17,99 @@ var errMemberTimeout = errors.New("the participant's time is up")
 // errMemberSpent is the cause with which a turn ends that uses up the budget of its member.
 var errMemberSpent = errors.New("the participant's budget is used up")
 
+// errIdle is the cause with which a turn ends in which nothing happened for too long.
+var errIdle = errors.New("nothing happened in the turn")
+
+// The flags of fit-harness that set limits, by the name of the limit.
+var (
+	sessionFlags = map[string]string{
+		"timeout": "--session-timeout",
+		"turns":   "--session-max-turns",
+		"tokens":  "--session-max-tokens",
+		"cost":    "--session-max-cost-usd",
+	}
+	participantFlags = map[string]string{
+		"timeout": "--participant-timeout",
+		"turns":   "--participant-max-turns",
+		"tokens":  "--participant-max-tokens",
+		"cost":    "--participant-max-cost-usd",
+	}
+)
+
+const (
+	leadTurnsFlag = "--max-lead-turns"
+	idleFlag      = "--idle-timeout"
+	callTurnsFlag = "--max-turns"
+)
+
+// String says which limit was reached, and what sets it.
+func (e limitEvent) String() string {
+	who := cmp.Or(e.Agent, "the session")
+	text := fmt.Sprintf("%s reached its limit of %s", who, amount(e.Name, e.Limit))
+	if e.Name == "idle" {
+		text = fmt.Sprintf("%s did nothing for %s", who, amount(e.Name, e.Limit))
+	}
+	if e.Flag != "" {
+		text += " (" + e.Flag + ")"
+	}
+	return text
+}
+
+// amount writes a limit as people do.
+func amount(name string, limit float64) string {
+	switch name {
+	case "timeout", "idle":
+		text := time.Duration(limit * float64(time.Second)).String()
+		for _, zero := range []string{"m0s", "h0m"} {
+			if strings.HasSuffix(text, zero) {
+				text = strings.TrimSuffix(text, zero[1:])
+			}
+		}
+		return text
+	case "cost":
+		return fmt.Sprintf("$%.2f", limit)
+	case "model_turns":
+		return fmt.Sprintf("%.0f turns of the model in one call", limit)
+	default:
+		unit := cmp.Or(name, "turns")
+		if limit == 1 {
+			unit = strings.TrimSuffix(unit, "s")
+		}
+		return fmt.Sprintf("%.0f %s", limit, unit)
+	}
+}
+
+// reached records a limit of the session and ends it. The lock must be held.
+func (l *loop) reached(name string, limit float64, reason string) {
+	l.limited(limitEvent{
+		Type:  typeLimit,
+		Name:  name,
+		Limit: limit,
+		Flag:  sessionFlags[name],
+	})
+	l.stopLocked(reason, nil)
+}
+
+// limited records a limit that was reached. The lock must be held.
+func (l *loop) limited(e limitEvent) {
+	l.hub.commit(e)
+	l.limit = e.String()
+}
+
 // exhausted checks the limits that are looked at before a turn. The lock must be held.
 func (r *runner) exhausted() bool {
 	l, m, s := r.loop, r.member, r.loop.hub.state
 	switch limit := s.settings.Limits.Turns; {
 	case limit > 0 && s.turns >= limit:
-		l.hub.commit(limitEvent{Type: typeLimit, Name: "turns", Limit: float64(limit)})
-		l.stopLocked(ReasonMaxTurns, nil)
+		l.reached("turns", float64(limit), ReasonMaxTurns)
 		return true
 	case m == s.lead && m.turns >= s.settings.MaxLeadTurns:
-		l.hub.commit(limitEvent{Type: trace.TypeLeadTurnLimit, Limit: float64(s.settings.MaxLeadTurns)})
+		l.limited(limitEvent{
+			Type:  trace.TypeLeadTurnLimit,
+			Agent: m.name,
+			Limit: float64(s.settings.MaxLeadTurns),
+			Flag:  leadTurnsFlag,
+		})
 		l.stopLocked(ReasonMaxTurns, nil)
 		return true
 	}
@@ -43,8 +127,7 @@ func (r *runner) overBudget() bool {
 	session := s.settings.Limits
 	session.Timeout = 0 // the session's clock is on the wall
 	if name, limit := s.usage.over(session); name != "" {
-		l.hub.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
-		l.stopLocked(ReasonBudget, nil)
+		l.reached(name, limit, ReasonBudget)
 		return true
 	}
 	if name, limit := m.usage.over(r.limits()); name != "" {
@@ -79,8 +162,7 @@ func (r *runner) consumed(used session.TokenUsage) {
 	session, own := h.state.settings.Limits, r.limits()
 	session.Timeout, own.Timeout = 0, 0 // clocks watch them
 	if name, limit := all.over(session); name != "" {
-		h.commit(limitEvent{Type: typeLimit, Name: name, Limit: limit})
-		l.stopLocked(ReasonBudget, nil)
+		l.reached(name, limit, ReasonBudget)
 	} else if name, _ := r.member.usage.plus(r.ahead).over(own); name != "" {
 		r.interrupt(errMemberSpent)
 	}
@@ -130,16 +212,46 @@ func (r *runner) limits() Limits {
 // ends.
 func (r *runner) spent(name string, limit float64, reason string) {
 	l, m := r.loop, r.member
-	l.hub.commit(limitEvent{
+	e := limitEvent{
 		Type:  typeLimit,
 		Agent: m.name,
 		Name:  name,
 		Limit: limit,
-	})
+	}
+	if m != l.hub.state.lead {
+		e.Flag = participantFlags[name]
+	}
+	l.limited(e)
 	if m == l.hub.state.lead {
 		l.stopLocked(reason, nil)
 		return
 	}
-	l.hub.dismiss(m, fmt.Sprintf("has used up its budget of %g %s", limit, name))
+	l.hub.dismiss(m, "has reached its limit of "+amount(name, limit))
 	l.working.Go(r.closeSession) // its agent is not needed any more
+}
+
+// startWatch starts what ends a turn that takes too long, or in which nothing happens. The lock
+// must be held.
+func (r *runner) startWatch() {
+	interrupt := r.interrupt
+	if limit := r.limits().Timeout; limit > 0 {
+		left := limit - time.Duration(r.member.usage.tookMs)*time.Millisecond
+		r.limit = time.AfterFunc(left, func() { interrupt(errMemberTimeout) })
+	}
+	if idle := r.loop.hub.state.settings.IdleTimeout; idle > 0 {
+		r.idleTimer.Store(time.AfterFunc(idle, func() { interrupt(errIdle) }))
+	}
+}
+
+// active says that something happened in the member's turn.
+func (r *runner) active() {
+	if timer := r.idleTimer.Load(); timer != nil && timer.Stop() {
+		timer.Reset(r.loop.hub.state.settings.IdleTimeout)
+	}
+}
+
+// idleError says how long nothing happened.
+func (r *runner) idleError() error {
+	limit := amount("idle", r.loop.hub.state.settings.IdleTimeout.Seconds())
+	return fmt.Errorf("%w for %s (%s)", errIdle, limit, idleFlag)
 }

@@ -36,7 +36,9 @@ type loop struct {
 	making sync.Mutex
 
 	// Guarded by the hub's lock.
+	ran     bool // Run was called
 	reason  string
+	limit   string // the last limit that was reached, in words
 	err     error
 	stopped chan struct{}
 	before  time.Duration // what the session had taken before it was resumed
@@ -46,6 +48,7 @@ func newLoop(cfg sessionConfig, s *state, writer *trace.Writer) *loop {
 	l := &loop{cfg: cfg, stopped: make(chan struct{})}
 	l.hub = &hub{state: s, redactor: cfg.redactor, trace: writer}
 	l.hub.onConclude = l.concluded
+	l.hub.onTraceError = func(err error) { l.stop(ReasonTrace, err) }
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if cfg.discuss != nil {
 		l.hub.outbox.sender = cfg.discuss.sender
@@ -71,6 +74,13 @@ func newLoop(cfg sessionConfig, s *state, writer *trace.Writer) *loop {
 // result says how; the error is for sessions in which an agent could not do its part or the trace
 // could not be written.
 func (l *loop) run(ctx context.Context, task string) (Result, error) {
+	l.hub.mu.Lock()
+	again := l.ran
+	l.ran = true
+	l.hub.mu.Unlock()
+	if again {
+		return Result{}, errRanBefore
+	}
 	if err := l.prepare(); err != nil {
 		return Result{}, err
 	}
@@ -100,6 +110,9 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 	l.hub.mu.Unlock()
 	return l.drive(ctx)
 }
+
+// errRanBefore is what a second Run of one value ends with.
+var errRanBefore = errors.New("this session has been run; make a new one for every Run")
 
 // joinTask appends an amendment to a task.
 func joinTask(task, amend string) string {
@@ -160,7 +173,7 @@ func (l *loop) drive(ctx context.Context) (Result, error) {
 // session nothing, in a resumed one perhaps something. The lock must be held.
 func (l *loop) wakeAll() {
 	for _, r := range l.runners {
-		r.member.wake = r.wake
+		r.member.wake, r.member.active = r.wake, r.active
 		r.interrupted = r.member.turn != nil
 		r.wake()
 	}
@@ -193,8 +206,7 @@ func (l *loop) startClock() func() bool {
 		l.hub.mu.Lock()
 		defer l.hub.mu.Unlock()
 		if !l.hub.stopped {
-			l.hub.commit(limitEvent{Type: typeLimit, Name: "timeout", Limit: limit.Seconds()})
-			l.stopLocked(ReasonTimeout, nil)
+			l.reached("timeout", limit.Seconds(), ReasonTimeout)
 		}
 	}).Stop
 }

@@ -20,6 +20,9 @@ const (
 	ReasonAuth        = "auth"
 	ReasonProvider    = "provider" // the model's service failed the lead
 	ReasonInterrupted = "interrupted"
+	// ReasonTrace is a trace that could not be written: the session ended for no fault of its
+	// agents, their homes are kept, and Resume can continue it.
+	ReasonTrace = "trace"
 )
 
 // Result is how a session ended.
@@ -38,8 +41,8 @@ type Result struct {
 	Tokens       int64
 	Participants []ParticipantResult
 
-	// Replies went to the thread of a discussion, in order; RFCs are requests to open other
-	// threads.
+	// Replies went to the thread of a discussion from this run, in order; RFCs are requests to open
+	// other threads.
 	Replies []Reply
 	RFCs    []RFC
 	// Trigger is what a recessed discussion waits for.
@@ -76,9 +79,10 @@ type Reply struct {
 	Body  string `json:"body"`
 	Agent string `json:"agent"`
 	Kind  string `json:"kind,omitempty"`
-	// Seq is that of the reply's own line in the trace; together with the correlation id it makes a
-	// post unique.
+	// Seq is that of the reply's own line in the trace, and Run the run that wrote it: together they
+	// identify a reply among all of a discussion.
 	Seq      int64  `json:"seq"`
+	Run      string `json:"run,omitempty"`
 	ThreadID string `json:"thread_id,omitempty"`
 }
 

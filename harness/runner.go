@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,10 @@ type runner struct {
 	final     bool        // it may take one more turn after the conclusion
 	ahead     spending    // what the turn has consumed so far
 
-	prompted atomic.Bool // the agent has been given the messages of the turn
+	stopAbandon func() bool // what keeps the member when its agent stops
+
+	idleTimer atomic.Pointer[time.Timer] // interrupts a turn in which nothing happens
+	prompted  atomic.Bool                // the agent has been given the messages of the turn
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -109,8 +113,14 @@ func (r *runner) turn(ctx context.Context, prompt string) {
 	}
 }
 
-// prompt hands the agent what is in its inbox.
-func (r *runner) prompt(ctx context.Context, prompt string) outcome {
+// prompt hands the agent what is in its inbox. An agent that panics has failed.
+func (r *runner) prompt(ctx context.Context, prompt string) (out outcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			err := fmt.Errorf("the agent panicked: %v\n%s", v, debug.Stack())
+			out = r.classify(ctx, agent.Result{Outcome: session.OutcomeError, Err: err}, nil)
+		}
+	}()
 	if err := r.loop.hub.flush(); err != nil {
 		return outcome{err: err, kind: turnFailed}
 	}
@@ -140,6 +150,8 @@ func (r *runner) classify(ctx context.Context, result agent.Result, err error) o
 	switch {
 	case result.Success && err == nil:
 		out.kind = turnDone
+	case errors.Is(context.Cause(ctx), errIdle):
+		out.kind, out.err, out.result.Err = turnFailed, nil, r.idleError()
 	case ctx.Err() != nil:
 		out.kind, out.err = turnAborted, nil
 	case err != nil:
@@ -222,6 +234,7 @@ func (r *runner) closeSession() {
 
 // line takes one event of the agent.
 func (r *runner) line(event []byte) {
+	r.active()
 	r.open(agent.Started{})
 	if r.record != nil {
 		r.record.line(event)

@@ -28,6 +28,9 @@ func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
 	l.making.Lock()
 	defer l.making.Unlock()
 	played, err := l.cfg.newAgent(config)
+	if err == nil && played == nil {
+		err = errors.New("NewAgent returned no agent")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("agent of %s: %w", config.Name, err)
 	}
@@ -66,6 +69,9 @@ func (l *loop) startAgent(
 		settings.Spawner = l.connector.Spawner(config.Name, settings.Spawner)
 	}
 	conversation, err := played.Start(ctx, settings)
+	if err == nil && conversation == nil {
+		err = errors.New("the agent returned no session")
+	}
 	if err != nil {
 		return nil, &StartError{config.Name, err}
 	}

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -89,10 +90,8 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	r.turnID = turn
 	r.prompted.Store(false)
 	r.began = time.Now()
-	if limit := r.limits().Timeout; limit > 0 {
-		left := limit - time.Duration(r.member.usage.tookMs)*time.Millisecond
-		r.limit = time.AfterFunc(left, func() { cancel(errMemberTimeout) })
-	}
+	r.startWatch()
+	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(turn) })
 	if h.stopped { // a last turn after the conclusion
 		r.interruptAfter(h.state.settings.FinalTurnGrace)
 	}
@@ -116,6 +115,15 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	}
 	h.commit(r.turnEnd(turn.id, out))
 	r.release()
+	if out.kind == turnMaxTurns {
+		r.loop.limited(limitEvent{
+			Type:  typeLimit,
+			Agent: r.member.name,
+			Name:  "model_turns",
+			Limit: float64(r.member.config.MaxTurns),
+			Flag:  callTurnsFlag,
+		})
+	}
 	switch {
 	case h.stopped:
 	case out.kind == turnFailed && r.failed(out, turn.id, attempt):
@@ -126,13 +134,41 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	return false
 }
 
+// abandonAfterGrace continues without the member if its agent does not stop although its turn was
+// interrupted.
+func (r *runner) abandonAfterGrace(turn int64) {
+	grace := r.loop.hub.state.settings.StopGrace
+	time.AfterFunc(grace, func() {
+		h := r.loop.hub
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.stopped || r.member.turn == nil || r.member.turn.id != turn {
+			return
+		}
+		e := r.turnEnd(turn, outcome{kind: turnAbandoned})
+		e.Error = fmt.Sprintf("the agent did not stop within %s of being interrupted", grace)
+		h.commit(e)
+		r.release()
+		r.member.abandoned = true
+		if r.member == h.state.lead {
+			r.loop.stopLocked(ReasonTimeout, fmt.Errorf("%s: %s", r.member.name, e.Error))
+		} else {
+			h.dismiss(r.member, "did not stop when its turn was interrupted")
+		}
+		r.idle()
+	})
+}
+
 // release lets go of the turn's context.
 func (r *runner) release() {
+	if r.stopAbandon != nil {
+		r.stopAbandon()
+	}
 	if r.interrupt != nil {
 		r.interrupt(nil)
 		r.interrupt = nil
 	}
-	for _, timer := range []*time.Timer{r.grace, r.limit} {
+	for _, timer := range []*time.Timer{r.grace, r.limit, r.idleTimer.Swap(nil)} {
 		if timer != nil {
 			timer.Stop()
 		}
@@ -205,6 +241,16 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 		case session.OutcomeProvider:
 			kind = ReasonProvider
 		}
+		if errors.Is(reason, errIdle) {
+			kind = ReasonTimeout
+			r.loop.limited(limitEvent{
+				Type:  typeLimit,
+				Agent: r.member.name,
+				Name:  "idle",
+				Limit: h.state.settings.IdleTimeout.Seconds(),
+				Flag:  idleFlag,
+			})
+		}
 		r.loop.stopLocked(kind, fmt.Errorf("%s: %w", r.member.name, reason))
 	default:
 		h.dismiss(r.member, "failed: "+e.Error)
@@ -269,6 +315,8 @@ func (r *runner) continueTurn() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
 	r.turnID = interrupted.id
+	r.startWatch()
+	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(interrupted.id) })
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)

@@ -4,8 +4,7 @@
 //
 //	query := func(cfg harness.AgentConfig) (agent.Agent, error) {
 //		return harnesstest.New(cfg, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
-//			turn.Call(ctx, "Announce", map[string]any{"message": "hello"})
-//			return "done", nil
+//			return "done", turn.Announce(ctx, "hello")
 //		}), nil
 //	}
 package harnesstest
@@ -25,7 +24,9 @@ const ID session.AgentID = "inprocess"
 
 // Turn is one prompt to the function.
 type Turn struct {
-	Prompt string
+	// Prompt is the inbox as a model sees it, and Messages are the same messages as values.
+	Prompt   string
+	Messages []harness.Message
 	// Number counts the turns of this participant from 1.
 	Number int
 
@@ -46,6 +47,47 @@ func (t *Turn) Call(ctx context.Context, tool string, arguments any) (harness.To
 	return t.cfg.Dispatcher.Call(ctx, t.cfg.Name, tool, encoded)
 }
 
+// Ask puts a question to a participant, or, if to is empty, to whoever an Ask without addressee goes
+// to. It returns the ids of the asks.
+func (t *Turn) Ask(ctx context.Context, to, question string) ([]int64, error) {
+	arguments := map[string]string{"question": question}
+	if to != "" {
+		arguments["to"] = to
+	}
+	text, err := t.must(ctx, "Ask", arguments)
+	if err != nil {
+		return nil, err
+	}
+	var asked struct {
+		AskIDs []int64 `json:"askIds"`
+	}
+	if err := json.Unmarshal([]byte(text), &asked); err != nil {
+		return nil, fmt.Errorf("result of Ask: %w", err)
+	}
+	return asked.AskIDs, nil
+}
+
+// Answer answers an ask.
+func (t *Turn) Answer(ctx context.Context, askID int64, message string) error {
+	_, err := t.must(ctx, "Answer", map[string]any{"askId": askID, "message": message})
+	return err
+}
+
+// Announce tells everybody else something.
+func (t *Turn) Announce(ctx context.Context, message string) error {
+	_, err := t.must(ctx, "Announce", map[string]string{"message": message})
+	return err
+}
+
+// must uses a tool and makes its refusal an error.
+func (t *Turn) must(ctx context.Context, tool string, arguments any) (string, error) {
+	result, err := t.Call(ctx, tool, arguments)
+	if err == nil && result.IsError {
+		err = fmt.Errorf("%s was refused: %s", tool, result.Text)
+	}
+	return result.Text, err
+}
+
 // Say writes a line to the participant's lane of the trace.
 func (t *Turn) Say(text string) {
 	line, _ := json.Marshal(map[string]any{ // strings always marshal
@@ -61,6 +103,14 @@ func New(cfg harness.AgentConfig, play Func) agent.Agent { return &player{cfg: c
 type player struct {
 	cfg  harness.AgentConfig
 	play Func
+}
+
+// delivered are the messages of the turn; an advisor has none.
+func (p *player) delivered() []harness.Message {
+	if p.cfg.Dispatcher == nil {
+		return nil
+	}
+	return p.cfg.Dispatcher.Delivered(p.cfg.Name)
 }
 
 func (p *player) Info() agent.Info {
@@ -89,10 +139,11 @@ func (c *conversation) Close() error { return nil }
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
 	c.turns++
 	answer, err := c.player.play(ctx, &Turn{
-		Prompt: text,
-		Number: c.turns,
-		cfg:    c.player.cfg,
-		out:    c.events,
+		Prompt:   text,
+		Messages: c.player.delivered(),
+		Number:   c.turns,
+		cfg:      c.player.cfg,
+		out:      c.events,
 	})
 	if err != nil {
 		return agent.Result{Outcome: session.OutcomeError, Err: err, Aborted: ctx.Err() != nil}, nil

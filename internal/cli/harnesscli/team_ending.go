@@ -16,8 +16,7 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 	case harness.ReasonInterrupted:
 		return console.Exitf(console.ExitInterrupted, "interrupted; the trace is complete up to here")
 	case harness.ReasonBudget:
-		return console.Exitf(console.ExitBudget,
-			"the budget of the session is used up; --session-max-tokens and --session-max-cost-usd set it")
+		return console.Exit(console.ExitBudget, lowered(result.Summary))
 	case harness.ReasonConcluded:
 		return verdictError(result, err)
 	}
@@ -29,19 +28,16 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 		return startError(err)
 	case mode == harness.ModeJudge:
 		return console.Exit(console.ExitIncomplete, because("the judge did not conclude", result, err))
-	case result.Reason == harness.ReasonQuiescent:
-		return console.Exitf(console.ExitNegative, "the lead did not conclude, and nobody had anything left to do")
-	case result.Reason == harness.ReasonMaxTurns:
-		return console.Exitf(console.ExitNegative,
-			"the turns were used up before the lead concluded; --session-max-turns, --max-lead-turns and "+
-				"--participant-max-turns set how many there are")
-	case result.Reason == harness.ReasonTimeout:
-		return console.Exitf(console.ExitNegative,
-			"the time was up before the lead concluded; --session-timeout sets how much there is")
+	case result.Reason == harness.ReasonQuiescent, result.Reason == harness.ReasonMaxTurns,
+		result.Reason == harness.ReasonTimeout:
+		return console.Exit(console.ExitNegative, lowered(result.Summary))
+	case result.Reason == harness.ReasonTrace:
+		return console.Exit(console.ExitIncomplete,
+			because("the trace could not be written; fit-harness resume can continue the session", result, err))
 	case result.Reason == harness.ReasonError && !cannotStart(err):
 		return console.Exit(console.ExitNegative, because("an agent failed", result, err))
 	default:
-		return console.Exit(console.ExitIncomplete, because("the session could not go on", result, err))
+		return console.Exit(console.ExitIncomplete, because("the session could not continue", result, err))
 	}
 }
 
@@ -61,6 +57,14 @@ func verdictError(result harness.Result, err error) error {
 func cannotStart(err error) bool {
 	var start *harness.StartError
 	return errors.As(err, &start)
+}
+
+// lowered makes an error of a sentence of the summary.
+func lowered(sentence string) error {
+	if sentence == "" {
+		return errors.New("the lead did not conclude")
+	}
+	return errors.New(strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], "."))
 }
 
 func because(what string, result harness.Result, err error) error {

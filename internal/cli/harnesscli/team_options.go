@@ -81,13 +81,13 @@ type limitOptions struct {
 	tokens, participantTokens   console.Count
 	cost, participantCost       console.Dollars
 	leadTurns                   console.Count
-	askDeadline                 console.Span
+	askDeadline, idle           console.Span
 }
 
 func (o *limitOptions) register(flags *pflag.FlagSet) {
 	o.leadTurns.Min = 1
-	flags.Var(&o.timeout, "session-timeout", "end the session after this time, such as 45m")
-	flags.Var(&o.turns, "session-max-turns", "end the session after this many turns of everybody together")
+	flags.Var(&o.timeout, "session-timeout", "end the session after this time, such as 45m (default 4h)")
+	flags.Var(&o.turns, "session-max-turns", "end the session after this many turns of everybody together; 0 is unlimited (default 500)")
 	flags.Var(&o.tokens, "session-max-tokens", "end the session when everybody together has used this many tokens")
 	flags.Var(&o.cost, "session-max-cost-usd", "end the session when it has cost this much")
 	flags.Var(&o.participantTimeout, "participant-timeout", "dismiss a participant that has worked this long")
@@ -95,6 +95,7 @@ func (o *limitOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.participantTokens, "participant-max-tokens", "dismiss a participant that has used this many tokens")
 	flags.Var(&o.participantCost, "participant-max-cost-usd", "dismiss a participant that has cost this much")
 	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns (default 200)")
+	flags.Var(&o.idle, "idle-timeout", "end a turn in which nothing happens for this long (default 30m)")
 	flags.Var(&o.askDeadline, "ask-deadline", "give up questions that were not answered in this time")
 }
 
@@ -111,7 +112,10 @@ func (o *limitOptions) apply(to *harness.Options) {
 		Tokens:  int64(o.participantTokens.Value),
 		CostUSD: o.participantCost.Value,
 	}
-	to.MaxLeadTurns, to.AskDeadline = o.leadTurns.Value, o.askDeadline.Value
+	if o.turns.Given {
+		to.Limits.Turns = limitOf(o.turns.Value)
+	}
+	to.MaxLeadTurns, to.AskDeadline, to.IdleTimeout = o.leadTurns.Value, o.askDeadline.Value, o.idle.Value
 }
 
 // advisorOptions give participants a stronger model to ask.
