@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -24,6 +25,13 @@ type CompareConfig struct {
 	// Margin is the largest difference that does not matter; 0 makes no claim of equivalence.
 	Margin float64
 	Seed   uint64
+
+	tests int // comparisons that share alpha; 0 is 1
+}
+
+func (cfg CompareConfig) withDefaults() CompareConfig {
+	cfg.Measure, cfg.Alpha = cmp.Or(cfg.Measure, MeasurePass), cmp.Or(cfg.Alpha, stats.DefaultAlpha)
+	return cfg
 }
 
 // Comparison is the answer to "did it get better": B against A.
@@ -95,12 +103,7 @@ type Factor struct {
 // Compare measures B against A. The two must have worked on the same tasks; tasks that only one of
 // them has are left out and counted.
 func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
-	if cfg.Measure == "" {
-		cfg.Measure = MeasurePass
-	}
-	if cfg.Alpha == 0 {
-		cfg.Alpha = stats.DefaultAlpha
-	}
+	cfg = cfg.withDefaults()
 	c := &Comparison{
 		Version: Version,
 		A:       a.Provenance,
@@ -394,9 +397,10 @@ func (c *Comparison) warn(a, b *Group) {
 }
 
 // NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference
-// lies above minus the margin. Without an interval it is false.
-func (c *Comparison) NonInferior(margin float64) bool {
-	return c.Decision.Lo != nil && *c.Decision.Lo > -margin
+// lies above minus the margin, also where every missing run speaks against B. Without an interval
+// it is false.
+func NonInferior(decision *stats.Decision, bounds *Bounds, margin float64) bool {
+	return decision.Lo != nil && *decision.Lo > -margin && (bounds == nil || bounds.Lo > -margin)
 }
 
 // Pairs are the verdicts of two groups task by task, as a pilot for planning; A is the baseline.

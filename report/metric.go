@@ -113,7 +113,7 @@ func (r *Report) AppendMetrics(path string) error {
 	if err != nil {
 		return fmt.Errorf("append metrics: %w", err)
 	}
-	there, err := io.ReadAll(file)
+	there, err := readRegular(file)
 	if err == nil {
 		_, err = file.Write(newLines(there, lines))
 	}
@@ -121,6 +121,18 @@ func (r *Report) AppendMetrics(path string) error {
 		return fmt.Errorf("append metrics: %w", err)
 	}
 	return nil
+}
+
+// readRegular reads a file whose end is known: a device may have none.
+func readRegular(file *os.File) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file.Name())
+	}
+	return io.ReadAll(io.LimitReader(file, info.Size()))
 }
 
 // newLines are those that a file does not have yet, as they are appended to it.

@@ -400,11 +400,12 @@ func TestUnevenErrorsForbidAClaim(t *testing.T) {
 func TestNonInferiority(t *testing.T) {
 	same := armRuns("a", repeat("PPPPF", 30)...)
 	c := compared(t, CompareConfig{Margin: .1}, same, armRuns("b", repeat("PPPPF", 30)...))
-	if !c.NonInferior(.15) || c.NonInferior(1e-9) {
+	if !NonInferior(&c.Decision, nil, .15) || NonInferior(&c.Decision, nil, 1e-9) ||
+		NonInferior(&c.Decision, &Bounds{Lo: -.5}, .15) {
 		t.Errorf("%+v", c.Decision)
 	}
 	worse := compared(t, CompareConfig{}, same, armRuns("b", repeat("PFFFF", 30)...))
-	if worse.NonInferior(.05) {
+	if NonInferior(&worse.Decision, nil, .05) {
 		t.Error("an arm that is much worse is called non-inferior")
 	}
 }

@@ -181,3 +181,37 @@ func shiftedDown(random *rand.Rand, design suite) []Pair {
 	}
 	return pairs
 }
+
+// All pairs of five arms are ten chances of a false claim; taken one by one, 18 of 100 experiments
+// have one.
+func TestFiveEqualArmsRarelyGetAClaim(t *testing.T) {
+	random := seededFor(t)
+	experiments, claims := simulations(400), 0
+	for range experiments {
+		var arms [5][]Pair // each arm's runs stand in Candidate
+		for range 20 {
+			rate := taskRate(random, .5, .4)
+			for a := range arms {
+				arms[a] = append(arms[a], Pair{Candidate: runsOf(random, rate, 3)})
+			}
+		}
+		var comparisons []Comparison
+		for a := range arms {
+			for b := range a {
+				pairs := make([]Pair, len(arms[a]))
+				for i := range pairs {
+					pairs[i] = Pair{Candidate: arms[a][i].Candidate, Baseline: arms[b][i].Candidate}
+				}
+				comparisons = append(comparisons,
+					must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 2000, Seed: random.Uint64()})))
+			}
+		}
+		for _, decision := range must[[]Decision](t)(DecideFamily(comparisons, make([]DecideConfig, len(comparisons)))) {
+			if isClaim(decision.Claim) {
+				claims++
+				break
+			}
+		}
+	}
+	wantRareClaims(t, claims, experiments)
+}

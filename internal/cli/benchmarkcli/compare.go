@@ -24,7 +24,16 @@ type compareOptions struct {
 	summary     bool
 	damaged     bool
 	labels      string
+	pairs       console.Choice
+
+	acrossRevisions bool
 }
+
+// The ways to compare more than two arms.
+const (
+	pairsAll      = "all"
+	pairsBaseline = "baseline"
+)
 
 // claims are what --fail-on takes.
 var claims = []string{string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Equivalent),
@@ -32,11 +41,14 @@ var claims = []string{string(stats.Regressed), "not-proven", string(stats.Insuff
 
 func newCompare(con *console.Console) *cobra.Command {
 	opts := compareOptions{format: console.Choice{Value: "text", Choices: []string{"text", "json", "markdown"}},
-		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}}}
+		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}},
+		pairs:   console.Choice{Value: pairsAll, Choices: []string{pairsAll, pairsBaseline}}}
 	command := &cobra.Command{
-		Use:   "compare A B",
+		Use:   "compare A [B]",
 		Short: "Report whether B is better than A: improved, regressed, or not proven",
-		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with exactly two arms may stand alone.
+		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with two or more arms may stand alone.
+
+With more than two arms the answer is one table, corrected for the number of comparisons, and a ranking with the sets of arms that cannot be told apart.
 
 Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven, insufficient, with an interval, what the
 difference costs, and the smallest difference that an experiment of this size would have found.`,
@@ -47,6 +59,9 @@ difference costs, and the smallest difference that an experiment of this size wo
 	}
 	flags := command.Flags()
 	flags.Var(&opts.format, "format", "output format")
+	flags.Var(&opts.pairs, "pairs", "with more than two arms: compare all pairs, or all arms with the first")
+	flags.BoolVar(&opts.acrossRevisions, "across-revisions", false,
+		"compare results of different revisions of the family, whose tasks may differ")
 	flags.Var(&opts.measure, "measure", "what decides: pass rate, or score")
 	flags.StringVar(&opts.failOn, "fail-on", "",
 		"gate: exit 1 on these claims, separated by commas: "+strings.Join(claims, ", "))
@@ -73,56 +88,131 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		!(opts.alpha > 0 && opts.alpha < 1) {
 		return console.Usagef("--non-inferior and --margin are shares from 0 to 1, --alpha lies between them")
 	}
-	a, b, err := sides(con, args, opts)
-	if err != nil {
-		return err
-	}
-	if a.Name == b.Name {
-		a.Name, b.Name = args[0], args[len(args)-1]
-	}
-	comparison, err := report.Compare(a, b, report.CompareConfig{
+	config := report.CompareConfig{
 		Measure: opts.measure.Value,
 		Alpha:   opts.alpha,
 		Margin:  opts.margin,
 		Seed:    opts.seed,
-	})
+	}
+	groups, err := sides(con, args, opts)
+	if err != nil {
+		return err
+	}
+	if err := opts.checkRevisions(groups); err != nil {
+		return err
+	}
+	if len(groups) > 2 {
+		family, err := report.CompareArms(groups, opts.pairs.Value == pairsBaseline, config)
+		if err != nil {
+			return console.Exit(console.ExitIncomplete, err)
+		}
+		if err := opts.print(con, family); err != nil {
+			return err
+		}
+		for _, pair := range family.Pairs {
+			if pair.A != groups[0].Name {
+				continue // gates are about the baseline, which is the first arm
+			}
+			if err := opts.gate(&pair.Decision, pair.Bounds, pair.A, pair.B, failOn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	a, b := groups[0], groups[1]
+	if a.Name == b.Name {
+		a.Name, b.Name = args[0], args[len(args)-1]
+	}
+	comparison, err := report.Compare(a, b, config)
 	if err != nil {
 		return console.Exit(console.ExitIncomplete, err)
 	}
 	if err := opts.print(con, comparison); err != nil {
 		return err
 	}
-	return opts.gate(comparison, failOn)
+	return opts.gate(&comparison.Decision, comparison.Bounds, a.Name, b.Name, failOn)
 }
 
-// sides reads A and B; a single directory with two arms is both.
-func sides(con *console.Console, args []string, opts *compareOptions) (a, b *report.Group, err error) {
-	if len(args) == 2 {
-		if a, err = parseSide(con, args[0]).group(con, opts.labels, opts.damaged); err != nil {
-			return nil, nil, err
+// checkRevisions refuses groups that were measured on different tasks.
+func (o *compareOptions) checkRevisions(groups []*report.Group) error {
+	if o.acrossRevisions {
+		return nil
+	}
+	first := groups[0].Provenance
+	for _, g := range groups[1:] {
+		if g.Provenance.FamilyRevision != first.FamilyRevision {
+			return console.Usagef("%s was measured on revision %s of the family, %s on %s: the tasks may differ; "+
+				"--across-revisions compares them nevertheless", groups[0].Name, first.FamilyRevision, g.Name,
+				g.Provenance.FamilyRevision)
 		}
-		b, err = parseSide(con, args[1]).group(con, opts.labels, opts.damaged)
-		return a, b, err
+	}
+	return nil
+}
+
+// sides reads what is compared: A and B, or all arms of a single directory.
+func sides(con *console.Console, args []string, opts *compareOptions) ([]*report.Group, error) {
+	if len(args) == 2 {
+		a, err := parseSide(con, args[0]).group(con, opts.labels, opts.damaged)
+		if err != nil {
+			return nil, err
+		}
+		b, err := parseSide(con, args[1]).group(con, opts.labels, opts.damaged)
+		return []*report.Group{a, b}, err
 	}
 	found, err := loadResults(con, args, opts.damaged)
 	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	built, err := found.build([]int{1}, false)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if len(built.Groups) != 2 {
-		return nil, nil, console.Usagef("%s has %d arms; name two: %s:ARM %s:ARM", args[0], len(built.Groups), args[0],
-			args[0])
+	switch len(built.Groups) {
+	case 0:
+		return nil, console.Exitf(console.ExitIncomplete, "%s has no results yet", args[0])
+	case 1:
+		return nil, console.Usagef("%s has one arm; a comparison needs two", args[0])
 	}
-	return &built.Groups[0], &built.Groups[1], nil
+	groups := make([]*report.Group, len(built.Groups))
+	for i := range built.Groups {
+		groups[i] = &built.Groups[i]
+	}
+	return groups, nil
 }
 
-func (o *compareOptions) print(con *console.Console, c *report.Comparison) error {
+// answer is what compare prints.
+type answer interface {
+	Text(w io.Writer) error
+	Markdown(w io.Writer) error
+}
+
+// answerOf compares the arms of a report; nil where there is only one.
+func answerOf(built *report.Report, cfg report.CompareConfig) (answer, error) {
+	if len(built.Groups) < 2 {
+		return nil, nil
+	}
+	groups := make([]*report.Group, len(built.Groups))
+	for i := range built.Groups {
+		groups[i] = &built.Groups[i]
+	}
+	if len(groups) > 2 {
+		family, err := report.CompareArms(groups, false, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return family, nil
+	}
+	comparison, err := report.Compare(groups[0], groups[1], cfg)
+	if err != nil {
+		return nil, err
+	}
+	return comparison, nil
+}
+
+func (o *compareOptions) print(con *console.Console, c answer) error {
 	if o.summary {
 		if err := appendSummary(con, func(w io.Writer) error { return c.Markdown(w) }); err != nil {
 			return err
@@ -138,14 +228,14 @@ func (o *compareOptions) print(con *console.Console, c *report.Comparison) error
 	}
 }
 
-func (o *compareOptions) gate(c *report.Comparison, failOn []string) error {
-	claim := strings.ReplaceAll(string(c.Decision.Claim), " ", "-")
+func (o *compareOptions) gate(decision *stats.Decision, bounds *report.Bounds, a, b string, failOn []string) error {
+	claim := strings.ReplaceAll(string(decision.Claim), " ", "-")
 	if slices.Contains(failOn, claim) {
-		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, c.Decision.Sentence)
+		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, decision.Sentence)
 	}
-	if o.nonInferior > 0 && !c.NonInferior(o.nonInferior) {
-		return console.Exitf(console.ExitNegative,
-			"gate --non-inferior %g: B may be more than %g worse than A", o.nonInferior, o.nonInferior)
+	if o.nonInferior > 0 && !report.NonInferior(decision, bounds, o.nonInferior) {
+		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: %s may be more than %g worse than %s",
+			o.nonInferior, b, o.nonInferior, a)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package benchmarkcli
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -11,15 +13,33 @@ import (
 
 // gates turn what a report says into an exit code, where the user asks for it.
 type gates struct {
-	minPassRate float64
+	minPassRate share
 	allPass     bool
 }
 
 func (g *gates) register(flags *pflag.FlagSet) {
-	flags.Float64Var(&g.minPassRate, "min-pass-rate", 0,
+	flags.Var(&g.minPassRate, "min-pass-rate",
 		"gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
 	flags.BoolVar(&g.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
 }
+
+// share is a flag from 0 to 1.
+type share float64
+
+// Set implements pflag.Value.
+func (s *share) Set(text string) error {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(value >= 0 && value <= 1) {
+		return errors.New("want a share from 0 to 1, such as 0.8 for 80 %")
+	}
+	*s = share(value)
+	return nil
+}
+
+func (s *share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+
+// Type implements pflag.Value.
+func (*share) Type() string { return "share" }
 
 // check returns an error unless every gate passes. Without results no gate passes.
 func (g *gates) check(built *report.Report) error {
@@ -32,7 +52,7 @@ func (g *gates) check(built *report.Report) error {
 			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing",
 				t.Passed, t.Planned, group.Name, t.Missing)
 		}
-		if low := group.LowerLimit(); g.minPassRate > 0 && low < g.minPassRate {
+		if low := group.LowerLimit(); low < float64(g.minPassRate) {
 			missing := ""
 			if group.Totals.Missing > 0 {
 				missing = fmt.Sprintf(" (%d of %d runs are missing and count as failed)", group.Totals.Missing,

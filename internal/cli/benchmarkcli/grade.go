@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -142,11 +143,14 @@ func (g *grader) one(ctx context.Context) error {
 // all grades every verdict of a run directory again and tells where the answer is another one.
 func (g *grader) all(ctx context.Context) error {
 	found, err := loadResults(g.con, []string{g.opts.input}, false)
+	if err == nil {
+		err = found.needRecords(g.opts.input)
+	}
 	if err != nil {
 		return err
 	}
 	var records []gradeRecord
-	different := 0
+	different, altered := 0, 0
 	for _, r := range ledger.Last(found.records) {
 		if r.Grade == nil || r.Verdict == ledger.Error {
 			continue
@@ -155,8 +159,13 @@ func (g *grader) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir),
-			local.FinalDir))
+		final := filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir), local.FinalDir)
+		if digest, err := experiment.TreeDigest(final); err == nil && r.Digests.Final != "" && digest != r.Digests.Final {
+			altered++
+			fmt.Fprintf(g.con.Stderr, "%s: the final directory is not the one that was recorded\n", r.Key())
+			continue
+		}
+		record, err := g.grade(ctx, t, final)
 		if err != nil {
 			return err
 		}
@@ -168,6 +177,13 @@ func (g *grader) all(ctx context.Context) error {
 				record.Grade.Reason)
 		}
 		records = append(records, record)
+	}
+	if altered > 0 {
+		return console.Exitf(console.ExitNegative, "%d of the final directories changed since they were recorded: their "+
+			"grades would say nothing about the runs", altered)
+	}
+	if len(records) == 0 {
+		return console.Exitf(console.ExitIncomplete, "%s has no run with a verdict", g.opts.input)
 	}
 	if err := g.print(records); err != nil {
 		return err

@@ -55,7 +55,11 @@ func newList(con *console.Console) *cobra.Command {
 // ledgers say about them.
 func verifyRuns(con *console.Console, dir string) error {
 	// a ledger that does not verify vouches for nothing
-	if _, err := loadResults(con, []string{dir}, false); err != nil {
+	loaded, err := loadResults(con, []string{dir}, false)
+	if err == nil {
+		err = loaded.needRecords(dir)
+	}
+	if err != nil {
 		return err
 	}
 	found, err := findLedgers(con.Path(dir))

@@ -108,10 +108,14 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 
 // usePilot takes variances and prices from earlier results.
 func (p *planned) usePilot(con *console.Console, args []string) error {
-	a, b, err := sides(con, args, &compareOptions{})
+	groups, err := sides(con, args, &compareOptions{})
 	if err != nil {
 		return err
 	}
+	if len(groups) != 2 {
+		return console.Usagef("%s has %d arms; name two: %s:ARM %s:ARM", args[0], len(groups), args[0], args[0])
+	}
+	a, b := groups[0], groups[1]
 	design, unclamped, err := stats.VarianceComponents(report.Pairs(a, b))
 	if err != nil {
 		return console.Exitf(console.ExitIncomplete, "the pilot shows no variances: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,9 @@ func newReport(con *console.Console) *cobra.Command {
 
 func runReport(con *console.Console, opts *reportOptions) error {
 	ks, err := parseK(opts.k)
+	if err == nil {
+		err = checkMetrics(con, opts.metrics)
+	}
 	if err != nil {
 		return err
 	}
@@ -108,6 +112,23 @@ func (opts *reportOptions) print(con *console.Console, built *report.Report, ks 
 	}
 }
 
+// checkMetrics refuses, before anything is paid, a file that metrics cannot be appended to.
+func checkMetrics(con *console.Console, path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(con.Path(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return console.Exit(console.ExitUsage, fmt.Errorf("--metrics: %w", err))
+	case !info.Mode().IsRegular():
+		return console.Usagef("--metrics %s is not a regular file", path)
+	}
+	return nil
+}
+
 func newMerge(con *console.Console) *cobra.Command {
 	var inputs []string
 	var output string
@@ -129,6 +150,9 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	}
 	found, err := loadResults(con, inputs, false)
 	if err != nil {
+		return err
+	}
+	if err := found.needRecords(inputs...); err != nil {
 		return err
 	}
 	merged, err := ledger.Merge(found.records)

@@ -60,6 +60,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	ks, err := parseK(opts.k)
+	if err == nil {
+		err = checkMetrics(con, opts.metrics)
+	}
 	if err != nil {
 		return err
 	}
@@ -424,13 +427,9 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	var comparison *report.Comparison
-	if len(built.Groups) == 2 {
-		if comparison, err = report.Compare(&built.Groups[0], &built.Groups[1],
-			report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha}); err != nil {
-			fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
-			comparison = nil
-		}
+	comparison, err := answerOf(built, report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha})
+	if err != nil {
+		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}
 	if r.textWanted() {
 		if err := printReport(r.con.Stdout, built, comparison, ks); err != nil {
@@ -456,7 +455,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	return built, nil
 }
 
-func printReport(w io.Writer, built *report.Report, comparison *report.Comparison, ks []int) error {
+func printReport(w io.Writer, built *report.Report, comparison answer, ks []int) error {
 	if err := built.Text(w, ks); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type results struct {
 	planned *report.Planned
 	plans   []*experiment.Plan
 	skipped int
+	ledgers int
 	labels  *report.Labels // those of the family, if it has any
 }
 
@@ -47,6 +48,7 @@ func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results
 				return nil, err
 			}
 			parts = append(parts, records)
+			all.ledgers++
 		}
 	}
 	all.addPlans()
@@ -55,6 +57,18 @@ func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
 	return all, nil
+}
+
+// needRecords refuses input that holds nothing: an answer about nothing would be taken for a good
+// one.
+func (all *results) needRecords(dirs ...string) error {
+	switch {
+	case all.ledgers == 0:
+		return console.Usagef("%s: no results: there is no %s", strings.Join(dirs, ", "), experiment.LedgerFile)
+	case len(all.records) == 0:
+		return console.Exitf(console.ExitIncomplete, "%s: no results yet", strings.Join(dirs, ", "))
+	}
+	return nil
 }
 
 // withLabels takes the labels that the user names in place of the family's.

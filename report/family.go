@@ -1,0 +1,228 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Family is the answer for more than two arms: every comparison, corrected for how many there are,
+// and a ranking.
+type Family struct {
+	Version int    `json:"version"`
+	Measure string `json:"measure"`
+	// Baseline is the arm that all others are compared with; empty where all pairs are.
+	Baseline string      `json:"baseline,omitempty"`
+	Arms     []FamilyArm `json:"arms"` // the best first
+	Pairs    []ArmPair   `json:"pairs"`
+	// Sets are arms that cannot be told apart, the best first; an arm may be in several. They need
+	// all pairs.
+	Sets     [][]string `json:"sets,omitempty"`
+	Warnings []string   `json:"warnings,omitempty"`
+}
+
+// FamilyArm is one arm of a family.
+type FamilyArm struct {
+	Name       string          `json:"name"`
+	Provenance Provenance      `json:"provenance"`
+	Rate       *stats.Interval `json:"rate,omitempty"`
+	CostUSD    *float64        `json:"costUsd"`
+}
+
+// ArmPair is one comparison of a family: B against A.
+type ArmPair struct {
+	A        string         `json:"a"`
+	B        string         `json:"b"`
+	Decision stats.Decision `json:"decision"`
+	Unsure   Unsure         `json:"unsure,omitzero"`
+	Bounds   *Bounds        `json:"bounds,omitempty"`
+}
+
+// CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
+// first. The chance of any false claim among the comparisons stays below alpha.
+func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, error) {
+	cfg = cfg.withDefaults()
+	f := &Family{Version: Version, Measure: cfg.Measure}
+	for _, g := range groups {
+		f.Arms = append(f.Arms, FamilyArm{
+			Name:       g.Name,
+			Provenance: g.Provenance,
+			Rate:       g.PassRate,
+			CostUSD:    g.Totals.CostUSD,
+		})
+		for _, warning := range g.Warnings {
+			if !slices.Contains(g.aboutK, warning) {
+				f.Warnings = append(f.Warnings, g.Name+": "+warning)
+			}
+		}
+	}
+	var sides [][2]*Group
+	for i, a := range groups {
+		if toBaseline && i > 0 {
+			break
+		}
+		for _, b := range groups[i+1:] {
+			sides = append(sides, [2]*Group{a, b})
+		}
+	}
+	if toBaseline {
+		f.Baseline = groups[0].Name
+	}
+	if err := f.decide(sides, cfg); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(f.Arms, func(a, b FamilyArm) int { return cmp.Compare(b.rate(), a.rate()) })
+	if !toBaseline {
+		f.Sets = f.indistinguishable()
+	}
+	return f, nil
+}
+
+func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
+	cfg.tests = len(sides)
+	comparisons := make([]stats.Comparison, len(sides))
+	configs := make([]stats.DecideConfig, len(sides))
+	for i, side := range sides {
+		var c Comparison
+		p, err := c.prepare(side[0], side[1], cfg)
+		if err != nil {
+			return fmt.Errorf("compare %s with %s: %w", side[1].Name, side[0].Name, err)
+		}
+		comparisons[i], configs[i] = p.comparison, p.config
+		f.Pairs = append(f.Pairs, ArmPair{
+			A:      side[0].Name,
+			B:      side[1].Name,
+			Unsure: c.Unsure,
+			Bounds: c.Bounds,
+		})
+	}
+	decisions, err := stats.DecideFamily(comparisons, configs)
+	if err != nil {
+		return err
+	}
+	for i := range decisions {
+		f.Pairs[i].Decision = decisions[i]
+	}
+	return nil
+}
+
+func (a *FamilyArm) rate() float64 {
+	if a.Rate == nil {
+		return -1
+	}
+	return a.Rate.Est
+}
+
+// indistinguishable lists the longest stretches of the ranking in which no two arms are told apart.
+func (f *Family) indistinguishable() [][]string {
+	apart := map[[2]string]bool{}
+	for _, pair := range f.Pairs {
+		if claim := pair.Decision.Claim; claim == stats.Improved || claim == stats.Regressed {
+			apart[[2]string{pair.A, pair.B}], apart[[2]string{pair.B, pair.A}] = true, true
+		}
+	}
+	var sets [][]string
+	end := 0
+	for start := range f.Arms {
+		stop := start + 1
+		for stop < len(f.Arms) && !slices.ContainsFunc(f.Arms[start:stop], func(a FamilyArm) bool {
+			return apart[[2]string{a.Name, f.Arms[stop].Name}]
+		}) {
+			stop++
+		}
+		if stop > end {
+			var set []string
+			for _, arm := range f.Arms[start:stop] {
+				set = append(set, arm.Name)
+			}
+			sets = append(sets, set)
+			end = stop
+		}
+	}
+	return sets
+}
+
+// facts are the lines under the tables.
+func (f *Family) facts() []string {
+	var facts []string
+	for i, set := range f.Sets {
+		text := "stands alone"
+		if len(set) > 1 {
+			text = "cannot be told apart"
+		}
+		facts = append(facts, fmt.Sprintf("rank %d: %s (%s)", i+1, strings.Join(set, ", "), text))
+	}
+	facts = append(facts, fmt.Sprintf("%s; p-values are corrected for their number (Holm), intervals are not",
+		Count(len(f.Pairs), "comparison")))
+	least := 0.0
+	for _, pair := range f.Pairs {
+		least = max(least, pair.Decision.MDE)
+	}
+	facts = append(facts, fmt.Sprintf("each comparison finds %s in 8 of 10 experiments of this size",
+		Detectable(least)))
+	for _, pair := range f.Pairs {
+		for _, obstacle := range pair.Decision.Obstacles {
+			if strings.Contains(obstacle, "could change the answer") {
+				facts = append(facts, fmt.Sprintf("no claim about %s and %s because: %s", pair.A, pair.B, obstacle))
+			}
+		}
+	}
+	return facts
+}
+
+// Text writes the family for a terminal.
+func (f *Family) Text(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "arm\tpass rate\tspent")
+	for _, arm := range f.Arms {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", display.Line(arm.Name), percent(arm.Rate), money(arm.CostUSD))
+	}
+	fmt.Fprintln(table, "\t\t\t\ncomparison\tdifference\tp (Holm)\tclaim")
+	for _, pair := range f.Pairs {
+		fmt.Fprintf(table, "%s against %s\t%s\t%.4f\t%s\n", display.Line(pair.B), display.Line(pair.A),
+			effectText(&pair.Decision), pair.Decision.PAdj, pair.Decision.Claim)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, fact := range f.facts() {
+		fmt.Fprintln(w, display.Line(fact))
+	}
+	for _, warning := range f.Warnings {
+		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
+	}
+	return nil
+}
+
+// Markdown writes the family as Markdown.
+func (f *Family) Markdown(w io.Writer) error {
+	m := &markdown{}
+	m.line("## %d arms compared\n", len(f.Arms))
+	m.header("arm", "pass rate", "spent")
+	for _, arm := range f.Arms {
+		m.row(cell(arm.Name), percent(arm.Rate), money(arm.CostUSD))
+	}
+	m.line("")
+	m.header("comparison", "difference", "p (Holm)", "claim")
+	for _, pair := range f.Pairs {
+		m.row(cell(pair.B+" against "+pair.A), effectText(&pair.Decision), fmt.Sprintf("%.4f", pair.Decision.PAdj),
+			string(pair.Decision.Claim))
+	}
+	m.line("")
+	for _, fact := range f.facts() {
+		m.line("- %s", cell(fact))
+	}
+	m.line("")
+	for _, warning := range f.Warnings {
+		m.line("> ⚠️ %s\n", cell(warning))
+	}
+	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
+	return err
+}

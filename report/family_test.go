@@ -1,0 +1,60 @@
+package report
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+func familyOf(t *testing.T, toBaseline bool, arms map[string]string) *Family {
+	t.Helper()
+	var records []ledger.Record
+	for arm, word := range arms {
+		records = append(records, armRuns(arm, repeat(word, 14)...)...)
+	}
+	built := build(t, Input{Records: records, K: []int{1}})
+	var groups []*Group
+	for i := range built.Groups {
+		groups = append(groups, &built.Groups[i])
+	}
+	f, err := CompareArms(groups, toBaseline, CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestSeveralArmsGetOneCorrectedTableAndARanking(t *testing.T) {
+	f := familyOf(t, false, map[string]string{"low": "FFFF", "good": "PPPF", "best": "PPPP", "good2": "PPPF"})
+	if len(f.Pairs) != 6 || f.Arms[0].Name != "best" || f.Arms[3].Name != "low" {
+		t.Fatalf("%+v", f)
+	}
+	for _, pair := range f.Pairs {
+		if pair.Decision.PAdj <= pair.Decision.P && pair.Decision.P < 1 {
+			t.Errorf("%s against %s is not corrected: %+v", pair.B, pair.A, pair.Decision)
+		}
+	}
+	want := [][]string{{"best"}, {"good", "good2"}, {"low"}}
+	if !slices.EqualFunc(f.Sets, want, slices.Equal) {
+		t.Errorf("sets %v, want %v", f.Sets, want)
+	}
+	var text, page bytes.Buffer
+	if err := f.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Markdown(&page); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, text.String(), "good2 against good", "rank 2: good, good2 (cannot be told apart)", "6 comparisons")
+	wantIn(t, page.String(), "| low against good |", "rank 3: low (stands alone)")
+}
+
+func TestArmsCanBeComparedWithTheFirstAlone(t *testing.T) {
+	f := familyOf(t, true, map[string]string{"a": "FFFF", "b": "PPPF", "c": "FFFF"})
+	if f.Baseline != "a" || len(f.Pairs) != 2 || f.Sets != nil || f.Pairs[0].Decision.Claim != stats.Improved {
+		t.Errorf("%+v", f)
+	}
+}
