@@ -65,7 +65,7 @@ func (x *index) layersOf(text []byte) []*layer {
 		if l.depth == maxDepth {
 			continue
 		}
-		next := []*layer{l.unescaped()}
+		next := []*layer{l.unescaped(), l.withoutEntities()}
 		if l.percents < maxPercents {
 			next = append(next, l.percentDecoded(false))
 			if x.spaces && bytes.IndexByte(l.text, '+') >= 0 {
@@ -113,14 +113,28 @@ func (x *index) findDecoded(text []byte, d doubt) []span {
 
 // findUnwrapped searches a layer without the line breaks of wrapped encodings.
 func (x *index) findUnwrapped(l *layer) []span {
-	u := l.unwrapped()
-	if u == nil {
+	found := x.secretsIn(l.unwrapped())
+	dump := l.undumped()
+	for _, s := range x.secretsIn(dump) {
+		s.end = endOfDumpLine(l.text, s.end)
+		found = append(found, s)
+	}
+	return l.translate(found)
+}
+
+// secretsIn searches a layer for secrets, and returns where they are in the layer it was made of.
+func (x *index) secretsIn(l *layer) []span {
+	if l == nil {
 		return nil
 	}
-	s := search{index: x, text: u.text}
+	s := search{index: x, text: l.text}
 	s.run()
 	secrets := slices.DeleteFunc(s.spans, func(s span) bool { return s.label >= x.envLabels })
-	return u.translate(secrets)
+	for i, s := range secrets {
+		secrets[i].start, _ = l.place(s.start)
+		_, secrets[i].end = l.place(s.end - 1)
+	}
+	return secrets
 }
 
 // translate turns finds in the layer into finds in the text it came from.
@@ -207,6 +221,10 @@ func jsonEscape(text []byte) (size int, with []byte) {
 		return 2, []byte{'\r'}
 	case 't':
 		return 2, []byte{'\t'}
+	case 'x': // not JSON, but what shells and most languages write
+		if hexDigit.run(text, 2, 2) == 4 {
+			return 4, []byte{unhex(text[2])<<4 | unhex(text[3])}
+		}
 	case 'u':
 		first, ok := unicodeEscape(text)
 		if !ok {
@@ -254,8 +272,8 @@ func (l *layer) percentDecoded(plus bool) *layer {
 }
 
 // wrapWidth is the shortest line after which encoded text is taken to go on in
-// the next: base64 breaks at 64 or 76 characters, xxd at 60.
-const wrapWidth = 48
+// the next: base64 breaks at 64 or 76 characters, xxd at 60, people anywhere.
+const wrapWidth = 16
 
 // unwrapped removes the line breaks of wrapped base64 and hex.
 func (l *layer) unwrapped() *layer {

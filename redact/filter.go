@@ -6,7 +6,7 @@ import (
 
 const (
 	gramSize   = 4
-	filterBits = 16
+	filterBits = 18
 	// gramHash spreads four bytes over the filter: the golden ratio of 2³².
 	gramHash = 0x9E3779B1
 )

@@ -47,7 +47,7 @@ func (x *index) find(text []byte) []span {
 	return spans
 }
 
-// triggered tells whether a find contains what gave rise to decoding. What is
+// triggered reports whether a find contains what gave rise to decoding. What is
 // found besides would not be found in other surroundings.
 func (s *search) triggered(found span) bool {
 	at, _ := slices.BinarySearch(s.triggers, found.start)
@@ -119,7 +119,7 @@ func (s *search) match(number, i int) {
 	}
 }
 
-// startsEscape tells whether a text begins with an escape sequence that may
+// startsEscape reports whether a text begins with an escape sequence that may
 // stand for a character of a credential.
 func startsEscape(text []byte) bool {
 	escaped := bytes.TrimLeft(text, `\\`)
@@ -132,9 +132,13 @@ func startsEscape(text []byte) bool {
 	return len(escaped) < len(text) && len(escaped) > 0 && (escaped[0] == 'u' || escaped[0] == '/')
 }
 
-// escapesSecret tells whether at i a \u00 escapes a character that secrets have.
+// escapesSecret reports whether at i a \u00 escapes a character that secrets have.
 func (s *search) escapesSecret(i int) bool {
-	if i < 0 || len(s.text) < i+6 || string(s.text[i:i+4]) != `\u00` || hexDigit.run(s.text, i+4, 2) != i+6 {
+	if i < 0 || len(s.text) < i+6 || string(s.text[i+1:i+4]) != `u00` || hexDigit.run(s.text, i+4, 2) != i+6 {
+		return false
+	}
+	percent := i >= 2 && bytes.EqualFold(s.text[i-2:i+1], []byte("%5c"))
+	if s.text[i] != '\\' && !percent {
 		return false
 	}
 	return s.escapable[unhex(s.text[i+4])<<4|unhex(s.text[i+5])]
@@ -158,12 +162,15 @@ func (s *search) compare(f *form, start, anchorAt int) {
 		switch c {
 		case '\\':
 			decode, wrap = true, f.kind != rawForm
-		case '%':
+		case '%', '&':
 			decode = true
 		case '+':
 			decode = decode || s.text[stop] == '+' && f.text[stop-start] == ' '
 		case '\n', '\r':
 			wrap = f.kind != rawForm
+		case ' ': // a dump goes on in its next column or line, which may be one of JSON
+			wrap = wrap || f.kind == hexForm || f.kind == spelledForm
+			decode = decode || wrap
 		}
 	}
 	if decode || wrap {

@@ -3,6 +3,10 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
+	"html"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +16,9 @@ const (
 	rawForm formKind = iota
 	base64Form
 	hexForm
+	// spelledForm is a secret of which every character is written as an escape or is followed by a
+	// separator: \x73\x65, &#115;&#101;, 73 65, or UTF-16.
+	spelledForm
 )
 
 // form is one way a secret can stand in a text, after escapes are decoded.
@@ -30,6 +37,7 @@ type form struct {
 	lastMask           byte
 	// whole is the text and what follows it.
 	whole string
+	twice bool // encoded twice
 }
 
 const base64Alphabet = uppers + lowers + digits + "+/"
@@ -48,7 +56,19 @@ func formsOf(s secret, label int) []form {
 	if s.encoded {
 		forms = append(forms, form{kind: hexForm, label: label, text: hex.EncodeToString([]byte(s.value))})
 		for offset := range 3 {
-			forms = append(forms, base64FormOf(s.value, label, offset))
+			once := base64FormOf(s.value, label, offset)
+			forms = append(forms, once)
+			if len(once.text) < 2*gramSize {
+				continue
+			}
+			for outer := range 3 { // encoded twice
+				twice := base64FormOf(once.text, label, outer)
+				twice.twice = true
+				forms = append(forms, twice)
+			}
+		}
+		for _, text := range spellings(s.value) {
+			forms = append(forms, form{kind: spelledForm, label: label, text: text})
 		}
 	}
 	for i, f := range forms {
@@ -86,7 +106,7 @@ func base64FormOf(value string, label, offset int) form {
 	return f
 }
 
-// same tells whether a byte of the text stands for a byte of the form.
+// same reports whether a byte of the text stands for a byte of the form.
 func (f *form) same(text, want byte) bool {
 	if text == want {
 		return true
@@ -94,8 +114,8 @@ func (f *form) same(text, want byte) bool {
 	switch f.kind {
 	case base64Form:
 		return text == '-' && want == '+' || text == '_' && want == '/'
-	case hexForm:
-		return want >= 'a' && text|0x20 == want
+	case hexForm, spelledForm:
+		return want >= 'a' && want <= 'z' && text|0x20 == want
 	case rawForm:
 	}
 	return false
@@ -145,15 +165,32 @@ func (f *form) grow(text []byte, start, end int) (int, int) {
 	return start, end
 }
 
+// plainParts are the stretches between entities.
+var plainParts = regexp.MustCompile(`(?:^|;)[^&;]{4,}`)
+
 // anchors lists the offsets of the four bytes to look for. Encodings have two,
 // because a line break inside one anchor leaves the other.
 func (f *form) anchors() []int {
 	best := f.bestAnchor(0, len(f.text))
-	if f.kind == rawForm || len(f.text) < 2*gramSize {
+	if f.kind == spelledForm && strings.Contains(f.text, "&") { // entities are frequent, what is between them is not
+		longest := 0
+		for _, plain := range plainParts.FindAllStringIndex(f.text, -1) {
+			if size := plain[1] - plain[0]; size > longest+1 {
+				best, longest = f.bestAnchor(plain[0]+min(1, plain[0]), plain[1]), size
+			}
+		}
+	}
+	once := f.kind == rawForm || f.twice || f.kind == spelledForm && !strings.Contains(f.text, " ")
+	if once || len(f.text) < 2*gramSize {
 		return []int{best}
 	}
 	half := len(f.text) / 2
-	return []int{f.bestAnchor(0, half), f.bestAnchor(half, len(f.text))}
+	anchors := []int{f.bestAnchor(0, half), f.bestAnchor(half, len(f.text))}
+	if f.kind == base64Form && len(f.text) >= 4*gramSize { // short lines may break both
+		anchors = append(anchors, f.bestAnchor(half/2, half/2+half))
+	}
+	slices.Sort(anchors)
+	return slices.Compact(anchors)
 }
 
 // bestAnchor picks the four bytes that are rarest in ordinary text, and that no
@@ -178,7 +215,7 @@ func (f *form) bestAnchor(from, to int) int {
 func anchorWorth(kind formKind, c byte) int {
 	const decisive = 100
 	switch {
-	case kind == hexForm && hexDigit[c]:
+	case (kind == hexForm || kind == spelledForm) && hexDigit[c]:
 		if c <= '9' {
 			return decisive
 		}
@@ -199,7 +236,7 @@ func anchorWorth(kind formKind, c byte) int {
 	return decisive + 2
 }
 
-// plainInJSON tells whether encoders leave a character as it is, or write \u
+// plainInJSON reports whether encoders leave a character as it is, or write \u
 // and its number, which has an anchor of its own.
 func plainInJSON(c byte) bool {
 	return c >= ' ' && c < 0x7f && c != '"' && c != '\\' && c != '/'
@@ -212,7 +249,7 @@ func (f *form) spellings(offset int) []string {
 	for _, c := range []byte(f.text[offset : offset+gramSize]) {
 		options := []byte{c}
 		switch {
-		case f.kind == hexForm && c >= 'a':
+		case (f.kind == hexForm || f.kind == spelledForm) && c >= 'a' && c <= 'z':
 			options = append(options, c-0x20)
 		case f.kind == base64Form && c == '+':
 			options = append(options, '-')
@@ -228,4 +265,54 @@ func (f *form) spellings(offset int) []string {
 		list = longer
 	}
 	return list
+}
+
+// spellings lists the ways to write a value one character at a time. Letters may be in either case.
+func spellings(value string) []string {
+	join := func(format, between string) string {
+		var b strings.Builder
+		for i := range len(value) {
+			if i > 0 {
+				b.WriteString(between)
+			}
+			fmt.Fprintf(&b, format, value[i])
+		}
+		return b.String()
+	}
+	all := []string{
+		join(`\x%02x`, ""),
+		join("%02x", " "), join("%02x", ":"), join("0x%02x", ", "),
+		grouped(value, 0), grouped(value, 1),
+	}
+	if isASCII(value) {
+		all = append(all, join("&#%d;", ""), join("&#x%x;", ""), join("%c", "\x00"), join("%c", `\u0000`))
+	}
+	escaped := html.EscapeString(value)
+	for _, text := range []string{escaped, strings.ReplaceAll(escaped, "&#34;", "&quot;")} {
+		if text != value && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// grouped is hex in groups of two bytes; the value begins with the first or the second of a group.
+func grouped(value string, offset int) string {
+	var b strings.Builder
+	for i := range len(value) {
+		if i > 0 && (i+offset)%2 == 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%02x", value[i])
+	}
+	return b.String()
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }

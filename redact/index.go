@@ -25,11 +25,11 @@ type index struct {
 	spaces bool
 	// begin are the forms that begin with a byte.
 	begin [256][]int
-	// broken are the forms that contain a separator of the stream, see stream.go.
-	broken []int
-	// longest is the length of the longest form, longestBroken that of the
-	// longest secret with a separator, reach how far around an escape to decode.
-	longest, longestBroken, reach int
+	// broken are the secrets that contain a separator of the stream, and spelled the spelled forms that
+	// do, by the byte they begin with; see stream.go.
+	broken, spelled brokenForms
+	// longest is the length of the longest form, reach how far around an escape to decode.
+	longest, reach int
 }
 
 const (
@@ -79,9 +79,12 @@ func (x *index) addSecret(s secret) {
 				x.addEscapesOf(s, offset)
 			}
 		}
-		if f.kind == rawForm && containsSeparator(f.text) {
-			x.broken = append(x.broken, number)
-			x.longestBroken = max(x.longestBroken, len(f.text))
+		switch {
+		case !containsSeparator(f.text):
+		case f.kind == rawForm:
+			x.broken.add(&f, number)
+		default:
+			x.spelled.add(&f, number)
 		}
 	}
 }
@@ -102,7 +105,9 @@ func (x *index) addEscapesOf(s secret, offset int) {
 		case c > 0xffff:
 			c, _ = utf16.EncodeRune(c)
 		}
-		x.table.addDecoding(fmt.Sprintf(`\u%02x`, c>>8), fmt.Sprintf(`\u%02X`, c>>8))
+		for _, format := range []string{`\u%02x`, `\u%02X`, "Cu%02x", "cu%02x", "Cu%02X", "cu%02X"} { // %5Cu is \u
+			x.table.addDecoding(fmt.Sprintf(format, c>>8))
+		}
 	}
 	if s.encoded {
 		x.addPercentEscapesOf(s.value, offset)

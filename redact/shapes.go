@@ -26,12 +26,17 @@ type shape struct {
 	open func(text []byte) bool
 }
 
-const endless = 1 << 30
+const (
+	endless = 1 << 30
+	// githubMin is the shortest body of a GitHub token. Their lengths have changed before; what has
+	// the prefix and is as long as this is nothing else.
+	githubMin = 30
+)
 
 // maxShapes is at least the number of shapes.
 const maxShapes = 32
 
-// shapes lists what is looked for; the first six are those of old.
+// shapes lists what is looked for; the first six are the ones that the earlier library knew.
 var shapes = []shape{
 	{
 		kind:     "anthropic",
@@ -43,38 +48,34 @@ var shapes = []shape{
 	{
 		kind:     "gh-pat",
 		prefixes: []string{"ghp_"},
-		body:     alnum,
-		min:      36,
-		max:      36,
+		body:     wordChar,
+		min:      githubMin,
+		max:      endless,
 		bounded:  true,
-		exact:    true,
 	},
 	{
 		kind:     "gh-installation",
 		prefixes: []string{"ghs_"},
-		body:     alnum,
-		min:      36,
-		max:      36,
+		body:     wordChar,
+		min:      githubMin,
+		max:      endless,
 		bounded:  true,
-		exact:    true,
 	},
 	{
 		kind:     "gh-oauth",
 		prefixes: []string{"gho_"},
-		body:     alnum,
-		min:      36,
-		max:      36,
+		body:     wordChar,
+		min:      githubMin,
+		max:      endless,
 		bounded:  true,
-		exact:    true,
 	},
 	{
 		kind:     "gh-fine-grained",
 		prefixes: []string{"github_pat_"},
 		body:     wordChar,
-		min:      82,
-		max:      82,
+		min:      githubMin,
+		max:      endless,
 		bounded:  true,
-		exact:    true,
 	},
 	{
 		kind:     "gh-b64-basic-credential",
@@ -87,17 +88,16 @@ var shapes = []shape{
 	{
 		kind:     "gh-user",
 		prefixes: []string{"ghu_"},
-		body:     alnum,
-		min:      36,
-		max:      36,
+		body:     wordChar,
+		min:      githubMin,
+		max:      endless,
 		bounded:  true,
-		exact:    true,
 	},
 	{
 		kind:     "gh-refresh",
 		prefixes: []string{"ghr_"},
-		body:     alnum,
-		min:      36,
+		body:     wordChar,
+		min:      githubMin,
 		max:      endless,
 		bounded:  true,
 	},

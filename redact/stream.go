@@ -148,10 +148,11 @@ func (s *stream) force() []byte {
 // may go on after the end of the text, or the length of the text.
 func (x *index) pending(text []byte) int {
 	cut := min(openKeyBlock(text), openWrap(text, x.longest))
-	if len(x.broken) == 0 {
+	cut = min(cut, x.spelled.open(x, text))
+	if x.broken.longest == 0 {
 		return cut
 	}
-	from := lastWord(text, max(0, len(text)-escapeGrowth*x.longestBroken))
+	from := lastWord(text, max(0, len(text)-escapeGrowth*x.broken.longest))
 	layers := []*layer{{text: text[from:]}}
 	if bytes.ContainsAny(text[from:], `\%+`) {
 		layers = x.layersOf(text[from:])
@@ -169,17 +170,41 @@ func (x *index) pending(text []byte) int {
 // secret that contains separators, or its length. An escape sequence that is
 // cut off by the end of the text may be any character.
 func (x *index) openSecret(text []byte) int {
-	end := len(text) - unfinishedEscape(text)
-	first := len(text)
-	for _, number := range x.broken {
-		value := x.forms[number].text
-		for at := max(0, end-len(value)+1); at < min(end, first); at++ {
-			if text[at] == value[0] && value[:end-at] == string(text[at:end]) {
-				first = at
-			}
+	first := x.broken.open(x, text)
+	if half := unfinishedEscape(text); half > 0 {
+		if at := x.broken.open(x, text[:len(text)-half]); at < len(text)-half {
+			first = min(first, at)
 		}
 	}
 	return first
+}
+
+// brokenForms are forms that contain separators, by the byte they begin with.
+type brokenForms struct {
+	begin   [256][]int
+	longest int
+}
+
+func (b *brokenForms) add(f *form, number int) {
+	for c := range b.begin {
+		if f.same(byte(c), f.text[0]) {
+			b.begin[c] = append(b.begin[c], number)
+		}
+	}
+	b.longest = max(b.longest, len(f.text))
+}
+
+// open returns the first place from which the text is the beginning of one of the forms, or its
+// length.
+func (b *brokenForms) open(x *index, text []byte) int {
+	for at := max(0, len(text)-b.longest); at < len(text); at++ {
+		for _, number := range b.begin[text[at]] {
+			if x.forms[number].isBegunBy(text[at:]) {
+				return at
+			}
+		}
+	}
+	return len(text)
 }
 
 // unfinishedEscape returns the length of the escape sequence at the end of a

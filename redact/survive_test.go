@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"net/url"
 	"slices"
@@ -118,6 +119,53 @@ var encodings = map[string]func(string) []string{
 		return []string{upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query,
 			lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query)}
 	},
+	"base64 twice": func(s string) []string {
+		var out []string
+		for _, before := range []string{"", "a", "ab"} {
+			once := base64.StdEncoding.EncodeToString([]byte(before + s))
+			out = append(out, base64.StdEncoding.EncodeToString([]byte(once)),
+				base64.RawURLEncoding.EncodeToString([]byte("k="+once+"\n")))
+		}
+		return out
+	},
+	"base64 in short lines": func(s string) []string {
+		text := base64.StdEncoding.EncodeToString([]byte("some text before it: " + s + " and some after it"))
+		return []string{wrap(text, 20, "\n"), wrap(text, 32, "\n"), wrap(text, 40, "\r\n")}
+	},
+	"hex in pieces": func(s string) []string {
+		var out []string
+		for _, text := range spellings(s)[1:6] {
+			out = append(out, text, strings.ToUpper(text[:1])+text[1:])
+		}
+		return out
+	},
+	"\\x": func(s string) []string {
+		var all strings.Builder
+		for i := range len(s) {
+			fmt.Fprintf(&all, `\x%02x`, s[i])
+		}
+		return []string{all.String(), strings.ReplaceAll(strings.ToUpper(all.String()), "X", "x")}
+	},
+	"entities": func(s string) []string {
+		var decimal, hexadecimal strings.Builder
+		for _, c := range s {
+			fmt.Fprintf(&decimal, "&#%d;", c)
+			fmt.Fprintf(&hexadecimal, "&#x%X;", c)
+		}
+		if !isASCII(s) {
+			return []string{html.EscapeString(s)}
+		}
+		return []string{decimal.String(), hexadecimal.String(), html.EscapeString(s)}
+	},
+	"UTF-16": func(s string) []string {
+		if !isASCII(s) {
+			return nil
+		}
+		return []string{strings.Join(strings.Split(s, ""), "\x00"), "\x00" + strings.Join(strings.Split(s, ""), "\x00")}
+	},
+	"percent-encoded \\u": func(s string) []string {
+		return []string{url.QueryEscape(escapeUnicode(s, func(int) bool { return true }))}
+	},
 	"base64 in a URL": func(s string) []string {
 		return []string{url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("a:" + s)))}
 	},
@@ -201,7 +249,7 @@ func eventCarriers(text string, raw bool) []string {
 	}
 }
 
-// leaks tells whether a secret can be read in a text, as it is or in base64 or
+// leaks reports whether a secret can be read in a text, as it is or in base64 or
 // hex.
 func leaks(out, secret string) bool {
 	if strings.Contains(out, secret) {
@@ -214,11 +262,21 @@ func leaks(out, secret string) bool {
 	if strings.Contains(strings.ToLower(unbroken), hex.EncodeToString([]byte(secret))) {
 		return true
 	}
-	plain := strings.NewReplacer("-", "+", "_", "/").Replace(unbroken)
+	pieces := strings.NewReplacer(" ", "", ":", "", ",", "", "0x", "", "\x00", "").Replace(unbroken)
+	if strings.Contains(strings.ToLower(pieces), hex.EncodeToString([]byte(secret))) ||
+		strings.Contains(strings.ReplaceAll(out, "\x00", ""), secret) {
+		return true
+	}
+	return inBase64(unbroken, secret, 2)
+}
+
+// inBase64 reports whether a secret can be read in a text once or twice encoded.
+func inBase64(text, secret string, times int) bool {
+	plain := strings.NewReplacer("-", "+", "_", "/").Replace(text)
 	for offset := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:offset] + secret))
-		lead := [3]int{0, 2, 3}[offset]
-		if strings.Contains(plain, encoded[lead:len(encoded)-1]) {
+		encoded = encoded[[3]int{0, 2, 3}[offset] : len(encoded)-1]
+		if strings.Contains(plain, encoded) || times > 1 && inBase64(plain, encoded, times-1) {
 			return true
 		}
 	}
@@ -230,7 +288,7 @@ func decodings(text string) []string {
 	out := []string{text}
 	for i := 0; i < len(out) && len(out) < 30; i++ {
 		l := layer{text: []byte(out[i])}
-		for _, d := range []*layer{l.unescaped(), l.percentDecoded(false), l.percentDecoded(true)} {
+		for _, d := range []*layer{l.unescaped(), l.percentDecoded(false), l.percentDecoded(true), l.withoutEntities()} {
 			if d != nil {
 				out = append(out, string(d.text))
 			}
@@ -239,7 +297,7 @@ func decodings(text string) []string {
 	return out
 }
 
-// survives tells whether a secret can be read in any of the ways the encodings
+// survives reports whether a secret can be read in any of the ways the encodings
 // write it.
 func survives(out, secret string) bool {
 	for _, text := range decodings(out) {
