@@ -18,12 +18,20 @@
 // The first layer is the values of named environment variables, see
 // [DefaultEnvVars]: as they are, escaped as JSON any number of times up to
 // four (whichever characters the encoder chose to escape), percent-encoded
-// (whichever characters, both cases of hex digits), in hex, and in base64 of
-// either alphabet at any byte offset, wrapped into lines or not. They become
+// (whichever characters, both cases of hex digits), as \x escapes and as
+// character references of HTML, in UTF-16, in hex (in one piece, byte by byte
+// or in a dump), and in base64 of either alphabet, once or twice, at any byte
+// offset, wrapped into lines or not. They become
 // [REDACTED:env:NAME]. A value under 4 characters is not looked for, and one
 // under 9 bytes not in its encoded forms; a warning names the variable. A value
 // of several lines is found whole, and so is each of its lines that looks like
 // key material.
+//
+// A secret may be an ordinary word. Where the same word is the name of a field
+// or a fixed value in the form of a trace, it stays: every trace has it there,
+// and without it the trace could not be read.
+//
+// A [Writer] sees a dump line by line and finds only what stands in one line.
 //
 // The second layer is the shapes of well-known credentials, see [Kinds]. They
 // become [REDACTED:pattern:KIND].

@@ -138,7 +138,11 @@ func validJSON(p []byte) bool { return json.Valid(p) }
 func (x *index) fitJSON(text []byte, spans []span) []edit {
 	var edits []edit
 	next := 0
-	forEachScalar(text, func(start, end int) {
+	walk(text, func(found scalar) {
+		start, end := found.start, found.end
+		if found.isStructure(text) {
+			return
+		}
 		for next < len(spans) && spans[next].end <= start {
 			next++
 		}
@@ -191,41 +195,4 @@ func (x *index) appendStringEdit(edits []edit, text []byte, s span, from, to int
 	}
 	start = max(backslashesBefore(text, start), from)
 	return appendEdit(edits, edit{start, end, x.labels[s.label]})
-}
-
-// forEachScalar calls visit for every string (keys too, with their quotes) and
-// every number or literal of valid JSON, in order.
-func forEachScalar(text []byte, visit func(start, end int)) {
-	for i := 0; i < len(text); {
-		switch c := text[i]; c {
-		case '"':
-			end := stringEnd(text, i)
-			visit(i, end)
-			i = end
-		case ' ', '\t', '\r', '\n', ',', ':', '{', '}', '[', ']':
-			i++
-		default:
-			end := i
-			for end < len(text) && bytes.IndexByte([]byte(" \t\r\n,:{}[]\""), text[end]) < 0 {
-				end++
-			}
-			visit(i, end)
-			i = end
-		}
-	}
-}
-
-// stringEnd returns the end of the JSON string that begins at i.
-func stringEnd(text []byte, i int) int {
-	for i++; i < len(text); {
-		quote := bytes.IndexByte(text[i:], '"')
-		if quote < 0 {
-			break
-		}
-		i += quote + 1
-		if backslashes := i - 1 - backslashesBefore(text, i-1); backslashes%2 == 0 {
-			return i
-		}
-	}
-	return len(text)
 }

@@ -128,64 +128,22 @@ type deltaString struct {
 	piece      string
 }
 
-// levels of a JSON document that readDelta is inside of.
-type deltaLevel struct {
-	object, wantsKey bool
-	inArray, inDelta bool
-	key              string
-}
-
 // readDelta walks through a valid JSON document.
 func readDelta(p []byte) deltaEvent {
 	var e deltaEvent
-	levels := []deltaLevel{{}}
-	for i := 0; i < len(p); {
-		level := &levels[len(levels)-1]
-		switch c := p[i]; c {
-		case ' ', '\t', '\r', '\n', ':':
-			i++
-		case ',':
-			level.wantsKey = level.object
-			i++
-		case '{', '[':
-			levels = append(levels, deltaLevel{
-				object:   c == '{',
-				wantsKey: c == '{',
-				inArray:  level.inArray || c == '[',
-				inDelta:  level.inDelta || c == '{' && level.key == "delta",
-			})
-			i++
-		case '}', ']':
-			levels = levels[:len(levels)-1]
-			i++
-		default:
-			end := scalarEnd(p, i)
-			if level.wantsKey {
-				level.key, level.wantsKey = string(p[i+1:end-1]), false
-			} else {
-				e.scalar(level, i, end, p[i:end])
-			}
-			i = end
+	walk(p, func(found scalar) {
+		if !found.isKey {
+			e.scalar(found, p[found.start:found.end])
 		}
-	}
+	})
 	return e
 }
 
-func scalarEnd(p []byte, i int) int {
-	if p[i] == '"' {
-		return stringEnd(p, i)
-	}
-	for i < len(p) && bytes.IndexByte([]byte(" \t\r\n,:{}[]\""), p[i]) < 0 {
-		i++
-	}
-	return i
-}
-
-func (e *deltaEvent) scalar(level *deltaLevel, start, end int, value []byte) {
-	switch level.key {
+func (e *deltaEvent) scalar(found scalar, value []byte) {
+	switch found.key {
 	case "type", "method", "role", "id", "uuid", "name", "model":
-		if !level.inArray && (level.key == "type" || level.key == "method") {
-			e.identity.WriteString(level.key)
+		if !found.inArray && (found.key == "type" || found.key == "method") {
+			e.identity.WriteString(found.key)
 			e.identity.Write(value)
 		}
 		return
@@ -194,16 +152,16 @@ func (e *deltaEvent) scalar(level *deltaLevel, start, end int, value []byte) {
 		e.identity.Write(value)
 		return
 	case "index", "item_id", "itemId", "output_index", "content_index", "contentIndex", "summary_index", "summaryIndex":
-		e.identity.WriteString(level.key)
+		e.identity.WriteString(found.key)
 		e.identity.Write(value)
 		return
 	}
 	if value[0] != '"' {
 		return
 	}
-	s := deltaString{start: start, end: end}
-	if level.inDelta || level.key == "delta" {
-		s.piece = level.key
+	s := deltaString{start: found.start, end: found.end}
+	if found.inDelta || found.key == "delta" {
+		s.piece = found.key
 	}
 	e.strings = append(e.strings, s)
 }

@@ -95,7 +95,7 @@ func TestMatching(t *testing.T) {
 		{"an escape is not cut in two", `"x\nfirst-letter"`, `"x[REDACTED:env:NEWLINE]"`},
 		{"nor one of the JSON inside", `"{\"a\":\"x\\nfirst-letter\"}"`, `"{\"a\":\"x[REDACTED:env:NEWLINE]\"}"`},
 		{"a secret that is JSON, as JSON", `{"c":{"user":"root","pass":"toor"}}`,
-			`{"c":{"[REDACTED:env:JSON]":"[REDACTED:env:JSON]","[REDACTED:env:JSON]":"[REDACTED:env:JSON]"}}`},
+			`{"c":{"user":"[REDACTED:env:JSON]","pass":"[REDACTED:env:JSON]"}}`},
 		{"a secret that is JSON, in a string", `"{\"user\":\"root\",\"pass\":\"toor\"}"`, `"[REDACTED:env:JSON]"`},
 		{"a line with its end", "[\"abcd\"]\n", "[\"[REDACTED:env:SHORT]\"]\n"},
 		{"what is no JSON is text", `{"torn":"abcd`, `{"torn":"[REDACTED:env:SHORT]`},

@@ -56,7 +56,7 @@ func (w *Writer) stageRedacted(source string, event []byte) (int64, error) {
 	}
 	if w.cfg.Redactor != nil {
 		event = w.lane(source).Line(event)
-		source = w.cfg.Redactor.String(source)
+		source = w.cfg.Redactor.Word(source)
 	}
 	return w.append(source, w.timeOf(time.Time{}), JSON(event)), nil
 }
