@@ -19,6 +19,7 @@ const (
 	typeRunnerError  = "runner_error"
 	typeLimit        = "limit"
 	typeQuiescence   = "quiescence"
+	typeInterrupted  = "interrupted"
 	typeResumed      = "resumed"
 	typeInboxError   = "inbox_error"
 	typeWarning      = "warning"

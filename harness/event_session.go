@@ -158,6 +158,14 @@ type resumedEvent struct {
 
 func (e resumedEvent) apply(*state) {}
 
+// interruptedEvent says that the caller has ended the session. A session that is resumed continues
+// from here: what comes after it only records how the agents were stopped.
+type interruptedEvent struct {
+	Type string `json:"type"`
+}
+
+func (e interruptedEvent) apply(*state) {}
+
 // noteEvent is a problem that does not end the session.
 type noteEvent struct {
 	Type  string `json:"type"`

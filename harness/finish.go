@@ -16,7 +16,9 @@ const flushDeadline = 30 * time.Second
 
 // finish accounts for everything that is still open and writes the summary, which is the last line.
 func (l *loop) finish(ctx context.Context) (Result, error) {
-	l.closeOpenEnds()
+	if l.reason != ReasonInterrupted { // it can be resumed, with everything that is open
+		l.closeOpenEnds()
+	}
 	flushErr := l.hub.flush()
 	unsent := l.flushReplies(ctx)
 	var closeErr error
@@ -38,10 +40,10 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 		flushErr = err
 	}
 	switch {
-	case flushErr == nil:
-		l.removeTempHome()
 	case l.reason == ReasonTrace:
 		flushErr = nil // it is why the session ended
+	case flushErr == nil && l.reason != ReasonInterrupted:
+		l.removeTempHome()
 	}
 	return result, errors.Join(l.err, flushErr, closeErr)
 }

@@ -234,6 +234,9 @@ func (l *loop) stopLocked(reason string, err error) {
 	}
 	l.hub.stopped = true
 	l.reason, l.err = reason, err
+	if reason == ReasonInterrupted {
+		l.hub.commit(interruptedEvent{Type: typeInterrupted})
+	}
 	settings := l.hub.state.settings
 	for _, r := range l.runners {
 		switch {

@@ -224,7 +224,7 @@ func TestInterruptionEndsEverythingInOrder(t *testing.T) {
 			t.Errorf("%+v, %v", result, err)
 		}
 		all := lines(t, out.String())
-		if all[len(all)-1].kind() != "summary" || len(ofType(all, "cancel")) != 1 {
+		if all[len(all)-1].kind() != "summary" || len(ofType(all, "interrupted")) != 1 {
 			t.Errorf("%s", out.String())
 		}
 	})

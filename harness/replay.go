@@ -15,6 +15,7 @@ type past struct {
 	start   startedEvent
 	events  []event
 	elapsed time.Duration
+	ended   bool // the caller has ended it, and nobody has resumed it
 }
 
 // readPast reads the orchestrator's lines of a trace. Damaged lines are passed over, as are those
@@ -47,14 +48,28 @@ func readPast(path string) (*past, error) {
 			p.begin(start)
 			started = true
 		}
-		if e != nil {
-			p.events = append(p.events, e)
-		}
+		p.add(e)
 	}
 	if !started || len(p.start.Members) == 0 {
 		return nil, errors.New("it holds no session that can be resumed: there is no session_start with members")
 	}
 	return p, nil
+}
+
+// add takes an event that is part of the state. What an interrupted session wrote while its agents
+// were stopped is not.
+func (p *past) add(e event) {
+	switch e.(type) {
+	case nil:
+		return
+	case interruptedEvent:
+		p.ended = true
+	case resumedEvent:
+		p.ended = false
+	}
+	if !p.ended {
+		p.events = append(p.events, e)
+	}
 }
 
 // begin forgets what was before: a file may hold several sessions, and it is the last that can be
@@ -87,6 +102,10 @@ func decodeEvent(data []byte, seq int64) (kind string, e event) {
 		return decodeAs[messageEvent](head.Type, data)
 	case trace.TypeTurnStart:
 		return decodeAs[turnStartEvent](head.Type, data)
+	case typeInterrupted:
+		return decodeAs[interruptedEvent](head.Type, data)
+	case typeResumed:
+		return decodeAs[resumedEvent](head.Type, data)
 	case trace.TypeDelivery:
 		return decodeAs[deliveryEvent](head.Type, data)
 	case trace.TypeTurnEnd:

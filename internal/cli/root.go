@@ -44,6 +44,7 @@ func Main() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return Run(ctx, os.Args, console.System(version()))
 }
 

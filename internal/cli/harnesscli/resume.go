@@ -53,6 +53,7 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 		Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
 	wiring, _ := wire(con, registry, &opts.agent, path)
 	wiring.WorkTracker = opts.tracker.value
+	defer announceInterrupt(ctx, con, path)()
 	result, err := wiring.Resume(ctx, path, fit.ResumeConfig{
 		Options: fit.Options{Base: agent.Config{ModelURL: opts.agent.modelURL, Auth: opts.agent.auth.Value}},
 		OnLine:  text.Line,

@@ -117,11 +117,22 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	if err != nil {
 		return fit.Result{}, console.Exit(console.ExitUsage, asFlag(err))
 	}
+	defer announceInterrupt(ctx, con, o.output)()
 	result, err := team.Run(ctx, task)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
 	return result, teamError(mode, result, err)
+}
+
+// announceInterrupt says what happens when the session is interrupted, until the returned function is
+// called.
+func announceInterrupt(ctx context.Context, con *console.Console, output string) func() bool {
+	line := "interrupted: stopping the agents, which takes up to 10 s; press Ctrl-C again to stop at once"
+	if output != "" {
+		line += "; continue later with: fit-harness resume " + output
+	}
+	return context.AfterFunc(ctx, func() { fmt.Fprintln(con.Stderr, line) })
 }
 
 // startError gives the error of a session that did not start its exit code: a request that cannot be
