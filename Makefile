@@ -14,7 +14,7 @@ TESTFLAGS       ?=
 
 build:
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/fit ./cmd/fit
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o bin/fit ./cmd/fit
 	@for pair in $(NAMES); do \
 	  if bin/fit $${pair#*:} --help 2>/dev/null | grep -q "^  fit $${pair#*:}"; then ln -sf fit bin/$${pair%%:*}; else rm -f bin/$${pair%%:*}; fi; \
 	done

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	return code
 }
 
-// isAboutFile tells the mistakes that lie in a file and not in the call.
+// isAboutFile reports whether a mistake is in a file and not in the call.
 func isAboutFile(err error) bool {
 	var problem *document.Error
 	return errors.As(err, &problem)
@@ -105,7 +106,7 @@ func exitCode(ctx context.Context, err error) int {
 	return console.Code(err)
 }
 
-// isSafeguard tells the commands whose exit code 2 is a refusal and not a mistake in the call.
+// isSafeguard reports whether exit code 2 of a command is a refusal and not a mistake in the call.
 func isSafeguard(command *cobra.Command) bool { return command.Name() == "selfedit" }
 
 func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -114,7 +115,7 @@ func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Prove whether a change to an agent made it better",
 		Long: `fit runs agents on tasks, keeps a redacted trace of everything they did, and answers whether a change to an agent made it better.
 
-New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tells what this machine has and lacks.`,
+New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" shows what this machine has and lacks.`,
 		Version:       con.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -128,6 +129,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 	}
 	root.SetVersionTemplate("fit {{.Version}}\n")
 	root.AddCommand(commands(con, registry)...)
+	root.AddCommand(newVersion(con))
 	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
 		command.Version = con.Version
 		command.SetVersionTemplate(root.VersionTemplate())
@@ -138,12 +140,27 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" tell
 	return root
 }
 
+// newVersion is "fit version", which prints what --version prints.
+func newVersion(con *console.Console) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Show the version, revision and date of this program",
+		Example: "  fit version",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(con.Stdout, "fit %s\n", con.Version)
+			return err
+		},
+	}
+}
+
 // newHelp is "fit help COMMAND", which unlike cobra's own knows what it does not know.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help about a command",
-		Args:  cobra.ArbitraryArgs,
+		Use:     "help [COMMAND]",
+		Example: "  fit help harness run",
+		Short:   "Show help about a command",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			command, rest, err := root.Find(args)
 			switch {
@@ -186,7 +203,7 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	if check := command.Args; check != nil {
 		command.Args = func(command *cobra.Command, args []string) error {
 			if err := check(command, args); err != nil {
-				return console.Exit(console.ExitUsage, inWords(command, args, err))
+				return console.Exit(console.ExitUsage, describeArgs(command, args, err))
 			}
 			return nil
 		}
@@ -205,8 +222,8 @@ func makeMistakesUsageErrors(command *cobra.Command) {
 	}
 }
 
-// inWords says what a command takes where cobra only counts.
-func inWords(command *cobra.Command, args []string, err error) error {
+// describeArgs says what a command takes where cobra only counts.
+func describeArgs(command *cobra.Command, args []string, err error) error {
 	var ours *console.Error
 	if errors.As(err, &ours) {
 		return err
@@ -251,19 +268,24 @@ func plain(err error) error {
 	}
 }
 
-// version is what the build recorded about itself.
+// version is what the build recorded about itself: version, revision and date.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "(unknown)"
+		info = &debug.BuildInfo{}
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	settings := map[string]string{}
 	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
-			return "devel-" + setting.Value[:12]
-		}
+		settings[setting.Key] = setting.Value
 	}
-	return "devel"
+	number := strings.Trim(cmp.Or(info.Main.Version, "devel"), "()")
+	revision := cmp.Or(settings["vcs.revision"], "unknown")
+	if settings["vcs.modified"] == "true" {
+		revision += " with changes"
+	}
+	return fmt.Sprintf("%s, revision %s, %s", number, revision, cmp.Or(settings["vcs.time"], "date unknown"))
 }

@@ -45,6 +45,8 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Long: `Show which agents, credentials and tools this machine has, and how to get what is missing.
 
 It exits with 0 when at least one agent can be run, and with 3 otherwise. "fit demo" always works: it needs neither a key nor an agent.`,
+		Example: `  fit doctor
+  fit doctor --format json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return run(command.Context(), con, registry, format.Value)
@@ -81,6 +83,9 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 		findings = append(findings, found)
 		if found.Status == statusMissing {
 			continue
+		}
+		if url := con.Getenv("FIT_MODEL_URL"); url != "" && installation.Login == "" {
+			installation.Login = "not needed with FIT_MODEL_URL"
 		}
 		login := loginFinding(info, installation)
 		findings = append(findings, login)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -21,7 +23,7 @@ import (
 func New(con *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
-		Short: "Language models: serve a scripted one",
+		Short: "Serve a scripted language model",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(newServe(con))
@@ -91,7 +93,7 @@ func Serve(ctx context.Context, con *console.Console, opts ServeOptions) error {
 		defer func() { _ = file.Close() }()
 		serverOptions.Log = file
 	}
-	server, err := scripted.Listen(opts.Addr, scripted.NewServer(scripts, serverOptions))
+	server, err := scripted.Listen(opts.Addr, onlyLocal(scripted.NewServer(scripts, serverOptions)))
 	if err != nil {
 		return console.Usagef("--addr: %w", err)
 	}
@@ -104,6 +106,22 @@ func Serve(ctx context.Context, con *console.Console, opts ServeOptions) error {
 	case err := <-server.Done():
 		return errors.Join(errors.New("the scripted model stopped by itself"), err)
 	}
+}
+
+// onlyLocal refuses requests that name another host than this machine: a page in a browser could
+// otherwise reach the server through a name that it has pointed here.
+func onlyLocal(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if address := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (address == nil || !address.IsLoopback()) {
+			http.Error(w, "this server answers requests to localhost only", http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // loadScripts reads FILE and NAME=FILE arguments.

@@ -82,6 +82,30 @@ func TestServePrintsItsAddressAndAnswers(t *testing.T) {
 	}
 }
 
+// A page in a browser reaches the server under a name of its own, which it has pointed here.
+func TestServeAnswersRequestsToThisMachineOnly(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "hi.json", `{"turns": [{"text": "hello"}]}`)
+	url := start(t, dir, "--script", "hi.json")
+	port := url[strings.LastIndex(url, ":"):]
+	for host, want := range map[string]int{"localhost" + port: 200, "127.0.0.1" + port: 200, "[::1]" + port: 200,
+		"evil.example" + port: 403, "evil.example": 403, "10.0.0.1" + port: 403} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/models", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		reply, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if reply.StatusCode != want {
+			t.Errorf("Host %s: %d, want %d", host, reply.StatusCode, want)
+		}
+	}
+}
+
 func TestServeSeveralScriptsAsJSON(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.json", `{"turns": [{"text": "I am a"}]}`)
