@@ -223,7 +223,8 @@ func (o *output) print(text string) {
 	_, _ = o.w.WriteString(text) // the writer keeps the error; failed and Flush return it
 }
 
-func (o *output) write(b []byte) { _, _ = o.w.Write(b) }
+// write prints JSON, with what a terminal would obey escaped.
+func (o *output) write(b []byte) { _, _ = o.w.Write(display.JSON(b)) }
 
 const (
 	bold = "1"
