@@ -4,6 +4,8 @@
 GO              ?= go
 GOLANGCI        := .tools/bin/golangci-lint
 GOLANGCI_MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
+DEADCODE        := .tools/bin/deadcode
+DEADCODE_MODULE := golang.org/x/tools/cmd/deadcode@v0.52.0
 GOVULN_MODULE   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 # Names under which the binary is known; each is linked once its command exists.
 NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benchmark:benchmark fit-selfedit:selfedit subq:versus
@@ -34,11 +36,15 @@ unit: build
 	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
 	$(GO) test $(TESTFLAGS) ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
 
-setup: $(GOLANGCI)
+setup: $(GOLANGCI) $(DEADCODE)
 	scripts/setup
 
 $(GOLANGCI): Makefile
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install $(GOLANGCI_MODULE)
+	@touch $@
+
+$(DEADCODE): Makefile
+	GOBIN=$(CURDIR)/.tools/bin $(GO) install $(DEADCODE_MODULE)
 	@touch $@
 
 vuln:

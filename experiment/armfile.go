@@ -9,13 +9,13 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// ArmsFile is arms.yaml.
-type ArmsFile struct {
+// armsFile is arms.yaml.
+type armsFile struct {
 	Arms []Arm `yaml:"arms" doc:"the agent configurations that are measured against each other; the first is the baseline" required:"true"`
 }
 
-// ArmsSchema is the JSON Schema of arms.yaml, made from the Go structs.
-func ArmsSchema() ([]byte, error) { return document.SchemaOf("arms.yaml", ArmsFile{}) }
+// armsSchema is the JSON Schema of arms.yaml, made from the Go structs.
+func armsSchema() ([]byte, error) { return document.SchemaOf("arms.yaml", armsFile{}) }
 
 // LoadArms reads arms.yaml. Mistakes are told with file, line and column; relative skills
 // directories are meant relative to the file.
@@ -28,7 +28,7 @@ func LoadArms(path string) ([]Arm, error) {
 	if err != nil {
 		return nil, err
 	}
-	var file ArmsFile
+	var file armsFile
 	if err := doc.Conforms(file); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (b *breaker) see(r *ledger.Record) {
 	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget:
 		return
 	}
-	if cause := Cause(r); cause != b.cause {
+	if cause := cause(r); cause != b.cause {
 		b.cause, b.count = cause, 0
 	}
 	if r.ErrorClass != b.class {
@@ -59,9 +59,9 @@ var (
 	numberForm = regexp.MustCompile(`\b[0-9a-f]{6,}\b|[0-9]+`)
 )
 
-// Cause returns what is behind an error of the infrastructure: its class, and its message without
+// cause returns what is behind an error of the infrastructure: its class, and its message without
 // what belongs to the cell (its task, its arm, paths, numbers). Equal causes have equal texts.
-func Cause(r *ledger.Record) string {
+func cause(r *ledger.Record) string {
 	message, _, _ := strings.Cut(r.ErrorMessage, "\n")
 	message = pathForm.ReplaceAllString(message, "…")
 	for _, name := range []string{r.TaskID, r.Arm} {

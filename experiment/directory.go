@@ -293,9 +293,9 @@ func ReadPlan(dir string) (*Plan, error) {
 	if err := json.Unmarshal(content, &plan); err != nil {
 		return nil, fmt.Errorf("read plan %s: %w", filepath.Join(dir, PlanFile), err)
 	}
-	if plan.Version > PlanVersion {
+	if plan.Version > planVersion {
 		return nil, fmt.Errorf("plan %s is of version %d; this program knows up to %d", filepath.Join(dir, PlanFile),
-			plan.Version, PlanVersion)
+			plan.Version, planVersion)
 	}
 	return &plan, nil
 }

@@ -23,8 +23,8 @@ const (
 
 // The defaults of a Config.
 const (
-	DefaultAttempts   = 3
-	DefaultBreakAfter = 5
+	defaultAttempts   = 3
+	defaultBreakAfter = 5
 )
 
 // Config says how an experiment is run.
@@ -138,10 +138,10 @@ func newEngine(dir *Directory, cfg Config) *engine {
 		cfg.Concurrency = 1
 	}
 	if cfg.Attempts < 1 {
-		cfg.Attempts = DefaultAttempts
+		cfg.Attempts = defaultAttempts
 	}
 	if cfg.BreakAfter == 0 {
-		cfg.BreakAfter = DefaultBreakAfter
+		cfg.BreakAfter = defaultBreakAfter
 	}
 	if cfg.Backoff == nil {
 		cfg.Backoff = backoff

@@ -42,7 +42,7 @@ func (e *engine) buryKilled(ctx context.Context, cell Cell, state *cellState) er
 	slices.Sort(open)
 	for _, attempt := range open {
 		record := ledger.Record{}
-		if recoverer, ok := e.cfg.Executor.(Recoverer); ok {
+		if recoverer, ok := e.cfg.Executor.(recoverer); ok {
 			record = recoverer.Recover(ctx, cell, attempt)
 		}
 		done, verdict := state.done, state.verdict

@@ -21,8 +21,8 @@ type Executor interface {
 	Execute(ctx context.Context, cell Cell, attempt int) (ledger.Record, error)
 }
 
-// Recoverer is an Executor that knows what an attempt cost whose process was killed.
-type Recoverer interface {
+// recoverer is an Executor that knows what an attempt cost whose process was killed.
+type recoverer interface {
 	// Recover returns the record of an attempt that was under way when its process died. Verdict
 	// and error class are filled in by the caller.
 	Recover(ctx context.Context, cell Cell, attempt int) ledger.Record

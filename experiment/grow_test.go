@@ -129,7 +129,7 @@ func TestADirectoryWithoutAResultCanBePlannedAnew(t *testing.T) {
 // A number that nobody can mean is refused before anything is made of it.
 func TestAPlanIsBounded(t *testing.T) {
 	plan := planOf(t, 2, 1)
-	for _, runs := range []int{1_000_000_000, 1 << 62, MaxCells} {
+	for _, runs := range []int{1_000_000_000, 1 << 62, maxCells} {
 		plan.Runs = runs
 		if err := plan.Seal(); err == nil || !strings.Contains(err.Error(), "cells") {
 			t.Errorf("%d runs: %v", runs, err)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// PlanVersion is the version of the plan's format. Fields may be added; none is renamed or removed.
-const PlanVersion = 1
+// planVersion is the version of the plan's format. Fields may be added; none is renamed or removed.
+const planVersion = 1
 
 // Plan says what an experiment is. It is written before anything is run; running the same command
 // again finds it and continues. Runs, tasks and arms can be added to it, and nothing else changes.
@@ -53,8 +53,8 @@ type Growth struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// MaxCells bounds the cells of an experiment, so that a slip of the keyboard is an error.
-const MaxCells = 1_000_000
+// maxCells bounds the cells of an experiment, so that a slip of the keyboard is an error.
+const maxCells = 1_000_000
 
 // PlannedFamily is where the tasks come from.
 type PlannedFamily struct {
@@ -111,15 +111,15 @@ func (p *Plan) Seal() error {
 		return errors.New("an experiment needs at least one task")
 	case p.Runs < 1:
 		return errors.New("an experiment needs at least one run")
-	case p.Runs > MaxCells/len(p.Tasks)/len(p.Arms):
+	case p.Runs > maxCells/len(p.Tasks)/len(p.Arms):
 		return fmt.Errorf("%d tasks × %d arms × %d runs are more than %d cells; split the experiment", len(p.Tasks),
-			len(p.Arms), p.Runs, MaxCells)
+			len(p.Arms), p.Runs, maxCells)
 	}
 	if err := p.checkStop(); err != nil {
 		return err
 	}
 	slices.SortFunc(p.Tasks, func(a, b PlannedTask) int { return strings.Compare(a.ID, b.ID) })
-	p.Version = PlanVersion
+	p.Version = planVersion
 	p.ID = p.identity()
 	return nil
 }

@@ -177,7 +177,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		h = tests.health
 	}
 	result := Result{
-		Grade:      decide(Count(rows), h, append(hook.reasons, tests.reasons...)),
+		Grade:      decide(tallyOf(rows), h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Rows:       []json.RawMessage{},
 	}

@@ -154,7 +154,7 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 		return graded{}, err
 	}
 	found := graded{
-		rows: ParseRows(g.redactRows(data)), exitCode: done.status(),
+		rows: parseRows(g.redactRows(data)), exitCode: done.status(),
 		stderr: done.stderr.last(hookStderr),
 	}
 	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)

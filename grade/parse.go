@@ -7,9 +7,9 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// ParseNonce believes a command that prints the nonce of this run as its last line: it ran to its
+// parseNonce believes a command that prints the nonce of this run as its last line: it ran to its
 // end. Beside that only the exit code counts.
-func ParseNonce(data []byte, nonce string) Report {
+func parseNonce(data []byte, nonce string) Report {
 	var report Report
 	lines := bytes.Split(bytes.TrimRight(data, " \t\r\n"), []byte("\n"))
 	last := bytes.TrimSpace(lines[len(lines)-1])
@@ -26,13 +26,13 @@ func ParseNonce(data []byte, nonce string) Report {
 func parseReport(parser string, data []byte, nonce string) Report {
 	switch parser {
 	case task.ParserGoTest:
-		return ParseGoTest(data)
+		return parseGoTest(data)
 	case task.ParserNodeTest, task.ParserTAP:
-		return ParseTAP(data)
+		return parseTAP(data)
 	case task.ParserPytest, task.ParserJUnit:
-		return ParseJUnit(data)
+		return parseJUnit(data)
 	case task.ParserExitNonce:
-		return ParseNonce(data, nonce)
+		return parseNonce(data, nonce)
 	}
 	return Report{Problem: fmt.Sprintf("there is no parser called %q", parser)}
 }

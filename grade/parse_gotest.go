@@ -9,9 +9,9 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 )
 
-// ParseGoTest reads the events of go test -json. Only top-level tests are listed: a subtest that
+// parseGoTest reads the events of go test -json. Only top-level tests are listed: a subtest that
 // fails fails its parent. The report is complete when the package itself has ended.
-func ParseGoTest(data []byte) Report {
+func parseGoTest(data []byte) Report {
 	var report Report
 	ended := map[string]string{}
 	running := map[string]bool{}

@@ -11,10 +11,10 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 )
 
-// ParseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name.
+// parseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name.
 // The counts of a suite, where it has them, must agree with its tests. The report is complete when
 // the document is.
-func ParseJUnit(data []byte) Report {
+func parseJUnit(data []byte) Report {
 	p := junitParser{}
 	decoder := xml.NewDecoder(bytes.NewReader(data))
 	for {

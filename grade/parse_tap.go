@@ -17,10 +17,10 @@ var (
 	tapWord  = lazyregexp.New(`(?i)\s*(?:^|[^\\])#\s*(skip\S*|todo)\b(.*)$`)
 )
 
-// ParseTAP reads the Test Anything Protocol, versions 12 to 14. Subtests are the indented lines
+// parseTAP reads the Test Anything Protocol, versions 12 to 14. Subtests are the indented lines
 // before their parent; only tests without subtests are listed, under the names of all their
 // parents. The report is complete when the plan is there and as many points as it says.
-func ParseTAP(data []byte) Report {
+func parseTAP(data []byte) Report {
 	p := tapParser{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(make([]byte, 64<<10), 4<<20)

@@ -35,7 +35,7 @@ func compareReports(t *testing.T, parse func([]byte) Report, cases map[string]st
 }
 
 func TestTAP(t *testing.T) {
-	compareReports(t, ParseTAP, map[string]string{
+	compareReports(t, parseTAP, map[string]string{
 		"TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n": "a=passed, b=failed, complete",
 		"ok\nok\n1..2\n": "=passed, =passed, complete",
 		"ok 1 - a # SKIP no network\nok 2 - b # TODO\nok 3 c \\# d\n1..3\n": "a=skipped, b=to do, c # d=passed, complete",
@@ -56,7 +56,7 @@ func TestTAP(t *testing.T) {
 }
 
 func TestJUnit(t *testing.T) {
-	compareReports(t, ParseJUnit, map[string]string{
+	compareReports(t, parseJUnit, map[string]string{
 		`<testsuites><testsuite tests="2"><testcase classname="m.C" name="a"/><testcase name="b"><failure message="no">trace</failure></testcase></testsuite></testsuites>`: "m.C > a=passed, b=failed, complete",
 		`<testsuite tests="1"><testcase name="a"><skipped/></testcase></testsuite>`:                                                                                         "a=skipped, complete",
 		`<testsuite><testcase name="a"><error/><skipped/></testcase></testsuite>`:                                                                                           "a=failed, complete",
@@ -70,11 +70,11 @@ func TestJUnit(t *testing.T) {
 }
 
 func TestDeeplyNestedXMLIsGivenUp(t *testing.T) {
-	compareReports(t, ParseJUnit, map[string]string{strings.Repeat("<a>", 200): "problem"})
+	compareReports(t, parseJUnit, map[string]string{strings.Repeat("<a>", 200): "problem"})
 }
 
 func TestGoTestEvents(t *testing.T) {
-	compareReports(t, ParseGoTest, map[string]string{
+	compareReports(t, parseGoTest, map[string]string{
 		`{"Action":"start","Package":"p"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"--- PASS: TestB\n"}
@@ -101,7 +101,7 @@ func TestGoTestEvents(t *testing.T) {
 }
 
 func TestNonceMustBeTheLastLine(t *testing.T) {
-	parse := func(data []byte) Report { return ParseNonce(data, "n0nce") }
+	parse := func(data []byte) Report { return parseNonce(data, "n0nce") }
 	compareReports(t, parse, map[string]string{
 		"running\nn0nce\n":      "command=passed, complete",
 		"n0nce\n\n":             "command=passed, complete",
@@ -109,7 +109,7 @@ func TestNonceMustBeTheLastLine(t *testing.T) {
 		"":                      "problem",
 		"xn0nce":                "problem",
 	})
-	if ParseNonce(nil, "").Problem == "" {
+	if parseNonce(nil, "").Problem == "" {
 		t.Error("an empty nonce was found in nothing")
 	}
 }
@@ -244,21 +244,21 @@ func fuzzReport(f *testing.F, parse func([]byte) Report, seeds ...string) {
 }
 
 func FuzzTAP(f *testing.F) {
-	fuzzReport(f, ParseTAP, "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b # TODO x\n",
+	fuzzReport(f, parseTAP, "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b # TODO x\n",
 		"    ok 1 - x\n    1..1\nok 1 - s\n  ---\n  a: b\n  ...\n1..1\n")
 }
 
 func FuzzJUnit(f *testing.F) {
-	fuzzReport(f, ParseJUnit, `<testsuites><testsuite tests="1"><testcase name="a"><failure/></testcase></testsuite></testsuites>`)
+	fuzzReport(f, parseJUnit, `<testsuites><testsuite tests="1"><testcase name="a"><failure/></testcase></testsuite></testsuites>`)
 }
 
 func FuzzGoTest(f *testing.F) {
-	fuzzReport(f, ParseGoTest, `{"Action":"run","Test":"TestA"}`+"\n"+`{"Action":"pass","Test":"TestA"}`+"\n"+
+	fuzzReport(f, parseGoTest, `{"Action":"run","Test":"TestA"}`+"\n"+`{"Action":"pass","Test":"TestA"}`+"\n"+
 		`{"Action":"pass"}`)
 }
 
 func FuzzNonce(f *testing.F) {
-	fuzzReport(f, func(data []byte) Report { return ParseNonce(data, "n0nce") }, "x\nn0nce\n")
+	fuzzReport(f, func(data []byte) Report { return parseNonce(data, "n0nce") }, "x\nn0nce\n")
 }
 
 func FuzzWitness(f *testing.F) {

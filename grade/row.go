@@ -59,9 +59,9 @@ type Row struct {
 	Raw json.RawMessage
 }
 
-// ParseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is no JSON, or
+// parseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is no JSON, or
 // too long, becomes a row of its own that says so and is malformed. The last line may lack its end.
-func ParseRows(data []byte) []Row {
+func parseRows(data []byte) []Row {
 	var rows []Row
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {

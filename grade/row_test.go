@@ -11,56 +11,56 @@ import (
 	"pgregory.net/rapid"
 )
 
-func count(lines ...string) Tally { return Count(ParseRows([]byte(strings.Join(lines, "\n")))) }
+func count(lines ...string) tally { return tallyOf(parseRows([]byte(strings.Join(lines, "\n")))) }
 
 func score(value float64) *float64 { return &value }
 
 func TestTally(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows []string
-		want Tally
+		want tally
 	}{
 		"weights are mixed": {
 			[]string{`{"pass":true,"weight":3}`, `{"pass":false}`, `{"pass":true,"weight":1}`},
-			Tally{GatesPass: true, Score: score(0.8), Scored: 3, Passed: 2},
+			tally{GatesPass: true, Score: score(0.8), Scored: 3, Passed: 2},
 		},
 		"a weight of nothing said is 1": {
 			[]string{`{"pass":true}`, `{"pass":false}`},
-			Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
+			tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 		"weight 0 is ignored, with whatever fields": {
 			[]string{`{"pass":true}`, `{"weight":0,"note":"x","pass":"maybe"}`, `{"weight":-0.0}`},
-			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1, Diagnostics: 2},
+			tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1, Diagnostics: 2},
 		},
 		"gates are no part of the score": {
 			[]string{`{"gate":true,"pass":true}`, `{"pass":true}`},
-			Tally{GatesPass: true, FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
+			tally{GatesPass: true, FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
 		},
 		"fractions add up to full marks": {
 			[]string{`{"pass":true,"weight":0.1}`, `{"pass":true,"weight":0.1}`, `{"pass":true,"weight":0.1}`},
-			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 3, Passed: 3},
+			tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 3, Passed: 3},
 		},
 		"a failed scored row breaks full marks": {
 			[]string{`{"pass":true,"weight":1e300}`, `{"pass":false,"weight":1e-300}`},
-			Tally{GatesPass: true, Score: score(1), Scored: 2, Passed: 1},
+			tally{GatesPass: true, Score: score(1), Scored: 2, Passed: 1},
 		},
 		"a failed gate leaves the score derived": {
 			[]string{`{"gate":true,"pass":false}`, `{"pass":true}`},
-			Tally{FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
+			tally{FullMarks: true, Score: score(1), Gates: 1, Scored: 1, Passed: 1},
 		},
 		"gates only have no score": {
 			[]string{`{"gate":true,"pass":true}`},
-			Tally{GatesPass: true, FullMarks: true, Gates: 1},
+			tally{GatesPass: true, FullMarks: true, Gates: 1},
 		},
-		"no rows":             {nil, Tally{GatesPass: true, FullMarks: true}},
-		"only malformed rows": {[]string{`null`, `{}`}, Tally{GatesPass: true, Score: score(0), Malformed: 2}},
+		"no rows":             {nil, tally{GatesPass: true, FullMarks: true}},
+		"only malformed rows": {[]string{`null`, `{}`}, tally{GatesPass: true, Score: score(0), Malformed: 2}},
 		"a source is ignored": {
 			[]string{`{"pass":true,"source":"tests"}`},
-			Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
+			tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
 		},
 		"huge weights do not overflow": {
 			[]string{`{"pass":true,"weight":1.7e308}`, `{"pass":false,"weight":1.7e308}`},
-			Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
+			tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 	} {
 		if diff := cmp.Diff(test.want, count(test.rows...)); diff != "" {
@@ -93,11 +93,11 @@ func TestMalformedRowsFailAtTheirOwnWeightOrOne(t *testing.T) {
 		`{"pass":true`:                         1,
 		"\xff\xfe":                             1,
 	} {
-		rows := ParseRows([]byte(line + "\n" + `{"pass":true}`))
+		rows := parseRows([]byte(line + "\n" + `{"pass":true}`))
 		if len(rows) != 2 || rows[0].Role != Malformed || rows[0].Weight != weight {
 			t.Errorf("%s is %+v, want it malformed with weight %v", line, rows[0], weight)
 		}
-		tally := Count(rows)
+		tally := tallyOf(rows)
 		if want := 1 / (1 + weight); tally.Malformed != 1 || tally.FullMarks || math.Abs(*tally.Score-want) > 1e-12 {
 			t.Errorf("%s makes the tally %+v, want one malformed row and the score %v", line, tally, want)
 		}
@@ -105,7 +105,7 @@ func TestMalformedRowsFailAtTheirOwnWeightOrOne(t *testing.T) {
 }
 
 func TestALineThatIsNoJSONKeepsItsPlace(t *testing.T) {
-	rows := ParseRows([]byte("{\"pass\":true}\n\n  \t\noops \x1b[2J\n{\"gate\":true,\"pass\":false}"))
+	rows := parseRows([]byte("{\"pass\":true}\n\n  \t\noops \x1b[2J\n{\"gate\":true,\"pass\":false}"))
 	var roles []string
 	for _, row := range rows {
 		roles = append(roles, row.Role.String())
@@ -123,11 +123,11 @@ func TestALineThatIsNoJSONKeepsItsPlace(t *testing.T) {
 }
 
 func TestRowsAreBounded(t *testing.T) {
-	rows := ParseRows([]byte(`{"test":"` + strings.Repeat("x", maxRowBytes) + `","pass":true}`))
+	rows := parseRows([]byte(`{"test":"` + strings.Repeat("x", maxRowBytes) + `","pass":true}`))
 	if len(rows) != 1 || rows[0].Role != Malformed || len(rows[0].Raw) > 1000 {
 		t.Errorf("a huge row became %d rows of role %v", len(rows), rows[0].Role)
 	}
-	if n := len(ParseRows([]byte(strings.Repeat("1\n", 2*maxRows)))); n != maxRows {
+	if n := len(parseRows([]byte(strings.Repeat("1\n", 2*maxRows)))); n != maxRows {
 		t.Errorf("%d rows were read, want %d", n, maxRows)
 	}
 }
@@ -218,37 +218,37 @@ func TestRowsOfSeveralWritersAreNotBelieved(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows     []string
 		declared []string
-		want     Tally
+		want     tally
 		missing  []string
 	}{
 		"passed and failed at once": {
 			rows: []string{`{"test":"a","pass":true}`, `{"test":"a","pass":false}`},
-			want: Tally{GatesPass: true, Score: score(0), Malformed: 2},
+			want: tally{GatesPass: true, Score: score(0), Malformed: 2},
 		},
 		"a forged gate beside the real one": {
 			rows: []string{`{"test":"g","gate":true,"pass":true}`, `{"test":"g","gate":true,"pass":false}`},
-			want: Tally{FullMarks: true, Gates: 2},
+			want: tally{FullMarks: true, Gates: 2},
 		},
 		"not declared": {
 			rows: []string{`{"test":"a","pass":true}`, `{"test":"b","pass":true,"weight":99}`}, declared: []string{"a"},
-			want: Tally{GatesPass: true, Score: score(0.01), Scored: 1, Passed: 1, Malformed: 1},
+			want: tally{GatesPass: true, Score: score(0.01), Scored: 1, Passed: 1, Malformed: 1},
 		},
 		"declared and said twice": {
 			rows: []string{`{"test":"a","pass":true}`, `{"test":"a","pass":true}`}, declared: []string{"a"},
-			want: Tally{GatesPass: true, Score: score(0), Malformed: 2},
+			want: tally{GatesPass: true, Score: score(0), Malformed: 2},
 		},
 		"declared and missing": {
 			rows: []string{`{"test":"a","pass":true}`}, declared: []string{"a", "b"}, missing: []string{"b"},
-			want: Tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
+			want: tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
 		},
 		"rows without names are all right": {
 			rows: []string{`{"pass":true}`, `{"pass":false}`},
-			want: Tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
+			want: tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
 		},
 	} {
-		rows := ParseRows([]byte(strings.Join(test.rows, "\n")))
+		rows := parseRows([]byte(strings.Join(test.rows, "\n")))
 		_, missing := compareRows(rows, test.declared)
-		if diff := cmp.Diff(test.want, Count(rows)); diff != "" {
+		if diff := cmp.Diff(test.want, tallyOf(rows)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(test.missing, missing); diff != "" {
@@ -277,9 +277,9 @@ func TestNoRowCanMakeAFailedOneGood(t *testing.T) {
 			weight := rapid.SampledFrom([]string{"0", "1", "1e308", "-1", `"x"`, "null"}).Draw(t, "weight")
 			lines = append(lines, fmt.Sprintf(`{"test":%q,"pass":true,"weight":%s}`, name, weight))
 		}
-		rows := ParseRows([]byte(strings.Join(lines, "\n")))
+		rows := parseRows([]byte(strings.Join(lines, "\n")))
 		compareRows(rows, nil)
-		tally := Count(rows)
+		tally := tallyOf(rows)
 		if grade := decide(tally, health{}, nil); grade.Verdict != VerdictFail {
 			t.Fatalf("%v became %s", lines, grade.Verdict)
 		}
@@ -294,7 +294,7 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte("\x00\xff{\"pass\":"))
 	f.Add([]byte(`{"weight":1e308,"pass":true}` + "\n" + `{"weight":1e308,"pass":true}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rows := ParseRows(data)
+		rows := parseRows(data)
 		compareRows(rows, []string{"a"})
 		for _, row := range rows {
 			if !json.Valid(row.Raw) || !json.Valid(stamp(row, sourceTests)) {
@@ -304,7 +304,7 @@ func FuzzRows(f *testing.F) {
 				t.Errorf("impossible row %+v", row)
 			}
 		}
-		if tally := Count(rows); tally.Score != nil && !(*tally.Score >= 0 && *tally.Score <= 1) {
+		if tally := tallyOf(rows); tally.Score != nil && !(*tally.Score >= 0 && *tally.Score <= 1) {
 			t.Errorf("the score is %v", *tally.Score)
 		}
 	})

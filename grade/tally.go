@@ -6,8 +6,8 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 )
 
-// Tally is what rows come to.
-type Tally struct {
+// tally is what rows come to.
+type tally struct {
 	// GatesPass is false when a gate failed. Without gates it is true.
 	GatesPass bool
 	// Score is the passing weight by the whole weight, or nil for a task of gates only.
@@ -19,11 +19,11 @@ type Tally struct {
 }
 
 // Checks counts the rows that decide anything.
-func (t Tally) Checks() int { return t.Gates + t.Scored + t.Malformed }
+func (t tally) Checks() int { return t.Gates + t.Scored + t.Malformed }
 
-// Count adds rows up. A malformed row is a failed one of its own weight, or of weight 1.
-func Count(rows []Row) Tally {
-	tally := Tally{GatesPass: true}
+// tallyOf adds rows up. A malformed row is a failed one of its own weight, or of weight 1.
+func tallyOf(rows []Row) tally {
+	tally := tally{GatesPass: true}
 	var passing, total weights
 	for _, row := range rows {
 		switch row.Role {
@@ -103,7 +103,7 @@ type health struct {
 func (h health) ok() bool { return h.broken == "" }
 
 // decide turns a tally into a grade.
-func decide(tally Tally, h health, reasons []string) Grade {
+func decide(tally tally, h health, reasons []string) Grade {
 	grade := Grade{
 		GatesPass: tally.GatesPass,
 		Score:     tally.Score,

@@ -20,7 +20,7 @@ func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
 		Stream:        stream,
 	}
 	if out.MaxTokens <= 0 {
-		out.MaxTokens = DefaultMaxTokens
+		out.MaxTokens = defaultMaxTokens
 	}
 	if req.ThinkingTokens > 0 {
 		out.Thinking = &wire.AnthropicThinking{Type: "enabled", BudgetTokens: req.ThinkingTokens}

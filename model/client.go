@@ -43,7 +43,7 @@ type Config struct {
 	// its Error says that it is retryable.
 	RestartStreams bool
 	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the
-	// default is DefaultIdleTimeout.
+	// default is defaultIdleTimeout.
 	IdleTimeout time.Duration
 	// Now, Sleep and Random replace the clock and the dice in tests.
 	Now    func() time.Time
@@ -51,9 +51,9 @@ type Config struct {
 	Random func() float64
 }
 
-// DefaultIdleTimeout is generous because a reply that is not streamed is silent until it is
+// defaultIdleTimeout is generous because a reply that is not streamed is silent until it is
 // complete.
-const DefaultIdleTimeout = 10 * time.Minute
+const defaultIdleTimeout = 10 * time.Minute
 
 // maxReplySize bounds a reply that is not streamed, and error bodies.
 const maxReplySize = 64 << 20
@@ -122,7 +122,7 @@ func (c *client) fillDefaults() {
 		c.cfg.HTTPClient = &http.Client{}
 	}
 	if c.cfg.IdleTimeout <= 0 {
-		c.cfg.IdleTimeout = DefaultIdleTimeout
+		c.cfg.IdleTimeout = defaultIdleTimeout
 	}
 	if c.cfg.Now == nil {
 		c.cfg.Now = time.Now

@@ -54,7 +54,7 @@ type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
-	// MaxTokens bounds the reply. Zero leaves it to the server, or to DefaultMaxTokens where the
+	// MaxTokens bounds the reply. Zero leaves it to the server, or to defaultMaxTokens where the
 	// protocol demands a figure.
 	MaxTokens   int
 	Temperature *float64
@@ -67,8 +67,8 @@ type Request struct {
 	StopSequences []string
 }
 
-// DefaultMaxTokens bounds replies where the request does not and the protocol demands it.
-const DefaultMaxTokens = 8192
+// defaultMaxTokens bounds replies where the request does not and the protocol demands it.
+const defaultMaxTokens = 8192
 
 // Role says who speaks.
 type Role string

@@ -60,13 +60,13 @@ func TestEveryWriteIsLogged(t *testing.T) {
 
 func TestARefusalLeavesTheLogAloneAndARollbackIsLogged(t *testing.T) {
 	p := newProject(t)
-	p.mustRefuse("README.md", SettingsAllow)
+	p.mustRefuse("README.md", settingsAllow)
 	if _, err := os.Stat(p.path(".git/fit")); !os.IsNotExist(err) {
 		t.Errorf("a refusal made a log: %v", err)
 	}
 	editor := &Editor{afterPlacing: func() { p.git("checkout", "-q", "-b", "second") }}
 	_, err := editor.Edit(t.Context(), p.request(skill, "new\n"))
-	wantRefusal(t, err, BranchScope)
+	wantRefusal(t, err, branchScope)
 	lines := auditLines(t, p)
 	if len(lines) != 2 || lines[0].Event.Outcome != "started" || lines[1].Event.Outcome != "rolled_back" ||
 		!strings.Contains(lines[1].Event.Reason, "second") {

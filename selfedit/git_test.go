@@ -99,7 +99,7 @@ func TestProtectedBranches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
 			test.setup(p)
-			p.mustRefuse(skill, BranchScope, test.words...)
+			p.mustRefuse(skill, branchScope, test.words...)
 		})
 	}
 }
@@ -133,15 +133,15 @@ func TestBranchesThatMayBeEditedOn(t *testing.T) {
 func TestTheAllowCheckComesBeforeTheBranchCheck(t *testing.T) {
 	p := newProject(t)
 	p.git("checkout", "-q", "-b", "main")
-	p.mustRefuse("README.md", SettingsAllow, "no Edit() rule")
-	p.mustRefuse(".claude/skills/missing/SKILL.md", BranchScope, "branch 'main'")
+	p.mustRefuse("README.md", settingsAllow, "no Edit() rule")
+	p.mustRefuse(".claude/skills/missing/SKILL.md", branchScope, "branch 'main'")
 }
 
 func TestTheRepositoryOfTheTargetCountsAndNotTheWorkingDirectory(t *testing.T) {
 	here, there := newProject(t), newProject(t)
 	there.git("checkout", "-q", "-b", "main")
 	_, err := here.edit(there.path(skill), "new\n")
-	wantRefusal(t, err, BranchScope, "branch 'main'")
+	wantRefusal(t, err, branchScope, "branch 'main'")
 	here.git("checkout", "-q", "-b", "main")
 	there.git("checkout", "-q", "feature")
 	_, err = here.edit(there.path(skill), "new\n")
@@ -152,7 +152,7 @@ func TestALinkedWorktreeHasItsOwnBranchAndLog(t *testing.T) {
 	p := newProject(t)
 	p.git("worktree", "add", "-q", "-b", "side", "trees/side")
 	p.git("checkout", "-q", "-b", "main")
-	p.mustRefuse(skill, BranchScope, "branch 'main'")
+	p.mustRefuse(skill, branchScope, "branch 'main'")
 	inside := "trees/side/" + skill
 	if result := p.mustEdit(inside, "new\n"); result.Branch != "side" {
 		t.Errorf("the branch is %q", result.Branch)
@@ -162,7 +162,7 @@ func TestALinkedWorktreeHasItsOwnBranchAndLog(t *testing.T) {
 	}
 	gitIn(t, p.path("trees/side"), "symbolic-ref", "HEAD", "refs/heads/master")
 	gitIn(t, p.path("trees/side"), "update-ref", "refs/heads/master", "side")
-	p.mustRefuse(inside, BranchScope, "branch 'master'")
+	p.mustRefuse(inside, branchScope, "branch 'master'")
 }
 
 func TestAGitFileCannotBorrowTheBranchOfAnotherWorktree(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAGitFileCannotBorrowTheBranchOfAnotherWorktree(t *testing.T) {
 	p.git("worktree", "add", "-q", "-b", "side", "../side")
 	p.git("checkout", "-q", "-b", "main")
 	p.put(".claude/skills/.git", "gitdir: "+p.path(".git/worktrees/side")+"\n")
-	p.mustRefuse(skill, BranchScope, "belongs to another directory")
+	p.mustRefuse(skill, branchScope, "belongs to another directory")
 }
 
 func TestASubmoduleHasItsOwnBranch(t *testing.T) {
@@ -183,7 +183,7 @@ func TestASubmoduleHasItsOwnBranch(t *testing.T) {
 	inside := "lib/" + skill
 	p.mustEdit(inside, "new\n")
 	gitIn(t, p.path("lib"), "checkout", "-q", "-f", "-b", "master")
-	p.mustRefuse(inside, BranchScope, "branch 'master'")
+	p.mustRefuse(inside, branchScope, "branch 'master'")
 	gitIn(t, p.path("lib"), "checkout", "-q", "work")
 	must(t, os.Remove(p.path("lib/.claude/settings.json")))
 	p.allow("Edit(lib/.claude/**)")
@@ -206,7 +206,7 @@ func TestARepositoryPlantedInTrackedFilesIsRefused(t *testing.T) {
 			p.git("checkout", "-q", "-b", "main")
 			gitIn(t, p.path("sub"), "init", "-q", "-b", "free")
 			gitIn(t, p.path("sub"), "commit", "-q", "--allow-empty", "-m", "planted")
-			p.mustRefuse("sub/.claude/skills/x.md", BranchScope, "belong to the repository "+p.root)
+			p.mustRefuse("sub/.claude/skills/x.md", branchScope, "belong to the repository "+p.root)
 		})
 	}
 }
@@ -228,5 +228,5 @@ func TestGitVariablesAreIgnored(t *testing.T) {
 	t.Setenv("GIT_WORK_TREE", p.root)
 	t.Setenv("GIT_CEILING_DIRECTORIES", p.root)
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-	p.mustRefuse(skill, BranchScope, "branch 'main'")
+	p.mustRefuse(skill, branchScope, "branch 'main'")
 }

@@ -41,25 +41,25 @@ func TestASymlinkedFileIsRefused(t *testing.T) {
 	dir, file := outside(t)
 	must(t, os.Remove(p.path(skill)))
 	must(t, os.Symlink(file, p.path(skill)))
-	p.mustRefuse(skill, SettingsAllow, "symbolic link")
+	p.mustRefuse(skill, settingsAllow, "symbolic link")
 	wantPrecious(t, dir)
 
 	p.put("README.md", "old\n")
 	must(t, os.Symlink("../../README.md", p.path(".claude/skills/inside.md")))
-	p.mustRefuse(".claude/skills/inside.md", SettingsAllow, "symbolic link")
+	p.mustRefuse(".claude/skills/inside.md", settingsAllow, "symbolic link")
 	must(t, os.Symlink("nowhere", p.path(".claude/skills/dangling.md")))
-	p.mustRefuse(".claude/skills/dangling.md", SettingsAllow, "symbolic link")
+	p.mustRefuse(".claude/skills/dangling.md", settingsAllow, "symbolic link")
 }
 
 func TestASymlinkedDirectoryIsRefused(t *testing.T) {
 	p := newProject(t)
 	dir, _ := outside(t)
 	must(t, os.Symlink(dir, p.path(".claude/skills/linked")))
-	p.mustRefuse(".claude/skills/linked/SKILL.md", SettingsAllow, "'.claude/skills/linked' is a symbolic link")
+	p.mustRefuse(".claude/skills/linked/SKILL.md", settingsAllow, "'.claude/skills/linked' is a symbolic link")
 	request := p.request(".claude/skills/linked/new/deep.md", "new\n")
 	request.Mkdir = true
 	_, err := (&Editor{}).Edit(t.Context(), request)
-	wantRefusal(t, err, SettingsAllow, "symbolic link")
+	wantRefusal(t, err, settingsAllow, "symbolic link")
 	wantPrecious(t, dir)
 }
 
@@ -68,7 +68,7 @@ func TestLinkedSettingsGrantNothing(t *testing.T) {
 	p.put("elsewhere.json", `{"permissions":{"allow":["Edit(**)"]}}`)
 	must(t, os.Remove(p.path(".claude/settings.json")))
 	must(t, os.Symlink("../elsewhere.json", p.path(".claude/settings.json")))
-	p.mustRefuse(skill, SettingsAllow, "symbolic link")
+	p.mustRefuse(skill, settingsAllow, "symbolic link")
 }
 
 func TestLinksAboveTheSettingsDirectoryAreFine(t *testing.T) {
@@ -96,8 +96,8 @@ func TestAHardLinkElsewhereKeepsTheOldContent(t *testing.T) {
 func TestThingsThatAreNoFilesAreRefused(t *testing.T) {
 	p := newProject(t)
 	must(t, mkfifo(p.path(".claude/skills/pipe")))
-	p.mustRefuse(".claude/skills/pipe", SettingsAllow, "not a regular file")
-	p.mustRefuse(skill+"/below", SettingsAllow, "not a directory")
+	p.mustRefuse(".claude/skills/pipe", settingsAllow, "not a regular file")
+	p.mustRefuse(skill+"/below", settingsAllow, "not a directory")
 	if _, err := p.edit(".claude/skills/review", "new\n"); err == nil || isRefusal(err) {
 		t.Errorf("writing to a directory gives %v, want a failed write", err)
 	}
@@ -171,7 +171,7 @@ func TestSwappingAtTheWorstMoment(t *testing.T) {
 	}}
 	for range 1000 {
 		_, err := editor.Edit(t.Context(), p.request(skill, "new\n"))
-		wantRefusal(t, err, SettingsAllow, "moved or replaced during the write", "put back")
+		wantRefusal(t, err, settingsAllow, "moved or replaced during the write", "put back")
 		must(t, os.Remove(place))
 		must(t, os.Rename(aside, place))
 		if got := p.get(skill); got != "old\n" {

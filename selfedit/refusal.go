@@ -6,8 +6,8 @@ import (
 
 // The names of the safeguards, as refusals start with them.
 const (
-	SettingsAllow = "settings-allow"
-	BranchScope   = "branch-scope"
+	settingsAllow = "settings-allow"
+	branchScope   = "branch-scope"
 )
 
 // Refusal says that a safeguard did not let an edit pass. Nothing was changed, or everything was
@@ -20,9 +20,9 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Safeguard + ": " + r.Reason }
 
 func notAllowed(format string, args ...any) error {
-	return &Refusal{Safeguard: SettingsAllow, Reason: fmt.Sprintf(format, args...)}
+	return &Refusal{Safeguard: settingsAllow, Reason: fmt.Sprintf(format, args...)}
 }
 
 func outOfScope(format string, args ...any) error {
-	return &Refusal{Safeguard: BranchScope, Reason: fmt.Sprintf(format, args...)}
+	return &Refusal{Safeguard: branchScope, Reason: fmt.Sprintf(format, args...)}
 }

@@ -50,7 +50,7 @@ func TestRulesWithBracesClassesAndExtendedGlobs(t *testing.T) {
 			if test.allowed {
 				p.mustEdit(skill, "new\n")
 			} else {
-				p.mustRefuse(skill, SettingsAllow)
+				p.mustRefuse(skill, settingsAllow)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestRulesWithBracesClassesAndExtendedGlobs(t *testing.T) {
 func TestAnUnsupportedRuleIsNamedAndOtherRulesCount(t *testing.T) {
 	p := newProject(t)
 	p.allow("Edit(.claude/@(skills|agents)/**)", "Edit(docs/**)")
-	p.mustRefuse(skill, SettingsAllow, "no Edit() rule in", "matches '"+skill+"'",
+	p.mustRefuse(skill, settingsAllow, "no Edit() rule in", "matches '"+skill+"'",
 		"Edit(.claude/@(skills|agents)/**) (never matches, unsupported: an extended glob", "Edit(docs/**)")
 	p.allow("Edit(.claude/@(skills|agents)/**)", "Edit(.claude/skills/**)")
 	p.mustEdit(skill, "new\n")
@@ -80,7 +80,7 @@ func TestSettingsThatCannotGrantAnything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
 			p.put(".claude/settings.json", test.text)
-			p.mustRefuse(skill, SettingsAllow, test.words)
+			p.mustRefuse(skill, settingsAllow, test.words)
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestTheNearestSettingsCount(t *testing.T) {
 	p.allow("Edit(**)")
 	p.put("sub/x.md", "old\n")
 	p.settings("sub/.claude/settings.json", []string{"Edit(y.md)"}, nil)
-	p.mustRefuse("sub/x.md", SettingsAllow, "'x.md'", "Edit(y.md)")
+	p.mustRefuse("sub/x.md", settingsAllow, "'x.md'", "Edit(y.md)")
 	p.settings("sub/.claude/settings.json", []string{"Edit(x.md)"}, nil)
 	p.mustEdit("sub/x.md", "new\n")
 }
@@ -98,8 +98,8 @@ func TestTheNearestSettingsCount(t *testing.T) {
 func TestTraversalIsResolvedFirst(t *testing.T) {
 	p := newProject(t)
 	p.put("README.md", "old\n")
-	p.mustRefuse(".claude/skills/../../README.md", SettingsAllow, "matches 'README.md'")
-	p.mustRefuse("../README.md", SettingsAllow,
+	p.mustRefuse(".claude/skills/../../README.md", settingsAllow, "matches 'README.md'")
+	p.mustRefuse("../README.md", settingsAllow,
 		"no .claude/settings.json found walking upward from "+filepath.Dir(p.root))
 	_, err := p.edit("docs/../.claude/skills/review/SKILL.md", "new\n")
 	must(t, err)
@@ -136,7 +136,7 @@ func TestDenyWinsOverEveryAllow(t *testing.T) {
 			p := newProject(t)
 			p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{rule})
 			if denied {
-				p.mustRefuse(skill, SettingsAllow, "deny rule "+rule)
+				p.mustRefuse(skill, settingsAllow, "deny rule "+rule)
 			} else {
 				p.mustEdit(skill, "new\n")
 			}
@@ -147,11 +147,11 @@ func TestDenyWinsOverEveryAllow(t *testing.T) {
 func TestDenyRulesWithAbsoluteAndHomePaths(t *testing.T) {
 	p := newProject(t)
 	p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{"Edit(/" + p.path(".claude/skills") + "/**)"})
-	p.mustRefuse(skill, SettingsAllow, "deny rule")
+	p.mustRefuse(skill, settingsAllow, "deny rule")
 	p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{"Edit(~/project/.claude/**)"})
 	p.mustEdit(skill, "new\n")
 	p.home = filepath.Dir(p.root)
-	p.mustRefuse(skill, SettingsAllow, "deny rule")
+	p.mustRefuse(skill, settingsAllow, "deny rule")
 }
 
 func TestDenyRulesCountUpToTheTopOfTheRepositoryAndNoFurther(t *testing.T) {
@@ -166,14 +166,14 @@ func TestDenyRulesCountUpToTheTopOfTheRepositoryAndNoFurther(t *testing.T) {
 		"sub/.claude/settings.local.json", "sub/deep/.claude/settings.local.json"} {
 		before, err := os.ReadFile(p.path(file))
 		p.settings(file, nil, []string{"Edit(x.md)"})
-		p.mustRefuse("sub/deep/x.md", SettingsAllow, "deny rule", file)
+		p.mustRefuse("sub/deep/x.md", settingsAllow, "deny rule", file)
 		must(t, os.Remove(p.path(file)))
 		if err == nil {
 			p.put(file, string(before))
 		}
 	}
 	p.put("sub/.claude/settings.json", "{ broken")
-	p.mustRefuse("sub/deep/x.md", SettingsAllow, "failed to parse")
+	p.mustRefuse("sub/deep/x.md", settingsAllow, "failed to parse")
 }
 
 func TestSettingsAboveTheRepositoryMayGrantAndThenMayDeny(t *testing.T) {
@@ -182,7 +182,7 @@ func TestSettingsAboveTheRepositoryMayGrantAndThenMayDeny(t *testing.T) {
 	p.settings("../.claude/settings.json", []string{"Edit(project/.claude/skills/**)"}, nil)
 	p.mustEdit(skill, "new\n")
 	p.settings("../.claude/settings.json", []string{"Edit(project/.claude/skills/**)"}, []string{"Edit(project/**)"})
-	p.mustRefuse(skill, SettingsAllow, "deny rule")
+	p.mustRefuse(skill, settingsAllow, "deny rule")
 }
 
 func TestSettingsHooksAndGitAreNeverWritable(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSettingsHooksAndGitAreNeverWritable(t *testing.T) {
 			request.Mkdir = true
 			before := snapshot(t, p.root)
 			_, err := (&Editor{}).Edit(t.Context(), request)
-			wantRefusal(t, err, SettingsAllow, "no rule can make")
+			wantRefusal(t, err, settingsAllow, "no rule can make")
 			wantSame(t, before, snapshot(t, p.root))
 		})
 	}
@@ -224,7 +224,7 @@ func TestScriptsThatHooksRunAreNeverWritable(t *testing.T) {
 			p.put("scripts/guard.sh", "old\n")
 			p.put(".claude/settings.json", `{"permissions":{"allow":["Edit(**)"]},"hooks":{"PreToolUse":[{"matcher":"Edit|Write","hooks":[{"type":"command","command":"`+command+`"}]}]}}`)
 			if refused {
-				p.mustRefuse("scripts/guard.sh", SettingsAllow, "hook script")
+				p.mustRefuse("scripts/guard.sh", settingsAllow, "hook script")
 			} else {
 				p.mustEdit("scripts/guard.sh", "new\n")
 			}
@@ -238,7 +238,7 @@ func TestGitHooksInAConfiguredDirectoryAreNeverWritable(t *testing.T) {
 	p.put("tools/hooks/pre-commit", "old\n")
 	p.mustEdit("tools/hooks/pre-commit", "before\n")
 	p.git("config", "core.hooksPath", "tools/hooks")
-	p.mustRefuse("tools/hooks/pre-commit", SettingsAllow, "hook of git")
+	p.mustRefuse("tools/hooks/pre-commit", settingsAllow, "hook of git")
 }
 
 func TestLetterCaseAndNormalisationDoNotWidenARule(t *testing.T) {
@@ -247,19 +247,19 @@ func TestLetterCaseAndNormalisationDoNotWidenARule(t *testing.T) {
 	p.put("cafe\u0301/x.md", "old\n")
 	p.put("docs/a.md", "old\n")
 	p.put("caf\u00e9/x.md", "old\n")
-	p.mustRefuse("cafe\u0301/x.md", SettingsAllow, "no Edit() rule")
-	p.mustRefuse("docs/a.md", SettingsAllow, "no Edit() rule")
+	p.mustRefuse("cafe\u0301/x.md", settingsAllow, "no Edit() rule")
+	p.mustRefuse("docs/a.md", settingsAllow, "no Edit() rule")
 	p.mustEdit("caf\u00e9/x.md", "new\n")
 	p.settings(".claude/settings.json", []string{"Edit(**)"}, []string{"Edit(cafe\u0301/**)", "Edit(DOCS/**)"})
-	p.mustRefuse("caf\u00e9/x.md", SettingsAllow, "deny rule")
-	p.mustRefuse("docs/a.md", SettingsAllow, "deny rule")
+	p.mustRefuse("caf\u00e9/x.md", settingsAllow, "deny rule")
+	p.mustRefuse("docs/a.md", settingsAllow, "deny rule")
 }
 
 func TestPathsThatAreNoTextAreRefused(t *testing.T) {
 	p := newProject(t)
 	for _, path := range []string{".claude/skills/\xff.md", ".claude/skills/a\nb.md", ".claude/skills/\x1b[31m.md"} {
 		_, err := p.edit(path, "new\n")
-		wantRefusal(t, err, SettingsAllow, "not valid text")
+		wantRefusal(t, err, settingsAllow, "not valid text")
 		if strings.ContainsAny(err.Error(), "\x1b\n") || !utf8.ValidString(err.Error()) {
 			t.Errorf("the message %q is not fit for a terminal", err)
 		}
@@ -288,7 +288,7 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 			p.put(".githooks/pre-commit", "#!/bin/sh\n")
 			p.mustEdit(".githooks/pre-commit", "no hook yet\n")
 			configure(p)
-			p.mustRefuse(".githooks/pre-commit", SettingsAllow, "no rule can make")
+			p.mustRefuse(".githooks/pre-commit", settingsAllow, "no rule can make")
 		})
 	}
 }
@@ -297,11 +297,11 @@ func TestNestedSettingsOnlyNarrow(t *testing.T) {
 	p := newProject(t)
 	p.put("sub/x.md", "old\n")
 	p.settings("sub/.claude/settings.json", []string{"Edit(**)"}, nil)
-	p.mustRefuse("sub/x.md", SettingsAllow, "no Edit() rule in "+p.path(".claude/settings.json"), "'sub/x.md'")
+	p.mustRefuse("sub/x.md", settingsAllow, "no Edit() rule in "+p.path(".claude/settings.json"), "'sub/x.md'")
 	p.put(".claude/settings.json", "{}")
-	p.mustRefuse("sub/x.md", SettingsAllow, "no permissions.allow array in "+p.path(".claude/settings.json"))
+	p.mustRefuse("sub/x.md", settingsAllow, "no permissions.allow array in "+p.path(".claude/settings.json"))
 	p.allow("Edit(**)")
 	p.mustEdit("sub/x.md", "allowed by both\n")
 	p.settings("sub/.claude/settings.json", []string{"Edit(y.md)"}, nil)
-	p.mustRefuse("sub/x.md", SettingsAllow, "no Edit() rule in "+p.path("sub/.claude/settings.json"))
+	p.mustRefuse("sub/x.md", settingsAllow, "no Edit() rule in "+p.path("sub/.claude/settings.json"))
 }

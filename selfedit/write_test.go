@@ -44,7 +44,7 @@ func TestEmptyContentEmptiesTheFile(t *testing.T) {
 func TestAMissingParentIsRefusedUnlessItShallBeMade(t *testing.T) {
 	p := newProject(t)
 	path := ".claude/skills/a/b/SKILL.md"
-	p.mustRefuse(path, SettingsAllow)
+	p.mustRefuse(path, settingsAllow)
 	if _, err := p.edit(path, "new\n"); !strings.HasSuffix(err.Error(), "does not exist") {
 		t.Errorf("the refusal is %q", err)
 	}
@@ -91,7 +91,7 @@ func TestTheExpectedHashDecides(t *testing.T) {
 		if test.allowed {
 			must(t, err)
 		} else {
-			wantRefusal(t, err, SettingsAllow, "hash")
+			wantRefusal(t, err, settingsAllow, "hash")
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestAnotherWriterDuringTheWriteWins(t *testing.T) {
 				meddled = snapshot(t, p.root)
 			}}
 			_, err := editor.Edit(t.Context(), p.request(test.path, "new\n"))
-			wantRefusal(t, err, SettingsAllow, "during the write")
+			wantRefusal(t, err, settingsAllow, "during the write")
 			for path := range meddled {
 				if strings.Contains(path, ".fit-selfedit-") {
 					delete(meddled, path)
@@ -168,7 +168,7 @@ func TestABranchThatMovesDuringTheWriteRollsBack(t *testing.T) {
 				request := p.request(path, "new\n")
 				request.Mkdir = true
 				_, err := editor.Edit(t.Context(), request)
-				wantRefusal(t, err, BranchScope, test.words, "put back")
+				wantRefusal(t, err, branchScope, test.words, "put back")
 				wantSame(t, before, snapshot(t, p.root))
 			})
 		}
@@ -189,13 +189,13 @@ func TestTheWriteWorksWithoutTheCallsThatOnlyLinuxHas(t *testing.T) {
 	editor.afterPlacing = func() { p.git("symbolic-ref", "HEAD", "refs/heads/main") }
 	for _, path := range []string{skill, ".claude/skills/second.md"} {
 		_, err := editor.Edit(t.Context(), p.request(path, "newer\n"))
-		wantRefusal(t, err, BranchScope, "put back")
+		wantRefusal(t, err, branchScope, "put back")
 		wantSame(t, before, snapshot(t, p.root))
 		p.git("symbolic-ref", "HEAD", "refs/heads/feature")
 	}
 	meddling := &Editor{portable: true, beforePlacing: func() { p.put(skill, "theirs\n") }}
 	_, err := meddling.Edit(t.Context(), p.request(skill, "newer\n"))
-	wantRefusal(t, err, SettingsAllow, "changed by somebody else")
+	wantRefusal(t, err, settingsAllow, "changed by somebody else")
 	before[skill] = "theirs\n"
 	wantSame(t, before, snapshot(t, p.root))
 }
@@ -237,16 +237,16 @@ func TestAGigabyteOfContentIsRefusedAfterTheLimit(t *testing.T) {
 	request := p.request(skill, "")
 	request.Content = source
 	_, err := (&Editor{}).Edit(t.Context(), request)
-	wantRefusal(t, err, SettingsAllow, "size", fmt.Sprint(MaxBytes))
+	wantRefusal(t, err, settingsAllow, "size", fmt.Sprint(MaxBytes))
 	if source.read > MaxBytes+1 {
 		t.Errorf("%d bytes were read, the limit is %d", source.read, MaxBytes)
 	}
 	request.Content, request.MaxBytes = strings.NewReader("1234"), 3
 	_, err = (&Editor{}).Edit(t.Context(), request)
-	wantRefusal(t, err, SettingsAllow, "larger than 3 bytes")
+	wantRefusal(t, err, settingsAllow, "larger than 3 bytes")
 	request.Content, request.MaxBytes = bytes.NewReader(make([]byte, MaxBytes+1)), 1<<40
 	_, err = (&Editor{}).Edit(t.Context(), request)
-	wantRefusal(t, err, SettingsAllow, "size")
+	wantRefusal(t, err, settingsAllow, "size")
 	if p.get(skill) != "old\n" {
 		t.Error("the file changed")
 	}
@@ -258,7 +258,7 @@ func TestARefusedEditDoesNotReadTheContent(t *testing.T) {
 	request := p.request("README.md", "")
 	request.Content = source
 	_, err := (&Editor{}).Edit(t.Context(), request)
-	wantRefusal(t, err, SettingsAllow, "no Edit() rule")
+	wantRefusal(t, err, settingsAllow, "no Edit() rule")
 	if source.read != 0 {
 		t.Errorf("%d bytes were read", source.read)
 	}
@@ -395,7 +395,7 @@ func TestNamesThatOnlyTheFileSystemTakesForEqualAreRefused(t *testing.T) {
 	p := newProject(t)
 	p.allow("Edit(.claude/skills/review/skill.MD)")
 	if _, err := os.Stat(p.path(".claude/skills/review/skill.MD")); err == nil {
-		p.mustRefuse(".claude/skills/review/skill.MD", SettingsAllow, "another spelling")
+		p.mustRefuse(".claude/skills/review/skill.MD", settingsAllow, "another spelling")
 		return
 	}
 	// This file system tells the two names apart; what is left to see is that the listing is what
@@ -452,7 +452,7 @@ func TestARepositoryThatAppearsWhileTheContentIsReadIsRefused(t *testing.T) {
 	_, err := (&Editor{}).Edit(t.Context(), request)
 	must(t, moved)
 	var refusal *Refusal
-	if !errors.As(err, &refusal) || refusal.Safeguard != BranchScope ||
+	if !errors.As(err, &refusal) || refusal.Safeguard != branchScope ||
 		!strings.Contains(err.Error(), "changed while the content was read") {
 		t.Errorf("got %v", err)
 	}

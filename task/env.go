@@ -17,14 +17,14 @@ var envFiles = []string{".env.local", ".env"}
 // else: a "1" is in every text.
 const minSecretLength = 6
 
-// Pair is one line of an environment file.
-type Pair struct{ Name, Value string }
+// pair is one line of an environment file.
+type pair struct{ Name, Value string }
 
-// ParseEnv reads the text of an environment file: NAME=value lines. Blank lines, lines that begin
+// parseEnv reads the text of an environment file: NAME=value lines. Blank lines, lines that begin
 // with #, and lines without a name and an equals sign are skipped. White space around names and
 // values and one pair of quotes around a value are dropped; everything else is taken as it stands.
-func ParseEnv(text string) []Pair {
-	var pairs []Pair
+func parseEnv(text string) []pair {
+	var pairs []pair
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -34,7 +34,7 @@ func ParseEnv(text string) []Pair {
 		if name = strings.TrimSpace(name); !found || name == "" || strings.ContainsRune(line, 0) {
 			continue
 		}
-		pairs = append(pairs, Pair{name, unquote(strings.TrimSpace(value))})
+		pairs = append(pairs, pair{name, unquote(strings.TrimSpace(value))})
 	}
 	return pairs
 }
@@ -80,7 +80,7 @@ func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) (
 			if err != nil {
 				return nil, nil, err
 			}
-			for _, pair := range ParseEnv(string(text)) {
+			for _, pair := range parseEnv(string(text)) {
 				value, known := values[pair.Name]
 				if !known {
 					value = pair.Value

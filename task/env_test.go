@@ -10,7 +10,7 @@ import (
 )
 
 func TestLinesOfEnvironmentFiles(t *testing.T) {
-	for text, want := range map[string][]Pair{
+	for text, want := range map[string][]pair{
 		"A=1\nB=two":               {{"A", "1"}, {"B", "two"}},
 		"# c\n\n  # d\nA=1\n":      {{"A", "1"}},
 		`A="x y"` + "\n" + `B='z'`: {{"A", "x y"}, {"B", "z"}},
@@ -23,7 +23,7 @@ func TestLinesOfEnvironmentFiles(t *testing.T) {
 		" A = 1 \r\n":              {{"A", "1"}},
 		"export A=1":               {{"export A", "1"}},
 	} {
-		if diff := cmp.Diff(want, ParseEnv(text)); diff != "" {
+		if diff := cmp.Diff(want, parseEnv(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
 	}
@@ -35,14 +35,14 @@ func FuzzParseEnv(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var variables []Variable
-		for _, pair := range ParseEnv(text) {
+		for _, pair := range parseEnv(text) {
 			if pair.Name == "" || strings.ContainsAny(pair.Name, "=\n\x00") ||
 				strings.ContainsAny(pair.Value, "\n\x00") {
 				t.Fatalf("bad pair %q", pair)
 			}
 			variables = append(variables, Variable{Name: pair.Name, Value: pair.Value, File: ".env"})
 		}
-		if again := ParseEnv(RenderEnv(variables, ".env")); len(again) != len(variables) {
+		if again := parseEnv(RenderEnv(variables, ".env")); len(again) != len(variables) {
 			t.Fatalf("%d variables became %d", len(variables), len(again))
 		}
 	})

@@ -96,7 +96,7 @@ type loader struct {
 	opts     Options
 	real     string // the family's directory, without links
 	family   *Family
-	file     FamilyFile
+	file     familyFile
 	where    settingsFile // of family.yaml
 	problems []error
 }

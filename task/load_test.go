@@ -278,7 +278,7 @@ func TestHiddenSuites(t *testing.T) {
 				"task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}"},
 			[]Check{{Name: "b", File: "b.gate.t", Gate: true, Weight: 1}, {Name: "a", File: "t/a.t", Weight: 1}},
 			[]string{"lib.sh"},
-			Runner{Language: LanguageOther, Parser: ParserTAP},
+			Runner{Language: languageOther, Parser: ParserTAP},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

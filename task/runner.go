@@ -20,7 +20,7 @@ const (
 	LanguageNode   = "node"
 	LanguageGo     = "go"
 	LanguagePython = "python"
-	LanguageOther  = "other"
+	languageOther  = "other"
 )
 
 // The ways in which test commands report.

@@ -9,10 +9,10 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// Schemas returns the JSON Schemas of the files that this package reads, by the name under which
+// schemaSources returns the JSON schemaSources of the files that this package reads, by the name under which
 // they are published.
-func Schemas() (map[string][]byte, error) {
-	family, err := document.SchemaOf("family.yaml", FamilyFile{})
+func schemaSources() (map[string][]byte, error) {
+	family, err := document.SchemaOf("family.yaml", familyFile{})
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func Schemas() (map[string][]byte, error) {
 
 // compiledSchemas are facts of the program: made once, by whoever needs them first.
 var compiledSchemas = sync.OnceValues(func() (map[string]*document.Schema, error) {
-	sources, err := Schemas()
+	sources, err := schemaSources()
 	if err != nil {
 		return nil, err
 	}

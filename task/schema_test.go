@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write the schemas to docs/schema")
 
 func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
-	schemas, err := Schemas()
+	schemas, err := schemaSources()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FamilyFile is family.yaml: what is true for the whole family, and defaults for its tasks.
-type FamilyFile struct {
+// familyFile is family.yaml: what is true for the whole family, and defaults for its tasks.
+type familyFile struct {
 	Name    string   `yaml:"name" doc:"Name of the family, for people."`
 	Secrets []string `yaml:"secrets" doc:"Variables of the environment files whose values are redacted from everything that is written." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
 	Public  []string `yaml:"public" doc:"Variables that are no secrets although their names look like it." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`

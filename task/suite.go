@@ -104,16 +104,16 @@ func (l *loader) checkHiddenLink(name string) error {
 // suiteLanguage decides which files are checks. It returns no naming if that is a mistake.
 func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFile, dir string) (string,
 	func(rel string) (string, bool, bool)) {
-	if tests.Language == LanguageOther {
+	if tests.Language == languageOther {
 		patterns, ok := l.globs(tests.Files, where, []string{"tests", "files"}, l.rel(dir))
 		if len(tests.Files) == 0 {
 			l.add(where.wrong(l.rel(dir), []string{"tests"}, "language other needs files: globs of the test files"))
-			return LanguageOther, nil
+			return languageOther, nil
 		}
 		if !ok {
-			return LanguageOther, nil
+			return languageOther, nil
 		}
-		return LanguageOther, otherNaming(patterns)
+		return languageOther, otherNaming(patterns)
 	}
 	language := tests.Language
 	if language == "" {
@@ -155,7 +155,7 @@ func (l *loader) namingHelp(language string) string {
 		return "name tests x_test.go, gates x_gate_test.go"
 	case LanguagePython:
 		return "name tests test_x.py or x_test.py, gates test_x_gate.py"
-	case LanguageOther:
+	case languageOther:
 		return "the globs in tests.files match nothing"
 	}
 	return "name tests x.test.js (node), x_test.go (go) or test_x.py (python), or say tests.language: other in " +

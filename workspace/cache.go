@@ -40,8 +40,8 @@ type Caches struct {
 // NewCaches keeps caches below a directory, which may be used again by later runs.
 func NewCaches(dir string) *Caches { return &Caches{dir: dir} }
 
-// Cache is one warmed cache.
-type Cache struct {
+// cacheDir is one warmed cache.
+type cacheDir struct {
 	kind   string
 	dir    string
 	server string // our own binary, which serves the Go cache
@@ -61,7 +61,7 @@ func (c *Caches) Warm(ctx context.Context, cfg Config) error {
 }
 
 func (c *Caches) warm(ctx context.Context, kind string, cfg Config) error {
-	cache := &Cache{kind: kind, dir: filepath.Join(c.dir, kind)}
+	cache := &cacheDir{kind: kind, dir: filepath.Join(c.dir, kind)}
 	mark := cache.mark(cfg)
 	if _, err := os.Stat(mark); err == nil {
 		return nil
@@ -93,19 +93,19 @@ func withoutCaches(t *task.Task) *task.Task {
 }
 
 // mark is the file that says that a cache is warm for a task.
-func (c *Cache) mark(cfg Config) string {
+func (c *cacheDir) mark(cfg Config) string {
 	sum := sha256.Sum256([]byte(cfg.Task.Digest.Visible + "\x00" + cfg.Task.Digest.Hidden + "\x00" + cfg.NodeModules))
 	return filepath.Join(c.dir, "warmed", hex.EncodeToString(sum[:]))
 }
 
 // named returns the caches that a task names; they must be warm.
-func (c *Caches) named(cfg Config) ([]*Cache, error) {
-	var caches []*Cache
+func (c *Caches) named(cfg Config) ([]*cacheDir, error) {
+	var caches []*cacheDir
 	for _, kind := range cfg.Task.Settings.Cache {
 		if c == nil {
 			return nil, fmt.Errorf("the task names the %s cache and there are no caches", kind)
 		}
-		cache := &Cache{kind: kind, dir: filepath.Join(c.dir, kind)}
+		cache := &cacheDir{kind: kind, dir: filepath.Join(c.dir, kind)}
 		if _, err := os.Stat(cache.mark(cfg)); err != nil {
 			return nil, fmt.Errorf("the %s cache is cold: %w", kind, err)
 		}
@@ -123,7 +123,7 @@ func (c *Caches) named(cfg Config) ([]*Cache, error) {
 }
 
 // environment is what shows the tools of a language where the cache is.
-func (c *Cache) environment(home string) map[string]string {
+func (c *cacheDir) environment(home string) map[string]string {
 	if c.kind == cacheGo {
 		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
 		return map[string]string{
@@ -139,7 +139,7 @@ func (c *Cache) environment(home string) map[string]string {
 }
 
 // readable are the paths that processes must see to use the cache.
-func (c *Cache) readable() []string {
+func (c *cacheDir) readable() []string {
 	if c.server == "" {
 		return []string{c.dir}
 	}
@@ -148,7 +148,7 @@ func (c *Cache) readable() []string {
 
 // prepare gives a home its own side of a cache. That of npm has few files, so directories to write
 // to with links to what is warm are cheap.
-func (c *Cache) prepare(home string) error {
+func (c *cacheDir) prepare(home string) error {
 	if c.kind == cacheGo {
 		return nil
 	}
@@ -189,7 +189,7 @@ func linkFarm(from, to string) error {
 
 // warmGo compiles the packages that the task's code and its hidden tests import from elsewhere. The
 // tests themselves are looked at, in a directory that no agent sees, but not compiled.
-func (w *Workspace) warmGo(ctx context.Context, cache *Cache) error {
+func (w *Workspace) warmGo(ctx context.Context, cache *cacheDir) error {
 	build, mod := filepath.Join(cache.dir, "build"), filepath.Join(cache.dir, "mod")
 	for _, dir := range []string{build, mod} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -237,7 +237,7 @@ func servesCache(version string) bool {
 }
 
 // warmNPM fetches the packages of the lock file.
-func (w *Workspace) warmNPM(ctx context.Context, cache *Cache) error {
+func (w *Workspace) warmNPM(ctx context.Context, cache *cacheDir) error {
 	dir := filepath.Join(cache.dir, "cache")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (w *Workspace) warmNPM(ctx context.Context, cache *Cache) error {
 
 // tool runs a program of the language on the author's files, with the cache writable and the
 // network on.
-func (w *Workspace) tool(ctx context.Context, cache *Cache, extra map[string]string, argv ...string) (string, error) {
+func (w *Workspace) tool(ctx context.Context, cache *cacheDir, extra map[string]string, argv ...string) (string, error) {
 	place := w.Agent()
 	place.Isolation.Network = true
 	place.Isolation.Writable = append(place.Isolation.Writable, cache.dir)

@@ -9,7 +9,7 @@ import (
 // npm appends to its index even when it only reads, and never changes what it has fetched: the one
 // is copied for every attempt, the other linked.
 func TestEveryAttemptHasAnIndexOfItsOwnInTheNPMCache(t *testing.T) {
-	cache := &Cache{kind: cacheNPM, dir: t.TempDir()}
+	cache := &cacheDir{kind: cacheNPM, dir: t.TempDir()}
 	for name, content := range map[string]string{"_cacache/index-v5/aa/bb/entry": "one\n",
 		"_cacache/content-v2/sha512/cc/dd/blob": "package"} {
 		path := filepath.Join(cache.dir, "cache", name)

@@ -69,7 +69,7 @@ type Workspace struct {
 
 	cfg      Config
 	base     *Base
-	caches   []*Cache
+	caches   []*cacheDir
 	services *services
 	private  *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
 	outward  *relay                  // from the host to the services in it

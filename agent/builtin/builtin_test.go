@@ -305,7 +305,7 @@ func TestAConversationIsResumedInANewProcess(t *testing.T) {
 		t.Errorf("second = %+v", second)
 	}
 	cfg.Resume = "unknown"
-	var unknown *UnknownSessionError
+	var unknown *unknownSessionError
 	if _, err := New().Start(t.Context(), cfg); !errors.As(err, &unknown) {
 		t.Errorf("resuming an unknown session: %v", err)
 	}

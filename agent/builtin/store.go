@@ -32,10 +32,10 @@ func validID(id string) bool {
 	return id != "" && len(id) <= 128 && strings.IndexFunc(id, outside) < 0
 }
 
-// UnknownSessionError reports a conversation that cannot be resumed because it is not there.
-type UnknownSessionError struct{ ID string }
+// unknownSessionError reports a conversation that cannot be resumed because it is not there.
+type unknownSessionError struct{ ID string }
 
-func (e *UnknownSessionError) Error() string {
+func (e *unknownSessionError) Error() string {
 	return fmt.Sprintf("no conversation with the id %q", e.ID)
 }
 
@@ -64,11 +64,11 @@ func (s store) append(id string, messages ...storedMessage) error {
 // message may be one, for PromptOnce to take up. It also returns the id of the last prompt.
 func (s store) load(id string) (messages []model.Message, promptID string, err error) {
 	if !validID(id) {
-		return nil, "", &UnknownSessionError{ID: id}
+		return nil, "", &unknownSessionError{ID: id}
 	}
 	file, err := os.Open(s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", &UnknownSessionError{ID: id}
+		return nil, "", &unknownSessionError{ID: id}
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("resume conversation: %w", err)

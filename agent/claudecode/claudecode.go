@@ -15,8 +15,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// ID is the agent's name in the registry.
-const ID session.AgentID = "claude-code"
+// agentID is the agent's name in the registry.
+const agentID session.AgentID = "claude-code"
 
 const installHint = "npm install -g @anthropic-ai/claude-code"
 
@@ -29,7 +29,7 @@ func New() *Agent { return &Agent{} }
 // Info implements agent.Agent.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID:          ID,
+		ID:          agentID,
 		Title:       "Claude Code",
 		InstallHint: installHint,
 		LoginHint:   "set ANTHROPIC_API_KEY, or run claude and log in",
@@ -56,7 +56,7 @@ func (*Agent) Info() agent.Info {
 
 // Dialects implements agent.Agent.
 func (*Agent) Dialects() []session.Dialect {
-	return []session.Dialect{session.StreamDialect(ID), DiskDialect()}
+	return []session.Dialect{session.StreamDialect(agentID), diskDialect()}
 }
 
 // Probe implements agent.Agent.
@@ -66,7 +66,7 @@ func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, e
 
 func program() agent.Program {
 	return agent.Program{
-		Agent:     ID,
+		Agent:     agentID,
 		Name:      "claude",
 		Hint:      installHint,
 		Oldest:    [2]int{2, 1},

@@ -42,9 +42,9 @@ func newConversation(cfg agent.Config, installation agent.Installation, login lo
 		place:        place,
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent:   ID,
+		Agent:   agentID,
 		Config:  cfg,
-		Dialect: session.StreamDialect(ID),
+		Dialect: session.StreamDialect(agentID),
 		Observe: c.observe,
 		Started: agent.Started{
 			Version:    installation.Version,
@@ -73,7 +73,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		result, err = c.converse(ctx, text, left)
 	}
 	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", ID, err)
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", agentID, err)
 	}
 	if result.Usage.CostUSD != nil {
 		c.spentUSD += *result.Usage.CostUSD

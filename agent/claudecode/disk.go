@@ -10,17 +10,17 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// DiskDialectName is the name of the files that the program keeps below projects/ in its
+// diskDialectName is the name of the files that the program keeps below projects/ in its
 // configuration.
-const DiskDialectName = "claude-projects"
+const diskDialectName = "claude-projects"
 
-// DiskDialect is the format of the program's own session files. Their messages are those of the
+// diskDialect is the format of the program's own session files. Their messages are those of the
 // stream, but every line is linked to the one before it, has a time, and carries the final token
 // counts; there is no final event.
-func DiskDialect() session.Dialect {
+func diskDialect() session.Dialect {
 	return session.Dialect{
-		Name:       DiskDialectName,
-		Agent:      ID,
+		Name:       diskDialectName,
+		Agent:      agentID,
 		Recognise:  recogniseDisk,
 		Companions: subagentFiles,
 		New:        func() session.Decoder { return &diskDecoder{calls: map[string]string{}} },

@@ -50,7 +50,7 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	switch mode {
 	case agent.AuthSubscription:
 		if url != "" {
-			return login{}, agent.Refuse(ID,
+			return login{}, agent.Refuse(agentID,
 				"--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use "+
 					"--auth apikey")
 		}
@@ -58,7 +58,7 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	case agent.AuthAPIKey:
 		return apiKey(cfg, url)
 	default:
-		return login{}, agent.Refuse(ID, "unknown --auth %q; use subscription or apikey", mode)
+		return login{}, agent.Refuse(agentID, "unknown --auth %q; use subscription or apikey", mode)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// ID is the agent's name in the registry.
-const ID session.AgentID = "codex"
+// agentID is the agent's name in the registry.
+const agentID session.AgentID = "codex"
 
 const installHint = "npm install -g @openai/codex"
 
@@ -36,7 +36,7 @@ func New() *Agent { return &Agent{} }
 // all shown in its streams.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID:          ID,
+		ID:          agentID,
 		Title:       "Codex",
 		InstallHint: installHint,
 		LoginHint:   "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login",
@@ -104,16 +104,16 @@ func priced(cfg agent.Config, model string) error {
 		return nil
 	}
 	if cfg.Prices == nil {
-		return agent.Refuse(ID, "agent %s does not tell its cost, and there is no price table to hold the budget with",
-			ID)
+		return agent.Refuse(agentID, "agent %s does not tell its cost, and there is no price table to hold the budget with",
+			agentID)
 	}
 	if model == "" {
 		return nil
 	}
 	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1},
 		time.Now().UnixMilli()); !known {
-		return agent.Refuse(ID, "the budget cannot be held: agent %s does not tell its cost, and the price of model "+
-			"%s is not known", ID, model)
+		return agent.Refuse(agentID, "the budget cannot be held: agent %s does not tell its cost, and the price of model "+
+			"%s is not known", agentID, model)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func newConversation(cfg agent.Config, installation agent.Installation, login lo
 		dialect = serverDialect()
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent:         ID,
+		Agent:         agentID,
 		Config:        cfg,
 		Dialect:       dialect,
 		Observe:       c.observe,
@@ -77,7 +77,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		result, err = c.RunOnce(ctx, agent.Command{Argv: argv, Env: c.environ(), Stdin: text})
 	}
 	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", ID, err)
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", agentID, err)
 	}
 	if result.Usage.CostUSD != nil {
 		c.spentUSD += *result.Usage.CostUSD

@@ -10,9 +10,9 @@ import (
 
 // The names of the program's three formats.
 const (
-	ExecDialectName    = "codex-exec"       // what `codex exec --json` prints
-	ServerDialectName  = "codex-app-server" // the JSON-RPC lines of `codex app-server`
-	RolloutDialectName = "codex-rollout"    // the files below sessions/ in the program's home
+	execDialectName    = "codex-exec"       // what `codex exec --json` prints
+	serverDialectName  = "codex-app-server" // the JSON-RPC lines of `codex app-server`
+	rolloutDialectName = "codex-rollout"    // the files below sessions/ in the program's home
 )
 
 // Dialects implements agent.Agent. The two streams share a decoder, because a conversation may be
@@ -23,8 +23,8 @@ func (*Agent) Dialects() []session.Dialect {
 
 func execDialect() session.Dialect {
 	return session.Dialect{
-		Name:      ExecDialectName,
-		Agent:     ID,
+		Name:      execDialectName,
+		Agent:     agentID,
 		Recognise: recognised(isExec),
 		New:       newStreamDecoder,
 	}
@@ -32,8 +32,8 @@ func execDialect() session.Dialect {
 
 func serverDialect() session.Dialect {
 	return session.Dialect{
-		Name:      ServerDialectName,
-		Agent:     ID,
+		Name:      serverDialectName,
+		Agent:     agentID,
 		Recognise: recognised(isServer),
 		New:       newStreamDecoder,
 		Repeats:   isDelta,
@@ -42,8 +42,8 @@ func serverDialect() session.Dialect {
 
 func rolloutDialect() session.Dialect {
 	return session.Dialect{
-		Name:      RolloutDialectName,
-		Agent:     ID,
+		Name:      rolloutDialectName,
+		Agent:     agentID,
 		Recognise: recognised(isRollout),
 		New:       func() session.Decoder { return newRolloutDecoder() },
 	}

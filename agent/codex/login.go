@@ -43,7 +43,7 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	switch mode {
 	case agent.AuthSubscription:
 		if cfg.ModelURL != "" {
-			return login{}, agent.Refuse(ID,
+			return login{}, agent.Refuse(agentID,
 				"--auth subscription works with the vendor's own endpoint only; leave out the model URL, or use "+
 					"--auth apikey")
 		}
@@ -66,7 +66,7 @@ func chooseLogin(cfg agent.Config) (login, error) {
 		}
 		return login{mode: mode, key: noKey}, nil
 	default:
-		return login{}, agent.Refuse(ID, "unknown --auth %q; use subscription or apikey", mode)
+		return login{}, agent.Refuse(agentID, "unknown --auth %q; use subscription or apikey", mode)
 	}
 }
 

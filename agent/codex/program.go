@@ -21,7 +21,7 @@ func findProgram(ctx context.Context, host agent.Host) (agent.Installation, erro
 
 func program() agent.Program {
 	return agent.Program{
-		Agent:     ID,
+		Agent:     agentID,
 		Name:      "codex",
 		Hint:      installHint,
 		Oldest:    [2]int{0, 150},

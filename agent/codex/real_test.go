@@ -188,7 +188,7 @@ func TestTheRecordOnDiskTellsTheSame(t *testing.T) {
 				t.Fatalf("%d sessions, %v", len(sessions), err)
 			}
 			disk, stream := sessions[0], s.Session()
-			if disk.Dialect != RolloutDialectName || disk.SessionID != stream.SessionID ||
+			if disk.Dialect != rolloutDialectName || disk.SessionID != stream.SessionID ||
 				disk.Outcome != stream.Outcome || disk.FinalText != stream.FinalText {
 				t.Errorf("on disk: %s, session %q, outcome %q, text %q", disk.Dialect, disk.SessionID, disk.Outcome,
 					disk.FinalText)

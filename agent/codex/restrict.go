@@ -79,7 +79,7 @@ func restrict(cfg agent.Config) (restriction, error) {
 		case known && !r.has(a):
 			r.abilities = append(r.abilities, a)
 		case !known && !slices.Contains(readers, name):
-			return r, agent.Refuse(ID, "agent %s cannot be denied the tool %q, which it does not know", ID, name)
+			return r, agent.Refuse(agentID, "agent %s cannot be denied the tool %q, which it does not know", agentID, name)
 		}
 	}
 	return r, nil
@@ -94,12 +94,12 @@ func allowed(list []string) ([]ability, error) {
 		} else if slices.Contains(readers, name) {
 			reads = name
 		} else if _, _, ofServer := serverTool(name); !ofServer { // tool servers are attached because somebody wants them
-			return nil, agent.Refuse(ID, "agent %s cannot be allowed the tool %q, which it does not know", ID, name)
+			return nil, agent.Refuse(agentID, "agent %s cannot be allowed the tool %q, which it does not know", agentID, name)
 		}
 	}
 	if reads != "" && !slices.Contains(allowed, commands) {
-		return nil, agent.Refuse(ID, "agent %s reads files by running commands only: it cannot be allowed %s without "+
-			"Bash", ID, reads)
+		return nil, agent.Refuse(agentID, "agent %s reads files by running commands only: it cannot be allowed %s without "+
+			"Bash", agentID, reads)
 	}
 	return allowed, nil
 }
@@ -147,7 +147,7 @@ func withoutPatches(ctx context.Context, cfg agent.Config, installation agent.In
 	}
 	catalog, err := modelCatalog(ctx, cfg, installation, p)
 	if err != nil {
-		return fmt.Errorf("take the tool that writes files from agent %s: %w", ID, err)
+		return fmt.Errorf("take the tool that writes files from agent %s: %w", agentID, err)
 	}
 	if err := os.WriteFile(filepath.Join(cfg.Home, catalogName), catalog, 0o600); err != nil {
 		return fmt.Errorf("prepare agent home: %w", err)

@@ -246,24 +246,24 @@ func (p place) sessionFile(id string) string {
 func (p place) canResume(id, dir string) error {
 	path := p.sessionFile(id)
 	if path == "" {
-		return fmt.Errorf("resume agent %s: no conversation %q in its home", ID, id)
+		return fmt.Errorf("resume agent %s: no conversation %q in its home", agentID, id)
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("resume agent %s: no conversation %q in its home", ID, id)
+		return fmt.Errorf("resume agent %s: no conversation %q in its home", agentID, id)
 	}
 	if err != nil {
-		return fmt.Errorf("resume agent %s: %w", ID, err)
+		return fmt.Errorf("resume agent %s: %w", agentID, err)
 	}
 	defer file.Close()
 	var header struct {
 		Cwd string `json:"cwd"`
 	}
 	if err := json.NewDecoder(file).Decode(&header); err != nil {
-		return fmt.Errorf("resume agent %s: the record of the conversation %q is broken: %w", ID, id, err)
+		return fmt.Errorf("resume agent %s: the record of the conversation %q is broken: %w", agentID, id, err)
 	}
 	if !samePlace(header.Cwd, dir) {
-		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can go on only there", ID, id,
+		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can go on only there", agentID, id,
 			header.Cwd)
 	}
 	return nil

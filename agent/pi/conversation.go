@@ -38,13 +38,13 @@ func newConversation(cfg agent.Config, installation agent.Installation, e endpoi
 	c := &conversation{installation: installation, endpoint: e, place: p}
 	cfg.Events, cfg.Installation = c.complaint.listen(cfg.Events), &installation
 	c.cfg = cfg
-	dialect := JSONDialect()
+	dialect := jsonDialect()
 	if !cfg.OneShot {
-		dialect = RPCDialect()
+		dialect = rpcDialect()
 		dialect.New = func() session.Decoder { return &restingDecoder{decoder: newDecoder(), rest: &c.rest} }
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent:         ID,
+		Agent:         agentID,
 		Config:        cfg,
 		Dialect:       dialect,
 		Observe:       c.observe,
@@ -67,7 +67,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	c.prompting.Lock()
 	defer c.prompting.Unlock()
 	if strings.TrimSpace(text) == "" {
-		return agent.Result{}, fmt.Errorf("run agent %s: the prompt is empty", ID)
+		return agent.Result{}, fmt.Errorf("run agent %s: the prompt is empty", agentID)
 	}
 	if c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD {
 		return agent.Result{}, errors.New("the session's budget is used up")
@@ -81,7 +81,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		result, err = c.converse(ctx, text)
 	}
 	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", ID, err)
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", agentID, err)
 	}
 	if result.Usage.CostUSD != nil {
 		c.spentUSD += *result.Usage.CostUSD

@@ -10,39 +10,39 @@ import (
 // The names of the dialects: what the program prints with `--mode json`, what it says with `--mode
 // rpc`, and the files it keeps in its sessions directory.
 const (
-	JSONDialectName = "pi-json"
-	RPCDialectName  = "pi-rpc"
-	DiskDialectName = "pi-sessions"
+	jsonDialectName = "pi-json"
+	rpcDialectName  = "pi-rpc"
+	diskDialectName = "pi-sessions"
 )
 
-// JSONDialect is the stream of `--mode json`.
-func JSONDialect() session.Dialect {
+// jsonDialect is the stream of `--mode json`.
+func jsonDialect() session.Dialect {
 	return session.Dialect{
-		Name:      JSONDialectName,
-		Agent:     ID,
+		Name:      jsonDialectName,
+		Agent:     agentID,
 		Recognise: recogniseEvent,
 		Repeats:   repeats,
 		New:       func() session.Decoder { return newDecoder() },
 	}
 }
 
-// RPCDialect is the stream of `--mode rpc`: the same events, and responses to what was asked.
-func RPCDialect() session.Dialect {
+// rpcDialect is the stream of `--mode rpc`: the same events, and responses to what was asked.
+func rpcDialect() session.Dialect {
 	return session.Dialect{
-		Name:      RPCDialectName,
-		Agent:     ID,
+		Name:      rpcDialectName,
+		Agent:     agentID,
 		Recognise: recogniseResponse,
 		Repeats:   repeats,
 		New:       func() session.Decoder { return newDecoder() },
 	}
 }
 
-// DiskDialect is the format of the session files. Their first line is that of the JSON stream too,
+// diskDialect is the format of the session files. Their first line is that of the JSON stream too,
 // so it is the lines after it that tell.
-func DiskDialect() session.Dialect {
+func diskDialect() session.Dialect {
 	return session.Dialect{
-		Name:      DiskDialectName,
-		Agent:     ID,
+		Name:      diskDialectName,
+		Agent:     agentID,
 		Recognise: recogniseEntry,
 		New:       func() session.Decoder { return &diskDecoder{decoder: newDecoder()} },
 	}

@@ -73,7 +73,7 @@ type endpoint struct {
 // belongs to, where that can be told.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Auth != "" && cfg.Auth != agent.AuthAPIKey {
-		return endpoint{}, agent.Refuse(ID, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, ID)
+		return endpoint{}, agent.Refuse(agentID, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, agentID)
 	}
 	if cfg.ModelURL != "" {
 		return ownEndpoint(cfg)
@@ -99,8 +99,8 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 // whatever is of no family speaks Chat Completions, as most servers do.
 func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Model == "" {
-		return endpoint{}, agent.Refuse(ID,
-			"agent %s needs a model to use with another endpoint; give --model with --model-url", ID)
+		return endpoint{}, agent.Refuse(agentID,
+			"agent %s needs a model to use with another endpoint; give --model with --model-url", agentID)
 	}
 	url := strings.TrimRight(cfg.ModelURL, "/")
 	chosen := endpoint{

@@ -25,8 +25,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// ID is the agent's name in the registry.
-const ID session.AgentID = "pi-agent"
+// agentID is the agent's name in the registry.
+const agentID session.AgentID = "pi-agent"
 
 const (
 	installHint = "npm install -g @mariozechner/pi-coding-agent"
@@ -42,7 +42,7 @@ func New() *Agent { return &Agent{} }
 // Info implements agent.Agent.
 func (*Agent) Info() agent.Info {
 	return agent.Info{
-		ID:          ID,
+		ID:          agentID,
 		Title:       "pi",
 		InstallHint: installHint,
 		LoginHint:   loginHint,
@@ -68,7 +68,7 @@ func (*Agent) Info() agent.Info {
 
 // Dialects implements agent.Agent.
 func (*Agent) Dialects() []session.Dialect {
-	return []session.Dialect{JSONDialect(), RPCDialect(), DiskDialect()}
+	return []session.Dialect{jsonDialect(), rpcDialect(), diskDialect()}
 }
 
 // Probe implements agent.Agent.
@@ -78,7 +78,7 @@ func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, e
 
 func program() agent.Program {
 	return agent.Program{
-		Agent:     ID,
+		Agent:     agentID,
 		Name:      "pi",
 		Hint:      installHint,
 		Oldest:    [2]int{0, 70},
@@ -113,7 +113,7 @@ func readPaths(real string, environ []string) []string {
 
 // Check implements agent.Checker.
 func (*Agent) Check(cfg agent.Config) error {
-	if err := agent.RequireTools(ID, ownTools, toolNames(cfg.AllowedTools)); err != nil {
+	if err := agent.RequireTools(agentID, ownTools, toolNames(cfg.AllowedTools)); err != nil {
 		return err
 	}
 	if err := budgetCanBeHeld(cfg); err != nil {
@@ -157,7 +157,7 @@ func budgetCanBeHeld(cfg agent.Config) error {
 			return nil
 		}
 	}
-	return agent.Refuse(ID, "a budget needs a price, and none is known for the model %q; add it to the price table "+
+	return agent.Refuse(agentID, "a budget needs a price, and none is known for the model %q; add it to the price table "+
 		"or leave out the budget", cfg.Model)
 }
 

@@ -73,7 +73,7 @@ func TestEveryProtocol(t *testing.T) {
 			if err != nil || len(sessions) != 1 {
 				t.Fatalf("%d sessions on record, %v", len(sessions), err)
 			}
-			if d := sessions[0]; d.Dialect != DiskDialectName || d.SessionID != result.SessionID ||
+			if d := sessions[0]; d.Dialect != diskDialectName || d.SessionID != result.SessionID ||
 				d.Outcome != session.OutcomeSuccess || d.Turns != 2 {
 				t.Errorf("on record: dialect %q, id %q, outcome %q, %d turns", d.Dialect, d.SessionID, d.Outcome,
 					d.Turns)

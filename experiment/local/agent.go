@@ -44,12 +44,12 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	if err != nil {
 		return a.agentEnded(ctx, ending{}, err)
 	}
-	writer, err := a.openTrace(AgentTrace)
+	writer, err := a.openTrace(agentTrace)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
 	}
-	a.record.AgentTracePath = a.artefact(AgentTrace)
+	a.record.AgentTracePath = a.artefact(agentTrace)
 	result, err := harness.Run(ctx, harness.RunConfig{
 		Agent:      chosen,
 		Session:    settings,
@@ -275,10 +275,10 @@ func (a *attempt) kept(text string) string {
 func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) ledger.Record {
 	record := e.blank(cell, number)
 	a := attempt{Executor: e, record: record, dir: e.artefacts.AttemptDir(record.RunDir)}
-	name := AgentTrace
+	name := agentTrace
 	// the process died when the attempt was over and not yet recorded
 	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) {
-		name += PackedSuffix
+		name += packedSuffix
 	}
 	sessions, err := session.ReadFile(filepath.Join(a.dir, name), e.machine.Registry.Dialects(),
 		session.Options{Prices: e.machine.Prices, Flat: true})
@@ -321,7 +321,7 @@ func addUsage(a, b session.TokenUsage) session.TokenUsage {
 func (a *attempt) agentTimeout() time.Duration {
 	limit := a.task.Settings.Timeouts.Agent
 	if limit <= 0 {
-		limit = DefaultAgentTimeout
+		limit = defaultAgentTimeout
 	}
 	for _, bound := range []time.Duration{a.prepared.AgentTimeout, a.prepared.CellBudget.Wall} {
 		if bound > 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// PackedSuffix ends the names of traces that are packed.
-const PackedSuffix = ".zst"
+// packedSuffix ends the names of traces that are packed.
+const packedSuffix = ".zst"
 
 // packers are encoders that wait for the next trace: making one costs more than packing a small
 // trace.
@@ -42,7 +42,7 @@ func (p *packers) pack(file string) error {
 		return err
 	}
 	defer in.Close()
-	temporary := file + PackedSuffix + ".new"
+	temporary := file + packedSuffix + ".new"
 	out, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (p *packers) pack(file string) error {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
-	if err := os.Rename(temporary, file+PackedSuffix); err != nil {
+	if err := os.Rename(temporary, file+packedSuffix); err != nil {
 		return err
 	}
 	return os.Remove(file)
@@ -108,7 +108,7 @@ func (a *attempt) packTraces() {
 		}
 		for _, field := range fields {
 			if *field == old {
-				*field = old + PackedSuffix
+				*field = old + packedSuffix
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func TestTracesArePackedAndTheRecordVouchesForThem(t *testing.T) {
 	family := oneTask(t, nil)
 	r, path := attemptOf(t, family, solves, experiment.Setup{})
-	if !strings.HasSuffix(r.AgentTracePath, "agent.ndjson"+PackedSuffix) || filepath.IsAbs(r.AgentTracePath) {
+	if !strings.HasSuffix(r.AgentTracePath, "agent.ndjson"+packedSuffix) || filepath.IsAbs(r.AgentTracePath) {
 		t.Fatalf("the trace is %s", r.AgentTracePath)
 	}
 	content, err := readPacked(t, filepath.Join(path, r.AgentTracePath))
@@ -70,7 +70,7 @@ func TestATraceSurvivesADeathWhileItIsPacked(t *testing.T) {
 	path, _, records := execute(t, p, 1)
 	r := records[0]
 	packed := filepath.Join(path, r.AgentTracePath)
-	plain := strings.TrimSuffix(packed, PackedSuffix)
+	plain := strings.TrimSuffix(packed, packedSuffix)
 	whole, err := os.ReadFile(packed)
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func (a *attempt) judge(ctx context.Context) bool {
 			return true
 		}
 	}
-	verdict, summary, err := Majority(a.record.JudgeVotes)
+	verdict, summary, err := majority(a.record.JudgeVotes)
 	if err != nil {
 		a.unjudged(ctx, ledger.ErrorJudge, err)
 		return true
@@ -70,9 +70,9 @@ func (a *attempt) unjudged(ctx context.Context, class string, err error) {
 	a.fail(ctx, class, err)
 }
 
-// Majority is what more than half of all votes say. Votes that did not conclude are on neither
+// majority is what more than half of all votes say. Votes that did not conclude are on neither
 // side, so that where they leave no majority there is no verdict.
-func Majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
+func majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 	count := map[string]int{}
 	for _, vote := range votes {
 		count[vote.Verdict]++
@@ -114,7 +114,7 @@ func (a *attempt) judgeDigest(votes int) string {
 // it was, if any.
 func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string) {
 	began := time.Now()
-	name := JudgeTrace
+	name := judgeTrace
 	if number > 0 {
 		name = fmt.Sprintf("judge-%d.ndjson", number+1)
 	}
@@ -229,7 +229,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 // into its own home.
 func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) agent.Config {
 	installation, known := a.machine.lookUp(settings.Agent)
-	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, AgentTrace)}, installation.ReadPaths...)
+	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, agentTrace)}, installation.ReadPaths...)
 	cfg := agent.Config{
 		Environ:  a.machine.Host.Environ,
 		ModelURL: a.cell.ForVote(room.vote).ModelURL(settings.ModelURL),

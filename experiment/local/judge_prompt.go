@@ -37,17 +37,17 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 			profile = string(text)
 		}
 	}
-	return FillTemplate(a.task.JudgeTemplate, map[string]string{
-		"GRADE_RESULT": string(graded), "AGENT_TRACE_PATH": filepath.Join(a.dir, AgentTrace),
+	return fillTemplate(a.task.JudgeTemplate, map[string]string{
+		"GRADE_RESULT": string(graded), "AGENT_TRACE_PATH": filepath.Join(a.dir, agentTrace),
 		"AGENT_INSTRUCTIONS": a.task.Prompt, "AGENT_PROFILE": profile,
 		"SKILL_SET_HASH": a.record.SkillSetHash, "TASK_ID": a.task.ID, "TASK_DIR": view,
 	}, rand.Text()), nil
 }
 
-// FillTemplate puts evidence into a judge's template, in one pass: what is filled in is not looked
+// fillTemplate puts evidence into a judge's template, in one pass: what is filled in is not looked
 // at again. Evidence of more than one line, which may carry an agent's words, stands between marks
 // that nobody who has not seen the fence can write, and the judge is told what they mean.
-func FillTemplate(template string, values map[string]string, fence string) string {
+func fillTemplate(template string, values map[string]string, fence string) string {
 	fenced := false
 	text := placeholder.ReplaceAllStringFunc(template, func(match string) string {
 		name := placeholder.FindStringSubmatch(match)[1]

@@ -23,12 +23,12 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	place := a.space.Agent()
 	keys := mcpserve.NewKeyring(2)
 	a.learn(keys.Secrets())
-	writer, err := a.openTrace(AgentTrace)
+	writer, err := a.openTrace(agentTrace)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
 	}
-	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(AgentTrace), a.artefact(AgentTrace)
+	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(agentTrace), a.artefact(agentTrace)
 	base := a.placeConfig(place, a.arm.Agent)
 	base.Installation = nil // lead and agent may be different programs
 	base.Auth = a.arm.Auth
@@ -95,7 +95,7 @@ func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
 // the result who has spent it.
 func (a *attempt) settleSession(result harness.Result) {
 	a.record.Outcome = string(outcomeOf(result))
-	sessions, err := session.ReadFile(filepath.Join(a.dir, AgentTrace), a.machine.Registry.Dialects(), session.Options{
+	sessions, err := session.ReadFile(filepath.Join(a.dir, agentTrace), a.machine.Registry.Dialects(), session.Options{
 		Prices: a.machine.Prices, Flat: true,
 		OnEvent: func(e *session.EnrichedEvent) {
 			if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {

@@ -32,15 +32,15 @@ type Config struct {
 	Work string
 }
 
-// DefaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
-const DefaultAgentTimeout = 20 * time.Minute
+// defaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
+const defaultAgentTimeout = 20 * time.Minute
 
 // The names of the artefacts of an attempt.
 const (
-	AgentTrace = "agent.ndjson"
-	JudgeTrace = "judge.ndjson"
+	agentTrace = "agent.ndjson"
+	judgeTrace = "judge.ndjson"
 	FinalDir   = "cwd" // what the agent left
-	DiffFile   = "diff.patch"
+	diffFile   = "diff.patch"
 	gradingDir = "grading"
 )
 
@@ -379,11 +379,11 @@ func (a *attempt) seal(ctx context.Context) bool {
 		if a.redact != nil {
 			patch = a.redact.Bytes(patch)
 		}
-		if err := os.WriteFile(filepath.Join(a.dir, DiffFile), patch, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(a.dir, diffFile), patch, 0o600); err != nil {
 			a.fail(ctx, ledger.ErrorInternal, err)
 			return false
 		}
-		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, DiffFile))
+		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, diffFile))
 	}
 	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
 		!errors.As(err, &limit) {

@@ -23,14 +23,14 @@ const probeTimeout = 2 * time.Minute
 // probePrompt asks for as little as possible.
 const probePrompt = "Reply with the single word ready. Use no tool."
 
-// ProbeError says that an arm, or the judge, cannot be used.
-type ProbeError struct {
+// probeError says that an arm, or the judge, cannot be used.
+type probeError struct {
 	Who string
 	Err error
 }
 
-func (p *ProbeError) Error() string { return fmt.Sprintf("%s: %v", p.Who, p.Err) }
-func (p *ProbeError) Unwrap() error { return p.Err }
+func (p *probeError) Error() string { return fmt.Sprintf("%s: %v", p.Who, p.Err) }
+func (p *probeError) Unwrap() error { return p.Err }
 
 // Check makes a workspace for every arm and removes it again, so that what can never work is found
 // before the first cell, and not in each of them.
@@ -69,7 +69,7 @@ func (e *Executor) Probe(ctx context.Context) error {
 		return err
 	}
 	if err := e.probeJudge(ctx); err != nil {
-		return &ProbeError{Who: "judge", Err: err}
+		return &probeError{Who: "judge", Err: err}
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (e *Executor) inEveryArm(ctx context.Context, do func(*attempt) error) erro
 			return ctx.Err()
 		}
 		if err != nil {
-			return &ProbeError{Who: "arm " + arm.Name, Err: err}
+			return &probeError{Who: "arm " + arm.Name, Err: err}
 		}
 	}
 	return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// ID is what the registry would call such an agent, if it were in it.
-const ID session.AgentID = "inprocess"
+// agentID is what the registry would call such an agent, if it were in it.
+const agentID session.AgentID = "inprocess"
 
 // Turn is one prompt to the function.
 type Turn struct {
@@ -114,7 +114,7 @@ func (p *player) delivered() []harness.Message {
 }
 
 func (p *player) Info() agent.Info {
-	return agent.Info{ID: ID, Title: "Go function", Capabilities: agent.Capabilities{LongLived: agent.Native}}
+	return agent.Info{ID: agentID, Title: "Go function", Capabilities: agent.Capabilities{LongLived: agent.Native}}
 }
 
 func (p *player) Probe(context.Context, agent.Host) (agent.Installation, error) {

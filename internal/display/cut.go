@@ -28,7 +28,7 @@ func marked(whole, part string) string {
 
 // CutColumns fits text into n columns of a terminal, the ellipsis included.
 func CutColumns(s string, n int) string {
-	if len(s) <= n || Columns(s) <= n {
+	if len(s) <= n || lineColumns(s) <= n {
 		return s
 	}
 	if n <= 0 {
@@ -44,10 +44,10 @@ func CutColumns(s string, n int) string {
 }
 
 // PadColumns adds spaces to text that is narrower than n columns.
-func PadColumns(s string, n int) string { return s + strings.Repeat(" ", max(0, n-Columns(s))) }
+func PadColumns(s string, n int) string { return s + strings.Repeat(" ", max(0, n-lineColumns(s))) }
 
-// Columns is how many columns of a terminal a line takes that is already safe.
-func Columns(s string) int {
+// lineColumns is how many columns of a terminal a line takes that is already safe.
+func lineColumns(s string) int {
 	sum := 0
 	for _, r := range s {
 		sum += columns(r)

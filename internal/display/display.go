@@ -60,8 +60,8 @@ func breaks(r rune) bool { return !unicode.Is(unicode.Zs, r) }
 // like any other.
 func Name(s string) string { return escape(s, nil) }
 
-// Safe reports whether Text, Line and Name show a character as it is.
-func Safe(r rune) bool {
+// isSafe reports whether Text, Line and Name show a character as it is.
+func isSafe(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r >= ' ' && r != 0x7f
 	}
@@ -95,7 +95,7 @@ func escape(s string, kept func(rune) bool) string {
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		broken := r == utf8.RuneError && size == 1
-		if !broken && (Safe(r) || kept != nil && kept(r)) {
+		if !broken && (isSafe(r) || kept != nil && kept(r)) {
 			i += size
 			continue
 		}

@@ -74,8 +74,8 @@ func TestCuts(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := test.cut(test.in, test.n)
-			if got != test.want || Columns(got) != test.wantWidth {
-				t.Errorf("got %q with %d columns, want %q with %d", got, Columns(got), test.want, test.wantWidth)
+			if got != test.want || lineColumns(got) != test.wantWidth {
+				t.Errorf("got %q with %d columns, want %q with %d", got, lineColumns(got), test.want, test.wantWidth)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func FuzzDisplay(f *testing.F) {
 		text, line, name := Text(s), Line(s), Name(s)
 		for variant, shown := range map[string]string{"Text": text, "Line": line, "Name": name} {
 			if !utf8.ValidString(shown) || strings.ContainsFunc(shown, func(r rune) bool {
-				return !Safe(r) && (variant != "Text" || r != '\n' && r != '\t')
+				return !isSafe(r) && (variant != "Text" || r != '\n' && r != '\t')
 			}) {
 				t.Fatalf("%s(%q) = %q is not safe", variant, s, shown)
 			}
@@ -111,7 +111,7 @@ func checkJSON(t *testing.T, s string) {
 		document, _ = json.Marshal(s)
 	}
 	shown := JSON(document)
-	if strings.ContainsFunc(string(shown), func(r rune) bool { return !Safe(r) && !strings.ContainsRune("\n\t\r", r) }) {
+	if strings.ContainsFunc(string(shown), func(r rune) bool { return !isSafe(r) && !strings.ContainsRune("\n\t\r", r) }) {
 		t.Fatalf("JSON(%q) = %q is not safe", document, shown)
 	}
 	var before, after any
@@ -128,7 +128,7 @@ func checkCuts(t *testing.T, text string, n int) {
 	runes, bytes, columns := FirstRunes(text, n), FirstBytes(text, n), CutColumns(text, n)
 	last := LastBytes(text, n)
 	if utf8.RuneCountInString(runes) > max(n, 0) || len(bytes) > max(n, 0) || len(last) > max(n, 0) ||
-		Columns(columns) > max(n, 0) {
+		lineColumns(columns) > max(n, 0) {
 		t.Fatalf("%q is longer than %d: %q %q %q %q", text, n, runes, bytes, last, columns)
 	}
 	if !strings.HasPrefix(text, runes) || !strings.HasPrefix(text, bytes) || !strings.HasSuffix(text, last) ||

@@ -45,7 +45,7 @@ func unsafeInJSON(document []byte) int {
 			continue
 		}
 		r, size := utf8.DecodeRune(document[i:])
-		if r == utf8.RuneError && size == 1 || !Safe(r) {
+		if r == utf8.RuneError && size == 1 || !isSafe(r) {
 			return i
 		}
 		i += size

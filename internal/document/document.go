@@ -62,11 +62,11 @@ func (e *Error) Caret() string {
 }
 
 // Parse reads one YAML document. The name is used in errors only.
-func Parse(name string, source []byte) (*Document, error) { return ParseAt(name, source, 0) }
+func Parse(name string, source []byte) (*Document, error) { return parseAt(name, source, 0) }
 
-// ParseAt reads a YAML document that begins after some lines of a larger file, so that errors name
+// parseAt reads a YAML document that begins after some lines of a larger file, so that errors name
 // the file's lines.
-func ParseAt(name string, source []byte, linesBefore int) (*Document, error) {
+func parseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	d := &Document{name: name, source: source, line: linesBefore}
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {

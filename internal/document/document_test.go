@@ -51,7 +51,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 }
 
 func TestDocumentsInsideFilesKeepTheFilesLines(t *testing.T) {
-	doc, err := ParseAt("profile.md", []byte("model: [\n"), 1)
+	doc, err := parseAt("profile.md", []byte("model: [\n"), 1)
 	if err == nil {
 		t.Fatalf("parsed %v", doc)
 	}

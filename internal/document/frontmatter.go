@@ -19,7 +19,7 @@ func FrontMatter(name string, text []byte) (settings *Document, body []byte, err
 	for at := 0; at <= len(rest); {
 		line, _, more := bytes.Cut(rest[at:], []byte("\n"))
 		if isFence(line) {
-			settings, err := ParseAt(name, rest[:at], 1)
+			settings, err := parseAt(name, rest[:at], 1)
 			return settings, rest[min(len(rest), at+len(line)+1):], err
 		}
 		if !more {

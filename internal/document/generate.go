@@ -10,9 +10,9 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
-// Describer is a type that knows its own JSON Schema: one that is written differently from how Go
+// describer is a type that knows its own JSON Schema: one that is written differently from how Go
 // holds it, such as a duration.
-type Describer interface {
+type describer interface {
 	JSONSchema() map[string]any
 }
 
@@ -41,7 +41,7 @@ func describe(t reflect.Type) (map[string]any, error) {
 	if t == nil {
 		return nil, fmt.Errorf("no type")
 	}
-	if d, ok := reflect.Zero(t).Interface().(Describer); ok && t.Kind() != reflect.Pointer {
+	if d, ok := reflect.Zero(t).Interface().(describer); ok && t.Kind() != reflect.Pointer {
 		return d.JSONSchema(), nil
 	}
 	switch t.Kind() {

@@ -46,8 +46,8 @@ const (
 	errorBody = 4 << 10
 )
 
-// Error is an answer of the API that is not a success.
-type Error struct {
+// apiError is an answer of the API that is not a success.
+type apiError struct {
 	Status  int
 	Path    string
 	Message string
@@ -55,7 +55,7 @@ type Error struct {
 	LimitedFor time.Duration
 }
 
-func (e *Error) Error() string {
+func (e *apiError) Error() string {
 	text := fmt.Sprintf("GitHub answered %d to %s", e.Status, e.Path)
 	if e.Message != "" {
 		text += ": " + e.Message
@@ -285,7 +285,7 @@ func (c *closer) Close() error {
 func (c *Client) failure(response *http.Response, address string) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, errorBody)) // whatever there is helps
 	_ = response.Body.Close()
-	failed := &Error{Status: response.StatusCode, Path: pathOf(address), Message: messageOf(body)}
+	failed := &apiError{Status: response.StatusCode, Path: pathOf(address), Message: messageOf(body)}
 	if pause, limited := c.rateLimit(response); limited {
 		failed.LimitedFor = pause
 		return retry.Later(failed, max(pause, time.Second))

@@ -247,7 +247,7 @@ func TestUnsafeArchivesAreRefusedAsAWhole(t *testing.T) {
 			addFile(t, w, "good.txt", "fine", 0o644)
 			member(w)
 		})
-		if _, err := Unzip(path, dir, Limits{Files: 5, Bytes: 1000}); !errors.Is(err, ErrUnsafe) {
+		if _, err := Unzip(path, dir, Limits{Files: 5, Bytes: 1000}); !errors.Is(err, errUnsafe) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "good.txt")); err == nil {
@@ -259,7 +259,7 @@ func TestUnsafeArchivesAreRefusedAsAWhole(t *testing.T) {
 			addFile(t, w, fmt.Sprint(i), "", 0o644)
 		}
 	})
-	if _, err := Members(many, Limits{Files: 5, Bytes: 1000}); !errors.Is(err, ErrUnsafe) {
+	if _, err := Members(many, Limits{Files: 5, Bytes: 1000}); !errors.Is(err, errUnsafe) {
 		t.Errorf("too many files: %v", err)
 	}
 }

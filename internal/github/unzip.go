@@ -20,8 +20,8 @@ type Limits struct {
 // DefaultLimits leave room for the traces of a large team.
 var DefaultLimits = Limits{Files: 10000, Bytes: 16 << 30}
 
-// ErrUnsafe is returned for an archive that tries to do what no artifact has to.
-var ErrUnsafe = errors.New("unsafe archive")
+// errUnsafe is returned for an archive that tries to do what no artifact has to.
+var errUnsafe = errors.New("unsafe archive")
 
 // Members lists the files of an archive, checked as Unzip checks them.
 func Members(archive string, limits Limits) ([]string, error) {
@@ -70,7 +70,7 @@ func Unzip(archive, dir string, limits Limits) ([]string, error) {
 // check refuses names that leave the directory, links, devices, and archives that are too large.
 func check(members []*zip.File, limits Limits) ([]string, error) {
 	if len(members) > limits.Files {
-		return nil, fmt.Errorf("%w: more than %d files", ErrUnsafe, limits.Files)
+		return nil, fmt.Errorf("%w: more than %d files", errUnsafe, limits.Files)
 	}
 	var names []string
 	var total uint64
@@ -78,17 +78,17 @@ func check(members []*zip.File, limits Limits) ([]string, error) {
 		name := member.Name
 		if strings.Contains(name, `\`) || strings.ContainsRune(name, 0) ||
 			!filepath.IsLocal(strings.TrimSuffix(name, "/")) || path.Clean(name) == "." {
-			return nil, fmt.Errorf("%w: the name %q", ErrUnsafe, name)
+			return nil, fmt.Errorf("%w: the name %q", errUnsafe, name)
 		}
 		mode := member.Mode()
 		if mode.IsDir() || strings.HasSuffix(name, "/") {
 			continue
 		}
 		if !mode.IsRegular() {
-			return nil, fmt.Errorf("%w: %q is not a regular file", ErrUnsafe, name)
+			return nil, fmt.Errorf("%w: %q is not a regular file", errUnsafe, name)
 		}
 		if total += member.UncompressedSize64; total > uint64(limits.Bytes) {
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrUnsafe, limits.Bytes)
+			return nil, fmt.Errorf("%w: more than %d bytes", errUnsafe, limits.Bytes)
 		}
 		names = append(names, path.Clean(name))
 	}
@@ -117,7 +117,7 @@ func extract(root *os.Root, member *zip.File, left int64) (int64, error) {
 	n, err := io.Copy(out, io.LimitReader(in, left+1))
 	err = errors.Join(err, in.Close(), out.Close())
 	if err == nil && n > left {
-		err = fmt.Errorf("%w: it unpacks to more than it may", ErrUnsafe)
+		err = fmt.Errorf("%w: it unpacks to more than it may", errUnsafe)
 	}
 	return n, err
 }

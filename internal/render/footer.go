@@ -45,11 +45,11 @@ func (r *Renderer) footer() string {
 		price = fmt.Sprintf("$%.4f", *used.CostUSD)
 	}
 	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", headline, turns, price,
-		Duration(duration))
+		shownDuration(duration))
 }
 
-// Duration shows milliseconds the way people read them.
-func Duration(ms int64) string {
+// shownDuration shows milliseconds the way people read them.
+func shownDuration(ms int64) string {
 	if ms < 1000 {
 		return fmt.Sprintf("%dms", ms)
 	}

@@ -112,7 +112,7 @@ func TestWithoutAnEndThereIsNoFooter(t *testing.T) {
 func TestDurations(t *testing.T) {
 	for ms, want := range map[int64]string{0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s",
 		125_000: "2m 5s"} {
-		if got := Duration(ms); got != want {
+		if got := shownDuration(ms); got != want {
 			t.Errorf("Duration(%d) = %q, want %q", ms, got, want)
 		}
 	}

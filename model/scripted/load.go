@@ -16,8 +16,8 @@ import (
 // maxScriptSize bounds a script file.
 const maxScriptSize = 32 << 20
 
-// ScriptError is a mistake in a script, with the place it was found at.
-type ScriptError struct {
+// scriptError is a mistake in a script, with the place it was found at.
+type scriptError struct {
 	// Line is the line of the file, from 1, or 0 where it is unknown.
 	Line int
 	// Field is the path of the field, such as turns[2].calls[0].
@@ -25,7 +25,7 @@ type ScriptError struct {
 	Message string
 }
 
-func (e *ScriptError) Error() string {
+func (e *scriptError) Error() string {
 	var place []string
 	if e.Line > 0 {
 		place = append(place, fmt.Sprintf("line %d", e.Line))
@@ -54,22 +54,22 @@ func Load(path string) (*Script, error) {
 	return script, nil
 }
 
-// Parse reads and checks a script. Mistakes come back as *ScriptError. A field that does not exist
+// Parse reads and checks a script. Mistakes come back as *scriptError. A field that does not exist
 // is a mistake, so that a misspelt one does not pass for an empty turn.
 func Parse(data []byte) (*Script, error) {
 	if len(data) > maxScriptSize {
-		return nil, &ScriptError{Message: "script is larger than 32 MiB"}
+		return nil, &scriptError{Message: "script is larger than 32 MiB"}
 	}
 	script := new(Script)
 	if err := document.DecodeJSON("", data, script); err != nil {
 		var mistake *document.Error
 		if errors.As(err, &mistake) {
-			return nil, &ScriptError{Line: mistake.Line, Message: mistake.Msg}
+			return nil, &scriptError{Line: mistake.Line, Message: mistake.Msg}
 		}
 		return nil, err
 	}
 	if err := script.prepare(); err != nil {
-		var mistake *ScriptError
+		var mistake *scriptError
 		if errors.As(err, &mistake) {
 			mistake.Line = lineAt(data, fieldOffset(data, mistake.Field))
 		}
@@ -136,13 +136,13 @@ func fieldOffset(data []byte, path string) int64 {
 }
 
 func mistakeAt(field, format string, args ...any) error {
-	return &ScriptError{Field: field, Message: fmt.Sprintf(format, args...)}
+	return &scriptError{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 // prepare checks the script and works out what serving it needs.
 func (s *Script) prepare() error {
 	if len(s.Turns) == 0 && len(s.Scenarios) == 0 {
-		return &ScriptError{Message: `the script has neither "turns" nor "scenarios"`}
+		return &scriptError{Message: `the script has neither "turns" nor "scenarios"`}
 	}
 	for i, c := range s.Captures {
 		if err := c.check(fmt.Sprintf("captures[%d]", i)); err != nil {

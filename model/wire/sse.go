@@ -9,11 +9,11 @@ import (
 	"io"
 )
 
-// MaxEventSize bounds one server-sent event. A model's reply is far smaller; whoever sends more is
+// maxEventSize bounds one server-sent event. A model's reply is far smaller; whoever sends more is
 // not a model.
-const MaxEventSize = 32 << 20
+const maxEventSize = 32 << 20
 
-// ErrEventTooLarge is returned by EventReader.Next for an event over MaxEventSize.
+// ErrEventTooLarge is returned by EventReader.Next for an event over maxEventSize.
 var ErrEventTooLarge = errors.New("server-sent event is larger than 32 MiB")
 
 // Event is one server-sent event. An event without a name carries data only.
@@ -59,7 +59,7 @@ func (er *EventReader) Next() (Event, error) {
 	var data []byte
 	hasData := false
 	for {
-		line, err := er.line(MaxEventSize - len(data))
+		line, err := er.line(maxEventSize - len(data))
 		if err != nil {
 			return Event{}, err
 		}

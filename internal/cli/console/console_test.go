@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the published schemas")
 
 func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
-	for name, generate := range map[string]func() ([]byte, error){"prices.schema.json": PriceSchema,
+	for name, generate := range map[string]func() ([]byte, error){"prices.schema.json": priceSchema,
 		"profile.schema.json": profile.Schema} {
 		want, err := generate()
 		if err != nil {
@@ -42,7 +42,7 @@ func TestAPriceFileAddsToTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	con := &Console{Environ: []string{PricesVariable + "=" + path}}
+	con := &Console{Environ: []string{pricesVariable + "=" + path}}
 	write("prices:\n  - {model: ours, from: 2026-01-01, input: 1, output: 2, source: contract}\n")
 	if err := con.LoadPrices(); err != nil {
 		t.Fatal(err)

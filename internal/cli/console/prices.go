@@ -10,17 +10,17 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// PricesVariable names the environment variable that holds the path of a price file.
-const PricesVariable = "FIT_PRICES"
+// pricesVariable names the environment variable that holds the path of a price file.
+const pricesVariable = "FIT_PRICES"
 
-// PriceFile is a file that adds prices to the built-in table, or replaces some of its lines.
-type PriceFile struct {
-	Prices  []PriceLine       `yaml:"prices" doc:"Prices of models, each from one day on." required:"true"`
+// priceFile is a file that adds prices to the built-in table, or replaces some of its lines.
+type priceFile struct {
+	Prices  []priceLine       `yaml:"prices" doc:"Prices of models, each from one day on." required:"true"`
 	Aliases map[string]string `yaml:"aliases" doc:"Other names of models: alias to model."`
 }
 
-// PriceLine is the price of one model from one day on, in US dollars per million tokens.
-type PriceLine struct {
+// priceLine is the price of one model from one day on, in US dollars per million tokens.
+type priceLine struct {
 	Model        string   `yaml:"model" doc:"Exact id of the model." required:"true"`
 	From         string   `yaml:"from" doc:"First day that the price holds, YYYY-MM-DD." pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}$" required:"true"`
 	Input        *float64 `yaml:"input" doc:"Dollars per million uncached input tokens." min:"0" required:"true"`
@@ -31,19 +31,19 @@ type PriceLine struct {
 	Source       string   `yaml:"source" doc:"Who states this price." required:"true"`
 }
 
-// PriceSchema returns the JSON Schema of price files.
-func PriceSchema() ([]byte, error) { return document.SchemaOf("price file", PriceFile{}) }
+// priceSchema returns the JSON Schema of price files.
+func priceSchema() ([]byte, error) { return document.SchemaOf("price file", priceFile{}) }
 
 // LoadPrices reads the price file that the environment names, if it names one. It is called once,
 // before a command runs.
 func (c *Console) LoadPrices() error {
-	path := c.Getenv(PricesVariable)
+	path := c.Getenv(pricesVariable)
 	if path == "" {
 		return nil
 	}
 	own, err := readPrices(c.Path(path))
 	if err != nil {
-		return Exit(ExitUsage, fmt.Errorf("%s: %w", PricesVariable, err))
+		return Exit(ExitUsage, fmt.Errorf("%s: %w", pricesVariable, err))
 	}
 	table := price.Default().With(own)
 	c.prices = &table
@@ -70,7 +70,7 @@ func readPrices(path string) (price.Table, error) {
 	if err != nil {
 		return price.Table{}, err
 	}
-	if err := doc.Conforms(PriceFile{}); err != nil {
+	if err := doc.Conforms(priceFile{}); err != nil {
 		return price.Table{}, err
 	}
 	encoded, err := doc.JSON()

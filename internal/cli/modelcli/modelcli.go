@@ -30,8 +30,8 @@ func New(con *console.Console) *cobra.Command {
 	return cmd
 }
 
-// ServeOptions are the flags of fit model serve.
-type ServeOptions struct {
+// serveOptions are the flags of fit model serve.
+type serveOptions struct {
 	Scripts   []string
 	Vars      []string
 	Addr      string
@@ -41,7 +41,7 @@ type ServeOptions struct {
 }
 
 func newServe(con *console.Console) *cobra.Command {
-	var opts ServeOptions
+	var opts serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve --script FILE",
 		Short: "Serve a scripted model on the loopback interface",
@@ -56,7 +56,7 @@ documentation of the package model/scripted has the whole format.`,
   fit model serve --script easy=easy.json --script hard=hard.json --log requests.jsonl   # served under /s/easy and /s/hard`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Serve(cmd.Context(), con, opts)
+			return serve(cmd.Context(), con, opts)
 		},
 	}
 	flags := cmd.Flags()
@@ -71,8 +71,8 @@ documentation of the package model/scripted has the whole format.`,
 	return cmd
 }
 
-// Serve runs the server until the context ends, which is its ordinary end and no error.
-func Serve(ctx context.Context, con *console.Console, opts ServeOptions) error {
+// serve runs the server until the context ends, which is its ordinary end and no error.
+func serve(ctx context.Context, con *console.Console, opts serveOptions) error {
 	if opts.Format != "text" && opts.Format != "json" {
 		return console.Usagef("--format is %q, want text or json", opts.Format)
 	}

@@ -55,8 +55,8 @@ const example = `  # replace a skill
   # protect release branches as well
   git config --add fit.selfedit.protectedBranches 'release/*'`
 
-// Options are the arguments of one call.
-type Options struct {
+// editOptions are the arguments of one call.
+type editOptions struct {
 	Path         string
 	Check        bool
 	Diff         bool
@@ -68,7 +68,7 @@ type Options struct {
 
 // New returns the command.
 func New(con *console.Console) *cobra.Command {
-	var options Options
+	var options editOptions
 	command := &cobra.Command{
 		Use:     "selfedit <path>",
 		Short:   "Write standard input to a file the project's settings allow, on a safe branch",
@@ -103,7 +103,7 @@ func New(con *console.Console) *cobra.Command {
 	return command
 }
 
-func run(ctx context.Context, con *console.Console, options Options) error {
+func run(ctx context.Context, con *console.Console, options editOptions) error {
 	if err := options.validate(); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func run(ctx context.Context, con *console.Console, options Options) error {
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 
-func (o Options) validate() error {
+func (o editOptions) validate() error {
 	switch {
 	case o.Path == "":
 		return console.Usagef("the path of the file to write is empty")
@@ -195,7 +195,7 @@ func withExitCode(err error) error {
 	return console.Exit(console.ExitNegative, err)
 }
 
-func report(con *console.Console, options Options, result selfedit.Result, hasContent bool) error {
+func report(con *console.Console, options editOptions, result selfedit.Result, hasContent bool) error {
 	verb := "wrote"
 	if options.Check {
 		verb = "would write"

@@ -42,7 +42,7 @@ type agreeResult struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-func newAgree(con *console.Console, options *Options) *cobra.Command {
+func newAgree(con *console.Console, options *statsOptions) *cobra.Command {
 	var flags agreeOptions
 	cmd := &cobra.Command{
 		Use:   "agree FILE",

@@ -41,7 +41,7 @@ type judgeOptions struct {
 	Calibration stats.Calibration
 }
 
-func newJudge(con *console.Console, options *Options) *cobra.Command {
+func newJudge(con *console.Console, options *statsOptions) *cobra.Command {
 	var counts judgeOptions
 	cmd := &cobra.Command{
 		Use:   "judge --k K --n N --tp TP --m1 M1 --tn TN --m0 M0",

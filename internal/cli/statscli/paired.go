@@ -66,7 +66,7 @@ type pairedResult struct {
 	Warnings       []string    `json:"warnings,omitempty"`
 }
 
-func newPaired(con *console.Console, options *Options) *cobra.Command {
+func newPaired(con *console.Console, options *statsOptions) *cobra.Command {
 	var flags pairedOptions
 	cmd := &cobra.Command{
 		Use:   "paired FILE",

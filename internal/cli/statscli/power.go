@@ -38,7 +38,7 @@ type powerResult struct {
 	Affordable  *stats.Plan `json:"affordable,omitempty"`
 }
 
-func newPower(con *console.Console, options *Options) *cobra.Command {
+func newPower(con *console.Console, options *statsOptions) *cobra.Command {
 	var flags powerOptions
 	cmd := &cobra.Command{
 		Use:   "power [--effect D] [--tasks N] [--runs K]",

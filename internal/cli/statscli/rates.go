@@ -18,7 +18,7 @@ type proportionResult struct {
 	N int `json:"n"`
 }
 
-func newProportion(con *console.Console, options *Options) *cobra.Command {
+func newProportion(con *console.Console, options *statsOptions) *cobra.Command {
 	var k, n int
 	var method string
 	cmd := &cobra.Command{
@@ -77,7 +77,7 @@ type passKResult struct {
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
-func newPassK(con *console.Console, options *Options) *cobra.Command {
+func newPassK(con *console.Console, options *statsOptions) *cobra.Command {
 	var n, c int
 	var ks []int
 	cmd := &cobra.Command{

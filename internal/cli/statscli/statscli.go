@@ -16,15 +16,15 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Options are the flags that all subcommands share.
-type Options struct {
+// statsOptions are the flags that all subcommands share.
+type statsOptions struct {
 	Format string
 	Level  float64
 }
 
 // New builds the `stats` command tree.
 func New(con *console.Console) *cobra.Command {
-	options := &Options{}
+	options := &statsOptions{}
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Run the statistics of fit reports on your own numbers",
@@ -103,7 +103,7 @@ func needFlags(cmd *cobra.Command, names ...string) error {
 func refused(cmd *cobra.Command, err error) error { return console.Usagef("%s: %w", cmd.Name(), err) }
 
 // emit writes the result in the format asked for.
-func emit(con *console.Console, options *Options, result any, text func(w io.Writer)) error {
+func emit(con *console.Console, options *statsOptions, result any, text func(w io.Writer)) error {
 	if options.Format == "json" {
 		if err := jsonenc.WriteIndented(con.Stdout, result); err != nil {
 			return fmt.Errorf("write the result: %w", err)

@@ -22,7 +22,7 @@ type mcnemarResult struct {
 	Level  *float64 `json:"level,omitempty"`
 }
 
-func newMcNemar(con *console.Console, options *Options) *cobra.Command {
+func newMcNemar(con *console.Console, options *statsOptions) *cobra.Command {
 	var b, c, n int
 	cmd := &cobra.Command{
 		Use:   "mcnemar --b B --c C [--n N]",
@@ -80,7 +80,7 @@ type adjustResult struct {
 	BH   []float64 `json:"bh"`
 }
 
-func newAdjust(con *console.Console, options *Options) *cobra.Command {
+func newAdjust(con *console.Console, options *statsOptions) *cobra.Command {
 	var ps []float64
 	cmd := &cobra.Command{
 		Use:   "adjust --p P[,P...]",

@@ -52,14 +52,14 @@ func (a *app) split() *cobra.Command {
 	return command
 }
 
-// AssertOptions are the flags of assert.
-type AssertOptions struct {
+// assertOptions are the flags of assert.
+type assertOptions struct {
 	Grep, Query, CitesJob, Message, Weight string
 	Exists, Not, Gate, Unwrap              bool
 }
 
 func (a *app) assert() *cobra.Command {
-	var opts AssertOptions
+	var opts assertOptions
 	command := &cobra.Command{
 		Use:   "assert TEST FILE (--grep REGEX | --query JMESPATH | --exists | --cites-job JOBFILE)",
 		Short: "Check a file for a grader: print one row and exit 0 or 1",
@@ -98,7 +98,7 @@ func (a *app) emitRow(row query.Row) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(a.con.Stdout, "%s\n", query.Style{}.AppendJSON(nil, raw)); err != nil {
+	if _, err := fmt.Fprintf(a.con.Stdout, "%s\n", display.JSON(query.Style{}.AppendJSON(nil, raw))); err != nil {
 		return err
 	}
 	switch {
@@ -110,7 +110,7 @@ func (a *app) emitRow(row query.Row) error {
 	return nil
 }
 
-func (a *app) assertion(command *cobra.Command, opts AssertOptions, args []string) (query.Assertion, error) {
+func (a *app) assertion(command *cobra.Command, opts assertOptions, args []string) (query.Assertion, error) {
 	s := query.Assertion{
 		Exists:  opts.Exists,
 		Not:     opts.Not,

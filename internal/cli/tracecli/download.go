@@ -17,13 +17,13 @@ import (
 	"github.com/fit-eval/fit/query/export"
 )
 
-// FetchOptions are the flags of find and download.
-type FetchOptions struct {
+// fetchOptions are the flags of find and download.
+type fetchOptions struct {
 	Dir, Artifact, Repo string
 }
 
 func (a *app) find() *cobra.Command {
-	var opts FetchOptions
+	var opts fetchOptions
 	command := a.verb("find RUN-ID PARTICIPANT", "Find the trace of a participant in a run on GitHub (always JSON)",
 		`  fit trace find 1234567890 staff-engineer`,
 		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
@@ -110,7 +110,7 @@ func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, p
 }
 
 func (a *app) download() *cobra.Command {
-	var opts FetchOptions
+	var opts fetchOptions
 	command := a.verb("download RUN-ID", "Download and unpack the traces of a run on GitHub (always JSON)", `  fit trace download 1234567890 --dir traces
   fit trace download 1234567890 --artifact trace--case-1`,
 		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {

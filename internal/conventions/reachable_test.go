@@ -1,0 +1,88 @@
+package conventions
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/fit-eval/fit/internal/testenv"
+)
+
+// unreached are functions that the binary does not call and that stay, by package and name. What
+// packages of the library export needs no line. Whoever adds one says why.
+var unreached = map[string]string{
+	"experiment.armsSchema":            "a test keeps the schema in docs equal to it",
+	"internal/cli/console.priceSchema": "a test keeps the schema in docs equal to it",
+	"profile.Schema":                   "a test keeps the schema in docs equal to it",
+	"model/scripted.New":               "tests write scripts in Go",
+	"stats.nothingKnown":               "part of the difference between agents whose judge was calibrated for each",
+	"stats.smoothCalibration":          "part of the difference between agents whose judge was calibrated for each",
+	"stats.drawCorrected":              "part of JudgeBootstrap",
+	"stats.judgeInterval":              "part of JudgeBootstrap",
+	"stats.newcombePhi":                "part of NewcombePaired",
+	"stats.SwapSummary.count":          "part of SummariseSwaps",
+	"runTeam":                          "part of the modes for Go programs",
+}
+
+// TestEveryFunctionCanBeReached: what the binary cannot call is deleted.
+func TestEveryFunctionCanBeReached(t *testing.T) {
+	root := repository(t)
+	program := filepath.Join(root, ".tools", "bin", "deadcode")
+	if _, err := os.Stat(program); err != nil {
+		testenv.Missing(t, "%s; make setup installs it", program)
+	}
+	command := exec.CommandContext(t.Context(), program, "-json", "./cmd/fit")
+	command.Dir = root
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("deadcode: %v", err)
+	}
+	var packages []struct {
+		Path  string
+		Funcs []struct {
+			Name     string
+			Position struct {
+				File string
+				Line int
+			}
+		}
+	}
+	if err := json.Unmarshal(output, &packages); err != nil {
+		t.Fatal(err)
+	}
+	needed := map[string]bool{}
+	for _, found := range packages {
+		pkg := strings.TrimPrefix(strings.TrimPrefix(found.Path, module), "/")
+		for _, function := range found.Funcs {
+			name := strings.TrimPrefix(pkg+"."+function.Name, ".")
+			needed[name] = true
+			if unreached[name] == "" && !offered(pkg, function.Name) {
+				t.Errorf("%s:%d: nothing in the binary calls %s; delete it", function.Position.File,
+					function.Position.Line, function.Name)
+			}
+		}
+	}
+	for name := range unreached {
+		if !needed[name] {
+			t.Errorf("the exception %s is no longer needed", name)
+		}
+	}
+}
+
+// offered reports whether a function is one that programs outside this repository may call.
+func offered(pkg, function string) bool {
+	if pkg == "" {
+		pkg = "."
+	}
+	for part := range strings.SplitSeq(function, ".") {
+		if !unicode.IsUpper([]rune(part)[0]) {
+			return false
+		}
+	}
+	return slices.Contains(library, pkg)
+}
