@@ -112,6 +112,9 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 		defer release()
 	}
 	thread := w.threadOf(cfg.Options.Base.Environ)
+	if past.ToolTransport != "" { // as it was started
+		w.ToolServer.HTTP = past.ToolTransport == transportHTTP
+	}
 	connect, secrets := w.toolServer(len(past.Members))
 	if cfg.Options.Connect == nil {
 		cfg.Options.Connect = connect

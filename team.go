@@ -159,7 +159,7 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	}
 	connect, secrets := t.wiring.toolServer(len(members))
 	if p.options.Connect == nil {
-		p.options.Connect = connect
+		p.options.Connect, p.options.ToolTransport = connect, t.wiring.transport()
 	}
 	thread := t.wiring.threadOf(p.options.Base.Environ)
 	p.redactor = t.wiring.redactorOr(p.redactor, secrets, serverSecrets(members...), thread.secrets())

@@ -202,6 +202,17 @@ func (w Wiring) toolServer(members int) (func(*harness.Dispatcher) (harness.Conn
 	return keys.Connect(w.ToolServer), keys.Secrets()
 }
 
+// transport names how agents reach the session's tools.
+func (w Wiring) transport() string {
+	if w.ToolServer.HTTP {
+		return transportHTTP
+	}
+	return "stdio"
+}
+
+// transportHTTP is the transport that agents use who are given the address of the tool server.
+const transportHTTP = "http"
+
 // checkMembers makes sure that the agents of all members are installed and can do what is asked of
 // them.
 func (w Wiring) checkMembers(ctx context.Context, mode harness.Mode, options Options, members []AgentConfig) error {

@@ -168,6 +168,9 @@ type Options struct {
 	// AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 
+	// ToolTransport says how Connect connects agents. It is recorded for whoever resumes the session.
+	ToolTransport string
+
 	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
 	Limits            Limits
 	ParticipantLimits Limits // of each participant that has none of its own
@@ -218,6 +221,7 @@ type settings struct {
 	HomeDir           string        `json:"homeDir,omitempty"`
 	TempHome          bool          `json:"tempHome,omitempty"` // HomeDir is ours to remove
 	ProfilesDir       string        `json:"profilesDir,omitempty"`
+	ToolTransport     string        `json:"toolTransport,omitempty"`
 }
 
 func (o Options) settings() settings {
@@ -236,6 +240,7 @@ func (o Options) settings() settings {
 		StopGrace:         cmp.Or(o.StopGrace, 10*time.Second),
 		HomeDir:           o.HomeDir,
 		ProfilesDir:       o.ProfilesDir,
+		ToolTransport:     o.ToolTransport,
 	}
 	s.Limits.Timeout = max(0, cmp.Or(s.Limits.Timeout, defaultSessionTimeout))
 	s.Limits.Turns = max(0, cmp.Or(s.Limits.Turns, defaultSessionTurns))

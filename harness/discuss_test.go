@@ -339,3 +339,28 @@ func TestAnInboxThatFailsIsToldOfEvenInAShortSession(t *testing.T) {
 		}
 	})
 }
+
+func TestAnInboxPageOutOfOrderLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := &thread{trace: &buffer{}, arrived: make(chan struct{}), people: []harness.HumanMessage{
+			{Seq: 3, Author: "Eve", Text: "third"}, {Seq: 1, Author: "Eve", Text: "first"},
+			{Seq: 2, Author: "Eve", Text: "second"}}}
+		heard := ""
+		players := cast{"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
+			heard += turn.Prompt + "\n"
+			if turn.Number == 1 {
+				time.Sleep(time.Second) // the page arrives
+			}
+			if !strings.Contains(heard, "third") {
+				return "waiting", nil
+			}
+			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
+		}}
+		if result, err := discuss(t, players, th, harness.DiscusserConfig{}); err != nil || !result.Success {
+			t.Fatalf("%+v, %v\n%s", result, err, th.trace)
+		}
+		if want := "[human] Eve: first\n[human] Eve: second\n[human] Eve: third"; !strings.Contains(heard, want) {
+			t.Errorf("the lead heard %q", heard)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,11 +131,13 @@ func (l *loop) pause(d time.Duration) {
 	}
 }
 
-// inject gives messages of people to the lead. What comes after the end, or a second time, is left
+// inject gives messages of people to the lead, in the order in which they were written. What comes after the end, or a second time, is left
 // to the bridge.
 func (h *hub) inject(messages []HumanMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	messages = slices.Clone(messages)
+	slices.SortStableFunc(messages, func(a, b HumanMessage) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, m := range messages {
 		if h.stopped || m.Seq <= h.state.lastInbox {
 			continue

@@ -38,6 +38,8 @@ type Interrupted struct {
 	// HomeDir is where the members keep their conversations; empty if it is a temporary directory
 	// that ends with the session.
 	HomeDir string
+	// ToolTransport is how the agents reached the session's tools, as Options said.
+	ToolTransport string
 }
 
 var errEnded = errors.New("the session has ended; there is nothing to resume")
@@ -51,7 +53,12 @@ func Inspect(tracePath string) (Interrupted, error) {
 	if slices.ContainsFunc(p.events, func(e event) bool { _, is := e.(summaryEvent); return is }) {
 		return Interrupted{}, errEnded
 	}
-	past := Interrupted{Mode: p.start.Mode, Members: p.start.Members, Isolation: p.start.Isolation}
+	past := Interrupted{
+		Mode:          p.start.Mode,
+		Members:       p.start.Members,
+		Isolation:     p.start.Isolation,
+		ToolTransport: p.start.Settings.ToolTransport,
+	}
 	if !p.start.Settings.TempHome {
 		past.HomeDir = p.start.Settings.HomeDir
 	}

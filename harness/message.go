@@ -75,6 +75,10 @@ func appendTag(b []byte, tag string, id int64) []byte {
 // quoteMark begins every line of a message but its first.
 const quoteMark = "| "
 
+// Quote marks every line of a text that somebody else wrote, as the lines of messages after their
+// first are marked, so that none of them can be taken for a tag.
+func Quote(text string) string { return string(appendQuoted([]byte(quoteMark), text)) }
+
 // appendQuoted appends text with every kind of line break made into a newline and a quote mark.
 func appendQuoted(b []byte, text string) []byte {
 	if !hasLineBreak(text) {

@@ -45,6 +45,8 @@ type runner struct {
 	final     bool        // it may take one more turn after the conclusion
 	ahead     spending    // what the turn has consumed so far
 
+	garbage garbage // what the agent prints that is not an event; for the goroutine that reads it
+
 	stopAbandon func() bool // what keeps the member when its agent stops
 
 	idleTimer atomic.Pointer[time.Timer] // interrupts a turn in which nothing happens
@@ -240,7 +242,9 @@ func (r *runner) line(event []byte) {
 		r.record.line(event)
 	}
 	r.loop.skills.watch(r.member.name, event)
-	r.loop.hub.emitLane(r.member.name, event)
+	if r.garbage.keep(event) {
+		r.loop.hub.emitLane(r.member.name, event)
+	}
 }
 
 // open writes the lines that open the member's lane, once.

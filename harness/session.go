@@ -2,6 +2,7 @@ package harness
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,7 +54,7 @@ func newSession(cfg sessionConfig) (*loop, error) {
 		return nil, errNoAgentFunc
 	}
 	if cfg.output == nil && cfg.options.Trace == nil {
-		return nil, fmt.Errorf("%s: no Output: the session has nowhere to write its trace", cfg.mode)
+		return nil, errors.New("no Output: the session has nowhere to write its trace")
 	}
 	lead, participants, err := cfg.members()
 	if err != nil {

@@ -114,6 +114,9 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 		return false
 	}
 	h.commit(r.turnEnd(turn.id, out))
+	if text := r.garbage.endTurn(); text != "" {
+		h.commit(noteEvent{Type: typeWarning, Agent: r.member.name, Text: text})
+	}
 	r.release()
 	if out.kind == turnMaxTurns {
 		r.loop.limited(limitEvent{

@@ -118,6 +118,9 @@ func TestBuiltInPromptsSayWhatTheyMust(t *testing.T) {
 		"advisor":           {"assessment", "recommendation", "three short paragraphs", "modify nothing"},
 	} {
 		text := Text(name)
+		if name != "judge" && name != "advisor" {
+			facts = append(facts, "[system]", "lines that begin with `| `")
+		}
 		for _, fact := range facts {
 			if !strings.Contains(text, fact) {
 				t.Errorf("%s does not say %q", name, fact)

@@ -3,6 +3,9 @@ package harnesscli
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,12 +55,12 @@ budget · 130 interrupted.`,
 		"directory that the participants share (default: that of the profile, or this one)")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread that the discussion belongs to")
 	flags.StringVar(&opts.resume, "resume-context", "",
-		"JSON that an earlier run of the discussion has left, with what was said since")
+		"JSON that an earlier run of the discussion has left, with what was said since; @FILE reads a file, - standard input")
 	return command
 }
 
 func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Registry, opts *discussOptions) error {
-	resume, err := harness.ParseResumeContext(opts.resume)
+	resume, err := readResumeContext(con, opts.resume)
 	if err != nil {
 		return console.Usagef("--resume-context: %w", err)
 	}
@@ -93,4 +96,23 @@ func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Regis
 		fmt.Fprintf(con.Stderr, "what the next run of the discussion needs could not be kept: %v\n", roomErr)
 	}
 	return err
+}
+
+// readResumeContext reads the value of --resume-context: JSON, the name of a file after an @, or a
+// dash for standard input. Command lines are too short for long discussions.
+func readResumeContext(con *console.Console, value string) (*harness.ResumeContext, error) {
+	var data []byte
+	var err error
+	switch name, isFile := strings.CutPrefix(value, "@"); {
+	case value == "-":
+		data, err = io.ReadAll(con.Stdin)
+	case isFile:
+		data, err = os.ReadFile(con.Path(name))
+	default:
+		data = []byte(value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return harness.ParseResumeContext(strings.TrimSpace(string(data)))
 }

@@ -111,7 +111,7 @@ func (r room) leave(result harness.Result) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(r.dir, resumeFile), data, 0o600)
+		return r.write(data)
 	case result.Reason != harness.ReasonConcluded: // it may be tried again
 		return nil
 	case r.own:
@@ -122,4 +122,19 @@ func (r room) leave(result harness.Result) error {
 		}
 		return nil
 	}
+}
+
+// write replaces the file for the next run in one step, so that a crash leaves the old one or the
+// new one.
+func (r room) write(data []byte) error {
+	file, err := os.CreateTemp(r.dir, resumeFile+".")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // it is gone if all went well
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), filepath.Join(r.dir, resumeFile))
 }

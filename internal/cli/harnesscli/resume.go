@@ -72,5 +72,6 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 			fmt.Fprintf(con.Stderr, "what the next run of the discussion needs could not be kept: %v\n", err)
 		}
 	}
+	reportGone(con, result)
 	return teamError(past.Mode, result, err)
 }

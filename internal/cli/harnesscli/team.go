@@ -122,6 +122,7 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
+	reportGone(con, result)
 	return result, teamError(mode, result, err)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // teamError gives the end of a session its exit code and, unless all is well, one line that says
@@ -38,6 +39,15 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 		return console.Exit(console.ExitNegative, because("an agent failed", result, err))
 	default:
 		return console.Exit(console.ExitIncomplete, because("the session could not continue", result, err))
+	}
+}
+
+// reportGone names the participants that left the session before its end.
+func reportGone(con *console.Console, result harness.Result) {
+	for _, p := range result.Participants {
+		if p.Gone != "" {
+			fmt.Fprintf(con.Stderr, "%s left the session early: it %s\n", p.Name, display.Line(p.Gone))
+		}
 	}
 }
 

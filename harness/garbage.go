@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/fit-eval/fit/trace"
+)
+
+// garbageLimit is how much of what an agent prints in one turn, and what is not an event, goes to
+// the trace.
+const garbageLimit = 4 << 20
+
+// garbage bounds what an agent prints that is not an event: a program that prints rubbish must not
+// fill the disk.
+type garbage struct {
+	mu      sync.Mutex
+	kept    int
+	skipped int
+}
+
+// keep reports whether a line goes to the trace.
+func (g *garbage) keep(event []byte) bool {
+	event = bytes.TrimSpace(event)
+	isEvent := bytes.HasPrefix(event, []byte("{")) && !bytes.HasPrefix(event, rawPrefix) &&
+		!bytes.HasPrefix(event, stderrPrefix)
+	if isEvent {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.kept+len(event) > garbageLimit {
+		g.skipped += len(event)
+		return false
+	}
+	g.kept += len(event)
+	return true
+}
+
+// How lines begin that stand for what an agent printed and that was not an event.
+var (
+	rawPrefix    = []byte(`{"type":"` + trace.TypeRaw + `"`)
+	stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
+)
+
+// endTurn begins to count anew. It returns what to say about the turn that ended, or nothing.
+func (g *garbage) endTurn() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	skipped := g.skipped
+	g.kept, g.skipped = 0, 0
+	if skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("printed more than %d MiB that are not events in one turn; %d bytes are left out",
+		garbageLimit>>20, skipped)
+}
