@@ -74,10 +74,11 @@ type cellState struct {
 // the same one there. A directory that another process works in, or that holds another experiment,
 // is refused.
 func OpenDirectory(dir string, wanted *Plan, redactor *redact.Redactor) (*Directory, error) {
-	return openDirectory(dir, wanted, redactor, ledger.Config{})
+	return OpenDirectoryWith(dir, wanted, redactor, ledger.Config{})
 }
 
-func openDirectory(dir string, wanted *Plan, redactor *redact.Redactor, cfg ledger.Config) (*Directory, error) {
+// OpenDirectoryWith is OpenDirectory with settings for the ledger, such as the key that signs it.
+func OpenDirectoryWith(dir string, wanted *Plan, redactor *redact.Redactor, cfg ledger.Config) (*Directory, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make run directory: %w", err)
 	}

@@ -66,7 +66,7 @@ func planOf(t testing.TB, tasks, runs int, arms ...string) *Plan {
 // runPlan opens the directory, runs, and closes it again, like one process.
 func runPlan(t testing.TB, ctx context.Context, path string, plan *Plan, cfg Config) Outcome {
 	t.Helper()
-	dir, err := openDirectory(path, plan, nil, ledger.Config{NoSync: true})
+	dir, err := OpenDirectoryWith(path, plan, nil, ledger.Config{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

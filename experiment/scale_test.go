@@ -21,7 +21,7 @@ func TestTenThousandCells(t *testing.T) {
 		r.CostUSD, r.Tokens, r.Submission = &cost, &ledger.Tokens{Input: 1000}, "done"
 		return r, nil
 	})
-	dir, err := openDirectory(path, plan, nil, ledger.Config{NoSync: true})
+	dir, err := OpenDirectoryWith(path, plan, nil, ledger.Config{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

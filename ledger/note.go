@@ -4,7 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 )
+
+// note is kept beside a ledger: the hash of its last line and its length. The chain alone cannot
+// show that lines are missing at the end, or that all were sealed again.
+type note struct {
+	Head  string `json:"head"`
+	Bytes int64  `json:"bytes"`
+	// Key and Signature are there where the writer had a key.
+	Key       string `json:"key,omitempty"`
+	Signature string `json:"signature,omitempty"`
+}
+
+func notePath(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".head")
+}
 
 func writeNote(path string, n note) error {
 	content, err := json.Marshal(n)
@@ -13,34 +28,49 @@ func writeNote(path string, n note) error {
 	}
 	temporary := notePath(path) + ".new"
 	if err := os.WriteFile(temporary, append(content, '\n'), 0o600); err != nil {
-		return fmt.Errorf("note the length of the ledger: %w", err)
+		return fmt.Errorf("note the head of the ledger: %w", err)
 	}
 	if err := os.Rename(temporary, notePath(path)); err != nil {
-		return fmt.Errorf("note the length of the ledger: %w", err)
+		return fmt.Errorf("note the head of the ledger: %w", err)
 	}
 	return nil
 }
 
-// checkNote compares a ledger with the note of its last orderly end. The ledger may have grown
-// since, by a writer that was killed; it cannot have shrunk. A ledger without a note, such as one
-// that was downloaded alone, is taken as it is.
-func (c *Contents) checkNote(path string) {
+// readNote returns the note of a ledger; nil where there is none, such as beside a ledger that was
+// downloaded alone, and where a crash has spoilt it.
+func readNote(path string) *note {
 	content, err := os.ReadFile(notePath(path))
 	if err != nil {
-		return
+		return nil
 	}
 	var n note
 	if json.Unmarshal(content, &n) != nil || n.Head == "" {
-		return // a note that a crash has spoilt says nothing
+		return nil
 	}
-	info, err := os.Stat(path)
-	if err != nil {
+	return &n
+}
+
+// checkNote compares what was read with the note. The ledger may have grown since, by a writer that
+// was killed; it cannot have shrunk, and the line that was the last must still be what it was.
+func (c *Contents) checkNote() {
+	n := c.noted
+	if n == nil {
 		return
 	}
-	if info.Size() < n.Bytes {
-		c.Problems = append(c.Problems, Problem{
-			Line: c.Lines + 1, Kind: Removed,
-			Message: fmt.Sprintf("the ledger had %d bytes when it was closed and has %d now", n.Bytes, info.Size()),
-		})
+	problem := func(kind, format string, args ...any) {
+		c.Problems = append(c.Problems, Problem{Line: c.Lines, Kind: kind, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case c.bytes < n.Bytes:
+		c.Lines++ // what is missing comes after the last line
+		problem(Removed, "the ledger had %d bytes when it was closed and has %d now", n.Bytes, c.bytes)
+		c.Lines--
+	case n.Bytes > 0 && c.headAtNote != n.Head:
+		problem(Changed, "the lines are not those that were written: they were sealed again")
+	case n.Key == "" && n.Signature == "":
+	case !n.signed():
+		problem(Changed, "the signature of the ledger's head is not valid")
+	default:
+		c.SignedBy = n.Key
 	}
 }

@@ -42,6 +42,12 @@ type Contents struct {
 	// Head is the hash of the last sealed line, Lines the number of lines.
 	Head  string
 	Lines int
+	// SignedBy is the id of the key that signed the head; empty where none did.
+	SignedBy string
+
+	noted      *note
+	headAtNote string // the head where the note says that the ledger ended
+	bytes      int64
 }
 
 // Damage is the error of a ledger that failed verification.
@@ -72,15 +78,15 @@ func (c *Contents) Damage(path string) error {
 	return &Damage{Path: path, Problems: doubts}
 }
 
-// ReadFile reads and verifies a ledger together with the note of its length, if there is one beside
-// it. The error is for files that cannot be read; what is wrong with the content is in Problems.
+// ReadFile reads and verifies a ledger together with the note of its head, if there is one beside it.
+// The error is for files that cannot be read; what is wrong with the content is in Problems.
 func ReadFile(path string) (*Contents, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
 	defer file.Close()
-	contents := &Contents{}
+	contents := &Contents{noted: readNote(path)}
 	err = contents.scan(file, func(r *Record) error {
 		contents.Records = append(contents.Records, *r)
 		return nil
@@ -88,7 +94,7 @@ func ReadFile(path string) (*Contents, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ledger %s: %w", path, err)
 	}
-	contents.checkNote(path)
+	contents.checkNote()
 	return contents, nil
 }
 
@@ -120,8 +126,15 @@ func (c *Contents) scan(r io.Reader, visit func(*Record) error) error {
 		}
 		if len(line) > 0 || whole {
 			c.Lines++
+			c.bytes += int64(len(line))
+			if whole {
+				c.bytes++
+			}
 			if err := s.line(line, whole, visit); err != nil {
 				return err
+			}
+			if c.noted != nil && c.bytes == c.noted.Bytes {
+				c.headAtNote = c.Head
 			}
 		}
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -25,6 +24,8 @@ type Config struct {
 	Redactor *redact.Redactor
 	// Now returns the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
+	// Key signs the head of the ledger after every record; nil leaves it unsigned.
+	Key *SigningKey
 	// NoSync leaves out the sync after every record, for tests that write many.
 	NoSync bool
 }
@@ -71,7 +72,8 @@ func Open(path string, cfg Config, visit func(*Record) error) (*Writer, error) {
 
 // takeOver reads what is there and recovers a torn end.
 func (w *Writer) takeOver(visit func(*Record) error) error {
-	contents, err := Scan(w.file, func(r *Record) error {
+	contents := &Contents{noted: readNote(w.path)}
+	err := contents.scan(w.file, func(r *Record) error {
 		if r.Experiment != w.cfg.Experiment {
 			return fmt.Errorf("it belongs to experiment %s, not to %s", r.Experiment, w.cfg.Experiment)
 		}
@@ -102,7 +104,7 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 			return err
 		}
 	}
-	contents.checkNote(w.path)
+	contents.checkNote()
 	if err := contents.Damage(w.path); err != nil {
 		return err
 	}
@@ -110,7 +112,8 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 }
 
 func (w *Writer) reread() (*Contents, error) {
-	return Scan(io.NewSectionReader(w.file, 0, w.size), func(*Record) error { return nil })
+	contents := &Contents{noted: readNote(w.path)}
+	return contents, contents.scan(io.NewSectionReader(w.file, 0, w.size), func(*Record) error { return nil })
 }
 
 // tornEnd returns the bytes after the last sealed line, a final line break left out. What stands
@@ -198,7 +201,21 @@ func (w *Writer) Append(r *Record) error {
 	r.Prev, r.Hash = w.head, hash
 	w.head = hash
 	w.seen[r.Key()] = true
+	if w.cfg.Key != nil {
+		return w.note()
+	}
 	return nil
+}
+
+// note writes the head and the length beside the ledger. A note that says the same is left alone:
+// it may be signed.
+func (w *Writer) note() error {
+	if old := readNote(w.path); w.cfg.Key == nil && old != nil && old.Head == w.head && old.Bytes == w.size {
+		return nil
+	}
+	n := note{Head: w.head, Bytes: w.size}
+	n.sign(w.cfg.Key)
+	return writeNote(w.path, n)
 }
 
 func (w *Writer) write(line []byte) error {
@@ -210,25 +227,14 @@ func (w *Writer) write(line []byte) error {
 	return w.file.Sync()
 }
 
-// Close notes the length of the ledger beside it and gives up the lock.
+// Close notes the head of the ledger beside it and gives up the lock.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil {
 		return nil
 	}
-	err := errors.Join(w.err, writeNote(w.path, note{Head: w.head, Bytes: w.size}), w.file.Close())
+	err := errors.Join(w.err, w.note(), w.file.Close())
 	w.file = nil
 	return err
-}
-
-// note is kept beside a ledger when its writer closes it, so that lines missing at the end are
-// noticed: the chain alone cannot tell.
-type note struct {
-	Head  string `json:"head"`
-	Bytes int64  `json:"bytes"`
-}
-
-func notePath(path string) string {
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".head")
 }

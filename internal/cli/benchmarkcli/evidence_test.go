@@ -2,12 +2,16 @@ package benchmarkcli
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -82,6 +86,87 @@ func TestGatesAndMetricsAreCheckedBeforeAnythingElse(t *testing.T) {
 	c.want(2, "report", "--input", "runs", "--metrics", "/dev/zero")
 	c.want(1, "report", "--input", "runs", "--min-pass-rate", "0.99")
 	c.want(0, "report", "--input", "runs", "--min-pass-rate", "0.7")
+}
+
+// reseal changes a ledger as somebody would who knows its format: every line gets a new hash.
+func (c *command) reseal(path string, change func(records []ledger.Record)) {
+	c.t.Helper()
+	contents, err := ledger.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	change(contents.Records)
+	for i := range contents.Records {
+		contents.Records[i].Origin = contents.Records[i].Hash // what Write would add
+	}
+	var out bytes.Buffer
+	if err := ledger.Write(&out, contents.Records); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestResealingIsNoticed(t *testing.T) {
+	c, run := tiny(t, 2)
+	c.want(0, run...)
+	c.want(0, "list", "out", "--verify")
+	c.contains(c.stdout, "signed by your key")
+	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
+	intact, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
+	note, err := os.ReadFile(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.reseal(path, func(records []ledger.Record) { records[len(records)-1].Turns++ })
+	for _, args := range [][]string{{"list", "out", "--verify"}, {"report", "--input", "out"}, run} {
+		c.want(3, args...)
+		c.contains(c.stderr, "sealed again")
+	}
+	// Who changes the note as well has no key to sign it with.
+	contents, err := ledger.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := strings.Replace(string(note), `"head":"`+headOf(t, note), `"head":"`+contents.Head, 1)
+	forged = regexp.MustCompile(`"bytes":[0-9]+`).ReplaceAllString(forged, fmt.Sprintf(`"bytes":%d`, info.Size()))
+	if err := os.WriteFile(head, []byte(forged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.want(3, "list", "out", "--verify")
+	c.contains(c.stderr, "signature")
+	// Another user's results are not taken for one's own.
+	if err := errors.Join(os.WriteFile(path, intact, 0o600), os.WriteFile(head, note, 0o600),
+		os.Remove(filepath.Join(c.dir, ".config/fit/ledger.key"))); err != nil {
+		t.Fatal(err)
+	}
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "not yours")
+	good, err := ledger.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.want(0, "list", "out", "--verify", "--key", good.SignedBy)
+}
+
+func headOf(t *testing.T, note []byte) string {
+	t.Helper()
+	var parsed struct {
+		Head string `json:"head"`
+	}
+	if err := json.Unmarshal(note, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Head
 }
 
 func TestGradeRefusesAFinalDirectoryThatWasChanged(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 func newList(con *console.Console) *cobra.Command {
 	var family string
 	var verify bool
+	var key string
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "list [DIR]",
@@ -35,7 +36,7 @@ func newList(con *console.Console) *cobra.Command {
 			case family != "" && len(args) == 0:
 				return listFamily(command.Context(), con, family, format.Value)
 			case family == "" && len(args) == 1 && verify:
-				return verifyRuns(con, args[0])
+				return verifyRuns(con, args[0], key)
 			case family == "" && len(args) == 1:
 				return listRuns(con, args[0], format.Value)
 			default:
@@ -47,13 +48,14 @@ func newList(con *console.Console) *cobra.Command {
 	command.Flags().BoolVar(&verify, "verify", false,
 		"compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 "+
 			"if one differs")
+	command.Flags().StringVar(&key, "key", "", "with --verify: the key that the ledger must be signed by (default: yours)")
 	command.Flags().Var(&format, "format", "output format")
 	return command
 }
 
 // verifyRuns compares the artefacts of a run directory, or of a directory of shards, with what the
 // ledgers say about them.
-func verifyRuns(con *console.Console, dir string) error {
+func verifyRuns(con *console.Console, dir, key string) error {
 	// a ledger that does not verify vouches for nothing
 	loaded, err := loadResults(con, []string{dir}, false)
 	if err == nil {
@@ -68,7 +70,11 @@ func verifyRuns(con *console.Console, dir string) error {
 	}
 	looked, wrong := 0, 0
 	for _, at := range found {
-		contents, err := ledger.ReadFile(filepath.Join(at, experiment.LedgerFile))
+		path := filepath.Join(at, experiment.LedgerFile)
+		contents, err := ledger.ReadFile(path)
+		if err == nil {
+			err = checkSigner(con, path, contents.SignedBy, key)
+		}
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,8 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	dir, err := experiment.OpenDirectory(output, prepared.Plan, machine.Redactor)
+	dir, err := experiment.OpenDirectoryWith(output, prepared.Plan, machine.Redactor,
+		ledger.Config{Key: signingKey(con)})
 	if err != nil {
 		return directoryError(err)
 	}

@@ -1,0 +1,81 @@
+package ledger
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// SigningKey signs the heads of ledgers. It belongs to a user and lies outside all run directories,
+// so that whoever changes a ledger and seals it again cannot sign it.
+type SigningKey struct {
+	private ed25519.PrivateKey
+}
+
+// LoadKey reads the key in a file.
+func LoadKey(path string) (*SigningKey, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the key that signs ledgers: %w", err)
+	}
+	seed, err := hex.DecodeString(strings.TrimSpace(string(content)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s is not a key that signs ledgers; move it away to get a new one", path)
+	}
+	return &SigningKey{private: ed25519.NewKeyFromSeed(seed)}, nil
+}
+
+// CreateKey reads the key in a file, and makes one on first use.
+func CreateKey(path string) (*SigningKey, error) {
+	key, err := LoadKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a key that signs ledgers: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make a key that signs ledgers: %w", err)
+	}
+	// Of two processes that make a key at the same time one wins, and both use its key.
+	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.WriteFile(temporary, []byte(hex.EncodeToString(private.Seed())+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("make a key that signs ledgers: %w", err)
+	}
+	defer os.Remove(temporary)
+	if err := os.Link(temporary, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make a key that signs ledgers: %w", err)
+	}
+	return LoadKey(path)
+}
+
+// ID names the key: its public half.
+func (k *SigningKey) ID() string {
+	public, _ := k.private.Public().(ed25519.PublicKey)
+	return hex.EncodeToString(public)
+}
+
+// sign adds the key and a signature to a note.
+func (n *note) sign(key *SigningKey) {
+	if key != nil {
+		n.Key, n.Signature = key.ID(), hex.EncodeToString(ed25519.Sign(key.private, n.message()))
+	}
+}
+
+func (n *note) message() []byte { return fmt.Appendf(nil, "fit ledger head\n%s\n%d", n.Head, n.Bytes) }
+
+// signed reports whether the signature is that of the key which the note names.
+func (n *note) signed() bool {
+	public, err := hex.DecodeString(n.Key)
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		return false
+	}
+	signature, err := hex.DecodeString(n.Signature)
+	return err == nil && ed25519.Verify(public, n.message(), signature)
+}
