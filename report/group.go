@@ -168,44 +168,48 @@ func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) er
 	return nil
 }
 
-// costPerPass is what a solved run costs, all runs paid; its interval needs enough tasks for a
-// bootstrap.
+// costPerPass is what a solved run costs, all runs paid.
 func (g *Group) costPerPass(level float64) {
 	if g.Totals.CostUSD == nil || g.Totals.Passed == 0 {
 		return
 	}
 	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
-	g.Totals.CostPerPass = &stats.Interval{
-		Est:    est,
-		Lo:     est,
-		Hi:     est,
-		Level:  level,
-		Method: stats.MethodNone,
+	costs, passes := make([]float64, len(g.Tasks)), make([]float64, len(g.Tasks))
+	at := map[string]int{}
+	for i := range g.Tasks {
+		at[g.Tasks[i].TaskID] = i
 	}
-	if len(g.Tasks) < stats.MinBootstrapTasks {
-		return
-	}
-	costs, passes := map[string]float64{}, map[string]float64{}
 	for i := range g.records {
 		r := &g.records[i]
 		if r.CostUSD != nil {
-			costs[r.TaskID] += *r.CostUSD
+			costs[at[r.TaskID]] += *r.CostUSD
 		}
 		if r.Verdict == ledger.Pass {
-			passes[r.TaskID]++
+			passes[at[r.TaskID]]++
 		}
 	}
-	interval, err := stats.Bootstrap(len(g.Tasks), func(units []int) float64 {
-		cost, passed := 0.0, 0.0
-		for _, u := range units {
-			cost, passed = cost+costs[g.Tasks[u].TaskID], passed+passes[g.Tasks[u].TaskID]
+	interval, err := stats.RatioOfSums(costs, passes, level)
+	if err != nil {
+		g.Totals.CostPerPass = &stats.Interval{
+			Est:      est,
+			Lo:       est,
+			Hi:       est,
+			Level:    level,
+			Method:   stats.MethodNone,
+			Warnings: []string{"no interval: " + err.Error()},
 		}
-		return cost / max(passed, 1)
-	}, stats.BootstrapConfig{Level: level, Replicates: 2000, Method: stats.MethodPercentile})
-	if err == nil {
-		interval.Est = est
-		g.Totals.CostPerPass = &interval
+		return
 	}
+	// attempts that ended in errors were paid for, too; and equal tasks are not certainty: the
+	// price is at least as uncertain as the pass rate
+	factor := est / interval.Est
+	interval.Est, interval.SE = est, factor*interval.SE
+	interval.Lo = min(factor*interval.Lo, est*g.PassRate.Est/g.PassRate.Hi)
+	interval.Hi = factor * interval.Hi
+	if g.PassRate.Lo > 0 {
+		interval.Hi = max(interval.Hi, est*g.PassRate.Est/g.PassRate.Lo)
+	}
+	g.Totals.CostPerPass = &interval
 }
 
 // warn says what a reader must know before trusting the numbers.

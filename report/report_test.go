@@ -227,7 +227,7 @@ func TestMarkdownSections(t *testing.T) {
 	full := markdownOf(t, r, []int{1}, Full)
 	wantIn(t, full,
 		"# Benchmark report", "❌ **0/2 tasks passing** | 2 runs",
-		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 | 1m 1s | 4 |",
+		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 [", "] | 1m 1s | 4 |",
 		"Agent: `builtin 1` | Model: `m` | Family: `sha256:f` | Isolation: `bwrap`", "## Pass@k", "## Task Details",
 		"### a", "❌ **1/2 runs passed**",
 		"| Run | Verdict | Checks | Judge | Cost | Turns | Duration |", "| 0 | ✅ | ✅ | ✅ | $0.25 | 4 | 1m 1s |",
@@ -479,5 +479,19 @@ func TestEqualRatesKeepTheWidthOfABinomial(t *testing.T) {
 			t.Errorf("20 tasks with %s each: [%v, %v], a binomial has [%v, %v]", word, rate.Lo, rate.Hi, binomial.Lo,
 				binomial.Hi)
 		}
+	}
+}
+
+func TestCostPerPassHasAnInterval(t *testing.T) {
+	for name, words := range map[string][]string{"differing": {"PPF", "PPP", "PFF"}, "equal": repeat("PPF", 12),
+		"all pass": repeat("P", 20)} {
+		price := build(t, Input{Records: armRuns("a", words...), K: []int{1}}).Totals.CostPerPass
+		if price == nil || !price.Contains(price.Est) || price.Width() < .04 {
+			t.Errorf("%s: %+v", name, price)
+		}
+	}
+	if one := build(t, Input{Records: armRuns("a", "PPF"), K: []int{1}}).Totals.CostPerPass; one.Method !=
+		stats.MethodNone || len(one.Warnings) == 0 {
+		t.Errorf("one task: %+v", one)
 	}
 }

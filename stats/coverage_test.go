@@ -481,3 +481,29 @@ func TestCoverageOfRandomLabelEstimators(t *testing.T) {
 		}
 	}
 }
+
+func TestCoverageOfRatiosOfSums(t *testing.T) {
+	for _, tasks := range []int{15, 40} {
+		for _, rate := range []float64{.3, .8} {
+			t.Run(fmt.Sprintf("%d tasks at %g", tasks, rate), func(t *testing.T) {
+				t.Parallel()
+				// a run costs exp(½·0.5²) dollars on average
+				truth := math.Exp(.125) / rate
+				wantCoverage(t, 2000, .93, truth, func(random *rand.Rand) (Interval, error) {
+					costs, passes := make([]float64, tasks), make([]float64, tasks)
+					for i := range costs {
+						own := taskRate(random, rate, .3)
+						for range 3 {
+							costs[i] += math.Exp(.5 * random.NormFloat64())
+							passes[i] += coin(random, own)
+						}
+					}
+					if interval, err := RatioOfSums(costs, passes, .95); err == nil {
+						return interval, nil
+					}
+					return Interval{Hi: math.MaxFloat64}, nil // nothing passed: no price, and no claim
+				})
+			})
+		}
+	}
+}

@@ -228,6 +228,52 @@ func ClusteredMean(clusters [][]float64, level float64) (Interval, error) {
 	return interval, nil
 }
 
+// MethodRatio names the interval of RatioOfSums.
+const MethodRatio = "log-ratio-t"
+
+// RatioOfSums is the interval for a ratio of two totals over tasks, such as cost per pass; each
+// task has a part of both.
+//
+// Formula: R = Σx/Σy; SE = √(G/(G−1)·Σ(x_i − R·y_i)²)/Σy; R·exp(±t_{G−1}·SE/R) over G tasks.
+//
+// Use it for prices of outcomes. Coverage is at least 93 % from 15 tasks on for costs that spread
+// like a lognormal and pass rates of 30 % and more.
+//
+// Do not use it to compare two arms: [CompareRatio].
+func RatioOfSums(xs, ys []float64, level float64) (Interval, error) {
+	if err := checkSample(xs, level); err != nil {
+		return Interval{}, err
+	}
+	if err := checkSample(ys, level); err != nil {
+		return Interval{}, err
+	}
+	if len(xs) != len(ys) || len(xs) < 2 {
+		return Interval{}, fmt.Errorf("%d and %d values, want as many of both and at least 2", len(xs), len(ys))
+	}
+	var x, y, squares float64
+	for i := range xs {
+		x, y = x+xs[i], y+ys[i]
+	}
+	if !(x > 0 && y > 0) {
+		return Interval{}, fmt.Errorf("totals are %g and %g, want numbers above 0", x, y)
+	}
+	ratio := x / y
+	for i := range xs {
+		squares += (xs[i] - ratio*ys[i]) * (xs[i] - ratio*ys[i])
+	}
+	g := float64(len(xs))
+	se := math.Sqrt(squares*g/(g-1)) / y
+	half := studentQuantile(level, g-1) * se / ratio
+	return Interval{
+		Est:    ratio,
+		Lo:     ratio * math.Exp(-half),
+		Hi:     ratio * math.Exp(half),
+		SE:     se,
+		Level:  level,
+		Method: MethodRatio,
+	}, nil
+}
+
 func checkSample(values []float64, level float64) error {
 	if len(values) == 0 {
 		return ErrNoData
