@@ -152,6 +152,7 @@ func (c *Comparison) prepare(a, b *Group, cfg CompareConfig) (prepared, error) {
 		Alpha:     cfg.Alpha,
 		Measure:   stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:    cfg.Margin,
+		Looks:     1 + max(a.looks, b.looks),
 		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
 		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
 	}}

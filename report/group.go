@@ -222,6 +222,7 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			g.Warnings = append(g.Warnings, "not among the results: "+strings.Join(in.Planned.Absent, ", "))
 		}
 	}
+	g.Warnings = append(g.Warnings, in.Planned.grown()...)
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
 			fmt.Sprintf("%s had an error of the model's service that only the agent's own process reported, after it "+

@@ -16,6 +16,17 @@ type Planned struct {
 	Runs map[string][]int
 	// Absent names parts of the experiment that are not among the results, such as "shard 2/3".
 	Absent []string
+	// Grown says in words when runs or tasks were added after results had been recorded.
+	Grown []string
+}
+
+// grown is what readers must know about the size of the experiment.
+func (p *Planned) grown() []string {
+	if p == nil || len(p.Grown) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the size was changed after results had been recorded (%s): who goes on until something "+
+		"shows finds something, so p-values are multiplied by %d", strings.Join(p.Grown, "; "), len(p.Grown)+1)}
 }
 
 // armsWithout are the planned arms that no record is about.

@@ -126,3 +126,23 @@ func TestMissingRunsLowerTheLimitOfTheRate(t *testing.T) {
 		t.Errorf("all runs: %v, half of them: %v", all.LowerLimit(), some.LowerLimit())
 	}
 }
+
+// Who adds runs until something shows finds something.
+func TestAnEnlargedExperimentNeedsMoreEvidence(t *testing.T) {
+	a, b := repeat("PF", 12), repeat("PF", 12)
+	for i := range 6 {
+		b[i] = "PP"
+	}
+	records := append(armRuns("a", a...), armRuns("b", b...)...)
+	planned := planOf(12, 2)
+	if c := compareWith(t, planned, records); c.Decision.Claim != stats.Improved || c.Decision.PAdj != c.Decision.P {
+		t.Fatalf("%+v", c.Decision)
+	}
+	planned.Grown = []string{"after 24 attempts from 12 tasks × 1 runs to 12 × 2"}
+	c := compareWith(t, planned, records)
+	if c.Decision.Claim == stats.Improved || c.Decision.PAdj != 2*c.Decision.P {
+		t.Errorf("%+v", c.Decision)
+	}
+	wantIn(t, strings.Join(c.Warnings, "\n"), "the size was changed after results had been recorded",
+		"after 24 attempts from 12 tasks", "multiplied by 2")
+}

@@ -84,6 +84,7 @@ type Group struct {
 	aboutK  []string        // warnings that are about pass@k alone
 
 	clusters int // where tasks share some, how many there are
+	looks    int // how often the experiment was looked at and enlarged
 }
 
 // Bounds enclose a rate whatever the missing runs would have been.
@@ -223,6 +224,9 @@ func grouped(records []ledger.Record) [][]ledger.Record {
 func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	counting := ledger.Last(records)
 	g := Group{PassAtK: map[string]stats.AtK{}, records: counting}
+	if in.Planned != nil {
+		g.looks = len(in.Planned.Grown)
+	}
 	g.Provenance = Provenance{Arm: arm}
 	if len(counting) > 0 {
 		g.Provenance = provenanceOf(counting)

@@ -74,6 +74,9 @@ type DecideConfig struct {
 	AdjustedP *float64
 	// Candidate and Baseline are the exclusions of the two arms.
 	Candidate, Baseline Exclusion
+	// Looks is how often the experiment was looked at, each time with the choice to go on; 0 means
+	// once. The p-value is multiplied by it.
+	Looks int
 	// IntegrityFlags counts critical suspicions of cheating that nobody has resolved.
 	IntegrityFlags int
 	// WorstCases are the same comparison with outcomes that are not known for sure filled in as
@@ -245,6 +248,7 @@ func newDecision(comparison Comparison, config DecideConfig) Decision {
 	if config.AdjustedP != nil {
 		decision.PAdj = *config.AdjustedP
 	}
+	decision.PAdj = math.Min(1, decision.PAdj*float64(max(1, config.Looks)))
 	if interval := comparison.Interval; interval != nil {
 		lo, hi := interval.Lo, interval.Hi
 		decision.Lo, decision.Hi, decision.Level, decision.Interval = &lo, &hi, interval.Level, interval.Method

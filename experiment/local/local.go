@@ -326,9 +326,21 @@ func (a *attempt) phases(ctx context.Context) {
 	a.record.EndMs = a.record.StartMs + a.record.DurationMs
 }
 
+// taskUnchanged makes sure that the files of the task are those of the plan.
+func (a *attempt) taskUnchanged(ctx context.Context) bool {
+	if err := a.prepared.Family.CheckUnchanged(a.task); err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	return true
+}
+
 func (a *attempt) setUp(ctx context.Context) bool {
 	if err := a.freeSpace(a.work, a.dir); err != nil {
 		a.fail(ctx, ledger.ErrorResources, err)
+		return false
+	}
+	if !a.taskUnchanged(ctx) {
 		return false
 	}
 	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)
@@ -400,6 +412,9 @@ func (a *attempt) seal(ctx context.Context) bool {
 // grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader
 // itself is broken.
 func (a *attempt) grade(ctx context.Context) bool {
+	if !a.taskUnchanged(ctx) {
+		return false
+	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	scratch, err := os.MkdirTemp(a.work, "grading-")
 	if err != nil {

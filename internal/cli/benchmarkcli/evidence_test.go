@@ -169,6 +169,14 @@ func headOf(t *testing.T, note []byte) string {
 	return parsed.Head
 }
 
+func TestAnEnlargedExperimentSaysSo(t *testing.T) {
+	c, run := tiny(t, 2)
+	c.want(0, with(run, "--runs", "1")...)
+	c.want(0, with(run, "--runs", "2")...)
+	c.want(0, "report", "--input", "out", "--format", "text")
+	c.contains(c.stdout, "the size was changed after results had been recorded", "from 2 tasks × 1 runs to 2 × 2")
+}
+
 func TestGradeRefusesAFinalDirectoryThatWasChanged(t *testing.T) {
 	c, run := tiny(t, 1)
 	c.want(0, run...)

@@ -173,6 +173,7 @@ func (all *results) addPlans() {
 	}
 	first := all.plans[0]
 	all.planned = plannedOf(first, first.Slots())
+	all.planned.Grown = grownOf(first)
 	for i := 1; i <= first.Shard.N; i++ {
 		if !slices.ContainsFunc(all.plans, func(p *experiment.Plan) bool { return p.Shard.I == i }) {
 			all.planned.Absent = append(all.planned.Absent, fmt.Sprintf("shard %d/%d", i, first.Shard.N))
@@ -185,7 +186,25 @@ func (all *results) keepToShard() {
 	if len(all.plans) == 1 {
 		plan := all.plans[0]
 		all.planned = plannedOf(plan, plan.Shard.Of(plan.Slots()))
+		all.planned.Grown = grownOf(plan)
 	}
+}
+
+// grownOf says when runs or tasks were added after results had been recorded. Arms may be added at
+// any time: nothing is claimed about them that was seen before.
+func grownOf(plan *experiment.Plan) []string {
+	var grown []string
+	for i, g := range plan.Grown {
+		runs, tasks := plan.Runs, len(plan.Tasks)
+		if i+1 < len(plan.Grown) {
+			runs, tasks = plan.Grown[i+1].Runs, plan.Grown[i+1].Tasks
+		}
+		if g.Records > 0 && (runs != g.Runs || tasks != g.Tasks) {
+			grown = append(grown, fmt.Sprintf("after %s from %d tasks × %d runs to %d × %d",
+				report.Count(g.Records, "attempt"), g.Tasks, g.Runs, tasks, runs))
+		}
+	}
+	return grown
 }
 
 func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {

@@ -1,0 +1,29 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+)
+
+// CheckUnchanged takes the digests of a task again, from the files that are there now, and returns
+// an error if they are not those that the family was loaded with.
+func (f *Family) CheckUnchanged(t *Task) error {
+	l := &loader{real: f.Dir, family: f}
+	now := *t
+	now.Overlays = nil
+	l.overlays(&now)
+	if err := errors.Join(l.problems...); err != nil {
+		return fmt.Errorf("look at task %s again: %w", t.ID, err)
+	}
+	part := ""
+	switch {
+	case now.Digest.Visible != t.Digest.Visible:
+		part = "what the agent sees"
+	case now.Digest.Hidden != t.Digest.Hidden:
+		part = "its hidden part (hooks or tests)"
+	default:
+		return nil
+	}
+	return fmt.Errorf("task %s changed since the experiment began: %s; restore it, and rerun with --retry-errors", t.ID,
+		part)
+}
