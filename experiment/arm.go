@@ -88,8 +88,8 @@ func (a *Arm) Seal() error {
 	return nil
 }
 
-// withoutSecrets is the arm as the plan keeps it: values of variables are told apart by their hash
-// and not shown.
+// withoutSecrets is the arm as the plan keeps it: values of variables are replaced by a
+// hash.
 func (a Arm) withoutSecrets() Arm {
 	if len(a.Env) > 0 {
 		hidden := make(map[string]string, len(a.Env))
@@ -137,7 +137,7 @@ func fileDigest(path string, entry fs.DirEntry) (kind string, sum [sha256.Size]b
 		return "", sum, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", sum, fmt.Errorf("%s is no regular file", path)
+		return "", sum, fmt.Errorf("%s is not a regular file", path)
 	}
 	content, err := os.ReadFile(path)
 	kind = "file"
@@ -196,7 +196,7 @@ func (a *Arm) set(key, value string) error {
 	case key == "maxTurns":
 		turns, err := strconv.Atoi(value)
 		if err != nil || turns < 0 {
-			return fmt.Errorf("arm %q: maxTurns %q is no whole number from 0 on", a.Name, value)
+			return fmt.Errorf("arm %q: maxTurns %q: want a whole number from 0 on", a.Name, value)
 		}
 		a.MaxTurns = turns
 	case key == "env":

@@ -14,10 +14,7 @@ type armsFile struct {
 	Arms []Arm `yaml:"arms" doc:"the agent configurations that are measured against each other; the first is the baseline" required:"true"`
 }
 
-// armsSchema is the JSON Schema of arms.yaml, made from the Go structs.
-func armsSchema() ([]byte, error) { return document.SchemaOf("arms.yaml", armsFile{}) }
-
-// LoadArms reads arms.yaml. Mistakes are told with file, line and column; relative skills
+// LoadArms reads arms.yaml. Mistakes are reported with file, line and column; relative skills
 // directories are meant relative to the file.
 func LoadArms(path string) ([]Arm, error) {
 	source, err := os.ReadFile(path)

@@ -9,7 +9,7 @@ import (
 )
 
 // breaker stops an experiment whose attempts all fail for the same cause: the world is broken, and
-// going on would only burn money and attempts.
+// continuing would only burn money and attempts.
 type breaker struct {
 	after   int
 	cause   string // of the last errors in a row
@@ -31,7 +31,7 @@ func (b *breaker) see(r *ledger.Record) {
 	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget:
 		return
 	}
-	if cause := cause(r); cause != b.cause {
+	if cause := causeOf(r); cause != b.cause {
 		b.cause, b.count = cause, 0
 	}
 	if r.ErrorClass != b.class {
@@ -59,9 +59,9 @@ var (
 	numberForm = regexp.MustCompile(`\b[0-9a-f]{6,}\b|[0-9]+`)
 )
 
-// cause returns what is behind an error of the infrastructure: its class, and its message without
+// causeOf returns what is behind an error of the infrastructure: its class, and its message without
 // what belongs to the cell (its task, its arm, paths, numbers). Equal causes have equal texts.
-func cause(r *ledger.Record) string {
+func causeOf(r *ledger.Record) string {
 	message, _, _ := strings.Cut(r.ErrorMessage, "\n")
 	message = pathForm.ReplaceAllString(message, "…")
 	for _, name := range []string{r.TaskID, r.Arm} {

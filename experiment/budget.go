@@ -136,7 +136,7 @@ type launch int
 
 const (
 	launchYes     launch = iota
-	launchWait           // not before one that is under way has told what such a cell costs
+	launchWait           // until one that is under way has shown what such a cell costs
 	launchNever          // the arm's budget is used up
 	launchStopped        // the experiment's is
 )
@@ -216,7 +216,7 @@ func (s *spending) settle(held reservation, r *ledger.Record) {
 type Estimate struct {
 	Cells int // still to be run
 	// USD and USDHigh are the expectation and what it would be if every cell cost what nine of ten
-	// do not exceed; Known is false where no cell has told yet.
+	// do not exceed; Known is false where no cell has ended yet.
 	USD     float64
 	USDHigh float64
 	Known   bool

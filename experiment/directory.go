@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -67,6 +68,8 @@ type cellState struct {
 	unverified  int  // attempts that ended in errors which the agent may have forged
 	done        bool // no attempt will follow
 	verdict     string
+	failure     *ErrorCause  // why there is no verdict
+	cause       string       // by which equal failures are found
 	open        map[int]bool // started and not recorded
 }
 
@@ -130,7 +133,7 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 func (d *Directory) resume(stored, wanted *Plan) error {
 	d.Resumed, d.Plan = true, stored
 	d.compareTools(wanted)
-	changes, growth := stored.Differences(wanted)
+	changes, growth := stored.differences(wanted)
 	if len(changes)+len(growth) == 0 {
 		return nil
 	}
@@ -228,14 +231,46 @@ func (d *Directory) started(s start) {
 	state.open[s.Attempt] = true
 }
 
+// note keeps of a record what is asked about its cell later.
+func (d *Directory) note(state *cellState, r *ledger.Record) {
+	state.verdict, state.done = r.Verdict, r.Final
+	state.unverified = max(state.unverified, r.Unverified)
+	state.failure, state.cause = nil, ""
+	if r.Verdict == ledger.Error && r.ErrorClass != ledger.ErrorInterrupted {
+		state.failure = &ErrorCause{Class: r.ErrorClass, Message: r.ErrorMessage, Cells: 1}
+		state.cause = causeOf(r)
+	}
+}
+
+// causes counts why cells have no verdict.
+func (d *Directory) causes() []ErrorCause {
+	byCause := map[string]*ErrorCause{}
+	for _, cell := range d.Plan.Cells() {
+		state := d.cells[cell.key()]
+		if state == nil || state.failure == nil {
+			continue
+		}
+		if known := byCause[state.cause]; known != nil {
+			known.Cells++
+			continue
+		}
+		first := *state.failure
+		byCause[state.cause] = &first
+	}
+	var causes []ErrorCause
+	for _, key := range slices.Sorted(maps.Keys(byCause)) {
+		causes = append(causes, *byCause[key])
+	}
+	slices.SortStableFunc(causes, func(a, b ErrorCause) int { return b.Cells - a.Cells })
+	return causes
+}
+
 // recorded takes in a record of the ledger.
 func (d *Directory) recorded(r *ledger.Record) error {
 	state := d.state(r.Cell())
 	state.attempts = max(state.attempts, r.Attempt)
 	delete(state.open, r.Attempt)
-	state.verdict = r.Verdict
-	state.done = r.Final
-	state.unverified = max(state.unverified, r.Unverified)
+	d.note(state, r)
 	switch {
 	case r.ErrorClass == ledger.ErrorInterrupted:
 		state.interrupted++

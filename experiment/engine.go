@@ -27,6 +27,8 @@ const (
 	defaultBreakAfter = 5
 )
 
+const interruptedReason = "interrupted; run the same command again to continue"
+
 // Config says how an experiment is run.
 type Config struct {
 	Executor    Executor
@@ -38,15 +40,19 @@ type Config struct {
 	// negative is never.
 	BreakAfter int
 	Budgets    Budgets
-	// RetryErrors takes up cells again that ended in errors in an earlier process.
+	// RetryErrors retries cells that ended in errors in an earlier process.
 	RetryErrors bool
-	// Drain is how long attempts may go on after the context has ended; then they are cancelled and
+	// Drain is how long attempts may run after the context has ended; then they are cancelled and
 	// recorded as interrupted.
 	Drain time.Duration
+	// Interrupted, if set, is called once when the context has ended, with the number of attempts
+	// under way. StopNow, if set, ends the time that they have.
+	Interrupted func(inFlight int)
+	StopNow     <-chan struct{}
 	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a
 	// second to half a minute after failures of the model's service.
 	Backoff func(class string, failures int) time.Duration
-	// Progress, if set, is told after every attempt, never two at a time.
+	// Progress, if set, is called after every attempt, never by two goroutines at a time.
 	Progress func(Progress)
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
@@ -58,6 +64,15 @@ type Outcome struct {
 	// Reason says why it is not complete.
 	Reason   string
 	Progress Progress
+	// Causes are what the cells failed of that have no verdict, the most frequent one first.
+	Causes []ErrorCause
+}
+
+// ErrorCause is why cells have no verdict.
+type ErrorCause struct {
+	Class   string
+	Message string // of one of them
+	Cells   int
 }
 
 // Run makes the attempts that are missing in a run directory. It returns when every cell has its
@@ -183,6 +198,7 @@ func (e *engine) loop(ctx context.Context) error {
 	defer cancel(nil)
 	ended := ctx.Done()
 	var drained <-chan time.Time
+	var stopNow <-chan struct{}
 	for {
 		wake, err := e.start(work)
 		if err != nil {
@@ -205,12 +221,19 @@ func (e *engine) loop(ctx context.Context) error {
 		case <-wake:
 		case <-ended:
 			ended = nil
-			e.stop(Interrupted, "interrupted; the same command goes on from here")
+			e.stop(Interrupted, interruptedReason)
+			if e.cfg.Interrupted != nil {
+				e.cfg.Interrupted(e.inFlight)
+			}
+			stopNow = e.cfg.StopNow
 			timer := time.NewTimer(e.cfg.Drain)
 			defer timer.Stop()
 			drained = timer.C
 		case <-drained:
 			drained = nil
+			cancel(context.Cause(ctx))
+		case <-stopNow:
+			stopNow, drained = nil, nil
 			cancel(context.Cause(ctx))
 		}
 	}
@@ -231,8 +254,8 @@ func (e *engine) stop(status, reason string) {
 	}
 }
 
-// start fills the free places. It returns a channel that tells when a cell that has to wait may go
-// on, if waiting is all that is left.
+// start fills the free places. If waiting is all that is left, it returns a channel that receives
+// when the next cell may start.
 func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	var earliest time.Time
 	for at := 0; at < len(e.queue) && e.inFlight < e.cfg.Concurrency && e.stopped == ""; {
@@ -381,7 +404,7 @@ func (e *engine) finish(done finished) error {
 	record := &done.record
 	e.dir.spent.settle(done.held, record)
 	state := e.dir.state(done.cell.key())
-	state.verdict, state.done, state.unverified = record.Verdict, record.Final, record.Unverified
+	e.dir.note(state, record)
 	e.breaker.see(record)
 	if e.breaker.open != "" {
 		e.stop(Broken, e.breaker.open)
@@ -411,15 +434,15 @@ func (e *engine) finish(done finished) error {
 
 func (e *engine) outcome(ctx context.Context) Outcome {
 	e.report(nil)
-	o := Outcome{Status: e.status, Reason: e.stopped, Progress: e.progress(nil)}
+	o := Outcome{Status: e.status, Reason: e.stopped, Progress: e.progress(nil), Causes: e.dir.causes()}
 	switch {
 	case e.status == Decided:
 	case len(e.queue) == 0 && e.tally.errors == 0:
 		o.Status, o.Reason = Complete, ""
 	case len(e.queue) == 0:
 		o.Status = Incomplete
-		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; --retry-errors takes them up again", e.tally.errors,
-			e.tally.total)
+		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; run again with --retry-errors to retry them",
+			e.tally.errors, e.tally.total)
 	case o.Status != "":
 	case len(e.spentArm) > 0:
 		o.Status = OverBudget
@@ -430,7 +453,7 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 			}
 		}
 	case ctx.Err() != nil:
-		o.Status, o.Reason = Interrupted, "interrupted; the same command goes on from here"
+		o.Status, o.Reason = Interrupted, interruptedReason
 	default:
 		o.Status, o.Reason = Incomplete, "cells are left that could not be started"
 	}

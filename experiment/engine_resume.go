@@ -17,7 +17,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 			e.queue = append(e.queue, waiting{cell: cell})
 			continue
 		}
-		if err := e.buryKilled(ctx, cell, state); err != nil {
+		if err := e.recordKilled(ctx, cell, state); err != nil {
 			return err
 		}
 		if state.done && (state.verdict != ledger.Error || !e.cfg.RetryErrors) {
@@ -33,8 +33,8 @@ func (e *engine) takeUp(ctx context.Context) error {
 	return e.decide()
 }
 
-// buryKilled records the attempts at a cell that were under way when their process was killed.
-func (e *engine) buryKilled(ctx context.Context, cell Cell, state *cellState) error {
+// recordKilled records the attempts at a cell that were under way when their process was killed.
+func (e *engine) recordKilled(ctx context.Context, cell Cell, state *cellState) error {
 	var open []int
 	for attempt := range state.open {
 		open = append(open, attempt)

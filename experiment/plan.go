@@ -142,9 +142,9 @@ func (p *Plan) identity() string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// Differences says what a wanted plan would change, in words. Growth are the runs, tasks and arms it
+// differences says what a wanted plan would change, in words. Growth are the runs, tasks and arms it
 // would add; all others forbid to continue with it.
-func (p *Plan) Differences(wanted *Plan) (changes, growth []string) {
+func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note := func(what string, before, after any) {
 		if before != after {
 			changes = append(changes, fmt.Sprintf("%s: %v, now %v", what, before, after))

@@ -18,9 +18,12 @@ type Setup struct {
 	Shard      Shard
 	Isolation  string // "none", "bwrap", or empty for what the task says or the best that works
 	CellBudget Budget
+	// DollarBudget says that the experiment or its arms have a budget in dollars, for which every
+	// model needs a price.
+	DollarBudget bool
 	// AgentTimeout bounds the agent beside what the task says; 0 does not.
 	AgentTimeout time.Duration
-	// StopEarly ends the experiment as soon as its two arms are told apart; nil runs it to its end.
+	// StopEarly ends the experiment as soon as its two arms can be told apart; nil runs it to its end.
 	StopEarly *StopRule
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig

@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// StopRule ends an experiment of two arms as soon as they are told apart. The evidence is that of
+// StopRule ends an experiment of two arms as soon as they can be told apart. The evidence is that of
 // stats.CompareSequential, which may be looked at after every task without claiming more than it
 // should; ordinary tests may not.
 type StopRule struct {
@@ -44,7 +44,7 @@ func (p *Plan) checkStop() error {
 	case len(p.Arms) != 2:
 		return fmt.Errorf("stopping early is about the difference of two arms, and there are %d", len(p.Arms))
 	case p.Shard.N > 1:
-		return errors.New("a shard sees only its own part, so it cannot tell when the experiment is decided: stop " +
+		return errors.New("a shard sees only its own part, so it does not know when the experiment is decided: stop " +
 			"early without shards")
 	case len(p.Tasks) < stats.MinClaimTasks:
 		return fmt.Errorf("nothing is claimed with fewer than %d tasks, so there is nothing to stop early for; there "+
@@ -151,14 +151,14 @@ func (w *watch) see(cell Cell, verdict string) {
 	}
 }
 
-// tooFar tells whether a cell lies so far behind the first task that is not complete that it has to
+// tooFar reports whether a cell lies so far behind the first task that is not complete that it has to
 // wait: what is done out of turn does not count until its turn comes, and may have been done for
 // nothing.
 func (w *watch) tooFar(cell Cell, concurrency int) bool {
 	return w != nil && w.place[cell.TaskID] >= w.complete+max(stats.MinClaimTasks, 2*concurrency)
 }
 
-// decided tells whether the evidence suffices, and how much it is.
+// decided reports whether the evidence suffices, and how much it is.
 func (w *watch) decided() (evidence float64, yes bool, err error) {
 	for w.complete < len(w.tasks) && w.tasks[w.complete].over >= 2*w.runs {
 		w.pairs = append(w.pairs, w.tasks[w.complete].pair)
@@ -192,7 +192,7 @@ func (e *engine) decide() error {
 	}
 	evidence, yes, err := e.watch.decided()
 	if yes && e.watch.complete < len(e.watch.tasks) { // after the last task there is nothing to stop
-		e.stop(Decided, fmt.Sprintf("stopped by rule: after %d of %d tasks the arms are told apart (e = %.3g, needed "+
+		e.stop(Decided, fmt.Sprintf("stopped by rule: after %d of %d tasks the arms can be told apart (e = %.3g, needed "+
 			"%.3g)", e.watch.complete, len(e.watch.tasks), evidence, 1/e.watch.rule.Alpha))
 	}
 	return err

@@ -16,8 +16,8 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -142,7 +142,7 @@ func (a *attempt) couldForge(end ending) bool {
 	return own && end.turns > 0
 }
 
-// agentConfig is what the agent is told: the place it works in, and what the arm says.
+// agentConfig returns the settings of the agent: its workspace, and what the arm says.
 func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.SystemPromptInjection, error) {
 	place := a.space.Agent()
 	cfg := a.placeConfig(place, a.arm.Agent)
@@ -151,10 +151,11 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, a.prepared.CellBudget.USD
 	var injections []session.SystemPromptInjection
 	if a.arm.Profile != "" {
-		text, err := readProfile(place.Dir, a.arm.Profile)
+		found, err := profile.Load(filepath.Join(place.Dir, ".claude", "agents"), a.arm.Profile)
 		if err != nil {
 			return cfg, nil, err
 		}
+		text := profile.Join(found.Persona, found.Protocol)
 		injections = append(injections,
 			session.SystemPromptInjection{Source: "profile", Label: a.arm.Profile, Content: text})
 	}
@@ -220,30 +221,11 @@ func extraEnv(place sandbox.Environment) []string {
 	return extra
 }
 
-// readProfile reads a profile of the working directory as its author left it: the agent has not
-// been there yet. No link is followed out of the directory.
-func readProfile(dir, name string) (string, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", fmt.Errorf("profile %q: %w", name, err)
-	}
-	defer root.Close()
-	content, err := root.ReadFile(path.Join(".claude", "agents", name+".md"))
-	if err != nil {
-		return "", fmt.Errorf("profile %q: %w", name, err)
-	}
-	_, body, err := document.FrontMatter(name+".md", content)
-	if err != nil {
-		return "", fmt.Errorf("profile %q: %w", name, err)
-	}
-	return strings.TrimSpace(string(body)), nil
-}
-
 func (a *attempt) openTrace(name string) (*trace.Writer, error) {
 	return trace.Open(filepath.Join(a.dir, name), trace.Config{Redactor: a.redact})
 }
 
-// artefact is the path of an artefact as the record tells it: relative to the run directory.
+// artefact returns the path of an artefact relative to the run directory, as records have it.
 func (a *attempt) artefact(name string) string { return path.Join(a.record.RunDir, name) }
 
 // spend records what the agent has consumed.
@@ -270,7 +252,7 @@ func (a *attempt) kept(text string) string {
 	return display.CutBytes(text, submissionLimit)
 }
 
-// Recover implements Recoverer: it reads what the trace of a killed attempt tells about its cost,
+// Recover implements Recoverer: it reads from the trace of a killed attempt what it cost,
 // and removes what it left.
 func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) ledger.Record {
 	record := e.blank(cell, number)
@@ -331,7 +313,7 @@ func (a *attempt) agentTimeout() time.Duration {
 	return limit
 }
 
-// sensitive tells whether a variable's name says that its value is a secret.
+// sensitive reports whether a variable's name says that its value is a secret.
 func sensitive(name string) bool {
 	name = strings.ToUpper(name)
 	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"} {

@@ -110,7 +110,7 @@ func (a *attempt) judgeDigest(votes int) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// vote holds one session of the judge and tells what it came to. The class says what kind of error
+// vote holds one session of the judge and returns its verdict. The class says what kind of error
 // it was, if any.
 func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string) {
 	began := time.Now()

@@ -46,7 +46,7 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 
 // fillTemplate puts evidence into a judge's template, in one pass: what is filled in is not looked
 // at again. Evidence of more than one line, which may carry an agent's words, stands between marks
-// that nobody who has not seen the fence can write, and the judge is told what they mean.
+// that nobody who has not seen the fence can write, and the prompt says what they mean.
 func fillTemplate(template string, values map[string]string, fence string) string {
 	fenced := false
 	text := placeholder.ReplaceAllStringFunc(template, func(match string) string {

@@ -104,7 +104,7 @@ func (a *attempt) settleSession(result harness.Result) {
 		},
 	})
 	if err != nil {
-		return // the trace tells nothing, so the cost stays unknown
+		return // the trace cannot be read, so the cost stays unknown
 	}
 	var sum session.TokenUsage
 	for _, s := range sessions {

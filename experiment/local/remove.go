@@ -16,7 +16,7 @@ func RemoveAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // what cannot be changed is told by the second try
+			_ = os.Chmod(path, 0o700) // what cannot be changed is reported by the second try
 		}
 		return nil
 	})

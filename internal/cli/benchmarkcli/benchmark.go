@@ -19,11 +19,11 @@ import (
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "benchmark",
-		Short: "Measure agents on tasks with hidden tests, and tell whether a change made one better",
-		Long: `Measure agents on tasks with hidden tests, and tell whether a change made one better.
+		Short: "Measure agents on tasks with hidden tests, and report whether a change made one better",
+		Long: `Measure agents on tasks with hidden tests, and report whether a change made one better.
 
-A family is a directory of tasks. An arm is a complete agent configuration. run makes every task by every arm a number of times, grades each result with checks
-that the agent cannot touch, and records it; report and compare turn the records into answers. The same run command again goes on where the last one stopped.
+A family is a directory of tasks. An arm is a complete agent configuration. "run" runs every task with every arm N times, grades each result with checks that the
+agent cannot touch, and records it; "report" and "compare" turn the records into answers. Rerun the same command to resume.
 
 Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was asked for is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
 4 stopped by a budget · 130 interrupted.`,

@@ -63,7 +63,7 @@ func TestMistakesOfUseAreNamed(t *testing.T) {
 		"called judge":                   with(run, "--judge-profile", "strict"),
 		"--k \"0\"":                      {"report", "--k", "0"},
 		"no results":                     {"report", "--input", "nowhere"},
-		"is no run directory":            {"clean", "family"},
+		"is not a run directory":         {"clean", "family"},
 		"give what to list":              {"list"},
 		"not empty":                      {"init", "family"},
 		"--effect":                       {"plan", "--effect", "2"},

@@ -47,7 +47,7 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := gradeOptions{isolation: console.Choice{Choices: []string{"none", "bwrap"}}}
 	command := &cobra.Command{
 		Use:   "grade",
-		Short: "Grade stored runs again, services included",
+		Short: "Grade stored runs again, with their services",
 		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as cwd), or every verdict of a run directory (--input). Services that
 the preflight hook starts are started again on a copy. Nothing that is stored is changed; the judge is not asked again.
 
@@ -140,7 +140,7 @@ func (g *grader) one(ctx context.Context) error {
 	}
 }
 
-// all grades every verdict of a run directory again and tells where the answer is another one.
+// all grades every verdict of a run directory again and shows where the answer differs.
 func (g *grader) all(ctx context.Context) error {
 	found, err := loadResults(g.con, []string{g.opts.input}, false)
 	if err == nil {
@@ -221,7 +221,7 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRe
 		Commands:  hookCommands(),
 	}
 	if info, err := os.Lstat(final); err != nil || !info.IsDir() {
-		return gradeRecord{}, console.Usagef("%s is no directory: the run has no stored final directory, or clean "+
+		return gradeRecord{}, console.Usagef("%s is not a directory: the run has no stored final directory, or clean "+
 			"has removed it", final)
 	}
 	if len(t.Settings.Cache) > 0 && g.caches != nil {

@@ -12,28 +12,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/report"
 )
 
-// scaffolds are families with one task that pass lint: one in shell, which needs nothing but what
-// every system has, and one in Go tests, which needs nothing but Go. Files of the latter carry the
-// suffix .txt here, so that they are no part of our own module.
+// scaffolds are small families that pass lint, one for each language's own runner. Files of the one
+// in Go carry the suffix .txt here, so that they are not part of our own module; it has twelve tasks,
+// like the quick families among the examples.
 //
-//go:embed all:scaffold all:scaffold-go
+//go:embed all:scaffold all:scaffold-go all:scaffold-node all:scaffold-python
 var scaffolds embed.FS
 
 func newInit(con *console.Console) *cobra.Command {
-	language := console.Choice{Value: "shell", Choices: []string{"shell", "go"}}
+	runner := console.Choice{Value: "shell", Choices: []string{"shell", "node", "python", "go"}}
 	command := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Make a small family to start from; it passes lint",
+		Short: "Create a small family to start from; it passes lint",
 		Example: `  fit-benchmark init my-family && fit-benchmark lint --family my-family
-  fit-benchmark init --language go my-go-family`,
+  fit-benchmark init --runner python my-python-family`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return runInit(con, args[0], map[string]string{"shell": "scaffold", "go": "scaffold-go"}[language.Value])
+			scaffold := "scaffold"
+			if runner.Value != "shell" {
+				scaffold += "-" + runner.Value
+			}
+			return runInit(con, args[0], scaffold)
 		},
 	}
-	command.Flags().Var(&language, "language", "what its task and checks are written in")
+	command.Flags().Var(&runner, "runner", "what runs its checks: shell hooks, node --test, unittest or go test")
+	command.Flags().Var(&runner, "language", "older name of --runner")
+	command.Flags().Lookup("language").Hidden = true
 	return command
 }
 
@@ -66,7 +73,11 @@ func runInit(con *console.Console, name, scaffold string) error {
 	if err != nil {
 		return fmt.Errorf("make family %s: %w", name, err)
 	}
-	fmt.Fprintf(con.Stderr, "%s is a family with one task; README.md in it says what is what\nnext: fit-benchmark "+
-		"lint --family %s\n", name, name)
+	tasks, err := fs.ReadDir(scaffolds, scaffold+"/tasks")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(con.Stderr, "%s is a family with %s; README.md in it says what is what\nnext: fit-benchmark lint "+
+		"--family %s\n", name, report.Count(len(tasks), "task"), name)
 	return nil
 }

@@ -109,6 +109,16 @@ func TestKilledAtRandomMoments(t *testing.T) {
 
 func startChild(t testing.TB, c *command, args []string) *exec.Cmd {
 	t.Helper()
+	process := childOf(t, c, args)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return process
+}
+
+// childOf is this command in a process of its own.
+func childOf(t testing.TB, c *command, args []string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -120,9 +130,6 @@ func startChild(t testing.TB, c *command, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
 	return process
 }
 

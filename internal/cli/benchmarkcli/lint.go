@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +23,7 @@ import (
 
 type lintOptions struct {
 	family    string
-	tasks     []string
+	selection selection
 	isolation console.Choice
 	repeat    console.Count
 	format    console.Choice
@@ -35,18 +37,18 @@ type finding struct {
 }
 
 func newLint(con *console.Console) *cobra.Command {
-	opts := lintOptions{isolation: console.Choice{Choices: []string{"none", "bwrap"}},
+	opts := lintOptions{selection: newSelection(), isolation: console.Choice{Choices: []string{"none", "bwrap"}},
 		repeat: console.Count{Value: 2, Min: 1}, format: console.Choice{Value: "text",
 			Choices: []string{"text", "json"}}}
 	command := &cobra.Command{
-		Use: "lint",
-		Short: "Check a family before a cent is spent: graders must fail on the untouched scaffold and pass on the " +
-			"reference solution",
+		Use:   "lint",
+		Short: "Check that graders fail on the untouched scaffold and pass on the reference solution",
 		Long: `Check a family before a cent is spent. The graders of every task are run without an agent: on the untouched scaffold, where they must fail, and on the reference
 solution (tasks/<id>/solution), where they must pass, several times, to find checks that do not always say the same. Hooks that are not executable, placeholders
 that nobody fills in, and checks that pass without any work are errors. Exit code 1 if there is an error.`,
-		Example: `  fit-benchmark lint --family my-family`,
-		Args:    cobra.MaximumNArgs(1),
+		Example: `  fit-benchmark lint --family my-family
+  fit-benchmark lint --family my-family --task 'fix-*' --repeat 5`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				opts.family = args[0]
@@ -56,7 +58,7 @@ that nobody fills in, and checks that pass without any work are errors. Exit cod
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
-	flags.StringSliceVar(&opts.tasks, "task", nil, "only this task; may be repeated")
+	opts.selection.register(flags)
 	flags.Var(&opts.isolation, "isolation", "how graders are isolated")
 	flags.Var(&opts.repeat, "repeat", "how often the graders look at the reference solution")
 	flags.Var(&opts.format, "format", "how to print it")
@@ -69,7 +71,14 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	}
 	family, err := loadFamily(ctx, con, opts.family)
 	if err != nil {
+		if _, statErr := os.Stat(con.Path(opts.family)); statErr != nil {
+			return err // there is nothing to check
+		}
 		return console.Exit(console.ExitNegative, err)
+	}
+	only, err := opts.selection.choose(family)
+	if err != nil {
+		return err
 	}
 	work, err := os.MkdirTemp("", "fit-lint-")
 	if err != nil {
@@ -89,31 +98,25 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	chosen := 0
 	for i := range family.Tasks {
 		t := &family.Tasks[i]
-		if len(opts.tasks) > 0 && !contains(opts.tasks, t.ID) {
+		if only != nil && !slices.Contains(only, t.ID) {
 			continue
 		}
 		chosen++
+		began := time.Now()
 		if err := l.task(ctx, t); err != nil {
 			return fmt.Errorf("lint task %s: %w", t.ID, err)
 		}
-	}
-	if chosen == 0 {
-		return console.Usagef("the family has no such task")
+		total := len(family.Tasks)
+		if only != nil {
+			total = len(only)
+		}
+		fmt.Fprintf(con.Stderr, "%d/%d %s (%s)\n", chosen, total, t.ID, report.Duration(time.Since(began)))
 	}
 	return l.conclude(chosen)
 }
 
 // hookCommands are our own names that hooks find on their search path.
 func hookCommands() []string { return []string{"fit-trace"} }
-
-func contains(list []string, item string) bool {
-	for _, one := range list {
-		if one == item {
-			return true
-		}
-	}
-	return false
-}
 
 type linter struct {
 	con      *console.Console
@@ -124,7 +127,7 @@ type linter struct {
 	caches   *workspace.Caches
 	findings []finding
 	spaces   int
-	// undeclared are the tasks that have been told about.
+	// undeclared are the tasks that were reported.
 	undeclared map[string]bool
 }
 
@@ -200,7 +203,7 @@ func (l *linter) declared(t *task.Task, result grade.Result) {
 	var names []string
 	for _, raw := range result.Invariants.Details {
 		row := grade.Classify(raw)
-		if (row.Role == grade.Gate || row.Role == grade.Scored) && !contains(names, row.Name) {
+		if (row.Role == grade.Gate || row.Role == grade.Scored) && !slices.Contains(names, row.Name) {
 			names = append(names, row.Name)
 		}
 	}
@@ -277,7 +280,7 @@ func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
 	return result, err == nil, err
 }
 
-// freeCredit tells whether a row of the untouched scaffold passes and counts.
+// freeCredit reports whether a row of the untouched scaffold passes and counts.
 func freeCredit(raw json.RawMessage) (string, bool) {
 	var row struct {
 		Test   string   `json:"test"`

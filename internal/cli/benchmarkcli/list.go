@@ -184,6 +184,8 @@ func newClean(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "clean [DIR]",
 		Short: "Remove the kept final directories of runs, and workspaces that a killed process left",
+		Example: `  fit-benchmark clean benchmark-runs --dry-run
+  fit-benchmark clean benchmark-runs`,
 		Long: `Remove the kept final directories of runs, and workspaces that a killed process left. Records, traces and diffs stay; runs whose final directory is gone cannot be graded
 again.`,
 		Args: cobra.MaximumNArgs(1),
@@ -207,7 +209,7 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 	plan, err := experiment.ReadPlan(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return console.Usagef("%s is no run directory: it has no %s", dir, experiment.PlanFile)
+			return console.Usagef("%s is not a run directory: it has no %s", dir, experiment.PlanFile)
 		}
 		return err
 	}

@@ -70,7 +70,7 @@ show how much tasks and runs vary and what a run costs. Without a pilot, plan us
 	}
 	flags := command.Flags()
 	flags.Float64Var(&opts.effect, "effect", 0.1, "difference in pass rate that matters")
-	flags.Var(&opts.runs, "runs", "runs of every task by every arm")
+	flags.Var(&opts.runs, "runs", "runs of every task with every arm")
 	flags.Var(&opts.tasks, "tasks", "number of tasks you have: show the difference they would find")
 	flags.Var(&opts.maxTasks, "max-tasks", "largest number of tasks available")
 	flags.Var(&opts.costPerRun, "cost-per-run", "cost of one run in dollars (default: the pilot's)")

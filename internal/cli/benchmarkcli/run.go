@@ -18,8 +18,10 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/stats"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -31,12 +33,17 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 		breakAfter: console.Count{Min: 1},
 		judgeVotes: console.Count{Min: 1},
 		drain:      console.Span{Value: 10 * time.Second},
+		selection:  newSelection(),
 	}
 	command := &cobra.Command{
 		Use:   "run",
-		Short: "Make every task by every arm a number of times; the same command again goes on",
+		Short: "Run every task with every arm N times; rerun to resume",
+		Long: `Run every task with every arm N times and record each result. Rerun the same command to resume; more runs, tasks or arms are added to what is there.
+
+Before the first cell, every arm must give one reply. Ctrl-C lets the cells under way finish for a while (--drain); a second one stops at once.`,
 		Example: fmt.Sprintf(`  fit-benchmark run --family benchmarks/todo --runs 10 --agent %s
   fit-benchmark run --family benchmarks/todo --arms arms.yaml --max-cost-usd 20 --output runs/skill-v2
+  fit-benchmark run --family benchmarks/todo --task 'fix-*' --tag quick --limit 3
   fit-benchmark run --family https://example.com/benchmarks.git//todo@v1.2 --shard 1/4`, registry.Examples(1)...),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -154,6 +161,10 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err := o.checkJudgeProfile(family); err != nil {
 		return nil, err
 	}
+	only, err := o.selection.choose(family)
+	if err != nil {
+		return nil, err
+	}
 	skills, err := stageSkills(ctx, con, family, o.skillsFrom, machine.Host.CacheDir)
 	if err != nil {
 		return nil, err
@@ -172,13 +183,14 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	}
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
-		Only:            nonEmpty(o.tasks),
+		Only:            only,
 		Arms:            arms,
 		Runs:            o.runs.Value,
 		Seed:            o.seed,
 		Shard:           shard,
 		Isolation:       o.isolation.Value,
 		CellBudget:      o.budget.cell(),
+		DollarBudget:    o.budget.cost.Value > 0 || o.budget.armCost.Value > 0,
 		AgentTimeout:    o.timeout.Value,
 		Judge:           o.judge(),
 		Skills:          skills,
@@ -212,8 +224,8 @@ func (o *runOptions) checkJudgeProfile(family *task.Family) error {
 		"family has %s", o.judgeProfile, has)
 }
 
-// judge is who judges; it finds its model where the agents find theirs, unless it is told
-// otherwise.
+// judge is who judges; it finds its model where the agents find theirs, unless it has a
+// URL of its own.
 func (o *runOptions) judge() experiment.JudgeConfig {
 	return experiment.JudgeConfig{
 		Agent:    o.judgeAgent.Value,
@@ -233,7 +245,7 @@ func nonEmpty(list []string) []string {
 	return kept
 }
 
-// loadFamily reads a family; everything that is wrong with it is told at once.
+// loadFamily reads a family; everything that is wrong with it is reported at once.
 func loadFamily(ctx context.Context, con *console.Console, origin string) (*task.Family, error) {
 	if parsed, err := task.ParseOrigin(origin); err == nil && parsed.Path != "" {
 		origin = con.Path(parsed.Path)
@@ -272,6 +284,7 @@ func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
 	r.announce(estimate)
 	if estimate.Cells > 0 {
 		r.warnOfIsolation(ctx)
+		r.describeOnly()
 	}
 	work, err := local.WorkDir(r.output)
 	if err != nil {
@@ -301,6 +314,8 @@ func (r *running) execute(ctx context.Context, executor *local.Executor, cells i
 		}
 	}
 	show := newShow(r.con, r.printer())
+	stopNow, forget := secondSignal()
+	defer forget()
 	outcome, err := experiment.Run(ctx, r.dir, experiment.Config{
 		Executor:    executor,
 		Concurrency: r.workers,
@@ -309,6 +324,8 @@ func (r *running) execute(ctx context.Context, executor *local.Executor, cells i
 		Budgets:     r.opts.budget.budgets(),
 		RetryErrors: r.opts.retryErrors,
 		Drain:       r.opts.drain.Value,
+		Interrupted: func(cells int) { show.interrupted(cells, r.opts.drain.Value) },
+		StopNow:     stopNow,
 		Progress:    show.progress,
 	})
 	show.end()
@@ -350,7 +367,7 @@ func (r *running) textWanted() bool {
 	return r.opts.format.Value == "text" || r.opts.format.Value == "" && r.con.StdoutIsTerminal()
 }
 
-// announce tells what will be run and what it may cost.
+// announce says what will be run and what it may cost.
 func (r *running) announce(e experiment.Estimate) {
 	plan := r.dir.Plan
 	total := len(plan.Cells())
@@ -364,7 +381,7 @@ func (r *running) announce(e experiment.Estimate) {
 	switch {
 	case e.Cells == 0:
 	case e.Known:
-		fmt.Fprintf(r.con.Stderr, "estimate: $%.2f, $%.2f if all are dear", e.USD, e.USDHigh)
+		fmt.Fprintf(r.con.Stderr, "estimate: $%.2f, up to $%.2f", e.USD, e.USDHigh)
 	default:
 		fmt.Fprint(r.con.Stderr, "estimate: unknown until every arm has finished a cell")
 	}
@@ -392,6 +409,38 @@ func (r *running) warnOfIsolation(ctx context.Context) {
 	}
 }
 
+// describeOnly says, before anything is spent, that an experiment is too small for a claim.
+func (r *running) describeOnly() {
+	if plan := r.dir.Plan; len(plan.Arms) > 1 && len(plan.Tasks) < stats.MinClaimTasks {
+		fmt.Fprintf(r.con.Stderr, "%s: at least %d are needed for a claim; this run can only describe\n",
+			report.Count(len(plan.Tasks), "task"), stats.MinClaimTasks)
+	}
+}
+
+// explain shows every cause of errors once.
+func (r *running) explain(causes []experiment.ErrorCause) {
+	for _, cause := range causes {
+		fmt.Fprintf(r.con.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
+			display.CutRunes(display.Line(cause.Message), 400))
+		if hint := wayOut[cause.Class]; hint != "" {
+			fmt.Fprintf(r.con.Stderr, "  %s\n", hint)
+		}
+	}
+}
+
+// wayOut says what to do about a class of errors.
+var wayOut = map[string]string{
+	ledger.ErrorSetup:      "the workspace could not be made: mend the family, or see what is missing with fit doctor",
+	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
+	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
+	ledger.ErrorAgentStart: "the agent got no reply from its model: check the model's name, --model-url and fit doctor",
+	ledger.ErrorAuth:       "check the credentials with fit doctor",
+	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
+	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
+	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
+	ledger.ErrorResources:  "make room, then run the same command again",
+}
+
 // conclude prints the report, writes the summary, and turns the outcome into an exit code.
 func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 	if outcome.Progress.Total == 0 {
@@ -402,6 +451,7 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 	if err != nil {
 		return err
 	}
+	r.explain(outcome.Causes)
 	switch outcome.Status {
 	case experiment.Complete, experiment.Decided:
 		if outcome.Reason != "" {
@@ -409,7 +459,7 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 		}
 		return r.opts.gates.check(built)
 	case experiment.OverBudget:
-		return console.Exitf(console.ExitBudget, "stopped by budget: %s; the same command with a larger budget goes on",
+		return console.Exitf(console.ExitBudget, "stopped by budget: %s; run the same command with a larger budget to continue",
 			outcome.Reason)
 	case experiment.Interrupted:
 		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)

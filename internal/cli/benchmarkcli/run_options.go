@@ -18,7 +18,7 @@ import (
 // runOptions are the flags of fit-benchmark run.
 type runOptions struct {
 	family, output, skillsFrom, armsFile   string
-	tasks                                  []string
+	selection                              selection
 	arms                                   []string
 	runs                                   console.Count
 	seed                                   uint64
@@ -86,9 +86,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.workTracker.Choices = []string{"github", "filesystem"}
 	o.format.Choices = []string{"text", "json"}
 	flags.StringVar(&o.family, "family", "", "directory of the task family, or url//subdir@ref")
-	flags.StringSliceVar(&o.tasks, "task", nil, "only this task; may be repeated")
-	flags.StringVar(&o.output, "output", defaultOutput, "run directory; the same command again goes on in it")
-	flags.Var(&o.runs, "runs", "runs of every task by every arm")
+	o.selection.register(flags)
+	flags.StringVar(&o.output, "output", defaultOutput, "run directory; rerun to resume, with more runs, tasks or arms if you like")
+	flags.Var(&o.runs, "runs", "runs of every task with every arm")
 	flags.StringArrayVar(&o.arms, "arm", nil,
 		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env "+
 			"(NAME=value), maxTurns, auth, lead, leadModel; repeat it for more arms, the first is the baseline")
@@ -96,7 +96,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.agent, "agent", "agent to measure (default: the first that is installed)")
 	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's own)")
 	flags.StringVar(&o.modelURL, "model-url", "",
-		"model endpoint, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
+		"URL of the model, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
 	flags.StringVar(&o.agentProfile, "agent-profile", "",
 		"profile of the agent: .claude/agents/NAME.md in its working directory")
 	flags.StringVar(&o.prompt, "prompt", "", "text appended to the agent's system prompt")
@@ -112,7 +112,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.judgeAgent, "judge-agent",
 		"agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
 	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
-	flags.StringVar(&o.judgeURL, "judge-url", "", "model endpoint of the judge (default: --model-url)")
+	flags.StringVar(&o.judgeURL, "judge-url", "", "URL of the judge's model (default: --model-url)")
 	flags.StringVar(&o.judgeProfile, "judge-profile", "",
 		"profile of the judge: \"judge\" is the family's judge.md, which is used anyway where it exists")
 	flags.Var(&o.judgeVotes, "judge-votes",
@@ -128,15 +128,15 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
 	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
-	flags.Var(&o.breakAfter, "break-after", "equal infrastructure errors in a row that stop the experiment (default 5)")
+	flags.Var(&o.breakAfter, "break-after", "infrastructure errors in a row with the same cause that stop the experiment (default 5)")
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
-		"stop as soon as two arms are told apart; looking after every task is allowed for in the answer")
+		"stop as soon as the two arms can be told apart; the answer allows for looking after every task")
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
 		"significance level of --stop-early and of the comparison at the end")
-	flags.BoolVar(&o.retryErrors, "retry-errors", false, "take up cells again that ended in errors")
+	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
 	flags.BoolVar(&o.keepRaw, "keep-raw", false,
 		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
-	flags.BoolVar(&o.noProbe, "no-probe", false, "do not ask the model one small thing before the grid")
+	flags.BoolVar(&o.noProbe, "no-probe", false, "do not wait for one reply of every arm's model before the first cell")
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)
@@ -219,7 +219,7 @@ func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, t
 		}
 		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") &&
 			!strings.HasPrefix(arm.ModelURL, "https://") {
-			return nil, console.Usagef("arm %s: model address %q does not begin with http:// or https://", arm.Name,
+			return nil, console.Usagef("arm %s: %q is not a valid model URL: it does not begin with http:// or https://", arm.Name,
 				arm.ModelURL)
 		}
 		if arm.MaxTurns == 0 && explicit {

@@ -2,7 +2,12 @@ package benchmarkcli
 
 import (
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -10,7 +15,7 @@ import (
 	"github.com/fit-eval/fit/report"
 )
 
-// show tells people how far an experiment is: one line that changes on a terminal, a line for each
+// show shows the progress of an experiment: one line that changes on a terminal, a line for each
 // attempt elsewhere.
 type show struct {
 	con    *console.Console
@@ -33,6 +38,40 @@ func (s *show) progress(p experiment.Progress) {
 		s.drawn = true
 	case p.Last != nil:
 		fmt.Fprintf(s.con.Stderr, "%s · %s\n", attemptLine(p.Last), statusLine(p))
+	}
+}
+
+// interrupted says at once what the first signal does.
+func (s *show) interrupted(cells int, drain time.Duration) {
+	s.end()
+	s.drawn = false
+	if cells == 0 {
+		fmt.Fprintln(s.con.Stderr, "stopping")
+		return
+	}
+	fmt.Fprintf(s.con.Stderr, "finishing %s, at most %s; again to stop now\n", report.Count(cells, "cell"), drain)
+}
+
+// secondSignal returns a channel that is closed by the second signal that asks the process to end.
+// The first one ends the context.
+func secondSignal() (<-chan struct{}, func()) {
+	signals, stopNow, over := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		for range 2 {
+			select {
+			case <-signals:
+			case <-over:
+				return
+			}
+		}
+		close(stopNow)
+	})
+	return stopNow, func() {
+		signal.Stop(signals)
+		close(over)
+		waiting.Wait()
 	}
 }
 

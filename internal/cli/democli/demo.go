@@ -33,7 +33,8 @@ const demoModel = "claude-sonnet-4-5"
 
 // New returns the command.
 func New(con *console.Console) *cobra.Command {
-	opts := experimentOptions{runs: 3, seed: 1}
+	opts := experimentOptions{seed: 1}
+	runs := console.Count{Value: 3, Min: 1}
 	solo, team := false, false
 	command := &cobra.Command{
 		Use:   "demo",
@@ -52,6 +53,7 @@ fit says whether the change made it better. The model behind the agent is script
 			case team:
 				return runTeam(command.Context(), con)
 			}
+			opts.runs = runs.Value
 			return runComparison(command.Context(), con, opts)
 		},
 	}
@@ -59,7 +61,7 @@ fit says whether the change made it better. The model behind the agent is script
 	flags.BoolVar(&solo, "solo", false, "one agent at work on one task, live")
 	flags.BoolVar(&team, "team", false, "a facilitator and three participants at work together, live")
 	flags.BoolVar(&opts.same, "same", false, "give both arms the same instructions")
-	flags.IntVar(&opts.runs, "runs", opts.runs, "runs of every task and arm")
+	flags.Var(&runs, "runs", "runs of every task with every arm")
 	flags.Uint64Var(&opts.seed, "seed", opts.seed, "what the dice of the scripted model are rolled from")
 	return command
 }

@@ -120,7 +120,7 @@ func prepare(ctx context.Context, machine *local.Machine, opts experimentOptions
 	}, machine)
 	if err != nil {
 		stop()
-		return nil, nil, err
+		return nil, nil, console.Exit(console.ExitUsage, err)
 	}
 	return prepared, stop, nil
 }
@@ -142,7 +142,7 @@ func compareArms(out string) (*report.Comparison, error) {
 	return report.Compare(groups["before"], groups["after"], report.CompareConfig{})
 }
 
-// change tells what the second arm has that the first has not.
+// change describes what the second arm has that the first has not.
 func (o experimentOptions) change() string {
 	if o.same {
 		return "the same skill"

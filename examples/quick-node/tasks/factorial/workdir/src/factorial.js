@@ -1,0 +1,3 @@
+export function factorial(n) {
+  return n === 0 ? 0 : n * factorial(n - 1);
+}

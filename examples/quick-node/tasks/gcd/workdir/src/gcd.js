@@ -1,0 +1,3 @@
+export function gcd(a, b) {
+  return a < b ? a : b;
+}

@@ -1,0 +1,3 @@
+export function initials(name) {
+  return name[0];
+}

@@ -1,0 +1,3 @@
+export function isEven(n) {
+  return n % 2 === 1;
+}

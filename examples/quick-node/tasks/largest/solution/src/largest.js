@@ -1,0 +1,3 @@
+export function largest(numbers) {
+  return Math.max(...numbers);
+}

@@ -1,0 +1,3 @@
+export function palindrome(text) {
+  return text === [...text].reverse().join('');
+}

@@ -1,0 +1,3 @@
+export function reverse(text) {
+  return text;
+}

@@ -1,0 +1,3 @@
+export function sumDigits(n) {
+  return n % 10;
+}

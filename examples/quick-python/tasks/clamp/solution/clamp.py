@@ -1,0 +1,2 @@
+def clamp(n, low, high):
+    return min(max(n, low), high)

@@ -1,0 +1,3 @@
+def palindrome(text):
+    text = text.lower()
+    return text == text[::-1]

@@ -1,0 +1,2 @@
+def palindrome(text):
+    return text == text[::-1]

@@ -1,0 +1,2 @@
+def range_sum(low, high):
+    return sum(range(low, high))

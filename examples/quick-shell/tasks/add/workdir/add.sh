@@ -1,0 +1,3 @@
+#!/bin/sh
+# add.sh A B: adds two numbers.
+echo $(($1 - $2))

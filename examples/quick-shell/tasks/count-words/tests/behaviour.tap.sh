@@ -1,0 +1,10 @@
+#!/bin/sh
+# Hidden: the agent never sees this.
+echo 1..2
+check() { # NUMBER NAME WANTED ARGUMENTS...
+  number=$1 name=$2 want=$3; shift 3
+  got=$(sh ./count-words.sh "$@" 2>/dev/null)
+  if [ "$got" = "$want" ]; then echo "ok $number - $name"; else echo "not ok $number - $name"; fi
+}
+check 1 'counts' '3' 'one two three'
+check 2 'counts one' '1' 'word'

@@ -1,0 +1,3 @@
+#!/bin/sh
+# even.sh N: prints yes for an even number and no for an odd one.
+if [ $(($1 % 2)) -eq 0 ]; then echo yes; else echo no; fi

@@ -1,0 +1,3 @@
+#!/bin/sh
+# greet.sh NAME: greets the person it is given.
+echo "Hello, $1!"

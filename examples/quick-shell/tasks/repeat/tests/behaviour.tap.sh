@@ -1,0 +1,10 @@
+#!/bin/sh
+# Hidden: the agent never sees this.
+echo 1..2
+check() { # NUMBER NAME WANTED ARGUMENTS...
+  number=$1 name=$2 want=$3; shift 3
+  got=$(sh ./repeat.sh "$@" 2>/dev/null)
+  if [ "$got" = "$want" ]; then echo "ok $number - $name"; else echo "not ok $number - $name"; fi
+}
+check 1 'three times' 'ababab' 'ab' '3'
+check 2 'once' 'x' 'x' '1'

@@ -1,0 +1,71 @@
+package benchmarkcli
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/task"
+)
+
+// selection picks tasks of a family.
+type selection struct {
+	tasks, tags []string
+	limit       console.Count
+}
+
+func newSelection() selection { return selection{limit: console.Count{Min: 1}} }
+
+func (s *selection) register(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&s.tasks, "task", nil, "only tasks with this name, which may be a glob such as 'fix-*'; may "+
+		"be repeated")
+	flags.StringSliceVar(&s.tags, "tag", nil, "only tasks with this tag; may be repeated")
+	flags.Var(&s.limit, "limit", "only the first so many of these tasks, in the order of their names")
+}
+
+// choose returns the names of the selected tasks; nil is all of them.
+func (s *selection) choose(family *task.Family) ([]string, error) {
+	names, tags := nonEmpty(s.tasks), nonEmpty(s.tags)
+	if len(names)+len(tags) == 0 && !s.limit.Given {
+		return nil, nil
+	}
+	var known, chosen []string
+	for i := range family.Tasks {
+		known = append(known, family.Tasks[i].ID)
+	}
+	matched := map[string]bool{}
+	for _, name := range names {
+		pattern, err := glob.Compile(name)
+		if err != nil {
+			return nil, console.Usagef("--task %s: %v", name, err)
+		}
+		found := false
+		for _, id := range known {
+			if id == name || pattern.Match(id) {
+				matched[id], found = true, true
+			}
+		}
+		if !found {
+			return nil, console.Exit(console.ExitUsage, &local.UnknownTaskError{ID: name, Known: known})
+		}
+	}
+	for i := range family.Tasks {
+		t := &family.Tasks[i]
+		tagged := len(tags) == 0 || slices.ContainsFunc(t.Settings.Tags,
+			func(tag string) bool { return slices.Contains(tags, tag) })
+		if tagged && (len(names) == 0 || matched[t.ID]) {
+			chosen = append(chosen, t.ID)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, console.Usagef("--tag %s: no selected task has it", tags[0])
+	}
+	slices.Sort(chosen)
+	if s.limit.Given {
+		chosen = chosen[:min(len(chosen), s.limit.Value)]
+	}
+	return chosen, nil
+}
