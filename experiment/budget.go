@@ -152,10 +152,10 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 	if (whole.USD > 0 || own.USD > 0) && unpriced > 0 {
 		return launchStopped, reservation{},
 			"the price of the model is unknown, so a budget in dollars cannot be kept; give the budget in tokens, or " +
-				"a price file"
+				"a price file (FIT_PRICES)"
 	}
 	if whole.Wall > 0 && elapsed >= whole.Wall {
-		return launchStopped, reservation{}, fmt.Sprintf("the experiment's time of %s is used up", whole.Wall)
+		return launchStopped, reservation{}, fmt.Sprintf("the experiment's time of %s is used up%s", whole.Wall, largerBudget)
 	}
 	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) &&
 		!tokensKnown && a.inFlight > 0 {
@@ -183,16 +183,19 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
 			return launchWait, reservation{}, "" // what is under way may turn out cheaper than was reserved for it
 		case bound.spent >= bound.limit:
-			return bound.verdict, reservation{}, bound.text
+			return bound.verdict, reservation{}, bound.text + largerBudget
 		default:
 			return bound.verdict, reservation{},
-				fmt.Sprintf("%s, and the next cell needs about %s", bound.text, needs(bound.next))
+				fmt.Sprintf("%s, and the next cell needs about %s%s", bound.text, needs(bound.next), largerBudget)
 		}
 	}
 	a.inFlight++
 	a.reserved.usd, a.reserved.tokens = a.reserved.usd+expected.usd, a.reserved.tokens+expected.tokens
 	return launchYes, expected, ""
 }
+
+// largerBudget is the way out where a budget is used up.
+const largerBudget = "; run the same command with a larger budget to continue"
 
 func needs(next float64) string {
 	if next <= 0 {

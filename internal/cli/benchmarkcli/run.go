@@ -342,6 +342,9 @@ func (r *running) probe(ctx context.Context, executor *local.Executor, cells int
 	if r.opts.noProbe {
 		check, hint = executor.Check, "no cell could be run like this"
 	}
+	if !r.opts.noProbe {
+		fmt.Fprintf(r.con.Stderr, "waiting for one reply with every arm\n")
+	}
 	err := check(ctx)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -459,8 +462,7 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 		}
 		return r.opts.gates.check(built)
 	case experiment.OverBudget:
-		return console.Exitf(console.ExitBudget, "stopped by budget: %s; run the same command with a larger budget to continue",
-			outcome.Reason)
+		return console.Exitf(console.ExitBudget, "stopped by budget: %s", outcome.Reason)
 	case experiment.Interrupted:
 		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)
 	default:
