@@ -3,12 +3,14 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -312,4 +314,25 @@ func FuzzParseCallback(f *testing.F) {
 			t.Errorf("accepted without what it needs: %s", data)
 		}
 	})
+}
+
+// TestRedirectsAreNotFollowed: the address of a callback holds a token, and another server that
+// answers 200 has not taken the callback.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var visits atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
+	defer elsewhere.Close()
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect} {
+		server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
+		client := bridge.Client{URL: server.URL + "/callback?token=t0ken", CorrelationID: "c", HTTP: server.Client()}
+		err := client.PostTerminal(t.Context(), bridge.Terminal{})
+		var refused *bridge.StatusError
+		if !errors.As(err, &refused) || refused.Status != status {
+			t.Errorf("%d: %v", status, err)
+		}
+		server.Close()
+	}
+	if n := visits.Load(); n > 0 {
+		t.Errorf("%d redirects were followed", n)
+	}
 }

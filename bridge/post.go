@@ -170,9 +170,11 @@ func sleep(ctx context.Context, d time.Duration, hurry <-chan struct{}) bool {
 	}
 }
 
+// httpClient is the given client, or the default one, without redirects: the address holds a token,
+// which a redirect would send on in the Referer header, and a page that answers the redirect has not
+// taken the callback.
 func httpClient(given *http.Client) *http.Client {
-	if given != nil {
-		return given
-	}
-	return http.DefaultClient
+	client := *cmp.Or(given, http.DefaultClient)
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client
 }

@@ -22,7 +22,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		harnesscli.New(con, registry),
 		tracecli.New(con, registry.Dialects()),
 		benchmarkcli.New(con, registry),
-		sessioncli.New(con, registry.Dialects()),
+		sessioncli.New(con, registry.Dialects(), registry.Secrets),
 		statscli.New(con),
 		modelcli.New(con),
 		selfeditcli.New(con),

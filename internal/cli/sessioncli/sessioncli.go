@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,11 +16,15 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
 
-// New returns the command tree.
-func New(con *console.Console, dialects session.Dialects) *cobra.Command {
+// New returns the command tree. The function secrets finds credentials of agents in an environment.
+func New(
+	con *console.Console, dialects session.Dialects, secrets func(environ []string) map[string]string,
+) *cobra.Command {
+	out := &output{con: con, secrets: secrets}
 	command := &cobra.Command{
 		Use:   "session",
 		Short: "Show what an agent did, from a trace, a stream, or the files agents keep on disk",
@@ -27,8 +32,57 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
   fit session import ~/.codex/sessions/2026/01/02/rollout.jsonl > session.json
   fit session export trace.ndjson --to atif`,
 	}
-	command.AddCommand(newImport(con, dialects), newShow(con, dialects), newExport(con, dialects))
+	command.PersistentFlags().BoolVar(&out.plain, "no-redact", false, "print secrets as they are")
+	command.AddCommand(newImport(con, dialects, out), newShow(con, dialects, out), newExport(con, dialects, out))
 	return command
+}
+
+// output prints without the secrets that fit knows of: what agents leave on disk was not redacted
+// when it was written.
+type output struct {
+	con     *console.Console
+	secrets func(environ []string) map[string]string
+	plain   bool
+}
+
+// clean takes the secrets out of a text, or out of JSON, which stays valid.
+func (o *output) clean(text []byte) []byte {
+	if o.plain {
+		return text
+	}
+	redactor := redact.New(redact.Config{
+		Environ: o.con.Environ,
+		Extra:   o.secrets(o.con.Environ),
+		Warn:    o.con.Stderr,
+	})
+	return redactor.JSON(text)
+}
+
+// cleaned returns a session without secrets. A page shows only the beginning of a text, and a secret
+// that is cut is no longer recognised.
+func (o *output) cleaned(s *session.EnrichedSession) (*session.EnrichedSession, error) {
+	if o.plain {
+		return s, nil
+	}
+	encoded, err := jsonenc.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	clean := new(session.EnrichedSession)
+	if err := json.Unmarshal(o.clean(encoded), clean); err != nil {
+		return nil, fmt.Errorf("the session cannot be shown without its secrets (use --no-redact to see it whole): %w", err)
+	}
+	return clean, nil
+}
+
+// print writes what was rendered.
+func (o *output) print(render func(w io.Writer) error) error {
+	var page bytes.Buffer
+	if err := render(&page); err != nil {
+		return err
+	}
+	_, err := o.con.Stdout.Write(o.clean(page.Bytes()))
+	return err
 }
 
 // importOptions are the flags of `fit session import`.
@@ -36,7 +90,7 @@ type importOptions struct {
 	path string
 }
 
-func newImport(con *console.Console, dialects session.Dialects) *cobra.Command {
+func newImport(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import PATH",
 		Short: "Print the canonical session in a file as JSON, an array if there are several",
@@ -47,17 +101,17 @@ func newImport(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Example: "  fit session import trace.ndjson > session.json",
 		Args:    onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return runImport(con, dialects, importOptions{path: args[0]})
+			return runImport(con, dialects, importOptions{path: args[0]}, out)
 		},
 	}
 }
 
-func runImport(con *console.Console, dialects session.Dialects, opts importOptions) error {
+func runImport(con *console.Console, dialects session.Dialects, opts importOptions, out *output) error {
 	sessions, err := load(con, dialects, opts.path)
 	if err != nil {
 		return err
 	}
-	return writeJSON(con.Stdout, sessions)
+	return out.print(func(w io.Writer) error { return writeJSON(w, sessions) })
 }
 
 // showOptions are the flags of `fit session show`.
@@ -66,7 +120,7 @@ type showOptions struct {
 	format string
 }
 
-func newShow(con *console.Console, dialects session.Dialects) *cobra.Command {
+func newShow(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
 	opts := showOptions{}
 	command := &cobra.Command{
 		Use:   "show PATH",
@@ -76,14 +130,14 @@ func newShow(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Args: onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
 			opts.path = args[0]
-			return runShow(con, dialects, opts)
+			return runShow(con, dialects, opts, out)
 		},
 	}
 	command.Flags().StringVar(&opts.format, "format", "text", "text or json")
 	return command
 }
 
-func runShow(con *console.Console, dialects session.Dialects, opts showOptions) error {
+func runShow(con *console.Console, dialects session.Dialects, opts showOptions, out *output) error {
 	if opts.format != "text" && opts.format != "json" {
 		return console.Usagef("unknown --format %q; use text or json", opts.format)
 	}
@@ -91,20 +145,26 @@ func runShow(con *console.Console, dialects session.Dialects, opts showOptions) 
 	if err != nil {
 		return err
 	}
-	if opts.format == "json" {
-		return writeJSON(con.Stdout, sessions)
-	}
-	for i, s := range sessions {
-		if i > 0 {
-			if _, err := io.WriteString(con.Stdout, "\n"); err != nil {
+	return out.print(func(w io.Writer) error {
+		if opts.format == "json" {
+			return writeJSON(w, sessions)
+		}
+		for i, s := range sessions {
+			if i > 0 {
+				if _, err := io.WriteString(w, "\n"); err != nil {
+					return err
+				}
+			}
+			clean, err := out.cleaned(s)
+			if err == nil {
+				err = session.Show(w, clean)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if err := session.Show(con.Stdout, s); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // exportOptions are the flags of `fit session export`.
@@ -114,7 +174,7 @@ type exportOptions struct {
 	out  string
 }
 
-func newExport(con *console.Console, dialects session.Dialects) *cobra.Command {
+func newExport(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
 	opts := exportOptions{}
 	command := &cobra.Command{
 		Use:     "export PATH --to atif",
@@ -123,7 +183,7 @@ func newExport(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Args:    onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
 			opts.path = args[0]
-			return runExport(con, dialects, opts)
+			return runExport(con, dialects, opts, out)
 		},
 	}
 	command.Flags().StringVar(&opts.to, "to", "", "the format: atif")
@@ -131,7 +191,7 @@ func newExport(con *console.Console, dialects session.Dialects) *cobra.Command {
 	return command
 }
 
-func runExport(con *console.Console, dialects session.Dialects, opts exportOptions) error {
+func runExport(con *console.Console, dialects session.Dialects, opts exportOptions, out *output) error {
 	if opts.to != "atif" {
 		return console.Usagef("unknown format %q; use --to atif", opts.to)
 	}
@@ -143,11 +203,12 @@ func runExport(con *console.Console, dialects session.Dialects, opts exportOptio
 	if err != nil {
 		return console.Exitf(console.ExitIncomplete, "export %s: %w", opts.path, err)
 	}
+	document = out.clean(document)
 	if opts.out == "" {
 		_, err = con.Stdout.Write(document)
 		return err
 	}
-	if err := os.WriteFile(con.Path(opts.out), document, 0o644); err != nil {
+	if err := os.WriteFile(con.Path(opts.out), document, 0o600); err != nil {
 		return console.Exitf(console.ExitIncomplete, "export: %w", err)
 	}
 	return nil

@@ -22,12 +22,43 @@ const stream = `{"type":"system","subtype":"init","session_id":"s-1","cwd":"/rep
 {"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":10,"output_tokens":5},"modelUsage":{"model-1":{"inputTokens":10,"outputTokens":5,"costUSD":0.01}}}
 `
 
+const secret = "wise-old-owl-1815"
+
+// TestSecretsAreNotPrinted reads what an agent left on disk, which nobody has redacted, with the secret
+// at every place around which a page cuts a text.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	dir := t.TempDir()
+	for _, before := range []int{0, 60, 70, 75, 80, 100, 110, 115, 120, 150, 190, 200, 490, 500} {
+		said := strings.Repeat("x", before) + " " + secret + " and more of it"
+		write(t, dir, "stream.jsonl", strings.ReplaceAll(stream, "Done", said))
+		for _, args := range [][]string{{"show", "stream.jsonl"}, {"show", "--format", "json", "stream.jsonl"},
+			{"import", "stream.jsonl"}, {"export", "--to", "atif", "stream.jsonl"}} {
+			out, err := fit(t, dir, "", args...)
+			if err != nil || strings.Contains(out, secret[:5]) {
+				t.Errorf("%v with %d characters before it: %v\n%s", args, before, err, out)
+			}
+			if out, err = fit(t, dir, "", append(args, "--no-redact")...); err != nil ||
+				before == 0 && !strings.Contains(out, secret) {
+				t.Errorf("%v --no-redact: %v\n%s", args, err, out)
+			}
+		}
+	}
+	if _, err := fit(t, dir, "", "export", "--to", "atif", "--output", "out.json", "stream.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(filepath.Join(dir, "out.json"))
+	if err != nil || strings.Contains(string(written), secret) {
+		t.Errorf("%v: %s", err, written)
+	}
+}
+
 // fit runs `fit session` in memory.
 func fit(t *testing.T, dir, stdin string, args ...string) (stdout string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	con := &console.Console{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Dir: dir}
-	command := sessioncli.New(con, session.Dialects{session.StreamDialect("some-agent")})
+	secrets := func([]string) map[string]string { return map[string]string{"LOGIN": secret} }
+	command := sessioncli.New(con, session.Dialects{session.StreamDialect("some-agent")}, secrets)
 	command.SetArgs(args)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetOut(&errs)
