@@ -32,8 +32,9 @@ func UserFile(environ []string, variable, usual, name string) string {
 }
 
 // CopyLogin copies a login into the home of a session. One that is there already was refreshed by
-// an earlier process of the same session and stays.
-func CopyLogin(from, to string) error {
+// an earlier process of the same session and stays. If this process is killed, the next start
+// removes the copy.
+func CopyLogin(environ []string, from, to string) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	}
@@ -44,8 +45,17 @@ func CopyLogin(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("copy login: %w", err)
 	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		return fmt.Errorf("copy login: %w", err)
+	return WriteLogin(environ, to, data)
+}
+
+// WriteLogin puts a login into the home of a session. If this process is killed, the next start
+// removes it.
+func WriteLogin(environ []string, to string, login []byte) error {
+	if err := noteCopy(environ, to); err != nil {
+		return fmt.Errorf("write login: %w", err)
+	}
+	if err := os.WriteFile(to, login, 0o600); err != nil {
+		return fmt.Errorf("write login: %w", err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func prepare(cfg agent.Config, login login) (place, error) {
 		}
 	}
 	if login.file != "" {
-		if err := agent.CopyLogin(login.file, filepath.Join(p.config, credentials)); err != nil {
+		if err := agent.CopyLogin(cfg.Environ, login.file, filepath.Join(p.config, credentials)); err != nil {
 			return place{}, err
 		}
 	}

@@ -32,7 +32,7 @@ func prepare(cfg agent.Config, login login) (place, error) {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)
 		}
 	}
-	if err := login.install(p.codexHome, cfg.ModelURL); err != nil {
+	if err := login.install(cfg.Environ, p.codexHome, cfg.ModelURL); err != nil {
 		return place{}, err
 	}
 	instructions := ""

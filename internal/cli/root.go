@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,40 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return Run(ctx, os.Args, console.System(version()))
+	defer endSoon()()
+	con := console.System(version())
+	// What cannot be removed now is tried again by the next start.
+	_ = agent.RemoveLoginCopies(con.Environ)
+	defer func() { _ = agent.KeepLoginCopies(con.Environ) }()
+	return Run(ctx, os.Args, con)
+}
+
+// terminationLimit is how long a command may take to end after SIGTERM.
+const terminationLimit = 900 * time.Millisecond
+
+// endSoon makes sure that SIGTERM ends the process within a second, whatever it does: a command that
+// computes does not look at its context. What it has started is ended by its supervisors. The
+// function that is returned gives that up.
+func endSoon() (stop func()) {
+	terminated, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-terminated:
+		}
+		select {
+		case <-done:
+		case <-time.After(terminationLimit):
+			_, _ = os.Stderr.WriteString("ended by SIGTERM before the work was put away\n")
+			os.Exit(console.ExitInterrupted)
+		}
+	}()
+	return func() {
+		signal.Stop(terminated)
+		close(done)
+	}
 }
 
 // Run runs one command line, args[0] being the name of the program, and returns its exit code. An

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// A process that is killed cannot remove the copies of logins that it made for its sessions. So each
+// copy is noted in the user's cache directory, with the process that made it, before it is made: the
+// next start removes the copies whose process is gone.
+
+// loginCopy is the note about a copy.
+type loginCopy struct {
+	Path    string `json:"path"`
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // when the process started, as the system says it; tells a reused number apart
+}
+
+// copiesDir is where the notes are; empty where the environment has no place for them.
+func copiesDir(environ []string) string {
+	if dir := Getenv(environ, "XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fit", "logins")
+	}
+	if home := Getenv(environ, "HOME"); home != "" {
+		return filepath.Join(home, ".cache", "fit", "logins")
+	}
+	return ""
+}
+
+// noteCopy notes a copy before it is made.
+func noteCopy(environ []string, path string) error {
+	dir := copiesDir(environ)
+	if dir == "" {
+		return nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	note, err := json.Marshal(loginCopy{Path: path, PID: os.Getpid(), Started: startOf(os.Getpid())})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, rand.Text()+".json"), note, 0o600)
+}
+
+// RemoveLoginCopies removes the copies of logins that were left by processes which were killed.
+func RemoveLoginCopies(environ []string) error {
+	return eachCopy(environ, func(note string, c loginCopy) error {
+		if startOf(c.PID) == c.Started && alive(c.PID) {
+			return nil
+		}
+		if err := os.Remove(c.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the copy of a login: %w", err)
+		}
+		return os.Remove(note)
+	})
+}
+
+// KeepLoginCopies says that this process ends in good order: its sessions may be resumed with the
+// copies that they still have.
+func KeepLoginCopies(environ []string) error {
+	return eachCopy(environ, func(note string, c loginCopy) error {
+		if c.PID != os.Getpid() {
+			return nil
+		}
+		return os.Remove(note)
+	})
+}
+
+func eachCopy(environ []string, do func(note string, c loginCopy) error) error {
+	dir := copiesDir(environ)
+	if dir == "" {
+		return nil
+	}
+	notes, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil // a directory whose name is a pattern has no notes that we could find
+	}
+	var failed []error
+	for _, note := range notes {
+		data, err := os.ReadFile(note)
+		var c loginCopy
+		if err != nil || json.Unmarshal(data, &c) != nil || !filepath.IsAbs(c.Path) {
+			continue // being written, or not ours
+		}
+		if err := do(note, c); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// startOf is when a process started, in the words of the system; empty where it does not say.
+func startOf(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	const startField = 20 // counted after the name, which may hold blanks
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < startField {
+		return ""
+	}
+	return string(fields[startField-1])
+}
