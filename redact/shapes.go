@@ -37,7 +37,7 @@ const (
 const maxShapes = 32
 
 // shapes lists what is looked for; the first six are the ones that the earlier library knew.
-var shapes = []shape{
+var shapes = append([]shape{
 	{
 		kind:     "anthropic",
 		prefixes: []string{"sk-ant-"},
@@ -214,7 +214,7 @@ var shapes = []shape{
 		prefixes: []string{"eyJ"},
 		open:     jwtIsOpen,
 	},
-}
+}, urlShapes...)
 
 // basicCredential is the base64 of "x-access-token:".
 const basicCredential = "eC1hY2Nlc3MtdG9rZW46"
