@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -151,6 +152,10 @@ type Config struct {
 	Limits      sandbox.Limits // of each process of the agent, or of its tools where it runs in ours
 	Grace       time.Duration  // between asking the agent to stop and killing it
 	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB
+
+	// Redactor takes secrets out of what is cut, such as long results of tools and what a program says
+	// when it fails, before it is cut; nil cuts it as it is.
+	Redactor *redact.Redactor
 
 	// Events receives every line that the agent prints, as it happens, whole and in order, one at a
 	// time: native events byte for byte, raw and stderr events for the rest. The bytes are valid

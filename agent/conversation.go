@@ -377,6 +377,6 @@ func (c *Conversation) stderrLine(line []byte) {
 	}
 	c.pass(trace.RawEvent(trace.TypeStderr, line))
 	c.mu.Lock()
-	c.complaint = string(line[:min(len(line), maxComplaint)])
+	c.complaint = c.cfg.Config.Redactor.Cut(string(line), maxComplaint)
 	c.mu.Unlock()
 }

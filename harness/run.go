@@ -96,6 +96,7 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 	}
 	settings := r.cfg.Session
 	settings.Name, settings.OneShot = runLane, true
+	settings.Redactor = cmp.Or(settings.Redactor, r.cfg.Redactor)
 	if r.cfg.Advisor.Model != "" {
 		var err error
 		if r.advisor, err = openRunAdvisor(r.cfg); err != nil {

@@ -51,7 +51,7 @@ func (l *loop) startAgent(
 	info := played.Info()
 	settings := l.agentSettings(config)
 	settings.Resume, settings.Events, settings.Started = resume, watch.events, watch.started
-	settings.Consumed = watch.consumed
+	settings.Consumed, settings.Redactor = watch.consumed, l.hub.redactor
 	lost, err := adapt(&settings, played, l.hub.state.mode, config)
 	if err != nil {
 		return nil, &StartError{config.Name, err}

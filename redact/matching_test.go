@@ -3,8 +3,11 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -129,5 +132,28 @@ func TestEightBytesAreFoundRawOnly(t *testing.T) {
 		if got := r.String(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestACutLeavesNothingOfASecret cuts texts with secrets of all kinds at every byte.
+func TestACutLeavesNothingOfASecret(t *testing.T) {
+	secrets := map[string]string{"PLAIN": "wise-old-owl-1815", "WIDE": "ünïcödé-sécret"}
+	r := New(Config{Extra: secrets})
+	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(alnums(64)+"\n", 4) + "-----END PRIVATE KEY-----"
+	for _, hidden := range append(slices.Collect(maps.Values(secrets)), "ghp_"+alnums(36), key) {
+		text := "before it " + hidden + " after it"
+		whole := r.String(text)
+		for limit := range len(text) + 3 {
+			got := r.Cut(text, limit)
+			if len(got) > limit || !strings.HasPrefix(whole, got) || !utf8.ValidString(got) {
+				t.Fatalf("%q cut to %d bytes is %q", text, limit, got)
+			}
+			if open := strings.LastIndex(got, "["); open >= 0 && !strings.Contains(got[open:], "]") {
+				t.Fatalf("%q cut to %d bytes is %q", text, limit, got)
+			}
+		}
+	}
+	if got := (*Redactor)(nil).Cut("äöü", 3); got != "ä" {
+		t.Errorf("without a redactor: %q", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -90,6 +92,25 @@ func (r *Redactor) String(s string) string {
 		return s
 	}
 	return string(out)
+}
+
+// Cut redacts a text and returns at most limit bytes of it. A text must never be cut first: what is
+// left of a secret is no longer recognised. No character and no placeholder is divided.
+func (r *Redactor) Cut(text string, limit int) string {
+	text = r.String(text)
+	if len(text) <= limit {
+		return text
+	}
+	cut := max(0, limit)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	if open := strings.LastIndex(text[:cut], placeholderMark[:1]); open >= 0 {
+		if rest := text[open:]; strings.HasPrefix(rest, placeholderMark) && cut-open < strings.IndexByte(rest, ']')+1 {
+			cut = open
+		}
+	}
+	return text[:cut]
 }
 
 // JSON redacts one JSON value or line of NDJSON, keys as well as values. What

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -275,6 +276,18 @@ func TestLimits(t *testing.T) {
 			t.Errorf("result = %+v", result)
 		}
 	})
+	t.Run("tokens", func(t *testing.T) {
+		b := newBench(t, loop)
+		cfg := b.config()
+		var told []int64
+		cfg.MaxTokens = 5000
+		cfg.Consumed = func(used session.TokenUsage) { told = append(told, used.TotalTokens) }
+		result := b.prompt(t.Context(), New(), cfg, "loop")
+		if result.Outcome != session.OutcomeBudget || !errors.Is(result.Err, agent.ErrTokenLimit) ||
+			!slices.Equal(told, []int64{2000, 4000, 6000}) {
+			t.Errorf("told %v, result = %+v", told, result)
+		}
+	})
 	t.Run("money without a price is refused", func(t *testing.T) {
 		b := newBench(t, loop)
 		cfg := b.config()
@@ -530,5 +543,23 @@ func TestWithoutAModelItSaysWhatToDo(t *testing.T) {
 	var auth *agent.AuthError
 	if !errors.As(err, &auth) || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
 		t.Errorf("Start = %v", err)
+	}
+}
+
+// TestALongResultIsRedactedBeforeItIsCut puts a secret at every place around the cuts of a result.
+func TestALongResultIsRedactedBeforeItIsCut(t *testing.T) {
+	const secret, limit = "wise-old-owl-1815", 400
+	c := &conversation{cfg: agent.Config{Redactor: redact.New(redact.Config{Extra: map[string]string{"OWL": secret}})}}
+	for at := range 1000 {
+		text := strings.Repeat("x", at) + secret + strings.Repeat("y", 1000-at)
+		clipped := c.clip(text, limit)
+		if !strings.Contains(clipped, "left out") {
+			t.Fatalf("it was not cut: %q", clipped)
+		}
+		for part := 0; part+4 <= len(secret); part++ {
+			if strings.Contains(clipped, secret[part:part+4]) {
+				t.Fatalf("with the secret at %d: %q", at, clipped)
+			}
+		}
 	}
 }

@@ -218,7 +218,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 		if c.broken != nil {
 			return c.broken
 		}
-		text = clip(strings.ToValidUTF8(text, "\uFFFD"), resultLimit)
+		text = c.clip(strings.ToValidUTF8(text, "\uFFFD"), resultLimit)
 		result := &model.ToolResult{CallID: call.ID, Text: text, IsError: isError}
 		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
 		c.emit(messageEvent{
@@ -242,7 +242,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 
 func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool) (text string, isError bool) {
 	if call.InvalidInput != "" {
-		return fmt.Sprintf("the input of %s is no JSON object: %s", call.Name, clip(call.InvalidInput, 200)), true
+		return fmt.Sprintf("the input of %s is no JSON object: %s", call.Name, c.clip(call.InvalidInput, 200)), true
 	}
 	for _, t := range c.tools {
 		if t.name == call.Name {

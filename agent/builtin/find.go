@@ -93,7 +93,7 @@ func (c *conversation) grep(ctx context.Context, in grepInput) (string, error) {
 			if !pattern.Match(lines.Bytes()) {
 				continue
 			}
-			fmt.Fprintf(&out, "%s:%d:%s\n", name, number, clip(lines.Text(), maxMatchLine))
+			fmt.Fprintf(&out, "%s:%d:%s\n", name, number, c.clip(lines.Text(), maxMatchLine))
 			if matches++; matches == maxFound {
 				fmt.Fprintln(&out, "(there are more matches)")
 				return errEnough

@@ -45,11 +45,13 @@ func makeRoom(messages []model.Message) (shorter []model.Message, dropped int) {
 	return shorter, dropped
 }
 
-// clip shortens one tool result from the middle, where it matters least.
-func clip(text string, limit int) string {
+// clip shortens one tool result from the middle, where it matters least. What is to be cut is redacted
+// first, for the model too: the trace shows the same text, and half a secret is not recognised there.
+func (c *conversation) clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
+	text = c.cfg.Redactor.String(text)
 	head, tail := display.FirstBytes(text, limit/2), display.LastBytes(text, limit/2)
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), tail)
 }

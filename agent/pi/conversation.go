@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -86,7 +87,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	if result.Usage.CostUSD != nil {
 		c.spentUSD += *result.Usage.CostUSD
 	}
-	c.complaint.explain(&result)
+	c.complaint.explain(&result, c.cfg.Redactor)
 	result.Output.DiskJSONLPath = c.place.sessionFile(result.SessionID)
 	return result, nil
 }
@@ -284,12 +285,12 @@ var wrapping = regexp.MustCompile(`^(?:Error: )?(?:Failed to load extension "[^"
 const longestComplaint = 500
 
 // explain adds the complaint to a result that has no other explanation.
-func (c *complaint) explain(result *agent.Result) {
+func (c *complaint) explain(result *agent.Result, redactor *redact.Redactor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if result.Outcome != session.OutcomeNoResult || result.Err == nil || c.text == "" {
 		return
 	}
 	text := wrapping.ReplaceAllString(c.text, "")
-	result.Err = fmt.Errorf("%s (%w)", strings.ToValidUTF8(text[:min(len(text), longestComplaint)], ""), result.Err)
+	result.Err = fmt.Errorf("%s (%w)", strings.ToValidUTF8(redactor.Cut(text, longestComplaint), ""), result.Err)
 }

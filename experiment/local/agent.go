@@ -183,6 +183,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Environ:   environOf(a.machine.Host.Environ, place.Env),
 		ExtraEnv:  extraEnv(place.Env),
 		Prices:    a.machine.Prices,
+		Redactor:  a.redact,
 		Spawner:   a.spawner,
 		Isolation: place.Isolation,
 		Limits:    place.Limits,
