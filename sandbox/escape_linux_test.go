@@ -149,6 +149,28 @@ func TestNobodyInTheSandboxIsRootOfTheMachine(t *testing.T) {
 	})
 }
 
+// Agent, hook and grader are different users to the kernel, and all of them are the workspace's owner.
+func TestWhatOneProgramMakesTheNextAndTheHarnessMayUse(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		if out := a.shell(t, `umask 077; mkdir made; echo first >made/file; git init -q made/repository`); out != "" {
+			t.Fatal(out)
+		}
+		if out := a.shell(t, `cat made/file; echo second >made/file; git -C made/repository status --short; chmod 700 made`); out != "first\n" {
+			t.Errorf("the next program sees %q", out)
+		}
+		info, err := os.Stat(filepath.Join(a.dir, "made", "file"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != a.uid {
+			t.Errorf("the file belongs to %d, the harness is %d", owner, a.uid)
+		}
+		if out := a.shell(t, `rm -r made && ls`); out != "" {
+			t.Errorf("the last program leaves %q", out)
+		}
+	})
+}
+
 // The kernel runs the program in core_pattern as the root of the machine. Here it is only opened.
 func TestTheKernelsSettingsAreReadOnly(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {

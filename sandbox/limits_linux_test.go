@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,21 @@ func TestATreeThatUsesTooMuchIsEnded(t *testing.T) {
 				t.Errorf("got %+v", result)
 			}
 		})
+	}
+}
+
+// Callers name a directory twice, and directories in it.
+func TestAFileIsCountedOnce(t *testing.T) {
+	dir := t.TempDir()
+	inner := filepath.Join(dir, "home")
+	if err := os.Mkdir(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := shell(`head -c 15000000 /dev/zero >home/file; sleep 2`)
+	spec.Dir, spec.Limits = dir, sandbox.Limits{DiskBytes: 20 << 20}
+	spec.Isolation.Writable = []string{inner, dir, dir}
+	if result, _, _ := run(t, sandbox.Local{}, spec); result.Exceeded != "" || result.ExitCode != 0 {
+		t.Errorf("got %+v", result)
 	}
 }
 

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -42,7 +44,7 @@ type usageWatch struct {
 func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
 	w := &usageWatch{
 		limits:   limits,
-		dirs:     dirs,
+		dirs:     outermost(dirs),
 		exceeded: make(chan string, 1),
 		stop:     make(chan struct{}),
 	}
@@ -54,6 +56,19 @@ func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
 	}
 	w.done.Go(func() { w.follow(pid) })
 	return w
+}
+
+// outermost drops directories that lie in others, or are named twice.
+func outermost(dirs []string) []string {
+	var kept []string
+	for _, dir := range slices.Sorted(slices.Values(dirs)) { // what contains others comes before them
+		if !slices.ContainsFunc(kept, func(outer string) bool {
+			return dir == outer || strings.HasPrefix(dir, strings.TrimSuffix(outer, "/")+"/")
+		}) {
+			kept = append(kept, dir)
+		}
+	}
+	return kept
 }
 
 func (w *usageWatch) close() {
