@@ -9,10 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/retry"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -39,7 +39,7 @@ const (
 	defaultAttempts = 8
 	defaultBackoff  = 500 * time.Millisecond
 	maxBackoff      = time.Minute
-	hurriedPause    = time.Second // when the session waits for the last replies
+	flushPause      = time.Second // when the session waits for the last replies
 )
 
 // StatusError is a response of a bridge that is not a success.
@@ -62,9 +62,9 @@ func (c Client) PostTerminal(ctx context.Context, t Terminal) error {
 	return c.post(ctx, Callback{CorrelationID: c.CorrelationID, Kind: KindTerminal, Terminal: &t}, nil)
 }
 
-// post sends a callback, again if it is worth it. When hurry is closed, or nil, pauses between two
+// post sends a callback, again if it is worth it. When flush is closed, or nil, pauses between two
 // attempts are short.
-func (c Client) post(ctx context.Context, callback Callback, hurry <-chan struct{}) error {
+func (c Client) post(ctx context.Context, callback Callback, flush <-chan struct{}) error {
 	body, err := jsonenc.Marshal(callback)
 	if err != nil {
 		return fmt.Errorf("encode callback: %w", err)
@@ -72,31 +72,24 @@ func (c Client) post(ctx context.Context, callback Callback, hurry <-chan struct
 	if c.Redactor != nil {
 		body = c.Redactor.JSON(body)
 	}
-	pause := cmp.Or(c.Backoff, defaultBackoff)
-	for attempt := 1; ; attempt++ {
-		wait, err := c.attempt(ctx, body)
-		if err == nil || attempt >= cmp.Or(c.Attempts, defaultAttempts) || !worthRetrying(ctx, err) {
-			return err
-		}
-		if hurried(hurry) {
-			hurry, wait, pause = nil, 0, min(pause, hurriedPause)
-		}
-		if !sleep(ctx, max(wait, pause), hurry) {
-			return err
-		}
-		if pause = min(2*pause, maxBackoff); hurry == nil {
-			pause = min(pause, hurriedPause)
-		}
+	policy := retry.Policy{
+		Retries: cmp.Or(c.Attempts, defaultAttempts) - 1,
+		First:   cmp.Or(c.Backoff, defaultBackoff),
+		Longest: maxBackoff,
+		Sleep:   func(ctx context.Context, pause time.Duration) error { return sleep(ctx, pause, flush) },
 	}
-}
-
-func hurried(hurry <-chan struct{}) bool {
-	select {
-	case <-hurry:
-		return true
-	default:
-		return false
+	var last error // says more than the end of the context
+	err = policy.Do(ctx, func(int) error {
+		var asked time.Duration
+		if asked, last = c.attempt(ctx, body); last == nil || !worthRetrying(ctx, last) {
+			return last
+		}
+		return retry.Later(last, min(asked, maxBackoff))
+	})
+	if err != nil {
+		return last
 	}
+	return nil
 }
 
 // attempt posts once. The duration is how long the bridge wants us to wait.
@@ -105,19 +98,19 @@ func (c Client) attempt(ctx context.Context, body []byte) (time.Duration, error)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, &permanentError{withoutURL(err)}
+		return retry.Unasked, &permanentError{withoutURL(err)}
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := httpClient(c.HTTP).Do(request)
 	if err != nil {
-		return 0, fmt.Errorf("the bridge cannot be reached: %w", withoutURL(err))
+		return retry.Unasked, fmt.Errorf("the bridge cannot be reached: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // so that the connection can be used again
 	if response.StatusCode/100 == 2 {
-		return 0, nil
+		return retry.Unasked, nil
 	}
-	return retryAfter(response.Header), &StatusError{response.StatusCode}
+	return retry.Asked(response.Header, time.Now()), &StatusError{response.StatusCode}
 }
 
 // permanentError is one that another attempt would not cure.
@@ -148,25 +141,26 @@ func withoutURL(err error) error {
 	return err
 }
 
-func retryAfter(header http.Header) time.Duration {
-	seconds, err := strconv.Atoi(header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
+// sleep pauses until the time has passed or the session ends; after that, and where flush is nil,
+// pauses are short.
+func sleep(ctx context.Context, pause time.Duration, flush <-chan struct{}) error {
+	select {
+	case <-flush:
+		flush = nil
+	default:
 	}
-	return min(time.Duration(seconds)*time.Second, maxBackoff)
-}
-
-// sleep returns false if the context ended first.
-func sleep(ctx context.Context, d time.Duration, hurry <-chan struct{}) bool {
-	timer := time.NewTimer(d)
+	if flush == nil {
+		pause = min(pause, flushPause)
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
-	case <-hurry:
-		return true
+		return nil
+	case <-flush:
+		return nil
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	}
 }
 

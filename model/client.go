@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/retry"
 	"github.com/fit-eval/fit/model/wire"
 )
 
@@ -95,7 +96,7 @@ type client struct {
 	cfg      Config
 	endpoint string
 	codec    protocolCodec
-	retry    retryPolicy
+	retry    retry.Policy
 }
 
 // New returns a client. It opens no connection.
@@ -127,24 +128,7 @@ func (c *client) fillDefaults() {
 	if c.cfg.Now == nil {
 		c.cfg.Now = time.Now
 	}
-	c.retry = retryPolicy{
-		maxRetries: c.cfg.MaxRetries,
-		onRetry:    c.cfg.OnRetry,
-		sleep:      c.cfg.Sleep,
-		random:     c.cfg.Random,
-	}
-	switch {
-	case c.cfg.MaxRetries == 0:
-		c.retry.maxRetries = DefaultMaxRetries
-	case c.cfg.MaxRetries < 0:
-		c.retry.maxRetries = 0
-	}
-	if c.retry.sleep == nil {
-		c.retry.sleep = sleepContext
-	}
-	if c.retry.random == nil {
-		c.retry.random = randomFraction
-	}
+	c.retry = c.cfg.policy()
 }
 
 // endpointURL works out the address requests are sent to.
@@ -181,7 +165,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 	}
 	var reply Response
 	delivered := false
-	err = c.retry.do(ctx, func(attempt int) error {
+	err = c.retry.Do(ctx, func(attempt int) error {
 		emit := onEvent
 		if onEvent != nil {
 			if delivered {
@@ -194,10 +178,15 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 		reply, err = c.once(ctx, body, emit)
 		reply.Attempts = attempt
 		var failure *Error
-		if delivered && !c.cfg.RestartStreams && errors.As(err, &failure) {
-			return errDelivered{failure}
+		if !errors.As(err, &failure) {
+			return err
 		}
-		return err
+		failure.Attempts = attempt
+		// what the caller has seen a part of must not be asked for again
+		if !failure.Retryable || delivered && !c.cfg.RestartStreams {
+			return failure
+		}
+		return retry.Later(failure, failure.RetryAfter)
 	})
 	if err != nil {
 		return Response{}, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/retry"
 	"github.com/fit-eval/fit/model/wire"
 )
 
@@ -83,7 +84,7 @@ var kindText = map[Kind]string{
 // errorFromReply classifies an HTTP error reply.
 func errorFromReply(status int, header http.Header, body []byte, now time.Time) *Error {
 	e := classify(status, wire.DecodeError(body))
-	e.RetryAfter = retryAfter(header, now)
+	e.RetryAfter = retry.Asked(header, now)
 	if e.RequestID == "" {
 		e.RequestID = firstHeader(header, "request-id", "x-request-id")
 	}
