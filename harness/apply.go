@@ -59,6 +59,9 @@ func (e messageEvent) apply(s *state) {
 	case KindSynthetic:
 		s.remind(e.Message)
 	}
+	if from := s.members[e.From]; from != nil && from.turn != nil {
+		from.turn.sent = append(from.turn.sent, e.Message)
+	}
 	if e.Call != "" {
 		s.recordCall(e.Message)
 	}

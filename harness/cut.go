@@ -16,6 +16,7 @@ type cutTurn struct {
 	tookMs  int64
 	tokens  int64
 	costUSD *float64
+	calls   []turnCall // what the agent did in it
 }
 
 // addTo counts it in the line that ends the turn.
@@ -31,7 +32,7 @@ func (c *cutTurn) addTo(e *turnEndEvent) {
 		e.CostUSD = nil // a part of it is not known
 	}
 	e.Tokens += c.tokens
-	*c = cutTurn{}
+	*c = cutTurn{calls: c.calls}
 }
 
 // cutTurns reads in the lanes of a trace what those who were in a turn have consumed beyond what is
@@ -63,7 +64,7 @@ func readLanes(path string, inTurn map[string]*member, dialects session.Dialects
 		return nil, err
 	}
 	defer file.Close()
-	read := laneReading{inTurn: inTurn, tookMs: map[string]int64{}}
+	read := laneReading{inTurn: inTurn, tookMs: map[string]int64{}, calls: map[string]*callLog{}}
 	reader := trace.NewReader(file)
 	for {
 		line, err := reader.Next()
@@ -85,6 +86,7 @@ type laneReading struct {
 	inTurn map[string]*member
 	lanes  map[string]*session.Enricher // nil before the session has started
 	tookMs map[string]int64
+	calls  map[string]*callLog // of the turns that were cut off
 	lastMs int64
 }
 
@@ -98,9 +100,15 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 			r.lanes = map[string]*session.Enricher{}
 		case turnStartEvent:
 			r.tookMs[e.Agent] = 0
+			if log := r.calls[e.Agent]; log != nil {
+				log.calls = nil
+			}
 		}
 	} else if r.inTurn[line.Source] != nil && r.lanes != nil {
 		if r.lanes[line.Source] == nil {
+			log := &callLog{}
+			opts.OnEvent = log.event
+			r.calls[line.Source] = log
 			r.lanes[line.Source] = &session.Enricher{Dialects: dialects, Options: opts}
 		}
 		r.lanes[line.Source].Line(line.Raw, line.Number)
@@ -116,6 +124,9 @@ func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 	cut := map[*member]cutTurn{}
 	for name, m := range r.inTurn {
 		c := cutTurn{tookMs: r.tookMs[name]}
+		if log := r.calls[name]; log != nil {
+			c.calls = log.calls
+		}
 		if lane := r.lanes[name]; lane != nil {
 			for _, folded := range lane.Sessions() {
 				c.tokens = max(0, folded.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)

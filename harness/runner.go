@@ -49,6 +49,10 @@ type runner struct {
 
 	stopAbandon func() bool // what keeps the member when its agent stops
 
+	// current is the session that runs, for the goroutine that reads its events, and knownID the id
+	// of its conversation.
+	current   atomic.Pointer[agent.Session]
+	knownID   atomic.Value
 	idleTimer atomic.Pointer[time.Timer] // interrupts a turn in which nothing happens
 	prompted  atomic.Bool                // the agent has been given the messages of the turn
 
@@ -208,6 +212,7 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 		return nil, err
 	}
 	r.session = started
+	r.current.Store(&started)
 	if known := started.ID(); known != "" && known != r.member.sessionID {
 		r.loop.hub.mu.Lock()
 		r.loop.hub.commit(conversationEvent{Type: typeConversation, Agent: r.member.name,
@@ -238,12 +243,33 @@ func (r *runner) closeSession() {
 func (r *runner) line(event []byte) {
 	r.active()
 	r.open(agent.Started{})
+	r.identify()
 	if r.record != nil {
 		r.record.line(event)
 	}
 	r.loop.skills.watch(r.member.name, event)
 	if r.garbage.keep(event) {
 		r.loop.hub.emitLane(r.member.name, event)
+	}
+}
+
+// identify records the id of the agent's conversation as soon as its stream has shown it: a crash in
+// the first turn must not lose the conversation.
+func (r *runner) identify() {
+	current := r.current.Load()
+	if current == nil {
+		return
+	}
+	id := (*current).ID()
+	if known, _ := r.knownID.Load().(string); id == "" || id == known {
+		return
+	}
+	r.knownID.Store(id)
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id = h.clean(id); id != r.member.sessionID && !h.ended {
+		h.commit(conversationEvent{Type: typeConversation, Agent: r.member.name, SessionID: id})
 	}
 }
 

@@ -77,6 +77,7 @@ type turn struct {
 	batch      []*Message
 	redelivery bool
 	calls      map[string]*callRecord // of tool calls that carried an id
+	sent       []*Message             // what the member has said in it
 }
 
 // callRecord is what is needed to answer a repeated tool call as it was answered the first time.

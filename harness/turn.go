@@ -339,8 +339,7 @@ func (r *runner) continueTurn() {
 		h.mu.Unlock()
 		return
 	}
-	ctx, prompt := r.again("The session was interrupted during your last turn. Its messages are repeated here; do " +
-		"not redo what is done.")
+	ctx, prompt := r.again(h.clean(interruptedNote(interrupted.sent, r.cut.calls)))
 	h.mu.Unlock()
 	if ctx != nil {
 		r.turn(ctx, prompt)
