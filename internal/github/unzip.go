@@ -33,7 +33,8 @@ func Members(archive string, limits Limits) ([]string, error) {
 	return check(reader.File, limits)
 }
 
-// Unzip unpacks an archive into a directory and returns the files it made. An archive with a single
+// Unzip unpacks an archive into a directory and returns the files it made, which only their owner
+// can read. An archive with a single
 // unsafe member is refused as a whole, before anything is written.
 func Unzip(archive, dir string, limits Limits) ([]string, error) {
 	reader, err := zip.OpenReader(archive)
@@ -45,7 +46,7 @@ func Unzip(archive, dir string, limits Limits) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -99,14 +100,14 @@ func check(members []*zip.File, limits Limits) ([]string, error) {
 func extract(root *os.Root, member *zip.File, left int64) (int64, error) {
 	name := path.Clean(member.Name)
 	if dir := path.Dir(name); dir != "." {
-		if err := root.MkdirAll(dir, 0o755); err != nil {
+		if err := root.MkdirAll(dir, 0o700); err != nil {
 			return 0, err
 		}
 	}
 	if err := root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return 0, err
 	}
-	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return 0, err
 	}

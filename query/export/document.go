@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -51,7 +52,8 @@ func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 	return out.w.Flush()
 }
 
-func compact(raw []byte) []byte { return query.Style{Signatures: true}.AppendJSON(nil, raw) }
+// compact is JSON on one line, in which nothing that a terminal would obey stays as it is.
+func compact(raw []byte) []byte { return display.JSON(query.Style{Signatures: true}.AppendJSON(nil, raw)) }
 
 // documentWriter leaves errors to the writer, which keeps the first until it is flushed.
 type documentWriter struct {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -96,9 +98,10 @@ func (p *markdownPage) result(t *query.Turn) error {
 	if t.IsError {
 		word = "error"
 	}
-	text := textOf(t.Result)
-	if runes := []rune(text); len(runes) > shownResult {
-		text = string(runes[:shownResult]) + fmt.Sprintf("\n… %d more characters", len(runes)-shownResult)
+	whole := textOf(t.Result)
+	text := display.FirstRunes(whole, shownResult)
+	if left := utf8.RuneCountInString(whole[len(text):]); left > 0 {
+		text += fmt.Sprintf("\n… %d more characters", left)
 	}
 	return p.linef("<details><summary>%d · %s</summary>\n\n%s\n\n</details>\n", t.Index, word, fenced("", text))
 }
@@ -107,16 +110,17 @@ var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\
 	"*", "\\*", "_", "\\_", "[", "\\[", "#", "\\#")
 
 // inline is text that stands in a line of the page.
-func inline(text string) string { return markup.Replace(text) }
+func inline(text string) string { return markup.Replace(display.Line(text)) }
 
 // quotation is text in which every line is quoted and no tag is one.
 func quotation(text string) string {
-	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", "\r", "").Replace(text)
+	text = strings.NewReplacer("&", "&amp;", "<", "&lt;").Replace(display.Text(text))
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
 
 // fenced is a block of code whose fence is longer than any that the text contains.
 func fenced(language, text string) string {
+	text = display.Text(text)
 	longest, run := 2, 0
 	for _, r := range text {
 		if r != '`' {

@@ -247,7 +247,7 @@ func (s *spanWriter) write(sp otlpSpan, startMs, endMs int64) {
 		s.text(",")
 	}
 	s.count++
-	_, _ = s.w.Write(raw)
+	_, _ = s.w.Write(display.JSON(raw))
 }
 
 func nanos(ms int64) string { return strconv.FormatInt(ms*1e6, 10) }

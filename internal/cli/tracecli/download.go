@@ -2,7 +2,9 @@ package tracecli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +37,7 @@ func (a *app) find() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := a.findTrace(ctx, client, run, args[1], a.fetchDir(opts.Dir, args[0]))
+			found, err := a.findTrace(ctx, client, run, args[1], opts.Dir)
 			if err != nil {
 				return err
 			}
@@ -55,11 +57,19 @@ func runID(text string) (int64, error) {
 	return run, nil
 }
 
-func (a *app) fetchDir(dir, run string) string {
+// unpack unpacks an archive into the directory that was asked for, else into a new one whose name
+// nobody can foresee: others may write to the directory for temporary files.
+func (a *app) unpack(archive, dir string, run int64) (unpacked string, names []string, err error) {
 	if dir == "" {
-		return filepath.Join(os.TempDir(), "trace-"+run)
+		dir, err = os.MkdirTemp("", fmt.Sprintf("trace-%d-", run))
+	} else {
+		dir = a.con.Path(dir)
 	}
-	return a.con.Path(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	names, err = github.Unzip(archive, dir, github.DefaultLimits)
+	return dir, names, err
 }
 
 // foundTrace is the answer of find. A trace that has its artifact for itself is found by name; one
@@ -92,7 +102,7 @@ func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, p
 	for _, artifact := range artifacts {
 		var names []string
 		err := a.withArchive(ctx, client, artifact, func(archive string) (err error) {
-			names, err = github.Unzip(archive, dir, github.DefaultLimits)
+			dir, names, err = a.unpack(archive, dir, run)
 			return err
 		})
 		if err != nil {
@@ -122,14 +132,14 @@ func (a *app) download() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := a.fetch(ctx, client, run, opts.Artifact, a.fetchDir(opts.Dir, args[0]))
+			result, err := a.fetch(ctx, client, run, opts.Artifact, opts.Dir)
 			if err != nil {
 				return err
 			}
 			out.forceJSON()
 			return out.object("", result, nil)
 		})
-	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack; a directory for temporary files if not given")
+	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack; a new temporary directory if not given")
 	command.Flags().StringVar(&opts.Artifact, "artifact", "",
 		"the `NAME` of the artifact, if the run has several traces")
 	command.Flags().StringVar(&opts.Repo, "repo", "", "the repository as `OWNER/NAME`")
@@ -153,16 +163,19 @@ func (a *app) fetch(ctx context.Context, client *github.Client, run int64, name,
 	if err != nil {
 		return nil, err
 	}
-	result := &fetched{Dir: dir, Artifact: artifact.Name, Files: []string{}}
+	result := &fetched{Artifact: artifact.Name}
 	err = a.withArchive(ctx, client, artifact, func(archive string) (err error) {
-		result.Files, err = github.Unzip(archive, dir, github.DefaultLimits)
+		result.Dir, result.Files, err = a.unpack(archive, dir, run)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(result.Files)
-	result.Structured, err = a.structure(ctx, dir, result.Files)
+	if len(result.Files) == 0 {
+		result.Files = []string{}
+	}
+	result.Structured, err = a.structure(ctx, result.Dir, result.Files)
 	return result, err
 }
 
@@ -224,8 +237,16 @@ func (a *app) structure(ctx context.Context, dir string, files []string) (string
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "structured.json")
-	file, err := os.Create(path)
+	const name = "structured.json"
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -236,5 +257,5 @@ func (a *app) structure(ctx context.Context, dir string, files []string) (string
 	if err != nil {
 		return "", fmt.Errorf("convert %s: %w", best, err)
 	}
-	return path, nil
+	return filepath.Join(dir, name), nil
 }

@@ -154,3 +154,51 @@ func TestDotenv(t *testing.T) {
 		t.Errorf("%q %q", a, b)
 	}
 }
+
+// TestADownloadFollowsNoPlantedLink: others can write to the directory for temporary files, and to a
+// directory that a download shares.
+func TestADownloadFollowsNoPlantedLink(t *testing.T) {
+	environ := []string{"GITHUB_API_URL=" + githubStandIn(t), "GITHUB_TOKEN=tok", "GITHUB_REPOSITORY=o/r"}
+	shared, victim := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", shared)
+	if err := os.Symlink(victim, filepath.Join(shared, "trace-2")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"download", "2"}, {"find", "2", "bob"}} {
+		out, errs, code := askGitHub(t, environ, args...)
+		if code != 0 {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+		}
+		var answer struct{ Dir, Path string }
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Dir == "" {
+			answer.Dir = filepath.Dir(answer.Path)
+		}
+		info, err := os.Stat(answer.Dir)
+		if err != nil || info.Mode().Perm() != 0o700 || filepath.Base(answer.Dir) == "trace-2" {
+			t.Errorf("%v: unpacked to %s, %v, %v", args, answer.Dir, info, err)
+		}
+	}
+	if entries, err := os.ReadDir(victim); err != nil || len(entries) > 0 {
+		t.Errorf("a planted link was followed: %v, %v", entries, err)
+	}
+	dir := t.TempDir()
+	secret := filepath.Join(victim, "secret")
+	if err := os.WriteFile(secret, []byte("safe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, "structured.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := askGitHub(t, environ, "download", "2", "--dir", dir); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	if got, err := os.ReadFile(secret); err != nil || string(got) != "safe" {
+		t.Errorf("the document was written through a planted link: %q, %v", got, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "structured.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the document: %v, %v", info, err)
+	}
+}

@@ -1,0 +1,83 @@
+package tracecli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+)
+
+// everyVerb is each verb that reads one trace, with each format it has.
+func everyVerb(path, dir string) [][]string {
+	var all [][]string
+	for _, verb := range [][]string{
+		{"overview", path}, {"count", path}, {"head", path, "--lines", "50"}, {"tail", path, "--lines", "50"}, {"init", path},
+		{"filter", path}, {"errors", path}, {"reasoning", path}, {"timeline", path}, {"tools", path}, {"tool-calls", path},
+		{"commands", path}, {"paths", path}, {"stats", path}, {"stats", "--summary", path}, {"stats", "--by-tool", path},
+		{"cost", path}, {"messages", path}, {"batch", path, "0", "50"}, {"turn", path, "3"}, {"search", "--context", "1", path, "."},
+		{"search", "--full", path, "."}, {"tool", path, "Bash"}, {"compare", path, path}, {"align", path, path}, {"validate", path},
+		{"sql", path, "select * from turns"}, {"sql", path, "select * from tool_calls"}, {"sql", path, "select * from lanes"},
+		{"sql", path, "select * from messages"},
+	} {
+		for _, format := range []string{"text", "json", "ndjson"} {
+			all = append(all, append([]string{"--format", format}, verb...))
+		}
+	}
+	return append(all, []string{"cost", "--markdown", path}, []string{"export", path, "--to", "markdown"},
+		[]string{"export", path, "--to", "otlp"}, []string{"export", path, "--to", "document"},
+		[]string{"split", path, "--mode", "run", "--output-dir", dir})
+}
+
+// laden is a session in which a payload stands wherever an agent can put text.
+func laden(t *testing.T, payload string) string {
+	t.Helper()
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := string(raw[1 : len(raw)-1])
+	lines := strings.NewReplacer("EVIL", inner).Replace(`{"source":"agent","seq":0,"ts":1,"event":{"type":"system","subtype":"init","session_id":"EVIL","model":"EVIL","tools":["EVIL"],"cwd":"EVIL"}}
+{"source":"agent","seq":1,"ts":2,"event":{"type":"user","message":{"content":"EVIL"}}}
+{"source":"EVIL","seq":2,"ts":3,"event":{"type":"assistant","message":{"id":"EVIL","content":[{"type":"text","text":"EVIL"}],"usage":{"input_tokens":1,"output_tokens":1}}}}
+{"source":"agent","seq":3,"ts":4,"event":{"type":"assistant","message":{"id":"m1","content":[{"type":"thinking","thinking":"EVIL"},{"type":"text","text":"EVIL"},{"type":"tool_use","id":"EVIL","name":"Bash","input":{"command":"EVIL","EVIL":1}},{"type":"tool_use","id":"EVIL2","name":"EVIL","input":"EVIL"},{"type":"tool_use","id":"r","name":"Read","input":{"file_path":"EVIL"}},{"type":"EVIL","x":"EVIL"}],"usage":{"input_tokens":1,"output_tokens":1}}}}
+{"source":"agent","seq":4,"ts":5,"event":{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"EVIL","content":"EVIL","is_error":true},{"type":"tool_result","tool_use_id":"EVIL2","content":[{"type":"text","text":"EVIL"}]}]}}}
+{"source":"agent","seq":5,"ts":6,"event":{"type":"assistant","message":{"content":[{"type":"tool_use","id":"q","name":"mcp__orchestration__Ask","input":{"to":"EVIL","question":"EVIL"}}]}}}
+{"source":"agent","seq":6,"ts":7,"event":{"type":"result","subtype":"EVIL","total_cost_usd":0.5,"usage":{"input_tokens":1},"modelUsage":{"EVIL":{"inputTokens":2,"costUSD":0.5,"EVIL":"EVIL"}}}}
+{"source":"orchestrator","seq":7,"ts":8,"event":{"type":"meta","discussion_id":"EVIL"}}
+{"source":"orchestrator","seq":8,"ts":9,"event":{"type":"summary","verdict":"EVIL","summary":"EVIL"}}
+`)
+	path := filepath.Join(t.TempDir(), "evil.ndjson")
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// printedBy runs a verb, which may give a verdict, and returns all it prints.
+func printedBy(t *testing.T, args []string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		Environ: []string{"ANTHROPIC_API_KEY=sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf"}}
+	if code := run(con, args); code > 1 {
+		t.Fatalf("fit-trace %s: exit code %d: %s", strings.Join(args, " "), code, errs.String())
+	}
+	return out.String() + errs.String()
+}
+
+func TestNoVerbLetsATerminalBeDriven(t *testing.T) {
+	path := laden(t, "a\x1b[31mb\x1b]0;title\x07c\u009b31md\u202ee\u2066f\u200bg\u2028h\x7fi\rj")
+	for _, args := range everyVerb(path, t.TempDir()) {
+		for _, r := range printedBy(t, args) {
+			if r != '\n' && r != '\t' && !display.Safe(r) {
+				t.Errorf("fit-trace %s prints %U", strings.Join(args, " "), r)
+				break
+			}
+		}
+	}
+}
