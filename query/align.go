@@ -205,24 +205,35 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 		if len(c.actions) >= maxActions {
 			return
 		}
-		target := e.Tool.Command
-		if len(e.Tool.Paths) > 0 && e.Tool.Command == "" {
-			target = e.Tool.Paths[0]
-		}
-		if target == "" {
-			target = string(compact(e.Tool.Args))
-		}
-		target = relativeTo(lane.fold.Identity().Cwd, target)
 		c.actions = append(c.actions, Action{
 			Turn:   e.TurnIndex,
 			Line:   e.RawLine,
 			Kind:   strings.Clone(e.Tool.Effective()),
-			Target: strings.Join(strings.Fields(target), " "),
+			Target: strings.Join(strings.Fields(c.target(e.Tool, lane.fold.Identity().Cwd)), " "),
 			id:     strings.Clone(e.Tool.CallID),
 		})
 	case session.KindToolResult:
 		c.failed(e.Result.CallID, e.Result.IsError)
 	}
+}
+
+// target is what a call is aimed at: the files, also where a shell command reads them, else the
+// command without the shell around it, else the arguments.
+func (c *actionCollector) target(call *session.ToolCall, cwd string) string {
+	redactor := c.trace.opts.redactor()
+	switch {
+	case call.Command != "" && (call.Effective() != session.ToolRead || len(call.Paths) == 0):
+		return redactor.String(relativeTo(cwd, session.Script(call.Command)))
+	case len(call.Paths) == 0:
+		return string(redactor.JSON(compact(call.Args)))
+	case call.Command == "":
+		return redactor.String(filepath.Clean(relativeTo(cwd, call.Paths[0])))
+	}
+	paths := make([]string, len(call.Paths))
+	for i, path := range call.Paths {
+		paths[i] = filepath.Clean(relativeTo(cwd, path))
+	}
+	return redactor.String(strings.Join(paths, " "))
 }
 
 func (c *actionCollector) failed(id string, isError bool) {

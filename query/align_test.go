@@ -109,3 +109,28 @@ func TestLoopsAndRereads(t *testing.T) {
 		t.Errorf("re-reads (-want +got):\n%s", diff)
 	}
 }
+
+// TestAFileReadThroughTheShellIsRead: one agent has a tool for reading, another calls the shell.
+func TestAFileReadThroughTheShellIsRead(t *testing.T) {
+	call := func(name, input string) string {
+		return `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"` + name + `","name":"` + name +
+			`","input":` + input + `}]}}`
+	}
+	init := `{"type":"system","subtype":"init","cwd":"/work/repo"}`
+	a := traceOf(t, init, call("Read", `{"file_path":"/work/repo/a.sh"}`), call("Bash", `{"command":"make all"}`))
+	for _, read := range []string{`cat a.sh`, `bash -c \"cat a.sh\"`, `bash -lc 'cat ./a.sh'`,
+		`/bin/bash -lc 'cat /work/repo/a.sh'`, `sed -n 1,200p a.sh`} {
+		b := traceOf(t, init, call("Bash", `{"command":"`+read+`"}`), call("Bash", `{"command":"bash -lc 'make all'"}`))
+		alignment, err := Align(context.Background(), a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alignment.Distance != 0 || len(alignment.Steps) != 2 {
+			t.Errorf("%s: %+v and %+v", read, alignment.A.Actions, alignment.B.Actions)
+		}
+	}
+	b := traceOf(t, init, call("Bash", `{"command":"cat b.sh"}`), call("Bash", `{"command":"make all"}`))
+	if alignment, err := Align(context.Background(), a, b); err != nil || alignment.Distance != 1 {
+		t.Errorf("another file: %+v, %v", alignment, err)
+	}
+}

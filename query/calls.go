@@ -123,12 +123,13 @@ func (t *Trace) place(e *Entry) place {
 
 // placeReader goes back to places.
 type placeReader struct {
-	file *os.File
-	line lineFetcher
+	file     *os.File
+	line     lineFetcher
+	redactor Redactor
 }
 
 func (t *Trace) placeReader() (*placeReader, error) {
-	r := &placeReader{}
+	r := &placeReader{redactor: t.opts.Redactor}
 	if !t.seekable {
 		return r, nil
 	}
@@ -169,7 +170,7 @@ func (r *placeReader) turn(p *place) (*Turn, error) {
 	if p.role == RoleToolResult && p.part >= len(ev.Parts) {
 		return nil, errStaleIndex
 	}
-	return e.decode(), nil
+	return e.decode().redact(r.redactor), nil
 }
 
 func (r *placeReader) call(p *pairing) (*Call, error) {

@@ -145,7 +145,9 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 	info := w.info
 	info.Metadata, info.InitEvent, info.Summary, info.Results = d.info.Metadata, d.info.InitEvent, d.info.Summary,
 		d.info.Results
-	info.Verdict, info.DiscussionID, info.Version = d.info.Verdict, d.info.DiscussionID, d.info.Version
+	info.InitEvent = redactRaw(info.redactor, info.InitEvent)
+	info.Verdict, info.DiscussionID = info.redactor.String(d.info.Verdict), d.info.DiscussionID
+	info.Version = d.info.Version
 	for i, raw := range d.turns {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -156,7 +158,7 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 			continue
 		}
 		w.next = turn.Index
-		if err := w.showTurn(info.lane(turn.LaneName(), turn.Lane == nil), turn); err != nil {
+		if err := w.showTurn(info.lane(turn.LaneName(), turn.Lane == nil), turn.redact(w.trace.opts.Redactor)); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,8 @@ type Entry struct {
 	part  int   // which content block a tool result is
 	turn  *Turn // set where the turn was not built from an event of the stream dialect, or was decoded already
 	match bool  // what a filter that ran with the scan said
+
+	redactor Redactor // nil for none
 }
 
 // Lane is the source of the envelope, nil for a bare event.
@@ -121,7 +123,7 @@ func (e *Entry) resultID() string {
 // Turn decodes the turn. The result may be kept.
 func (e *Entry) Turn() *Turn {
 	if e.turn == nil {
-		e.turn = e.decode()
+		e.turn = e.decode().redact(e.redactor)
 	}
 	return e.turn
 }

@@ -48,6 +48,7 @@ type Info struct {
 
 	wants    func(lane string) bool
 	prices   session.Prices
+	redactor Redactor
 	lanes    map[string]*laneState
 	order    []*laneState
 	prompt   *string
@@ -132,7 +133,12 @@ func (l *laneState) source() *string {
 }
 
 func newInfo(opts *Options) *Info {
-	return &Info{wants: opts.wants, prices: opts.Prices, lanes: map[string]*laneState{}}
+	return &Info{
+		wants:    opts.wants,
+		prices:   opts.Prices,
+		redactor: opts.redactor(),
+		lanes:    map[string]*laneState{},
+	}
 }
 
 // lane returns the state of a lane; bare events share the lane "agent" with envelopes of that name.
@@ -163,7 +169,7 @@ func (l *laneState) saw(ms int64) {
 
 // init notes an init event.
 func (in *Info) init(l *laneState, ev *scan.Event) {
-	l.init, l.initTs = withoutType(ev.Native), ev.Ts
+	l.init, l.initTs = in.redactor.JSON(withoutType(ev.Native)), ev.Ts
 	v, _ := in.parser.Parse(ev.Native)
 	l.Model = unescape(v.Get("model").Inner())
 	if in.initLane == nil {
@@ -176,12 +182,13 @@ func (in *Info) lifecycle(event []byte) {
 	v, _ := in.parser.Parse(event)
 	switch v.TextOf("type") {
 	case trace.TypeSummary:
-		in.Verdict, in.Closing = unescape(v.Get("verdict").Inner()), unescape(v.Get("summary").Inner())
+		in.Verdict = in.redactor.String(unescape(v.Get("verdict").Inner()))
+		in.Closing = in.redactor.String(unescape(v.Get("summary").Inner()))
 	case trace.TypeMeta:
 		in.DiscussionID = cmp.Or(unescape(v.Get("discussion_id").Inner()), in.DiscussionID)
 	case trace.TypePrompt:
 		if text := optional(v.Get("text").Inner()); in.prompt == nil && text != nil {
-			in.prompt = text
+			in.prompt = redactOptional(in.redactor, text)
 		}
 	case trace.TypeAgentStart:
 		in.agentStart(v)

@@ -40,7 +40,7 @@ type Answer struct {
 // Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces
 // in which it noted none tell it by the tool calls of the participants.
 func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
-	m := &messageBook{officialAsks: map[int64]int{}, asks: map[int64]int{}, calls: map[string]int{}}
+	m := &messageBook{redactor: t.opts.redactor(), officialAsks: map[int64]int{}, asks: map[int64]int{}, calls: map[string]int{}}
 	lanes := t.opts.Lanes
 	all := *t
 	all.opts.Lanes = nil // a message concerns two lanes: it is filtered by either end below
@@ -80,6 +80,7 @@ func (m *Message) concerns(lanes []string) bool {
 }
 
 type messageBook struct {
+	redactor     Redactor
 	orchestrated bool
 	official     []Message // as the orchestrator noted them
 	officialAsks map[int64]int
@@ -102,6 +103,7 @@ func (m *messageBook) noted(ev *scan.Event) {
 	if json.Unmarshal(ev.Native, &e) != nil {
 		return
 	}
+	e.Text = m.redactor.String(e.Text)
 	if e.Kind == messageAnswer {
 		if n, ok := m.officialAsks[e.AskID]; ok {
 			m.official[n].Answers = append(m.official[n].Answers, Answer{ev.Line, ev.Ts, e.From, e.AskID, e.Text})

@@ -31,6 +31,9 @@ type Options struct {
 	CacheDir string
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
+	// Redactor takes secrets out of what questions answer, for traces that were not redacted when
+	// they were written; nil leaves everything.
+	Redactor Redactor
 }
 
 // defaultIndexFrom is the size of a file that is worth an index.

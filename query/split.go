@@ -52,7 +52,7 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 		return nil, err
 	}
 	defer done()
-	out := &splitter{split: s, wants: t.opts.wants, files: map[string]*splitFile{}}
+	out := &splitter{split: s, wants: t.opts.wants, redactor: t.opts.redactor(), files: map[string]*splitFile{}}
 	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, out.batch)
 	err = errors.Join(err, out.close())
 	if err == nil && len(out.order) == 0 {
@@ -64,6 +64,9 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 type splitter struct {
 	split Split
 	wants func(string) bool
+
+	redactor Redactor
+
 	files map[string]*splitFile
 	order []string
 }
@@ -84,7 +87,7 @@ func (s *splitter) batch(b *scan.Batch) error {
 		if err != nil {
 			return err
 		}
-		_, _ = file.out.Write(compact(ev.Native)) // the writer remembers the error until it is flushed
+		_, _ = file.out.Write(s.redactor.JSON(compact(ev.Native))) // the writer remembers the error until it is flushed
 		if err := file.out.WriteByte('\n'); err != nil {
 			return err
 		}

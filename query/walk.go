@@ -163,6 +163,8 @@ func (w *walker) turns(l *laneState, ev *scan.Event) error {
 		lane:  l,
 		Line:  ev.Line,
 		match: ev.Keep,
+
+		redactor: w.trace.opts.Redactor,
 	}
 	if l.wanted {
 		for i := range ev.Parts {
@@ -187,7 +189,7 @@ func (w *walker) userTurns(l *laneState, ev *scan.Event) error {
 	if ev.HasText() {
 		if l.wanted && w.info.TaskPrompt == nil {
 			w.entry.Role = RoleUser
-			w.info.prompted(w.entry.decode())
+			w.info.prompted(w.entry.decode().redact(w.entry.redactor))
 		}
 		if err := w.show(l, RoleUser); err != nil {
 			return err
@@ -244,7 +246,7 @@ func (w *walker) other(l *laneState, ev *scan.Event) error {
 	w.found = true
 	for _, turn := range l.foreign.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
 		turn.Index = w.next
-		if err := w.showTurn(l, turn); err != nil {
+		if err := w.showTurn(l, turn.redact(w.trace.opts.Redactor)); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,9 @@ func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 }
 
 // compact is JSON on one line, in which nothing that a terminal would obey stays as it is.
-func compact(raw []byte) []byte { return display.JSON(query.Style{Signatures: true}.AppendJSON(nil, raw)) }
+func compact(raw []byte) []byte {
+	return display.JSON(query.Style{Signatures: true}.AppendJSON(nil, raw))
+}
 
 // documentWriter leaves errors to the writer, which keeps the first until it is flushed.
 type documentWriter struct {

@@ -36,6 +36,7 @@ func writeDocument(ctx context.Context, con *console.Console, registry *agent.Re
 		Dialects:  registry.Dialects(),
 		Prices:    con.Prices(),
 		Stdin:     con.Stdin,
+		Redactor:  newRedactor(con, registry),
 		IndexFrom: -1,
 	})
 	if err != nil {

@@ -220,11 +220,11 @@ func (o *output) line(text string) {
 func (o *output) linef(format string, args ...any) { o.line(fmt.Sprintf(format, args...)) }
 
 func (o *output) print(text string) {
-	_, _ = o.w.WriteString(text) // the writer keeps the error; failed and Flush return it
+	_, _ = o.w.WriteString(o.app.secrets().String(text)) // the writer keeps the error; failed and Flush return it
 }
 
-// write prints JSON, with what a terminal would obey escaped.
-func (o *output) write(b []byte) { _, _ = o.w.Write(display.JSON(b)) }
+// write prints JSON, in which nothing that a terminal would obey stays as it is.
+func (o *output) write(b []byte) { _, _ = o.w.Write(display.JSON(o.app.secrets().JSON(b))) }
 
 const (
 	bold = "1"

@@ -74,10 +74,37 @@ func TestNoVerbLetsATerminalBeDriven(t *testing.T) {
 	path := laden(t, "a\x1b[31mb\x1b]0;title\x07c\u009b31md\u202ee\u2066f\u200bg\u2028h\x7fi\rj")
 	for _, args := range everyVerb(path, t.TempDir()) {
 		for _, r := range printedBy(t, args) {
-			if r != '\n' && r != '\t' && !display.Safe(r) {
+			if r != '\n' && r != '\t' && display.Name(string(r)) != string(r) {
 				t.Errorf("fit-trace %s prints %U", strings.Join(args, " "), r)
 				break
 			}
 		}
+	}
+}
+
+// TestSecretsAreRedactedUnlessAskedFor asks every verb about a file that an agent left itself. The
+// padding makes verbs that cut text cut within the secret.
+func TestSecretsAreRedactedUnlessAskedFor(t *testing.T) {
+	const secret = "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf"
+	half := secret[:len(secret)/2]
+	seen := 0
+	for _, padding := range []int{0, 40, 60} {
+		payload := strings.Repeat("x", padding) + " " + secret + " zz"
+		dir := t.TempDir()
+		for _, args := range everyVerb(laden(t, payload), dir) {
+			if got := printedBy(t, args); strings.Contains(got, half) {
+				t.Errorf("padding %d: fit-trace %s leaks:\n%.600s", padding, strings.Join(args, " "), got)
+			}
+			if strings.Contains(printedBy(t, append([]string{"--no-redact"}, args...)), half) {
+				seen++
+			}
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("nothing was split: %v", err)
+		}
+	}
+	if seen < 100 {
+		t.Errorf("--no-redact shows the secret in %d answers only", seen)
 	}
 }

@@ -2,6 +2,7 @@ package tracecli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/query/export"
 	"github.com/fit-eval/fit/query/sql"
+	"github.com/fit-eval/fit/trace"
 )
 
 func (a *app) teamVerbs() []*cobra.Command {
@@ -167,15 +169,16 @@ func (a *app) export() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch to.Value {
-			case "otlp":
-				return export.OTLP(ctx, t, out.w)
-			case "markdown":
-				return export.Markdown(ctx, t, out.w)
-			case "document":
-				return export.Document(ctx, t, out.w)
+			write, known := map[string]func(context.Context, *query.Trace, io.Writer) error{
+				"otlp":     export.OTLP,
+				"markdown": export.Markdown,
+				"document": export.Document,
+			}[to.Value]
+			if !known {
+				return console.Usagef("--to is needed: %s", strings.Join(to.Choices, ", "))
 			}
-			return console.Usagef("--to is needed: %s", strings.Join(to.Choices, ", "))
+			clean := a.secrets().Writer(out.w) // for names and ids; the rest is clean already
+			return errors.Join(write(ctx, t, clean), clean.Close())
 		})
 	command.Flags().Var(&to, "to", "the form to write: otlp, markdown or document")
 	_ = command.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(to.Choices, cobra.ShellCompDirectiveNoFileComp))
@@ -224,7 +227,11 @@ func (a *app) runFollow(ctx context.Context, path string, interval time.Duration
 		Lanes:      a.flags.lanes,
 		FromMiddle: !fromStart,
 	}
-	if err := follower.Run(ctx, show.Line); err != nil && ctx.Err() == nil {
+	line := func(env trace.Envelope) {
+		env.Event = a.secrets().JSON(env.Event)
+		show.Line(env)
+	}
+	if err := follower.Run(ctx, line); err != nil && ctx.Err() == nil {
 		return err
 	}
 	return show.Close()

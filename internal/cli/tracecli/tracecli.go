@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -29,6 +30,7 @@ type app struct {
 	dialects session.Dialects
 	flags    globals
 	opened   []*query.Trace
+	redactor *redact.Redactor
 }
 
 // globals are the flags of every verb.
@@ -38,6 +40,7 @@ type globals struct {
 	signatures bool
 	noIndex    bool
 	noPager    bool
+	noRedact   bool
 	jsonHelp   bool
 }
 
@@ -74,6 +77,7 @@ expressions in RE2 syntax.`,
 	flags.BoolVar(&a.flags.signatures, "signatures", false, "keep the signatures of thinking blocks")
 	flags.BoolVar(&a.flags.noIndex, "no-index", false, "neither use nor write an index")
 	flags.BoolVar(&a.flags.noPager, "no-pager", false, "print straight to the terminal")
+	flags.BoolVar(&a.flags.noRedact, "no-redact", false, "show secrets as they stand in the trace")
 	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
 	_ = root.RegisterFlagCompletionFunc("format",
 		cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))
@@ -137,11 +141,21 @@ func (a *app) options() query.Options {
 		Lanes:    a.flags.lanes,
 		CacheDir: a.cacheDir(),
 		Stdin:    a.con.Stdin,
+		Redactor: a.secrets(),
 	}
 	if a.flags.noIndex {
 		opts.IndexFrom = -1
 	}
 	return opts
+}
+
+// secrets is what takes secrets out of everything that is printed. Traces that fit wrote are
+// redacted already; what agents leave on disk themselves is not.
+func (a *app) secrets() *redact.Redactor {
+	if a.redactor == nil {
+		a.redactor = redact.New(redact.Config{Environ: a.con.Environ, Disable: a.flags.noRedact})
+	}
+	return a.redactor
 }
 
 func (a *app) cacheDir() string {

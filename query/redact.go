@@ -1,0 +1,57 @@
+package query
+
+import "encoding/json"
+
+// Redactor replaces secrets by placeholders. String is for text, JSON for one JSON value.
+type Redactor interface {
+	String(text string) string
+	JSON(value []byte) []byte
+}
+
+// asIs redacts nothing.
+type asIs struct{}
+
+func (asIs) String(text string) string { return text }
+func (asIs) JSON(value []byte) []byte  { return value }
+
+// redactor is the one that was asked for.
+func (o *Options) redactor() Redactor {
+	if o.Redactor == nil {
+		return asIs{}
+	}
+	return o.Redactor
+}
+
+func redactOptional(r Redactor, text *string) *string {
+	if text == nil {
+		return nil
+	}
+	clean := r.String(*text)
+	return &clean
+}
+
+func redactRaw(r Redactor, raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return nil
+	}
+	return r.JSON(raw)
+}
+
+// redact takes secrets out of what a turn says, before anything of it is cut. Ids stay: they connect
+// calls with results.
+func (t *Turn) redact(r Redactor) *Turn {
+	if r == nil {
+		return t
+	}
+	t.Subtype, t.Result = redactOptional(r, t.Subtype), redactOptional(r, t.Result)
+	t.Data, t.verbatim = redactRaw(r, t.Data), redactRaw(r, t.verbatim)
+	for i := range t.Content {
+		b := &t.Content[i]
+		b.Text, b.Name, b.Command = r.String(b.Text), r.String(b.Name), r.String(b.Command)
+		b.Input, b.Raw = redactRaw(r, b.Input), redactRaw(r, b.Raw)
+		for j := range b.Paths {
+			b.Paths[j] = r.String(b.Paths[j])
+		}
+	}
+	return t
+}
