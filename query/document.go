@@ -158,7 +158,8 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 			continue
 		}
 		w.next = turn.Index
-		if err := w.showTurn(info.lane(turn.LaneName(), turn.Lane == nil), turn.redact(w.trace.opts.Redactor)); err != nil {
+		l := info.lane(turn.LaneName(), turn.Lane == nil)
+		if err := w.showTurn(l, turn.redact(w.trace.opts.Redactor)); err != nil {
 			return err
 		}
 	}

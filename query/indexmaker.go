@@ -71,7 +71,8 @@ func (m *indexMaker) add(ev *scan.Event, first, turns int, in *Info) {
 		lane:   uint16(lane),
 		kind:   ev.Kind,
 	}
-	if turns > math.MaxUint16 || first > math.MaxUint32/2 || ev.Line > math.MaxUint32/2 || len(m.lanes) >= math.MaxUint16 {
+	if turns > math.MaxUint16 || first > math.MaxUint32/2 || ev.Line > math.MaxUint32/2 ||
+		len(m.lanes) >= math.MaxUint16 {
 		m.unusable = true
 		return
 	}

@@ -40,7 +40,12 @@ type Answer struct {
 // Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces
 // in which it noted none tell it by the tool calls of the participants.
 func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
-	m := &messageBook{redactor: t.opts.redactor(), officialAsks: map[int64]int{}, asks: map[int64]int{}, calls: map[string]int{}}
+	m := &messageBook{
+		redactor:     t.opts.redactor(),
+		officialAsks: map[int64]int{},
+		asks:         map[int64]int{},
+		calls:        map[string]int{},
+	}
 	lanes := t.opts.Lanes
 	all := *t
 	all.opts.Lanes = nil // a message concerns two lanes: it is filtered by either end below

@@ -87,7 +87,8 @@ func (p *markdownPage) block(b *query.Block) {
 	case query.BlockThinking:
 		_ = p.linef("<details><summary>thinking</summary>\n\n%s\n\n</details>\n", quotation(b.Text))
 	case query.BlockToolUse:
-		_ = p.linef("**%s**\n\n%s\n", inline(b.Name), fenced("json", string(query.Style{Indent: 2}.AppendJSON(nil, b.Input))))
+		input := query.Style{Indent: 2}.AppendJSON(nil, b.Input)
+		_ = p.linef("**%s**\n\n%s\n", inline(b.Name), fenced("json", string(input)))
 	default:
 		_ = p.linef("*%s*\n", inline(b.Type))
 	}

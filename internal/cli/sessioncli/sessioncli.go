@@ -29,7 +29,7 @@ func New(
 		Use:   "session",
 		Short: "Show what an agent did, from a trace, a stream, or the files agents keep on disk",
 		Example: `  fit session show trace.ndjson
-  fit session import ~/.codex/sessions/2026/01/02/rollout.jsonl > session.json
+  fit session import rollout.jsonl > session.json
   fit session export trace.ndjson --to atif`,
 	}
 	command.PersistentFlags().BoolVar(&out.plain, "no-redact", false, "print secrets as they are")

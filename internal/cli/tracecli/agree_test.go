@@ -52,7 +52,8 @@ func fixtures(t *testing.T) []string {
 		all = append(all, files...)
 	}
 	return append(all,
-		wrapped(t, [2]string{"lead", "stream-b-tool-failure"}, [2]string{"worker", "codex-a-happy"}, [2]string{"pi", "pi-a-happy"}))
+		wrapped(t, [2]string{"lead", "stream-b-tool-failure"}, [2]string{"worker", "codex-a-happy"},
+			[2]string{"pi", "pi-a-happy"}))
 }
 
 // TestEveryVerbCountsTheSame compares all that is printed about cost, tokens and turns with the
@@ -108,7 +109,8 @@ func countsTheSame(t *testing.T, path string) {
 				return figures{}
 			}
 			return figures{Cost: printed(rows[0].Cost)}
-		}, "sql", "--format", "json", path, "select count(cost_usd) known, count(*) lanes, sum(cost_usd) cost from lanes"),
+		}, "sql", "--format", "json", path,
+			"select count(cost_usd) known, count(*) lanes, sum(cost_usd) cost from lanes"),
 	} {
 		for _, figure := range []struct{ name, got, want string }{
 			{"cost", got.Cost, want.Cost}, {"tokens", got.Tokens, want.Tokens}, {"turns", got.Turns, want.Turns},

@@ -35,9 +35,9 @@ func TestNothingIsNotAnAnswer(t *testing.T) {
 		}
 		for _, verb := range [][]string{
 			{"overview"}, {"count"}, {"head"}, {"tail"}, {"init"}, {"filter"}, {"errors"}, {"reasoning"}, {"timeline"},
-			{"tools"}, {"tool-calls"}, {"commands"}, {"paths"}, {"stats"}, {"stats", "--summary"}, {"stats", "--by-tool"},
-			{"messages"}, {"overview", "--format", "json"}, {"count", "--format", "ndjson"}, {"export", "--to", "markdown"},
-			{"export", "--to", "otlp"}, {"export", "--to", "document"},
+			{"tools"}, {"tool-calls"}, {"commands"}, {"paths"}, {"stats"}, {"stats", "--summary"},
+			{"stats", "--by-tool"}, {"messages"}, {"overview", "--format", "json"}, {"count", "--format", "ndjson"},
+			{"export", "--to", "markdown"}, {"export", "--to", "otlp"}, {"export", "--to", "document"},
 			{"batch", path, "0", "3"}, {"turn", path, "0"}, {"search", path, "x"}, {"tool", path, "Bash"},
 			{"compare", path, path}, {"align", path, path}, {"sql", path, "select 1"},
 			{"split", path, "--mode", "run", "--output-dir", filepath.Join(dir, "out")},
@@ -46,7 +46,8 @@ func TestNothingIsNotAnAnswer(t *testing.T) {
 			if len(verb) < 2 || verb[1] != path {
 				args = append(verb, path)
 			}
-			if code, complaint := fails(t, "", args...); code != console.ExitUsage || !strings.Contains(complaint, name) {
+			code, complaint := fails(t, "", args...)
+			if code != console.ExitUsage || !strings.Contains(complaint, name) {
 				t.Errorf("%s %s: exit code %d, %q", strings.Join(verb, " "), name, code, complaint)
 			}
 		}

@@ -92,7 +92,8 @@ func (o *output) alignment(al *query.Alignment) {
 	}
 	for _, side := range []query.AlignedSide{al.A, al.B} {
 		for _, loop := range side.Loops {
-			o.linef("wasted loop in %s: %s, %d times from turn %d", side.File, display.Text(loop.Action), loop.Times, loop.Turn)
+			o.linef("wasted loop in %s: %s, %d times from turn %d", side.File, display.Text(loop.Action), loop.Times,
+				loop.Turn)
 		}
 		for _, again := range side.Rereads {
 			o.linef("re-read in %s: %s, %d times without a change in between", side.File, display.Name(again.Path),
