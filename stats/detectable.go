@@ -7,7 +7,7 @@ import (
 )
 
 // reportedExperiments are simulated for each variance that is tried in a report.
-const reportedExperiments = 700
+const reportedExperiments = 300
 
 // detectable is the smallest difference that an experiment like this one finds with DefaultPower.
 // The variance of the differences is only estimated, so that the power is averaged over values of

@@ -247,7 +247,7 @@ func leastEffect(start, most, target float64, power func(effect float64) float64
 		}
 		low, high = high, math.Min(1.25*high, 0.99*most)
 	}
-	for high-low > 0.005*high {
+	for high-low > 0.01*high {
 		if middle := (low + high) / 2; power(middle) < target {
 			low = middle
 		} else {
