@@ -160,7 +160,8 @@ func (g *grader) all(ctx context.Context) error {
 			return err
 		}
 		final := filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir), local.FinalDir)
-		if digest, err := experiment.TreeDigest(final); err == nil && r.Digests.Final != "" && digest != r.Digests.Final {
+		digest, err := experiment.TreeDigest(final)
+		if err == nil && r.Digests.Final != "" && digest != r.Digests.Final {
 			altered++
 			fmt.Fprintf(g.con.Stderr, "%s: the final directory is not the one that was recorded\n", r.Key())
 			continue
@@ -179,8 +180,8 @@ func (g *grader) all(ctx context.Context) error {
 		records = append(records, record)
 	}
 	if altered > 0 {
-		return console.Exitf(console.ExitNegative, "%d of the final directories changed since they were recorded: their "+
-			"grades would say nothing about the runs", altered)
+		return console.Exitf(console.ExitNegative, "%d of the final directories changed since they were recorded: "+
+			"their grades would say nothing about the runs", altered)
 	}
 	if len(records) == 0 {
 		return console.Exitf(console.ExitIncomplete, "%s has no run with a verdict", g.opts.input)

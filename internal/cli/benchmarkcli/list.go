@@ -48,7 +48,8 @@ func newList(con *console.Console) *cobra.Command {
 	command.Flags().BoolVar(&verify, "verify", false,
 		"compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 "+
 			"if one differs")
-	command.Flags().StringVar(&key, "key", "", "with --verify: the key that the ledger must be signed by (default: yours)")
+	command.Flags().StringVar(&key, "key", "",
+		"with --verify: the key that the ledger must be signed by (default: yours)")
 	command.Flags().Var(&format, "format", "output format")
 	return command
 }
