@@ -245,7 +245,8 @@ func replicate(config BootstrapConfig, fill func(source *rand.PCG, out []float64
 }
 
 func bootstrapInterval(est float64, replicates []float64, jackknife func() []float64, n int,
-	config BootstrapConfig) (Interval, error) {
+	config BootstrapConfig,
+) (Interval, error) {
 	if err := checkFinite("statistic", est); err != nil {
 		return Interval{}, err
 	}

@@ -132,7 +132,8 @@ type PairedCorrection struct {
 //
 // Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
 func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection,
-	error) {
+	error,
+) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
 		return PairedCorrection{}, err
 	}
@@ -194,7 +195,8 @@ type PairedTable struct {
 // Do not use it with a common calibration: the shared error would be counted twice, and
 // [PairedCorrectedDifference] is sharper.
 func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, level float64) (PairedCorrection,
-	error) {
+	error,
+) {
 	n := table.Both + table.FirstOnly + table.SecondOnly + table.Neither
 	if table.Both < 0 || table.Neither < 0 {
 		return PairedCorrection{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,

@@ -58,7 +58,8 @@ type labelMoments struct {
 }
 
 func predictionPowered(labelled []Label, judged []float64, level float64,
-	weight func(m labelMoments, labels, runs float64) float64, method string) (PPIResult, error) {
+	weight func(m labelMoments, labels, runs float64) float64, method string,
+) (PPIResult, error) {
 	if err := checkLabels(labelled, judged, level); err != nil {
 		return PPIResult{}, err
 	}

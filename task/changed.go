@@ -15,7 +15,7 @@ func (f *Family) CheckUnchanged(t *Task) error {
 	if err := errors.Join(l.problems...); err != nil {
 		return fmt.Errorf("look at task %s again: %w", t.ID, err)
 	}
-	part := ""
+	var part string
 	switch {
 	case now.Digest.Visible != t.Digest.Visible:
 		part = "what the agent sees"
