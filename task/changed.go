@@ -9,17 +9,15 @@ import (
 // an error if they are not those that the family was loaded with.
 func (f *Family) CheckUnchanged(t *Task) error {
 	l := &loader{real: f.Dir, family: f}
-	now := *t
-	now.Overlays = nil
-	l.overlays(&now)
+	now := l.fileDigests(t)
 	if err := errors.Join(l.problems...); err != nil {
 		return fmt.Errorf("look at task %s again: %w", t.ID, err)
 	}
 	var part string
 	switch {
-	case now.Digest.Visible != t.Digest.Visible:
+	case now.Visible != t.Files.Visible:
 		part = "what the agent sees"
-	case now.Digest.Hidden != t.Digest.Hidden:
+	case now.Hidden != t.Files.Hidden:
 		part = "its hidden part (hooks or tests)"
 	default:
 		return nil

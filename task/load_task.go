@@ -271,15 +271,27 @@ func (l *loader) overlays(t *Task) {
 		visible.add(v.File, "variable", []byte(v.Name+"="+v.Value))
 	}
 	t.Digest = Digest{Visible: visible.String(), Hidden: l.hiddenDigest(t)}
+	t.Files = l.fileDigests(t)
 }
 
-// hiddenDigest identifies everything that decides about the grade and is not shown to the agent.
-// The reference solution does not decide.
-func (l *loader) hiddenDigest(t *Task) string {
-	d := newDigester()
-	d.add("judge.md", "profile", []byte(l.family.JudgeProfile))
-	d.add("judge.task.md", "template", []byte(t.JudgeTemplate))
-	d.add("supervisor.task.md", "prompt", []byte(t.SupervisorPrompt))
+// fileDigests identifies the files that attempts and graders read, whatever the settings say.
+func (l *loader) fileDigests(t *Task) Digest {
+	visible, hidden := newDigester(), newDigester()
+	for _, overlay := range t.Overlays {
+		entries, err := walkTree(overlay.From, nil)
+		if err == nil {
+			err = visible.addTree(overlay.To, entries)
+		}
+		if err != nil {
+			l.fail(err)
+		}
+	}
+	l.addHidden(hidden, t)
+	return Digest{Visible: visible.String(), Hidden: hidden.String()}
+}
+
+// addHidden adds hooks and tests.
+func (l *loader) addHidden(d *digester, t *Task) {
 	for _, dir := range []string{"hooks", "tests"} {
 		entries, err := walkTree(filepath.Join(t.Dir, dir), isGenerated)
 		if err == nil {
@@ -289,6 +301,16 @@ func (l *loader) hiddenDigest(t *Task) string {
 			l.fail(err)
 		}
 	}
+}
+
+// hiddenDigest identifies everything that decides about the grade and is not shown to the agent.
+// The reference solution does not decide.
+func (l *loader) hiddenDigest(t *Task) string {
+	d := newDigester()
+	d.add("judge.md", "profile", []byte(l.family.JudgeProfile))
+	d.add("judge.task.md", "template", []byte(t.JudgeTemplate))
+	d.add("supervisor.task.md", "prompt", []byte(t.SupervisorPrompt))
+	l.addHidden(d, t)
 	s := t.Settings
 	s.Repo = "" // where it lies on this machine does not matter
 	settings, err := json.Marshal(s)

@@ -43,6 +43,8 @@ type Task struct {
 	Suite    *Suite // nil: no hidden tests
 	Settings Settings
 	Digest   Digest
+	// Files are the digests of the files alone, which are read again at every attempt.
+	Files Digest
 }
 
 // Overlay is a directory whose content is copied into the working directory, below To.
