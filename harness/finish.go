@@ -40,10 +40,10 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 		flushErr = err
 	}
 	switch {
-	case l.reason == ReasonTrace:
-		flushErr = nil // it is why the session ended
 	case flushErr == nil && l.reason != ReasonInterrupted:
 		l.removeTempHome()
+	case l.reason == ReasonTrace:
+		flushErr = nil // it is why the session ended
 	}
 	return result, errors.Join(l.err, flushErr, closeErr)
 }
