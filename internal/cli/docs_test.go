@@ -24,7 +24,27 @@ func TestCommandsOfTheCollaborationGuide(t *testing.T) {
 	if commands < 8 {
 		t.Fatalf("the page has only %d blocks of commands", commands)
 	}
-	file := filepath.Join(t.TempDir(), "collaboration.txtar")
+	runScript(t, script)
+}
+
+// TestCommandsOfThePricesPage gives the page the model that it talks to.
+func TestCommandsOfThePricesPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/prices.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, commands := scriptOf(string(page))
+	if commands != 1 {
+		t.Fatalf("the page has %d blocks of commands", commands)
+	}
+	runScript(t, "model hello.json\nenv FIT_MODEL_URL=$MODEL_URL\n"+script+
+		"-- hello.json --\n{\"turns\":[{\"text\":\"Hello.\"}]}\n")
+}
+
+func runScript(t *testing.T, script string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.txtar")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}

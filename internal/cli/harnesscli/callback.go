@@ -33,9 +33,9 @@ func newCallback(con *console.Console, registry *agent.Registry) *cobra.Command 
 	opts := callbackOptions{attempts: console.Count{Min: 1}}
 	command := &cobra.Command{
 		Use:   "callback",
-		Short: "Tell the bridge of a discussion how the session in a trace ended",
+		Short: "Report to the bridge of a discussion how its session ended",
 		Long: `Tell the bridge of a discussion how the session in a trace ended: its verdict, summary, outcome, cost, replies, requests for comment, and what the next
-session needs. A trace without a summary is told as failed. What may pass is tried again.
+session needs. A trace without a summary is reported as failed. Transient errors are retried.
 
 Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or refused.`,
 		Example: `  fit-harness callback --trace-file trace.ndjson --callback-url "$CALLBACK_URL" --correlation-id "$CORRELATION_ID" --run-url "$RUN_URL"`,
@@ -92,8 +92,8 @@ func runCallback(ctx context.Context, con *console.Console, registry *agent.Regi
 	return nil
 }
 
-// noSummary is told of a session that was cut off.
-const noSummary = "The run ended without a summary; its trace tells how far it came."
+// noSummary is reported for a session that was cut off.
+const noSummary = "The run ended without a summary; its trace shows how far it came."
 
 // ending is what the summary of a trace may say.
 type ending struct {

@@ -35,12 +35,12 @@ func newDiscuss(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Let a lead drive a discussion that people follow in a thread",
 		Long: `Let a lead drive a discussion that people follow in a thread. Answers to the lead are posted to CALLBACK_URL as they come, what people write is fetched from
 INBOX_URL, and CORRELATION_ID names the run; without them the discussion takes place here only. The lead ends it with Adjourn, or suspends it with Recess: a
-later run with --resume-context goes on with the history, the replies and, on the same machine, the agents' own conversations.
+later run with --resume-context continues with the history, the replies and, on the same machine, the agents' own conversations.
 
 Exit codes: 0 adjourned or recessed · 1 failed or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure · 4 stopped by a
 budget · 130 interrupted.`,
 		Example: `  fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --task-text "Shall we drop Python 3.9?" --output trace.ndjson
-  fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --resume-context "$RESUME" --task-text "Go on." --output trace2.ndjson`,
+  fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --resume-context "$RESUME" --task-text "Continue." --output trace2.ndjson`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runDiscuss(command.Context(), con, registry, &opts)

@@ -27,7 +27,7 @@ const resumeFile = "resume.json"
 // roomsDir is where rooms are that nobody asked for, below the user's state directory.
 var roomsDir = filepath.Join("fit", "discussions")
 
-// reopenedRoom is the room of a discussion that was killed and is taken up.
+// reopenedRoom is the room of a discussion that was killed and is resumed.
 func reopenedRoom(dir string) room {
 	return room{dir: dir, own: strings.HasSuffix(filepath.Dir(dir), roomsDir)}
 }
@@ -71,8 +71,8 @@ func (r room) complete(con *console.Console, given *harness.ResumeContext) *harn
 	for name := range completed.Sessions {
 		if r.dir == "" || !isDirectory(filepath.Join(r.dir, name)) {
 			delete(completed.Sessions, name)
-			fmt.Fprintf(con.Stderr, "the earlier conversation of %s is not on this machine; it begins anew and is "+
-				"told what was said\n", name)
+			fmt.Fprintf(con.Stderr, "the earlier conversation of %s is not on this machine; it starts a new one "+
+				"and learns what was said\n", name)
 		}
 	}
 	return &completed

@@ -12,7 +12,7 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// maxLogFile is how much of one file is looked at; more is no log.
+// maxLogFile is how much of one file is looked at; more is not a log.
 const maxLogFile = 1 << 30
 
 // logScanner finds secrets by redacting: whatever the redactor would take out of a trace is what
@@ -51,7 +51,7 @@ func (s *logScanner) add(label, literal string) {
 // file returns the labels of the secrets in one file of an archive.
 func (s *logScanner) file(member *zip.File) ([]string, error) {
 	if !member.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	reader, err := member.Open()
 	if err != nil {

@@ -25,9 +25,9 @@ func newResume(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var opts resumeOptions
 	command := &cobra.Command{
 		Use:   "resume TRACE",
-		Short: "Go on with a session whose process was killed",
-		Long: `Go on with a session of supervise, facilitate, discuss or judge whose process was killed: with the same conversations, open questions and budgets, all of
-which are in its trace. A trace that is still being written is refused. The exit codes are those of the session's own command.`,
+		Short: "Continue a session that was killed or interrupted",
+		Long: `Continue a session of supervise, facilitate, discuss or judge that was killed or interrupted, with the same conversations, open questions and budgets, all
+of which are in its trace. The isolation is that of the session unless --isolation says otherwise. A trace that is still being written is refused. The exit codes are those of the session's own command.`,
 		Example: `  fit-harness resume trace.ndjson`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {

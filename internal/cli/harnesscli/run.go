@@ -35,7 +35,7 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := runOptions{maxTurns: console.Count{Value: fit.DefaultRunTurns}}
 	command := &cobra.Command{
 		Use:   "run",
-		Short: "Give one agent one task",
+		Short: "Run one agent on one task",
 		Example: `  fit-harness run --task-text "Fix the failing test" --cwd ./repo --output trace.ndjson
   fit-harness run --agent builtin --model-url http://127.0.0.1:8080 --agent-model my-model --task-file task.md`,
 		Args: cobra.NoArgs,

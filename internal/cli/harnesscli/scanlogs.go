@@ -144,7 +144,7 @@ func (o scanOptions) logs(ctx context.Context, con *console.Console) (path strin
 func (o scanOptions) client(con *console.Console) (*github.Client, int64, error) {
 	run, err := strconv.ParseInt(o.runID, 10, 64)
 	if err != nil || run < 1 {
-		return nil, 0, console.Usagef("--run-id %q is no number of a run", o.runID)
+		return nil, 0, console.Usagef("--run-id %q is not the number of a run", o.runID)
 	}
 	repo := o.repo
 	if repo == "" {

@@ -100,7 +100,7 @@ func runSupervise(ctx context.Context, con *console.Console, registry *agent.Reg
 }
 
 // workspace is the agent's directory. One that nobody named is removed in the end if the agent left
-// nothing in it, and told of otherwise.
+// nothing in it, and reported otherwise.
 func (o *superviseOptions) workspace(con *console.Console) (dir string, done func(), err error) {
 	if o.agentCwd != "" {
 		dir, err = directory(con, "--agent-cwd", o.agentCwd)

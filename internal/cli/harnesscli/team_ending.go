@@ -63,7 +63,7 @@ func verdictError(result harness.Result, err error) error {
 	}
 }
 
-// cannotStart tells an agent that could not be run at all from one that ran and failed.
+// cannotStart reports whether an agent could not be run at all, and did not just fail.
 func cannotStart(err error) bool {
 	var start *harness.StartError
 	return errors.As(err, &start)

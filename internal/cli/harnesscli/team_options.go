@@ -46,7 +46,7 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"how agents reach the session's tools: through a program that they start, or at an address on this machine")
 	flags.Var(&o.retries, "agent-retries", "how often an agent that failed in a turn gets the turn again")
 	flags.BoolVar(&o.failFast, "fail-fast", false,
-		"end the session when a participant has failed for good, instead of going on without it")
+		"end the session when a participant has failed for good, instead of continuing without it")
 	o.limits.register(flags)
 	o.advisor.register(flags)
 	o.tracker.register(flags)
