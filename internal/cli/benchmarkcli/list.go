@@ -189,8 +189,7 @@ func newClean(con *console.Console) *cobra.Command {
   fit-benchmark clean benchmark-runs`,
 		Long: `Remove the kept final directories of runs, and workspaces that a killed process left. Records, traces and diffs stay; runs whose final directory is gone cannot be graded
 again.`,
-		Example: "  fit-benchmark clean results",
-		Args:    cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := defaultOutput
 			if len(args) == 1 {
