@@ -35,7 +35,9 @@ func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, 
 		entries, included, err := readConfig(ctx, r.top, home.dirs, env, args...)
 		all = append(all, entries...)
 		for _, path := range included {
-			conditional[path] = conditional[path]
+			if _, known := conditional[path]; !known {
+				conditional[path] = false
+			}
 		}
 		return err
 	}

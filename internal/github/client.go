@@ -223,6 +223,7 @@ func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.R
 		}
 	}
 	var response *http.Response
+	//nolint:bodyclose // failure closes it; the caller closes a good one
 	err := policy.Do(ctx, func(int) (err error) {
 		if response, err = c.once(ctx, address, bounded); err != nil {
 			return retry.Later(fmt.Errorf("GitHub cannot be reached: %w", err), retry.Unasked)

@@ -61,7 +61,7 @@ func TestPausesDoubleAndAServersWishIsTheLeast(t *testing.T) {
 				}
 			}
 			err := policy.Do(t.Context(), failing(test.errs...))
-			if err != test.want { //nolint:errorlint // the mark must be gone
+			if err != test.want { // not errors.Is: the mark must be gone
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 			if fmt.Sprint(pauses) != test.pauses || noted != len(pauses) {

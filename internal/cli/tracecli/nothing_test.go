@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestNothingIsNotAnAnswer(t *testing.T) {
 		} {
 			args := verb
 			if len(verb) < 2 || verb[1] != path {
-				args = append(verb, path)
+				args = append(slices.Clone(verb), path)
 			}
 			code, complaint := fails(t, "", args...)
 			if code != console.ExitUsage || !strings.Contains(complaint, name) {
