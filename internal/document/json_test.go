@@ -20,7 +20,7 @@ func TestJSONIsReadStrictly(t *testing.T) {
 	for source, want := range map[string]string{
 		``:                                      "x.json:1:1: the document ends too early",
 		"{\"name\":\n":                          "x.json:1:9: the document ends too early",
-		"{\n  \"nam\": \"a\"}":                 `x.json:2:3: there is no field "nam"`,
+		"{\n  \"nam\": \"a\"}":                  `x.json:2:3: there is no field "nam"`,
 		"{\"parts\": [\n\n{\"text\": 5}]}":      "x.json:3:10: Parts.Text: want a string, got number",
 		"{\"name\":\"a\",\n \"name\":\"b\"}":    `x.json:2:7: there are two members "name"`,
 		`{"parts":[{"text":"a","text":"b"}]}`:   `there are two members "text"`,
