@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 			result.Outcome, result.Err = session.OutcomeError, ErrNoModelWork
 		}
 	case session.OutcomeError, session.OutcomeAuth, session.OutcomeProvider:
-		result.Err = errors.New(nonEmpty(display.Line(final.Text), "the agent failed without saying why"))
+		result.Err = errors.New(cmp.Or(display.Line(final.Text), "the agent failed without saying why"))
 	case session.OutcomeMaxTurns, session.OutcomeBudget, session.OutcomeAborted, session.OutcomeNoResult,
 		session.OutcomeTimeout, session.OutcomeOutput,
 		session.OutcomeCancelled:
@@ -98,13 +99,6 @@ func explainEnd(result *Result, proc *process, complaint string) {
 	case result.Success && proc.err != nil:
 		result.Err = proc.err
 	}
-}
-
-func nonEmpty(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 func (c *Conversation) output(proc *process, before mark) RawAgentOutput {

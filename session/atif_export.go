@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -27,7 +28,7 @@ func encodeATIF(document atifTrajectory) ([]byte, error) {
 
 func exportATIF(s *EnrichedSession) atifTrajectory {
 	l := layoutOf(s.Events)
-	agent := atifAgent{Name: orElse(string(s.Agent), "unknown"), Version: orElse(s.AgentVersion, "unknown"),
+	agent := atifAgent{Name: cmp.Or(string(s.Agent), "unknown"), Version: cmp.Or(s.AgentVersion, "unknown"),
 		ModelName: s.Model}
 	trajectories := map[string][]atifStep{}
 	for _, name := range l.order {
@@ -73,13 +74,6 @@ func exportATIF(s *EnrichedSession) atifTrajectory {
 		})
 	}
 	return document
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 func emptySteps(steps []layoutStep) []atifStep {

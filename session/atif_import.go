@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func decodeATIF(document atifTrajectory, opts Options) *EnrichedSession {
 		Model: document.Agent.ModelName})
 	decodeSteps(document, "", fold)
 	for _, sub := range document.Subagents {
-		decodeSteps(sub, orElse(sub.TrajectoryID, "subagent"), fold)
+		decodeSteps(sub, cmp.Or(sub.TrajectoryID, "subagent"), fold)
 	}
 	reportFinal(document, fold)
 	s := fold.Session()

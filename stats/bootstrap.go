@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -50,7 +51,7 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 	if c.Replicates == 0 {
 		c.Replicates = DefaultReplicates
 	}
-	c.Level = orDefault(c.Level, DefaultLevel)
+	c.Level = cmp.Or(c.Level, DefaultLevel)
 	if c.Method == "" {
 		c.Method = MethodBCa
 	}

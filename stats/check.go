@@ -75,13 +75,6 @@ func checkCount(kName string, k int, nName string, n int) error {
 	return nil
 }
 
-func orDefault(value, fallback float64) float64 {
-	if value == 0 {
-		return fallback
-	}
-	return value
-}
-
 // normalQuantile is z such that a two-sided interval ±z has the level.
 func normalQuantile(level float64) float64 { return distuv.UnitNormal.Quantile(0.5 + level/2) }
 

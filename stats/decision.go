@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -133,7 +134,7 @@ type Decision struct {
 //
 // Do not use it on one of several comparisons of a report without AdjustedP: [DecideFamily].
 func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
-	config.Alpha = orDefault(config.Alpha, DefaultAlpha)
+	config.Alpha = cmp.Or(config.Alpha, DefaultAlpha)
 	if err := config.check(comparison); err != nil {
 		return Decision{}, err
 	}

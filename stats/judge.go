@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -228,7 +229,7 @@ func CorrectRate(k, n int, effective float64, calibration Calibration, level flo
 	if err := checkNotNegative("effective n", effective); err != nil {
 		return Correction{}, err
 	}
-	effective = orDefault(effective, float64(n))
+	effective = cmp.Or(effective, float64(n))
 	observed := float64(k) / float64(n)
 	correction := Correction{
 		Observed: observed,

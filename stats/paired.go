@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -118,7 +119,7 @@ func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error)
 
 // measure does everything but the detectable effect, which takes milliseconds.
 func measure(pairs []Pair, config CompareConfig, ratio bool) (Comparison, *pairedSample, error) {
-	config.Level = orDefault(config.Level, DefaultLevel)
+	config.Level = cmp.Or(config.Level, DefaultLevel)
 	if err := checkOpenUnit("level", config.Level); err != nil {
 		return Comparison{}, nil, err
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -27,7 +28,7 @@ type Design struct {
 }
 
 func (d Design) withDefaults() (Design, error) {
-	d.Alpha, d.Power = orDefault(d.Alpha, DefaultAlpha), orDefault(d.Power, DefaultPower)
+	d.Alpha, d.Power = cmp.Or(d.Alpha, DefaultAlpha), cmp.Or(d.Power, DefaultPower)
 	d.RunsCandidate, d.RunsBaseline = max(d.RunsCandidate, 0), max(d.RunsBaseline, 0)
 	if d.RunsCandidate == 0 {
 		d.RunsCandidate = 1

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -38,7 +39,7 @@ func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 }
 
 func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedSample, error) {
-	config.Level = orDefault(config.Level, DefaultLevel)
+	config.Level = cmp.Or(config.Level, DefaultLevel)
 	if err := checkOpenUnit("level", config.Level); err != nil {
 		return Comparison{}, nil, err
 	}
