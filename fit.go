@@ -19,19 +19,20 @@
 // # Modes
 //
 // [Run] gives one agent one task. [Supervise] lets a supervisor lead one agent, [Facilitate] lets a
-// facilitator lead several, [Discuss] drives a discussion that people can follow, and [Judge] judges
-// finished work. [NewSupervisor], [NewFacilitator], [NewDiscusser] and [NewJudge] do the same in two
-// steps: they check the config and return a [Team], whose Run method holds the session.
+// facilitator lead several, [Discuss] drives a discussion that people can follow, and [Judge]
+// judges finished work. [NewSupervisor], [NewFacilitator], [NewDiscusser] and [NewJudge] do the
+// same in two steps: they check the config and return a [Team], whose Run method holds the session.
 //
 // # What a config needs
 //
 // Zero values work. A config needs a place for its trace (Output, or Options.Trace), and a
-// facilitated session needs participants. The agent is the first that is installed, the directory is
-// the current one, and credentials are those that the agent finds in the environment. A
+// facilitated session needs participants. The agent is the first that is installed, the directory
+// is the current one, and credentials are those that the agent finds in the environment. A
 // [ConfigError] names the field that is missing or wrong.
 //
 // A profile defines a participant: NAME.md in the directory .claude/agents below the lead's
-// directory, with front matter for the agent, the model and the tools, and the instructions as text.
+// directory, with front matter for the agent, the model and the tools, and the instructions as
+// text.
 //
 // # What a session leaves
 //
@@ -136,7 +137,7 @@ func NewDiscusser(cfg DiscusserConfig) (*Team, error) { return Wiring{}.NewDiscu
 // NewJudge checks the config of a judgement and reads its profile.
 func NewJudge(cfg JudgeConfig) (*Team, error) { return Wiring{}.NewJudge(cfg) }
 
-// NewRedactor returns the redactor that a config gets when it has none: it removes the values of the
-// environment variables that usually hold credentials, the keys and logins of all agents, and
+// NewRedactor returns the redactor that a config gets when it has none: it removes the values of
+// the environment variables that usually hold credentials, the keys and logins of all agents, and
 // whatever has the shape of a credential.
 func NewRedactor() *redact.Redactor { return Wiring{}.NewRedactor() }

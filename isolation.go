@@ -15,8 +15,8 @@ import (
 var Isolations = []string{"auto", sandbox.IsolationBwrap, sandbox.IsolationNone}
 
 // isolate decides what the agents of a session see of the machine, unless the caller has decided,
-// and returns a note about it. In a sandbox, an agent can write to its working directory and its own
-// home; it sees the system's directories and the rest of its repository, read-only, and nothing
+// and returns a note about it. In a sandbox, an agent can write to its working directory and its
+// own home; it sees the system's directories and the rest of its repository, read-only, and nothing
 // else.
 func (w Wiring) isolate(ctx context.Context, isolation *sandbox.Isolation, dirs ...string) (note string, err error) {
 	asked := cmp.Or(isolation.Kind, w.Isolation, "auto")
@@ -34,7 +34,12 @@ func (w Wiring) isolate(ctx context.Context, isolation *sandbox.Isolation, dirs 
 		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)
 	case !works.OK:
 		isolation.Kind = sandbox.IsolationNone
-		return fmt.Sprintf("%s, because bubblewrap does not work here: %s (%s)", consequence, works.Detail, works.Fix), nil
+		return fmt.Sprintf(
+			"%s, because bubblewrap does not work here: %s (%s)",
+			consequence,
+			works.Detail,
+			works.Fix,
+		), nil
 	}
 	if isolation.Kind == "" {
 		*isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, ReadOnly: repositories(ctx, dirs)}
@@ -53,7 +58,8 @@ func repositories(ctx context.Context, dirs []string) []string {
 				break
 			}
 			within, err := filepath.Rel(dir, path)
-			if err != nil || !filepath.IsLocal(within) && !slices.Contains(dirs, path) && !slices.Contains(found, path) {
+			if err != nil ||
+				!filepath.IsLocal(within) && !slices.Contains(dirs, path) && !slices.Contains(found, path) {
 				found = append(found, path)
 			}
 		}

@@ -18,8 +18,8 @@ type Team struct {
 	parts  parts
 	// ownAgents says that the caller makes the agents, in place of the registry.
 	ownAgents bool
-	// build makes the session. It is called to check everything before anything is written, and then
-	// for good.
+	// build makes the session. It is called to check everything before anything is written, and
+	// then for good.
 	build func(parts) (built, error)
 	// equip, if set, prepares what only a session that is about to start needs, and returns how to
 	// put it away.

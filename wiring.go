@@ -40,9 +40,9 @@ type Wiring struct {
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.
 	ToolServer mcpserve.Config
-	// OpenTrace, if set, opens the trace of a config that has neither Output nor Trace. It is called
-	// when everything has been checked, with the redactor that the trace must have. The caller
-	// closes the trace.
+	// OpenTrace, if set, opens the trace of a config that has neither Output nor Trace. It is
+	// called when everything has been checked, with the redactor that the trace must have. The
+	// caller closes the trace.
 	OpenTrace func(*redact.Redactor) (*trace.Writer, error)
 	// Ready, if set, is called when everything has been checked, before the first agent starts.
 	Ready func(Prepared)

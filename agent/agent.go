@@ -29,7 +29,7 @@ type Agent interface {
 type Session interface {
 	// Prompt gives the agent something to do and waits until it has finished the turn. Cancelling
 	// the context interrupts the agent; the result then says so. An error is returned only where
-	// nothing was run at all; whatever happened in the run is told by the result.
+	// nothing was run at all; whatever happened in the run is in the result.
 	Prompt(ctx context.Context, text string) (Result, error)
 	// ID is the agent's own id of the conversation, with which it can be resumed; empty until the
 	// agent has told it.
@@ -59,7 +59,7 @@ type Info struct {
 	CallIDKey string
 }
 
-// Support says how a limit or feature is had.
+// Support says how a limit or feature is provided.
 type Support string
 
 // The ways to have a feature.
@@ -82,8 +82,8 @@ type Capabilities struct {
 	AllowedTools        Support
 	DisallowedTools     Support
 	Subscription        Support // can be run on a plan instead of a key
-	ShowsRetries        Support // a model call that is tried again is told of in the stream
-	ShowsFailedCalls    Support // a tool call that the agent itself rejects is told of in the stream
+	ShowsRetries        Support // a model call that is retried is shown in the stream
+	ShowsFailedCalls    Support // a tool call that the agent itself rejects is shown in the stream
 }
 
 // Host is the machine as an agent sees it when it is looked for.
@@ -170,8 +170,8 @@ type Config struct {
 	Started func(Started)
 }
 
-// Isolated is the isolation of the agent's programs: they may write to the working directory, unless
-// it is said to be read-only, and to some directories of the agent's own.
+// Isolated is the isolation of the agent's programs: they may write to the working directory,
+// unless it is said to be read-only, and to some directories of the agent's own.
 func (c Config) Isolated(own ...string) sandbox.Isolation {
 	isolation := c.Isolation
 	if isolation.Kind != sandbox.IsolationBwrap {

@@ -7,9 +7,9 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// meter follows an agent's stream: it counts turns, tokens and cost, and notices the moment at which
-// a limit is reached. It is the one place where limits are measured; whoever holds a budget over
-// several agents is told of the counts through Config.Consumed. The conversation's lock guards it.
+// meter follows an agent's stream: it counts turns, tokens and cost, and notices the moment at
+// which a limit is reached. It is the one place where limits are measured; whoever holds a budget
+// over several agents learns the counts through Config.Consumed. The conversation's lock guards it.
 type meter struct {
 	decoder session.Decoder
 	fold    *session.Fold

@@ -258,7 +258,7 @@ func newOutbox(to io.WriteCloser) *outbox {
 				return
 			}
 			if _, err := to.Write(line); err != nil {
-				o.close() // the process is gone; how it ended is told elsewhere
+				o.close() // the process is gone; how it ended is reported elsewhere
 				return
 			}
 		}

@@ -22,8 +22,8 @@ type Poller struct {
 	HTTP *http.Client
 	// Timeout is that of one question; 0 is twice LongPoll.
 	Timeout time.Duration
-	// Backoff is the pause before a failure is reported; it doubles with every failure in a row, up to
-	// a minute. 0 is half a second.
+	// Backoff is the pause before a failure is reported; it doubles with every failure in a row, up
+	// to a minute. 0 is half a second.
 	Backoff time.Duration
 
 	failures int
@@ -31,8 +31,8 @@ type Poller struct {
 
 var _ harness.Inbox = (*Poller)(nil)
 
-// Receive implements harness.Inbox. A failure is reported only after a pause, the longer the more there
-// were, so that a bridge that is down is not asked all the time.
+// Receive implements harness.Inbox. A failure is reported only after a pause, the longer the more
+// there were, so that a bridge that is down is not asked all the time.
 func (p *Poller) Receive(ctx context.Context, after int64) ([]harness.HumanMessage, error) {
 	page, err := p.ask(ctx, after)
 	if err != nil {

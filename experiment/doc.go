@@ -2,8 +2,10 @@
 // records every attempt in the ledger, and continues where an earlier process stopped.
 //
 //  1. A Setup says what to measure. local.Prepare checks it and makes a Prepared with its Plan.
-//  2. OpenDirectory locks a run directory for the plan: it writes the plan, or finds the same one and reads what was done.
-//  3. An Executor makes attempts. The one in experiment/local does everything on this machine: workspace, preflight, agent, seal, snapshot, grade, judge, record, teardown.
+//  2. OpenDirectory locks a run directory for the plan: it writes the plan, or finds the same one
+//     and reads what was done.
+//  3. An Executor makes attempts. The one in experiment/local does everything on this machine:
+//     workspace, preflight, agent, seal, snapshot, grade, judge, record, teardown.
 //  4. Run makes the attempts that are missing, and returns the state of the experiment.
 //
 // # What is kept, and when

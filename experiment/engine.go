@@ -381,8 +381,8 @@ func (e *engine) execute(ctx context.Context, cell Cell, attempt int) (record le
 	return e.cfg.Executor.Execute(ctx, cell, attempt)
 }
 
-// isFinal reports whether no attempt will follow: verdicts are never repeated, infrastructure errors
-// a bounded number of times.
+// isFinal reports whether no attempt will follow: verdicts are never repeated, infrastructure
+// errors a bounded number of times.
 func isFinal(r *ledger.Record, failures, attempts int) bool {
 	switch {
 	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail:

@@ -31,8 +31,8 @@ type recoverer interface {
 // Sink takes the artefacts of attempts. Attempts are named by their directory relative to the run
 // directory (Cell.RunDir).
 type Sink interface {
-	// AttemptDir returns the directory of this machine in which an attempt writes its artefacts, and
-	// for an empty name the one that those of all attempts are in.
+	// AttemptDir returns the directory of this machine in which an attempt writes its artefacts,
+	// and for an empty name the one that those of all attempts are in.
 	AttemptDir(runDir string) string
 	// Keep takes what an attempt left in its directory, where nothing changes any more.
 	Keep(runDir string) error

@@ -49,7 +49,8 @@ type Growth struct {
 	Runs  int `json:"runs"`
 	Tasks int `json:"tasks"`
 	Arms  int `json:"arms"`
-	// Revision is that of the family since then; records keep the one that the experiment began with.
+	// Revision is that of the family since then; records keep the one that the experiment began
+	// with.
 	Revision string `json:"revision,omitempty"`
 }
 

@@ -35,7 +35,9 @@ func (s *suiteRun) expect(ctx context.Context, check task.Check) (expectation, e
 }
 
 var (
-	nodeTestName   = lazyregexp.New("(?m)^\\s*(?:await\\s+)?(?:test|it)\\(\\s*(?:'([^'\\\\\\n]+)'|\"([^\"\\\\\\n]+)\"|`([^`\\\\$\\n]+)`)\\s*,")
+	nodeTestName = lazyregexp.New(
+		"(?m)^\\s*(?:await\\s+)?(?:test|it)\\(\\s*(?:'([^'\\\\\\n]+)'|\"([^\"\\\\\\n]+)\"|`([^`\\\\$\\n]+)`)\\s*,",
+	)
 	pythonTestName = lazyregexp.New(`(?m)^\s*(?:async\s+)?def\s+(test\w*)\s*\(`)
 	blockComment   = lazyregexp.New(`(?s)/\*.*?\*/`)
 )

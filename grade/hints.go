@@ -36,8 +36,11 @@ func Hints(t *task.Task) (warnings, notes []string) {
 		notes = append(notes, "the hidden tests run the agent's code in their own process: an object whose __eq__ is "+
 			"always true passes, and code can walk the stack or the garbage collector's objects"+boundary)
 	case ownWay(t.Suite.Runner, task.LanguageNode):
-		notes = append(notes, "the hidden tests run the agent's code in their own process: it can read the staged test "+
-			"and answer from a table"+boundary)
+		notes = append(
+			notes,
+			"the hidden tests run the agent's code in their own process: it can read the staged test "+
+				"and answer from a table"+boundary,
+		)
 	case !t.Suite.Runner.Own && language != task.LanguageGo && t.Suite.Runner.Report == "" &&
 		!strings.Contains(strings.Join(t.Suite.Runner.Command, " "), "{file}"):
 		notes = append(notes, "the family's own test command is believed by what it prints: code of the agent that "+

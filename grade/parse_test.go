@@ -49,9 +49,10 @@ func TestTAP(t *testing.T) {
 		"1..1\nBail out! on fire\n":                                         "complete, problem",
 		"# Subtest: s\n    ok 1 - x\n    not ok 2 - y\n    1..2\nnot ok 1 - s\n1..1\n":    "s > x=passed, s > y=failed, s=failed, complete",
 		"    ok 1 - x\n    1..1\nok 1 - s\n  ---\n  note: |\n    ok 1 - z\n  ...\n1..1\n": "s > x=passed, complete",
-		"    ok 1 - x\nok 1 - s\n1..1\n":                                                  "s > x=passed, complete, problem",
-		"":                                                                                "",
-		"okay then\nprinted by the program\n1..0\n":                                       "complete",
+
+		"    ok 1 - x\nok 1 - s\n1..1\n": "s > x=passed, complete, problem",
+		"":                               "",
+		"okay then\nprinted by the program\n1..0\n": "complete",
 	})
 }
 
@@ -249,7 +250,11 @@ func FuzzTAP(f *testing.F) {
 }
 
 func FuzzJUnit(f *testing.F) {
-	fuzzReport(f, parseJUnit, `<testsuites><testsuite tests="1"><testcase name="a"><failure/></testcase></testsuite></testsuites>`)
+	fuzzReport(
+		f,
+		parseJUnit,
+		`<testsuites><testsuite tests="1"><testcase name="a"><failure/></testcase></testsuite></testsuites>`,
+	)
 }
 
 func FuzzGoTest(f *testing.F) {

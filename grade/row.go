@@ -55,12 +55,13 @@ type Row struct {
 	// Weight is 1 where the row does not say otherwise; a malformed row keeps its own if that is a
 	// valid one.
 	Weight float64
-	// Raw is the row as it was written, or as what replaced a line that is no JSON.
+	// Raw is the row as it was written, or as what replaced a line that is not JSON.
 	Raw json.RawMessage
 }
 
-// parseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is no JSON, or
-// too long, becomes a row of its own that says so and is malformed. The last line may lack its end.
+// parseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is not JSON,
+// or too long, becomes a row of its own that says so and is malformed. The last line may lack its
+// end.
 func parseRows(data []byte) []Row {
 	var rows []Row
 	for line := range bytes.SplitSeq(data, []byte("\n")) {

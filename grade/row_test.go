@@ -298,7 +298,7 @@ func FuzzRows(f *testing.F) {
 		compareRows(rows, []string{"a"})
 		for _, row := range rows {
 			if !json.Valid(row.Raw) || !json.Valid(stamp(row, sourceTests)) {
-				t.Errorf("a row is no JSON: %q", row.Raw)
+				t.Errorf("a row is not JSON: %q", row.Raw)
 			}
 			if row.Role == Malformed && row.Pass || !(row.Weight >= 0) || math.IsInf(row.Weight, 0) {
 				t.Errorf("impossible row %+v", row)

@@ -99,7 +99,8 @@ func (c *call) consult() ToolResult {
 	used := 0
 	if refusal := c.locked(func(s *state) ToolResult {
 		if s.advisorUsed >= advisor.cfg.MaxUses {
-			return ToolResult{Text: fmt.Sprintf("The advisor has been used %d of %d times; decide by your own judgment.", s.advisorUsed, advisor.cfg.MaxUses)}
+			return ToolResult{Text: fmt.Sprintf("The advisor has been used %d of %d times; decide by your own "+
+				"judgment.", s.advisorUsed, advisor.cfg.MaxUses)}
 		}
 		used = s.advisorUsed + 1
 		c.hub.commit(advisorStartEvent{Type: typeAdvisorStart, Caller: c.member.name, Used: used})

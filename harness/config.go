@@ -102,8 +102,8 @@ type AgentConfig struct {
 	consultedBy string // of an advisor
 }
 
-// AgentFunc makes the agent that plays a member. It is called when the member gets its first message,
-// when a turn of it that a crash has cut off is accounted for, and never twice at once.
+// AgentFunc makes the agent that plays a member. It is called when the member gets its first
+// message, when a turn of it that a crash has cut off is accounted for, and never twice at once.
 type AgentFunc func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit a member; those of a session

@@ -48,8 +48,16 @@ func (w *talker) Start(_ context.Context, cfg agent.Config) (agent.Session, erro
 
 func (w *talker) Prompt(_ context.Context, prompt string) (agent.Result, error) {
 	w.turns++
-	w.events(fmt.Appendf(nil, `{"type":"assistant","session_id":%q,"message":{"id":"%s-%d-%d","role":"assistant","model":"m","content":[{"type":"text","text":"Hm."}],"usage":{"input_tokens":90,"output_tokens":10}}}`,
-		w.cfg.Name, w.cfg.Name, len(prompt), w.turns))
+	w.events(
+		fmt.Appendf(
+			nil,
+			`{"type":"assistant","session_id":%q,"message":{"id":"%s-%d-%d","role":"assistant","model":"m","content":[{"type":"text","text":"Hm."}],"usage":{"input_tokens":90,"output_tokens":10}}}`,
+			w.cfg.Name,
+			w.cfg.Name,
+			len(prompt),
+			w.turns,
+		),
+	)
 	if err := w.act(w.cfg.Dispatcher, prompt); err != nil {
 		return agent.Result{}, err
 	}
@@ -165,8 +173,14 @@ func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 			ready := make(chan struct{})
 			query := talkers(test.continuing, ready)
 			path := cutBeforeTheAnswer(t, query, ready, test.options)
-			result, err := harness.Resume(t.Context(), path,
-				harness.ResumeConfig{NewAgent: query, Options: harness.Options{Base: agent.Config{Prices: pricePerToken}}})
+			result, err := harness.Resume(
+				t.Context(),
+				path,
+				harness.ResumeConfig{
+					NewAgent: query,
+					Options:  harness.Options{Base: agent.Config{Prices: pricePerToken}},
+				},
+			)
 			if err != nil || result.Reason != test.reason || result.Tokens != test.tokens {
 				data, _ := os.ReadFile(path)
 				t.Fatalf("%+v, %v\n%s", result, err, data)

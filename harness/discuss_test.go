@@ -232,13 +232,16 @@ func TestRecessAndResume(t *testing.T) {
 	}
 	resume.HistorySince = []harness.HistoryEntry{{Role: "user", Author: "Eve", Text: "take the second"}}
 	heard := ""
-	second := cast{"alice": answerAll("done"), "lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
-		heard += turn.Prompt + "\n"
-		if turn.Number == 1 {
-			return say(ctx, turn, "Ask", map[string]any{"question": "do the second"})
-		}
-		return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
-	}}
+	second := cast{
+		"alice": answerAll("done"),
+		"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
+			heard += turn.Prompt + "\n"
+			if turn.Number == 1 {
+				return say(ctx, turn, "Ask", map[string]any{"question": "do the second"})
+			}
+			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
+		},
+	}
 	th.trace = &buffer{}
 	result, err = discuss(t, nil, th,
 		harness.DiscusserConfig{NewAgent: durableQuery(second, &resumedIDs), Resume: resume,

@@ -91,18 +91,18 @@ type call struct {
 	refused *refusalEvent
 }
 
-// Call carries out a tool call. The result says what the caller did wrong, for the model to read; an
-// error means that the session cannot continue. The line of the call is in the trace when it
+// Call carries out a tool call. The result says what the caller did wrong, for the model to read;
+// an error means that the session cannot continue. The line of the call is in the trace when it
 // returns.
 func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult,
 	error) {
 	return d.CallOnce(ctx, "", participant, tool, arguments)
 }
 
-// CallOnce is Call for agents that can repeat a call after a crash: a call with the id, the tool and
-// the arguments of one that was carried out in the same turn is not carried out again, and gets the
-// same result. The id alone does not make a repetition, because some models use one id for several
-// calls. An empty id never repeats.
+// CallOnce is Call for agents that can repeat a call after a crash: a call with the id, the tool
+// and the arguments of one that was carried out in the same turn is not carried out again, and gets
+// the same result. The id alone does not make a repetition, because some models use one id for
+// several calls. An empty id never repeats.
 func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult,
 	error) {
 	m := d.hub.state.members[participant]
@@ -160,7 +160,12 @@ func (c *call) recordIdle(result ToolResult) {
 	if c.changed {
 		return
 	}
-	e := toolCallEvent{Type: typeToolCall, Agent: c.member.name, Tool: c.tool, OK: !result.IsError}
+	e := toolCallEvent{
+		Type:  typeToolCall,
+		Agent: c.member.name,
+		Tool:  c.tool,
+		OK:    !result.IsError,
+	}
 	if result.IsError {
 		e.Error = result.Text
 	}

@@ -108,8 +108,9 @@ func ExampleNewDiscusser() {
 		},
 	})
 	discusser, err := harness.NewDiscusser(harness.DiscusserConfig{
-		LeadCwd: os.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, DiscussionID: "D_1", NewAgent: query,
-		Output: &bytes.Buffer{},
+		LeadCwd: os.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, DiscussionID: "D_1",
+		NewAgent: query,
+		Output:   &bytes.Buffer{},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -128,7 +129,9 @@ func ExampleNewJudge() {
 			return "", err
 		},
 	})
-	judge, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: os.TempDir(), NewAgent: query, Output: &bytes.Buffer{}})
+	judge, err := harness.NewJudge(
+		harness.JudgeConfig{JudgeCwd: os.TempDir(), NewAgent: query, Output: &bytes.Buffer{}},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

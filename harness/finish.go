@@ -109,7 +109,8 @@ func (l *loop) summary() summaryEvent {
 		Summary: l.unconcluded(),
 	}
 	if c := s.conclusion; c != nil {
-		e.Verdict, e.Summary, e.Outcome, e.Trigger, e.Reason = c.Verdict, c.Summary, c.Outcome, c.Trigger, ReasonConcluded
+		e.Verdict, e.Summary, e.Outcome = c.Verdict, c.Summary, c.Outcome
+		e.Trigger, e.Reason = c.Trigger, ReasonConcluded
 		e.Success = c.Verdict == VerdictSuccess || c.Verdict == VerdictAdjourned
 	}
 	for _, m := range s.order {

@@ -156,7 +156,11 @@ func (d *director) outcome(reminders bool) string {
 
 // everyOrder holds the session in every order in which its steps can happen and returns the
 // outcomes, with one order that leads to each.
-func everyOrder(t *testing.T, scripts map[string]script, reminders bool) (outcomes map[string][]string, situations int) {
+func everyOrder(
+	t *testing.T,
+	scripts map[string]script,
+	reminders bool,
+) (outcomes map[string][]string, situations int) {
 	t.Helper()
 	outcomes = map[string][]string{}
 	seen := map[string]bool{}
@@ -285,7 +289,8 @@ func TestTheOutcomeDoesNotDependOnTiming(t *testing.T) {
 		"a participant consults a peer twice": {
 			map[string]script{"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who", "when"),
 				"bob": helps},
-			[]string{"success", "alice: part of alice done", "bob: part of bob done", "bob: when done", "bob: who done"},
+			[]string{"success", "alice: part of alice done", "bob: part of bob done",
+				"bob: when done", "bob: who done"},
 			true,
 		},
 		"two consult each other": {

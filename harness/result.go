@@ -79,8 +79,8 @@ type Reply struct {
 	Body  string `json:"body"`
 	Agent string `json:"agent"`
 	Kind  string `json:"kind,omitempty"`
-	// Seq is that of the reply's own line in the trace, and Run the run that wrote it: together they
-	// identify a reply among all of a discussion.
+	// Seq is that of the reply's own line in the trace, and Run the run that wrote it: together
+	// they identify a reply among all of a discussion.
 	Seq      int64  `json:"seq"`
 	Run      string `json:"run,omitempty"`
 	ThreadID string `json:"thread_id,omitempty"`

@@ -256,7 +256,11 @@ func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
 		t.Fatal(err)
 	}
 	th.posted = nil
-	result, err := harness.Resume(t.Context(), path, harness.ResumeConfig{NewAgent: players.query, Replies: th, Inbox: th})
+	result, err := harness.Resume(
+		t.Context(),
+		path,
+		harness.ResumeConfig{NewAgent: players.query, Replies: th, Inbox: th},
+	)
 	if err != nil || !result.Success || len(result.Replies) != 1 || len(th.posted) != 1 ||
 		th.posted[0].Body != "so far" {
 		t.Errorf("%+v, %v; posted: %+v", result, err, th.posted)

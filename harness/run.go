@@ -34,8 +34,8 @@ type RunConfig struct {
 	// Timeout ends the run; 0 means never.
 	Timeout time.Duration
 	Trace   *trace.Writer
-	// Advisor gives the agent a stronger model to ask; it needs NewAgent, to make the advisor's agent,
-	// and Connect. Redactor is for what the advisor sees.
+	// Advisor gives the agent a stronger model to ask; it needs NewAgent, to make the advisor's
+	// agent, and Connect. Redactor is for what the advisor sees.
 	Advisor  AdvisorConfig
 	NewAgent AgentFunc
 	Connect  func(*Dispatcher) (Connector, error)

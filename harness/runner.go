@@ -17,9 +17,9 @@ import (
 
 // continuer is a session that can continue a turn in the middle: an agent whose conversation
 // survives a crash of this process as it was at that moment. Every prompt has an id; if the
-// conversation has the prompt of that id already, it continues from there. Tool calls that the agent
-// then repeats must carry the ids they had (Dispatcher.CallOnce). Other agents get the messages of
-// the interrupted turn once more, marked as such.
+// conversation has the prompt of that id already, it continues from there. Tool calls that the
+// agent then repeats must carry the ids they had (Dispatcher.CallOnce). Other agents get the
+// messages of the interrupted turn once more, marked as such.
 type continuer interface {
 	PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error)
 }

@@ -37,13 +37,18 @@ type discussConfig struct {
 
 // The tools of each role where its config names none, and those it must not have.
 var (
-	supervisorTools    = []string{"Read", "Glob", "Grep", "Bash"}
-	readingTools       = []string{"Read", "Glob", "Grep"}
-	participantTools   = []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"}
-	supervisorDenied   = []string{"Agent", "Task", "TaskOutput", "TaskStop", "Write", "Edit"}
-	facilitatorDenied  = append([]string{"Bash"}, supervisorDenied...)
-	supervisedTools    = append([]string{"Agent", "TodoWrite"}, participantTools...)
-	leadMaxTurns       = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 80, ModeDiscuss: 80, ModeJudge: 5}
+	supervisorTools   = []string{"Read", "Glob", "Grep", "Bash"}
+	readingTools      = []string{"Read", "Glob", "Grep"}
+	participantTools  = []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"}
+	supervisorDenied  = []string{"Agent", "Task", "TaskOutput", "TaskStop", "Write", "Edit"}
+	facilitatorDenied = append([]string{"Bash"}, supervisorDenied...)
+	supervisedTools   = append([]string{"Agent", "TodoWrite"}, participantTools...)
+	leadMaxTurns      = map[Mode]int{
+		ModeSupervise:  200,
+		ModeFacilitate: 80,
+		ModeDiscuss:    80,
+		ModeJudge:      5,
+	}
 	participantMaxTurn = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 50, ModeDiscuss: 50}
 )
 

@@ -58,7 +58,7 @@ func (l *loop) startAgent(
 	}
 	if lost != nil {
 		l.note(noteEvent{Type: typeWarning, Agent: config.Name,
-			Text: "not all tools of its role can be had: " + lost.Error()})
+			Text: "some tools of its role are missing: " + lost.Error()})
 	}
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
 		servers, err := l.connector.Servers(config.Name, info)

@@ -49,8 +49,8 @@ type member struct {
 	name, role string
 	config     AgentConfig
 	queue      []*Message // what it has not been given yet
-	// wake makes it look at its queue, and active says that something happens in its turn; nil where
-	// nobody takes turns.
+	// wake makes it look at its queue, and active says that something happens in its turn; nil
+	// where nobody takes turns.
 	wake, active func()
 
 	gone      string // why it is out of the session

@@ -278,7 +278,9 @@ func (r *runner) retry() (context.Context, string) {
 		r.idle()
 		return nil, ""
 	}
-	return r.again("Your last turn failed before it was over. Its messages are repeated here; do not redo what is done.")
+	return r.again(
+		"Your last turn failed before it was over. Its messages are repeated here; do not redo what is done.",
+	)
 }
 
 // again begins a turn with the messages of the one before, but for asks that have ended meanwhile.

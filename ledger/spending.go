@@ -2,7 +2,8 @@ package ledger
 
 // Spending is what attempts cost together. Attempts that ended in errors count: they were paid for.
 type Spending struct {
-	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD adds up the known ones.
+	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD adds up the known
+	// ones.
 	CostUSD      *float64
 	KnownCostUSD float64
 	Tokens       Tokens

@@ -53,7 +53,10 @@ func (r *Record) wrongNumbers() []wrongNumber {
 		wrong = append(wrong, wrongNumber{"costUsd must be a number that is not negative", func() { r.CostUSD = nil }})
 	}
 	if r.Score != nil && !(*r.Score >= 0 && *r.Score <= 1) {
-		wrong = append(wrong, wrongNumber{fmt.Sprintf("score %v is outside [0, 1]", *r.Score), func() { r.Score = nil }})
+		wrong = append(
+			wrong,
+			wrongNumber{fmt.Sprintf("score %v is outside [0, 1]", *r.Score), func() { r.Score = nil }},
+		)
 	}
 	return wrong
 }

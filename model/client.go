@@ -37,7 +37,7 @@ type Config struct {
 	HTTPClient *http.Client
 	// MaxRetries defaults to DefaultMaxRetries; a negative number means none.
 	MaxRetries int
-	// OnRetry, where set, is told before every wait.
+	// OnRetry, where set, is called before every wait.
 	OnRetry func(RetryInfo)
 	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller is
 	// sent EventReset and must forget what it was given. Without it such a failure is final, though

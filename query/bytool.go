@@ -174,7 +174,7 @@ func reconcile(rows []ToolShare, totals Totals) {
 		for range 4 {
 			*first += column.total - columnSum(rows, column.of)
 		}
-		// The last unit of the last place can go back and forth for ever; in the smallest row it
+		// The last unit of the last place can go back and forth forever; in the smallest row it
 		// settles.
 		*last += column.total - columnSum(rows, column.of)
 	}

@@ -2,16 +2,16 @@
 //
 // # How a question is answered
 //
-//  1. Open names a file. It may be NDJSON (enveloped or bare), gzip or zstd of that, standard input,
-//     or a structured document that an earlier version wrote.
+//  1. Open names a file. It may be NDJSON (enveloped or bare), gzip or zstd of that, standard
+//     input, or a structured document that an earlier version wrote.
 //  2. The package query/internal/scan reads the file in blocks, on all cores, and notes where the
 //     parts of every line lie. Nothing is decoded.
-//  3. One consumer receives the scanned blocks in the order of the file, numbers the turns and hands
-//     each to the question as an Entry, which decodes only what is asked of it. Memory stays flat
-//     however long the file is.
-//  4. Lanes that speak another dialect than the stream of system, assistant, user and result objects
-//     are decoded by the session.Dialects that Open was handed, and their canonical events become
-//     turns of the same shapes.
+//  3. One consumer receives the scanned blocks in the order of the file, numbers the turns and
+//     hands each to the question as an Entry, which decodes only what is asked of it. Memory stays
+//     flat however long the file is.
+//  4. Lanes that speak another dialect than the stream of system, assistant, user and result
+//     objects are decoded by the session.Dialects that Open was handed, and their canonical events
+//     become turns of the same shapes.
 //  5. The models' turns, tokens and cost are counted by package session, lane by lane.
 //
 // Over Options.IndexFrom bytes the first complete pass leaves an index beside the file (or in a
@@ -28,6 +28,6 @@
 //
 // # What is wrong with a file
 //
-// Nothing in a file is fatal. Lines that are not JSON objects, lines beyond trace.MaxLine and a torn
-// last line are skipped and counted in Info.Problems.
+// Nothing in a file is fatal. Lines that are not JSON objects, lines beyond trace.MaxLine and a
+// torn last line are skipped and counted in Info.Problems.
 package query

@@ -57,7 +57,12 @@ func (f *foreignLane) took(e *session.EnrichedEvent) {
 }
 
 func (f *foreignLane) turn(e *session.EnrichedEvent) *Turn {
-	t := &Turn{Lane: f.lane.source(), TimestampMs: e.TimestampMs, Parent: strings.Clone(e.Parent), Line: e.RawLine}
+	t := &Turn{
+		Lane:        f.lane.source(),
+		TimestampMs: e.TimestampMs,
+		Parent:      strings.Clone(e.Parent),
+		Line:        e.RawLine,
+	}
 	switch e.Kind {
 	case session.KindMessage:
 		f.message(t, e)

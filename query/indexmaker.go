@@ -226,8 +226,8 @@ func (m *indexMaker) write(in *Info) {
 	}
 }
 
-// markUnreported marks the lines of assistants after the last result of their lane: nothing but they
-// knows what was used since.
+// markUnreported marks the lines of assistants after the last result of their lane: nothing but
+// they knows what was used since.
 func (m *indexMaker) markUnreported() {
 	reported := make([]bool, len(m.tables.Lanes))
 	var r record

@@ -198,7 +198,7 @@ func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error)
 	return file, limit, func() { _ = file.Close() }, nil
 }
 
-// packed tells whether a file is packed.
+// packed reports whether a file is packed.
 func packed(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -112,8 +112,8 @@ func TestOldDocumentsKeepTheirOwnFigures(t *testing.T) {
 
 // jqTotals computes the totals of a trace from what is known about the processes that wrote it,
 // with nothing of ours: usage is per result, and in the newer version by model, which includes the
-// last reply at a limit; cost is cumulative per process in the older version and per conversation in
-// the newer one.
+// last reply at a limit; cost is cumulative per process in the older version and per conversation
+// in the newer one.
 func jqTotals(t *testing.T, files []string, conversation bool) (tokens [4]int64, cost float64) {
 	t.Helper()
 	jq := testenv.NeedTool(t, "jq")

@@ -257,7 +257,12 @@ func (w *walker) showTurn(l *laneState, turn *Turn) error {
 	if l.wanted && turn.Role == RoleUser && w.info.TaskPrompt == nil {
 		w.info.prompted(turn)
 	}
-	w.entry = Entry{lane: l, turn: turn, Line: turn.Line, match: true}
+	w.entry = Entry{
+		lane:  l,
+		turn:  turn,
+		Line:  turn.Line,
+		match: true,
+	}
 	return w.show(l, turn.Role)
 }
 

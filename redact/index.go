@@ -25,8 +25,8 @@ type index struct {
 	spaces bool
 	// begin are the forms that begin with a byte.
 	begin [256][]int
-	// broken are the secrets that contain a separator of the stream, and spelled the spelled forms that
-	// do, by the byte they begin with; see stream.go.
+	// broken are the secrets that contain a separator of the stream, and spelled the spelled forms
+	// that do, by the byte they begin with; see stream.go.
 	broken, spelled brokenForms
 	// longest is the length of the longest form, reach how far around an escape to decode.
 	longest, reach int
@@ -184,7 +184,7 @@ func (s *shape) anchors() []shapeAnchor {
 	return list
 }
 
-// mayEndWord tells whether a word may begin after c: after anything that is no
+// mayEndWord reports whether a word may begin after c: after anything that is no
 // part of a word, also if it is escaped, a character of several bytes, or the
 // end of a colour sequence.
 func mayEndWord(c byte) bool {
@@ -212,7 +212,7 @@ func (x *index) addEscapes() {
 	seen := map[string]bool{}
 	for c := range 256 {
 		for _, format := range []string{"u%04x", "u%04X"} {
-			// The letters are told by u006 and the like, others by all digits,
+			// The letters are recognised by u006 and the like, others by all digits,
 			// because \u003c and \u001b are frequent.
 			gram, offset := fmt.Sprintf(format, c)[:gramSize], 1
 			if c < '@' || c > 0x7f {

@@ -101,7 +101,7 @@ func TestMatching(t *testing.T) {
 			`{"c":{"user":"[REDACTED:env:JSON]","pass":"[REDACTED:env:JSON]"}}`},
 		{"a secret that is JSON, in a string", `"{\"user\":\"root\",\"pass\":\"toor\"}"`, `"[REDACTED:env:JSON]"`},
 		{"a line with its end", "[\"abcd\"]\n", "[\"[REDACTED:env:SHORT]\"]\n"},
-		{"what is no JSON is text", `{"torn":"abcd`, `{"torn":"[REDACTED:env:SHORT]`},
+		{"what is not JSON is text", `{"torn":"abcd`, `{"torn":"[REDACTED:env:SHORT]`},
 		{"nothing", ``, ``},
 	} {
 		t.Run(c.name, func(t *testing.T) {

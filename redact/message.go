@@ -123,7 +123,7 @@ func (x *index) openForm(text []byte) (at, number int) {
 	return len(text), -1
 }
 
-// isBegunBy tells whether a text is the beginning of the form, and not all of it.
+// isBegunBy reports whether a text is the beginning of the form, and not all of it.
 func (f *form) isBegunBy(text []byte) bool {
 	if len(text) >= len(f.whole) {
 		return false

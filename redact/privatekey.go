@@ -84,7 +84,7 @@ func keyRun(block []byte) int {
 	return -1
 }
 
-// isKeyMaterial tells whether a text is nothing but lines of base64, however
+// isKeyMaterial reports whether a text is nothing but lines of base64, however
 // short.
 func isKeyMaterial(material []byte) bool {
 	end, stop := keyLines(material, 0)
@@ -133,7 +133,7 @@ func escapedBreak(text []byte) int {
 	return 0
 }
 
-// privateKeyIsOpen tells whether a block that began may still find its end.
+// privateKeyIsOpen reports whether a block that began may still find its end.
 func privateKeyIsOpen(text []byte) bool {
 	if len(text) < len(keyBegin)+keyNameLimit {
 		dashes := bytes.Index(text[min(len(text), len(keyBegin)):], []byte("-----"))

@@ -116,7 +116,7 @@ func (r *Redactor) Cut(text string, limit int) string {
 // JSON redacts one JSON value or line of NDJSON, keys as well as values. What
 // was valid JSON stays valid: a secret is replaced inside its string, along
 // escape sequences; a number that contains a secret of 9 or more digits becomes
-// a string; other numbers, true, false and null pass. What is no JSON is
+// a string; other numbers, true, false and null pass. What is not JSON is
 // treated as plain text. It returns p itself when nothing is found.
 func (r *Redactor) JSON(p []byte) []byte {
 	if !r.Enabled() {

@@ -253,7 +253,7 @@ func (s *shape) after(text []byte, i int, prefix string) (end int, ok bool) {
 // escapeLetters follow a backslash in JSON where a space character is meant.
 const escapeLetters = "bfnrt"
 
-// wordBefore tells whether the character before i continues a word. The last
+// wordBefore reports whether the character before i continues a word. The last
 // character of an escape sequence (\n, \u000a, %0A) does not.
 func wordBefore(text []byte, i int) bool {
 	if i == 0 || !wordChar[text[i-1]] {
@@ -275,7 +275,7 @@ func wordBefore(text []byte, i int) bool {
 // colourEnd ends the escape sequences by which terminals are told a colour.
 const colourEnd = 'm'
 
-// endsColour tells whether a text ends with such a sequence but for its end.
+// endsColour reports whether a text ends with such a sequence but for its end.
 func endsColour(text []byte) bool {
 	text = bytes.TrimRight(text, digits+";")
 	return bytes.HasSuffix(text, []byte("\x1b[")) || bytes.HasSuffix(text, []byte(`\u001b[`)) ||

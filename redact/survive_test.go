@@ -288,7 +288,8 @@ func decodings(text string) []string {
 	out := []string{text}
 	for i := 0; i < len(out) && len(out) < 30; i++ {
 		l := layer{text: []byte(out[i])}
-		for _, d := range []*layer{l.unescaped(), l.percentDecoded(false), l.percentDecoded(true), l.withoutEntities()} {
+		for _, d := range []*layer{l.unescaped(), l.percentDecoded(false), l.percentDecoded(true),
+			l.withoutEntities()} {
 			if d != nil {
 				out = append(out, string(d.text))
 			}

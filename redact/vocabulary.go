@@ -71,8 +71,8 @@ var enumerations = map[string]bool{
 	"permissionMode": true, "phase": true, "object": true,
 }
 
-// isStructure reports whether a scalar of a JSON text belongs to the form of the text and not to what
-// it says: the name of a field, or one of the fixed values of one.
+// isStructure reports whether a scalar of a JSON text belongs to the form of the text and not to
+// what it says: the name of a field, or one of the fixed values of one.
 func (s scalar) isStructure(text []byte) bool {
 	return (s.isKey || enumerations[s.key]) && text[s.start] == '"' && knownWords()[string(text[s.start+1:s.end-1])]
 }

@@ -18,10 +18,10 @@ type level struct {
 	key              string
 }
 
-// walk calls visit for every scalar of valid JSON, in order. It is the package's own because of what
-// the package promises: the scanner of lines bounds the depth, and text that it refused would be
-// treated as plain text, which may break JSON that was valid; and it knows where values are, but not
-// where the names of members are, which can be secrets too.
+// walk calls visit for every scalar of valid JSON, in order. It is the package's own because of
+// what the package promises: the scanner of lines bounds the depth, and text that it refused would
+// be treated as plain text, which may break JSON that was valid; and it knows where values are, but
+// not where the names of members are, which can be secrets too.
 func walk(text []byte, visit func(scalar)) {
 	levels := []level{{}}
 	for i := 0; i < len(text); {
@@ -45,7 +45,13 @@ func walk(text []byte, visit func(scalar)) {
 			i++
 		default:
 			end := scalarEnd(text, i)
-			found := scalar{start: i, end: end, isKey: in.wantsKey, inArray: in.inArray, inDelta: in.inDelta}
+			found := scalar{
+				start:   i,
+				end:     end,
+				isKey:   in.wantsKey,
+				inArray: in.inArray,
+				inDelta: in.inDelta,
+			}
 			if in.wantsKey {
 				in.key, in.wantsKey = string(text[i+1:end-1]), false
 			} else if in.object {

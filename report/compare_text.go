@@ -16,8 +16,15 @@ func (c *Comparison) Text(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", display.Line(c.A.Arm), display.Line(c.B.Arm))
 	for _, t := range c.Tasks {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", display.Line(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB),
-			deltaText(t), pText(t.PAdj))
+		fmt.Fprintf(
+			table,
+			"%s\t%s\t%s\t%s\t%s\n",
+			display.Line(t.TaskID),
+			meanText(t.MeanA, t.NA),
+			meanText(t.MeanB, t.NB),
+			deltaText(t),
+			pText(t.PAdj),
+		)
 	}
 	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", percent(c.RateA), percent(c.RateB), effectText(&c.Decision))
 	if err := table.Flush(); err != nil {

@@ -88,7 +88,8 @@ func TestNoClaimStandsOnEndingsThatAnAgentCanForge(t *testing.T) {
 		first.Arm, first.ArmHash, first.Final, first.Unverified = "b", "sha256:b", false, 1
 		records = append(records, first)
 		for j := range records {
-			if r := &records[j]; r.Arm == "b" && r.TaskID == first.TaskID && r.RunIndex == 1 && r.Verdict != ledger.Error {
+			if r := &records[j]; r.Arm == "b" && r.TaskID == first.TaskID && r.RunIndex == 1 &&
+				r.Verdict != ledger.Error {
 				r.Attempt, r.Unverified = 2, 1
 			}
 		}

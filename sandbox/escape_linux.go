@@ -22,8 +22,8 @@ echo tried`
 
 const harmless = "harmless\n"
 
-// TryEscape starts a program that tries to get out of a sandbox, by harmless means, and reports what
-// it could do.
+// TryEscape starts a program that tries to get out of a sandbox, by harmless means, and reports
+// what it could do.
 func TryEscape(ctx context.Context) Capability {
 	c := Capability{Name: "escape from bubblewrap"}
 	found, err := tryEscape(ctx)

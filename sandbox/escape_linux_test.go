@@ -141,7 +141,10 @@ func (a attacker) attack(t *testing.T, args ...string) string {
 
 func TestNobodyInTheSandboxIsRootOfTheMachine(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
-		out := a.shell(t, `cut -f1,3 /proc/self/uid_map >/dev/null; stat -c %u . ; id -u; grep -E '^(Uid|CapEff|CapPrm|CapInh):' /proc/self/status | tr -d '\t'`)
+		out := a.shell(
+			t,
+			`cut -f1,3 /proc/self/uid_map >/dev/null; stat -c %u . ; id -u; grep -E '^(Uid|CapEff|CapPrm|CapInh):' /proc/self/status | tr -d '\t'`,
+		)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if len(lines) != 6 || lines[0] != lines[1] || lines[1] == "0" || strings.Count(out, ":0000000000000000") != 3 {
 			t.Errorf("the workspace's owner, the program's user and its privileges are %q", lines)
@@ -198,10 +201,13 @@ func TestFilesOfRootAndOfTheMachineAreNotShown(t *testing.T) {
 				t.Errorf("a file that only root may read gives %q", out)
 			}
 		}
-		out := a.shell(t, `ls -d /etc/ssl/private /etc/shadow /etc/ssh /etc/sudoers /etc/cron.d /etc/machine-id 2>/dev/null
+		out := a.shell(
+			t,
+			`ls -d /etc/ssl/private /etc/shadow /etc/ssh /etc/sudoers /etc/cron.d /etc/machine-id 2>/dev/null
 			whoami >/dev/null || echo no name
 			getent hosts localhost >/dev/null || echo no hosts
-			echo done >/dev/stderr`)
+			echo done >/dev/stderr`,
+		)
 		if out != "done\n" {
 			t.Errorf("printed %q", out)
 		}
@@ -220,7 +226,8 @@ func TestWhatLiesInASystemDirectoryIsHiddenThereToo(t *testing.T) {
 		eachUser(t, func(t *testing.T, a attacker) {
 			repository := a.newDir(t, system)
 			workspace := filepath.Join(repository, "tmp", "workspace")
-			for _, dir := range []string{workspace, filepath.Join(repository, "home"), filepath.Join(repository, "rest")} {
+			for _, dir := range []string{workspace, filepath.Join(repository, "home"),
+				filepath.Join(repository, "rest")} {
 				if err := os.MkdirAll(dir, 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -235,10 +242,17 @@ func TestWhatLiesInASystemDirectoryIsHiddenThereToo(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			script := []string{"sh", "-c", "cd " + repository + "; cat solution tmp/sibling home/login 2>/dev/null; cat rest/file; pwd >/dev/null; true"}
+			script := []string{
+				"sh",
+				"-c",
+				"cd " + repository + "; cat solution tmp/sibling home/login 2>/dev/null; cat rest/file; pwd >/dev/null; true",
+			}
 			// Our own directories are hidden without being named; the repository is named.
 			for name, hidden := range map[string][]string{"own": nil, "named": {repository}} {
-				cmd := a.command(t, isolatedRun{Argv: script, Dir: workspace, Isolation: sandbox.Isolation{Hidden: hidden}})
+				cmd := a.command(
+					t,
+					isolatedRun{Argv: script, Dir: workspace, Isolation: sandbox.Isolation{Hidden: hidden}},
+				)
 				cmd.Env = append(cmd.Env, "TMPDIR="+repository+"/tmp", "HOME="+repository+"/home")
 				out, err := cmd.CombinedOutput()
 				want := map[string]int{"own": 2, "named": 0}[name]
@@ -296,7 +310,8 @@ func TestTwoRunsShareNothingThatCanBeWritten(t *testing.T) {
 	})
 }
 
-// A file system on which owners cannot be mapped: programs keep root's number, and nothing else of root.
+// A file system on which owners cannot be mapped: programs keep root's number, and nothing else of
+// root.
 func TestWithoutMappedOwnersProgramsKeepRootsNumberOnly(t *testing.T) {
 	if os.Getuid() != 0 {
 		testenv.Missing(t, "only root can mount a file system")

@@ -23,11 +23,12 @@ var etcNames = []string{
 	"shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "system-release", "timezone",
 }
 
-// maxEtcEntries bounds the entries of one directory of /etc that are copied; larger ones are mounted.
+// maxEtcEntries bounds the entries of one directory of /etc that are copied; larger ones are
+// mounted.
 const maxEtcEntries = 32
 
-// etcView is how a sandbox gets its /etc. Files are copied into it, because that is much cheaper than
-// mounting them; a file's descriptor is not known here, so that its path stands alone.
+// etcView is how a sandbox gets its /etc. Files are copied into it, because that is much cheaper
+// than mounting them; a file's descriptor is not known here, so that its path stands alone.
 type etcView struct {
 	arguments []string // bubblewrap's, for directories and links
 	files     []etcFile

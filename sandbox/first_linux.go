@@ -127,8 +127,8 @@ func (s *startReport) follow(read *os.File) {
 	s.text = text.Bytes()
 }
 
-// outcome returns, after bubblewrap has ended, whether the sandbox was made, and why the program was
-// not started in it.
+// outcome returns, after bubblewrap has ended, whether the sandbox was made, and why the program
+// was not started in it.
 func (s *startReport) outcome() (made bool, err error) {
 	select {
 	case <-s.done: // it ends with the start of the program, or with bubblewrap

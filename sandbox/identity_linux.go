@@ -69,8 +69,8 @@ func (p *identityPool) release(lent *identity) {
 	p.free = append(p.free, lent)
 }
 
-// assumeIdentity finds the user that an isolated program of root's is to be. Where the kernel has no
-// user namespaces, the program keeps our user, without its privileges.
+// assumeIdentity finds the user that an isolated program of root's is to be. Where the kernel has
+// no user namespaces, the program keeps our user, without its privileges.
 func (j *launch) assumeIdentity() error {
 	if j.bwrap == nil || os.Geteuid() != 0 {
 		return nil

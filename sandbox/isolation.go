@@ -29,8 +29,8 @@ type Isolation struct {
 	Join *PrivateNetwork
 }
 
-// setupError says that a program could not be run because its sandbox or its supervisor could not be
-// made. The program did not run: it is the machine that has failed.
+// setupError says that a program could not be run because its sandbox or its supervisor could not
+// be made. The program did not run: it is the machine that has failed.
 type setupError struct{ Err error }
 
 func (e *setupError) Error() string { return "make its sandbox: " + e.Err.Error() }

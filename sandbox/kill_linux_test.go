@@ -24,8 +24,8 @@ var hostile = map[string]string{
 	"ignores SIGTERM": `trap "" TERM; echo up; while :; do sleep @; done`,
 	"daemon that ignores all it can": `setsid sh -c 'trap "" TERM INT HUP QUIT; echo up; while :; do sleep @; done' &
 		wait`,
-	"respawners":                          `for i in 1 2 3 4 5 6; do setsid sh -c 'while :; do sleep @; done' & done; echo up; wait`,
-	"comet that forks and exits for ever": `comet() { (comet &) ; }; comet; echo up; sleep @`,
+	"respawners":                         `for i in 1 2 3 4 5 6; do setsid sh -c 'while :; do sleep @; done' & done; echo up; wait`,
+	"comet that forks and exits forever": `comet() { (comet &) ; }; comet; echo up; sleep @`,
 	"family tree": `grow() { if [ $1 -gt 0 ]; then (grow $(($1-1))) & setsid sh -c 'sleep @' & fi; sleep @; }
 		grow 6 & sleep 0.05; echo up; wait`,
 	"stopped child": `sh -c 'kill -STOP $$; sleep @' & echo up; sleep @`,

@@ -37,8 +37,8 @@ func (l Limits) apply() error {
 	return nil
 }
 
-// DefaultLimits are the bounds of a program for which nobody sets any: generous, and low enough that
-// one program does not take the machine from the others.
+// DefaultLimits are the bounds of a program for which nobody sets any: generous, and low enough
+// that one program does not take the machine from the others.
 func DefaultLimits() Limits {
 	return Limits{
 		Processes:       4096,

@@ -43,8 +43,8 @@ type launch struct {
 	files   []*os.File // descriptors 0, 1, 2 and on
 	network *PrivateNetwork
 	bwrap   *bwrapOrder // nil: not isolated
-	// identity is the user of an isolated program where we are root; its namespaces are handed to the
-	// supervisor after the files.
+	// identity is the user of an isolated program where we are root; its namespaces are handed to
+	// the supervisor after the files.
 	identity   *identity
 	namespaces []*os.File
 }
@@ -70,8 +70,8 @@ type outcome struct {
 	Leftovers  int    `json:"leftovers,omitempty"`
 	Unkillable []int  `json:"unkillable,omitempty"`
 	Usage      Usage  `json:"usage"`
-	// NoSandbox is set when bubblewrap ended without having made the sandbox, and NoProgram when the
-	// program could not be started in it: then it says why.
+	// NoSandbox is set when bubblewrap ended without having made the sandbox, and NoProgram when
+	// the program could not be started in it: then it says why.
 	NoSandbox bool   `json:"noSandbox,omitempty"`
 	NoProgram string `json:"noProgram,omitempty"`
 }

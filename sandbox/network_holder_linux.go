@@ -171,7 +171,8 @@ func (h *holder) fail(id int, err error) {
 	h.say(report, -1)
 }
 
-// say sends one message. A failure needs no handling: whoever listened is gone, and reading ends us.
+// say sends one message. A failure needs no handling: whoever listened is gone, and reading ends
+// us.
 func (h *holder) say(report networkReport, fd int) {
 	body, err := json.Marshal(report)
 	if err != nil {

@@ -51,8 +51,8 @@ func (l Local) containment(launch) (Containment, error) {
 	return ProcessGroup, nil
 }
 
-// DefaultLimits are the bounds of a program for which nobody sets any. Here nothing enforces them but
-// what is looked at from outside.
+// DefaultLimits are the bounds of a program for which nobody sets any. Here nothing enforces them
+// but what is looked at from outside.
 func DefaultLimits() Limits { return Limits{DiskBytes: 16 << 30} }
 
 func memoryUsed(int) uint64 { return 0 }

@@ -150,8 +150,8 @@ func (r *reaper) prepare() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
-	// A session keyring of its own: keys that another run has left are not found through it. A kernel
-	// without keys has none to find.
+	// A session keyring of its own: keys that another run has left are not found through it. A
+	// kernel without keys has none to find.
 	_, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if !r.order.PIDNamespace {
 		return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -81,7 +81,12 @@ func seccompFilter() []byte {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
 	jump := func(comparison uint16, value uint32, yes, no uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, Jt: yes, Jf: no, K: value}
+		return unix.SockFilter{
+			Code: unix.BPF_JMP | comparison | unix.BPF_K,
+			Jt:   yes,
+			Jf:   no,
+			K:    value,
+		}
 	}
 	answer := func(action uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}

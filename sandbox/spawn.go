@@ -64,15 +64,16 @@ type SpawnSpec struct {
 	OnStart func(pid int)
 }
 
-// Limits bounds what the program may use. Most are the kernel's rlimits, which hold for each process
-// and not for the sum; those are inherited where they are zero. TreeMemoryBytes and DiskBytes hold for
-// everything together: we look at it twice a second, and end what has passed them.
+// Limits bounds what the program may use. Most are the kernel's rlimits, which hold for each
+// process and not for the sum; those are inherited where they are zero. TreeMemoryBytes and
+// DiskBytes hold for everything together: we look at it twice a second, and end what has passed
+// them.
 type Limits struct {
 	// MemoryBytes bounds private writable memory (RLIMIT_DATA). Address space is left
 	// alone: language runtimes reserve far more of it than they use.
 	MemoryBytes uint64
-	// Processes bounds the processes and threads of the user (RLIMIT_NPROC), in a sandbox those of the
-	// sandbox. The kernel does not apply it to root.
+	// Processes bounds the processes and threads of the user (RLIMIT_NPROC), in a sandbox those of
+	// the sandbox. The kernel does not apply it to root.
 	Processes uint64
 	// FileBytes bounds the size of a file that is written (RLIMIT_FSIZE).
 	FileBytes uint64

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What a whole tree of processes may use is looked at while it runs; the kernel's own limits hold for
-// each process only.
+// What a whole tree of processes may use is looked at while it runs; the kernel's own limits hold
+// for each process only.
 const (
 	usageEvery = 500 * time.Millisecond
 	// diskShare is how many times longer than a look at the disk the pause after it is.

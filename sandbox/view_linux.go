@@ -20,8 +20,8 @@ var systemPaths = []string{
 // directories of the sandbox's own root: mounts would cost time.
 var emptyPaths = []string{"/tmp", "/var/tmp", "/home", "/root", "/run"}
 
-// procReadOnly are the parts of /proc by which root changes the machine. Bubblewrap leaves /proc/sys
-// open to it.
+// procReadOnly are the parts of /proc by which root changes the machine. Bubblewrap leaves
+// /proc/sys open to it.
 var procReadOnly = []string{"/proc/sys", "/proc/sysrq-trigger"}
 
 // How callers ask for a path.

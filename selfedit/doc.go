@@ -15,8 +15,8 @@
 //  3. the content is read, up to a size limit, and the first two steps are taken again under the
 //     lock of the audit log
 //  4. the content goes to a temporary file in the target's directory and to the disk
-//  5. a line that says so is appended to <git dir>/fit/selfedit.ndjson, and the file goes into place
-//     in one step
+//  5. a line that says so is appended to <git dir>/fit/selfedit.ndjson, and the file goes into
+//     place in one step
 //  6. the branch and the directory are looked at again; if either moved, the old file is put back
 //  7. a second line records the outcome; if that fails, the old file is put back
 //
@@ -38,9 +38,9 @@
 // # Git
 //
 // Git itself is asked where the repository is, which branch it is on and how it is configured, with
-// an environment in which no GIT_ variable counts and the system's git, whatever PATH says. The configuration of the repository, the system
-// and every directory that may be home counts, with all files they include. What is unusual is
-// refused: a .git that git passes over, links in the place of .git or of the branch, a worktree
-// that does not point back, an unborn branch, and a nested repository in whose directory an outer
-// repository tracks files.
+// an environment in which no GIT_ variable counts and the system's git, whatever PATH says. The
+// configuration of the repository, the system and every directory that may be home counts, with all
+// files they include. What is unusual is refused: a .git that git passes over, links in the place
+// of .git or of the branch, a worktree that does not point back, an unborn branch, and a nested
+// repository in whose directory an outer repository tracks files.
 package selfedit

@@ -51,7 +51,7 @@ func readLimited(file *os.File, path string, limit int64) ([]byte, error) {
 }
 
 // isAbsent reports whether an error means that there is no such file, also because something above
-// it is no directory.
+// it is not a directory.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }

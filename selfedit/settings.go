@@ -66,8 +66,8 @@ func parseSettings(path, root string, text []byte) (settings, error) {
 	return parsed, nil
 }
 
-// stringsOf returns the strings of a JSON array, leaving out what is not a string, and whether it is
-// an array at all.
+// stringsOf returns the strings of a JSON array, leaving out what is not a string, and whether it
+// is an array at all.
 func stringsOf(value any) (texts []string, isArray bool) {
 	elements, isArray := value.([]any)
 	for _, element := range elements {

@@ -67,15 +67,15 @@ func TestAnUnsupportedRuleIsNamedAndOtherRulesCount(t *testing.T) {
 
 func TestSettingsThatCannotGrantAnything(t *testing.T) {
 	for name, test := range map[string]struct{ text, words string }{
-		"no JSON":            {"{", "failed to parse"},
-		"a comment":          {"// hello\n{}", "failed to parse"},
-		"a doubled member":   {`{"permissions":{"allow":[]},"permissions":{"allow":["Edit(**)"]}}`, "failed to parse"},
-		"no permissions":     {`{}`, "no permissions.allow"},
-		"other letter case":  {`{"Permissions":{"allow":["Edit(**)"]}}`, "no permissions.allow"},
-		"allow is no array":  {`{"permissions":{"allow":"Edit(**)"}}`, "no permissions.allow"},
-		"no Edit rules":      {`{"permissions":{"allow":["Read(**)",7,null]}}`, "no Edit() rules"},
-		"deny is no array":   {`{"permissions":{"allow":["Edit(**)"],"deny":"Edit(x)"}}`, "permissions.deny"},
-		"escape in the rule": {`{"permissions":{"allow":["Edit(\u001b[31m)"]}}`, `\x1b`},
+		"no JSON":               {"{", "failed to parse"},
+		"a comment":             {"// hello\n{}", "failed to parse"},
+		"a doubled member":      {`{"permissions":{"allow":[]},"permissions":{"allow":["Edit(**)"]}}`, "failed to parse"},
+		"no permissions":        {`{}`, "no permissions.allow"},
+		"other letter case":     {`{"Permissions":{"allow":["Edit(**)"]}}`, "no permissions.allow"},
+		"allow is not an array": {`{"permissions":{"allow":"Edit(**)"}}`, "no permissions.allow"},
+		"no Edit rules":         {`{"permissions":{"allow":["Read(**)",7,null]}}`, "no Edit() rules"},
+		"deny is not an array":  {`{"permissions":{"allow":["Edit(**)"],"deny":"Edit(x)"}}`, "permissions.deny"},
+		"escape in the rule":    {`{"permissions":{"allow":["Edit(\u001b[31m)"]}}`, `\x1b`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
@@ -222,7 +222,10 @@ func TestScriptsThatHooksRunAreNeverWritable(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			p := newProject(t)
 			p.put("scripts/guard.sh", "old\n")
-			p.put(".claude/settings.json", `{"permissions":{"allow":["Edit(**)"]},"hooks":{"PreToolUse":[{"matcher":"Edit|Write","hooks":[{"type":"command","command":"`+command+`"}]}]}}`)
+			p.put(
+				".claude/settings.json",
+				`{"permissions":{"allow":["Edit(**)"]},"hooks":{"PreToolUse":[{"matcher":"Edit|Write","hooks":[{"type":"command","command":"`+command+`"}]}]}}`,
+			)
 			if refused {
 				p.mustRefuse("scripts/guard.sh", settingsAllow, "hook script")
 			} else {
@@ -269,8 +272,10 @@ func TestPathsThatAreNoTextAreRefused(t *testing.T) {
 func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 	const hooks = "[core]\n\thooksPath = .githooks\n"
 	for name, configure := range map[string]func(p *project){
-		"the user's": func(p *project) { must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte(hooks), 0o644)) },
-		"included":   func(p *project) { p.put("../more", hooks); p.git("config", "include.path", "../../more") },
+		"the user's": func(p *project) {
+			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte(hooks), 0o644))
+		},
+		"included": func(p *project) { p.put("../more", hooks); p.git("config", "include.path", "../../more") },
 		"on a branch": func(p *project) {
 			p.put("../more", hooks)
 			p.git("config", "includeIf.onbranch:main.path", "../../more")

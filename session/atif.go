@@ -215,8 +215,12 @@ func (l *layout) add(e EnrichedEvent, source string) int {
 
 // take counts one more payload of a step and returns its index.
 func (s *layoutStep) take(part slotPart, e EnrichedEvent) int {
-	counter := map[slotPart]*int{slotMessage: &s.texts, slotReasoning: &s.thoughts, slotCall: &s.calls,
-		slotResult: &s.results}[part]
+	counter := map[slotPart]*int{
+		slotMessage:   &s.texts,
+		slotReasoning: &s.thoughts,
+		slotCall:      &s.calls,
+		slotResult:    &s.results,
+	}[part]
 	if e.MessageID != "" && s.source == "agent" {
 		s.messageID = e.MessageID
 	}

@@ -155,7 +155,7 @@ func TestUsageRules(t *testing.T) {
 			session.TokenUsage{InputTokens: 15, OutputTokens: 2, TotalTokens: 17, CostUSD: usd(3),
 				CostSource: session.CostReported},
 		},
-		"a message that is told of twice counts once": {
+		"a message that is reported twice counts once": {
 			[]session.UsageReport{
 				{Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 1), CostUSD: usd(1)},
 				{Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 7), CostUSD: usd(2)},

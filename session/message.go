@@ -38,7 +38,7 @@ type UserMessage struct {
 	Label  string // of a special message
 }
 
-// Text reports a text. Reminders and interruptions are told by how they begin.
+// Text reports a text. Reminders and interruptions are recognised by how they begin.
 func (m UserMessage) Text(text string) {
 	switch {
 	case strings.HasPrefix(text, "<system-reminder>"):
@@ -55,7 +55,8 @@ func (m UserMessage) Attached(kind string) {
 	m.Fold.Message(m.Origin, "user", "["+kind+"]", m.Label)
 }
 
-// Result reports the result of a tool call. The result of a failed command begins with its exit code.
+// Result reports the result of a tool call. The result of a failed command begins with its exit
+// code.
 func (m UserMessage) Result(callID string, isError bool, content string) {
 	result := Returned{CallID: callID, IsError: isError, Content: content}
 	if isError {

@@ -16,9 +16,27 @@ var (
 		"pytest", "python -m pytest", "python -m unittest", "python3 -m pytest", "python3 -m unittest", "cargo test",
 		"mvn test", "gradle test", "make test",
 		"make check", "ctest", "rspec")
-	buildPhrases = byFirstLetter("go build", "go vet", "go install", "tsc", "npx tsc", "cargo build", "cargo check",
-		"npm run build", "pnpm build",
-		"pnpm run build", "yarn build", "mvn compile", "mvn package", "gradle build", "gradle assemble", "make$", "make all$", "make build$", "cmake --build")
+	buildPhrases = byFirstLetter(
+		"go build",
+		"go vet",
+		"go install",
+		"tsc",
+		"npx tsc",
+		"cargo build",
+		"cargo check",
+		"npm run build",
+		"pnpm build",
+		"pnpm run build",
+		"yarn build",
+		"mvn compile",
+		"mvn package",
+		"gradle build",
+		"gradle assemble",
+		"make$",
+		"make all$",
+		"make build$",
+		"cmake --build",
+	)
 )
 
 // byFirstLetter makes a table of phrases; a phrase that nothing may follow ends in $.

@@ -128,8 +128,8 @@ func TestAKilledRunKeepsItsFirstGuess(t *testing.T) {
 	}
 }
 
-// TestAKilledRunIsPricedByItsFirstGuess: without a price, one killed agent would leave the cost of a
-// whole experiment unknown.
+// TestAKilledRunIsPricedByItsFirstGuess: without a price, one killed agent would leave the cost of
+// a whole experiment unknown.
 func TestAKilledRunIsPricedByItsFirstGuess(t *testing.T) {
 	prices := func(_ string, u session.TokenUsage, _ int64) (float64, bool) {
 		return float64(u.TotalTokens) / 100, true

@@ -135,8 +135,8 @@ type TokenUsage struct {
 const (
 	CostReported = "reported" // the agent's own figure
 	CostComputed = "computed" // tokens times the price table
-	// CostEstimated is computed from provisional counts of tokens, because the agent ended before it
-	// reported the final ones. The real cost is at least about this.
+	// CostEstimated is computed from provisional counts of tokens, because the agent ended before
+	// it reported the final ones. The real cost is at least about this.
 	CostEstimated = "estimated"
 	CostUnknown   = "unknown"
 )

@@ -176,7 +176,8 @@ func (b *usageBook) price(model string, tokens TokenUsage, reported *float64, at
 // total sums all models, and what was only provisionally reported.
 func (b *usageBook) total() TokenUsage {
 	var sum modelTotal
-	for _, name := range slices.Sorted(maps.Keys(b.perModel)) { // in any other order the cost would differ in its last digit
+	// In any other order the cost would differ in its last digit.
+	for _, name := range slices.Sorted(maps.Keys(b.perModel)) {
 		m := b.perModel[name]
 		sum.tokens = plus(sum.tokens, m.tokens)
 		sum.cost += m.cost
@@ -248,8 +249,8 @@ func sumOf(a, b *float64) *float64 {
 	return &sum
 }
 
-// Plus returns what two runs consumed together. The cost is unknown if that of either is, and of the
-// less certain of the two kinds.
+// Plus returns what two runs consumed together. The cost is unknown if that of either is, and of
+// the less certain of the two kinds.
 func (u TokenUsage) Plus(v TokenUsage) TokenUsage {
 	switch {
 	case v == TokenUsage{}:

@@ -206,7 +206,8 @@ func TestFiveEqualArmsRarelyGetAClaim(t *testing.T) {
 					must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 2000, Seed: random.Uint64()})))
 			}
 		}
-		for _, decision := range must[[]Decision](t)(DecideFamily(comparisons, make([]DecideConfig, len(comparisons)))) {
+		decisions := must[[]Decision](t)(DecideFamily(comparisons, make([]DecideConfig, len(comparisons))))
+		for _, decision := range decisions {
 			if isClaim(decision.Claim) {
 				claims++
 				break

@@ -28,7 +28,8 @@ func (s *pairedSample) detectable(comparison Comparison, config CompareConfig) f
 		RunsBaseline:  int(math.Round(float64(s.baselineRuns) / n)),
 	}
 	steps := design.steps()
-	simulated := s.binary && steps > 0 && len(s.differences) <= maxSimulatedTasks && !s.isClustered() && !s.isStratified()
+	simulated := s.binary && steps > 0 && len(s.differences) <= maxSimulatedTasks && !s.isClustered() &&
+		!s.isStratified()
 	most := math.Inf(1)
 	if s.bounded {
 		most = 1
@@ -38,7 +39,11 @@ func (s *pairedSample) detectable(comparison Comparison, config CompareConfig) f
 		sum := 0.0
 		for _, factor := range factors {
 			if simulated {
-				sum += newLattice(steps, effect, factor*design.Between).power(len(s.differences), alpha, reportedExperiments)
+				sum += newLattice(
+					steps,
+					effect,
+					factor*design.Between,
+				).power(len(s.differences), alpha, reportedExperiments)
 			} else {
 				sum += studentPower(effect/(comparison.SE*math.Sqrt(factor)), df, alpha)
 			}

@@ -210,8 +210,10 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 			return PairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
 		}
 		if calibration.Youden() <= 1e-12 {
-			return PairedCorrection{}, fmt.Errorf("agent %q: TPR + TNR is not above 1: the judge carries no information",
-				calibration.Agent)
+			return PairedCorrection{}, fmt.Errorf(
+				"agent %q: TPR + TNR is not above 1: the judge carries no information",
+				calibration.Agent,
+			)
 		}
 	}
 	tasks := float64(n) + 2

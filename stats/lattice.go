@@ -132,7 +132,12 @@ type latticeRule struct {
 }
 
 func newLatticeRule(steps, tasks int, alpha float64) *latticeRule {
-	r := &latticeRule{steps: steps, tasks: tasks, alpha: alpha, z: normalQuantile(1 - alpha)}
+	r := &latticeRule{
+		steps: steps,
+		tasks: tasks,
+		alpha: alpha,
+		z:     normalQuantile(1 - alpha),
+	}
 	r.student = studentQuantile(1-alpha, float64(tasks-1))
 	return r
 }

@@ -11,8 +11,8 @@ type pairedSample struct {
 	differences []float64
 	clusters    []string
 	strata      []string
-	// single is true when each arm ran every task once and scored 0 or 1; binary when every value is
-	// 0 or 1; bounded when every value lies between 0 and 1.
+	// single is true when each arm ran every task once and scored 0 or 1; binary when every value
+	// is 0 or 1; bounded when every value lies between 0 and 1.
 	single, binary, bounded     bool
 	candidateRuns, baselineRuns int
 	ratio                       bool
@@ -22,7 +22,12 @@ type pairedSample struct {
 }
 
 func newPairedSample(pairs []Pair, ratio bool) (*pairedSample, error) {
-	sample := &pairedSample{single: true, binary: !ratio, bounded: !ratio, ratio: ratio}
+	sample := &pairedSample{
+		single:  true,
+		binary:  !ratio,
+		bounded: !ratio,
+		ratio:   ratio,
+	}
 	for i, pair := range pairs {
 		if len(pair.Candidate) == 0 || len(pair.Baseline) == 0 {
 			sample.unpaired++

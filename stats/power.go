@@ -264,8 +264,8 @@ func leastEffect(start, most, target float64, power func(effect float64) float64
 // Formula: for up to 400 tasks the share of 4,000 simulated experiments in which the rule of
 // [Compare] and [Decide] claims the difference, the differences of tasks being drawn from the
 // least committed distribution with mean δ and variance ω² + σ_A²/K_A + σ_B²/K_B on the multiples
-// of 1/K; beyond, and for variances above 1, the power of Student's test. The Power of the design is
-// ignored.
+// of 1/K; beyond, and for variances above 1, the power of Student's test. The Power of the design
+// is ignored.
 //
 // Use it before an experiment, with an effect that would matter. What is announced is found in 80 ±
 // 3 of 100 experiments at 10 to 60 tasks and 1 to 5 runs, however the tasks differ.

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Decided reports whether the evidence of a sequential comparison reaches 1/alpha on enough tasks for
-// a claim, so that an experiment may be stopped.
+// Decided reports whether the evidence of a sequential comparison reaches 1/alpha on enough tasks
+// for a claim, so that an experiment may be stopped.
 func (c Comparison) Decided(alpha float64) bool {
 	return c.EValue != nil && *c.EValue >= 1/alpha && c.Tasks >= MinClaimTasks
 }
@@ -51,7 +51,9 @@ func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedS
 		return Comparison{}, nil, fmt.Errorf("a sequential comparison needs outcomes between 0 and 1")
 	}
 	if sample.isClustered() {
-		return Comparison{}, nil, fmt.Errorf("a sequential comparison needs tasks that stand alone, but some share a cluster")
+		return Comparison{}, nil, fmt.Errorf(
+			"a sequential comparison needs tasks that stand alone, but some share a cluster",
+		)
 	}
 	comparison := sample.describe()
 	comparison.Method = MethodEProcess

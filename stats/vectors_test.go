@@ -186,8 +186,13 @@ func TestPowerVectors(t *testing.T) {
 		{.20, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 35.3,
 			.05},
 	} {
-		wantWithin(t, fmt.Sprintf("tasks for %g", row.effect), must[Design](t)(row.design.withDefaults()).approximateTasks(row.effect),
-			row.tasks, row.tolerance)
+		wantWithin(
+			t,
+			fmt.Sprintf("tasks for %g", row.effect),
+			must[Design](t)(row.design.withDefaults()).approximateTasks(row.effect),
+			row.tasks,
+			row.tolerance,
+		)
 	}
 	design := Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3,
 		Alpha: DefaultAlpha, Power: DefaultPower}

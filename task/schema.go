@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// schemaSources returns the JSON schemaSources of the files that this package reads, by the name under which
-// they are published.
+// schemaSources returns the JSON schemaSources of the files that this package reads, by the name
+// under which they are published.
 func schemaSources() (map[string][]byte, error) {
 	family, err := document.SchemaOf("family.yaml", familyFile{})
 	if err != nil {

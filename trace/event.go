@@ -28,7 +28,7 @@ const (
 // The types of the events that stand for what an agent printed and that was not an event of its
 // own.
 const (
-	TypeRaw     = "raw"     // a line that is no JSON object: {"type":"raw","text":…}
+	TypeRaw     = "raw"     // a line that is not a JSON object: {"type":"raw","text":…}
 	TypeStderr  = "stderr"  // a line of standard error: {"type":"stderr","text":…}
 	TypeSkipped = "skipped" // a line too long to keep: {"type":"skipped","bytes":…,"reason":…}
 	TypeDropped = "dropped" // lines that only repeat what follows whole: {"type":"dropped","count":…,"of":…}

@@ -26,7 +26,8 @@ func ExampleWriter() {
 	fmt.Print(out.String())
 	// Output:
 	// {"source":"orchestrator","seq":0,"ts":1767225600000,"event":{"type":"session_start","mode":"run"}}
-	// {"source":"agent","seq":1,"ts":1767225600000,"event":{"type":"assistant","text":"the password is [REDACTED:env:DB_PASSWORD]"}}
+	// {"source":"agent","seq":1,"ts":1767225600000,"event":{"type":"assistant","text":"the password
+	// is [REDACTED:env:DB_PASSWORD]"}}
 	// {"source":"agent","seq":2,"ts":1767225600000,"event":{"type":"raw","text":"not JSON"}}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // keptBuffer is how much memory a Writer holds on to between lines; one huge event does not stay
-// for ever.
+// forever.
 const keptBuffer = 1 << 20
 
 // stagedLine is where a line's event lies in the buffer of staged lines.

@@ -249,7 +249,12 @@ func (w *Workspace) warmNPM(ctx context.Context, cache *cacheDir) error {
 
 // tool runs a program of the language on the author's files, with the cache writable and the
 // network on.
-func (w *Workspace) tool(ctx context.Context, cache *cacheDir, extra map[string]string, argv ...string) (string, error) {
+func (w *Workspace) tool(
+	ctx context.Context,
+	cache *cacheDir,
+	extra map[string]string,
+	argv ...string,
+) (string, error) {
 	place := w.Agent()
 	place.Isolation.Network = true
 	place.Isolation.Writable = append(place.Isolation.Writable, cache.dir)

@@ -12,7 +12,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// A family, its repository, its history and the run directory lie where the sandbox shows everything else.
+// A family, its repository, its history and the run directory lie where the sandbox shows
+// everything else.
 func TestNothingHiddenIsVisibleWhereverItLies(t *testing.T) {
 	needBwrap(t)
 	if os.Getuid() != 0 {
@@ -40,7 +41,8 @@ func TestNothingHiddenIsVisibleWhereverItLies(t *testing.T) {
 			})
 			for _, args := range [][]string{{"init", "-q", "--separate-git-dir", history}, {"add", "-A"},
 				{"commit", "-q", "-m", "all"}} {
-				if err := git.Run(t.Context(), git.Command{Dir: filepath.Join(repository, "app"), Args: args}); err != nil {
+				in := filepath.Join(repository, "app")
+				if err := git.Run(t.Context(), git.Command{Dir: in, Args: args}); err != nil {
 					t.Fatal(err)
 				}
 			}

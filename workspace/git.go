@@ -63,7 +63,8 @@ type worktree struct {
 }
 
 // worktreeLock lets one worktree be made at a time: git's own locks make the others fail, not wait.
-// Other processes are kept out by a lock on the repository's directory, which leaves nothing behind.
+// Other processes are kept out by a lock on the repository's directory, which leaves nothing
+// behind.
 var worktreeLock sync.Mutex
 
 // addWorktree makes dir a detached worktree of the repository, without files: the base brings

@@ -135,8 +135,8 @@ func TestWorktreesAreMadeOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A worktree of the user's whose disk is away, as on a drive that is not plugged in, looks to git like one that was
-// deleted.
+// A worktree of the user's whose disk is away, as on a drive that is not plugged in, looks to git
+// like one that was deleted.
 func TestRemovingAWorktreeForgetsNoOther(t *testing.T) {
 	fam, one, repo := repositoryTask(t, "worktree")
 	away := filepath.Join(t.TempDir(), "on-a-drive")

@@ -149,7 +149,8 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 	}
 }
 
-// The agents of two attempts are both on the host's network, and so is everything else of the machine.
+// The agents of two attempts are both on the host's network, and so is everything else of the
+// machine.
 func TestAServiceAnswersItsOwnAgentOnly(t *testing.T) {
 	needPrivateNetwork(t)
 	one, two := serviceSpace(t, "", forAgent), serviceSpace(t, "", forAgent)

@@ -236,8 +236,8 @@ func (w *Workspace) concealed() []string {
 // repositories remembers what repositoryDirs has found, by directory.
 var repositories sync.Map
 
-// repositoryDirs returns where the repository of a directory lies: its files, and its history, which
-// may be elsewhere. A directory outside any repository has none.
+// repositoryDirs returns where the repository of a directory lies: its files, and its history,
+// which may be elsewhere. A directory outside any repository has none.
 func repositoryDirs(dir string) []string {
 	if known, ok := repositories.Load(dir); ok {
 		return known.([]string) //nolint:forcetypeassert // nothing else is stored

@@ -181,8 +181,8 @@ func makeEmpty(dir string) error {
 	return err
 }
 
-// NotIsolated returns why attempts at a task will not be isolated on this machine, and how to change
-// that; it is empty if they will be.
+// NotIsolated returns why attempts at a task will not be isolated on this machine, and how to
+// change that; it is empty if they will be.
 func NotIsolated(ctx context.Context, asked string, t *task.Task) string {
 	switch cmp.Or(asked, t.Settings.Isolation) {
 	case sandbox.IsolationNone:

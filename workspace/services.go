@@ -30,9 +30,9 @@ type services struct {
 	err    error
 }
 
-// preflightScript runs the hook and reports its exit status on descriptor 3 as soon as it has ended,
-// whatever it has left running with its output open. Then it keeps the process tree alive until its
-// standard input is closed.
+// preflightScript runs the hook and reports its exit status on descriptor 3 as soon as it has
+// ended, whatever it has left running with its output open. Then it keeps the process tree alive
+// until its standard input is closed.
 const preflightScript = `"$0" </dev/null >&4 2>&5 3>&- 4>&- 5>&-
 echo $? >&3
 exec 3>&- 4>&- 5>&-

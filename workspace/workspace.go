@@ -34,8 +34,9 @@ type Config struct {
 	Isolation string
 	// ReadOnly are more paths that processes may read: toolchains outside the system's directories.
 	ReadOnly []string
-	// Hidden are paths that no process of the attempt may see, wherever they lie: the run directory and
-	// what the harness keeps. The family, its repository, that of the task and Root are hidden anyway.
+	// Hidden are paths that no process of the attempt may see, wherever they lie: the run directory
+	// and what the harness keeps. The family, its repository, that of the task and Root are hidden
+	// anyway.
 	Hidden []string
 	// Commands are names under which hooks find the program that runs now, such as fit-trace. They
 	// always find sandbox.UntrustedName.

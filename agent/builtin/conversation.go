@@ -95,8 +95,12 @@ func (c *conversation) prompt(ctx context.Context, id, text string) (agent.Resul
 
 func (c *conversation) announce() {
 	if c.cfg.Started != nil && !c.started {
-		c.cfg.Started(agent.Started{Version: buildVersion(), Protocol: session.StreamDialectName,
-			Model: c.endpoint.model, KeyVisible: c.endpoint.hasKey() && c.cfg.Isolation.Exposes()})
+		c.cfg.Started(agent.Started{
+			Version:    buildVersion(),
+			Protocol:   session.StreamDialectName,
+			Model:      c.endpoint.model,
+			KeyVisible: c.endpoint.hasKey() && c.cfg.Isolation.Exposes(),
+		})
 	}
 	c.started = true
 	event := initEvent{

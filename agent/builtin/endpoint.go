@@ -41,8 +41,10 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 		}
 	}
 	if cfg.ModelURL == "" && e.config.BaseURL == "" && !e.hasKey() {
-		return endpoint{}, &agent.AuthError{Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
-			"an endpoint with --model-url"}
+		return endpoint{}, &agent.AuthError{
+			Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
+				"an endpoint with --model-url",
+		}
 	}
 	return e, nil
 }

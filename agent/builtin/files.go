@@ -66,7 +66,7 @@ func (c *conversation) loadFile(name string) (content []byte, path string, err e
 		return nil, path, friendly(path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, path, fmt.Errorf("%s is no regular file", path)
+		return nil, path, fmt.Errorf("%s is not a regular file", path)
 	}
 	if info.Size() > readLimit {
 		return nil, path, fmt.Errorf("%s has %d bytes, more than the %d that can be read", path, info.Size(), readLimit)

@@ -73,8 +73,8 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	}
 }
 
-// shellHome and shellTmp are the directories of commands within the session's home, whose other files
-// are none of their business.
+// shellHome and shellTmp are the directories of commands within the session's home, whose other
+// files are none of their business.
 func (c *conversation) shellHome() string { return filepath.Join(c.cfg.Home, "home") }
 
 func (c *conversation) shellTmp() string { return filepath.Join(c.cfg.Home, "tmp") }

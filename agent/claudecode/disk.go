@@ -83,7 +83,8 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.attachment(v, o, to)
 	case "queue-operation", "last-prompt", "file-history-snapshot", "summary", "ai-title", "custom-title", "agent-name",
 		"agent-color", "agent-setting",
-		"mode", "permission-mode", "progress", "pr-link", "tag", "worktree-state", "content-replacement", "attribution-snapshot":
+		"mode", "permission-mode", "progress", "pr-link", "tag", "worktree-state", "content-replacement",
+		"attribution-snapshot":
 		to.Identify(session.Identity{SessionID: v.TextOf("sessionId")})
 	default:
 		if v.Get("attachment").Exists() {

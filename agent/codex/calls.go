@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// callLog remembers how far calls were told of, so that each is told once. It forgets the oldest
-// half when there are many.
+// callLog remembers how far calls were reported, so that each is reported once. It forgets the
+// oldest half when there are many.
 type callLog struct {
 	recent, older map[string]callState
 

@@ -104,16 +104,24 @@ func priced(cfg agent.Config, model string) error {
 		return nil
 	}
 	if cfg.Prices == nil {
-		return agent.Refuse(agentID, "agent %s does not tell its cost, and there is no price table to hold the budget with",
-			agentID)
+		return agent.Refuse(
+			agentID,
+			"agent %s does not tell its cost, and there is no price table to hold the budget with",
+			agentID,
+		)
 	}
 	if model == "" {
 		return nil
 	}
 	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1},
 		time.Now().UnixMilli()); !known {
-		return agent.Refuse(agentID, "the budget cannot be held: agent %s does not tell its cost, and the price of model "+
-			"%s is not known", agentID, model)
+		return agent.Refuse(
+			agentID,
+			"the budget cannot be held: agent %s does not tell its cost, and the price of model "+
+				"%s is not known",
+			agentID,
+			model,
+		)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func (d *decoder) execItem(item jsontape.Value, completed bool, o session.Origin
 	d.item(item, id, completed, o, to)
 }
 
-// item reports what an item means. Messages and reasoning are told when they are complete, tools
-// when they begin and when they end.
+// item reports what an item means. Messages and reasoning are reported when they are complete,
+// tools when they begin and when they end.
 func (d *decoder) item(item jsontape.Value, id string, completed bool, o session.Origin, to *session.Fold) {
 	name := item.TextOf("type")
 	kind := kindOf(name)

@@ -337,7 +337,7 @@ func parsed(t *testing.T, text string) jsontape.Value {
 	var parser jsontape.Parser
 	v, ok := parser.Parse([]byte(text))
 	if !ok {
-		t.Fatalf("%s is no JSON", text)
+		t.Fatalf("%s is not JSON", text)
 	}
 	return v
 }

@@ -61,7 +61,8 @@ func TestSystemPrompts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, replace := range []bool{false, true} {
 				s := newStage(t, agenttest.Says("Yes."))
-				s.Config.OneShot, s.Config.SystemPrompt, s.Config.ReplaceSystemPrompt = oneShot, "Speak like \"a pirate\".\nAlways.", replace
+				s.Config.OneShot, s.Config.ReplaceSystemPrompt = oneShot, replace
+				s.Config.SystemPrompt = "Speak like \"a pirate\".\nAlways."
 				s.Run("Hello")
 				body := s.Told()
 				if !strings.Contains(body, `Speak like \"a pirate\".\nAlways.`) {
@@ -82,7 +83,10 @@ func TestSettingsOfTheRepositoryAreNotRead(t *testing.T) {
 			s.Config.OneShot = oneShot
 			s.Write(".git/HEAD", "ref: refs/heads/main\n")
 			s.Write(".codex/config.toml", "developer_instructions = \"PLANTED in the settings\"\nmodel = \"planted\"\n")
-			s.Write(".codex/hooks.json", `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch planted"}]}]}}`)
+			s.Write(
+				".codex/hooks.json",
+				`{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch planted"}]}]}}`,
+			)
 			s.Write("AGENTS.md", "PLANTED in the instructions\n")
 			if result := s.Run("Hello")[0]; !result.Success {
 				t.Errorf("result: outcome %q, error %v", result.Outcome, result.Err)

@@ -79,7 +79,12 @@ func restrict(cfg agent.Config) (restriction, error) {
 		case known && !r.has(a):
 			r.abilities = append(r.abilities, a)
 		case !known && !slices.Contains(readers, name):
-			return r, agent.Refuse(agentID, "agent %s cannot be denied the tool %q, which it does not know", agentID, name)
+			return r, agent.Refuse(
+				agentID,
+				"agent %s cannot be denied the tool %q, which it does not know",
+				agentID,
+				name,
+			)
 		}
 	}
 	return r, nil
@@ -93,13 +98,19 @@ func allowed(list []string) ([]ability, error) {
 			allowed = append(allowed, a)
 		} else if slices.Contains(readers, name) {
 			reads = name
-		} else if _, _, ofServer := serverTool(name); !ofServer { // tool servers are attached because somebody wants them
-			return nil, agent.Refuse(agentID, "agent %s cannot be allowed the tool %q, which it does not know", agentID, name)
+		} else if _, _, ofServer := serverTool(name); !ofServer { // servers are attached because somebody wants them
+			return nil, agent.Refuse(agentID, "agent %s cannot be allowed the tool %q, which it does not know",
+				agentID, name)
 		}
 	}
 	if reads != "" && !slices.Contains(allowed, commands) {
-		return nil, agent.Refuse(agentID, "agent %s reads files by running commands only: it cannot be allowed %s without "+
-			"Bash", agentID, reads)
+		return nil, agent.Refuse(
+			agentID,
+			"agent %s reads files by running commands only: it cannot be allowed %s without "+
+				"Bash",
+			agentID,
+			reads,
+		)
 	}
 	return allowed, nil
 }

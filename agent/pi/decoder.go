@@ -29,8 +29,8 @@ type answer struct {
 	failure    session.ErrorInfo
 }
 
-// failure is an answer that failed, with the place it stands at: it is told as a retry or as the
-// end, whatever the program decides afterwards.
+// failure is an answer that failed, with the place it stands at: it is reported as a retry or as
+// the end, whatever the program decides afterwards.
 type failure struct {
 	at   session.Origin
 	info session.ErrorInfo

@@ -39,7 +39,7 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
-// entry reports a message. What comes after a failed answer tells whether it was asked for again.
+// entry reports a message. What comes after a failed answer reports whether it was asked for again.
 func (d *diskDecoder) entry(message jsontape.Value, o session.Origin, to *session.Fold) {
 	role := message.TextOf("role")
 	if role == "assistant" && d.failed != nil {

@@ -157,8 +157,12 @@ func budgetCanBeHeld(cfg agent.Config) error {
 			return nil
 		}
 	}
-	return agent.Refuse(agentID, "a budget needs a price, and none is known for the model %q; add it to the price table "+
-		"or leave out the budget", cfg.Model)
+	return agent.Refuse(
+		agentID,
+		"a budget needs a price, and none is known for the model %q; add it to the price table "+
+			"or leave out the budget",
+		cfg.Model,
+	)
 }
 
 // makeDirs creates directories that only we can read.

@@ -206,7 +206,7 @@ func tools(called chan<- string) *mcp.Server {
 		func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {
 			return nil, nil, errors.New("on purpose")
 		})
-	mcp.AddTool(server, &mcp.Tool{Name: "block", Description: "Wait for ever."},
+	mcp.AddTool(server, &mcp.Tool{Name: "block", Description: "Wait forever."},
 		func(ctx context.Context, _ *mcp.CallToolRequest, _ words) (*mcp.CallToolResult, any, error) {
 			called <- "begun"
 			<-ctx.Done()

@@ -28,9 +28,9 @@ import (
 // them.
 const submissionLimit = 16 << 10
 
-// runAgent lets the agent work. How it ends decides only whether there is something to grade: an agent
-// that failed, ran out of turns or crashed is graded like any other; trouble of the model's service
-// is missing data.
+// runAgent lets the agent work. How it ends decides only whether there is something to grade: an
+// agent that failed, ran out of turns or crashed is graded like any other; trouble of the model's
+// service is missing data.
 func (a *attempt) runAgent(ctx context.Context) bool {
 	if a.arm.Lead != "" {
 		return a.supervise(ctx)

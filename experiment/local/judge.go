@@ -103,7 +103,8 @@ func majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 // one.
 func (a *attempt) judgeDigest(votes int) string {
 	sum := sha256.New()
-	for _, part := range []string{a.prepared.Judge.Agent, a.prepared.Judge.Model, a.prepared.Family.JudgeProfile, a.task.JudgeTemplate,
+	for _, part := range []string{a.prepared.Judge.Agent, a.prepared.Judge.Model, a.prepared.Family.JudgeProfile,
+		a.task.JudgeTemplate,
 		strconv.Itoa(votes)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}

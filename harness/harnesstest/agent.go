@@ -47,8 +47,8 @@ func (t *Turn) Call(ctx context.Context, tool string, arguments any) (harness.To
 	return t.cfg.Dispatcher.Call(ctx, t.cfg.Name, tool, encoded)
 }
 
-// Ask puts a question to a participant, or, if to is empty, to whoever an Ask without addressee goes
-// to. It returns the ids of the asks.
+// Ask puts a question to a participant, or, if to is empty, to whoever an Ask without addressee
+// goes to. It returns the ids of the asks.
 func (t *Turn) Ask(ctx context.Context, to, question string) ([]int64, error) {
 	arguments := map[string]string{"question": question}
 	if to != "" {

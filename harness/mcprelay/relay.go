@@ -1,5 +1,5 @@
-// Package mcprelay lets every program that imports it pass messages between its standard streams and
-// the Unix socket of a session's tool server, for agents that reach a tool server by starting a
+// Package mcprelay lets every program that imports it pass messages between its standard streams
+// and the Unix socket of a session's tool server, for agents that reach a tool server by starting a
 // program. The program is the one that holds the session, started again: importing the package is
 // enough, and in such a process nothing else of the program runs.
 package mcprelay

@@ -2,9 +2,12 @@
 // server that is a thin shell over the harness's Dispatcher. It knows nothing about the tools but
 // what the dispatcher says of them.
 //
-//  1. NewKeyring makes the secrets of a session before anything is written, so that the redactor can know them.
-//  2. Keyring.Connect is the Connect function of harness.Options: it opens the server when the session starts and closes it when the last agent has ended.
-//  3. An agent gets a Unix socket of its own as an attached tool server, and a program that relays to it (package mcprelay).
+//  1. NewKeyring makes the secrets of a session before anything is written, so that the redactor
+//     can know them.
+//  2. Keyring.Connect is the Connect function of harness.Options: it opens the server when the
+//     session starts and closes it when the last agent has ended.
+//  3. An agent gets a Unix socket of its own as an attached tool server, and a program that relays
+//     to it (package mcprelay).
 //
 // # Who calls
 //

@@ -33,8 +33,8 @@ func socketPeer(conn net.Conn) (peer, error) {
 	return processOf(int(credentials.Pid)), nil
 }
 
-// loopbackPeer finds the process that holds the other end of a TCP connection on this machine. Where
-// several do, one that does not belong to the tree is reported.
+// loopbackPeer finds the process that holds the other end of a TCP connection on this machine.
+// Where several do, one that does not belong to the tree is reported.
 func loopbackPeer(conn net.Conn, tree *processTree) (peer, error) {
 	holders, err := sandbox.ConnectionHolders(conn)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 
 const module = "github.com/fit-eval/fit"
 
-// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages without
-// a row of their own belong to their parent's, and everybody may use the rooms under internal/ that
-// are named in rooms.
+// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages
+// without a row of their own belong to their parent's, and everybody may use the rooms under
+// internal/ that are named in rooms.
 var layers = map[string][]string{
 	"redact":     {},
 	"stats":      {},

@@ -11,7 +11,8 @@ import (
 func TestOneRule(t *testing.T) {
 	for _, test := range []struct{ name, in, text, line, shown string }{
 		{"plain", "go test ./...", "go test ./...", "go test ./...", "go test ./..."},
-		{"words of others", "naïve 日本 ✓ ⚠️ e\u0301", "naïve 日本 ✓ ⚠️ e\u0301", "naïve 日本 ✓ ⚠️ e\u0301", "naïve 日本 ✓ ⚠️ e\u0301"},
+		{"words of others", "naïve 日本 ✓ ⚠️", "naïve 日本 ✓ ⚠️", "naïve 日本 ✓ ⚠️", "naïve 日本 ✓ ⚠️"},
+		{"an accent", "e\u0301", "e\u0301", "e\u0301", "e\u0301"},
 		{"lines", " a\r\n\tb  c ", " a\n\tb  c ", "a b  c", ` a\r\n\tb  c `},
 		{"colours", "\x1b[31mred", `\x1b[31mred`, `\x1b[31mred`, `\x1b[31mred`},
 		{"a title", "\x1b]0;title\x07x", `\x1b]0;title\x07x`, `\x1b]0;title\x07x`, `\x1b]0;title\x07x`},
@@ -111,7 +112,10 @@ func checkJSON(t *testing.T, s string) {
 		document, _ = json.Marshal(s)
 	}
 	shown := JSON(document)
-	if strings.ContainsFunc(string(shown), func(r rune) bool { return !isSafe(r) && !strings.ContainsRune("\n\t\r", r) }) {
+	if strings.ContainsFunc(
+		string(shown),
+		func(r rune) bool { return !isSafe(r) && !strings.ContainsRune("\n\t\r", r) },
+	) {
 		t.Fatalf("JSON(%q) = %q is not safe", document, shown)
 	}
 	var before, after any

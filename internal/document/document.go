@@ -2,7 +2,8 @@
 // something is wrong.
 //
 //  1. Parse turns bytes into a Document, or reports a syntax error with its place.
-//  2. Validate checks it against a JSON Schema; every problem becomes an Error at the line and column of the value it is about.
+//  2. Validate checks it against a JSON Schema; every problem becomes an Error at the line and
+//     column of the value it is about.
 //  3. Decode fills a Go struct.
 //
 // It is the only package that knows the YAML library.

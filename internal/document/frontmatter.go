@@ -2,17 +2,21 @@ package document
 
 import "bytes"
 
-// FrontMatter splits a Markdown file into the settings between the two lines of dashes with which it
-// begins, and the text after them. A file without settings gives nil. Settings that are not closed,
-// or that do not begin in the first line, are an error: they would pass for text, and everything
-// that they restrict would be allowed.
+// FrontMatter splits a Markdown file into the settings between the two lines of dashes with which
+// it begins, and the text after them. A file without settings gives nil. Settings that are not
+// closed, or that do not begin in the first line, are an error: they would pass for text, and
+// everything that they restrict would be allowed.
 func FrontMatter(name string, text []byte) (settings *Document, body []byte, err error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
 	line, rest, more := bytes.Cut(text, []byte("\n"))
 	if !isFence(line) || !more {
 		if isFence(firstLine(text)) {
-			return nil, nil, &Error{File: name, Line: 1, Col: 1,
-				Msg: "the settings must begin in the first line, with --- at its beginning, and end with a line ---"}
+			return nil, nil, &Error{
+				File: name,
+				Line: 1,
+				Col:  1,
+				Msg:  "the settings must begin in the first line, with --- at its beginning, and end with a line ---",
+			}
 		}
 		return nil, text, nil
 	}

@@ -133,7 +133,8 @@ func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.No
 // about the values inside.
 func alone(schema *jsonschema.Schema, value any) error {
 	shallow := *schema
-	shallow.Properties, shallow.AdditionalProperties, shallow.Required, shallow.Items, shallow.Defs = nil, nil, nil, nil, nil
+	shallow.Properties, shallow.AdditionalProperties, shallow.Required = nil, nil, nil
+	shallow.Items, shallow.Defs = nil, nil
 	if message := broken(&shallow, value); message != "" {
 		return errors.New(message)
 	}

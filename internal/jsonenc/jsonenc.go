@@ -26,7 +26,8 @@ func Write(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// WriteIndented writes a value for people to read, with two spaces a level and a newline at the end.
+// WriteIndented writes a value for people to read, with two spaces a level and a newline at the
+// end.
 func WriteIndented(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

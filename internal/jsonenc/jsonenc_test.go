@@ -45,7 +45,8 @@ func compare(t *testing.T, text string) {
 
 func TestNothingIsEscapedForHTML(t *testing.T) {
 	var out strings.Builder
-	if err := WriteIndented(&out, map[string]string{"a": "<&>"}); err != nil || out.String() != "{\n  \"a\": \"<&>\"\n}\n" {
+	if err := WriteIndented(&out, map[string]string{"a": "<&>"}); err != nil ||
+		out.String() != "{\n  \"a\": \"<&>\"\n}\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	if line, err := Marshal([]string{"<&>"}); err != nil || string(line) != `["<&>"]` {

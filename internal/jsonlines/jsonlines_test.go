@@ -87,7 +87,8 @@ func TestTailWidensItsView(t *testing.T) {
 	if err != nil || looks != 2 {
 		t.Errorf("looked %d times, %v", looks, err)
 	}
-	if err := Tail(strings.NewReader(""), 0, func([]byte) bool { t.Error("looked at nothing"); return true }); err != nil {
+	err = Tail(strings.NewReader(""), 0, func([]byte) bool { t.Error("looked at nothing"); return true })
+	if err != nil {
 		t.Error(err)
 	}
 }

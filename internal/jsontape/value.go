@@ -112,7 +112,8 @@ func (v Value) Only() (Value, bool) {
 	return Value{v.p, first}, true
 }
 
-// Empty reports whether there is nothing in an object or an array; everything else has nothing in it.
+// Empty reports whether there is nothing in an object or an array; everything else has nothing in
+// it.
 func (v Value) Empty() bool { return v.p == nil || v.node().next == v.at+1 }
 
 // Raw is the value as it stands in the text.

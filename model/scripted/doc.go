@@ -58,7 +58,7 @@
 // "status" is an HTTP error with "type", "code" and "message"; "stream" is "cut" (the connection
 // breaks), "error" (an error event), "hang" (silence) or "drop" (closed before the first byte).
 // "after" is the number of events sent before the fault, half of them by default. Without "times"
-// it is for ever.
+// it is forever.
 //
 // A condition has "prompt" (the last user message), "first_prompt", "any_prompt", "last_result",
 // "any_result", "system", "model" and "tool" (offered by the client), all of which must hold, and

@@ -164,7 +164,9 @@ func responsesReply(r reply) wire.Response {
 	case "refusal":
 		part = wire.OpenAIPart{Type: "refusal", Refusal: r.turn.Text}
 	case "max_tokens":
-		response.Status, response.IncompleteDetails = "incomplete", &wire.ResponsesIncomplete{Reason: "max_output_tokens"}
+		response.Status, response.IncompleteDetails = "incomplete", &wire.ResponsesIncomplete{
+			Reason: "max_output_tokens",
+		}
 	}
 	if r.turn.Text != "" || part.Type == "refusal" {
 		response.Output = append(response.Output, wire.ResponsesItem{

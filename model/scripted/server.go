@@ -152,7 +152,8 @@ func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 	}
 	reply := newReply(x.script.pick(conv, x.at), conv, x.script)
 	attempt := s.attempt(x.at, reply)
-	x.record.Scenario, x.record.Turn, x.record.Visit, x.record.Attempt = reply.scenario, reply.index, reply.visit, attempt
+	x.record.Scenario, x.record.Turn = reply.scenario, reply.index
+	x.record.Visit, x.record.Attempt = reply.visit, attempt
 	x.record.Conversation, x.record.Model, x.record.Stream = reply.conversation, conv.model, conv.stream
 
 	requestID := fmt.Sprintf("req_%s_t%dv%d_%d", reply.conversation, reply.index, reply.visit, attempt)

@@ -203,7 +203,7 @@ func TestEveryVerbWorksForEveryClient(t *testing.T) {
 				t.Errorf("%s: %+v became %s, which is not offered", name, call.verbs(), got.name)
 			}
 			if !got.custom && !json.Valid([]byte(got.arguments)) {
-				t.Errorf("%s: %s is no JSON", name, got.arguments)
+				t.Errorf("%s: %s is not JSON", name, got.arguments)
 			}
 		}
 	}

@@ -42,7 +42,9 @@ func messagesParams(prompt string) anthropic.MessageNewParams {
 		Model: "claude-test", MaxTokens: 100,
 		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
 		Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
-			Name: "Bash", InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{"command": map[string]any{"type": "string"}}},
+			Name: "Bash", InputSchema: anthropic.ToolInputSchemaParam{
+				Properties: map[string]any{"command": map[string]any{"type": "string"}},
+			},
 		}}},
 	}
 }

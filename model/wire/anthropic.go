@@ -123,7 +123,7 @@ func (b AnthropicBlock) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// objectOrEmpty returns raw, or an empty object where it is no JSON: a tool's input must be an
+// objectOrEmpty returns raw, or an empty object where it is not JSON: a tool's input must be an
 // object in this protocol.
 func objectOrEmpty(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || !json.Valid(raw) {

@@ -72,8 +72,8 @@ func DecodeError(body []byte) *APIError {
 	return e
 }
 
-// shownBody is how much is kept of a body that is not an error object: enough to recognise a proxy's
-// page, short enough for one line.
+// shownBody is how much is kept of a body that is not an error object: enough to recognise a
+// proxy's page, short enough for one line.
 const shownBody = 300
 
 // AnthropicErrorBody renders an error reply of the Messages protocol. An empty type is filled in

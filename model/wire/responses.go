@@ -208,7 +208,8 @@ func ResponsesEvents(r Response) []Event {
 
 func (s *responsesStream) item(index int, item ResponsesItem) {
 	empty := item
-	empty.Status, empty.Content, empty.Summary, empty.Arguments, empty.Input, empty.EncryptedContent = "in_progress", nil, nil, "", "", ""
+	empty.Status, empty.Content, empty.Summary = "in_progress", nil, nil
+	empty.Arguments, empty.Input, empty.EncryptedContent = "", "", ""
 	if item.Type == "reasoning" {
 		empty.Status = ""
 	}

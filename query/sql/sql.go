@@ -1,5 +1,5 @@
-// Package sql answers SQL queries over traces. It builds SQLite tables on the fly: turns, tool calls,
-// usage, messages and lanes.
+// Package sql answers SQL queries over traces. It builds SQLite tables on the fly: turns, tool
+// calls, usage, messages and lanes.
 package sql
 
 import (
@@ -89,8 +89,8 @@ func Schema() string {
 		" integer", "", " real", "").Replace(schema)
 }
 
-// Query answers a query over tables that are built from the traces. The tables can only be read, and
-// no file can be attached.
+// Query answers a query over tables that are built from the traces. The tables can only be read,
+// and no file can be attached.
 func Query(ctx context.Context, traces []*query.Trace, statement string) (*Rows, error) {
 	if err := readsOnly(statement); err != nil {
 		return nil, err

@@ -258,7 +258,7 @@ func TestATurnLimitHoldsForEachPrompt(t *testing.T) {
 	})
 }
 
-// slow tells that it has begun through a pipe and then takes for ever, in a session of its own, as
+// slow tells that it has begun through a pipe and then takes forever, in a session of its own, as
 // the agents' shells do. It waits a moment before, because some agents tell of a command only a
 // little after it was started.
 const slow = "sleep 1; echo begun > begun; while :; do sleep 1; done"

@@ -140,7 +140,7 @@ disown -a; sleep 0.1; echo left it running`, at.solved, loop, mark, at.file, at.
 }
 
 // killsItself takes everything down that it can reach, so that the attempt would count as an
-// accident and be made again.
+// accident and be retried.
 func killsItself() cheat {
 	c := does("kills-itself", bash(`sleep 60 & for signal in TERM KILL; do for p in $PPID 1 $(ls /proc | grep -E '^[0-9]+$'); do [ "$p" = $$ ] || kill -$signal "$p"; done; done 2>/dev/null; kill -9 -1; kill -9 $$`))
 	c.essential = true

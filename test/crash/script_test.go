@@ -72,7 +72,7 @@ func answersLead() scripted.Case {
 		Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))}
 }
 
-// participantTurns go round for ever: look at what is new, act on it or take note of it, end the
+// participantTurns go round forever: look at what is new, act on it or take note of it, end the
 // turn.
 func participantTurns(cases ...scripted.Case) []scripted.Turn {
 	return []scripted.Turn{

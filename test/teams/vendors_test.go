@@ -103,9 +103,26 @@ func TestASupervisedPairOfTwoVendors(t *testing.T) {
 			t.Parallel()
 			m := gather(t, pair, lead, worker)
 			m.write(t, "work/README.md", "Nothing here yet.\n")
-			m.hold(t, "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", lead, "--lead-model",
-				"gpt-5.5", "--agent-cwd", "work",
-				"--task-text", "Have hello.txt greet the world.", "--output", "trace.ndjson", "--session-timeout", "110s")
+			m.hold(
+				t,
+				"supervise",
+				"--agent",
+				worker,
+				"--agent-model",
+				"gpt-5.5",
+				"--lead-agent",
+				lead,
+				"--lead-model",
+				"gpt-5.5",
+				"--agent-cwd",
+				"work",
+				"--task-text",
+				"Have hello.txt greet the world.",
+				"--output",
+				"trace.ndjson",
+				"--session-timeout",
+				"110s",
+			)
 			m.check(t, map[string]string{"supervisor": lead, "agent": worker},
 				map[string]string{"agent": "Written.Corrected."})
 			for name, want := range map[string]string{"hello.txt": "hello world\n", "before.txt": "hello nobody\n"} {

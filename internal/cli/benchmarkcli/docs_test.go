@@ -55,8 +55,17 @@ func TestThePageAboutEvaluations(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	c.contains(string(output), "12 tasks × 2 arms × 3 runs", "Improved: the pass rate of after", "0 to do",
-		"72 runs graded again, 0 differ", "all tasks", "files are as recorded", "looked at while it ran", "4 metrics.ndjson")
+	c.contains(
+		string(output),
+		"12 tasks × 2 arms × 3 runs",
+		"Improved: the pass rate of after",
+		"0 to do",
+		"72 runs graded again, 0 differ",
+		"all tasks",
+		"files are as recorded",
+		"looked at while it ran",
+		"4 metrics.ndjson",
+	)
 }
 
 // The workflow that is shown is valid, and its commands have flags that exist.

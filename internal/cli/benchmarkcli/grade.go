@@ -74,7 +74,9 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, red
 	case opts.family == "":
 		return console.Usagef("--family is required")
 	case (opts.input == "") == (opts.runDir == ""):
-		return console.Usagef("give what to grade: --task and --run-dir for one attempt, or --input for a run directory")
+		return console.Usagef(
+			"give what to grade: --task and --run-dir for one attempt, or --input for a run directory",
+		)
 	case opts.runDir != "" && opts.task == "":
 		return console.Usagef("--task is required with --run-dir")
 	}

@@ -70,8 +70,8 @@ func TestAJudgeWithVotesAndLabels(t *testing.T) {
 	c.want(2, "report", "--input", "out", "--labels", "wrong.yaml")
 	c.contains(c.stderr, "wrong.yaml:2:")
 
-	// The labels of the family travel with the run, and mistakes in them are told before anything
-	// is run.
+	// The labels of the family travel with the run, and mistakes in them are reported before
+	// anything is run.
 	digest := contents.Records[0].Digests.Judge
 	own := "judge:\n  digests: [" + digest + "]\nlabels:\n"
 	for i := range 80 {

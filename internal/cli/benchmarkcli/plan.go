@@ -165,8 +165,8 @@ func (p *planned) compute(opts *planOptions) error {
 			p.Affordable = &affordable
 		}
 	} else if opts.budget.Value > 0 {
-		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: give --cost-per-run, or a pilot "+
-			"whose costs are known", opts.budget.Value)
+		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: give --cost-per-run, or a "+
+			"pilot whose costs are known", opts.budget.Value)
 	}
 	if opts.tasks.Given {
 		mde, err := stats.MinimumDetectableEffect(opts.tasks.Value, p.Design)

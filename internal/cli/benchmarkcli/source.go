@@ -173,8 +173,13 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 	default:
 		for i := range contents.Records {
 			if contents.Records[i].Experiment != plan.ID {
-				return nil, console.Exitf(console.ExitIncomplete,
-					"%s belongs to experiment %s, but the plan beside it is that of %s", path, contents.Records[i].Experiment, plan.ID)
+				return nil, console.Exitf(
+					console.ExitIncomplete,
+					"%s belongs to experiment %s, but the plan beside it is that of %s",
+					path,
+					contents.Records[i].Experiment,
+					plan.ID,
+				)
 			}
 		}
 		all.plans = append(all.plans, plan)

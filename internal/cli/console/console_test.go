@@ -60,6 +60,6 @@ func TestAPriceFileAddsToTheTable(t *testing.T) {
 	var coded *Error
 	if !errors.As(err, &coded) || coded.Code != ExitUsage || !strings.Contains(err.Error(), "prices.yaml:2:25:") ||
 		!strings.Contains(err.Error(), "modell: there is no such setting") {
-		t.Errorf("mistakes are told as %v", err)
+		t.Errorf("mistakes are reported as %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func (s *Span) Set(text string) error {
 	value, err := time.ParseDuration(text)
 	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil {
 		value, err = 0, nil
-		if seconds < time.Duration(math.MaxInt64).Seconds() { // more, or no number at all, is no duration
+		if seconds < time.Duration(math.MaxInt64).Seconds() { // more, or no number at all, is not a duration
 			value = time.Duration(seconds * float64(time.Second))
 		}
 	}

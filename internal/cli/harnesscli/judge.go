@@ -35,8 +35,10 @@ fit-harness supervise --lead-profile judge.
 
 Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the judge did not conclude, or another infrastructure failure · 4 stopped by a budget ·
 130 interrupted.`,
-		Example: fmt.Sprintf(`  fit-harness judge --cwd ./result --task-file criteria.md --agent %s --output verdict.ndjson`, registry.Examples(1)...),
-		Args:    cobra.NoArgs,
+		Example: fmt.Sprintf(
+			`  fit-harness judge --cwd ./result --task-file criteria.md --agent %s --output verdict.ndjson`,
+			registry.Examples(1)...),
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runJudge(command.Context(), con, registry, &opts)
 		},
@@ -46,8 +48,19 @@ Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the j
 	flags.StringVar(&opts.cwd, "cwd", ".", "directory of the work to judge")
 	flags.StringVar(&opts.profiles, "profiles-dir", "",
 		"directory of profiles for --lead-profile (default: .claude/agents here, unless that is the work's own)")
-	hide(flags, "fail-fast", "participant-timeout", "participant-max-turns", "participant-max-tokens",
-		"participant-max-cost-usd", "advisor-model", "advisor-max-uses", "ask-deadline", "max-lead-turns", "session-max-turns")
+	hide(
+		flags,
+		"fail-fast",
+		"participant-timeout",
+		"participant-max-turns",
+		"participant-max-tokens",
+		"participant-max-cost-usd",
+		"advisor-model",
+		"advisor-max-uses",
+		"ask-deadline",
+		"max-lead-turns",
+		"session-max-turns",
+	)
 	return command
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
-// A mistake in the file of tool servers is told before the agent starts, in words about the file
-// and not about our types.
+// A mistake in the file of tool servers is reported before the agent starts, in words about the
+// file and not about our types.
 func TestMistakesInTheFileOfToolServers(t *testing.T) {
 	for content, want := range map[string]string{
 		`[]`:                              "it holds one array; the form is",

@@ -126,8 +126,8 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	return result, teamError(mode, result, err)
 }
 
-// announceInterrupt says what happens when the session is interrupted, until the returned function is
-// called.
+// announceInterrupt says what happens when the session is interrupted, until the returned function
+// is called.
 func announceInterrupt(ctx context.Context, con *console.Console, output string) func() bool {
 	line := "interrupted: stopping the agents, which takes up to 10 s; press Ctrl-C again to stop at once"
 	if output != "" {
@@ -136,8 +136,8 @@ func announceInterrupt(ctx context.Context, con *console.Console, output string)
 	return context.AfterFunc(ctx, func() { fmt.Fprintln(con.Stderr, line) })
 }
 
-// startError gives the error of a session that did not start its exit code: a request that cannot be
-// fulfilled is the caller's mistake; credentials or a program that are missing are not.
+// startError gives the error of a session that did not start its exit code: a request that cannot
+// be fulfilled is the caller's mistake; credentials or a program that are missing are not.
 func startError(err error) error {
 	var coded *console.Error
 	var config *fit.ConfigError

@@ -116,7 +116,8 @@ func onlyLocal(handler http.Handler) http.Handler {
 		if err != nil {
 			host = r.Host
 		}
-		if address := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (address == nil || !address.IsLoopback()) {
+		if address := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" &&
+			(address == nil || !address.IsLoopback()) {
 			http.Error(w, "this server answers requests to localhost only", http.StatusForbidden)
 			return
 		}

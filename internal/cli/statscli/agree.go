@@ -225,7 +225,7 @@ func countedRatings(rows []line, names []string) (ratings, error) {
 		for i, cell := range row.cells {
 			count, err := strconv.Atoi(cell)
 			if err != nil || count < 0 {
-				return ratings{}, fmt.Errorf("line %d: %q is no number of raters", row.number, cell)
+				return ratings{}, fmt.Errorf("line %d: %q is not a number of raters", row.number, cell)
 			}
 			counts[i] = count
 			raters += count
@@ -290,7 +290,8 @@ func (r ratings) measure(positive string) agreeResult {
 	if kappa, err := stats.CohenKappa(r.pairs); err != nil {
 		note("kappa", err)
 	} else {
-		result.Kappa, result.KappaSE, result.Observed, result.Expected = &kappa.Value, &kappa.SE, &kappa.Observed, &kappa.Expected
+		result.Kappa, result.KappaSE = &kappa.Value, &kappa.SE
+		result.Observed, result.Expected = &kappa.Observed, &kappa.Expected
 	}
 	if ac1, err := stats.GwetAC1(r.pairs); err != nil {
 		note("ac1", err)

@@ -74,7 +74,7 @@ sharpest experiment that money buys.`,
 	cmd.Flags().Float64Var(&flags.Within, "sigma2", 0.12, "mean variance of the runs within a task")
 	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "two-sided significance level")
 	cmd.Flags().Float64Var(&flags.Power, "power", stats.DefaultPower, "wanted chance to find the effect")
-	cmd.Flags().IntVar(&flags.MaxTasks, "max-tasks", 0, "tasks that can be had at most (0 is no limit)")
+	cmd.Flags().IntVar(&flags.MaxTasks, "max-tasks", 0, "the most tasks that are available (0: no limit)")
 	cmd.Flags().Float64Var(&flags.Budget, "budget", 0, "money for the experiment")
 	cmd.Flags().Float64Var(&flags.Prices.PerRun, "cost-per-run", 0, "price of one run")
 	cmd.Flags().Float64Var(&flags.Prices.PerTask, "cost-per-task", 0, "price of one more task, whatever its runs")

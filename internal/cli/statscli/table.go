@@ -142,7 +142,7 @@ func number(cell string) (float64, error) {
 	}
 	value, err := strconv.ParseFloat(cell, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number", cell)
+		return 0, fmt.Errorf("%q is not a number", cell)
 	}
 	return value, nil
 }

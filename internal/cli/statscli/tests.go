@@ -53,7 +53,8 @@ e-value is the evidence that may be looked at after every task (stop at 20).`,
 				if err != nil {
 					return refused(cmd, err)
 				}
-				result.N, result.Est, result.Lo, result.Hi, result.Level = &n, &interval.Est, &interval.Lo, &interval.Hi, &interval.Level
+				result.N, result.Est, result.Level = &n, &interval.Est, &interval.Level
+				result.Lo, result.Hi = &interval.Lo, &interval.Hi
 			}
 			return emit(con, options, result, func(w io.Writer) { writeMcNemar(w, result) })
 		},

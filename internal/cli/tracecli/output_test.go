@@ -49,7 +49,7 @@ func TestOutputToAPipeIsComplete(t *testing.T) {
 			t.Errorf("%s: %d turns arrived, want 20000", format, got)
 		}
 		if format == "json" && !json.Valid(all) {
-			t.Error("what arrived is no JSON")
+			t.Error("what arrived is not JSON")
 		}
 	}
 }

@@ -61,9 +61,13 @@ func (o *output) message(m query.Message) {
 }
 
 func (a *app) align() *cobra.Command {
-	return a.verb("align FILE-A FILE-B", "Compare two agents' actions step by step: where they differ, what was repeated in vain", `  fit trace align before.ndjson after.ndjson
+	return a.verb(
+		"align FILE-A FILE-B",
+		"Compare two agents' actions step by step: where they differ, what was repeated in vain",
+		`  fit trace align before.ndjson after.ndjson
   fit trace align --lane agent before.ndjson after.ndjson --format json`,
-		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
+		cobra.ExactArgs(2),
+		func(ctx context.Context, out *output, args []string) error {
 			x, err := a.open(args[0])
 			if err != nil {
 				return err
@@ -78,7 +82,8 @@ func (a *app) align() *cobra.Command {
 				return err
 			}
 			return out.object("", alignment, func() { out.alignment(alignment) })
-		})
+		},
+	)
 }
 
 func (o *output) alignment(al *query.Alignment) {
@@ -122,10 +127,13 @@ func (o *output) action(action *query.Action) string {
 }
 
 func (a *app) sql() *cobra.Command {
-	command := a.verb("sql FILE... QUERY", "Query traces in SQL: tables turns, tool_calls, usage, messages, lanes",
+	command := a.verb(
+		"sql FILE... QUERY",
+		"Query traces in SQL: tables turns, tool_calls, usage, messages, lanes",
 		`  fit trace sql run.ndjson 'select name, count(*) n, sum(is_error) failed from tool_calls group by 1 order by 2 desc'
   fit trace sql a.ndjson b.ndjson 'select file, sum(output_tokens) from usage group by 1'`,
-		cobra.MinimumNArgs(2), func(ctx context.Context, out *output, args []string) error {
+		cobra.MinimumNArgs(2),
+		func(ctx context.Context, out *output, args []string) error {
 			traces, err := a.openAll(args[:len(args)-1])
 			if err != nil {
 				return err
@@ -135,8 +143,10 @@ func (a *app) sql() *cobra.Command {
 				return console.Exit(console.ExitUsage, err)
 			}
 			return out.table(result)
-		})
-	command.Long = "Query traces in SQLite's SQL. The tables are built on the fly and can only be read:\n" + sql.Schema()
+		},
+	)
+	command.Long = "Query traces in SQLite's SQL. The tables are built on the fly and can only be read:\n" +
+		sql.Schema()
 	return command
 }
 
@@ -163,9 +173,13 @@ func (o *output) table(result *sql.Rows) error {
 
 func (a *app) export() *cobra.Command {
 	to := console.Choice{Choices: []string{"otlp", "markdown", "document"}}
-	command := a.verb("export FILE --to FORMAT", "Export a trace as OpenTelemetry spans, Markdown, or a structured document", `  fit trace export run.ndjson --to markdown > run.md
+	command := a.verb(
+		"export FILE --to FORMAT",
+		"Export a trace as OpenTelemetry spans, Markdown, or a structured document",
+		`  fit trace export run.ndjson --to markdown > run.md
   fit trace export team.ndjson --to otlp | curl -H 'Content-Type: application/json' --data-binary @- localhost:4318/v1/traces`,
-		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
+		cobra.ExactArgs(1),
+		func(ctx context.Context, out *output, args []string) error {
 			t, err := a.open(args[0])
 			if err != nil {
 				return err
