@@ -168,7 +168,8 @@ type Options struct {
 	// AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 
-	// ToolTransport says how Connect connects agents. It is recorded for whoever resumes the session.
+	// ToolTransport says how Connect connects agents. It is recorded for whoever resumes the
+	// session.
 	ToolTransport string
 
 	// Limits bound the whole session; by default it may take 4 hours and 500 turns.

@@ -131,8 +131,8 @@ func (l *loop) pause(d time.Duration) {
 	}
 }
 
-// inject gives messages of people to the lead, in the order in which they were written. What comes after the end, or a second time, is left
-// to the bridge.
+// inject gives messages of people to the lead, in the order in which they were written. What comes
+// after the end, or a second time, is left to the bridge.
 func (h *hub) inject(messages []HumanMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -78,8 +78,8 @@ func (c *Contents) Damage(path string) error {
 	return &Damage{Path: path, Problems: doubts}
 }
 
-// ReadFile reads and verifies a ledger together with the note of its head, if there is one beside it.
-// The error is for files that cannot be read; what is wrong with the content is in Problems.
+// ReadFile reads and verifies a ledger together with the note of its head, if there is one beside
+// it. The error is for files that cannot be read; what is wrong with the content is in Problems.
 func ReadFile(path string) (*Contents, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -25,8 +25,10 @@ func (p *Planned) grown() []string {
 	if p == nil || len(p.Grown) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the size was changed after results had been recorded (%s): who goes on until something "+
-		"shows finds something, so p-values are multiplied by %d", strings.Join(p.Grown, "; "), len(p.Grown)+1)}
+	return []string{
+		fmt.Sprintf("the size was changed after results had been recorded (%s): who goes on until something "+
+			"shows finds something, so p-values are multiplied by %d", strings.Join(p.Grown, "; "), len(p.Grown)+1),
+	}
 }
 
 // armsWithout are the planned arms that no record is about.

@@ -14,8 +14,12 @@ import (
 // one.
 func TestATaskThatChangesDuringTheRunIsAnError(t *testing.T) {
 	family := answerFamily(t, 1)
-	tr := prepared(t, family, experiment.Setup{Arms: []experiment.Arm{{Name: "a", Agent: "builtin", Model: "claude-sonnet-4-5",
-		ModelURL: serveScript(t, solves)}}})
+	tr := prepared(
+		t,
+		family,
+		experiment.Setup{Arms: []experiment.Arm{{Name: "a", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: serveScript(t, solves)}}},
+	)
 	_, executor := tr.open(t, t.TempDir())
 	cell := tr.Plan.Cells()[0]
 	record, err := executor.Execute(t.Context(), cell, 1)

@@ -60,8 +60,12 @@ func eventTask(con *console.Console, path string) (task, amend string, err error
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType) && wrongType.Field != "":
-		return "", "", console.Usagef("--task-event %s: this is not an event of GitHub: %q is a %s", path, wrongType.Field,
-			wrongType.Value)
+		return "", "", console.Usagef(
+			"--task-event %s: this is not an event of GitHub: %q is a %s",
+			path,
+			wrongType.Field,
+			wrongType.Value,
+		)
 	case errors.As(err, &wrongType):
 		return "", "", console.Usagef("--task-event %s: this is not an event of GitHub but a JSON %s", path,
 			wrongType.Value)
