@@ -153,8 +153,8 @@ type Config struct {
 	Grace       time.Duration  // between asking the agent to stop and killing it
 	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB
 
-	// Redactor takes secrets out of what is cut, such as long results of tools and what a program says
-	// when it fails, before it is cut; nil cuts it as it is.
+	// Redactor takes secrets out of what is cut, such as long results of tools and what a program
+	// says when it fails, before it is cut; nil cuts it as it is.
 	Redactor *redact.Redactor
 
 	// Events receives every line that the agent prints, as it happens, whole and in order, one at a

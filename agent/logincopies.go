@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// A process that is killed cannot remove the copies of logins that it made for its sessions. So each
-// copy is noted in the user's cache directory, with the process that made it, before it is made: the
-// next start removes the copies whose process is gone.
+// A process that is killed cannot remove the copies of logins that it made for its sessions. So
+// each copy is noted in the user's cache directory, with the process that made it, before it is
+// made: the next start removes the copies whose process is gone.
 
 // loginCopy is the note about a copy.
 type loginCopy struct {

@@ -21,7 +21,13 @@ func TestTheCopyOfAKilledProcessIsRemovedByTheNextStart(t *testing.T) {
 	copied := func(name string) string { return filepath.Join(dir, name) }
 	start := func(name, end string) {
 		child := exec.Command(os.Args[0], "-test.run=^TestHelperCopiesALogin$")
-		child.Env = append(os.Environ(), "COPY_LOGIN="+login, "COPY_TO="+copied(name), "COPY_END="+end, "COPY_HOME="+dir)
+		child.Env = append(
+			os.Environ(),
+			"COPY_LOGIN="+login,
+			"COPY_TO="+copied(name),
+			"COPY_END="+end,
+			"COPY_HOME="+dir,
+		)
 		_ = child.Run() // one of them is killed
 	}
 	start("killed", "kill")

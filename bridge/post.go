@@ -165,8 +165,8 @@ func sleep(ctx context.Context, pause time.Duration, flush <-chan struct{}) erro
 }
 
 // httpClient is the given client, or the default one, without redirects: the address holds a token,
-// which a redirect would send on in the Referer header, and a page that answers the redirect has not
-// taken the callback.
+// which a redirect would send on in the Referer header, and a page that answers the redirect has
+// not taken the callback.
 func httpClient(given *http.Client) *http.Client {
 	client := *cmp.Or(given, http.DefaultClient)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

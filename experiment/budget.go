@@ -155,7 +155,11 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 				"a price file (FIT_PRICES)"
 	}
 	if whole.Wall > 0 && elapsed >= whole.Wall {
-		return launchStopped, reservation{}, fmt.Sprintf("the experiment's time of %s is used up%s", whole.Wall, largerBudget)
+		return launchStopped, reservation{}, fmt.Sprintf(
+			"the experiment's time of %s is used up%s",
+			whole.Wall,
+			largerBudget,
+		)
 	}
 	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) &&
 		!tokensKnown && a.inFlight > 0 {

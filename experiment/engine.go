@@ -434,7 +434,12 @@ func (e *engine) finish(done finished) error {
 
 func (e *engine) outcome(ctx context.Context) Outcome {
 	e.report(nil)
-	o := Outcome{Status: e.status, Reason: e.stopped, Progress: e.progress(nil), Causes: e.dir.causes()}
+	o := Outcome{
+		Status:   e.status,
+		Reason:   e.stopped,
+		Progress: e.progress(nil),
+		Causes:   e.dir.causes(),
+	}
 	switch {
 	case e.status == Decided:
 	case len(e.queue) == 0 && e.tally.errors == 0:

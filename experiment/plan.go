@@ -143,8 +143,8 @@ func (p *Plan) identity() string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// differences says what a wanted plan would change, in words. Growth are the runs, tasks and arms it
-// would add; all others forbid to continue with it.
+// differences says what a wanted plan would change, in words. Growth are the runs, tasks and arms
+// it would add; all others forbid to continue with it.
 func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note := func(what string, before, after any) {
 		if before != after {

@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// StopRule ends an experiment of two arms as soon as they can be told apart. The evidence is that of
-// stats.CompareSequential, which may be looked at after every task without claiming more than it
+// StopRule ends an experiment of two arms as soon as they can be told apart. The evidence is that
+// of stats.CompareSequential, which may be looked at after every task without claiming more than it
 // should; ordinary tests may not.
 type StopRule struct {
 	// Alpha is the chance of a false claim that is accepted: the rule stops when the evidence
@@ -151,8 +151,8 @@ func (w *watch) see(cell Cell, verdict string) {
 	}
 }
 
-// tooFar reports whether a cell lies so far behind the first task that is not complete that it has to
-// wait: what is done out of turn does not count until its turn comes, and may have been done for
+// tooFar reports whether a cell lies so far behind the first task that is not complete that it has
+// to wait: what is done out of turn does not count until its turn comes, and may have been done for
 // nothing.
 func (w *watch) tooFar(cell Cell, concurrency int) bool {
 	return w != nil && w.place[cell.TaskID] >= w.complete+max(stats.MinClaimTasks, 2*concurrency)
@@ -192,8 +192,11 @@ func (e *engine) decide() error {
 	}
 	evidence, yes, err := e.watch.decided()
 	if yes && e.watch.complete < len(e.watch.tasks) { // after the last task there is nothing to stop
-		e.stop(Decided, fmt.Sprintf("stopped by rule: after %d of %d tasks the arms can be told apart (e = %.3g, needed "+
-			"%.3g)", e.watch.complete, len(e.watch.tasks), evidence, 1/e.watch.rule.Alpha))
+		e.stop(
+			Decided,
+			fmt.Sprintf("stopped by rule: after %d of %d tasks the arms can be told apart (e = %.3g, needed "+
+				"%.3g)", e.watch.complete, len(e.watch.tasks), evidence, 1/e.watch.rule.Alpha),
+		)
 	}
 	return err
 }

@@ -26,7 +26,8 @@ var urlShapes = []shape{
 		prefixes: secretParameters(),
 		match:    matchParameter,
 		open: func(text []byte) bool {
-			return len(text) < maxParameter && parameterChar.run(text, bytes.IndexByte(text, '=')+1, endless) == len(text)
+			return len(text) < maxParameter &&
+				parameterChar.run(text, bytes.IndexByte(text, '=')+1, endless) == len(text)
 		},
 	},
 }

@@ -152,7 +152,8 @@ func TestNobodyInTheSandboxIsRootOfTheMachine(t *testing.T) {
 	})
 }
 
-// Agent, hook and grader are different users to the kernel, and all of them are the workspace's owner.
+// Agent, hook and grader are different users to the kernel, and all of them are the workspace's
+// owner.
 func TestWhatOneProgramMakesTheNextAndTheHarnessMayUse(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
 		if out := a.shell(t, `umask 077; mkdir made; echo first >made/file; git init -q made/repository`); out != "" {

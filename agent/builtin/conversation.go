@@ -246,7 +246,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 
 func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool) (text string, isError bool) {
 	if call.InvalidInput != "" {
-		return fmt.Sprintf("the input of %s is no JSON object: %s", call.Name, c.clip(call.InvalidInput, 200)), true
+		return fmt.Sprintf("the input of %s is not a JSON object: %s", call.Name, c.clip(call.InvalidInput, 200)), true
 	}
 	for _, t := range c.tools {
 		if t.name == call.Name {

@@ -45,8 +45,9 @@ func makeRoom(messages []model.Message) (shorter []model.Message, dropped int) {
 	return shorter, dropped
 }
 
-// clip shortens one tool result from the middle, where it matters least. What is to be cut is redacted
-// first, for the model too: the trace shows the same text, and half a secret is not recognised there.
+// clip shortens one tool result from the middle, where it matters least. What is to be cut is
+// redacted first, for the model too: the trace shows the same text, and half a secret is not
+// recognised there.
 func (c *conversation) clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -189,7 +189,9 @@ func (c *conversation) answered(v jsontape.Value) error {
 	id := v.Get("id").Int64()
 	answer := reply{model: strings.Clone(v.Get("result").TextOf("model"))}
 	if refused := v.Get("error"); refused.Kind() == jsontape.Object {
-		answer.err = errors.New(display.CutBytes(c.cfg.Redactor.String(strings.Clone(refused.TextOf("message"))), maxMessage))
+		answer.err = errors.New(
+			display.CutBytes(c.cfg.Redactor.String(strings.Clone(refused.TextOf("message"))), maxMessage),
+		)
 	}
 	c.client.mu.Lock()
 	waited := c.client.waiting[id]

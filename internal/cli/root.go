@@ -58,8 +58,8 @@ func Main() int {
 // terminationLimit is how long a command may take to end after SIGTERM.
 const terminationLimit = 900 * time.Millisecond
 
-// endSoon makes sure that SIGTERM ends the process within a second, whatever it does: a command that
-// computes does not look at its context. What it has started is ended by its supervisors. The
+// endSoon makes sure that SIGTERM ends the process within a second, whatever it does: a command
+// that computes does not look at its context. What it has started is ended by its supervisors. The
 // function that is returned gives that up.
 func endSoon() (stop func()) {
 	terminated, done := make(chan os.Signal, 1), make(chan struct{})

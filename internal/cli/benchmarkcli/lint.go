@@ -37,9 +37,13 @@ type finding struct {
 }
 
 func newLint(con *console.Console) *cobra.Command {
-	opts := lintOptions{selection: newSelection(), isolation: console.Choice{Choices: []string{"none", "bwrap"}},
-		repeat: console.Count{Value: 2, Min: 1}, format: console.Choice{Value: "text",
-			Choices: []string{"text", "json"}}}
+	opts := lintOptions{
+		selection: newSelection(),
+		isolation: console.Choice{Choices: []string{"none", "bwrap"}},
+		repeat:    console.Count{Value: 2, Min: 1},
+		format: console.Choice{Value: "text",
+			Choices: []string{"text", "json"}},
+	}
 	command := &cobra.Command{
 		Use:   "lint",
 		Short: "Check that graders fail on the untouched scaffold and pass on the reference solution",

@@ -87,7 +87,12 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.format.Choices = []string{"text", "json"}
 	flags.StringVar(&o.family, "family", "", "directory of the task family, or url//subdir@ref")
 	o.selection.register(flags)
-	flags.StringVar(&o.output, "output", defaultOutput, "run directory; rerun to resume, with more runs, tasks or arms if you like")
+	flags.StringVar(
+		&o.output,
+		"output",
+		defaultOutput,
+		"run directory; rerun to resume, with more runs, tasks or arms if you like",
+	)
 	flags.Var(&o.runs, "runs", "runs of every task with every arm")
 	flags.StringArrayVar(&o.arms, "arm", nil,
 		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env "+
@@ -128,7 +133,11 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
 	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
-	flags.Var(&o.breakAfter, "break-after", "infrastructure errors in a row with the same cause that stop the experiment (default 5)")
+	flags.Var(
+		&o.breakAfter,
+		"break-after",
+		"infrastructure errors in a row with the same cause that stop the experiment (default 5)",
+	)
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
 		"stop as soon as the two arms can be told apart; the answer allows for looking after every task")
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
@@ -219,8 +228,11 @@ func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, t
 		}
 		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") &&
 			!strings.HasPrefix(arm.ModelURL, "https://") {
-			return nil, console.Usagef("arm %s: %q is not a valid model URL: it does not begin with http:// or https://", arm.Name,
-				arm.ModelURL)
+			return nil, console.Usagef(
+				"arm %s: %q is not a valid model URL: it does not begin with http:// or https://",
+				arm.Name,
+				arm.ModelURL,
+			)
 		}
 		if arm.MaxTurns == 0 && explicit {
 			arm.MaxTurns = turns

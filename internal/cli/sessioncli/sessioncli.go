@@ -58,8 +58,8 @@ func (o *output) clean(text []byte) []byte {
 	return redactor.JSON(text)
 }
 
-// cleaned returns a session without secrets. A page shows only the beginning of a text, and a secret
-// that is cut is no longer recognised.
+// cleaned returns a session without secrets. A page shows only the beginning of a text, and a
+// secret that is cut is no longer recognised.
 func (o *output) cleaned(s *session.EnrichedSession) (*session.EnrichedSession, error) {
 	if o.plain {
 		return s, nil
@@ -70,7 +70,10 @@ func (o *output) cleaned(s *session.EnrichedSession) (*session.EnrichedSession, 
 	}
 	clean := new(session.EnrichedSession)
 	if err := json.Unmarshal(o.clean(encoded), clean); err != nil {
-		return nil, fmt.Errorf("the session cannot be shown without its secrets (use --no-redact to see it whole): %w", err)
+		return nil, fmt.Errorf(
+			"the session cannot be shown without its secrets (use --no-redact to see it whole): %w",
+			err,
+		)
 	}
 	return clean, nil
 }

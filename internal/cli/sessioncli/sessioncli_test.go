@@ -24,8 +24,8 @@ const stream = `{"type":"system","subtype":"init","session_id":"s-1","cwd":"/rep
 
 const secret = "wise-old-owl-1815"
 
-// TestSecretsAreNotPrinted reads what an agent left on disk, which nobody has redacted, with the secret
-// at every place around which a page cuts a text.
+// TestSecretsAreNotPrinted reads what an agent left on disk, which nobody has redacted, with the
+// secret at every place around which a page cuts a text.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	for _, before := range []int{0, 60, 70, 75, 80, 100, 110, 115, 120, 150, 190, 200, 490, 500} {
