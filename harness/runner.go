@@ -253,8 +253,8 @@ func (r *runner) line(event []byte) {
 	}
 }
 
-// identify records the id of the agent's conversation as soon as its stream has shown it: a crash in
-// the first turn must not lose the conversation.
+// identify records the id of the agent's conversation as soon as its stream has shown it: a crash
+// in the first turn must not lose the conversation.
 func (r *runner) identify() {
 	current := r.current.Load()
 	if current == nil {

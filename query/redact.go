@@ -37,8 +37,8 @@ func redactRaw(r Redactor, raw json.RawMessage) json.RawMessage {
 	return r.JSON(raw)
 }
 
-// redact takes secrets out of what a turn says, before anything of it is cut. Ids stay: they connect
-// calls with results.
+// redact takes secrets out of what a turn says, before anything of it is cut. Ids stay: they
+// connect calls with results.
 func (t *Turn) redact(r Redactor) *Turn {
 	if r == nil {
 		return t

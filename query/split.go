@@ -52,7 +52,12 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 		return nil, err
 	}
 	defer done()
-	out := &splitter{split: s, wants: t.opts.wants, redactor: t.opts.redactor(), files: map[string]*splitFile{}}
+	out := &splitter{
+		split:    s,
+		wants:    t.opts.wants,
+		redactor: t.opts.redactor(),
+		files:    map[string]*splitFile{},
+	}
 	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, out.batch)
 	err = errors.Join(err, out.close())
 	if err == nil && len(out.order) == 0 {

@@ -83,8 +83,8 @@ func isShell(name string) bool {
 	return false
 }
 
-// Script is the command that a shell was called for: what stands behind "bash -lc", else the command
-// itself.
+// Script is the command that a shell was called for: what stands behind "bash -lc", else the
+// command itself.
 func Script(command string) string { return unwrapShell(command) }
 
 // unwrapShell strips "bash -lc '…'" from a command.

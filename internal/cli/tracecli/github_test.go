@@ -155,8 +155,8 @@ func TestDotenv(t *testing.T) {
 	}
 }
 
-// TestADownloadFollowsNoPlantedLink: others can write to the directory for temporary files, and to a
-// directory that a download shares.
+// TestADownloadFollowsNoPlantedLink: others can write to the directory for temporary files, and to
+// a directory that a download shares.
 func TestADownloadFollowsNoPlantedLink(t *testing.T) {
 	environ := []string{"GITHUB_API_URL=" + githubStandIn(t), "GITHUB_TOKEN=tok", "GITHUB_REPOSITORY=o/r"}
 	shared, victim := t.TempDir(), t.TempDir()
