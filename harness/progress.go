@@ -68,7 +68,8 @@ func interruptedNote(sent []*Message, calls []turnCall) string {
 			done = append(done, "- you announced: "+text)
 		}
 	}
-	note := "The session was interrupted during your last turn. Its messages are repeated here; do not redo what is done."
+	note := "The session was interrupted during your last turn. Its messages are repeated here; do not redo what " +
+		"is done."
 	if len(done) > 0 {
 		note += "\nBy then you had done this:\n" + strings.Join(done, "\n")
 	}
