@@ -105,8 +105,10 @@ func (w Wiring) NewFacilitator(cfg FacilitatorConfig) (*Team, error) {
 		return harness.NewFacilitator(cfg)
 	}
 	if len(cfg.AgentConfigs) == 0 {
-		return nil, &ConfigError{"FacilitatorConfig.AgentConfigs",
-			errors.New("it is empty; a facilitated session needs at least one participant")}
+		return nil, &ConfigError{
+			"FacilitatorConfig.AgentConfigs",
+			errors.New("it is empty; a facilitated session needs at least one participant"),
+		}
 	}
 	return w.newTeam("FacilitatorConfig", team)
 }

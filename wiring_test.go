@@ -10,12 +10,16 @@ import (
 // trace.
 func TestTheCredentialsOfToolServersAreSecrets(t *testing.T) {
 	got := serverSecrets(AgentConfig{MCPServers: []MCPServer{
-		{Name: "wiki", Headers: map[string]string{"Authorization": "Bearer abc-123", "X-Api-Key": "def-456",
-			"Accept": "text/plain"}},
+		{Name: "wiki", Headers: map[string]string{
+			"Authorization": "Bearer abc-123", "X-Api-Key": "def-456",
+			"Accept": "text/plain",
+		}},
 		{Name: "db", Env: map[string]string{"DB_PASSWORD": "two words", "PORT": "8080"}},
 	}})
-	want := map[string]string{"MCP_wiki_Authorization": "abc-123", "MCP_wiki_X-Api-Key": "def-456",
-		"MCP_db_DB_PASSWORD": "two words"}
+	want := map[string]string{
+		"MCP_wiki_Authorization": "abc-123", "MCP_wiki_X-Api-Key": "def-456",
+		"MCP_db_DB_PASSWORD": "two words",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type program func(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult, error)
 
 func (p program) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult,
-	error) {
+	error,
+) {
 	if spec.OnStart != nil {
 		spec.OnStart(1)
 	}
@@ -97,36 +98,51 @@ func TestResultRules(t *testing.T) {
 		outcome session.Outcome
 		err     string
 	}{
-		"success with model work": {prints(0, initEvent, reply("1", "done"), closing("success", false, worked)),
-			true, session.OutcomeSuccess, ""},
-		"success whatever the exit code": {prints(1, initEvent, closing("success", false, worked)), true,
-			session.OutcomeSuccess, ""},
-		"success without any usage field": {prints(0, initEvent, closing("success", false, "")), true,
-			session.OutcomeSuccess, ""},
+		"success with model work": {
+			prints(0, initEvent, reply("1", "done"), closing("success", false, worked)),
+			true, session.OutcomeSuccess, "",
+		},
+		"success whatever the exit code": {
+			prints(1, initEvent, closing("success", false, worked)), true,
+			session.OutcomeSuccess, "",
+		},
+		"success without any usage field": {
+			prints(0, initEvent, closing("success", false, "")), true,
+			session.OutcomeSuccess, "",
+		},
 		"success without model work": {
 			prints(0, initEvent, closing("success", false,
 				`,"usage":{"input_tokens":0,"output_tokens":0},"total_cost_usd":0`)), false, session.OutcomeError,
 			"no model work was done",
 		},
-		"success that is an error": {prints(1, initEvent, closing("success", true, `,"result":"API Error: 500 boom"`)),
-			false, session.OutcomeProvider, "boom"},
-		"turn limit": {prints(1, initEvent, closing("error_max_turns", true, "")), false,
-			session.OutcomeMaxTurns, ""},
-		"no final event": {prints(0, initEvent, reply("1", "and then")), false, session.OutcomeNoResult,
-			"ended without a result"},
+		"success that is an error": {
+			prints(1, initEvent, closing("success", true, `,"result":"API Error: 500 boom"`)),
+			false, session.OutcomeProvider, "boom",
+		},
+		"turn limit": {
+			prints(1, initEvent, closing("error_max_turns", true, "")), false,
+			session.OutcomeMaxTurns, "",
+		},
+		"no final event": {
+			prints(0, initEvent, reply("1", "and then")), false, session.OutcomeNoResult,
+			"ended without a result",
+		},
 		"nothing at all, exit 0": {prints(0), false, session.OutcomeNoResult, "exit code 0"},
 		"a reason on standard error": {func(_ context.Context, _ sandbox.SpawnSpec, _,
-			stderr io.Writer) (sandbox.SpawnResult, error) {
+			stderr io.Writer,
+		) (sandbox.SpawnResult, error) {
 			fmt.Fprintln(stderr, "cannot be used as root")
 			return sandbox.SpawnResult{ExitCode: 1}, nil
 		}, false, session.OutcomeNoResult, "exit code 1; it said: cannot be used as root"},
 		"success, then a failure": {func(_ context.Context, _ sandbox.SpawnSpec, stdout,
-			_ io.Writer) (sandbox.SpawnResult, error) {
+			_ io.Writer,
+		) (sandbox.SpawnResult, error) {
 			n, _ := fmt.Fprintln(stdout, closing("success", false, worked))
 			return sandbox.SpawnResult{StdoutBytes: int64(n)}, failure
 		}, true, session.OutcomeSuccess, "the pipe broke"},
 		"too much output": {func(context.Context, sandbox.SpawnSpec, io.Writer, io.Writer) (sandbox.SpawnResult,
-			error) {
+			error,
+		) {
 			return sandbox.SpawnResult{ExitCode: -1, OutputLimit: true}, nil
 		}, false, session.OutcomeOutput, "output limit"},
 	} {
@@ -150,7 +166,8 @@ func TestResultRules(t *testing.T) {
 func TestAProgramThatCannotBeStartedIsAnError(t *testing.T) {
 	broken := errors.New("no such program")
 	c, _ := converse(program(func(context.Context, sandbox.SpawnSpec, io.Writer, io.Writer) (sandbox.SpawnResult,
-		error) {
+		error,
+	) {
 		return sandbox.SpawnResult{}, broken
 	}), nil)
 	if _, err := c.RunOnce(t.Context(), agent.Command{Argv: []string{"x"}}); !errors.Is(err, broken) {
@@ -160,7 +177,8 @@ func TestAProgramThatCannotBeStartedIsAnError(t *testing.T) {
 
 func TestEveryLineReachesTheCaller(t *testing.T) {
 	c, seen := converse(program(func(_ context.Context, _ sandbox.SpawnSpec, stdout,
-		stderr io.Writer) (sandbox.SpawnResult, error) {
+		stderr io.Writer,
+	) (sandbox.SpawnResult, error) {
 		io.WriteString(stdout, initEvent[:20])
 		io.WriteString(stdout, initEvent[20:]+"\n\n  \nnot json\x1b[0m\n{\"broken\":\n")
 		io.WriteString(stderr, "careful\n")
@@ -190,7 +208,8 @@ func TestEveryLineReachesTheCaller(t *testing.T) {
 
 func TestALineThatIsTooLongIsSkipped(t *testing.T) {
 	c, seen := converse(program(func(_ context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult,
-		error) {
+		error,
+	) {
 		piece := strings.Repeat("x", 1<<20)
 		for range 65 {
 			io.WriteString(stdout, piece)
@@ -334,7 +353,8 @@ func TestASuccessAfterTheAbortIsNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			c, _ := converse(program(func(running context.Context, _ sandbox.SpawnSpec, stdout,
-				_ io.Writer) (sandbox.SpawnResult, error) {
+				_ io.Writer,
+			) (sandbox.SpawnResult, error) {
 				fmt.Fprintln(stdout, initEvent)
 				cancel(cause.err)
 				<-running.Done()
@@ -455,7 +475,8 @@ func (toy) Decode(event []byte, at session.Stamp, to *session.Fold) {
 func TestAnEventThatIsNotAcceptableEndsTheRun(t *testing.T) {
 	wrong := errors.New("wrong account")
 	c, _ := converse(program(func(ctx context.Context, _ sandbox.SpawnSpec, stdout, _ io.Writer) (sandbox.SpawnResult,
-		error) {
+		error,
+	) {
 		fmt.Fprintln(stdout, initEvent)
 		<-ctx.Done()
 		return sandbox.SpawnResult{ExitCode: -1, Signal: "SIGTERM", Cancelled: true}, nil

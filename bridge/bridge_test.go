@@ -247,16 +247,20 @@ func TestABridgeThatIsDownOrSlowDoesNotHoldUpAnything(t *testing.T) {
 }
 
 func TestTheInboxGivesMessagesWithTheirAuthors(t *testing.T) {
-	b := &thread{inbox: []bridge.InboxMessage{{Seq: 1, Text: "hello", Author: "ann"},
-		{Seq: 2, Text: "and?", Author: "bea", EnqueuedAt: 5}}}
+	b := &thread{inbox: []bridge.InboxMessage{
+		{Seq: 1, Text: "hello", Author: "ann"},
+		{Seq: 2, Text: "and?", Author: "bea", EnqueuedAt: 5},
+	}}
 	server, client := serve(t, b)
 	p := &bridge.Poller{URL: server.URL + "/api/inbox/default/corr-1", HTTP: client.HTTP}
 	got, err := p.Receive(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]harness.HumanMessage{{Seq: 1, Author: "ann", Text: "hello"},
-		{Seq: 2, Author: "bea", Text: "and?"}}, got); diff != "" {
+	if diff := cmp.Diff([]harness.HumanMessage{
+		{Seq: 1, Author: "ann", Text: "hello"},
+		{Seq: 2, Author: "bea", Text: "and?"},
+	}, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	if got, err = p.Receive(t.Context(), 2); err != nil || len(got) != 0 {

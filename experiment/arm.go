@@ -176,8 +176,10 @@ func ParseArm(text string) (Arm, error) {
 }
 
 var (
-	armKeys = []string{"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns",
-		"auth", "lead", "leadModel"}
+	armKeys = []string{
+		"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns",
+		"auth", "lead", "leadModel",
+	}
 	armKey     = lazyregexp.New(`^\s*(` + strings.Join(armKeys, "|") + `):`)
 	nextArmKey = lazyregexp.New(`,\s*(` + strings.Join(armKeys, "|") + `):`)
 )

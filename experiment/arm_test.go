@@ -71,8 +71,10 @@ func TestAnArmsHashIsOfWhatMatters(t *testing.T) {
 }
 
 func TestMistakesInArmsAreNamed(t *testing.T) {
-	for _, text := range []string{"", "=agent:x", "a b=agent:x", "a=agnt:x", "a=maxTurns:many", "a=env:NOVALUE",
-		"a=agent"} {
+	for _, text := range []string{
+		"", "=agent:x", "a b=agent:x", "a=agnt:x", "a=maxTurns:many", "a=env:NOVALUE",
+		"a=agent",
+	} {
 		if arm, err := ParseArm(text); err == nil {
 			t.Errorf("%q is accepted: %+v", text, arm)
 		}

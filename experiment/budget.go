@@ -143,7 +143,8 @@ const (
 
 // allow decides whether a cell may start and reserves what it will need. The text says why not.
 func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation,
-	string) {
+	string,
+) {
 	a := s.arm(arm)
 	expected, usdKnown, tokensKnown := s.expect(a, cell)
 	usd, tokens, unpriced := s.total()
@@ -170,16 +171,26 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		verdict                  launch
 		text                     string
 	}{
-		{whole.USD, usd, held.usd, expected.usd, launchStopped,
-			fmt.Sprintf("the experiment's budget of $%.2f: $%.2f are spent", whole.USD, usd)},
-		{own.USD, a.usd, mine.usd, expected.usd, launchNever,
-			fmt.Sprintf("the budget of arm %s of $%.2f: $%.2f are spent", arm, own.USD, a.usd)},
-		{float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped,
-			fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens)},
-		{float64(own.Tokens), float64(a.tokens), mine.tokens, expected.tokens, launchNever,
-			fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, a.tokens)},
-		{own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever,
-			fmt.Sprintf("the time of arm %s of %s is used up", arm, own.Wall)},
+		{
+			whole.USD, usd, held.usd, expected.usd, launchStopped,
+			fmt.Sprintf("the experiment's budget of $%.2f: $%.2f are spent", whole.USD, usd),
+		},
+		{
+			own.USD, a.usd, mine.usd, expected.usd, launchNever,
+			fmt.Sprintf("the budget of arm %s of $%.2f: $%.2f are spent", arm, own.USD, a.usd),
+		},
+		{
+			float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped,
+			fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens),
+		},
+		{
+			float64(own.Tokens), float64(a.tokens), mine.tokens, expected.tokens, launchNever,
+			fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, a.tokens),
+		},
+		{
+			own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever,
+			fmt.Sprintf("the time of arm %s of %s is used up", arm, own.Wall),
+		},
 	} {
 		switch {
 		case bound.limit <= 0 || bound.spent < bound.limit && bound.spent+bound.held+bound.next <= bound.limit:

@@ -425,8 +425,10 @@ func (e *engine) finish(done finished) error {
 	default:
 		state.failures++
 		e.tally.retries++
-		e.queue = append(e.queue, waiting{cell: done.cell,
-			notBefore: e.cfg.Now().Add(e.cfg.Backoff(record.ErrorClass, state.failures))})
+		e.queue = append(e.queue, waiting{
+			cell:      done.cell,
+			notBefore: e.cfg.Now().Add(e.cfg.Backoff(record.ErrorClass, state.failures)),
+		})
 	}
 	e.report(record)
 	return nil

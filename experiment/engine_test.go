@@ -367,8 +367,10 @@ func TestASignalDrainsThenInterrupts(t *testing.T) {
 				time.AfterFunc(time.Second, stop)
 			}
 			select {
-			case <-time.After(map[bool]time.Duration{true: 5 * time.Second,
-				false: time.Hour}[cell.TaskID == "task-000"]):
+			case <-time.After(map[bool]time.Duration{
+				true:  5 * time.Second,
+				false: time.Hour,
+			}[cell.TaskID == "task-000"]):
 				return graded(ledger.Pass), nil
 			case <-ctx.Done():
 				return ledger.Record{}, ctx.Err()
@@ -445,8 +447,10 @@ func TestADirectoryBelongsToOneProcessAndOneExperiment(t *testing.T) {
 	if !errors.As(err, &different) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"runs: 2, now 5", "task task-000: its hidden part", "task task-002: new",
-		"arm after: no longer there", "arm afterwards: new", "arm before:"} {
+	for _, want := range []string{
+		"runs: 2, now 5", "task task-000: its hidden part", "task task-002: new",
+		"arm after: no longer there", "arm afterwards: new", "arm before:",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not told in %v", want, err)
 		}

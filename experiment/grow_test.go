@@ -49,8 +49,10 @@ func TestAnExperimentCanGrow(t *testing.T) {
 	if len(plan.Grown) != 3 || plan.Grown[0].Runs != 2 || plan.Grown[0].Records != 6 || plan.Grown[2].Arms != 1 {
 		t.Errorf("%+v", plan.Grown)
 	}
-	for what, smaller := range map[string]*Plan{"runs": planOf(t, 5, 2, "a", "b"), "tasks": planOf(t, 4, 3, "a", "b"),
-		"arms": planOf(t, 5, 3, "a")} {
+	for what, smaller := range map[string]*Plan{
+		"runs": planOf(t, 5, 2, "a", "b"), "tasks": planOf(t, 4, 3, "a", "b"),
+		"arms": planOf(t, 5, 3, "a"),
+	} {
 		var different *DifferentError
 		if _, err := OpenDirectory(path, smaller, nil); !errors.As(err, &different) {
 			t.Errorf("fewer %s: %v", what, err)
@@ -93,8 +95,10 @@ func TestADirectoryWithoutAResultCanBePlannedAnew(t *testing.T) {
 			}
 		},
 		"an interrupted first run": func(t *testing.T, path string, plan *Plan) {
-			runPlan(t, t.Context(), path, plan, Config{Executor: always(failed(ledger.ErrorInterrupted, "stopped")),
-				Budgets: Budgets{Experiment: Budget{Wall: 1}}})
+			runPlan(t, t.Context(), path, plan, Config{
+				Executor: always(failed(ledger.ErrorInterrupted, "stopped")),
+				Budgets:  Budgets{Experiment: Budget{Wall: 1}},
+			})
 			dir, err := OpenDirectory(path, plan, nil)
 			if err != nil {
 				t.Fatal(err)

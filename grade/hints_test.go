@@ -40,8 +40,10 @@ func TestHintsSayWhatHiddenTestsInOneProcessCannotSee(t *testing.T) {
 	if _, hints := grade.Hints(node.task); len(hints) != 1 || !strings.Contains(hints[0], "staged test") {
 		t.Errorf("the hints for node are %q", hints)
 	}
-	golang := newBench(t, files{"tests/sum/a_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
-		"workdir/go.mod": "module x\n"})
+	golang := newBench(t, files{
+		"tests/sum/a_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
+		"workdir/go.mod":      "module x\n",
+	})
 	if _, hints := grade.Hints(golang.task); len(hints) != 0 {
 		t.Errorf("the hints for Go are %q", hints)
 	}

@@ -143,7 +143,8 @@ var errAdvisorStopped = errors.New("the consultation was stopped or took too lon
 
 // ask runs one consultation. It ends with the caller's call, the session, or its own time limit.
 func (a *advisor) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage,
-	err error) {
+	err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()

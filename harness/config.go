@@ -256,8 +256,10 @@ func (o Options) settings() settings {
 
 // reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not
 // participants, and of tags.
-var reservedNames = []string{"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system",
-	"shared", "human"}
+var reservedNames = []string{
+	"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system",
+	"shared", "human",
+}
 
 func checkNames(participants []AgentConfig) error {
 	seen := map[string]bool{}

@@ -58,7 +58,8 @@ func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, err
 
 // readLanes sums up the lanes of the last session in a trace.
 func readLanes(path string, inTurn map[string]*member, dialects session.Dialects,
-	opts session.Options) (map[*member]cutTurn, error) {
+	opts session.Options,
+) (map[*member]cutTurn, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

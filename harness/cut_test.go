@@ -62,8 +62,10 @@ func (w *talker) Prompt(_ context.Context, prompt string) (agent.Result, error) 
 		return agent.Result{}, err
 	}
 	cost := 0.25
-	return agent.Result{Success: true, SessionID: w.cfg.Name,
-		Usage: session.TokenUsage{TotalTokens: 100, CostUSD: &cost}}, nil
+	return agent.Result{
+		Success: true, SessionID: w.cfg.Name,
+		Usage: session.TokenUsage{TotalTokens: 100, CostUSD: &cost},
+	}, nil
 }
 
 // continuingTalker goes on in the middle of a turn.
@@ -112,7 +114,8 @@ func talkers(continuing bool, ready <-chan struct{}) harness.AgentFunc {
 // was about to answer, as if the process had been killed then. The lead's turn is over by then, so
 // that nobody else is in one.
 func cutBeforeTheAnswer(t *testing.T, query harness.AgentFunc, ready chan<- struct{},
-	options harness.Options) (path string) {
+	options harness.Options,
+) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "trace.ndjson")
 	var once sync.Once
@@ -125,8 +128,10 @@ func cutBeforeTheAnswer(t *testing.T, query harness.AgentFunc, ready chan<- stru
 		t.Fatal(err)
 	}
 	options.Trace, options.HomeDir = writer, t.TempDir()
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(),
-		AgentConfigs: []harness.AgentConfig{{Name: "p"}}, NewAgent: query, Options: options})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: t.TempDir(),
+		AgentConfigs:   []harness.AgentConfig{{Name: "p"}}, NewAgent: query, Options: options,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +167,21 @@ func TestATurnThatACrashCutOffIsPaidFor(t *testing.T) {
 	}{
 		"messages are repeated": {false, harness.Options{}, harness.ReasonConcluded, 400, 200},
 		"the turn goes on":      {true, harness.Options{}, harness.ReasonConcluded, 400, 200},
-		"the budget in tokens is used up": {false, harness.Options{Limits: harness.Limits{Tokens: 150}},
-			harness.ReasonBudget, 200, 100},
-		"the budget in dollars is used up": {false, harness.Options{Limits: harness.Limits{CostUSD: 0.4}},
-			harness.ReasonBudget, 200, 100},
-		"the participant's is": {false, harness.Options{ParticipantLimits: harness.Limits{Tokens: 100}},
-			harness.ReasonConcluded, 300, 100},
+		"the budget in tokens is used up": {
+			false,
+			harness.Options{Limits: harness.Limits{Tokens: 150}},
+			harness.ReasonBudget, 200, 100,
+		},
+		"the budget in dollars is used up": {
+			false,
+			harness.Options{Limits: harness.Limits{CostUSD: 0.4}},
+			harness.ReasonBudget, 200, 100,
+		},
+		"the participant's is": {
+			false,
+			harness.Options{ParticipantLimits: harness.Limits{Tokens: 100}},
+			harness.ReasonConcluded, 300, 100,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ready := make(chan struct{})

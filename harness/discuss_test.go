@@ -103,8 +103,10 @@ func TestDiscussion(t *testing.T) {
 					return "", err
 				}
 				if _, err := say(ctx, turn, "RequestForComment",
-					map[string]any{"channel": "design", "body": "Which way?",
-						"addressees": []string{"x", "y"}}); err != nil {
+					map[string]any{
+						"channel": "design", "body": "Which way?",
+						"addressees": []string{"x", "y"},
+					}); err != nil {
 					return "", err
 				}
 				time.Sleep(time.Minute)
@@ -189,14 +191,22 @@ func TestUnreadHumanMessageHoldsUpTheEndOnce(t *testing.T) {
 func TestRecessAndResume(t *testing.T) {
 	th := &thread{trace: &buffer{}, arrived: make(chan struct{}, 10)}
 	home := t.TempDir()
-	first := cast{"alice": answerAll("so far"),
+	first := cast{
+		"alice": answerAll("so far"),
 		"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "state?"})
 			}
-			for _, trigger := range []map[string]any{nil, {"kind": "elapsed", "elapsed": "soon"},
-				{"kind": "missing_input", "replies": 0}, {"kind": "full_moon"}, {"kind": "elapsed", "elapsed": "P1D",
-					"replies": 2}} {
+			for _, trigger := range []map[string]any{
+				nil,
+				{"kind": "elapsed", "elapsed": "soon"},
+				{"kind": "missing_input", "replies": 0},
+				{"kind": "full_moon"},
+				{
+					"kind": "elapsed", "elapsed": "P1D",
+					"replies": 2,
+				},
+			} {
 				if result, err := turn.Call(ctx, "Recess",
 					map[string]any{"reason": "r", "trigger": trigger}); err != nil ||
 					!result.IsError {
@@ -204,9 +214,12 @@ func TestRecessAndResume(t *testing.T) {
 				}
 			}
 			return say(ctx, turn, "Recess",
-				map[string]any{"reason": "people must decide",
-					"trigger": map[string]any{"kind": "missing_input", "replies": 2}})
-		}}
+				map[string]any{
+					"reason":  "people must decide",
+					"trigger": map[string]any{"kind": "missing_input", "replies": 2},
+				})
+		},
+	}
 	durableQuery := func(players cast, resumed *[]string) harness.AgentFunc {
 		return func(cfg harness.AgentConfig) (agent.Agent, error) {
 			a, err := players.query(cfg)
@@ -244,8 +257,10 @@ func TestRecessAndResume(t *testing.T) {
 	}
 	th.trace = &buffer{}
 	result, err = discuss(t, nil, th,
-		harness.DiscusserConfig{NewAgent: durableQuery(second, &resumedIDs), Resume: resume,
-			Options: harness.Options{HomeDir: home}})
+		harness.DiscusserConfig{
+			NewAgent: durableQuery(second, &resumedIDs), Resume: resume,
+			Options: harness.Options{HomeDir: home},
+		})
 	// the replies of the earlier run are not handed in again, although they may have the same seq
 	if err != nil || !result.Success || len(result.Replies) != 1 || len(result.Resume.Replies) != 2 ||
 		result.Resume.Replies[0].Run == result.Replies[0].Run {
@@ -328,8 +343,10 @@ func TestAnInboxThatFailsIsToldOfEvenInAShortSession(t *testing.T) {
 		lead := func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			return say(ctx, turn, "Adjourn", map[string]any{"verdict": "adjourned", "summary": "done"})
 		}
-		d, err := harness.NewDiscusser(harness.DiscusserConfig{LeadCwd: t.TempDir(), Output: out,
-			NewAgent: cast{"lead": lead}.query, Inbox: brokenInbox{}})
+		d, err := harness.NewDiscusser(harness.DiscusserConfig{
+			LeadCwd: t.TempDir(), Output: out,
+			NewAgent: cast{"lead": lead}.query, Inbox: brokenInbox{},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,8 +363,10 @@ func TestAnInboxThatFailsIsToldOfEvenInAShortSession(t *testing.T) {
 func TestAnInboxPageOutOfOrderLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := &thread{trace: &buffer{}, arrived: make(chan struct{}), people: []harness.HumanMessage{
-			{Seq: 3, Author: "Eve", Text: "third"}, {Seq: 1, Author: "Eve", Text: "first"},
-			{Seq: 2, Author: "Eve", Text: "second"}}}
+			{Seq: 3, Author: "Eve", Text: "third"},
+			{Seq: 1, Author: "Eve", Text: "first"},
+			{Seq: 2, Author: "Eve", Text: "second"},
+		}}
 		heard := ""
 		players := cast{"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			heard += turn.Prompt + "\n"

@@ -224,8 +224,10 @@ func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 	c.HistorySince, c.Replies, c.Pending = nil, nil, nil
 	c.Reason = clean(r.Reason)
 	for _, p := range r.Pending {
-		c.Pending = append(c.Pending, PendingAsk{From: authorName(clean(p.From)), To: authorName(clean(p.To)),
-			Question: clean(p.Question)})
+		c.Pending = append(c.Pending, PendingAsk{
+			From: authorName(clean(p.From)), To: authorName(clean(p.To)),
+			Question: clean(p.Question),
+		})
 	}
 	for _, entry := range r.HistorySince {
 		entry.Text, entry.Author = clean(entry.Text), clean(entry.Author)

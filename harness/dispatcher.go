@@ -57,8 +57,10 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 
 func newDispatcher(h *hub) *Dispatcher {
 	advisor := h.advisor != nil
-	return &Dispatcher{hub: h, leadTools: surface(h.state.mode, true, advisor),
-		participantTools: surface(h.state.mode, false, advisor)}
+	return &Dispatcher{
+		hub: h, leadTools: surface(h.state.mode, true, advisor),
+		participantTools: surface(h.state.mode, false, advisor),
+	}
 }
 
 // Delivered returns the messages that a participant was given in the turn that it is in.
@@ -95,7 +97,8 @@ type call struct {
 // an error means that the session cannot continue. The line of the call is in the trace when it
 // returns.
 func (d *Dispatcher) Call(ctx context.Context, participant, tool string, arguments json.RawMessage) (ToolResult,
-	error) {
+	error,
+) {
 	return d.CallOnce(ctx, "", participant, tool, arguments)
 }
 
@@ -104,7 +107,8 @@ func (d *Dispatcher) Call(ctx context.Context, participant, tool string, argumen
 // the same result. The id alone does not make a repetition, because some models use one id for
 // several calls. An empty id never repeats.
 func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult,
-	error) {
+	error,
+) {
 	m := d.hub.state.members[participant]
 	if m == nil {
 		return ToolResult{}, fmt.Errorf("call of %s: no participant is called %q", tool, participant)

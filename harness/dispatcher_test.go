@@ -25,8 +25,10 @@ func newDispatcher(t testing.TB, mode harness.Mode, names ...string) testDispatc
 	t.Helper()
 	out := &buffer{}
 	redactor := redact.New(redact.Config{Extra: map[string]string{"TOKEN": "s3cr3t-value-0001"}})
-	cfg := harness.DispatcherConfig{Mode: mode, Trace: trace.NewWriter(out, trace.Config{Redactor: redactor}),
-		Redactor: redactor}
+	cfg := harness.DispatcherConfig{
+		Mode: mode, Trace: trace.NewWriter(out, trace.Config{Redactor: redactor}),
+		Redactor: redactor,
+	}
 	for _, name := range names {
 		cfg.Participants = append(cfg.Participants, harness.AgentConfig{Name: name, Role: "role of " + name})
 	}
@@ -109,8 +111,10 @@ func TestAskAndAnswer(t *testing.T) {
 	if got := d.ok(t, "bob", "Answer", `{"message":"and another thing"}`); !strings.Contains(got, "0 answers") {
 		t.Errorf("none owed: %s", got)
 	}
-	want := []string{"[ask#3] alice: why?", "[answer#1] alice: so", "[shared] bob: to all", "[answer#2] bob: the last",
-		"[shared] bob: and another thing"}
+	want := []string{
+		"[ask#3] alice: why?", "[answer#1] alice: so", "[shared] bob: to all", "[answer#2] bob: the last",
+		"[shared] bob: and another thing",
+	}
 	if diff := cmp.Diff(want, strings.Split(d.Inbox("facilitator"), "\n")); diff != "" {
 		t.Error(diff)
 	}
@@ -261,8 +265,10 @@ func TestCallOnceDoesNotRepeatItself(t *testing.T) {
 func TestAnIDThatIsUsedAgainDoesNotSwallowACall(t *testing.T) {
 	d := newDispatcher(t, harness.ModeFacilitate, "alice", "bob")
 	d.BeginTurn("facilitator")
-	for _, args := range []string{`{"question":"q","to":"alice"}`, `{"question":"q","to":"bob"}`,
-		`{"to": "bob", "question": "q"}`, `{"question":"another","to":"bob"}`} {
+	for _, args := range []string{
+		`{"question":"q","to":"alice"}`, `{"question":"q","to":"bob"}`,
+		`{"to": "bob", "question": "q"}`, `{"question":"another","to":"bob"}`,
+	} {
 		if _, err := d.CallOnce(t.Context(), "call_0", "facilitator", "Ask", json.RawMessage(args)); err != nil {
 			t.Fatal(err)
 		}
@@ -298,8 +304,10 @@ func TestNamesAreChecked(t *testing.T) {
 }
 
 func FuzzCall(f *testing.F) {
-	for _, tool := range []string{"Ask", "Answer", "Announce", "Acknowledge", "Recess", "Adjourn",
-		"RequestForComment"} {
+	for _, tool := range []string{
+		"Ask", "Answer", "Announce", "Acknowledge", "Recess", "Adjourn",
+		"RequestForComment",
+	} {
 		f.Add(tool, []byte(`{"question":"q","message":"m","askId":1,"to":"alice","verdict":"adjourned","summary":"s","trigger":{"kind":"elapsed","elapsed":"PT1S"}}`))
 	}
 	f.Fuzz(func(t *testing.T, tool string, args []byte) {

@@ -117,8 +117,10 @@ func (s *durableSession) work(ctx context.Context) (agent.Result, error) {
 	if err := s.write(journalEntry{End: true}); err != nil {
 		return agent.Result{}, err
 	}
-	return agent.Result{Success: true, Outcome: session.OutcomeSuccess, Turns: 1,
-		Usage: session.TokenUsage{TotalTokens: 10}}, nil
+	return agent.Result{
+		Success: true, Outcome: session.OutcomeSuccess, Turns: 1,
+		Usage: session.TokenUsage{TotalTokens: 10},
+	}, nil
 }
 
 func (s *durableSession) write(e journalEntry) error {
@@ -214,8 +216,10 @@ func playFacilitator(call func(string, map[string]any) (harness.ToolResult, erro
 		if strings.Contains(text, fmt.Sprintf("round %d done by %s", done+1, name)) {
 			continue
 		}
-		if _, err := call("Ask", map[string]any{"question": fmt.Sprintf("round %d please", done+1),
-			"to": name}); err != nil {
+		if _, err := call("Ask", map[string]any{
+			"question": fmt.Sprintf("round %d please", done+1),
+			"to":       name,
+		}); err != nil {
 			return err
 		}
 	}
@@ -240,21 +244,27 @@ func playParticipant(name string, call func(string, map[string]any) (harness.Too
 					return err
 				}
 			}
-			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("round %d done by %s", round, name),
-				"askId": id}); err != nil {
+			if _, err := call("Answer", map[string]any{
+				"message": fmt.Sprintf("round %d done by %s", round, name),
+				"askId":   id,
+			}); err != nil {
 				return err
 			}
 		}
 		var asked int
 		if n, _ := fmt.Sscanf(l, "[ask#%d] ann: is ask %d of round %d right?", &id, &asked, &round); n == 3 {
-			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("yes %d %d", asked, round),
-				"askId": id}); err != nil {
+			if _, err := call("Answer", map[string]any{
+				"message": fmt.Sprintf("yes %d %d", asked, round),
+				"askId":   id,
+			}); err != nil {
 				return err
 			}
 		}
 		if n, _ := fmt.Sscanf(l, "[answer#%d] ben: yes %d %d", &id, &asked, &round); n == 3 {
-			if _, err := call("Answer", map[string]any{"message": fmt.Sprintf("round %d done by ann", round),
-				"askId": asked}); err != nil {
+			if _, err := call("Answer", map[string]any{
+				"message": fmt.Sprintf("round %d done by ann", round),
+				"askId":   asked,
+			}); err != nil {
 				return err
 			}
 		}

@@ -83,8 +83,10 @@ func ExampleNewSupervisor() {
 			return "", err
 		},
 	})
-	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: os.TempDir(), NewAgent: query,
-		Output: &bytes.Buffer{}})
+	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
+		SupervisorCwd: os.TempDir(), NewAgent: query,
+		Output: &bytes.Buffer{},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

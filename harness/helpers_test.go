@@ -115,7 +115,8 @@ func askIDs(prompt string) []int {
 }
 
 func facilitate(t testing.TB, players cast, out *buffer, options harness.Options,
-	names ...string) *harness.Facilitator {
+	names ...string,
+) *harness.Facilitator {
 	t.Helper()
 	var configs []harness.AgentConfig
 	for _, name := range names {

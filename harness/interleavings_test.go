@@ -69,8 +69,10 @@ func newDirector(t *testing.T, scripts map[string]script) *director {
 	}
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	l.hub.commit(startedEvent{Type: trace.TypeSessionStart, Lead: "facilitator", Settings: l.hub.state.settings,
-		Task: "task"})
+	l.hub.commit(startedEvent{
+		Type: trace.TypeSessionStart, Lead: "facilitator", Settings: l.hub.state.settings,
+		Task: "task",
+	})
 	return d
 }
 
@@ -287,17 +289,25 @@ func TestTheOutcomeDoesNotDependOnTiming(t *testing.T) {
 		reminders bool // are part of what is compared
 	}{
 		"a participant consults a peer twice": {
-			map[string]script{"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who", "when"),
-				"bob": helps},
-			[]string{"success", "alice: part of alice done", "bob: part of bob done",
-				"bob: when done", "bob: who done"},
+			map[string]script{
+				"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who", "when"),
+				"bob": helps,
+			},
+			[]string{
+				"success", "alice: part of alice done", "bob: part of bob done",
+				"bob: when done", "bob: who done",
+			},
 			true,
 		},
 		"two consult each other": {
-			map[string]script{"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who"),
-				"bob": consults("alice", "when")},
-			[]string{"success", "alice: part of alice done", "alice: when done", "bob: part of bob done",
-				"bob: who done"},
+			map[string]script{
+				"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who"),
+				"bob": consults("alice", "when"),
+			},
+			[]string{
+				"success", "alice: part of alice done", "alice: when done", "bob: part of bob done",
+				"bob: who done",
+			},
 			true,
 		},
 		"a participant consults its lead": {
@@ -306,23 +316,33 @@ func TestTheOutcomeDoesNotDependOnTiming(t *testing.T) {
 			true,
 		},
 		"a participant answers one ask in a turn": {
-			map[string]script{"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who"),
-				"bob": answersOneInATurn},
+			map[string]script{
+				"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who"),
+				"bob": answersOneInATurn,
+			},
 			[]string{"success", "alice: part of alice done", "bob: part of bob done", "bob: who done"},
 			false,
 		},
 		"a participant answers three asks one by one": {
-			map[string]script{"facilitator": asksThenConcludes("bob", "bob again", "bob for the last time"),
-				"bob": answersOneInATurn},
-			[]string{"success", "bob: part of bob again done", "bob: part of bob done",
-				"bob: part of bob for the last time done"},
+			map[string]script{
+				"facilitator": asksThenConcludes("bob", "bob again", "bob for the last time"),
+				"bob":         answersOneInATurn,
+			},
+			[]string{
+				"success", "bob: part of bob again done", "bob: part of bob done",
+				"bob: part of bob for the last time done",
+			},
 			false,
 		},
 		"a participant never answers": {
-			map[string]script{"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who"),
-				"bob": neverAnswers},
-			[]string{"success", "@orchestrator: [no answer: bob did not answer, even after a reminder]",
-				"@orchestrator: [no answer: bob did not answer, even after a reminder]", "alice: part of alice done"},
+			map[string]script{
+				"facilitator": asksThenConcludes("alice", "bob"), "alice": consults("bob", "who"),
+				"bob": neverAnswers,
+			},
+			[]string{
+				"success", "@orchestrator: [no answer: bob did not answer, even after a reminder]",
+				"@orchestrator: [no answer: bob did not answer, even after a reminder]", "alice: part of alice done",
+			},
 			false,
 		},
 	} {

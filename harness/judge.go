@@ -31,8 +31,10 @@ type JudgeConfig struct {
 }
 
 // judgeDenied are the tools that a judge must not have, beyond running commands.
-var judgeDenied = []string{"Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite",
-	"WebFetch", "WebSearch"}
+var judgeDenied = []string{
+	"Write", "Edit", "NotebookEdit", "Agent", "Task", "TaskOutput", "TaskStop", "TodoWrite",
+	"WebFetch", "WebSearch",
+}
 
 // Judge judges finished work in one go.
 type Judge struct {

@@ -175,8 +175,10 @@ func (r *runner) warnUnknownCost() {
 	limited := h.state.settings.Limits.CostUSD > 0 || r.limits().CostUSD > 0
 	if limited && m.usage.unknown && !m.warned {
 		m.warned = true
-		h.commit(noteEvent{Type: typeWarning, Agent: m.name,
-			Text: "what this agent costs is not known, so the limit in dollars does not count it"})
+		h.commit(noteEvent{
+			Type: typeWarning, Agent: m.name,
+			Text: "what this agent costs is not known, so the limit in dollars does not count it",
+		})
 	}
 }
 

@@ -60,13 +60,15 @@ func TestFacilitatedSessionFromAskToConclusion(t *testing.T) {
 
 func TestOnlyAddressedParticipantsStart(t *testing.T) {
 	var out buffer
-	players := cast{"alice": answerAll("yes"), "bob": nil,
+	players := cast{
+		"alice": answerAll("yes"), "bob": nil,
 		"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			if turn.Number == 1 {
 				return say(ctx, turn, "Ask", map[string]any{"question": "ready?", "to": "alice"})
 			}
 			return conclude(ctx, turn, "success", "done")
-		}}
+		},
+	}
 	result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
 	if err != nil || !result.Success {
 		t.Fatalf("%+v, %v", result, err)
@@ -84,13 +86,15 @@ func TestAnnouncementBeforeTheConclusionStillArrives(t *testing.T) {
 			heard <- turn.Prompt
 			return "", nil
 		}
-		players := cast{"alice": listen, "bob": listen,
+		players := cast{
+			"alice": listen, "bob": listen,
 			"facilitator": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 				if _, err := say(ctx, turn, "Announce", map[string]any{"message": "that is all"}); err != nil {
 					return "", err
 				}
 				return conclude(ctx, turn, "success", "done")
-			}}
+			},
+		}
 		if _, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(),
 			"go"); err != nil {
 			t.Fatal(err)
@@ -127,8 +131,10 @@ func TestParticipantMayAskItsLeadBeforeItAnswers(t *testing.T) {
 			}
 		},
 	}
-	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), NewAgent: players.query,
-		Output: &out})
+	s, err := harness.NewSupervisor(harness.SupervisorConfig{
+		SupervisorCwd: t.TempDir(), NewAgent: players.query,
+		Output: &out,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +190,13 @@ func TestSilenceIsRemindedOnceThenAnsweredWithNothing(t *testing.T) {
 func TestLeadThatStopsTalkingIsNudgedOnceThenTheSessionEnds(t *testing.T) {
 	var out buffer
 	var prompts []string
-	players := cast{"alice": answerAll("x"),
+	players := cast{
+		"alice": answerAll("x"),
 		"facilitator": func(_ context.Context, turn *harnesstest.Turn) (string, error) {
 			prompts = append(prompts, turn.Prompt)
 			return "hm", nil
-		}}
+		},
+	}
 	result, err := facilitate(t, players, &out, harness.Options{}, "alice").Run(t.Context(), "go")
 	if err != nil || result.Success || result.Verdict != "failure" || result.Reason != harness.ReasonQuiescent ||
 		result.Summary == "" {
@@ -215,8 +223,10 @@ func TestMembersWaitingForEachOtherDoNotWaitForEver(t *testing.T) {
 			return "still waiting", nil
 		},
 	}
-	s, err := harness.NewSupervisor(harness.SupervisorConfig{SupervisorCwd: t.TempDir(), NewAgent: players.query,
-		Output: &out})
+	s, err := harness.NewSupervisor(harness.SupervisorConfig{
+		SupervisorCwd: t.TempDir(), NewAgent: players.query,
+		Output: &out,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

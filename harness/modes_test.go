@@ -33,11 +33,13 @@ func TestFailedTurnIsTriedAgainAndThenTheParticipantIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out buffer
 		attempts := 0
-		players := cast{"alice": answerAll("fine"), "facilitator": askEverybodyThenConclude,
+		players := cast{
+			"alice": answerAll("fine"), "facilitator": askEverybodyThenConclude,
 			"bob": func(context.Context, *harnesstest.Turn) (string, error) {
 				attempts++
 				return "", errors.New("model is overloaded")
-			}}
+			},
+		}
 		result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
 		if err != nil || !result.Success || attempts != 2 {
 			t.Fatalf("%+v, %v, %d attempts", result, err, attempts)
@@ -115,14 +117,22 @@ func TestLimits(t *testing.T) {
 		reason  string
 		event   string
 	}{
-		"time": {harness.Options{Limits: harness.Limits{Timeout: time.Minute}}, harness.ReasonTimeout,
-			"limit"},
+		"time": {
+			harness.Options{Limits: harness.Limits{Timeout: time.Minute}},
+			harness.ReasonTimeout,
+			"limit",
+		},
 		"turns":      {harness.Options{Limits: harness.Limits{Turns: 9}}, harness.ReasonMaxTurns, "limit"},
 		"lead turns": {harness.Options{MaxLeadTurns: 5}, harness.ReasonMaxTurns, "lead_turn_limit"},
-		"participant's time": {harness.Options{ParticipantLimits: harness.Limits{Timeout: 1500 * time.Millisecond}},
-			harness.ReasonQuiescent, "agent_end"},
-		"participants": {harness.Options{ParticipantLimits: harness.Limits{Turns: 3}}, harness.ReasonQuiescent,
-			"agent_end"},
+		"participant's time": {
+			harness.Options{ParticipantLimits: harness.Limits{Timeout: 1500 * time.Millisecond}},
+			harness.ReasonQuiescent, "agent_end",
+		},
+		"participants": {
+			harness.Options{ParticipantLimits: harness.Limits{Turns: 3}},
+			harness.ReasonQuiescent,
+			"agent_end",
+		},
 		"default": {harness.Options{}, harness.ReasonMaxTurns, "lead_turn_limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,12 +259,14 @@ func TestAdvisor(t *testing.T) {
 		}
 		return answerAll("right")(ctx, turn)
 	}
-	players := cast{"alice": consult, "facilitator": askEverybodyThenConclude,
+	players := cast{
+		"alice": consult, "facilitator": askEverybodyThenConclude,
 		"advisor": func(_ context.Context, turn *harnesstest.Turn) (string, error) {
 			advisorPrompt = turn.Prompt
 			turn.Say("thinking")
 			return "Go right.", nil
-		}}
+		},
+	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 		FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice", Agent: "codex"}}, Output: &out,
 		Options: harness.Options{Advisor: harness.AdvisorConfig{Model: "big", MaxUses: 1}},
@@ -275,8 +287,10 @@ func TestAdvisor(t *testing.T) {
 		!strings.Contains(texts[1], "1 of 1 times") {
 		t.Errorf("alice was told %q", texts)
 	}
-	for _, part := range []string{"<caller_system_prompt>", "use it once in this session", "<caller_prompts>",
-		"[ask#1]", "<caller_transcript>", "I looked at the code", "<consult_question>\nleft or right?"} {
+	for _, part := range []string{
+		"<caller_system_prompt>", "use it once in this session", "<caller_prompts>",
+		"[ask#1]", "<caller_transcript>", "I looked at the code", "<consult_question>\nleft or right?",
+	} {
 		if !strings.Contains(advisorPrompt, part) {
 			t.Errorf("the advisor does not know %q: %s", part, advisorPrompt)
 		}
@@ -378,17 +392,21 @@ func TestJudge(t *testing.T) {
 		"not met": {true, func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			return conclude(ctx, turn, "failure", "one missing")
 		}, harness.Result{Verdict: "failure", Summary: "one missing", Turns: 1}},
-		"no words": {false, func(context.Context, *harnesstest.Turn) (string, error) { return "hm", nil },
-			harness.Result{Turns: 1}},
+		"no words": {
+			false, func(context.Context, *harnesstest.Turn) (string, error) { return "hm", nil },
+			harness.Result{Turns: 1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out buffer
 			var cfg harness.AgentConfig
-			j, err := harness.NewJudge(harness.JudgeConfig{JudgeCwd: work, ReadOnlySandbox: test.sandbox, Output: &out,
+			j, err := harness.NewJudge(harness.JudgeConfig{
+				JudgeCwd: work, ReadOnlySandbox: test.sandbox, Output: &out,
 				NewAgent: func(c harness.AgentConfig) (agent.Agent, error) {
 					cfg = c
 					return harnesstest.New(c, test.play), nil
-				}})
+				},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,8 +51,10 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 	}
 	got := members(t, harness.FacilitatorConfig{
 		FacilitatorCwd: dir, FacilitatorProfile: "alice",
-		AgentConfigs: []harness.AgentConfig{{Name: "alice", AgentProfile: "alice", Amend: "Be brief.", Model: "large"},
-			{Name: "bob"}},
+		AgentConfigs: []harness.AgentConfig{
+			{Name: "alice", AgentProfile: "alice", Amend: "Be brief.", Model: "large"},
+			{Name: "bob"},
+		},
 	})
 	lead, alice, bob := got["facilitator"], got["alice"], got["bob"]
 	if !lead.System.Replace || lead.Role != "facilitator" ||
@@ -87,14 +89,18 @@ func TestSystemPromptsAreComposed(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{"P14D": 14 * 24 * time.Hour, "PT12H": 12 * time.Hour,
-		"P1DT6H": 30 * time.Hour, "PT30M": 30 * time.Minute, "PT45S": 45 * time.Second} {
+	for text, want := range map[string]time.Duration{
+		"P14D": 14 * 24 * time.Hour, "PT12H": 12 * time.Hour,
+		"P1DT6H": 30 * time.Hour, "PT30M": 30 * time.Minute, "PT45S": 45 * time.Second,
+	} {
 		if got, err := harness.ParseDuration(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "P", "PT", "14D", "P1Y", "P1M", "PT1.5H", "pt1h", "P1D ", "PT0S",
-		"P99999999999999D", "P1DT"} {
+	for _, text := range []string{
+		"", "P", "PT", "14D", "P1Y", "P1M", "PT1.5H", "pt1h", "P1D ", "PT0S",
+		"P99999999999999D", "P1DT",
+	} {
 		if got, err := harness.ParseDuration(text); err == nil {
 			t.Errorf("%q was read as %v", text, got)
 		}

@@ -58,8 +58,10 @@ func TestASessionIsRunOnce(t *testing.T) {
 }
 
 func TestAnAgentThatPanicsHasFailed(t *testing.T) {
-	players := cast{"facilitator": leadWanting(2), "alice": answerAll("yes"),
-		"bob": func(context.Context, *harnesstest.Turn) (string, error) { panic("out of cheese") }}
+	players := cast{
+		"facilitator": leadWanting(2), "alice": answerAll("yes"),
+		"bob": func(context.Context, *harnesstest.Turn) (string, error) { panic("out of cheese") },
+	}
 	result, err := facilitate(t, players, &buffer{}, harness.Options{Errors: harness.ErrorPolicy{Retries: -1}}, "alice",
 		"bob").Run(t.Context(), "go")
 	if err != nil || !result.Success {
@@ -72,14 +74,16 @@ func TestAnAgentThatPanicsHasFailed(t *testing.T) {
 
 func TestAMissingAgentIsAnError(t *testing.T) {
 	players := cast{"facilitator": leadWanting(1)}
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(),
-		AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, Output: &buffer{},
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: t.TempDir(),
+		AgentConfigs:   []harness.AgentConfig{{Name: "alice"}}, Output: &buffer{},
 		NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
 			if cfg.Name == "alice" {
 				return nil, nil
 			}
 			return players.query(cfg)
-		}})
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,15 +95,18 @@ func TestAMissingAgentIsAnError(t *testing.T) {
 
 func TestTheSessionContinuesWithoutAnAgentThatDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		players := cast{"facilitator": leadWanting(2), "alice": answerAll("yes"),
+		players := cast{
+			"facilitator": leadWanting(2), "alice": answerAll("yes"),
 			"bob": func(context.Context, *harnesstest.Turn) (string, error) {
 				time.Sleep(time.Hour) // whatever its context says
 				return "", nil
-			}}
+			},
+		}
 		var out buffer
 		began := time.Now()
 		result, err := facilitate(t, players, &out, harness.Options{
-			ParticipantLimits: harness.Limits{Timeout: time.Minute}}, "alice", "bob").Run(t.Context(), "go")
+			ParticipantLimits: harness.Limits{Timeout: time.Minute},
+		}, "alice", "bob").Run(t.Context(), "go")
 		if err != nil || !result.Success {
 			t.Fatalf("%+v, %v", result, err)
 		}
@@ -126,11 +133,13 @@ func TestATurnInWhichNothingHappensEnds(t *testing.T) {
 			}
 			return answerAll("done")(ctx, turn)
 		}
-		players := cast{"facilitator": leadWanting(2), "alice": working,
+		players := cast{
+			"facilitator": leadWanting(2), "alice": working,
 			"bob": func(ctx context.Context, _ *harnesstest.Turn) (string, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
-			}}
+			},
+		}
 		var out buffer
 		result, err := facilitate(t, players, &out, harness.Options{}, "alice", "bob").Run(t.Context(), "go")
 		if err != nil || !result.Success {
@@ -146,14 +155,16 @@ func TestATurnInWhichNothingHappensEnds(t *testing.T) {
 func TestASessionHasLimitsByDefault(t *testing.T) {
 	t.Run("time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			players := cast{"facilitator": leadWanting(1),
+			players := cast{
+				"facilitator": leadWanting(1),
 				"alice": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 					for ctx.Err() == nil {
 						time.Sleep(time.Minute)
 						turn.Say("soon")
 					}
 					return "", ctx.Err()
-				}}
+				},
+			}
 			began := time.Now()
 			result, err := facilitate(t, players, &buffer{}, harness.Options{}, "alice").Run(t.Context(), "go")
 			if err != nil || result.Reason != harness.ReasonTimeout || time.Since(began) > 4*time.Hour+time.Minute ||
@@ -227,9 +238,11 @@ func TestATraceThatCannotBeWrittenEndsTheSessionWhichCanBeResumed(t *testing.T) 
 			return answerAll("yes")(ctx, turn)
 		}}
 	}
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(),
-		AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, NewAgent: players().query,
-		Output: &diskThatFills{file: file, left: 6 << 10}})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: t.TempDir(),
+		AgentConfigs:   []harness.AgentConfig{{Name: "alice"}}, NewAgent: players().query,
+		Output: &diskThatFills{file: file, left: 6 << 10},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,8 +164,10 @@ func stage(t *testing.T, d drama, home string) (string, harness.Result) {
 		for _, name := range d.members[1:] {
 			configs = append(configs, harness.AgentConfig{Name: name})
 		}
-		f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: home, AgentConfigs: configs,
-			NewAgent: query, Output: &out, Options: d.options})
+		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+			FacilitatorCwd: home, AgentConfigs: configs,
+			NewAgent: query, Output: &out, Options: d.options,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,8 +223,10 @@ func checkTrace(all []line, members []string) error {
 	if len(all) == 0 || all[len(all)-1].kind() != "summary" {
 		return errors.New("the summary is not the last line")
 	}
-	c := checker{members: members, asks: map[int64]*askLife{}, fate: map[parcel]int{}, last: map[[2]string]int64{},
-		from: map[int64]string{}, gone: map[string]bool{}}
+	c := checker{
+		members: members, asks: map[int64]*askLife{}, fate: map[parcel]int{}, last: map[[2]string]int64{},
+		from: map[int64]string{}, gone: map[string]bool{},
+	}
 	for i, l := range all {
 		if l.Seq != int64(i) {
 			return fmt.Errorf("line %d has seq %d", i, l.Seq)

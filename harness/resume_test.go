@@ -233,7 +233,8 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 }
 
 func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
-	players := cast{"alice": answerAll("so far"),
+	players := cast{
+		"alice": answerAll("so far"),
 		"lead": func(ctx context.Context, turn *harnesstest.Turn) (string, error) {
 			switch {
 			case strings.Contains(turn.Prompt, "[answer#1]"):
@@ -243,7 +244,8 @@ func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
 			default:
 				return say(ctx, turn, "Ask", map[string]any{"question": "state?"})
 			}
-		}}
+		},
+	}
 	th := &thread{trace: &buffer{}, arrived: make(chan struct{})}
 	if _, err := discuss(t, players, th,
 		harness.DiscusserConfig{Options: harness.Options{HomeDir: t.TempDir()}}); err != nil {

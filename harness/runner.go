@@ -204,8 +204,10 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	started, err := r.start(played, config, r.member.sessionID)
 	// a conversation of which nothing was kept cannot be resumed, but a new one can begin
 	if err != nil && r.member.sessionID != "" {
-		r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name,
-			Text: r.loop.hub.clean("a new conversation is started: " + err.Error())})
+		r.loop.note(noteEvent{
+			Type: typeWarning, Agent: r.member.name,
+			Text: r.loop.hub.clean("a new conversation is started: " + err.Error()),
+		})
 		started, err = r.start(played, config, "")
 	}
 	if err != nil {
@@ -215,8 +217,10 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	r.current.Store(&started)
 	if known := started.ID(); known != "" && known != r.member.sessionID {
 		r.loop.hub.mu.Lock()
-		r.loop.hub.commit(conversationEvent{Type: typeConversation, Agent: r.member.name,
-			SessionID: r.loop.hub.clean(known)})
+		r.loop.hub.commit(conversationEvent{
+			Type: typeConversation, Agent: r.member.name,
+			SessionID: r.loop.hub.clean(known),
+		})
 		r.loop.hub.mu.Unlock()
 		return started, r.loop.hub.flush()
 	}

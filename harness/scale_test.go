@@ -113,8 +113,10 @@ func measure(tb testing.TB, participants, messages int) cost {
 	}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 		FacilitatorCwd: dir, AgentConfigs: configs, NewAgent: query,
-		Options: harness.Options{Trace: writer, HomeDir: dir, MaxLeadTurns: 1 << 30,
-			Limits: harness.Limits{Turns: -1}},
+		Options: harness.Options{
+			Trace: writer, HomeDir: dir, MaxLeadTurns: 1 << 30,
+			Limits: harness.Limits{Turns: -1},
+		},
 	})
 	if err != nil {
 		tb.Fatal(err)

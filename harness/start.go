@@ -57,8 +57,10 @@ func (l *loop) startAgent(
 		return nil, &StartError{config.Name, err}
 	}
 	if lost != nil {
-		l.note(noteEvent{Type: typeWarning, Agent: config.Name,
-			Text: "some tools of its role are missing: " + lost.Error()})
+		l.note(noteEvent{
+			Type: typeWarning, Agent: config.Name,
+			Text: "some tools of its role are missing: " + lost.Error(),
+		})
 	}
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
 		servers, err := l.connector.Servers(config.Name, info)

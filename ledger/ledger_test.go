@@ -19,8 +19,10 @@ import (
 )
 
 func verdict(task string, run, attempt int, verdict string) Record {
-	r := Record{TaskID: task, RunIndex: run, Attempt: attempt, Arm: "default", Verdict: verdict, Final: true,
-		Grade: &Grade{Verdict: verdict, GatesPass: true, Healthy: true}}
+	r := Record{
+		TaskID: task, RunIndex: run, Attempt: attempt, Arm: "default", Verdict: verdict, Final: true,
+		Grade: &Grade{Verdict: verdict, GatesPass: true, Healthy: true},
+	}
 	if verdict == Error {
 		r.Grade, r.ErrorClass, r.Final = nil, ErrorProvider, false
 	}
@@ -249,8 +251,10 @@ func TestAnAttemptIsRecordedOnce(t *testing.T) {
 func TestSecretsAreTakenOutOfEveryField(t *testing.T) {
 	const secret = "a-very-secret-value-123"
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	w, err := Open(path, Config{Experiment: "e",
-		Redactor: redact.New(redact.Config{Extra: map[string]string{"TASK_TOKEN": secret}})}, nil)
+	w, err := Open(path, Config{
+		Experiment: "e",
+		Redactor:   redact.New(redact.Config{Extra: map[string]string{"TASK_TOKEN": secret}}),
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,8 +365,10 @@ func TestRecordsThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestFailuresOfPreflightAndAgentAreRecords(t *testing.T) {
-	preflight := Record{TaskID: "t", Arm: "a", Attempt: 1, Verdict: Error, ErrorClass: ErrorPreflight,
-		PreflightError: &PreflightError{Phase: "preflight", ExitCode: 7}}
+	preflight := Record{
+		TaskID: "t", Arm: "a", Attempt: 1, Verdict: Error, ErrorClass: ErrorPreflight,
+		PreflightError: &PreflightError{Phase: "preflight", ExitCode: 7},
+	}
 	agent := verdict("t", 0, 1, Fail)
 	agent.AgentError = &AgentError{Message: "crashed"}
 	supervised := verdict("t", 0, 1, Pass)

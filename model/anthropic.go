@@ -30,8 +30,10 @@ func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
 		}
 	}
 	for _, tool := range req.Tools {
-		out.Tools = append(out.Tools, wire.AnthropicTool{Name: tool.Name, Description: tool.Description,
-			InputSchema: schemaOrObject(tool.Schema)})
+		out.Tools = append(out.Tools, wire.AnthropicTool{
+			Name: tool.Name, Description: tool.Description,
+			InputSchema: schemaOrObject(tool.Schema),
+		})
 	}
 	if req.System != "" {
 		// The end of the system prompt ends the part that never changes: tools come before it.

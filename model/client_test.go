@@ -38,10 +38,14 @@ func question() model.Request {
 		Model: "test-model", System: "You are terse.", MaxTokens: 1000,
 		Messages: []model.Message{model.UserText("Fix Add")},
 		Tools: []model.Tool{
-			{Name: "Bash", Description: "Runs a command.",
-				Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)},
-			{Name: "Read", Description: "Reads a file.",
-				Schema: json.RawMessage(`{"type":"object","properties":{"file_path":{"type":"string"}}}`)},
+			{
+				Name: "Bash", Description: "Runs a command.",
+				Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`),
+			},
+			{
+				Name: "Read", Description: "Reads a file.",
+				Schema: json.RawMessage(`{"type":"object","properties":{"file_path":{"type":"string"}}}`),
+			},
 		},
 	}
 }
@@ -57,7 +61,8 @@ func eachWay(t *testing.T, test func(t *testing.T, protocol model.Protocol, stre
 
 // complete asks, and joins what was streamed.
 func complete(client model.Client, req model.Request, streamed bool) (reply model.Response,
-	shown map[model.EventType]string, err error) {
+	shown map[model.EventType]string, err error,
+) {
 	shown = map[model.EventType]string{}
 	if !streamed {
 		reply, err = client.Complete(context.Background(), req, nil)
@@ -114,8 +119,10 @@ func TestAConversationWithTools(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Messages = append(req.Messages, model.Message{Role: model.User, Blocks: []model.Block{
-			{Type: model.BlockToolResult, Result: &model.ToolResult{CallID: calls[0].ID, Text: "no such file",
-				IsError: true}},
+			{Type: model.BlockToolResult, Result: &model.ToolResult{
+				CallID: calls[0].ID, Text: "no such file",
+				IsError: true,
+			}},
 			{Type: model.BlockToolResult, Result: &model.ToolResult{CallID: calls[1].ID, Text: "two files"}},
 		}})
 		second, _, err := complete(client, req, streamed)
@@ -141,12 +148,16 @@ func TestErrorsAreToldApart(t *testing.T) {
 		"server":          {`{"status": 500}`, model.KindServer, true},
 		"invalid request": {`{"status": 400, "message": "tools.0: bad name"}`, model.KindInvalidRequest, false},
 		"unknown model":   {`{"status": 404}`, model.KindInvalidRequest, false},
-		"context overflow": {`{"status": 400, "message": "prompt is too long: 210000 tokens > 200000 maximum"}`,
-			model.KindContextOverflow, false},
+		"context overflow": {
+			`{"status": 400, "message": "prompt is too long: 210000 tokens > 200000 maximum"}`,
+			model.KindContextOverflow, false,
+		},
 		"overflow by code": {`{"status": 400, "code": "context_length_exceeded", "message": "Your input exceeds the context window"}`, model.KindContextOverflow, false},
 		"too large":        {`{"status": 413}`, model.KindContextOverflow, false},
-		"out of quota": {`{"status": 429, "type": "insufficient_quota", "code": "insufficient_quota"}`,
-			model.KindQuota, false},
+		"out of quota": {
+			`{"status": 429, "type": "insufficient_quota", "code": "insufficient_quota"}`,
+			model.KindQuota, false,
+		},
 		"dropped": {`{"stream": "drop"}`, model.KindNetwork, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,8 +211,10 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 			eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 				url := scriptedtest.Serve(t, `{"turns": [{"text": "There.", "fault": `+fault+`}]}`)
 				var retries []model.RetryInfo
-				client := connect(t, model.Config{Protocol: protocol, ModelURL: url,
-					OnRetry: func(i model.RetryInfo) { retries = append(retries, i) }})
+				client := connect(t, model.Config{
+					Protocol: protocol, ModelURL: url,
+					OnRetry: func(i model.RetryInfo) { retries = append(retries, i) },
+				})
 				reply, _, err := complete(client, question(), streamed)
 				if err != nil || reply.Text() != "There." || reply.Attempts != 3 || len(retries) != 2 {
 					t.Fatalf("reply %+v, error %v, %d retries", reply, err, len(retries))
@@ -231,9 +244,11 @@ func TestABrokenStreamIsNotRepeatedBehindTheCallersBack(t *testing.T) {
 					t.Error("nothing was streamed, so the test shows nothing")
 				}
 				// The caller may try again, and with a client that may start over need not.
-				restarting := connect(t, model.Config{Protocol: protocol,
+				restarting := connect(t, model.Config{
+					Protocol: protocol,
 					ModelURL: scriptedtest.Serve(t,
-						strings.Replace(brokenStream, "%", fault, 1)), RestartStreams: true})
+						strings.Replace(brokenStream, "%", fault, 1)), RestartStreams: true,
+				})
 				reply, shown, err := complete(restarting, question(), true)
 				if err != nil || reply.Attempts != 2 || shown[model.EventText] != reply.Text() {
 					t.Errorf("reply %+v, streamed %v, error %v", reply, shown, err)
@@ -256,8 +271,10 @@ func TestABrokenReplyThatWasNotStreamedIsRetried(t *testing.T) {
 func TestASilentEndpointIsGivenUp(t *testing.T) {
 	for _, protocol := range protocols {
 		url := scriptedtest.Serve(t, `{"turns": [{"text": "some words to begin with and more of them", "fault": {"stream": "hang"}}]}`)
-		client := connect(t, model.Config{Protocol: protocol, ModelURL: url, MaxRetries: -1,
-			IdleTimeout: 50 * time.Millisecond})
+		client := connect(t, model.Config{
+			Protocol: protocol, ModelURL: url, MaxRetries: -1,
+			IdleTimeout: 50 * time.Millisecond,
+		})
 		for _, streamed := range []bool{false, true} {
 			if _, _, err := complete(client, question(), streamed); kindOf(err) != model.KindNetwork ||
 				!strings.Contains(err.Error(), "silent") {
@@ -315,10 +332,14 @@ func TestBaseURLsMeanWhatTheyMeanToTheVendors(t *testing.T) {
 		{model.Config{Protocol: model.Responses, BaseURL: server.URL + "/v1"}, "/v1/responses"},
 		{model.Config{Protocol: model.Chat, BaseURL: server.URL + "/v1/"}, "/v1/chat/completions"},
 		{model.Config{Protocol: model.Chat, BaseURL: server.URL + "/openai"}, "/openai/chat/completions"},
-		{model.Config{Protocol: model.Anthropic, ModelURL: server.URL + "/s/a/c/k/seed/1"},
-			"/s/a/c/k/seed/1/v1/messages"},
-		{model.Config{Protocol: model.Chat, ModelURL: server.URL, BaseURL: "http://unused.invalid"},
-			"/v1/chat/completions"},
+		{
+			model.Config{Protocol: model.Anthropic, ModelURL: server.URL + "/s/a/c/k/seed/1"},
+			"/s/a/c/k/seed/1/v1/messages",
+		},
+		{
+			model.Config{Protocol: model.Chat, ModelURL: server.URL, BaseURL: "http://unused.invalid"},
+			"/v1/chat/completions",
+		},
 		{model.Config{Protocol: model.Responses, ModelURL: server.URL + "/v1/"}, "/v1/responses"},
 	} {
 		tt.cfg.APIKey = "key-1"
@@ -335,8 +356,12 @@ func TestBaseURLsMeanWhatTheyMeanToTheVendors(t *testing.T) {
 			t.Errorf("%s: the key was sent as %q and %q", tt.cfg.Protocol, key.Load(), bearer.Load())
 		}
 	}
-	for _, bad := range []model.Config{{}, {Protocol: "grpc"}, {Protocol: model.Chat, BaseURL: "localhost:8080"},
-		{Protocol: model.Chat, ModelURL: "file:///etc"}} {
+	for _, bad := range []model.Config{
+		{},
+		{Protocol: "grpc"},
+		{Protocol: model.Chat, BaseURL: "localhost:8080"},
+		{Protocol: model.Chat, ModelURL: "file:///etc"},
+	} {
 		if _, err := model.New(bad); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -35,12 +35,16 @@ func (f *fakeEndpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range reply.header {
 		header.Set(name, value)
 	}
-	return &http.Response{StatusCode: reply.status, Header: header, Body: io.NopCloser(strings.NewReader(reply.body)),
-		Request: r}, nil
+	return &http.Response{
+		StatusCode: reply.status, Header: header, Body: io.NopCloser(strings.NewReader(reply.body)),
+		Request: r,
+	}, nil
 }
 
-var fine = fakeReply{status: 200,
-	body: `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`}
+var fine = fakeReply{
+	status: 200,
+	body:   `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`,
+}
 
 func (f *fakeEndpoint) client(t *testing.T, cfg model.Config) model.Client {
 	t.Helper()
@@ -107,8 +111,10 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 func TestAnAbsurdRetryAfterIsReportedAndNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		endpoint := &fakeEndpoint{replies: []fakeReply{{status: 429,
-			header: map[string]string{"Retry-After": "86400"}}}}
+		endpoint := &fakeEndpoint{replies: []fakeReply{{
+			status: 429,
+			header: map[string]string{"Retry-After": "86400"},
+		}}}
 		_, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question(), nil)
 		var failure *model.Error
 		if !errors.As(err, &failure) || failure.RetryAfter != 24*time.Hour || len(endpoint.asked) != 1 {
@@ -120,8 +126,10 @@ func TestAnAbsurdRetryAfterIsReportedAndNotWaitedFor(t *testing.T) {
 func TestRetriesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for given, want := range map[int]int{0: 1 + model.DefaultMaxRetries, 2: 3, -1: 1} {
-			endpoint := &fakeEndpoint{replies: []fakeReply{{status: 500,
-				body: `{"type":"error","error":{"type":"api_error","message":"boom"}}`}}}
+			endpoint := &fakeEndpoint{replies: []fakeReply{{
+				status: 500,
+				body:   `{"type":"error","error":{"type":"api_error","message":"boom"}}`,
+			}}}
 			_, err := endpoint.client(t, model.Config{MaxRetries: given}).Complete(t.Context(), question(), nil)
 			if kindOf(err) != model.KindServer || len(endpoint.asked) != want {
 				t.Errorf("MaxRetries %d: asked %d times, want %d: %v", given, len(endpoint.asked), want, err)
@@ -135,8 +143,10 @@ func TestRetriesEnd(t *testing.T) {
 
 func TestTheServiceKnowsBestWhetherToRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		endpoint := &fakeEndpoint{replies: []fakeReply{{status: 500,
-			header: map[string]string{"X-Should-Retry": "false"}}}}
+		endpoint := &fakeEndpoint{replies: []fakeReply{{
+			status: 500,
+			header: map[string]string{"X-Should-Retry": "false"},
+		}}}
 		if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question(), nil); err == nil ||
 			len(endpoint.asked) != 1 {
 			t.Errorf("asked %d times: %v", len(endpoint.asked), err)

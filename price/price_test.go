@@ -39,8 +39,10 @@ func wantCost(t *testing.T, got *float64, want float64) {
 
 func TestCostAddsUpEverySortOfToken(t *testing.T) {
 	at := day(t, "2026-02-01")
-	tokens := price.Tokens{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 300_000,
-		CacheWriteLong: 100_000}
+	tokens := price.Tokens{
+		Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 300_000,
+		CacheWriteLong: 100_000,
+	}
 	// 3.00 + 1.50 + 0.60 + 200k × 3.75/M + 100k × 6/M
 	wantCost(t, price.Default().Cost("claude-sonnet-4-5-20250929", at, tokens), 3+1.5+0.6+0.75+0.6)
 }

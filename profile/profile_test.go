@@ -18,10 +18,14 @@ func TestProfileIsTakenApart(t *testing.T) {
 		"empty fence":     {"---\n---\nBe kind.", "Be kind.", ""},
 		"fence at end":    {"---\nname: x\n---", "", ""},
 		"CRLF":            {"---\r\nname: x\r\n---\r\nBe kind.\r\n", "Be kind.", ""},
-		"hoisted": {"Before.\n\n## session PROTOCOL  \n\nSay so.\n\n### Detail\n\nMore.\n\n## After\n\nRest.",
-			"Before.\n\n## After\n\nRest.", "Say so.\n\n### Detail\n\nMore."},
-		"heading in code": {"## Session Protocol\n```sh\n# a comment\n## another\n```\nStill it.\n# End\n", "# End",
-			"```sh\n# a comment\n## another\n```\nStill it."},
+		"hoisted": {
+			"Before.\n\n## session PROTOCOL  \n\nSay so.\n\n### Detail\n\nMore.\n\n## After\n\nRest.",
+			"Before.\n\n## After\n\nRest.", "Say so.\n\n### Detail\n\nMore.",
+		},
+		"heading in code": {
+			"## Session Protocol\n```sh\n# a comment\n## another\n```\nStill it.\n# End\n", "# End",
+			"```sh\n# a comment\n## another\n```\nStill it.",
+		},
 		"all in code":  {"~~~\n## Session Protocol\n~~~\nBody.", "~~~\n## Session Protocol\n~~~\nBody.", ""},
 		"second stays": {"## Session Protocol\none\n## Session Protocol\ntwo", "## Session Protocol\ntwo", "one"},
 		"level three":  {"### Session Protocol\nno", "### Session Protocol\nno", ""},
@@ -107,10 +111,14 @@ func TestProfilesAreFoundByNameOnly(t *testing.T) {
 func TestBuiltInPromptsSayWhatTheyMust(t *testing.T) {
 	for name, facts := range map[string][]string{
 		"supervisor": {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn", "another Ask"},
-		"facilitator": {"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn",
-			"no tools for doing the work", "RollCall", "not the method", "in parallel"},
-		"discuss-lead": {"Ask", "Adjourn", "Recess", "Acknowledge", "asynchronous", "[answer#ID]", "end your turn",
-			"no tools for doing the work", "RollCall", "posted to the thread"},
+		"facilitator": {
+			"Ask", "Conclude", "asynchronous", "[answer#ID]", "end your turn",
+			"no tools for doing the work", "RollCall", "not the method", "in parallel",
+		},
+		"discuss-lead": {
+			"Ask", "Adjourn", "Recess", "Acknowledge", "asynchronous", "[answer#ID]", "end your turn",
+			"no tools for doing the work", "RollCall", "posted to the thread",
+		},
 		"supervised-agent":  {"[ask#ID]", "inbox", "quote its id", "nothing to do"},
 		"facilitated-agent": {"[ask#ID]", "inbox", "quote its id", "nothing to do"},
 		"discuss-agent":     {"[ask#ID]", "inbox", "quote its id", "nothing to do", "reply in the thread"},

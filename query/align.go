@@ -193,8 +193,10 @@ func (c *actionCollector) lane(name string, ev *scan.Event) *actionLane {
 		}
 	}
 	lane := &actionLane{decoder: dialect.New()}
-	lane.fold = session.NewFold(session.Options{Flat: true,
-		OnEvent: func(e *session.EnrichedEvent) { c.took(lane, e) }})
+	lane.fold = session.NewFold(session.Options{
+		Flat:    true,
+		OnEvent: func(e *session.EnrichedEvent) { c.took(lane, e) },
+	})
 	c.lanes[strings.Clone(name)] = lane
 	return lane
 }

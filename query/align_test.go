@@ -39,8 +39,10 @@ func TestAlignmentOfTwoRecordings(t *testing.T) {
 // drawActions makes sequences of few different actions, so that many are equal.
 func drawActions(t *rapid.T, name string) []Action {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Action {
-		return Action{Kind: rapid.SampledFrom([]string{"read", "bash"}).Draw(t, "kind"),
-			Target: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target")}
+		return Action{
+			Kind:   rapid.SampledFrom([]string{"read", "bash"}).Draw(t, "kind"),
+			Target: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target"),
+		}
 	}), 0, 14).Draw(t, name)
 }
 
@@ -118,8 +120,10 @@ func TestAFileReadThroughTheShellIsRead(t *testing.T) {
 	}
 	init := `{"type":"system","subtype":"init","cwd":"/work/repo"}`
 	a := traceOf(t, init, call("Read", `{"file_path":"/work/repo/a.sh"}`), call("Bash", `{"command":"make all"}`))
-	for _, read := range []string{`cat a.sh`, `bash -c \"cat a.sh\"`, `bash -lc 'cat ./a.sh'`,
-		`/bin/bash -lc 'cat /work/repo/a.sh'`, `sed -n 1,200p a.sh`} {
+	for _, read := range []string{
+		`cat a.sh`, `bash -c \"cat a.sh\"`, `bash -lc 'cat ./a.sh'`,
+		`/bin/bash -lc 'cat /work/repo/a.sh'`, `sed -n 1,200p a.sh`,
+	} {
 		b := traceOf(t, init, call("Bash", `{"command":"`+read+`"}`), call("Bash", `{"command":"bash -lc 'make all'"}`))
 		alignment, err := Align(context.Background(), a, b)
 		if err != nil {

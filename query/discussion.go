@@ -49,7 +49,8 @@ func ByDiscussion(dir, id string) ([]string, error) {
 		all = append(all, found{path, at})
 	}
 	slices.SortStableFunc(all, func(a,
-		b found) int {
+		b found,
+	) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.path, b.path))
 	})
 	paths := make([]string, len(all))

@@ -33,9 +33,11 @@ func (g *growing) Read(p []byte) (int, error) {
 func TestFollowShowsWholeLinesUntilTheSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := enveloped("a", 0, prompt), enveloped("b", 1, sayDone)
-		file := &growing{[]string{first[:10], "", "", first[10:] + "\njunk\n", "",
+		file := &growing{[]string{
+			first[:10], "", "", first[10:] + "\njunk\n", "",
 			second + "\n" + enveloped("orchestrator", 2, `{"type":"summary"}`)[:9], "", enveloped("orchestrator", 2,
-				`{"type":"summary"}`)[9:] + "\nnever read"}}
+				`{"type":"summary"}`)[9:] + "\nnever read",
+		}}
 		var lanes []string
 		f := Follower{In: file, Interval: time.Second, Lanes: []string{"a"}}
 		start := time.Now()

@@ -20,14 +20,18 @@ func jsonText(t *rapid.T, depth int) string {
 	}
 	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
 	case 0:
-		return rapid.SampledFrom([]string{"null", "true", "false", "0", "-0", "1.50", "1e2", "-12.5E-3",
-			"9007199254740993", "1e400"}).Draw(t, "literal")
+		return rapid.SampledFrom([]string{
+			"null", "true", "false", "0", "-0", "1.50", "1e2", "-12.5E-3",
+			"9007199254740993", "1e400",
+		}).Draw(t, "literal")
 	case 1, 2:
 		raw, _ := json.Marshal(rapid.String().Draw(t, "string"))
 		return string(raw)
 	case 3:
-		return rapid.SampledFrom([]string{`""`, `"\u0041\ud83d\ude00"`, `"a\/b\\\"c"`,
-			"\"\u2028<&>\""}).Draw(t, "escapes")
+		return rapid.SampledFrom([]string{
+			`""`, `"\u0041\ud83d\ude00"`, `"a\/b\\\"c"`,
+			"\"\u2028<&>\"",
+		}).Draw(t, "escapes")
 	case 4:
 		n := rapid.IntRange(0, 3).Draw(t, "n")
 		parts := make([]string, n)
@@ -69,8 +73,10 @@ func TestPrintingKeepsTheMeaningOfJSON(t *testing.T) {
 }
 
 func FuzzPrintedJSONIsJSON(f *testing.F) {
-	for _, seed := range []string{`{}`, `[1,2.5e-3,"a\u0041"]`, `{"a":"\ud83d\ude00\\"}`,
-		`"` + strings.Repeat("x", 40) + `\n"`, "\"\x01\"", `{"a":1,}`, `01`, `-`, `[`, "\"\xff\"", " null ", `[nan,inf,1-2,"\q"]`} {
+	for _, seed := range []string{
+		`{}`, `[1,2.5e-3,"a\u0041"]`, `{"a":"\ud83d\ude00\\"}`,
+		`"` + strings.Repeat("x", 40) + `\n"`, "\"\x01\"", `{"a":1,}`, `01`, `-`, `[`, "\"\xff\"", " null ", `[nan,inf,1-2,"\q"]`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -110,8 +116,10 @@ func TestNumbersArePrintedShort(t *testing.T) {
 }
 
 func TestStringsAreWrittenWithTheFewestEscapes(t *testing.T) {
-	pieces := rapid.SampledFrom([]string{`\n`, `\t`, `\"`, `\\`, `\/`, `\u0041`, `\u000a`, `\u001f`, `\ud83d\ude00`,
-		`\ud83d`, `é`, "\xff", "\xff\xfe", "😀", "plain text that is longer than one word of the machine"})
+	pieces := rapid.SampledFrom([]string{
+		`\n`, `\t`, `\"`, `\\`, `\/`, `\u0041`, `\u000a`, `\u001f`, `\ud83d\ude00`,
+		`\ud83d`, `é`, "\xff", "\xff\xfe", "😀", "plain text that is longer than one word of the machine",
+	})
 	rapid.Check(t, func(t *rapid.T) {
 		raw := strings.Join(rapid.SliceOf(pieces).Draw(t, "pieces"),
 			rapid.SampledFrom([]string{"", "a"}).Draw(t, "between"))

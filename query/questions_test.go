@@ -68,8 +68,14 @@ func TestCommandsAndPaths(t *testing.T) {
 
 func TestRangesAreHalfOpenAndClamped(t *testing.T) {
 	trace := traceOf(t, sample...)
-	for _, test := range []struct{ from, to, want int }{{0, 3, 3}, {2, 100, 5}, {5, 2, 0}, {-2, 100, 2}, {-3, -1, 2},
-		{100, 200, 0}} {
+	for _, test := range []struct{ from, to, want int }{
+		{0, 3, 3},
+		{2, 100, 5},
+		{5, 2, 0},
+		{-2, 100, 2},
+		{-3, -1, 2},
+		{100, 200, 0},
+	} {
 		n := 0
 		if err := trace.Range(context.Background(), test.from, test.to,
 			func(*Turn) error { n++; return nil }); err != nil || n != test.want {
@@ -160,8 +166,10 @@ func TestMessagesPairAsksWithAnswers(t *testing.T) {
 	const asked = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"{\"askIds\":[7]}"}]}]}}`
 	const answer = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c2","name":"mcp__orchestration__Answer","input":{"askId":7,"message":"Yes."}}]}}`
 	const announce = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c3","name":"mcp__orchestration__Announce","input":{"message":"Starting."}}]}}`
-	byCalls := []string{enveloped("lead", 0, announce), enveloped("lead", 1, ask), enveloped("lead", 2, asked),
-		enveloped("worker", 3, answer)}
+	byCalls := []string{
+		enveloped("lead", 0, announce), enveloped("lead", 1, ask), enveloped("lead", 2, asked),
+		enveloped("worker", 3, answer),
+	}
 	noted := []string{
 		enveloped("orchestrator", 0, `{"type":"message","id":1,"kind":"announce","from":"lead","to":"","text":"Starting."}`),
 		enveloped("orchestrator", 1, `{"type":"message","id":2,"kind":"ask","from":"lead","to":"worker","askId":7,"text":"Ready?"}`),
@@ -175,8 +183,10 @@ func TestMessagesPairAsksWithAnswers(t *testing.T) {
 		}
 		want := []Message{
 			{Line: 1, Kind: "announce", From: "lead", To: []string{}, Text: "Starting."},
-			{Line: 2, Kind: "ask", From: "lead", To: []string{"worker"}, AskIDs: []int64{7}, Text: "Ready?",
-				Answers: []Answer{{Line: 4, From: "worker", AskID: 7, Text: "Yes."}}},
+			{
+				Line: 2, Kind: "ask", From: "lead", To: []string{"worker"}, AskIDs: []int64{7}, Text: "Ready?",
+				Answers: []Answer{{Line: 4, From: "worker", AskID: 7, Text: "Yes."}},
+			},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -238,8 +248,10 @@ func TestSplitWritesOneFileForEachParticipant(t *testing.T) {
 	for i := range files {
 		files[i] = filepath.Base(files[i])
 	}
-	want := []string{"trace--c1--agent.agent.ndjson", "trace--c1--staff-engineer.agent.ndjson",
-		"trace--c1--supervisor.supervisor.ndjson"}
+	want := []string{
+		"trace--c1--agent.agent.ndjson", "trace--c1--staff-engineer.agent.ndjson",
+		"trace--c1--supervisor.supervisor.ndjson",
+	}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}

@@ -96,8 +96,10 @@ func TestContextIsTheTurnsAround(t *testing.T) {
 // TestTheLiteralIsNeverMissed: whenever a pattern finds something in a line, the line passes the
 // filter that looks for the literals of the pattern.
 func TestTheLiteralIsNeverMissed(t *testing.T) {
-	patterns := []string{"kelvin", "Pass(word|phrase)", "a{2,3}bcd", "(foo|bar)baz", "x?yz.abc", "straße",
-		`\bsk-[a-z]+`, "a.c", "exit status [1-9]"}
+	patterns := []string{
+		"kelvin", "Pass(word|phrase)", "a{2,3}bcd", "(foo|bar)baz", "x?yz.abc", "straße",
+		`\bsk-[a-z]+`, "a.c", "exit status [1-9]",
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		pattern := rapid.SampledFrom(patterns).Draw(rt, "pattern")
 		expr := regexp.MustCompile("(?i)" + pattern)

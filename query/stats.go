@@ -178,8 +178,10 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 		if s.PerTurn == nil {
 			s.PerTurn = []UsageRow{}
 		}
-		s.Totals = Totals{TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs,
-			Population: fromDocument}
+		s.Totals = Totals{
+			TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs,
+			Population: fromDocument,
+		}
 		if sum.TokenUsage != nil {
 			s.Totals.Tokens = *sum.TokenUsage
 		}

@@ -102,8 +102,10 @@ func TestOldDocumentsKeepTheirOwnFigures(t *testing.T) {
 	if len(s.PerTurn) != 2 || s.PerTurn[1].Population != populationTurn {
 		t.Errorf("rows %+v", s.PerTurn)
 	}
-	for version, old := range map[string]bool{"": true, "0.9": true, "1.1.9": true, "1.2.0": false, "2": false,
-		"1.x": true} {
+	for version, old := range map[string]bool{
+		"": true, "0.9": true, "1.1.9": true, "1.2.0": false, "2": false,
+		"1.x": true,
+	} {
 		if got := preChange(&version); got != old {
 			t.Errorf("version %q is old: %v, want %v", version, got, old)
 		}
@@ -163,10 +165,14 @@ func TestTheNumbersAgree(t *testing.T) {
 		{"several prompts, two models, one process", recordings("stream-a", "control-basic"), false},
 		{"interrupted and continued", recordings("stream-a", "control-interrupt"), false},
 		{"resumed, counted by process", recordings("stream-a", "g-resume-1", "g-resume-fork"), false},
-		{"several processes of several prompts",
-			recordings("stream-a", "control-interrupt", "control-basic", "a-happy"), false},
-		{"resumed and forked, counted by conversation",
-			recordings("stream-b", "g-resume-1", "g-resume-2", "g-resume-fork"), true},
+		{
+			"several processes of several prompts",
+			recordings("stream-a", "control-interrupt", "control-basic", "a-happy"), false,
+		},
+		{
+			"resumed and forked, counted by conversation",
+			recordings("stream-b", "g-resume-1", "g-resume-2", "g-resume-fork"), true,
+		},
 		{"several prompts, newer version", recordings("stream-b", "control-basic"), true},
 		{"budget", recordings("stream-b", "d-max-budget"), true},
 		{"refused", recordings("stream-b", "c-refusal"), true},

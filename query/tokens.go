@@ -18,8 +18,10 @@ func (t Tokens) Plus(u Tokens) Tokens {
 // Max is the larger of each counter: the pieces of a streamed message repeat its usage, and later
 // ones may know more.
 func (t Tokens) Max(u Tokens) Tokens {
-	return Tokens{max(t.Input, u.Input), max(t.Output, u.Output), max(t.CacheRead, u.CacheRead),
-		max(t.CacheCreation, u.CacheCreation)}
+	return Tokens{
+		max(t.Input, u.Input), max(t.Output, u.Output), max(t.CacheRead, u.CacheRead),
+		max(t.CacheCreation, u.CacheCreation),
+	}
 }
 
 // Total is the sum of the four counters.

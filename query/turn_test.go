@@ -39,8 +39,10 @@ func TestEventsBecomeTurns(t *testing.T) {
 		},
 		{
 			"content that is a plain string is not lost",
-			[]string{`{"type":"user","message":{"content":"just text"}}`,
-				`{"type":"assistant","message":{"content":"an answer"}}`},
+			[]string{
+				`{"type":"user","message":{"content":"just text"}}`,
+				`{"type":"assistant","message":{"content":"an answer"}}`,
+			},
 			[]string{
 				`{"index":0,"role":"user","source":null,"content":[{"type":"text","text":"just text"}]}`,
 				`{"index":1,"role":"assistant","source":null,"messageId":null,"content":[{"type":"text","text":"an answer"}],"usage":null}`,

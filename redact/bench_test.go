@@ -75,8 +75,10 @@ func cleanTrace(size int) [][]byte {
 		case 0:
 			content = map[string]any{"type": "text", "text": prose(600)}
 		case 1:
-			content = map[string]any{"type": "tool_use", "id": "toolu_" + blob(15), "name": "Bash",
-				"input": map[string]any{"command": prose(200)}}
+			content = map[string]any{
+				"type": "tool_use", "id": "toolu_" + blob(15), "name": "Bash",
+				"input": map[string]any{"command": prose(200)},
+			}
 		case 2:
 			inner, _ := json.Marshal(map[string]any{"stdout": prose(2000), "code": 0})
 			content = map[string]any{"type": "tool_result", "content": string(inner)}
@@ -86,8 +88,10 @@ func cleanTrace(size int) [][]byte {
 		var line bytes.Buffer
 		encoder := json.NewEncoder(&line)
 		encoder.SetEscapeHTML(seq%8 < 2)
-		_ = encoder.Encode(map[string]any{"source": "agent", "seq": seq,
-			"event": map[string]any{"type": "assistant", "message": map[string]any{"content": []any{content}}}})
+		_ = encoder.Encode(map[string]any{
+			"source": "agent", "seq": seq,
+			"event": map[string]any{"type": "assistant", "message": map[string]any{"content": []any{content}}},
+		})
 		lines = append(lines, line.Bytes())
 		total += line.Len()
 	}

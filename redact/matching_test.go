@@ -69,12 +69,16 @@ func TestMatching(t *testing.T) {
 		{"the longer secret leaves no remainder of itself", "abcdefgh-ijkl", "[REDACTED:env:LONG]"},
 		{"overlapping secrets become one", "left-over-right", "[REDACTED:env:LEFT]"},
 		{"neighbours stay two", "abcdabcd", "[REDACTED:env:SHORT][REDACTED:env:SHORT]"},
-		{"a placeholder is not rewritten by a short secret", "[REDACTED:env:LONG] [REDACTED:pattern:jwt]",
-			"[REDACTED:env:LONG] [REDACTED:pattern:jwt]"},
+		{
+			"a placeholder is not rewritten by a short secret", "[REDACTED:env:LONG] [REDACTED:pattern:jwt]",
+			"[REDACTED:env:LONG] [REDACTED:pattern:jwt]",
+		},
 		{"nor is its fixed part if the name is not ours", "[REDACTED:env:OTHER]", "[REDACTED:env:OTHER]"},
 		{"a lone line of a secret of many lines", "got " + strings.ToUpper(alnums(30)), "got [REDACTED:env:MULTI]"},
-		{"a word boundary that redaction made", "abcdghp_" + alnums(36) + "abcd",
-			"[REDACTED:env:SHORT][REDACTED:pattern:gh-pat][REDACTED:env:SHORT]"},
+		{
+			"a word boundary that redaction made", "abcdghp_" + alnums(36) + "abcd",
+			"[REDACTED:env:SHORT][REDACTED:pattern:gh-pat][REDACTED:env:SHORT]",
+		},
 		{"a variable is named before a shape", "sk-ant-" + alnums(20) + "abcd", "[REDACTED:env:SHORT]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,12 +97,16 @@ func TestMatching(t *testing.T) {
 		{"literals pass", `{"a":true,"b":[null,false]}`, `{"a":true,"b":[null,false]}`},
 		{"but not as strings", `"true"`, `"[REDACTED:env:TRUE]"`},
 		{"short numbers pass", `{"seq":4711,"ts":1747110}`, `{"seq":4711,"ts":1747110}`},
-		{"long secret numbers become strings", `[987654321, -987654321.0]`,
-			`["[REDACTED:env:NUMBER]", "[REDACTED:env:NUMBER]"]`},
+		{
+			"long secret numbers become strings", `[987654321, -987654321.0]`,
+			`["[REDACTED:env:NUMBER]", "[REDACTED:env:NUMBER]"]`,
+		},
 		{"an escape is not cut in two", `"x\nfirst-letter"`, `"x[REDACTED:env:NEWLINE]"`},
 		{"nor one of the JSON inside", `"{\"a\":\"x\\nfirst-letter\"}"`, `"{\"a\":\"x[REDACTED:env:NEWLINE]\"}"`},
-		{"a secret that is JSON, as JSON", `{"c":{"user":"root","pass":"toor"}}`,
-			`{"c":{"user":"[REDACTED:env:JSON]","pass":"[REDACTED:env:JSON]"}}`},
+		{
+			"a secret that is JSON, as JSON", `{"c":{"user":"root","pass":"toor"}}`,
+			`{"c":{"user":"[REDACTED:env:JSON]","pass":"[REDACTED:env:JSON]"}}`,
+		},
 		{"a secret that is JSON, in a string", `"{\"user\":\"root\",\"pass\":\"toor\"}"`, `"[REDACTED:env:JSON]"`},
 		{"a line with its end", "[\"abcd\"]\n", "[\"[REDACTED:env:SHORT]\"]\n"},
 		{"what is not JSON is text", `{"torn":"abcd`, `{"torn":"[REDACTED:env:SHORT]`},

@@ -52,8 +52,10 @@ func TestJSONProperties(t *testing.T) {
 	r := awkward()
 	rapid.Check(t, func(t *rapid.T) {
 		value := map[string]any{
-			someText().Draw(t, "key"): []any{someText().Draw(t, "value"), rapid.Int().Draw(t, "number"), 1234567890,
-				true, nil},
+			someText().Draw(t, "key"): []any{
+				someText().Draw(t, "value"), rapid.Int().Draw(t, "number"), 1234567890,
+				true, nil,
+			},
 			"nested": inJSON(someText().Draw(t, "inner"), true),
 		}
 		in, err := json.Marshal(value)

@@ -35,43 +35,89 @@ func TestSettings(t *testing.T) {
 		warning string
 	}{
 		{"a default variable", []string{"GH_TOKEN=" + value}, "[REDACTED:env:GH_TOKEN]", ""},
-		{"the first name of a shared value", []string{"GITHUB_TOKEN=" + value, "GH_TOKEN=" + value},
-			"[REDACTED:env:GH_TOKEN]", ""},
-		{"the last line of a variable counts", []string{"GH_TOKEN=something else", "GH_TOKEN=" + value},
-			"[REDACTED:env:GH_TOKEN]", ""},
-		{"white space around a value is no part of it", []string{"GH_TOKEN= " + value + "\n"},
-			"[REDACTED:env:GH_TOKEN]", ""},
+		{
+			"the first name of a shared value",
+			[]string{"GITHUB_TOKEN=" + value, "GH_TOKEN=" + value},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
+		{
+			"the last line of a variable counts",
+			[]string{"GH_TOKEN=something else", "GH_TOKEN=" + value},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
+		{
+			"white space around a value is no part of it",
+			[]string{"GH_TOKEN= " + value + "\n"},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
 		{"other variables are not looked at", []string{"EDITOR=" + value}, value, ""},
 		{"an empty value never matches", []string{"GH_TOKEN="}, value, ""},
-		{"the list replaces the default", []string{"LIBHARNESS_REDACTION_ENV_VARS=MINE", "GH_TOKEN=" + value}, value,
-			""},
-		{"the list is trimmed, blanks are dropped",
-			[]string{"LIBHARNESS_REDACTION_ENV_VARS= , MINE ,,", "MINE=" + value}, "[REDACTED:env:MINE]", ""},
-		{"an empty list is the default", []string{"LIBHARNESS_REDACTION_ENV_VARS=", "GH_TOKEN=" + value},
-			"[REDACTED:env:GH_TOKEN]", ""},
-		{"only separators are the default, with a warning",
-			[]string{"LIBHARNESS_REDACTION_ENV_VARS= , ", "GH_TOKEN=" + value}, "[REDACTED:env:GH_TOKEN]",
-			"default list"},
-		{"the other spelling of the list", []string{"LIBEVAL_REDACTION_ENV_VARS=MINE", "MINE=" + value},
-			"[REDACTED:env:MINE]", ""},
-		{"LIBHARNESS wins over LIBEVAL",
+		{
+			"the list replaces the default",
+			[]string{"LIBHARNESS_REDACTION_ENV_VARS=MINE", "GH_TOKEN=" + value},
+			value,
+			"",
+		},
+		{
+			"the list is trimmed, blanks are dropped",
+			[]string{"LIBHARNESS_REDACTION_ENV_VARS= , MINE ,,", "MINE=" + value},
+			"[REDACTED:env:MINE]", "",
+		},
+		{
+			"an empty list is the default",
+			[]string{"LIBHARNESS_REDACTION_ENV_VARS=", "GH_TOKEN=" + value},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
+		{
+			"only separators are the default, with a warning",
+			[]string{"LIBHARNESS_REDACTION_ENV_VARS= , ", "GH_TOKEN=" + value},
+			"[REDACTED:env:GH_TOKEN]",
+			"default list",
+		},
+		{
+			"the other spelling of the list",
+			[]string{"LIBEVAL_REDACTION_ENV_VARS=MINE", "MINE=" + value},
+			"[REDACTED:env:MINE]", "",
+		},
+		{
+			"LIBHARNESS wins over LIBEVAL",
 			[]string{"LIBEVAL_REDACTION_ENV_VARS=OTHER", "LIBHARNESS_REDACTION_ENV_VARS=MINE", "MINE=" + value},
-			"[REDACTED:env:MINE]", ""},
-		{"1 disables, with a warning", []string{"LIBHARNESS_REDACTION_DISABLED=1", "GH_TOKEN=" + value}, value,
-			"disabled"},
+			"[REDACTED:env:MINE]", "",
+		},
+		{
+			"1 disables, with a warning",
+			[]string{"LIBHARNESS_REDACTION_DISABLED=1", "GH_TOKEN=" + value},
+			value,
+			"disabled",
+		},
 		{"LIBEVAL disables too", []string{"LIBEVAL_REDACTION_DISABLED=1", "GH_TOKEN=" + value}, value, "disabled"},
-		{"LIBHARNESS decides about disabling",
+		{
+			"LIBHARNESS decides about disabling",
 			[]string{"LIBHARNESS_REDACTION_DISABLED=0", "LIBEVAL_REDACTION_DISABLED=1", "GH_TOKEN=" + value},
-			"[REDACTED:env:GH_TOKEN]", ""},
-		{"true does not disable", []string{"LIBHARNESS_REDACTION_DISABLED=true", "GH_TOKEN=" + value},
-			"[REDACTED:env:GH_TOKEN]", ""},
-		{"yes does not disable", []string{"LIBHARNESS_REDACTION_DISABLED=yes", "GH_TOKEN=" + value},
-			"[REDACTED:env:GH_TOKEN]", ""},
-		{"in CI the warning tells about artifacts",
-			[]string{"LIBHARNESS_REDACTION_DISABLED=1", "CI=true", "GH_TOKEN=" + value}, value,
-			"workflow artifacts of a public repository"},
-		{"a value under 4 characters is named", []string{"GH_TOKEN=abc"}, value,
-			"GH_TOKEN is shorter than 4 characters"},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
+		{
+			"true does not disable",
+			[]string{"LIBHARNESS_REDACTION_DISABLED=true", "GH_TOKEN=" + value},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
+		{
+			"yes does not disable",
+			[]string{"LIBHARNESS_REDACTION_DISABLED=yes", "GH_TOKEN=" + value},
+			"[REDACTED:env:GH_TOKEN]", "",
+		},
+		{
+			"in CI the warning tells about artifacts",
+			[]string{"LIBHARNESS_REDACTION_DISABLED=1", "CI=true", "GH_TOKEN=" + value},
+			value,
+			"workflow artifacts of a public repository",
+		},
+		{
+			"a value under 4 characters is named",
+			[]string{"GH_TOKEN=abc"},
+			value,
+			"GH_TOKEN is shorter than 4 characters",
+		},
 		{"a value under 9 bytes is named", []string{"GH_TOKEN=abcd1234"}, value, "GH_TOKEN is shorter than 9 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,8 +164,10 @@ func TestDisabledGivesBackTheSameBytes(t *testing.T) {
 }
 
 func TestWithKnowsMoreAndLeavesTheOriginalAlone(t *testing.T) {
-	first := New(Config{Environ: []string{"GH_TOKEN=first-secret-1"},
-		Extra: map[string]string{"TASK": "second-secret-2"}})
+	first := New(Config{
+		Environ: []string{"GH_TOKEN=first-secret-1"},
+		Extra:   map[string]string{"TASK": "second-secret-2"},
+	})
 	more := first.With(map[string]string{"BEARER": "third-secret-3", "odd \"name\"": "fourth-secret-4"})
 	const text = "first-secret-1 second-secret-2 third-secret-3 fourth-secret-4"
 	if got, want := first.String(text), "[REDACTED:env:GH_TOKEN] [REDACTED:env:TASK] third-secret-3 fourth-secret-4"; got != want {

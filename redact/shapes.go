@@ -145,8 +145,10 @@ var shapes = append([]shape{
 	},
 	{
 		kind: "slack",
-		prefixes: []string{"xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-",
-			"xapp-"},
+		prefixes: []string{
+			"xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-",
+			"xapp-",
+		},
 		body:    nameChar,
 		min:     10,
 		max:     endless,

@@ -14,23 +14,31 @@ func alnums(n int) string {
 func TestShapes(t *testing.T) {
 	r := New(Config{})
 	for kind, keys := range map[string][]string{
-		"anthropic": {"sk-ant-" + alnums(13), "sk-ant-api03-" + alnums(80) + "-_A",
-			"xsk-ant-" + alnums(80)},
+		"anthropic": {
+			"sk-ant-" + alnums(13), "sk-ant-api03-" + alnums(80) + "-_A",
+			"xsk-ant-" + alnums(80),
+		},
 		"gh-pat":          {"ghp_" + alnums(36), "ghp_" + alnums(30), "ghp_" + alnums(251)},
 		"gh-installation": {"ghs_" + alnums(36)},
 		"gh-oauth":        {"gho_" + alnums(36)},
 		"gh-user":         {"ghu_" + alnums(36)},
 		"gh-refresh":      {"ghr_" + alnums(76)},
 		"gh-fine-grained": {"github_pat_" + alnums(22) + "_" + alnums(59), "github_pat_" + alnums(78)},
-		"gh-b64-basic-credential": {"eC1hY2Nlc3MtdG9rZW46" + alnums(8), "eC1hY2Nlc3MtdG9rZW46" + alnums(54) + "=",
-			"eC1hY2Nlc3MtdG9rZW46" + alnums(53) + "=="},
-		"openai": {"sk-" + alnums(48), "sk-proj-" + alnums(40) + "_-T3BlbkFJ" + alnums(20),
-			"sk-svcacct-" + alnums(40)},
+		"gh-b64-basic-credential": {
+			"eC1hY2Nlc3MtdG9rZW46" + alnums(8), "eC1hY2Nlc3MtdG9rZW46" + alnums(54) + "=",
+			"eC1hY2Nlc3MtdG9rZW46" + alnums(53) + "==",
+		},
+		"openai": {
+			"sk-" + alnums(48), "sk-proj-" + alnums(40) + "_-T3BlbkFJ" + alnums(20),
+			"sk-svcacct-" + alnums(40),
+		},
 		"google":       {"AIza" + alnums(35)},
 		"google-oauth": {"ya29." + alnums(60), "GOCSPX-" + alnums(28)},
 		"aws":          {"AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"},
-		"slack": {"xoxb-123456789012-1234567890123-" + alnums(24), "xoxp-1-2-3-" + alnums(32),
-			"xapp-1-A0-1-" + alnums(20)},
+		"slack": {
+			"xoxb-123456789012-1234567890123-" + alnums(24), "xoxp-1-2-3-" + alnums(32),
+			"xapp-1-A0-1-" + alnums(20),
+		},
 		"npm":         {"npm_" + alnums(36)},
 		"pypi":        {"pypi-AgEIcHlwaS5vcmc" + alnums(40), "pypi-" + alnums(60)},
 		"gitlab":      {"glpat-" + alnums(20), "glrt-" + alnums(20)},
@@ -68,8 +76,10 @@ func TestShapes(t *testing.T) {
 				continue
 			}
 			expect(key, want)
-			for _, before := range []string{" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m",
-				"\\u001b[0m"} {
+			for _, before := range []string{
+				" ", "-", ".", "=", "\"", "\\n", "\\t", "\\u000a", "%20", "é", "\x1b[1;32m",
+				"\\u001b[0m",
+			} {
 				if kind == "private-key" && before == "-" || kind == "jwt" &&
 					!slices.Contains([]string{" ", "=", "\"", "é"}, before) {
 					continue // they would be part of it, or of the word it stands in
@@ -130,8 +140,10 @@ func TestInnocentTextIsLeftAlone(t *testing.T) {
 
 func TestLongRunsOfOneShapeTakeLinearTime(t *testing.T) {
 	r := New(Config{})
-	for _, piece := range []string{"sk-ant-", "sk-proj-", "glpat-", "eyJaaaa.", ".eyJ", "-----BEGIN ", `\u0061`, "%61",
-		"\\", "hf_", "eC1hY2Nlc3MtdG9rZW46"} {
+	for _, piece := range []string{
+		"sk-ant-", "sk-proj-", "glpat-", "eyJaaaa.", ".eyJ", "-----BEGIN ", `\u0061`, "%61",
+		"\\", "hf_", "eC1hY2Nlc3MtdG9rZW46",
+	} {
 		text := []byte(strings.Repeat(piece, 1<<20/everyNth/len(piece)))
 		r.Bytes(text)
 		r.JSON(text)

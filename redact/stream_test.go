@@ -90,7 +90,10 @@ func TestWriterOfOneEndlessKey(t *testing.T) {
 func TestDeltasHoldTheLastWordOnly(t *testing.T) {
 	d := New(Config{Extra: map[string]string{"S": "correct horse battery"}}).Deltas()
 	for _, c := range []struct{ push, want string }{
-		{"The pass", "The "}, {"word is cor", "password is "}, {"rect ho", ""}, {"rse batt", ""},
+		{"The pass", "The "},
+		{"word is cor", "password is "},
+		{"rect ho", ""},
+		{"rse batt", ""},
 		{"ery, yes", "[REDACTED:env:S], "},
 	} {
 		if got := d.Push(c.push); got != c.want {

@@ -77,8 +77,10 @@ var encodings = map[string]func(string) []string{
 	},
 	"base64": func(s string) []string {
 		var out []string
-		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
-			base64.RawURLEncoding} {
+		for _, e := range []*base64.Encoding{
+			base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
+			base64.RawURLEncoding,
+		} {
 			for _, before := range []string{"", "u", "me", "x-access-token:", "user:"} {
 				for _, after := range []string{"", "\n", "ab", "more"} {
 					out = append(out, e.EncodeToString([]byte(before+s+after)))
@@ -116,8 +118,10 @@ var encodings = map[string]func(string) []string{
 		}
 		reserved := url.PathEscape(s)
 		query := url.QueryEscape(s)
-		return []string{upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query,
-			lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query)}
+		return []string{
+			upper.String(), lower.String(), mixed.String(), reserved, lowerEscapes(reserved), query,
+			lowerEscapes(query), url.PathEscape(inJSON(s, false)), url.QueryEscape(query),
+		}
 	},
 	"base64 twice": func(s string) []string {
 		var out []string
@@ -288,8 +292,10 @@ func decodings(text string) []string {
 	out := []string{text}
 	for i := 0; i < len(out) && len(out) < 30; i++ {
 		l := layer{text: []byte(out[i])}
-		for _, d := range []*layer{l.unescaped(), l.percentDecoded(false), l.percentDecoded(true),
-			l.withoutEntities()} {
+		for _, d := range []*layer{
+			l.unescaped(), l.percentDecoded(false), l.percentDecoded(true),
+			l.withoutEntities(),
+		} {
 			if d != nil {
 				out = append(out, string(d.text))
 			}

@@ -40,9 +40,11 @@ var (
 // secretParameters lists how the parameters begin, as they stand in a URL, in JSON and in HTML.
 func secretParameters() []string {
 	var all []string
-	for _, name := range []string{"key", "api_key", "apikey", "api-key", "token", "access_token", "auth_token",
+	for _, name := range []string{
+		"key", "api_key", "apikey", "api-key", "token", "access_token", "auth_token",
 		"id_token", "refresh_token", "auth", "secret", "client_secret", "password", "passwd", "sig", "signature",
-		"X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "X-Goog-Signature"} {
+		"X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "X-Goog-Signature",
+	} {
 		for _, before := range []string{"?", "&", `\u0026`[4:], "amp;"} {
 			all = append(all, before+name+"=")
 		}

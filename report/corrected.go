@@ -104,7 +104,8 @@ func (g *Group) sameJudge(labels *resolved) bool {
 
 // correctJudged corrects the rate over the runs that the judge was asked about.
 func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64, passed, asked int,
-	level float64) (*stats.Interval, string, error) {
+	level float64,
+) (*stats.Interval, string, error) {
 	if sample, rest := labels.sample(g); labels.design == designRandom && len(sample) >= minRandomLabels &&
 		len(rest) > 1 {
 		if estimate, err := stats.PPIPlusPlus(sample, rest, level); err == nil {

@@ -27,8 +27,10 @@ func judgedRun(task string, index int, votes string) ledger.Record {
 		count[letter]++
 		cost := 0.01
 		r.JudgeVotes = append(r.JudgeVotes,
-			ledger.JudgeVote{Verdict: map[rune]string{'p': ledger.Pass, 'f': ledger.Fail, 'e': ledger.Error}[letter],
-				CostUSD: &cost})
+			ledger.JudgeVote{
+				Verdict: map[rune]string{'p': ledger.Pass, 'f': ledger.Fail, 'e': ledger.Error}[letter],
+				CostUSD: &cost,
+			})
 	}
 	r.Digests.Judge = "sha256:judge"
 	switch {
@@ -71,8 +73,10 @@ func TestVotesAgreeBeyondChance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), markdown.String()} {
-		for _, want := range []string{"asked about 10 runs", "unanimous on 7 of 10 runs, 80 % of pairs agree", "κ 0.59",
-			"$0.30"} {
+		for _, want := range []string{
+			"asked about 10 runs", "unanimous on 7 of 10 runs, 80 % of pairs agree", "κ 0.59",
+			"$0.30",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing in\n%s", want, out)
 			}
@@ -81,8 +85,10 @@ func TestVotesAgreeBeyondChance(t *testing.T) {
 }
 
 func TestVotesThatCameToNothingLeaveAlphaAndNoKappa(t *testing.T) {
-	r := build(t, Input{Records: []ledger.Record{judgedRun("a", 0, "ppe"), judgedRun("b", 0, "fff"),
-		judgedRun("c", 0, "pfe")}, K: []int{1}})
+	r := build(t, Input{Records: []ledger.Record{
+		judgedRun("a", 0, "ppe"), judgedRun("b", 0, "fff"),
+		judgedRun("c", 0, "pfe"),
+	}, K: []int{1}})
 	j := r.Groups[0].Judge
 	if j.Undecided != 1 || j.Agreement.Kappa != nil || j.Agreement.Alpha == nil || j.Agreement.Runs != 3 {
 		t.Errorf("%+v %+v", j, j.Agreement)
@@ -138,8 +144,10 @@ func TestThePassRateIsCorrectedForTheJudgesErrors(t *testing.T) {
 	}
 
 	labels.Judge.Digests = []string{"sha256:another"}
-	if stale := build(t, Input{Records: records, K: []int{1},
-		Labels: labels}).Groups[0].Judge.Corrected; stale.Status != statusStale || stale.PassRate != nil {
+	if stale := build(t, Input{
+		Records: records, K: []int{1},
+		Labels: labels,
+	}).Groups[0].Judge.Corrected; stale.Status != statusStale || stale.PassRate != nil {
 		t.Errorf("labels on another judge: %+v", stale)
 	}
 }
@@ -157,8 +165,10 @@ func TestAJudgeNoBetterThanACoinCorrectsNothing(t *testing.T) {
 		}
 		labels.Labels = append(labels.Labels, RunLabel{Task: "x", Run: i, Human: human, Judge: judge})
 	}
-	if c := build(t, Input{Records: records, K: []int{1},
-		Labels: labels}).Groups[0].Judge.Corrected; c.Status != stats.StatusUninformative || c.PassRate != nil {
+	if c := build(t, Input{
+		Records: records, K: []int{1},
+		Labels: labels,
+	}).Groups[0].Judge.Corrected; c.Status != stats.StatusUninformative || c.PassRate != nil {
 		t.Errorf("%+v", c)
 	}
 }

@@ -238,8 +238,10 @@ func (m *markdown) runs(runs []Run, scored bool) {
 	}
 	m.header(append(head, "Cost", "Turns", "Duration")...)
 	for _, run := range runs {
-		cells := []string{strconv.Itoa(run.RunIndex), verdictIcon(run.Verdict), verdictIcon(run.Grade),
-			verdictIcon(run.Judge)}
+		cells := []string{
+			strconv.Itoa(run.RunIndex), verdictIcon(run.Verdict), verdictIcon(run.Grade),
+			verdictIcon(run.Judge),
+		}
 		if scored {
 			score := dash
 			if run.Score != nil {

@@ -22,8 +22,10 @@ func TestMetricsAreAppendedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	more := build(t, Input{Records: []ledger.Record{run("a", 0, ledger.Pass), run("b", 0, ledger.Fail),
-		run("c", 0, ledger.Pass)}, K: []int{1}})
+	more := build(t, Input{Records: []ledger.Record{
+		run("a", 0, ledger.Pass), run("b", 0, ledger.Fail),
+		run("c", 0, ledger.Pass),
+	}, K: []int{1}})
 	if err := more.AppendMetrics(path); err != nil {
 		t.Fatal(err)
 	}

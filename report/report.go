@@ -183,8 +183,10 @@ func Build(in Input) (*Report, error) {
 func grouped(records []ledger.Record) [][]ledger.Record {
 	type conditions struct{ experiment, arm, armHash, revision, version, model, skills string }
 	full := func(r *ledger.Record) conditions {
-		return conditions{r.Experiment, r.Arm, r.ArmHash, r.FamilyRevision, r.AgentVersion, r.Model.Agent,
-			r.SkillSetHash}
+		return conditions{
+			r.Experiment, r.Arm, r.ArmHash, r.FamilyRevision, r.AgentVersion, r.Model.Agent,
+			r.SkillSetHash,
+		}
 	}
 	groups := map[conditions][]ledger.Record{}
 	var order []conditions
@@ -313,8 +315,10 @@ func (r *Report) nameGroups(planned *Planned) {
 func distinguishing(groups []Group, at int) string {
 	own := groups[at].Provenance
 	fields := func(p Provenance) []string {
-		return []string{p.Experiment, p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision,
-			p.ArmHash}
+		return []string{
+			p.Experiment, p.Model, p.Agent + " " + p.AgentVersion, p.SkillSetHash, p.FamilyRevision,
+			p.ArmHash,
+		}
 	}
 	mine := fields(own)
 	for i, g := range groups {

@@ -146,8 +146,10 @@ func TestRepeatedAttemptsCountOnceAndCostTwice(t *testing.T) {
 }
 
 func TestScores(t *testing.T) {
-	r := build(t, Input{Records: []ledger.Record{scoredRun("a", 0, .5), scoredRun("a", 1, 1), run("b", 0, ledger.Pass),
-		run("b", 1, ledger.Fail)}, K: []int{1, 2, 3}})
+	r := build(t, Input{Records: []ledger.Record{
+		scoredRun("a", 0, .5), scoredRun("a", 1, 1), run("b", 0, ledger.Pass),
+		run("b", 1, ledger.Fail),
+	}, K: []int{1, 2, 3}})
 	a, b := r.Tasks[0], r.Tasks[1]
 	if *a.MeanScore != .75 || a.ScoreAtK["1"].Est != .75 || a.ScoreAtK["2"].Est != 1 || a.ScoreAtK["3"].Err != "k > n" {
 		t.Errorf("%+v", a)
@@ -216,9 +218,11 @@ func TestMarkdownSections(t *testing.T) {
 	broken := run("a", 1, ledger.Fail)
 	broken.AgentError = &ledger.AgentError{Message: "ran out of turns"}
 	broken.Grade.Malformed = 2
-	broken.HiddenTests = &ledger.HiddenTests{Details: []json.RawMessage{json.RawMessage(
-		`{"test":"hidden","pass":false,"message":"exit 1"}`), json.RawMessage(`null`),
-		json.RawMessage(`{"pass":true}`)}, Error: "engine"}
+	broken.HiddenTests = &ledger.HiddenTests{Details: []json.RawMessage{
+		json.RawMessage(
+			`{"test":"hidden","pass":false,"message":"exit 1"}`), json.RawMessage(`null`),
+		json.RawMessage(`{"pass":true}`),
+	}, Error: "engine"}
 	judged := run("a", 0, ledger.Pass)
 	judged.JudgeVerdict = &ledger.JudgeVerdict{Verdict: ledger.Pass, Summary: "Good\nwork <b>"}
 	preflight := failedRun("b", 0, ledger.ErrorPreflight)
@@ -268,8 +272,10 @@ func TestRunsAreThereOnlyWhenAskedFor(t *testing.T) {
 
 func TestTheMatrixOfChecks(t *testing.T) {
 	checks := build(t, Input{Records: outcomes("a", "PFEP")}).Tasks[0].Checks
-	if diff := cmp.Diff([]CheckRate{{Check: "it works", Source: "invariants", Passed: 2, N: 3, Runs: "PFP",
-		Mixed: true}}, checks); diff != "" {
+	if diff := cmp.Diff([]CheckRate{{
+		Check: "it works", Source: "invariants", Passed: 2, N: 3, Runs: "PFP",
+		Mixed: true,
+	}}, checks); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -286,8 +292,10 @@ func TestTerminalsAreSafeFromForeignText(t *testing.T) {
 	if err := r.JUnit(&xmlText); err != nil {
 		t.Fatal(err)
 	}
-	for name, out := range map[string]string{"text": text.String(), "markdown": markdownOf(t, r, []int{1}, Full),
-		"junit": xmlText.String()} {
+	for name, out := range map[string]string{
+		"text": text.String(), "markdown": markdownOf(t, r, []int{1}, Full),
+		"junit": xmlText.String(),
+	} {
 		if strings.ContainsAny(out, "\x1b\x07") {
 			t.Errorf("%s passes escape sequences on: %q", name, out)
 		}
@@ -483,8 +491,10 @@ func TestEqualRatesKeepTheWidthOfABinomial(t *testing.T) {
 }
 
 func TestCostPerPassHasAnInterval(t *testing.T) {
-	for name, words := range map[string][]string{"differing": {"PPF", "PPP", "PFF"}, "equal": repeat("PPF", 12),
-		"all pass": repeat("P", 20)} {
+	for name, words := range map[string][]string{
+		"differing": {"PPF", "PPP", "PFF"}, "equal": repeat("PPF", 12),
+		"all pass": repeat("P", 20),
+	} {
 		price := build(t, Input{Records: armRuns("a", words...), K: []int{1}}).Totals.CostPerPass
 		if price == nil || !price.Contains(price.Est) || price.Width() < .04 {
 			t.Errorf("%s: %+v", name, price)

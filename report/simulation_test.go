@@ -77,8 +77,10 @@ func TestTheWholeWayFromRecordsToADecisionIsHonest(t *testing.T) {
 					rates++
 				}
 			}
-			for what, n := range map[string]int{"false claims": claims, "differences outside their interval": missed,
-				"rates outside their interval": rates} {
+			for what, n := range map[string]int{
+				"false claims": claims, "differences outside their interval": missed,
+				"rates outside their interval": rates,
+			} {
 				if share := float64(n) / experiments; share > .05+slack {
 					t.Errorf("%s in %.1f of 100 experiments", what, 100*share)
 				}

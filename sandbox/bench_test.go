@@ -26,8 +26,10 @@ func BenchmarkSpawn(b *testing.B) {
 		"bwrap":         {isolation: sandbox.Isolation{Kind: sandbox.IsolationBwrap}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			spec := sandbox.SpawnSpec{Argv: []string{program}, Dir: "/", Isolation: spawn.isolation,
-				Limits: spawn.limits}
+			spec := sandbox.SpawnSpec{
+				Argv: []string{program}, Dir: "/", Isolation: spawn.isolation,
+				Limits: spawn.limits,
+			}
 			for b.Loop() {
 				if result, err := spawn.local.Spawn(b.Context(), spec, nil, nil); err != nil || result.ExitCode != 0 {
 					b.Fatalf("%+v, %v", result, err)

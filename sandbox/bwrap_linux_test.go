@@ -184,7 +184,8 @@ func TestSandboxThatCannotBeMadeIsNoFailureOfTheProgram(t *testing.T) {
 	for name, change := range map[string]func(*sandbox.SpawnSpec){
 		"working directory is not visible": func(s *sandbox.SpawnSpec) { s.Dir = c.sibling },
 		"no such file": func(
-			s *sandbox.SpawnSpec) {
+			s *sandbox.SpawnSpec,
+		) {
 			s.Isolation.Writable = append(s.Isolation.Writable, "/no/such/dir")
 		},
 		"not absolute": func(s *sandbox.SpawnSpec) { s.Isolation.ReadOnly = []string{"relative"} },

@@ -227,8 +227,10 @@ func TestWhatLiesInASystemDirectoryIsHiddenThereToo(t *testing.T) {
 		eachUser(t, func(t *testing.T, a attacker) {
 			repository := a.newDir(t, system)
 			workspace := filepath.Join(repository, "tmp", "workspace")
-			for _, dir := range []string{workspace, filepath.Join(repository, "home"),
-				filepath.Join(repository, "rest")} {
+			for _, dir := range []string{
+				workspace, filepath.Join(repository, "home"),
+				filepath.Join(repository, "rest"),
+			} {
 				if err := os.MkdirAll(dir, 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -268,8 +270,10 @@ func TestWhatLiesInASystemDirectoryIsHiddenThereToo(t *testing.T) {
 func TestSystemCallsThatReachOutOfTheSandboxAreRefused(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
 		out := a.attack(t, "calls")
-		for _, name := range []string{"keyctl", "ptrace", "process_vm_readv", "bpf", "perf_event_open", "userfaultfd",
-			"mount", "fsopen", "open_tree", "kexec_load", "io_uring_setup", "add_key", "request_key"} {
+		for _, name := range []string{
+			"keyctl", "ptrace", "process_vm_readv", "bpf", "perf_event_open", "userfaultfd",
+			"mount", "fsopen", "open_tree", "kexec_load", "io_uring_setup", "add_key", "request_key",
+		} {
 			if !strings.Contains(out, name+" refused\n") {
 				t.Errorf("%s: %s", name, out)
 			}
@@ -284,8 +288,10 @@ func TestTwoRunsShareNothingThatCanBeWritten(t *testing.T) {
 		second := a
 		second.dir = a.newDir(t, a.parent)
 		name := fmt.Sprintf("fit-test-%d-%d", os.Getpid(), a.uid)
-		for _, channel := range []string{"user key", "session key", "shared memory", "message queue", "abstract socket",
-			"loopback port", "/tmp/", "/dev/shm/", "/var/tmp/", "/run/"} {
+		for _, channel := range []string{
+			"user key", "session key", "shared memory", "message queue", "abstract socket",
+			"loopback port", "/tmp/", "/dev/shm/", "/var/tmp/", "/run/",
+		} {
 			t.Run(strings.Trim(channel, "/"), func(t *testing.T) {
 				leave := a.command(t, isolatedRun{Argv: []string{a.harness, "leave", channel, name}})
 				stdout, err := leave.StdoutPipe()
@@ -327,11 +333,15 @@ func TestWithoutMappedOwnersProgramsKeepRootsNumberOnly(t *testing.T) {
 		}
 	}
 	merged := filepath.Join(layers, "merged")
-	inner := a.command(t, isolatedRun{Dir: merged, Argv: []string{"sh", "-c",
-		`echo mine >made && id -u && grep CapEff /proc/self/status | tr -d '\t'; { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null || echo refused`}})
-	cmd := exec.Command(testenv.NeedTool(t, "unshare"), append([]string{"-m", "sh", "-c",
+	inner := a.command(t, isolatedRun{Dir: merged, Argv: []string{
+		"sh", "-c",
+		`echo mine >made && id -u && grep CapEff /proc/self/status | tr -d '\t'; { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null || echo refused`,
+	}})
+	cmd := exec.Command(testenv.NeedTool(t, "unshare"), append([]string{
+		"-m", "sh", "-c",
 		`mount -t overlay overlay -o lowerdir="$0"/lower,upperdir="$0"/upper,workdir="$0"/work "$0"/merged || exit 9; exec "$@"`,
-		layers}, inner.Args...)...)
+		layers,
+	}, inner.Args...)...)
 	cmd.Env = inner.Env
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -57,10 +57,14 @@ func TestATreeThatUsesTooMuchIsEnded(t *testing.T) {
 		limits sandbox.Limits
 	}{
 		// Three processes, each within what one may have.
-		sandbox.ExceededMemory: {`for i in 1 2 3; do { head -c 60000000 /dev/zero; sleep 100; } | tail -n 1 & done; wait`,
-			sandbox.Limits{TreeMemoryBytes: 100 << 20}},
-		sandbox.ExceededDisk: {`i=0; while :; do head -c 1000000 /dev/zero >file$i; i=$((i+1)); [ $i -lt 100 ] || sleep 100; done`,
-			sandbox.Limits{DiskBytes: 20 << 20}},
+		sandbox.ExceededMemory: {
+			`for i in 1 2 3; do { head -c 60000000 /dev/zero; sleep 100; } | tail -n 1 & done; wait`,
+			sandbox.Limits{TreeMemoryBytes: 100 << 20},
+		},
+		sandbox.ExceededDisk: {
+			`i=0; while :; do head -c 1000000 /dev/zero >file$i; i=$((i+1)); [ $i -lt 100 ] || sleep 100; done`,
+			sandbox.Limits{DiskBytes: 20 << 20},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := shell(test.script)
@@ -92,8 +96,10 @@ func TestDefaultLimitsHoldInTheSandbox(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
 		limits := sandbox.DefaultLimits()
 		limits.Processes = 40
-		out := a.run(t, isolatedRun{Limits: limits, Argv: []string{"sh", "-c",
-			`ulimit -Hn; n=0; while [ $n -lt 100 ]; do sleep 5 & n=$((n+1)); done 2>/dev/null; echo all`}})
+		out := a.run(t, isolatedRun{Limits: limits, Argv: []string{
+			"sh", "-c",
+			`ulimit -Hn; n=0; while [ $n -lt 100 ]; do sleep 5 & n=$((n+1)); done 2>/dev/null; echo all`,
+		}})
 		if !strings.HasPrefix(out, "16384\n") || strings.Contains(out, "all") {
 			t.Errorf("100 processes where 40 are allowed: %q", out)
 		}

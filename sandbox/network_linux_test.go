@@ -241,8 +241,10 @@ func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			marker := newMarker(t)
 			cmd := exec.Command(unprivilegedBinary(t), marker)
-			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{"PATH=/usr/local/bin:/usr/bin:/bin",
-				roleVariable + "=network"}, attributes
+			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{
+				"PATH=/usr/local/bin:/usr/bin:/bin",
+				roleVariable + "=network",
+			}, attributes
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

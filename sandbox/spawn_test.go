@@ -225,20 +225,30 @@ func TestWhatCannotBeStartedIsAnError(t *testing.T) {
 			says string
 		}{
 			"empty": {spec: sandbox.SpawnSpec{}, says: "argv is empty"},
-			"not in PATH": {spec: sandbox.SpawnSpec{Argv: []string{"no-such-program"}, Env: searchPath()},
-				is: exec.ErrNotFound},
+			"not in PATH": {
+				spec: sandbox.SpawnSpec{Argv: []string{"no-such-program"}, Env: searchPath()},
+				is:   exec.ErrNotFound,
+			},
 			"no PATH at all": {spec: sandbox.SpawnSpec{Argv: []string{"sh"}}, is: exec.ErrNotFound},
 			"no such file":   {spec: sandbox.SpawnSpec{Argv: []string{"/no/such/file"}}, is: fs.ErrNotExist},
 			"no program":     {spec: sandbox.SpawnSpec{Argv: []string{noProgram}}, says: "exec format error"},
-			"no directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: "/no/such/dir"},
-				is: fs.ErrNotExist},
-			"file as directory": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: noProgram},
-				says: "not a directory"},
-			"bad variable": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Env: []string{"novalue"}},
-				says: "NAME=value"},
+			"no directory": {
+				spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: "/no/such/dir"},
+				is:   fs.ErrNotExist,
+			},
+			"file as directory": {
+				spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Dir: noProgram},
+				says: "not a directory",
+			},
+			"bad variable": {
+				spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"}, Env: []string{"novalue"}},
+				says: "NAME=value",
+			},
 			"zero byte": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh", "a\x00b"}}, says: "zero byte"},
-			"unknown isolation": {spec: sandbox.SpawnSpec{Argv: []string{"/bin/sh"},
-				Isolation: sandbox.Isolation{Kind: "jail"}}, says: "jail"},
+			"unknown isolation": {spec: sandbox.SpawnSpec{
+				Argv:      []string{"/bin/sh"},
+				Isolation: sandbox.Isolation{Kind: "jail"},
+			}, says: "jail"},
 		} {
 			_, err := l.Spawn(t.Context(), test.spec, nil, nil)
 			switch {

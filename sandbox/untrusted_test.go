@@ -30,8 +30,10 @@ func untrusted(t *testing.T, script string) (stdout, stderr, rows string, status
 	}
 	defer file.Close()
 	cmd := exec.Command("/bin/sh", "-c", script)
-	cmd.Env = []string{"PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin", "RESULTS_FD=3", "TASK_DIR=/task", "PORT=20000",
-		"TASK_ID=one"}
+	cmd.Env = []string{
+		"PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin", "RESULTS_FD=3", "TASK_DIR=/task", "PORT=20000",
+		"TASK_ID=one",
+	}
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = strings.NewReader("input\n"), &out, &errs, []*os.File{file}
 	err = cmd.Run()
@@ -51,10 +53,14 @@ func TestUntrustedProgramsGetNothingOfTheHook(t *testing.T) {
 		script, stdout, stderr string
 		status                 int
 	}{
-		"streams and arguments": {script: `fit-untrusted sh -c 'cat; echo "$1" >&2' x 'a b'`, stdout: "input\n",
-			stderr: "a b\n"},
-		"variables": {script: `fit-untrusted sh -c 'echo "$PORT$RESULTS_FD$TASK_DIR$TASK_ID"'`,
-			stdout: "20000\n"},
+		"streams and arguments": {
+			script: `fit-untrusted sh -c 'cat; echo "$1" >&2' x 'a b'`, stdout: "input\n",
+			stderr: "a b\n",
+		},
+		"variables": {
+			script: `fit-untrusted sh -c 'echo "$PORT$RESULTS_FD$TASK_DIR$TASK_ID"'`,
+			stdout: "20000\n",
+		},
 		"descriptor":             {script: `fit-untrusted sh -c '(echo forged >&3) 2>/dev/null || echo closed'; echo row >&3`, stdout: "closed\n"},
 		"descriptor of the hook": {script: `fit-untrusted sh -c 'for p in '$$' $PPID; do for f in 1 3; do (echo forged >/proc/$p/fd/$f) 2>/dev/null || echo closed; done; done'; echo row >&3`, stdout: "closed\nclosed\nclosed\nclosed\n"},
 		"environment of the hook": {

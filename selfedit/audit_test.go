@@ -147,15 +147,18 @@ func TestAKilledWriteHasALine(t *testing.T) {
 func TestALogThatLeadsElsewhereStopsTheEdit(t *testing.T) {
 	for name, divert := range map[string]func(p *project, victim string){
 		"the log is a link": func(p *project,
-			victim string) {
+			victim string,
+		) {
 			must(p.t, os.Symlink(victim, p.path(".git/fit/selfedit.ndjson")))
 		},
 		"the log is a hard link": func(p *project,
-			victim string) {
+			victim string,
+		) {
 			must(p.t, os.Link(victim, p.path(".git/fit/selfedit.ndjson")))
 		},
 		"the log is a pipe": func(p *project,
-			_ string) {
+			_ string,
+		) {
 			must(p.t, unix.Mkfifo(p.path(".git/fit/selfedit.ndjson"), 0o644))
 		},
 		"the directory is a link": func(p *project, victim string) {

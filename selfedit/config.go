@@ -85,7 +85,8 @@ func (h homeDirs) environments() [][]string {
 // readConfig lists variables, and the files that are included under a condition. What comes from
 // our own command line is left out.
 func readConfig(ctx context.Context, dir string, homes, env []string,
-	args ...string) (entries []configEntry, included []string, err error) {
+	args ...string,
+) (entries []configEntry, included []string, err error) {
 	args = append(append([]string{"config"}, args...), "--list", "--show-origin", "--null")
 	said, err := ask(ctx, dir, env, args...)
 	if err != nil || said == "" {

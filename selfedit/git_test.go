@@ -11,19 +11,27 @@ func TestProtectedBranches(t *testing.T) {
 		setup func(p *project)
 		words []string
 	}{
-		"main": {func(p *project) { p.git("checkout", "-q", "-b", "main") },
-			[]string{"branch 'main'"}},
-		"master": {func(p *project) { p.git("checkout", "-q", "-b", "master") },
-			[]string{"branch 'master'"}},
-		"main in other letters": {func(p *project) { p.git("checkout", "-q", "-b", "Main") },
-			[]string{"branch 'Main'"}},
+		"main": {
+			func(p *project) { p.git("checkout", "-q", "-b", "main") },
+			[]string{"branch 'main'"},
+		},
+		"master": {
+			func(p *project) { p.git("checkout", "-q", "-b", "master") },
+			[]string{"branch 'master'"},
+		},
+		"main in other letters": {
+			func(p *project) { p.git("checkout", "-q", "-b", "Main") },
+			[]string{"branch 'Main'"},
+		},
 		"detached": {func(p *project) { p.git("checkout", "-q", "--detach") }, []string{"detached"}},
 		"detached at a packed ref": {func(p *project) {
 			p.git("pack-refs", "--all")
 			p.git("checkout", "-q", "--detach")
 		}, []string{"detached"}},
-		"unborn": {func(p *project) { p.git("checkout", "-q", "--orphan", "fresh") },
-			[]string{"failed to read the current git branch", "fresh"}},
+		"unborn": {
+			func(p *project) { p.git("checkout", "-q", "--orphan", "fresh") },
+			[]string{"failed to read the current git branch", "fresh"},
+		},
 		"default branch of a remote": {func(p *project) {
 			p.git("update-ref", "refs/remotes/origin/trunk", "HEAD")
 			p.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
@@ -39,8 +47,10 @@ func TestProtectedBranches(t *testing.T) {
 			p.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
 			p.git("symbolic-ref", "HEAD", "refs/heads/alias")
 		}, []string{"branch 'main'"}},
-		"configured": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "release, feature") },
-			[]string{"branch 'feature'", "protectedBranches"}},
+		"configured": {
+			func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "release, feature") },
+			[]string{"branch 'feature'", "protectedBranches"},
+		},
 		"configured twice": {func(p *project) {
 			p.git("config", "--add", "fit.selfedit.protectedBranches", "feature")
 			p.git("config", "--add", "fit.selfedit.protectedBranches", "other")
@@ -88,10 +98,14 @@ func TestProtectedBranches(t *testing.T) {
 			must(p.t, os.Symlink("main", p.path(".git/refs/heads/linked")))
 			must(p.t, os.WriteFile(p.path(".git/HEAD"), []byte("ref: refs/heads/linked\n"), 0o644))
 		}, []string{"symbolic link"}},
-		"the working tree is elsewhere": {func(p *project) { p.git("config", "core.worktree", "/") },
-			[]string{"working tree"}},
-		"no repository": {func(p *project) { must(p.t, os.RemoveAll(p.path(".git"))) },
-			[]string{"in no git repository"}},
+		"the working tree is elsewhere": {
+			func(p *project) { p.git("config", "core.worktree", "/") },
+			[]string{"working tree"},
+		},
+		"no repository": {
+			func(p *project) { must(p.t, os.RemoveAll(p.path(".git"))) },
+			[]string{"in no git repository"},
+		},
 		"an empty .git": {func(p *project) {
 			must(p.t, os.Mkdir(p.path(".claude/skills/.git"), 0o755))
 		}, []string{"has a .git, but its working tree is"}},

@@ -63,8 +63,10 @@ func (p *project) allow(rules ...string) {
 
 func (p *project) settings(rel string, allow, deny []string) {
 	p.t.Helper()
-	text, err := json.Marshal(map[string]any{"permissions": map[string]any{"allow": allow,
-		"deny": append([]string{}, deny...)}})
+	text, err := json.Marshal(map[string]any{"permissions": map[string]any{
+		"allow": allow,
+		"deny":  append([]string{}, deny...),
+	}})
 	must(p.t, err)
 	p.put(rel, string(text))
 }

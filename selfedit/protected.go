@@ -13,8 +13,10 @@ import (
 )
 
 // commandMembers are the members of a settings file that name programs the agent's host runs.
-var commandMembers = []string{"hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport",
-	"otelHeadersHelper", "fileSuggestion"}
+var commandMembers = []string{
+	"hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport",
+	"otelHeadersHelper", "fileSuggestion",
+}
 
 // foldName makes two names equal that some file system takes for one: it ignores letter case,
 // composes characters, and drops invisible ones.

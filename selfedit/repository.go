@@ -48,8 +48,10 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 
 // gitPlaces are where systems keep git. PATH is not asked: whoever calls us sets it, and could name
 // a program there that says what they like about the branch.
-var gitPlaces = []string{"/usr/bin/git", "/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git",
-	"/run/current-system/sw/bin/git", "/nix/var/nix/profiles/default/bin/git"}
+var gitPlaces = []string{
+	"/usr/bin/git", "/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git",
+	"/run/current-system/sw/bin/git", "/nix/var/nix/profiles/default/bin/git",
+}
 
 func systemGit() (string, error) {
 	for _, path := range gitPlaces {

@@ -162,8 +162,10 @@ func TestDenyRulesCountUpToTheTopOfTheRepositoryAndNoFurther(t *testing.T) {
 	p.settings("../.claude/settings.json", nil, []string{"Edit(**)"})
 	p.mustEdit("sub/deep/x.md", "above the repository\n")
 
-	for _, file := range []string{".claude/settings.json", "sub/.claude/settings.json",
-		"sub/.claude/settings.local.json", "sub/deep/.claude/settings.local.json"} {
+	for _, file := range []string{
+		".claude/settings.json", "sub/.claude/settings.json",
+		"sub/.claude/settings.local.json", "sub/deep/.claude/settings.local.json",
+	} {
 		before, err := os.ReadFile(p.path(file))
 		p.settings(file, nil, []string{"Edit(x.md)"})
 		p.mustRefuse("sub/deep/x.md", settingsAllow, "deny rule", file)

@@ -103,8 +103,10 @@ func TestAnotherWriterDuringTheWriteWins(t *testing.T) {
 		after  string
 	}{
 		"content changed": {skill, func(p *project) { p.put(skill, "theirs\n") }, "theirs\n"},
-		"file appeared": {".claude/skills/fresh.md",
-			func(p *project) { p.put(".claude/skills/fresh.md", "theirs\n") }, "theirs\n"},
+		"file appeared": {
+			".claude/skills/fresh.md",
+			func(p *project) { p.put(".claude/skills/fresh.md", "theirs\n") }, "theirs\n",
+		},
 		"file removed": {skill, func(p *project) { must(p.t, os.Remove(p.path(skill))) }, ""},
 		"link appeared": {skill, func(p *project) {
 			p.put("theirs", "theirs\n")
@@ -146,13 +148,19 @@ func TestABranchThatMovesDuringTheWriteRollsBack(t *testing.T) {
 	}{
 		"to main":           {func(p *project) { p.git("symbolic-ref", "HEAD", "refs/heads/main") }, "main"},
 		"to another branch": {func(p *project) { p.git("checkout", "-q", "-b", "second") }, "'second'"},
-		"to another commit": {func(p *project) { p.git("commit", "-q", "--allow-empty", "-m", "more") },
-			"branch moved"},
+		"to another commit": {
+			func(p *project) { p.git("commit", "-q", "--allow-empty", "-m", "more") },
+			"branch moved",
+		},
 		"detached": {func(p *project) { p.git("checkout", "-q", "--detach") }, "detached"},
-		"protected meanwhile": {func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "feature") },
-			"protectedBranches"},
-		"repository gone": {func(p *project) { must(p.t, os.Rename(p.path(".git"), p.path("../gone"))) },
-			"no git repository"},
+		"protected meanwhile": {
+			func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "feature") },
+			"protectedBranches",
+		},
+		"repository gone": {
+			func(p *project) { must(p.t, os.Rename(p.path(".git"), p.path("../gone"))) },
+			"no git repository",
+		},
 	} {
 		for _, path := range []string{skill, ".claude/skills/new/dir/fresh.md"} {
 			t.Run(name+" for "+path, func(t *testing.T) {
@@ -206,8 +214,10 @@ func TestWalkingBeneathADirectoryFollowsNoLink(t *testing.T) {
 	root, err := os.Open(p.root)
 	must(t, err)
 	defer root.Close()
-	for name, open := range map[string]func(*os.File, string) (*os.File, error){"walk": walkBeneath,
-		"kernel": openBeneath} {
+	for name, open := range map[string]func(*os.File, string) (*os.File, error){
+		"walk":   walkBeneath,
+		"kernel": openBeneath,
+	} {
 		file, err := open(root, ".claude/skills/review")
 		must(t, err)
 		must(t, file.Close())

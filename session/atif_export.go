@@ -28,8 +28,10 @@ func encodeATIF(document atifTrajectory) ([]byte, error) {
 
 func exportATIF(s *EnrichedSession) atifTrajectory {
 	l := layoutOf(s.Events)
-	agent := atifAgent{Name: cmp.Or(string(s.Agent), "unknown"), Version: cmp.Or(s.AgentVersion, "unknown"),
-		ModelName: s.Model}
+	agent := atifAgent{
+		Name: cmp.Or(string(s.Agent), "unknown"), Version: cmp.Or(s.AgentVersion, "unknown"),
+		ModelName: s.Model,
+	}
 	trajectories := map[string][]atifStep{}
 	for _, name := range l.order {
 		trajectories[name] = emptySteps(l.steps[name])

@@ -145,8 +145,10 @@ func compact(data json.RawMessage) json.RawMessage {
 // decodeATIF reads a document that somebody else has written.
 func decodeATIF(document atifTrajectory, opts Options) *EnrichedSession {
 	fold := NewFold(opts)
-	fold.Identify(Identity{SessionID: document.SessionID, Version: document.Agent.Version,
-		Model: document.Agent.ModelName})
+	fold.Identify(Identity{
+		SessionID: document.SessionID, Version: document.Agent.Version,
+		Model: document.Agent.ModelName,
+	})
 	decodeSteps(document, "", fold)
 	for _, sub := range document.Subagents {
 		decodeSteps(sub, cmp.Or(sub.TrajectoryID, "subagent"), fold)
@@ -197,8 +199,10 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 			Key:     o.MessageID,
 			Model:   step.ModelName,
 			CostUSD: m.CostUSD,
-			Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
-				CacheReadTokens: m.Cached},
+			Tokens: TokenUsage{
+				InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
+				CacheReadTokens: m.Cached,
+			},
 		})
 	}
 }
@@ -207,8 +211,10 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 func reportFinal(document atifTrajectory, to *Fold) {
 	if m := document.FinalMetrics; m != nil && to.UsageReports() == 0 {
 		to.Usage(Origin{}, UsageReport{
-			CostUSD: m.CostUSD, Tokens: TokenUsage{InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
-				CacheReadTokens: m.Cached},
+			CostUSD: m.CostUSD, Tokens: TokenUsage{
+				InputTokens: max(0, m.Prompt-m.Cached), OutputTokens: m.Completion,
+				CacheReadTokens: m.Cached,
+			},
 		})
 	}
 }

@@ -35,8 +35,10 @@ func TestForeignTrajectoriesAreUnderstood(t *testing.T) {
 	if s.SessionID != "run-7" || s.Agent != "other" || s.Model != "m-1" || s.Turns != 1 || s.WallClockMs != 2000 {
 		t.Errorf("session: %+v", s)
 	}
-	want := session.TokenUsage{InputTokens: 60, OutputTokens: 7, CacheReadTokens: 40, TotalTokens: 107,
-		CostUSD: usd(0.5), CostSource: session.CostReported}
+	want := session.TokenUsage{
+		InputTokens: 60, OutputTokens: 7, CacheReadTokens: 40, TotalTokens: 107,
+		CostUSD: usd(0.5), CostSource: session.CostReported,
+	}
 	if diff := cmp.Diff(want, s.Usage); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)
 	}

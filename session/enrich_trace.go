@@ -22,8 +22,10 @@ func ours(event []byte) bool {
 	return false
 }
 
-var ourPrefixes = [][]byte{[]byte(`{"type":"raw"`), []byte(`{"type":"stderr"`), []byte(`{"type":"skipped"`),
-	[]byte(`{"type":"dropped"`)}
+var ourPrefixes = [][]byte{
+	[]byte(`{"type":"raw"`), []byte(`{"type":"stderr"`), []byte(`{"type":"skipped"`),
+	[]byte(`{"type":"dropped"`),
+}
 
 // note counts such an event.
 func (e *Enricher) note(event []byte, at Stamp) {

@@ -7,8 +7,10 @@ import (
 
 // What services say when a conversation has become too long, and when they decline.
 var (
-	overflowWords = []string{"prompt is too long", "context window", "context length", "maximum context",
-		"too many tokens", "input is too long"}
+	overflowWords = []string{
+		"prompt is too long", "context window", "context length", "maximum context",
+		"too many tokens", "input is too long",
+	}
 	refusalWords = []string{"usage policy", "refus", "declin", "safeguards"}
 )
 

@@ -152,8 +152,10 @@ func TestUsageRules(t *testing.T) {
 	}{
 		"deltas add up": {
 			[]session.UsageReport{{Tokens: tokens(10, 1), CostUSD: usd(1)}, {Tokens: tokens(5, 1), CostUSD: usd(2)}},
-			session.TokenUsage{InputTokens: 15, OutputTokens: 2, TotalTokens: 17, CostUSD: usd(3),
-				CostSource: session.CostReported},
+			session.TokenUsage{
+				InputTokens: 15, OutputTokens: 2, TotalTokens: 17, CostUSD: usd(3),
+				CostSource: session.CostReported,
+			},
 		},
 		"a message that is reported twice counts once": {
 			[]session.UsageReport{
@@ -161,24 +163,30 @@ func TestUsageRules(t *testing.T) {
 				{Rule: session.UsagePerMessage, Key: "a", Tokens: tokens(10, 7), CostUSD: usd(2)},
 				{Rule: session.UsagePerMessage, Key: "b", Tokens: tokens(1, 1), CostUSD: usd(1)},
 			},
-			session.TokenUsage{InputTokens: 11, OutputTokens: 8, TotalTokens: 19, CostUSD: usd(3),
-				CostSource: session.CostReported},
+			session.TokenUsage{
+				InputTokens: 11, OutputTokens: 8, TotalTokens: 19, CostUSD: usd(3),
+				CostSource: session.CostReported,
+			},
 		},
 		"of a counter only the growth counts, also over resumes": {
 			[]session.UsageReport{
 				{Rule: session.UsageCumulative, Key: "t", Tokens: tokens(10, 1), CostUSD: usd(1)},
 				{Rule: session.UsageCumulative, Key: "t", Tokens: tokens(30, 3), CostUSD: usd(3)},
 			},
-			session.TokenUsage{InputTokens: 30, OutputTokens: 3, TotalTokens: 33, CostUSD: usd(3),
-				CostSource: session.CostReported},
+			session.TokenUsage{
+				InputTokens: 30, OutputTokens: 3, TotalTokens: 33, CostUSD: usd(3),
+				CostSource: session.CostReported,
+			},
 		},
 		"a counter that went down began anew": {
 			[]session.UsageReport{
 				{Rule: session.UsageCumulative, Key: "t", Tokens: tokens(30, 3), CostUSD: usd(3)},
 				{Rule: session.UsageCumulative, Key: "t", Tokens: tokens(10, 1), CostUSD: usd(1)},
 			},
-			session.TokenUsage{InputTokens: 40, OutputTokens: 4, TotalTokens: 44, CostUSD: usd(4),
-				CostSource: session.CostReported},
+			session.TokenUsage{
+				InputTokens: 40, OutputTokens: 4, TotalTokens: 44, CostUSD: usd(4),
+				CostSource: session.CostReported,
+			},
 		},
 		"a first guess counts until the figure comes": {
 			[]session.UsageReport{
@@ -187,18 +195,24 @@ func TestUsageRules(t *testing.T) {
 				{Tokens: tokens(10, 50), CostUSD: usd(1)},
 				{Rule: session.UsageProvisional, Key: "b", Tokens: tokens(20, 1)},
 			},
-			session.TokenUsage{InputTokens: 30, OutputTokens: 51, TotalTokens: 81, CostSource: session.CostUnknown,
-				Partial: true},
+			session.TokenUsage{
+				InputTokens: 30, OutputTokens: 51, TotalTokens: 81, CostSource: session.CostUnknown,
+				Partial: true,
+			},
 		},
 		"what the agent does not price is computed": {
 			[]session.UsageReport{{Model: "known", Tokens: tokens(2000, 1)}},
-			session.TokenUsage{InputTokens: 2000, OutputTokens: 1, TotalTokens: 2001, CostUSD: usd(2),
-				CostSource: session.CostComputed},
+			session.TokenUsage{
+				InputTokens: 2000, OutputTokens: 1, TotalTokens: 2001, CostUSD: usd(2),
+				CostSource: session.CostComputed,
+			},
 		},
 		"tokens that are said to be free are priced": {
 			[]session.UsageReport{{Model: "known", Tokens: tokens(2000, 1), CostUSD: usd(0)}},
-			session.TokenUsage{InputTokens: 2000, OutputTokens: 1, TotalTokens: 2001, CostUSD: usd(2),
-				CostSource: session.CostComputed},
+			session.TokenUsage{
+				InputTokens: 2000, OutputTokens: 1, TotalTokens: 2001, CostUSD: usd(2),
+				CostSource: session.CostComputed,
+			},
 		},
 		"one unknown price makes the sum unknown": {
 			[]session.UsageReport{{Model: "known", Tokens: tokens(2000, 1)}, {Model: "other", Tokens: tokens(1, 1)}},
@@ -220,8 +234,10 @@ func TestUsageRules(t *testing.T) {
 func TestABaselineIsNotCounted(t *testing.T) {
 	f := session.NewFold(session.Options{})
 	f.Baseline("thread", tokens(100, 10), nil)
-	f.Usage(session.Origin{}, session.UsageReport{Rule: session.UsageCumulative, Key: "thread",
-		Tokens: tokens(130, 13)})
+	f.Usage(session.Origin{}, session.UsageReport{
+		Rule: session.UsageCumulative, Key: "thread",
+		Tokens: tokens(130, 13),
+	})
 	if u := f.Session().Usage; u.InputTokens != 30 || u.OutputTokens != 3 {
 		t.Errorf("usage: %+v", u)
 	}
@@ -233,8 +249,10 @@ func TestCostEventsAddUpToTheTotal(t *testing.T) {
 		f := session.NewFold(session.Options{})
 		for range rapid.IntRange(1, 30).Draw(t, "reports") {
 			f.Usage(session.Origin{}, session.UsageReport{
-				Rule: rapid.SampledFrom([]session.UsageRule{session.UsageDelta, session.UsagePerMessage,
-					session.UsageCumulative}).Draw(t, "rule"),
+				Rule: rapid.SampledFrom([]session.UsageRule{
+					session.UsageDelta, session.UsagePerMessage,
+					session.UsageCumulative,
+				}).Draw(t, "rule"),
 				Key:     rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"),
 				Model:   rapid.SampledFrom([]string{"x", "y"}).Draw(t, "model"),
 				Tokens:  tokens(rapid.Int64Range(0, 100).Draw(t, "in"), rapid.Int64Range(0, 100).Draw(t, "out")),

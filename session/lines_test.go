@@ -50,8 +50,10 @@ func splitLines(text string, limit int) (all []readLine) {
 func TestLinesAreSplitHoweverTheyArrive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		long := strings.Repeat("long ", 60_000)
-		piece := rapid.SampledFrom([]string{"", "a", "some words", "\n", "\r\n", "\r", "\n\n", "\xef\xbb\xbf",
-			long[:readAtOnce-1], long[:usualBuffer], long})
+		piece := rapid.SampledFrom([]string{
+			"", "a", "some words", "\n", "\r\n", "\r", "\n\n", "\xef\xbb\xbf",
+			long[:readAtOnce-1], long[:usualBuffer], long,
+		})
 		text := strings.Join(rapid.SliceOfN(piece, 0, 8).Draw(t, "pieces"), "")
 		limit := rapid.SampledFrom([]int{4, 1000, readAtOnce, usualBuffer, 3 << 20}).Draw(t, "limit")
 		want := splitLines(text, limit)

@@ -77,8 +77,10 @@ var (
 // TestPhrasesAreFoundAsByExpressions compares the search for phrases with regular expressions that
 // mean the same.
 func TestPhrasesAreFoundAsByExpressions(t *testing.T) {
-	pieces := []string{" ", " ", ";", "&&", "|", "(", ")", "\n", "\t", "\v", "x", "_", "-", "/", "é", "cd a", "run ",
-		"CI=1"}
+	pieces := []string{
+		" ", " ", ";", "&&", "|", "(", ")", "\n", "\t", "\v", "x", "_", "-", "/", "é", "cd a", "run ",
+		"CI=1",
+	}
 	for _, table := range [][26][]phrase{testPhrases, buildPhrases} {
 		for _, phrases := range table {
 			for _, p := range phrases {

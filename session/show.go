@@ -183,8 +183,10 @@ func (p *page) counts(s *EnrichedSession) {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{s.ParseErrors, "broken lines"}, {s.Unknown, "events of unknown type"}, {s.Skipped, "lines too long"}, {s.Dropped,
-		"repeating deltas left out"}} {
+	}{{s.ParseErrors, "broken lines"}, {s.Unknown, "events of unknown type"}, {s.Skipped, "lines too long"}, {
+		s.Dropped,
+		"repeating deltas left out",
+	}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

@@ -45,14 +45,22 @@ func TestWhatIsCumulative(t *testing.T) {
 		lines []string
 		want  int64
 	}{
-		"two prompts in one process": {[]string{result("success", false, 10, 10, ""),
-			result("success", false, 20, 30, "")}, 30},
-		"resumed in a new process, counters start anew": {[]string{result("success", false, 10, 10, ""),
-			result("success", false, 20, 20, "")}, 30},
-		"the same with smaller counters": {[]string{result("success", false, 50, 50, ""),
-			result("success", false, 20, 20, "")}, 70},
-		"sub-agents are only in the counters": {[]string{result("success", false, 10, 25, ""),
-			result("success", false, 10, 50, "")}, 50},
+		"two prompts in one process": {[]string{
+			result("success", false, 10, 10, ""),
+			result("success", false, 20, 30, ""),
+		}, 30},
+		"resumed in a new process, counters start anew": {[]string{
+			result("success", false, 10, 10, ""),
+			result("success", false, 20, 20, ""),
+		}, 30},
+		"the same with smaller counters": {[]string{
+			result("success", false, 50, 50, ""),
+			result("success", false, 20, 20, ""),
+		}, 70},
+		"sub-agents are only in the counters": {[]string{
+			result("success", false, 10, 25, ""),
+			result("success", false, 10, 50, ""),
+		}, 50},
 		"a newer version goes on counting over a resume":     {[]string{fresh(10, 10), fresh(30, 20)}, 30},
 		"a newer version, and only the resumed part is read": {[]string{fresh(30, 20)}, 20},
 		"at a limit the last reply is only in the counters": {[]string{result("error_max_budget_usd", true, 20, 30,
@@ -77,23 +85,37 @@ func TestOutcomes(t *testing.T) {
 		outcome session.Outcome
 		kind    session.ErrorKind
 	}{
-		"done": {[]string{said("1", "ok"), result("success", false, 1, 1, "")},
-			session.OutcomeSuccess, ""},
+		"done": {
+			[]string{said("1", "ok"), result("success", false, 1, 1, "")},
+			session.OutcomeSuccess, "",
+		},
 		"success that is an error": {[]string{result("success", true, 0, 0,
 			`,"result":"boom","api_error_status":500`)}, session.OutcomeProvider, session.ErrorOverloaded},
-		"rate limit": {[]string{apiError("rate_limit", "Request rejected (429)"),
-			result("success", true, 0, 0, "")}, session.OutcomeProvider, session.ErrorRateLimit},
-		"not logged in": {[]string{apiError("authentication_failed", "Not logged in"),
-			result("success", true, 0, 0, "")}, session.OutcomeAuth, session.ErrorAuth},
-		"too long a conversation": {[]string{apiError("invalid_request",
-			"API Error: 400 prompt is too long: 210000 tokens"), result("success", true, 0, 0, "")},
-			session.OutcomeError, session.ErrorContextOverflow},
+		"rate limit": {[]string{
+			apiError("rate_limit", "Request rejected (429)"),
+			result("success", true, 0, 0, ""),
+		}, session.OutcomeProvider, session.ErrorRateLimit},
+		"not logged in": {[]string{
+			apiError("authentication_failed", "Not logged in"),
+			result("success", true, 0, 0, ""),
+		}, session.OutcomeAuth, session.ErrorAuth},
+		"too long a conversation": {
+			[]string{apiError("invalid_request",
+				"API Error: 400 prompt is too long: 210000 tokens"), result("success", true, 0, 0, "")},
+			session.OutcomeError, session.ErrorContextOverflow,
+		},
 		"declined": {[]string{result("success", true, 0, 0,
 			`,"stop_reason":"refusal","result":"no"`)}, session.OutcomeError, session.ErrorRefusal},
-		"out of turns": {[]string{result("error_max_turns", true, 0, 0, "")}, session.OutcomeMaxTurns,
-			session.ErrorMaxTurns},
-		"out of money": {[]string{result("error_max_budget_usd", true, 0, 0, "")}, session.OutcomeBudget,
-			session.ErrorBudget},
+		"out of turns": {
+			[]string{result("error_max_turns", true, 0, 0, "")},
+			session.OutcomeMaxTurns,
+			session.ErrorMaxTurns,
+		},
+		"out of money": {
+			[]string{result("error_max_budget_usd", true, 0, 0, "")},
+			session.OutcomeBudget,
+			session.ErrorBudget,
+		},
 		"interrupted": {[]string{result("error_during_execution", true, 0, 0,
 			`,"terminal_reason":"aborted_tools"`)}, session.OutcomeAborted, session.ErrorAborted},
 		"a session that is not there": {[]string{result("error_during_execution", true, 0, 0,

@@ -68,7 +68,8 @@ func powLog(p float64, k int) float64 {
 // judgedCoverage sums over all outcomes of n judged runs and the labels, for a true rate behind a
 // judge with the given errors.
 func judgedCoverage(n, m1, m0 int, truth, tpr, tnr float64,
-	interval func(k int, c Calibration) (Interval, error)) float64 {
+	interval func(k int, c Calibration) (Interval, error),
+) float64 {
 	observed := truth*tpr + (1-truth)*(1-tnr)
 	runs, hits, rejections := binomialWeights(n, observed), binomialWeights(m1, tpr), binomialWeights(m0, tnr)
 	covered, defined := 0.0, 0.0

@@ -215,8 +215,16 @@ func TestCoverageOfPassRates(t *testing.T) {
 		tasks, runs       int
 		rate, correlation float64
 	}{
-		{20, 3, .2, .5}, {20, 10, .2, .1}, {20, 5, .5, .5}, {30, 10, .8, .5}, {30, 2, .5, .1}, {50, 3, .1, .5},
-		{50, 10, .9, .1}, {50, 3, .2, .5}, {100, 5, .1, .5}, {100, 3, .8, .5},
+		{20, 3, .2, .5},
+		{20, 10, .2, .1},
+		{20, 5, .5, .5},
+		{30, 10, .8, .5},
+		{30, 2, .5, .1},
+		{50, 3, .1, .5},
+		{50, 10, .9, .1},
+		{50, 3, .2, .5},
+		{100, 5, .1, .5},
+		{100, 3, .8, .5},
 	} {
 		name := fmt.Sprintf("%d tasks × %d runs rate %g correlation %g", cell.tasks, cell.runs, cell.rate,
 			cell.correlation)
@@ -307,8 +315,10 @@ func TestCoverageOfBootstrap(t *testing.T) {
 						// A sum of three exponentials: skewness 1.15.
 						values[i] = (random.ExpFloat64() + random.ExpFloat64() + random.ExpFloat64()) / 3
 					}
-					return BootstrapMean(values, BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(),
-						Method: method})
+					return BootstrapMean(values, BootstrapConfig{
+						Replicates: 1000, Workers: 1, Seed: random.Uint64(),
+						Method: method,
+					})
 				})
 			})
 		}
@@ -326,8 +336,10 @@ func TestCoverageOfClusteredBootstrap(t *testing.T) {
 						tasks[i] = runsOf(random, taskRate(random, rate, .4), 3)
 					}
 					return BootstrapClustered(tasks,
-						BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64(),
-							Hierarchical: hierarchical})
+						BootstrapConfig{
+							Replicates: 1000, Workers: 1, Seed: random.Uint64(),
+							Hierarchical: hierarchical,
+						})
 				})
 			})
 		}

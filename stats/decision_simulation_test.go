@@ -42,8 +42,10 @@ func TestEqualCostsRarelyGetAClaim(t *testing.T) {
 		pairs := make([]Pair, 15)
 		for i := range pairs {
 			size := random.ExpFloat64() + .1
-			pairs[i] = Pair{Candidate: []float64{size * (.5 + random.ExpFloat64())},
-				Baseline: []float64{size * (.5 + random.ExpFloat64())}}
+			pairs[i] = Pair{
+				Candidate: []float64{size * (.5 + random.ExpFloat64())},
+				Baseline:  []float64{size * (.5 + random.ExpFloat64())},
+			}
 		}
 		comparison := must[Comparison](t)(measuredRatio(pairs, CompareConfig{Seed: random.Uint64()}))
 		if isClaim(must[Decision](t)(Decide(comparison, DecideConfig{Measure: Measure{LowerIsBetter: true}})).Claim) {

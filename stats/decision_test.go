@@ -36,30 +36,66 @@ func TestClaimRule(t *testing.T) {
 	}{
 		"a clear win":  {wonAndLost(20, 3, 27), DecideConfig{}, Improved, "34.0 points above"},
 		"a clear loss": {wonAndLost(3, 20, 27), DecideConfig{}, Regressed, "34.0 points below"},
-		"a loss where less is better": {wonAndLost(3, 20, 27), DecideConfig{Measure: Measure{LowerIsBetter: true}},
-			Improved, "below"},
+		"a loss where less is better": {
+			wonAndLost(3, 20, 27),
+			DecideConfig{Measure: Measure{LowerIsBetter: true}},
+			Improved, "below",
+		},
 		"p above α": {wonAndLost(9, 2, 39), DecideConfig{}, NotProven, "adjusted p = 0.065"},
-		"p only before adjusting": {wonAndLost(20, 3, 27), DecideConfig{AdjustedP: &tooHigh}, NotProven,
-			"adjusted p = 0.200"},
-		"nine tasks": {wonAndLost(9, 0, 0), DecideConfig{}, Insufficient,
-			"9 tasks where at least 10 are needed"},
+		"p only before adjusting": {
+			wonAndLost(20, 3, 27),
+			DecideConfig{AdjustedP: &tooHigh},
+			NotProven,
+			"adjusted p = 0.200",
+		},
+		"nine tasks": {
+			wonAndLost(9, 0, 0),
+			DecideConfig{},
+			Insufficient,
+			"9 tasks where at least 10 are needed",
+		},
 		"ten tasks": {wonAndLost(10, 0, 0), DecideConfig{}, Improved, "100.0 points above"},
-		"one task": {[]Pair{{Candidate: bits01("111"), Baseline: bits01("000")}}, DecideConfig{},
-			Insufficient, "no statistical claim"},
-		"exclusions 5 points apart": {wonAndLost(20, 3, 27),
-			DecideConfig{Candidate: Exclusion{10, 100}, Baseline: Exclusion{5, 100}}, NotProven,
-			"exclusion rates differ by 5.0 points"},
-		"exclusions 4 points apart": {wonAndLost(20, 3, 27),
-			DecideConfig{Candidate: Exclusion{9, 100}, Baseline: Exclusion{5, 100}}, Improved, "14 excluded"},
-		"an open integrity flag": {wonAndLost(20, 3, 27), DecideConfig{IntegrityFlags: 1}, NotProven,
-			"1 open integrity flag"},
+		"one task": {
+			[]Pair{{Candidate: bits01("111"), Baseline: bits01("000")}},
+			DecideConfig{},
+			Insufficient, "no statistical claim",
+		},
+		"exclusions 5 points apart": {
+			wonAndLost(20, 3, 27),
+			DecideConfig{Candidate: Exclusion{10, 100}, Baseline: Exclusion{5, 100}},
+			NotProven,
+			"exclusion rates differ by 5.0 points",
+		},
+		"exclusions 4 points apart": {
+			wonAndLost(20, 3, 27),
+			DecideConfig{Candidate: Exclusion{9, 100}, Baseline: Exclusion{5, 100}},
+			Improved, "14 excluded",
+		},
+		"an open integrity flag": {
+			wonAndLost(20, 3, 27),
+			DecideConfig{IntegrityFlags: 1},
+			NotProven,
+			"1 open integrity flag",
+		},
 		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "would show"},
-		"the same within a margin": {wonAndLost(2, 2, 396), DecideConfig{Margin: .05}, Equivalent,
-			"differ by less than 5.0 points"},
-		"no margin, no equivalence": {wonAndLost(2, 2, 396), DecideConfig{}, NotProven,
-			"interval includes no difference"},
-		"all ties on few tasks": {wonAndLost(0, 0, 12), DecideConfig{Margin: .05}, Insufficient,
-			"or more would show"},
+		"the same within a margin": {
+			wonAndLost(2, 2, 396),
+			DecideConfig{Margin: .05},
+			Equivalent,
+			"differ by less than 5.0 points",
+		},
+		"no margin, no equivalence": {
+			wonAndLost(2, 2, 396),
+			DecideConfig{},
+			NotProven,
+			"interval includes no difference",
+		},
+		"all ties on few tasks": {
+			wonAndLost(0, 0, 12),
+			DecideConfig{Margin: .05},
+			Insufficient,
+			"or more would show",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(t, row.pairs, row.config)
@@ -107,8 +143,10 @@ func TestMethodIsChosenByTheData(t *testing.T) {
 	}
 	skewedCost := make([]Pair, 60)
 	for i := range skewedCost {
-		skewedCost[i] = Pair{Candidate: []float64{math.Exp(math.Exp(float64(i % 6)))},
-			Baseline: []float64{1 + .01*float64(i%7)}}
+		skewedCost[i] = Pair{
+			Candidate: []float64{math.Exp(math.Exp(float64(i % 6)))},
+			Baseline:  []float64{1 + .01*float64(i%7)},
+		}
 	}
 	for name, row := range map[string]struct {
 		pairs            []Pair
@@ -118,17 +156,25 @@ func TestMethodIsChosenByTheData(t *testing.T) {
 		"single binary runs": {wonAndLost(5, 3, 10), false, MethodMcNemar, MethodBonettPrice},
 		"six tasks":          {sixTasks(), false, MethodSignFlip, MethodT},
 		"graded scores":      {graded(60), false, MethodSignFlip, MethodT},
-		"clusters": {withLabels(graded(30), func(p *Pair, i int) { p.Cluster = string(rune('a' + i/3)) }),
-			false, MethodClusterSignFlip, MethodClusterT},
-		"strata": {withLabels(graded(30), func(p *Pair, i int) { p.Stratum = string(rune('a' + i%3)) }),
-			false, MethodStratifiedFlip, MethodStratifiedT},
-		"binary in clusters": {withLabels(wonAndLost(9, 2, 9),
-			func(p *Pair, i int) { p.Cluster = string(rune('a' + i/2)) }), false, MethodClusterSignFlip,
-			MethodClusterT},
+		"clusters": {
+			withLabels(graded(30), func(p *Pair, i int) { p.Cluster = string(rune('a' + i/3)) }),
+			false, MethodClusterSignFlip, MethodClusterT,
+		},
+		"strata": {
+			withLabels(graded(30), func(p *Pair, i int) { p.Stratum = string(rune('a' + i%3)) }),
+			false, MethodStratifiedFlip, MethodStratifiedT,
+		},
+		"binary in clusters": {
+			withLabels(wonAndLost(9, 2, 9),
+				func(p *Pair, i int) { p.Cluster = string(rune('a' + i/2)) }), false, MethodClusterSignFlip,
+			MethodClusterT,
+		},
 		"skewed cost":      {skewedCost, true, MethodSignFlip, MethodBCa},
 		"few skewed costs": {skewedCost[:12], true, MethodSignFlip, MethodT},
-		"all ties": {[]Pair{{Candidate: bits01("11"), Baseline: bits01("11")},
-			{Candidate: bits01("10"), Baseline: bits01("01")}}, false, MethodSignFlip, MethodAddTwo},
+		"all ties": {[]Pair{
+			{Candidate: bits01("11"), Baseline: bits01("11")},
+			{Candidate: bits01("10"), Baseline: bits01("01")},
+		}, false, MethodSignFlip, MethodAddTwo},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare := Compare
@@ -148,8 +194,10 @@ func TestRatioOfCosts(t *testing.T) {
 	pairs := make([]Pair, 12)
 	for i := range pairs {
 		size := 1 + float64(i)
-		pairs[i] = Pair{Candidate: []float64{.8 * size, .8 * size * (1 + .01*float64(i%3))},
-			Baseline: []float64{size, size}}
+		pairs[i] = Pair{
+			Candidate: []float64{.8 * size, .8 * size * (1 + .01*float64(i%3))},
+			Baseline:  []float64{size, size},
+		}
 	}
 	comparison := must[Comparison](t)(CompareRatio(pairs, CompareConfig{}))
 	ratio, ok := comparison.RatioInterval()

@@ -4,8 +4,11 @@ import "testing"
 
 func TestRoganGladenVectors(t *testing.T) {
 	for _, row := range []struct{ p, tpr, tnr, raw, clipped float64 }{
-		{.80, .92, .88, .85, .85}, {.40, .90, .70, .166667, .166667}, {.773, 1, .75, .697333, .697333},
-		{.05, .9, .9, -.0625, 0}, {.97, .9, .9, 1.0875, 1},
+		{.80, .92, .88, .85, .85},
+		{.40, .90, .70, .166667, .166667},
+		{.773, 1, .75, .697333, .697333},
+		{.05, .9, .9, -.0625, 0},
+		{.97, .9, .9, 1.0875, 1},
 	} {
 		raw, clipped, err := RoganGladen(row.p, row.tpr, row.tnr)
 		if err != nil {
@@ -81,8 +84,18 @@ func TestCorrectedRatesAreShownOnlyForInformativeJudges(t *testing.T) {
 }
 
 func TestClusteredVerdictsWidenTheCorrectedInterval(t *testing.T) {
-	tasks := [][]float64{{1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1},
-		{0, 0, 1}, {1, 1, 1}}
+	tasks := [][]float64{
+		{1, 1, 1},
+		{1, 1, 1},
+		{1, 1, 0},
+		{0, 0, 0},
+		{1, 1, 1},
+		{0, 0, 0},
+		{1, 1, 1},
+		{1, 1, 1},
+		{0, 0, 1},
+		{1, 1, 1},
+	}
 	effective := must[float64](t)(EffectiveRuns(tasks))
 	if effective < 10 || effective >= 30 {
 		t.Fatalf("effective runs = %v, want between the 10 tasks and the 30 runs", effective)
@@ -167,8 +180,10 @@ func TestDifferentialMisclassification(t *testing.T) {
 	_, ownB, _ := RoganGladen(.55, b.TPR(), b.TNR())
 	wantNear(t, "A's own rate", ownA, .6)
 	wantNear(t, "B's own rate", ownB, .6)
-	same := must[HomogeneityResult](t)(Homogeneity([]Calibration{{Agent: "A", TP: 45, M1: 50, TN: 43, M0: 50},
-		{Agent: "B", TP: 44, M1: 50, TN: 43, M0: 50}}))
+	same := must[HomogeneityResult](t)(Homogeneity([]Calibration{
+		{Agent: "A", TP: 45, M1: 50, TN: 43, M0: 50},
+		{Agent: "B", TP: 44, M1: 50, TN: 43, M0: 50},
+	}))
 	if same.PerAgent || same.Reason == "" {
 		t.Errorf("equal judges: %+v, want pooled parameters with a caveat", same)
 	}

@@ -303,8 +303,10 @@ func TestLangReiczigelFollowsItsInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, n := drawCounts(t)
 		m1, m0 := rapid.IntRange(5, 100).Draw(t, "m1"), rapid.IntRange(5, 100).Draw(t, "m0")
-		calibration := Calibration{TP: rapid.IntRange(0, m1).Draw(t, "tp"), M1: m1,
-			TN: rapid.IntRange(0, m0).Draw(t, "tn"), M0: m0}
+		calibration := Calibration{
+			TP: rapid.IntRange(0, m1).Draw(t, "tp"), M1: m1,
+			TN: rapid.IntRange(0, m0).Draw(t, "tn"), M0: m0,
+		}
 		got, err := LangReiczigel(float64(k), float64(n), calibration, .95)
 		if calibration.Youden() <= 0 {
 			if err == nil {
@@ -373,8 +375,10 @@ func TestPlanningFunctionsAgree(t *testing.T) {
 func TestNonsenseIsRefused(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	one := func(x float64) []Pair {
-		return []Pair{{Candidate: []float64{x}, Baseline: []float64{0}},
-			{Candidate: []float64{1}, Baseline: []float64{0}}}
+		return []Pair{
+			{Candidate: []float64{x}, Baseline: []float64{0}},
+			{Candidate: []float64{1}, Baseline: []float64{0}},
+		}
 	}
 	good := Calibration{TP: 9, M1: 10, TN: 9, M0: 10}
 	design := Design{Between: .1}
@@ -406,8 +410,10 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"comparison of Inf":            second(Compare(one(inf), CompareConfig{})),
 		"ratio of zero":                second(CompareRatio(one(1), CompareConfig{})),
 		"unknown alternative":          second(Compare(one(1), CompareConfig{Alternative: "sideways"})),
-		"forced bootstrap of two": second(Compare([]Pair{{Candidate: []float64{.5}, Baseline: []float64{0}},
-			{Candidate: []float64{.1}, Baseline: []float64{0}}}, CompareConfig{Interval: MethodBCa})),
+		"forced bootstrap of two": second(Compare([]Pair{
+			{Candidate: []float64{.5}, Baseline: []float64{0}},
+			{Candidate: []float64{.1}, Baseline: []float64{0}},
+		}, CompareConfig{Interval: MethodBCa})),
 		"sequential beyond [0, 1]":    second(CompareSequential(one(2), CompareConfig{})),
 		"sign flips of NaN":           second(SignFlip([]float64{nan}, SignFlipConfig{})),
 		"sign flips of nothing":       second(SignFlip(nil, SignFlipConfig{})),

@@ -21,8 +21,10 @@ func TestProportionIntervalsMatchPublishedValues(t *testing.T) {
 		{45, 50, [2]float64{.786398, .956524}, [2]float64{.781865, .966725}, [2]float64{.794645, .960806}},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", row.k, row.n), func(t *testing.T) {
-			for method, want := range map[string][2]float64{MethodWilson: row.wilson, MethodClopperPearson: row.exact,
-				MethodJeffreys: row.jeffreys} {
+			for method, want := range map[string][2]float64{
+				MethodWilson: row.wilson, MethodClopperPearson: row.exact,
+				MethodJeffreys: row.jeffreys,
+			} {
 				got := must[Interval](t)(Proportion(row.k, row.n, 0.95, method))
 				wantLimits(t, method, got, want[0], want[1])
 				wantNear(t, method+" estimate", got.Est, float64(row.k)/float64(row.n))
@@ -125,8 +127,12 @@ func TestMcNemarVectors(t *testing.T) {
 		b, c    int
 		p, pMid float64
 	}{
-		{9, 2, .065430, .038574}, {6, 0, .03125, .015625}, {5, 0, .0625, .03125}, {12, 4, .076813, .049042},
-		{3, 3, 1, 1}, {0, 0, 1, 1},
+		{9, 2, .065430, .038574},
+		{6, 0, .03125, .015625},
+		{5, 0, .0625, .03125},
+		{12, 4, .076813, .049042},
+		{3, 3, 1, 1},
+		{0, 0, 1, 1},
 	} {
 		got := must[McNemarResult](t)(McNemar(row.b, row.c))
 		wantNear(t, fmt.Sprintf("exact p of (%d, %d)", row.b, row.c), got.P, row.p)
@@ -178,13 +184,23 @@ func TestPowerVectors(t *testing.T) {
 	}{
 		{.03, Design{Between: 1. / 9}, 969, .5},
 		{.03, Design{Between: 1. / 9, WithinCandidate: 1. / 6, WithinBaseline: 1. / 6}, 3876, .5},
-		{.03, Design{Between: 1. / 9, WithinCandidate: 1. / 6, WithinBaseline: 1. / 6, RunsCandidate: 10,
-			RunsBaseline: 10}, 1260, .5},
+		{.03, Design{
+			Between: 1. / 9, WithinCandidate: 1. / 6, WithinBaseline: 1. / 6, RunsCandidate: 10,
+			RunsBaseline: 10,
+		}, 1260, .5},
 		{.10, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12}, 267, .5},
-		{.10, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 141.3,
-			.05},
-		{.20, Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3}, 35.3,
-			.05},
+		{
+			.10,
+			Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3},
+			141.3,
+			.05,
+		},
+		{
+			.20,
+			Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3},
+			35.3,
+			.05,
+		},
 	} {
 		wantWithin(
 			t,
@@ -194,8 +210,10 @@ func TestPowerVectors(t *testing.T) {
 			row.tolerance,
 		)
 	}
-	design := Design{Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3,
-		Alpha: DefaultAlpha, Power: DefaultPower}
+	design := Design{
+		Between: .10, WithinCandidate: .12, WithinBaseline: .12, RunsCandidate: 3, RunsBaseline: 3,
+		Alpha: DefaultAlpha, Power: DefaultPower,
+	}
 	wantWithin(t, "detectable effect of 20 tasks", design.approximateEffect(20), .266, .0005)
 }
 
@@ -215,8 +233,15 @@ func TestEProcessVectors(t *testing.T) {
 		wins, losses int
 		e            float64
 	}{
-		{1, 0, 1}, {3, 0, 2.5}, {5, 0, 7.875}, {6, 0, 14.4375}, {7, 0, 26.8125}, {9, 1, 9.496094}, {9, 2, 2.589844},
-		{12, 3, 3.627441}, {5, 5, .246094},
+		{1, 0, 1},
+		{3, 0, 2.5},
+		{5, 0, 7.875},
+		{6, 0, 14.4375},
+		{7, 0, 26.8125},
+		{9, 1, 9.496094},
+		{9, 2, 2.589844},
+		{12, 3, 3.627441},
+		{5, 5, .246094},
 	} {
 		wantNear(t, fmt.Sprintf("E(%d, %d)", row.wins, row.losses),
 			must[float64](t)(DiscordantEValue(row.wins, row.losses)), row.e)
@@ -250,8 +275,18 @@ func TestAgreementVectors(t *testing.T) {
 	wantNear(t, "observed agreement", must[Kappa](t)(CohenKappa(imbalanced)).Observed, .92)
 	wantNear(t, "kappa when passes dominate", must[Kappa](t)(CohenKappa(imbalanced)).Value, .290780)
 	wantNear(t, "AC1 when passes dominate", must[Kappa](t)(GwetAC1(imbalanced)).Value, .909829)
-	fleiss := must[Kappa](t)(FleissKappa([][]int{{3, 0}, {3, 0}, {2, 1}, {0, 3}, {1, 2}, {3, 0}, {0, 3}, {3, 0}, {2, 1},
-		{0, 3}}))
+	fleiss := must[Kappa](t)(FleissKappa([][]int{
+		{3, 0},
+		{3, 0},
+		{2, 1},
+		{0, 3},
+		{1, 2},
+		{3, 0},
+		{0, 3},
+		{3, 0},
+		{2, 1},
+		{0, 3},
+	}))
 	wantNear(t, "Fleiss observed", fleiss.Observed, .8)
 	wantNear(t, "Fleiss expected", fleiss.Expected, .508889)
 	wantNear(t, "Fleiss kappa", fleiss.Value, .592760)

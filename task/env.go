@@ -127,8 +127,10 @@ func emptyWarnings(variables []Variable) []string {
 type secretNames struct{ secret, public []string }
 
 // credentialWords mark a name as that of a credential, where they stand as a word of it.
-var credentialWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL",
-	"CREDENTIALS", "PAT"}
+var credentialWords = []string{
+	"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL",
+	"CREDENTIALS", "PAT",
+}
 
 func (s secretNames) covers(name, value string) bool {
 	if len(value) < minSecretLength {
@@ -143,8 +145,10 @@ func looksLikeCredential(name string) bool {
 		if slices.Contains(credentialWords, word) {
 			return true
 		}
-		if word == "KEY" && i > 0 && slices.Contains([]string{"API", "ACCESS", "PRIVATE", "SECRET", "SIGNING",
-			"ENCRYPTION", "AUTH", "SERVICE"}, words[i-1]) {
+		if word == "KEY" && i > 0 && slices.Contains([]string{
+			"API", "ACCESS", "PRIVATE", "SECRET", "SIGNING",
+			"ENCRYPTION", "AUTH", "SERVICE",
+		}, words[i-1]) {
 			return true
 		}
 	}

@@ -93,8 +93,10 @@ func TestAFamilyInFull(t *testing.T) {
 		Tags: []string{"all", "more"}, Cluster: "c", Scored: &yes, Workspace: "export", Port: true,
 		Checks: []string{"a"}, Protected: []string{"*.lock", "a/**"},
 		Limits: Limits{MemoryMB: 512},
-		Timeouts: Timeouts{Agent: 5 * time.Minute, Preflight: 2 * time.Minute, Invariants: 2 * time.Minute,
-			Test: 90 * time.Second, Judge: 10 * time.Minute},
+		Timeouts: Timeouts{
+			Agent: 5 * time.Minute, Preflight: 2 * time.Minute, Invariants: 2 * time.Minute,
+			Test: 90 * time.Second, Judge: 10 * time.Minute,
+		},
 	}
 	if diff := cmp.Diff(want, one.Settings); diff != "" {
 		t.Error(diff)
@@ -188,8 +190,10 @@ func TestSettingsThatASchemaCannotCheck(t *testing.T) {
 }
 
 func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
-	dir := newFamily(t, map[string]string{"apm.yml": "x", "workdir/file": "a", "tasks/one/tests/a.test.js": "",
-		"tasks/one/workdir/run": "#!/bin/sh\n"})
+	dir := newFamily(t, map[string]string{
+		"apm.yml": "x", "workdir/file": "a", "tasks/one/tests/a.test.js": "",
+		"tasks/one/workdir/run": "#!/bin/sh\n",
+	})
 	first := mustLoad(t, dir)
 	write(t, dir, map[string]string{ // what an installation and a machine leave behind
 		".claude/skills/x": "", "apm_modules/o/p/agents/a.md": "", "apm.lock.yaml": "", "node_modules/x/index.js": "",
@@ -210,8 +214,10 @@ func TestTheRevisionIsStableAndNoticesEverything(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, "tasks/one/tests/a.test.js"),
 				[]byte("x"), 0o644)
 		}, false, true},
-		"a mode": {func() error { return os.Chmod(filepath.Join(dir, "tasks/one/workdir/run"), 0o644) },
-			true, false},
+		"a mode": {
+			func() error { return os.Chmod(filepath.Join(dir, "tasks/one/workdir/run"), 0o644) },
+			true, false,
+		},
 	} {
 		before := mustLoad(t, dir)
 		visible, hidden := before.Tasks[0].Digest.Visible, before.Tasks[0].Digest.Hidden
@@ -237,26 +243,37 @@ func TestHiddenSuites(t *testing.T) {
 		runner  Runner
 	}{
 		"node": {
-			map[string]string{"tests/b.test.js": "", "tests/sub/a.gate.test.js": "", "tests/c.test.mjs": "",
-				"tests/sub/helper.js": "", "tests/d.test.ts": "", "tests/link.test.js": "-> ../../../workdir/x.js"},
-			[]Check{{Name: "b", File: "b.test.js", Weight: 1}, {Name: "c", File: "c.test.mjs", Weight: 1},
+			map[string]string{
+				"tests/b.test.js": "", "tests/sub/a.gate.test.js": "", "tests/c.test.mjs": "",
+				"tests/sub/helper.js": "", "tests/d.test.ts": "", "tests/link.test.js": "-> ../../../workdir/x.js",
+			},
+			[]Check{
+				{Name: "b", File: "b.test.js", Weight: 1},
+				{Name: "c", File: "c.test.mjs", Weight: 1},
 				{Name: "link", File: "link.test.js", Weight: 1},
-				{Name: "a", File: "sub/a.gate.test.js", Gate: true, Weight: 1}},
+				{Name: "a", File: "sub/a.gate.test.js", Gate: true, Weight: 1},
+			},
 			[]string{"d.test.ts", "sub/helper.js"},
 			Runner{Language: LanguageNode, Parser: ParserNodeTest, Own: true},
 		},
 		"go": {
 			map[string]string{"tests/p/x_test.go": "package p\nfunc TestA(t *T) {}\nfunc TestMain(m *M) {}\nfunc Testing() {}\nfunc Test(t *T) {}\n", "tests/p/y_gate_test.go": "package p\nfunc TestÄ(t *T) {}\n", "tests/p/h.go": "package p\n"},
-			[]Check{{Name: "x", File: "p/x_test.go", Weight: 1, Tests: []string{"TestA", "Test"}},
-				{Name: "y", File: "p/y_gate_test.go", Gate: true, Weight: 1, Tests: []string{"TestÄ"}}},
+			[]Check{
+				{Name: "x", File: "p/x_test.go", Weight: 1, Tests: []string{"TestA", "Test"}},
+				{Name: "y", File: "p/y_gate_test.go", Gate: true, Weight: 1, Tests: []string{"TestÄ"}},
+			},
 			[]string{"p/h.go"},
 			Runner{Language: LanguageGo, Parser: ParserGoTest, Own: true},
 		},
 		"pytest": {
-			map[string]string{"tests/test_a.py": "def test_x(): pass\n", "tests/b_gate_test.py": "",
-				"tests/conftest.py": ""},
-			[]Check{{Name: "b", File: "b_gate_test.py", Gate: true, Weight: 1},
-				{Name: "a", File: "test_a.py", Weight: 1}},
+			map[string]string{
+				"tests/test_a.py": "def test_x(): pass\n", "tests/b_gate_test.py": "",
+				"tests/conftest.py": "",
+			},
+			[]Check{
+				{Name: "b", File: "b_gate_test.py", Gate: true, Weight: 1},
+				{Name: "a", File: "test_a.py", Weight: 1},
+			},
 			[]string{"conftest.py"},
 			Runner{Language: LanguagePython, Parser: ParserPytest, Report: reportFile, Own: true},
 		},
@@ -267,15 +284,19 @@ func TestHiddenSuites(t *testing.T) {
 			Runner{Language: LanguagePython, Parser: ParserJUnit, Report: reportFile, Own: true},
 		},
 		"a command of the family": {
-			map[string]string{"tests/a.test.js": "",
-				"task.yaml": "tests: {command: [node, --test, '{file}'], parser: tap}"},
+			map[string]string{
+				"tests/a.test.js": "",
+				"task.yaml":       "tests: {command: [node, --test, '{file}'], parser: tap}",
+			},
 			[]Check{{Name: "a", File: "a.test.js", Weight: 1}},
 			nil,
 			Runner{Language: LanguageNode, Parser: ParserTAP},
 		},
 		"other": {
-			map[string]string{"tests/t/a.t": "", "tests/b.gate.t": "", "tests/lib.sh": "",
-				"task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}"},
+			map[string]string{
+				"tests/t/a.t": "", "tests/b.gate.t": "", "tests/lib.sh": "",
+				"task.yaml": "tests: {language: other, files: ['*.t'], command: [prove, '{file}'], parser: tap}",
+			},
 			[]Check{{Name: "b", File: "b.gate.t", Gate: true, Weight: 1}, {Name: "a", File: "t/a.t", Weight: 1}},
 			[]string{"lib.sh"},
 			Runner{Language: languageOther, Parser: ParserTAP},
@@ -293,8 +314,10 @@ func TestHiddenSuites(t *testing.T) {
 			if diff := cmp.Diff(test.support, suite.Support); diff != "" {
 				t.Error(diff)
 			}
-			got := Runner{Language: suite.Runner.Language, Parser: suite.Runner.Parser, Report: suite.Runner.Report,
-				Own: suite.Runner.Own}
+			got := Runner{
+				Language: suite.Runner.Language, Parser: suite.Runner.Parser, Report: suite.Runner.Report,
+				Own: suite.Runner.Own,
+			}
 			if diff := cmp.Diff(test.runner, got); diff != "" || len(suite.Runner.Command) == 0 {
 				t.Error(diff)
 			}

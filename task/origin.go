@@ -97,8 +97,10 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 	if ref == "" {
 		ref = "HEAD"
 	}
-	fetching := git.Command{Dir: store,
-		Args: []string{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", o.URL, ref}, UserConfig: true}
+	fetching := git.Command{
+		Dir:  store,
+		Args: []string{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", o.URL, ref}, UserConfig: true,
+	}
 	if err := git.Run(ctx, fetching); err != nil {
 		return "", "", fmt.Errorf("fetch family %s: %w", o.URL, err)
 	}

@@ -102,15 +102,21 @@ func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 	case LanguageNode:
 		r.Command, r.Parser = []string{"node", "--test", "--test-reporter=tap", "{file}"}, ParserNodeTest
 	case LanguageGo:
-		r.Command, r.Parser = []string{"go", "test", "-json", "-count=1", "-vet=off", "-run", "{tests}",
-			"./{dir}"}, ParserGoTest
+		r.Command, r.Parser = []string{
+			"go", "test", "-json", "-count=1", "-vet=off", "-run", "{tests}",
+			"./{dir}",
+		}, ParserGoTest
 	case LanguagePython:
 		if tests.Runner == "unittest" || tests.Runner == "" && !needsPytest(suite) {
-			r.Command, r.Parser, r.Report, r.Script = []string{"python3", "-B", "{runner}", "{report}",
-				"{file}"}, ParserJUnit, reportFile, unittestRunner
+			r.Command, r.Parser, r.Report, r.Script = []string{
+				"python3", "-B", "{runner}", "{report}",
+				"{file}",
+			}, ParserJUnit, reportFile, unittestRunner
 		} else {
-			r.Command = []string{"python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}",
-				"{file}"}
+			r.Command = []string{
+				"python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}",
+				"{file}",
+			}
 			r.Parser, r.Report = ParserPytest, reportFile
 		}
 	}

@@ -86,8 +86,10 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // JSONSchema describes how a duration is written.
 func (Duration) JSONSchema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`,
-		"examples": []string{"90s", "20m", "1h30m"}}
+	return map[string]any{
+		"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`,
+		"examples": []string{"90s", "20m", "1h30m"},
+	}
 }
 
 // The timeouts of a task that names none.

@@ -103,7 +103,8 @@ func (l *loader) checkHiddenLink(name string) error {
 
 // suiteLanguage decides which files are checks. It returns no naming if that is a mistake.
 func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFile, dir string) (string,
-	func(rel string) (string, bool, bool)) {
+	func(rel string) (string, bool, bool),
+) {
 	if tests.Language == languageOther {
 		patterns, ok := l.globs(tests.Files, where, []string{"tests", "files"}, l.rel(dir))
 		if len(tests.Files) == 0 {

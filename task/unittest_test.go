@@ -19,20 +19,26 @@ func TestTheUnittestRunnerReportsWhatReallyRan(t *testing.T) {
 		exit int
 		want []string
 	}{
-		"passing": {"def value(): return 1\n", 0,
-			[]string{`tests="2"`, `failures="0"`, `name="test_value"`, `name="test_more"`}},
+		"passing": {
+			"def value(): return 1\n", 0,
+			[]string{`tests="2"`, `failures="0"`, `name="test_value"`, `name="test_more"`},
+		},
 		"failing":    {"def value(): return 2\n", 1, []string{`failures="1"`, "AssertionError: 2 != 1"}},
 		"broken":     {"def value(:\n", 1, []string{`errors="1"`, "did not run to their end"}},
 		"exits":      {"import os\nos._exit(0)\n", 1, []string{"did not run to their end"}},
 		"exits late": {"import sys\ndef value(): sys.exit(0)\n", 1, []string{`errors="2"`, "SystemExit"}},
-		"forges": {"import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'{\"secret\": \"x\", \"rows\": []}')\n    except OSError: pass\n" +
-			"open('report.xml', 'w').write('<testsuite tests=\"2\" failures=\"0\"/>')\nos._exit(0)\n", 1,
-			[]string{"did not run to their end"}},
+		"forges": {
+			"import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'{\"secret\": \"x\", \"rows\": []}')\n    except OSError: pass\n" +
+				"open('report.xml', 'w').write('<testsuite tests=\"2\" failures=\"0\"/>')\nos._exit(0)\n", 1,
+			[]string{"did not run to their end"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, map[string]string{"code_under_test.py": test.code, "test_it.py": tests,
-				"runner/run.py": unittestRunner})
+			write(t, dir, map[string]string{
+				"code_under_test.py": test.code, "test_it.py": tests,
+				"runner/run.py": unittestRunner,
+			})
 			cmd := exec.Command(python, "-B", filepath.Join(dir, "runner", "run.py"), "report.xml", "test_it.py")
 			cmd.Dir = dir
 			out, _ := cmd.CombinedOutput()

@@ -27,8 +27,10 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 func TestStagedLinesAreWrittenTogetherInOrder(t *testing.T) {
 	var out countingWriter
 	var seen []string
-	w := NewWriter(&out, Config{OnLine: func(e Envelope) { seen = append(seen, fmt.Sprint(e.Seq, string(e.Event))) },
-		Now: func() int64 { return 5 }})
+	w := NewWriter(&out, Config{
+		OnLine: func(e Envelope) { seen = append(seen, fmt.Sprint(e.Seq, string(e.Event))) },
+		Now:    func() int64 { return 5 },
+	})
 	for i := range 3 {
 		if seq, err := w.Stage("a", JSON(fmt.Sprintf(`{"n":%d}`, i))); err != nil || seq != int64(i) {
 			t.Fatalf("seq %d, %v", seq, err)
@@ -90,8 +92,10 @@ func TestTimeOfStagedLinesDoesNotRunBackwards(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out, Config{})
 	now := time.UnixMilli(1_767_225_600_000)
-	for _, at := range []time.Time{now, now.Add(-7 * time.Millisecond), now.Add(3 * time.Millisecond),
-		now.Add(-time.Hour)} {
+	for _, at := range []time.Time{
+		now, now.Add(-7 * time.Millisecond), now.Add(3 * time.Millisecond),
+		now.Add(-time.Hour),
+	} {
 		if _, err := w.StageAt("a", at, JSON(`{}`)); err != nil {
 			t.Fatal(err)
 		}

@@ -242,8 +242,14 @@ func TestReaderTakesWhatItIsGiven(t *testing.T) {
 		Torn    bool
 	}
 	want := []summary{
-		{Source: "a"}, {Bare: true}, {Source: "b", Seq: 5}, {Problem: true}, {Problem: true}, {Problem: true},
-		{Source: "a"}, {Problem: true, Torn: true},
+		{Source: "a"},
+		{Bare: true},
+		{Source: "b", Seq: 5},
+		{Problem: true},
+		{Problem: true},
+		{Problem: true},
+		{Source: "a"},
+		{Problem: true, Torn: true},
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines, want %d", len(lines), len(want))

@@ -17,8 +17,10 @@ func BenchmarkAttempt(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cfg := Config{Root: b.TempDir(), Family: family, Task: &family.Tasks[0], Environ: os.Environ(), Ports: &Ports{},
-		Bases: NewBases(filepath.Join(b.TempDir(), "bases"))}
+	cfg := Config{
+		Root: b.TempDir(), Family: family, Task: &family.Tasks[0], Environ: os.Environ(), Ports: &Ports{},
+		Bases: NewBases(filepath.Join(b.TempDir(), "bases")),
+	}
 	for i := 0; b.Loop(); i++ {
 		cfg.Name = fmt.Sprint(i)
 		w, err := Prepare(b.Context(), cfg)

@@ -200,8 +200,10 @@ func (w *Workspace) warmGo(ctx context.Context, cache *cacheDir) error {
 		"GOVERSION"); err != nil || !servesCache(version) {
 		return errors.Join(fmt.Errorf("the go cache needs Go 1.24 or later, not %s", strings.TrimSpace(version)), err)
 	}
-	extra := map[string]string{"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off",
-		"GOFLAGS": "-modcacherw"}
+	extra := map[string]string{
+		"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off",
+		"GOFLAGS": "-modcacherw",
+	}
 	suite, solution := w.cfg.Task.Suite, w.cfg.Task.Solution
 	if suite != nil {
 		if err := layOver(ctx, task.Overlay{From: suite.Dir}, w.Dir); err != nil {

@@ -10,8 +10,10 @@ import (
 // is copied for every attempt, the other linked.
 func TestEveryAttemptHasAnIndexOfItsOwnInTheNPMCache(t *testing.T) {
 	cache := &cacheDir{kind: cacheNPM, dir: t.TempDir()}
-	for name, content := range map[string]string{"_cacache/index-v5/aa/bb/entry": "one\n",
-		"_cacache/content-v2/sha512/cc/dd/blob": "package"} {
+	for name, content := range map[string]string{
+		"_cacache/index-v5/aa/bb/entry":         "one\n",
+		"_cacache/content-v2/sha512/cc/dd/blob": "package",
+	} {
 		path := filepath.Join(cache.dir, "cache", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

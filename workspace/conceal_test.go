@@ -39,8 +39,11 @@ func TestNothingHiddenIsVisibleWhereverItLies(t *testing.T) {
 				"app/family/tasks/one/hidden/test":         "hidden test\n",
 				"app/family/tasks/one/solution/answer":     "SECRET of the solution\n",
 			})
-			for _, args := range [][]string{{"init", "-q", "--separate-git-dir", history}, {"add", "-A"},
-				{"commit", "-q", "-m", "all"}} {
+			for _, args := range [][]string{
+				{"init", "-q", "--separate-git-dir", history},
+				{"add", "-A"},
+				{"commit", "-q", "-m", "all"},
+			} {
 				in := filepath.Join(repository, "app")
 				if err := git.Run(t.Context(), git.Command{Dir: in, Args: args}); err != nil {
 					t.Fatal(err)

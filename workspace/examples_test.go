@@ -177,8 +177,10 @@ func invariants(t *testing.T, place Place, one *task.Task) (failed int) {
 	}
 	defer rows.Close()
 	place.Env["RESULTS_FD"] = "3"
-	spec := sandbox.SpawnSpec{Argv: []string{one.Hooks.Invariants}, Dir: place.Dir, Env: place.Env.List(),
-		Isolation: place.Isolation, ExtraFiles: []*os.File{rows}}
+	spec := sandbox.SpawnSpec{
+		Argv: []string{one.Hooks.Invariants}, Dir: place.Dir, Env: place.Env.List(),
+		Isolation: place.Isolation, ExtraFiles: []*os.File{rows},
+	}
 	if result, err := sandbox.NewSpawner().Spawn(t.Context(), spec, nil, nil); err != nil || result.ExitCode != 0 {
 		t.Fatalf("invariants: %+v, %v", result, err)
 	}
@@ -196,8 +198,10 @@ func invariants(t *testing.T, place Place, one *task.Task) (failed int) {
 
 func TestTheExamplesTellTheSolutionFromTheUntouchedFiles(t *testing.T) {
 	needBwrap(t)
-	for _, name := range []string{"node-family/slugify", "node-family/todo-api", "python-family/word-count",
-		"python-family/interval-merge"} {
+	for _, name := range []string{
+		"node-family/slugify", "node-family/todo-api", "python-family/word-count",
+		"python-family/interval-merge",
+	} {
 		t.Run(name, func(t *testing.T) {
 			fam, id, _ := strings.Cut(name, "/")
 			testenv.NeedTool(t, map[string]string{"node-family": "node", "python-family": "python3"}[fam])

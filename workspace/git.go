@@ -34,8 +34,10 @@ func exportRepository(ctx context.Context, s task.Settings, tree string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--git-dir=" + gitDir, "--work-tree=" + tree, "checkout-index", "--all", "--quiet",
-		"--prefix=" + tree + "/"}
+	args := []string{
+		"--git-dir=" + gitDir, "--work-tree=" + tree, "checkout-index", "--all", "--quiet",
+		"--prefix=" + tree + "/",
+	}
 	return git.Run(ctx, git.Command{Dir: tree, Args: args, Env: index})
 }
 
@@ -84,8 +86,10 @@ func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, e
 		dir:        dir,
 	}
 	return w, w.locked(ctx, func() error {
-		return git.Run(ctx, git.Command{Dir: s.Repo,
-			Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha}})
+		return git.Run(ctx, git.Command{
+			Dir:  s.Repo,
+			Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha},
+		})
 	})
 }
 
@@ -98,8 +102,10 @@ func (w *worktree) fillIndex(ctx context.Context) error {
 // twice, because an agent may have locked it.
 func (w *worktree) remove(ctx context.Context) error {
 	return w.locked(ctx, func() error {
-		return git.Run(ctx, git.Command{Dir: w.repository,
-			Args: []string{"worktree", "remove", "--force", "--force", w.dir}})
+		return git.Run(ctx, git.Command{
+			Dir:  w.repository,
+			Args: []string{"worktree", "remove", "--force", "--force", w.dir},
+		})
 	})
 }
 

@@ -18,8 +18,10 @@ func repository(t *testing.T) (dir, firstCommit string) {
 	t.Helper()
 	testenv.NeedTool(t, "git")
 	dir = t.TempDir()
-	write(t, dir, map[string]string{"main.txt": "broken\n", "ignored.txt": "kept\n",
-		".gitattributes": "ignored.txt export-ignore\n"})
+	write(t, dir, map[string]string{
+		"main.txt": "broken\n", "ignored.txt": "kept\n",
+		".gitattributes": "ignored.txt export-ignore\n",
+	})
 	do := func(args ...string) string {
 		out, err := git.Output(t.Context(), dir, args...)
 		if err != nil {
@@ -88,8 +90,10 @@ func TestWorktreesAreMadeOneAfterTheOther(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
-			w, err := Prepare(t.Context(), Config{Root: root, Name: fmt.Sprint(i), Family: fam, Task: one, Bases: bases,
-				Environ: os.Environ()})
+			w, err := Prepare(t.Context(), Config{
+				Root: root, Name: fmt.Sprint(i), Family: fam, Task: one, Bases: bases,
+				Environ: os.Environ(),
+			})
 			if err != nil {
 				t.Error(err)
 				return
@@ -140,8 +144,10 @@ func TestWorktreesAreMadeOneAfterTheOther(t *testing.T) {
 func TestRemovingAWorktreeForgetsNoOther(t *testing.T) {
 	fam, one, repo := repositoryTask(t, "worktree")
 	away := filepath.Join(t.TempDir(), "on-a-drive")
-	if err := git.Run(t.Context(), git.Command{Dir: repo,
-		Args: []string{"worktree", "add", "--quiet", "--detach", away}}); err != nil {
+	if err := git.Run(t.Context(), git.Command{
+		Dir:  repo,
+		Args: []string{"worktree", "add", "--quiet", "--detach", away},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(away, away+"-unplugged"); err != nil {

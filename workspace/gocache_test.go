@@ -39,8 +39,10 @@ func talk(t *testing.T, c goCache, requests ...any) []goCacheResponse {
 
 func TestTheServedGoCacheReadsBothAndWritesToItsOwn(t *testing.T) {
 	c := goCache{warm: t.TempDir(), own: filepath.Join(t.TempDir(), "own")}
-	write(t, c.warm, map[string]string{"aa/aabb-a": "v1 aabb ccdd                    4          1600000000000000000\n",
-		"cc/ccdd-d": "warm", "bb/bb00-a": "garbage"})
+	write(t, c.warm, map[string]string{
+		"aa/aabb-a": "v1 aabb ccdd                    4          1600000000000000000\n",
+		"cc/ccdd-d": "warm", "bb/bb00-a": "garbage",
+	})
 	got := talk(t, c,
 		goCacheRequest{ID: 1, Command: "get", ActionID: []byte{0xaa, 0xbb}},
 		goCacheRequest{ID: 2, Command: "get", ActionID: []byte{0xbb, 0x00}},
@@ -74,8 +76,10 @@ func TestTheServedGoCacheReadsBothAndWritesToItsOwn(t *testing.T) {
 }
 
 func TestWhichGoVersionsAskForACache(t *testing.T) {
-	for version, want := range map[string]bool{"go1.23.4": false, "go1.24": true, "go1.26.0\n": true, "go2.0": true,
-		"devel go1.27-abc": true} {
+	for version, want := range map[string]bool{
+		"go1.23.4": false, "go1.24": true, "go1.26.0\n": true, "go2.0": true,
+		"devel go1.27-abc": true,
+	} {
 		if got := servesCache(version); got != want {
 			t.Errorf("%s: %v, want %v", strings.TrimSpace(version), got, want)
 		}

@@ -20,8 +20,10 @@ import (
 // plain is a workspace with two files in it.
 func plain(t *testing.T) *Workspace {
 	t.Helper()
-	fam, one := family(t, map[string]string{"workdir/a.txt": "one\ntwo\nthree\n", "workdir/dir/b.txt": "b\n",
-		"workdir/protected/p.txt": "as it was\n"})
+	fam, one := family(t, map[string]string{
+		"workdir/a.txt": "one\ntwo\nthree\n", "workdir/dir/b.txt": "b\n",
+		"workdir/protected/p.txt": "as it was\n",
+	})
 	return prepare(t, Config{Family: fam, Task: one})
 }
 
@@ -163,8 +165,10 @@ func TestProtectedFilesComeBack(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(w.Dir, "protected")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, w.Dir, map[string]string{"a.txt": "changed\n", "protected": "-> dir", "dir/extra.txt": "new\n",
-		"dir/b.txt": "changed\n"})
+	write(t, w.Dir, map[string]string{
+		"a.txt": "changed\n", "protected": "-> dir", "dir/extra.txt": "new\n",
+		"dir/b.txt": "changed\n",
+	})
 	c, err := w.Copy(t.Context(), CopyConfig{Restore: []string{"protected/**", "dir/*.txt"}})
 	if err != nil {
 		t.Fatal(err)
@@ -219,8 +223,10 @@ func TestAPatchTurnsTheBaseIntoTheResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := git.Run(t.Context(), git.Command{Dir: dest.Dir, Args: []string{"apply", "--whitespace=nowarn", "-"},
-		Stdin: strings.NewReader(string(d.Patch))}); err != nil {
+	if err := git.Run(t.Context(), git.Command{
+		Dir: dest.Dir, Args: []string{"apply", "--whitespace=nowarn", "-"},
+		Stdin: strings.NewReader(string(d.Patch)),
+	}); err != nil {
 		t.Fatalf("%v\n%s", err, d.Patch)
 	}
 	want := list(t, w.Dir)
@@ -239,8 +245,10 @@ func TestAPatchTurnsTheBaseIntoTheResult(t *testing.T) {
 	for _, change := range d.Files {
 		status[change.Path] = change.Status
 	}
-	for name, want := range map[string]string{"a.txt": "modified", "dir/b.txt": "deleted", "dir": "added",
-		"protected/p.txt": "mode", "empty": "added"} {
+	for name, want := range map[string]string{
+		"a.txt": "modified", "dir/b.txt": "deleted", "dir": "added",
+		"protected/p.txt": "mode", "empty": "added",
+	} {
 		if status[name] != want {
 			t.Errorf("%s is %q, want %q", name, status[name], want)
 		}

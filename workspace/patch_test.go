@@ -106,8 +106,10 @@ func FuzzPatch(f *testing.F) {
 		}
 		cmd := exec.Command(gitPath, "apply", "--whitespace=nowarn", "-")
 		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(patch)
-		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-			"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
+		cmd.Env = []string{
+			"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+			"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir),
+		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git does not take it: %s\n%q", out, patch)
 		}

@@ -76,8 +76,10 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if w.RunID == "" {
 		w.RunID = rand.Text()
 	}
-	for _, dir := range []string{w.Home, w.TmpDir, filepath.Join(root, "hooks", "home"),
-		filepath.Join(root, "hooks", "tmp"), filepath.Join(root, "copies")} {
+	for _, dir := range []string{
+		w.Home, w.TmpDir, filepath.Join(root, "hooks", "home"),
+		filepath.Join(root, "hooks", "tmp"), filepath.Join(root, "copies"),
+	} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return w, err
 		}

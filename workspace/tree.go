@@ -152,7 +152,8 @@ func openFile(dir *os.Root, base string) (*os.File, error) {
 
 // copyFile copies a regular file between two roots and returns the hash of what it wrote.
 func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.FileMode, limit int64) (string, int64,
-	error) {
+	error,
+) {
 	source, err := openFile(from, base)
 	if err != nil {
 		return "", 0, err

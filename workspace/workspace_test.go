@@ -77,8 +77,10 @@ func list(t *testing.T, dir string) map[string]string {
 func family(t *testing.T, files map[string]string) (*task.Family, *task.Task) {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, map[string]string{"tasks/one/agent.task.md": "Do it.\n",
-		"tasks/one/hooks/invariants.sh": "#!/bin/sh\n"})
+	write(t, dir, map[string]string{
+		"tasks/one/agent.task.md":       "Do it.\n",
+		"tasks/one/hooks/invariants.sh": "#!/bin/sh\n",
+	})
 	write(t, dir, files)
 	loaded, err := task.Load(t.Context(), dir, task.Options{Environ: []string{"FROM_CI=ci"}})
 	if err != nil {
@@ -166,8 +168,10 @@ func TestAttemptsStartInAFreshDirectory(t *testing.T) {
 	fam, one := family(t, nil)
 	root := t.TempDir()
 	write(t, root, map[string]string{"cell/left-over": "solution", "file": ""})
-	for name, want := range map[string]string{"cell": "not empty", "file": "not a directory", "../x": "not a valid",
-		"": "not a valid"} {
+	for name, want := range map[string]string{
+		"cell": "not empty", "file": "not a directory", "../x": "not a valid",
+		"": "not a valid",
+	} {
 		_, err := Prepare(t.Context(), Config{Root: root, Name: name, Family: fam, Task: one})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("name %q gives %v, want %q", name, err, want)
@@ -207,8 +211,10 @@ func TestFiftyWorkspacesAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
-			w, err := Prepare(t.Context(), Config{Root: root, Name: fmt.Sprintf("t/%d", i), Family: fam, Task: one,
-				Bases: bases, Ports: ports, Environ: os.Environ()})
+			w, err := Prepare(t.Context(), Config{
+				Root: root, Name: fmt.Sprintf("t/%d", i), Family: fam, Task: one,
+				Bases: bases, Ports: ports, Environ: os.Environ(),
+			})
 			if err != nil {
 				t.Error(err)
 				return
@@ -285,13 +291,17 @@ func TestPortsAreDistinctBindableAndReusable(t *testing.T) {
 
 func TestTheAgentSeesItsOwnDirectoriesOnly(t *testing.T) {
 	needBwrap(t)
-	fam, one := family(t, map[string]string{"workdir/file": "x", "tasks/one/tests/a.test.js": "secret test",
-		".env": "TASK_VALUE=v\n"})
+	fam, one := family(t, map[string]string{
+		"workdir/file": "x", "tasks/one/tests/a.test.js": "secret test",
+		".env": "TASK_VALUE=v\n",
+	})
 	root := t.TempDir()
 	ports := &Ports{}
 	sibling := prepare(t, Config{Root: root, Name: "sibling", Family: fam, Task: one})
-	w := prepare(t, Config{Root: root, Name: "cell", Family: fam, Task: one, Ports: ports,
-		Env: map[string]string{"ARM": "a"}, Environ: append(os.Environ(), "HARNESS_KEY=key")})
+	w := prepare(t, Config{
+		Root: root, Name: "cell", Family: fam, Task: one, Ports: ports,
+		Env: map[string]string{"ARM": "a"}, Environ: append(os.Environ(), "HARNESS_KEY=key"),
+	})
 	script := `
 set -u
 test "$ARM" = a && test "$TASK_VALUE" = v && test "$PORT" = "$(cat "$HOME/.fit-port")" && echo env
@@ -424,15 +434,23 @@ func TestPreflightFailuresAreTold(t *testing.T) {
 		script string
 		want   PreflightResult
 	}{
-		"exit code": {"echo what went wrong >&2; exit 7",
-			PreflightResult{Ran: true, ExitCode: 7, Message: "what went wrong"}},
+		"exit code": {
+			"echo what went wrong >&2; exit 7",
+			PreflightResult{Ran: true, ExitCode: 7, Message: "what went wrong"},
+		},
 		"silent": {"exit 3", PreflightResult{Ran: true, ExitCode: 3, Message: "preflight exited with code 3"}},
-		"signal": {"kill -9 $$", PreflightResult{Ran: true, ExitCode: -1, Signal: "SIGKILL",
-			Message: "preflight was killed by SIGKILL"}},
-		"hang": {"sleep 1000", PreflightResult{Ran: true, ExitCode: -1, TimedOut: true,
-			Message: "preflight did not end in time"}},
-		"background": {"sleep 1001 & exit 5",
-			PreflightResult{Ran: true, ExitCode: 5, Message: "preflight exited with code 5"}},
+		"signal": {"kill -9 $$", PreflightResult{
+			Ran: true, ExitCode: -1, Signal: "SIGKILL",
+			Message: "preflight was killed by SIGKILL",
+		}},
+		"hang": {"sleep 1000", PreflightResult{
+			Ran: true, ExitCode: -1, TimedOut: true,
+			Message: "preflight did not end in time",
+		}},
+		"background": {
+			"sleep 1001 & exit 5",
+			PreflightResult{Ran: true, ExitCode: 5, Message: "preflight exited with code 5"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fam, one := family(t, map[string]string{"tasks/one/hooks/preflight.sh": "#!/bin/sh\n" + test.script + "\n"})

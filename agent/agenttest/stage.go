@@ -59,10 +59,14 @@ func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
-		"LANG=C.UTF-8"}
-	installation := Find(t, a, agent.Host{Environ: environ,
-		CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit")})
+	environ := []string{
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"LANG=C.UTF-8",
+	}
+	installation := Find(t, a, agent.Host{
+		Environ:  environ,
+		CacheDir: filepath.Join(filepath.Dir(bin), ".cache", "fit"),
+	})
 	s.Config = agent.Config{
 		Name:         "worker",
 		Dir:          t.TempDir(),

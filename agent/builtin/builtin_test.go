@@ -132,8 +132,10 @@ func TestItReadsEditsRunsAndTells(t *testing.T) {
 		t.Errorf("calc.txt = %q", got)
 	}
 	results := b.toolResults()
-	for i, want := range []string{"     1\ta minus b", "replaced 1", "a plus b", "wrote 5 bytes", "sub/new.txt",
-		"sub/new.txt:1:hello"} {
+	for i, want := range []string{
+		"     1\ta minus b", "replaced 1", "a plus b", "wrote 5 bytes", "sub/new.txt",
+		"sub/new.txt:1:hello",
+	} {
 		if !strings.Contains(results[i], want) {
 			t.Errorf("result %d = %q, want %q in it", i, results[i], want)
 		}
@@ -179,8 +181,10 @@ func TestItsStreamIsToldFromThatOfOthers(t *testing.T) {
 func TestTheShellSeesNoKey(t *testing.T) {
 	b := newBench(t, `{"turns":[{"calls":[{"bash":"env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort"}]},{"text":"ok"}]}`)
 	cfg := b.config()
-	cfg.Environ = []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GH_TOKEN=k",
-		"AWS_SECRET_ACCESS_KEY=k", "LANG=C", "RANDOM_THING=x"}
+	cfg.Environ = []string{
+		"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GH_TOKEN=k",
+		"AWS_SECRET_ACCESS_KEY=k", "LANG=C", "RANDOM_THING=x",
+	}
 	cfg.ExtraEnv = []string{"PORT=4711"}
 	b.prompt(t.Context(), New(), cfg, "env")
 	got := strings.Fields(b.toolResults()[0])
@@ -512,8 +516,10 @@ func TestToolsOfServersAreCalled(t *testing.T) {
 	defer endpoint.Close()
 	b := newBench(t, `{"turns":[{"calls":[{"mcp":"orc/shout","input":{"word":"hey"}},{"mcp":"orc/shout","input":{"word":""}}]},{"text":"ok"}]}`)
 	cfg := b.config()
-	cfg.MCPServers = []agent.MCPServer{{Name: "orc", URL: endpoint.URL,
-		Headers: map[string]string{"Authorization": "Bearer token-of-the-test"}}}
+	cfg.MCPServers = []agent.MCPServer{{
+		Name: "orc", URL: endpoint.URL,
+		Headers: map[string]string{"Authorization": "Bearer token-of-the-test"},
+	}}
 	b.prompt(t.Context(), New(), cfg, "shout")
 	results := b.toolResults()
 	if results[0] != "HEY" || !strings.HasPrefix(results[1], "ERROR") ||

@@ -275,8 +275,10 @@ func joinText(text, more string) string {
 func (c *conversation) unanswered(calls []model.ToolCall) {
 	answer := model.Message{Role: model.User}
 	for _, call := range calls {
-		result := &model.ToolResult{CallID: call.ID, Text: "not run: the limit of this session was reached",
-			IsError: true}
+		result := &model.ToolResult{
+			CallID: call.ID, Text: "not run: the limit of this session was reached",
+			IsError: true,
+		}
 		answer.Blocks = append(answer.Blocks, model.Block{Type: model.BlockToolResult, Result: result})
 	}
 	_ = c.say(answer) // only a later resume would miss it

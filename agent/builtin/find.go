@@ -121,7 +121,8 @@ func matchesGlob(pattern, rel string) bool {
 // walk visits the regular files below a path of the working directory, leaving out the version
 // control's own. name is relative to the working directory, rel to the path.
 func (c *conversation) walk(ctx context.Context, start string,
-	visit func(name, rel string, info fs.FileInfo) error) error {
+	visit func(name, rel string, info fs.FileInfo) error,
+) error {
 	base, err := c.inside(start)
 	if err != nil {
 		return err

@@ -139,7 +139,8 @@ func (s *toolServer) toolOf(listed *mcp.Tool) tool {
 		schema:      string(schema),
 		repeatable:  true,
 		run: func(ctx context.Context, call model.ToolCall) (string,
-			error) {
+			error,
+		) {
 			return s.call(ctx, listed.Name, call)
 		},
 	}

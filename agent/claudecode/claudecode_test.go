@@ -28,10 +28,14 @@ func TestArguments(t *testing.T) {
 		want []string
 	}{
 		"one prompt": {arguments{path: "claude"}, slices.Concat(base, rest)},
-		"long-lived": {arguments{path: "claude", longLived: true},
-			slices.Concat(base, []string{"--input-format", "stream-json"}, rest)},
-		"model, resumed": {arguments{path: "claude", cfg: agent.Config{Model: "m"}, resume: "id"},
-			slices.Concat(base, rest, []string{"--model", "m", "--resume", "id"})},
+		"long-lived": {
+			arguments{path: "claude", longLived: true},
+			slices.Concat(base, []string{"--input-format", "stream-json"}, rest),
+		},
+		"model, resumed": {
+			arguments{path: "claude", cfg: agent.Config{Model: "m"}, resume: "id"},
+			slices.Concat(base, rest, []string{"--model", "m", "--resume", "id"}),
+		},
 		"limits": {
 			arguments{path: "claude", cfg: agent.Config{MaxTurns: 7}, budget: 0.125},
 			slices.Concat(base, rest, []string{"--max-turns", "7", "--max-budget-usd", "0.125"}),
@@ -41,18 +45,24 @@ func TestArguments(t *testing.T) {
 			slices.Concat(base, rest, []string{"--append-system-prompt", "be brief"}),
 		},
 		"system prompt replaced, from a file": {
-			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "long", ReplaceSystemPrompt: true},
-				place: place{promptFile: "/h/p"}},
+			arguments{
+				path: "claude", cfg: agent.Config{SystemPrompt: "long", ReplaceSystemPrompt: true},
+				place: place{promptFile: "/h/p"},
+			},
 			slices.Concat(base, rest, []string{"--system-prompt-file", "/h/p"}),
 		},
 		"tools": {
-			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"Bash", "mcp__x__ask", "Read"},
-				DisallowedTools: []string{"Write", "Task"}}},
+			arguments{path: "claude", cfg: agent.Config{
+				AllowedTools:    []string{"Bash", "mcp__x__ask", "Read"},
+				DisallowedTools: []string{"Write", "Task"},
+			}},
 			slices.Concat(base, rest, []string{"--tools", "Bash,Read", "--disallowedTools", "Write,Task"}),
 		},
 		"only tools of MCP servers": {
-			arguments{path: "claude", cfg: agent.Config{AllowedTools: []string{"mcp__x"}},
-				place: place{mcpConfig: "/h/mcp.json"}},
+			arguments{
+				path: "claude", cfg: agent.Config{AllowedTools: []string{"mcp__x"}},
+				place: place{mcpConfig: "/h/mcp.json"},
+			},
 			slices.Concat(base, rest, []string{"--mcp-config", "/h/mcp.json", "--tools", ""}),
 		},
 	} {
@@ -88,30 +98,67 @@ func TestChoiceOfLogin(t *testing.T) {
 		variables map[string]string
 		err       string
 	}{
-		"a login is found": {agent.Config{Environ: []string{"HOME=" + withPlan,
-			"ANTHROPIC_API_KEY=k"}}, "subscription", map[string]string{}, ""},
-		"a login, but another endpoint": {agent.Config{Environ: []string{"HOME=" + withPlan,
-			"ANTHROPIC_API_KEY=k"}, ModelURL: "http://x"}, "apikey",
-			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://x"}, ""},
-		"another endpoint in the environment": {agent.Config{Environ: []string{"HOME=" + withPlan,
-			"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://y"}}, "apikey",
-			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://y"}, ""},
-		"a key": {agent.Config{Environ: []string{"HOME=" + without, "ANTHROPIC_API_KEY=k",
-			"ANTHROPIC_AUTH_TOKEN=t"}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
-		"a login, but the key is asked for": {agent.Config{Environ: []string{"HOME=" + withPlan,
-			"ANTHROPIC_API_KEY=k"}, Auth: "apikey"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
-		"a token of a plan": {agent.Config{Environ: []string{"HOME=" + without,
-			"CLAUDE_CODE_OAUTH_TOKEN=o", "ANTHROPIC_API_KEY=k"}}, "subscription",
-			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "o"}, ""},
-		"no key, but another endpoint": {agent.Config{Environ: []string{"HOME=" + without},
-			ModelURL: "http://x"}, "apikey",
-			map[string]string{"ANTHROPIC_API_KEY": noKey, "ANTHROPIC_BASE_URL": "http://x"}, ""},
-		"nothing": {agent.Config{Environ: []string{"HOME=" + without}}, "", nil,
-			"ANTHROPIC_API_KEY is not set"},
-		"a plan that is not there": {agent.Config{Environ: []string{"HOME=" + without},
-			Auth: "subscription"}, "", nil, "no Claude login found"},
-		"a plan at another endpoint": {agent.Config{Environ: []string{"HOME=" + withPlan},
-			Auth: "subscription", ModelURL: "http://x"}, "", nil, "own endpoint only"},
+		"a login is found": {agent.Config{Environ: []string{
+			"HOME=" + withPlan,
+			"ANTHROPIC_API_KEY=k",
+		}}, "subscription", map[string]string{}, ""},
+		"a login, but another endpoint": {
+			agent.Config{Environ: []string{
+				"HOME=" + withPlan,
+				"ANTHROPIC_API_KEY=k",
+			}, ModelURL: "http://x"},
+			"apikey",
+			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://x"},
+			"",
+		},
+		"another endpoint in the environment": {
+			agent.Config{Environ: []string{
+				"HOME=" + withPlan,
+				"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://y",
+			}},
+			"apikey",
+			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://y"},
+			"",
+		},
+		"a key": {agent.Config{Environ: []string{
+			"HOME=" + without, "ANTHROPIC_API_KEY=k",
+			"ANTHROPIC_AUTH_TOKEN=t",
+		}}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
+		"a login, but the key is asked for": {agent.Config{Environ: []string{
+			"HOME=" + withPlan,
+			"ANTHROPIC_API_KEY=k",
+		}, Auth: "apikey"}, "apikey", map[string]string{"ANTHROPIC_API_KEY": "k"}, ""},
+		"a token of a plan": {
+			agent.Config{Environ: []string{
+				"HOME=" + without,
+				"CLAUDE_CODE_OAUTH_TOKEN=o", "ANTHROPIC_API_KEY=k",
+			}},
+			"subscription",
+			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "o"},
+			"",
+		},
+		"no key, but another endpoint": {
+			agent.Config{
+				Environ:  []string{"HOME=" + without},
+				ModelURL: "http://x",
+			},
+			"apikey",
+			map[string]string{"ANTHROPIC_API_KEY": noKey, "ANTHROPIC_BASE_URL": "http://x"},
+			"",
+		},
+		"nothing": {
+			agent.Config{Environ: []string{"HOME=" + without}},
+			"", nil,
+			"ANTHROPIC_API_KEY is not set",
+		},
+		"a plan that is not there": {agent.Config{
+			Environ: []string{"HOME=" + without},
+			Auth:    "subscription",
+		}, "", nil, "no Claude login found"},
+		"a plan at another endpoint": {agent.Config{
+			Environ: []string{"HOME=" + withPlan},
+			Auth:    "subscription", ModelURL: "http://x",
+		}, "", nil, "own endpoint only"},
 		"no such mode": {agent.Config{Auth: "barter"}, "", nil, "use subscription or apikey"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,8 +266,10 @@ func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
 }
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
-	for version, ok := range map[string]bool{"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false,
-		"1.0.35": false, "weird": true} {
+	for version, ok := range map[string]bool{
+		"2.1.197": true, "2.1.0": true, "3.0.0": true, "2.0.99": false,
+		"1.0.35": false, "weird": true,
+	} {
 		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}

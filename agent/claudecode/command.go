@@ -21,8 +21,10 @@ type place struct {
 
 // prepare lays out the session's home.
 func prepare(cfg agent.Config, login login) (place, error) {
-	p := place{home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"),
-		tmp: filepath.Join(cfg.Home, "tmp")}
+	p := place{
+		home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"),
+		tmp: filepath.Join(cfg.Home, "tmp"),
+	}
 	for _, dir := range []string{p.home, p.config, p.tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)

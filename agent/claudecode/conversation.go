@@ -132,8 +132,10 @@ func (c *conversation) converse(ctx context.Context, text string, budget float64
 // request sends a control request.
 func (c *conversation) request(subtype string) error {
 	id := "fit-" + strconv.FormatInt(c.requests.Add(1), 10)
-	return c.Send(map[string]any{"type": "control_request", "request_id": id,
-		"request": map[string]any{"subtype": subtype}})
+	return c.Send(map[string]any{
+		"type": "control_request", "request_id": id,
+		"request": map[string]any{"subtype": subtype},
+	})
 }
 
 // observe answers the control protocol and checks the first event.
@@ -168,8 +170,10 @@ func (c *conversation) answer(v jsontape.Value) error {
 		if asked := v.Path("request", "input"); asked.Exists() {
 			input = asked.Raw()
 		}
-		response = map[string]any{"subtype": "success", "request_id": id,
-			"response": map[string]any{"behavior": "allow", "updatedInput": input}}
+		response = map[string]any{
+			"subtype": "success", "request_id": id,
+			"response": map[string]any{"behavior": "allow", "updatedInput": input},
+		}
 	}
 	return c.Send(map[string]any{"type": "control_response", "response": response})
 }

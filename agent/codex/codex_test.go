@@ -43,8 +43,10 @@ func TestArguments(t *testing.T) {
 	}
 	none := 0
 	for name, test := range map[string]struct{ got, want []string }{
-		"one prompt": {arguments{path: "codex"}.exec(),
-			slices.Concat([]string{"codex", "exec"}, flags, settings, []string{"--", "-"})},
+		"one prompt": {
+			arguments{path: "codex"}.exec(),
+			slices.Concat([]string{"codex", "exec"}, flags, settings, []string{"--", "-"}),
+		},
 		"model, resumed": {
 			arguments{path: "codex", cfg: agent.Config{Model: "m"}, resume: "id"}.exec(),
 			slices.Concat([]string{"codex", "exec", "resume"}, flags, []string{"--model", "m"}, settings,
@@ -107,29 +109,58 @@ func TestChoiceOfLogin(t *testing.T) {
 		key  string
 		err  string
 	}{
-		"a login is found": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}}, "subscription",
-			"", ""},
-		"a login in another place": {agent.Config{Environ: []string{without, elsewhere}}, "subscription", "",
-			""},
-		"a login, but a key for the agent": {agent.Config{Environ: []string{plan, "CODEX_API_KEY=k"}}, "apikey", "k",
-			""},
-		"a login, but another endpoint": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"},
-			ModelURL: "http://x"}, "apikey", "o", ""},
-		"a login, but the key is asked for": {agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}, Auth: "apikey"},
-			"apikey", "o", ""},
-		"the agent's key before any": {agent.Config{Environ: []string{without, "OPENAI_API_KEY=o",
-			"CODEX_API_KEY=k"}}, "apikey", "k", ""},
+		"a login is found": {
+			agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}},
+			"subscription",
+			"", "",
+		},
+		"a login in another place": {
+			agent.Config{Environ: []string{without, elsewhere}},
+			"subscription", "",
+			"",
+		},
+		"a login, but a key for the agent": {
+			agent.Config{Environ: []string{plan, "CODEX_API_KEY=k"}},
+			"apikey", "k",
+			"",
+		},
+		"a login, but another endpoint": {agent.Config{
+			Environ:  []string{plan, "OPENAI_API_KEY=o"},
+			ModelURL: "http://x",
+		}, "apikey", "o", ""},
+		"a login, but the key is asked for": {
+			agent.Config{Environ: []string{plan, "OPENAI_API_KEY=o"}, Auth: "apikey"},
+			"apikey", "o", "",
+		},
+		"the agent's key before any": {agent.Config{Environ: []string{
+			without, "OPENAI_API_KEY=o",
+			"CODEX_API_KEY=k",
+		}}, "apikey", "k", ""},
 		"a stored key": {agent.Config{Environ: []string{stored}}, "apikey", "stored", ""},
-		"a stored key stays with its owner": {agent.Config{Environ: []string{stored}, ModelURL: "http://x"}, "apikey",
-			noKey, ""},
-		"a broken login": {agent.Config{Environ: []string{broken}}, "", "",
-			"CODEX_API_KEY is not set"},
-		"nothing": {agent.Config{Environ: []string{without}}, "", "",
-			"CODEX_API_KEY is not set"},
-		"a plan that is not there": {agent.Config{Environ: []string{stored}, Auth: "subscription"}, "", "",
-			"no login of codex found"},
-		"a plan at another endpoint": {agent.Config{Environ: []string{plan}, Auth: "subscription",
-			ModelURL: "http://x"}, "", "", "own endpoint only"},
+		"a stored key stays with its owner": {
+			agent.Config{Environ: []string{stored}, ModelURL: "http://x"},
+			"apikey",
+			noKey, "",
+		},
+		"a broken login": {
+			agent.Config{Environ: []string{broken}},
+			"", "",
+			"CODEX_API_KEY is not set",
+		},
+		"nothing": {
+			agent.Config{Environ: []string{without}},
+			"", "",
+			"CODEX_API_KEY is not set",
+		},
+		"a plan that is not there": {
+			agent.Config{Environ: []string{stored}, Auth: "subscription"},
+			"", "",
+			"no login of codex found",
+		},
+		"a plan at another endpoint": {agent.Config{
+			Environ: []string{plan}, Auth: "subscription",
+			ModelURL: "http://x",
+		}, "", "", "own endpoint only"},
 		"no such mode": {agent.Config{Auth: "barter"}, "", "", "use subscription or apikey"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +189,11 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	}{
 		"subscription": {func(*agent.Config) {}, nil, true},
 		"key":          {func(cfg *agent.Config) { cfg.Auth = agent.AuthAPIKey }, []string{"CODEX_API_KEY"}, true},
-		"other endpoint": {func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" }, []string{"CODEX_API_KEY"},
-			false},
+		"other endpoint": {
+			func(cfg *agent.Config) { cfg.ModelURL = "http://127.0.0.1:1" },
+			[]string{"CODEX_API_KEY"},
+			false,
+		},
 		"long-lived": {func(cfg *agent.Config) { cfg.OneShot = false }, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +223,10 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 func TestSecretsAndPromptsAreInAFileOfTheHome(t *testing.T) {
 	cfg := agent.Config{
 		Home: t.TempDir(), Dir: "/repo", SystemPrompt: "be \"brief\"\nand kind\x7f", MCPServers: []agent.MCPServer{
-			{Name: "web", URL: "http://127.0.0.1:1/mcp",
-				Headers: map[string]string{"Authorization": "Bearer s3cr3t", "X-Other": "1"}},
+			{
+				Name: "web", URL: "http://127.0.0.1:1/mcp",
+				Headers: map[string]string{"Authorization": "Bearer s3cr3t", "X-Other": "1"},
+			},
 			{Name: "local", Command: "srv", Args: []string{"-x", "a b"}, Env: map[string]string{"K": "v"}},
 		},
 	}
@@ -239,7 +275,9 @@ env = { "K" = "v" }
 
 func TestServersThatCannotBeAttached(t *testing.T) {
 	for _, server := range []agent.MCPServer{
-		{Name: "both", URL: "http://x", Command: "srv"}, {Name: "neither"}, {URL: "http://x"},
+		{Name: "both", URL: "http://x", Command: "srv"},
+		{Name: "neither"},
+		{URL: "http://x"},
 		{Name: "a]\n[b", URL: "http://x"},
 	} {
 		if _, err := prepare(agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{server}},
@@ -252,8 +290,10 @@ func TestServersThatCannotBeAttached(t *testing.T) {
 func TestWhatItCannotDoIsRefused(t *testing.T) {
 	for missing, change := range map[string]func(*agent.Config){
 		`cannot be allowed the tool "Telephone"`: func(c *agent.Config) {
-			c.AllowedTools = []string{"Bash",
-				"Telephone"}
+			c.AllowedTools = []string{
+				"Bash",
+				"Telephone",
+			}
 		},
 		`cannot be denied the tool "Telephone"`: func(c *agent.Config) { c.DisallowedTools = []string{"Telephone"} },
 		"cannot be allowed Read without Bash":   func(c *agent.Config) { c.AllowedTools = []string{"Read"} },
@@ -261,8 +301,10 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		"no price table":                        func(c *agent.Config) { c.MaxCostUSD = 1 },
 		"price of model m ":                     func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
 	} {
-		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
-			Installation: &agent.Installation{Path: "codex"}}
+		cfg := agent.Config{
+			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
+			Installation: &agent.Installation{Path: "codex"},
+		}
 		change(&cfg)
 		_, err := New().Start(t.Context(), cfg)
 		var lacking *agent.CapabilityError
@@ -275,8 +317,10 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 func noPrices(string, session.TokenUsage, int64) (float64, bool) { return 0, false }
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
-	for version, ok := range map[string]bool{"0.166.0": true, "0.150.0": true, "1.0.0": true, "0.147.2": false,
-		"0.46.0": false, "weird": true} {
+	for version, ok := range map[string]bool{
+		"0.166.0": true, "0.150.0": true, "1.0.0": true, "0.147.2": false,
+		"0.46.0": false, "weird": true,
+	} {
 		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}

@@ -25,8 +25,10 @@ type place struct {
 
 // prepare lays out the session's home.
 func prepare(cfg agent.Config, login login) (place, error) {
-	p := place{home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"),
-		tmp: filepath.Join(cfg.Home, "tmp")}
+	p := place{
+		home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"),
+		tmp: filepath.Join(cfg.Home, "tmp"),
+	}
 	for _, dir := range []string{p.home, p.codexHome, p.tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)

@@ -155,7 +155,8 @@ func (d *decoder) statement(kind itemKind, item jsontape.Value, o session.Origin
 
 // tool reports a call when its item begins and its result when it ends, whichever line comes first.
 func (d *decoder) tool(kind itemKind, item jsontape.Value, id string, completed bool, o session.Origin,
-	to *session.Fold) {
+	to *session.Fold,
+) {
 	if d.told.begin(id) {
 		to.ToolCall(o, d.calls.callOf(kind, id, item, to.Watched()))
 	}

@@ -64,17 +64,27 @@ func TestCountersGoOnOverResumes(t *testing.T) {
 		lines []string
 		want  int64
 	}{
-		"two processes in one stream": {[]string{execStarted, execCompleted(2000, 0, 0), execStarted,
-			execCompleted(3000, 0, 0)}, 3000},
-		"a new conversation": {[]string{serverStarted("1"), serverUsage("1", 1000, 1000),
-			serverUsage("1", 2500, 1500)}, 2500},
-		"only the resumed part": {[]string{serverUsage("0", 5000, 1000), serverStarted("1"),
-			serverUsage("1", 6000, 1000)}, 1000},
-		"resumed without being told": {[]string{serverStarted("1"), serverUsage("1", 6000, 1000),
-			serverUsage("1", 7000, 1000)}, 2000},
+		"two processes in one stream": {[]string{
+			execStarted, execCompleted(2000, 0, 0), execStarted,
+			execCompleted(3000, 0, 0),
+		}, 3000},
+		"a new conversation": {[]string{
+			serverStarted("1"), serverUsage("1", 1000, 1000),
+			serverUsage("1", 2500, 1500),
+		}, 2500},
+		"only the resumed part": {[]string{
+			serverUsage("0", 5000, 1000), serverStarted("1"),
+			serverUsage("1", 6000, 1000),
+		}, 1000},
+		"resumed without being told": {[]string{
+			serverStarted("1"), serverUsage("1", 6000, 1000),
+			serverUsage("1", 7000, 1000),
+		}, 2000},
 		"begun in one, gone on with in the other": {
-			[]string{execStarted, execCompleted(2000, 0, 0), serverUsage("0", 2000, 1000), serverStarted("1"),
-				serverUsage("1", 3000, 1000)}, 3000,
+			[]string{
+				execStarted, execCompleted(2000, 0, 0), serverUsage("0", 2000, 1000), serverStarted("1"),
+				serverUsage("1", 3000, 1000),
+			}, 3000,
 		},
 	} {
 		if got := read(t, test.lines...).Usage.InputTokens; got != test.want {
@@ -103,8 +113,10 @@ func TestAnswersOfTheModelAreTurns(t *testing.T) {
 			}, 2,
 		},
 		"a call that was rejected silently": {
-			[]string{serverStarted("1"), serverSaid("a"), serverUsage("1", 1, 1), serverUsage("1", 2, 1),
-				serverSaid("b"), serverUsage("1", 3, 1)}, 3,
+			[]string{
+				serverStarted("1"), serverSaid("a"), serverUsage("1", 1, 1), serverUsage("1", 2, 1),
+				serverSaid("b"), serverUsage("1", 3, 1),
+			}, 3,
 		},
 		"a command that goes on": {
 			[]string{

@@ -23,16 +23,24 @@ func TestListsOfToolsTakeAbilitiesAway(t *testing.T) {
 		tools           map[string][]string
 	}{
 		"nothing said": {},
-		"denied": {denied: []string{"Bash", "Write", "Edit", "Agent", "Task"},
-			without: []ability{commands, patching, helpers}},
+		"denied": {
+			denied:  []string{"Bash", "Write", "Edit", "Agent", "Task"},
+			without: []ability{commands, patching, helpers},
+		},
 		"what it does not have": {denied: []string{"Read", "Glob", "Grep"}},
-		"allowed": {allowed: []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"},
-			without: []ability{helpers, web, images, goals}},
-		"allowed, and some of that denied": {allowed: []string{"Bash", "Write"}, denied: []string{"apply_patch"},
-			without: []ability{helpers, web, images, goals, patching}},
+		"allowed": {
+			allowed: []string{"Bash", "Read", "Glob", "Grep", "Write", "Edit"},
+			without: []ability{helpers, web, images, goals},
+		},
+		"allowed, and some of that denied": {
+			allowed: []string{"Bash", "Write"}, denied: []string{"apply_patch"},
+			without: []ability{helpers, web, images, goals, patching},
+		},
 		"only the tools of a server": {allowed: []string{"mcp__notes"}, without: abilities},
-		"one tool of a server is forbidden": {denied: []string{"mcp__notes__forget"},
-			tools: map[string][]string{"notes": {"forget"}}},
+		"one tool of a server is forbidden": {
+			denied: []string{"mcp__notes__forget"},
+			tools:  map[string][]string{"notes": {"forget"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := restrict(agent.Config{AllowedTools: test.allowed, DisallowedTools: test.denied})
@@ -148,8 +156,10 @@ func TestOneToolOfAServerCanBeDenied(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := newStage(t, agenttest.Says("Done."))
 	s.Config.Model = "some-other-model" // one that is shown the tools of servers without asking
-	s.Config.MCPServers, s.Config.DisallowedTools = []agent.MCPServer{{Name: "notes",
-		URL: server.URL}}, []string{"mcp__notes__forget"}
+	s.Config.MCPServers, s.Config.DisallowedTools = []agent.MCPServer{{
+		Name: "notes",
+		URL:  server.URL,
+	}}, []string{"mcp__notes__forget"}
 	s.Run("Go.")
 	if offered := offered(t, s); !slices.Contains(offered, "remember") || slices.Contains(offered, "forget") {
 		t.Errorf("offered: %q", offered)

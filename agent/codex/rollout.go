@@ -63,8 +63,10 @@ func (d *rolloutDecoder) meta(payload jsontape.Value, o session.Origin, to *sess
 		return
 	}
 	d.thread = strings.Clone(payload.TextOf("id"))
-	to.Identify(session.Identity{SessionID: d.thread, Version: payload.TextOf("cli_version"),
-		Cwd: payload.TextOf("cwd")})
+	to.Identify(session.Identity{
+		SessionID: d.thread, Version: payload.TextOf("cli_version"),
+		Cwd: payload.TextOf("cwd"),
+	})
 	for _, key := range []string{"base_instructions", "instructions"} {
 		text := payload.TextOf(key)
 		if text == "" {
@@ -99,8 +101,10 @@ func (d *rolloutDecoder) responseItem(item jsontape.Value, o session.Origin, to 
 		}
 		d.call(o, to, call)
 	case "web_search_call":
-		d.call(o, to, session.Call{Name: "web_search", Canonical: session.ToolWeb,
-			Args: marshalled(item.Get("action"))})
+		d.call(o, to, session.Call{
+			Name: "web_search", Canonical: session.ToolWeb,
+			Args: marshalled(item.Get("action")),
+		})
 	case "tool_search_call":
 		d.call(o, to, session.Call{
 			ID:        id,

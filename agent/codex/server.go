@@ -69,8 +69,10 @@ func (c *conversation) open(ctx context.Context) error {
 func (c *conversation) greet(ctx context.Context) error {
 	_, err := c.call(ctx, "initialize", object{
 		"clientInfo": object{"name": "fit", "title": "fit", "version": "1"},
-		"capabilities": object{"experimentalApi": false, "requestAttestation": false,
-			"optOutNotificationMethods": optOut()},
+		"capabilities": object{
+			"experimentalApi": false, "requestAttestation": false,
+			"optOutNotificationMethods": optOut(),
+		},
 	})
 	if err != nil {
 		return err
@@ -78,8 +80,10 @@ func (c *conversation) greet(ctx context.Context) error {
 	if err := c.Send(object{"method": "initialized"}); err != nil {
 		return err
 	}
-	method, params := "thread/start", object{"cwd": c.cfg.Dir, "approvalPolicy": "never",
-		"sandbox": "danger-full-access"}
+	method, params := "thread/start", object{
+		"cwd": c.cfg.Dir, "approvalPolicy": "never",
+		"sandbox": "danger-full-access",
+	}
 	if c.cfg.Model != "" {
 		params["model"] = c.cfg.Model
 	}

@@ -97,8 +97,10 @@ func exitCode(content string, failed bool) *int {
 }
 
 // noAccess is what the program says when it has nobody to ask.
-var noAccess = []string{"no api key", "authentication failed", "no model available", "no models available",
-	"no model selected", "no models selected"}
+var noAccess = []string{
+	"no api key", "authentication failed", "no model available", "no models available",
+	"no model selected", "no models selected",
+}
 
 // classify tells what sort of failure an error message is about. It begins with the HTTP status,
 // where there was one.

@@ -13,8 +13,10 @@ import (
 // expression that means the same.
 func TestExitCodesAreReadAsByAnExpression(t *testing.T) {
 	line := regexp.MustCompile(`(?:^|\n)Command exited with code (\d{1,3})\s*$`)
-	pieces := []string{"\n", " ", "\t", "\v", "x", "+", "1", "127", "Command exited", "Command exited with code ",
-		"\nCommand exited with code 2"}
+	pieces := []string{
+		"\n", " ", "\t", "\v", "x", "+", "1", "127", "Command exited", "Command exited with code ",
+		"\nCommand exited with code 2",
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 6).Draw(t, "pieces"), "")
 		got, want := -1, -1

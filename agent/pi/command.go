@@ -111,8 +111,10 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 }
 
 // ownNames is what the program calls the tools of which lists usually have these names.
-var ownNames = map[string]string{"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep",
-	"Glob": "find"}
+var ownNames = map[string]string{
+	"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep",
+	"Glob": "find",
+}
 
 // ownTools are the tools that the program has.
 var ownTools = []string{"read", "bash", "edit", "write", "grep", "find", "ls"}
@@ -142,8 +144,10 @@ func settings(cfg agent.Config) map[string]any {
 	}
 	return map[string]any{
 		"quietStartup": true, "enableInstallTelemetry": false,
-		"retry": map[string]any{"enabled": true, "maxRetries": retries, "baseDelayMs": 1000,
-			"provider": map[string]any{"maxRetries": 0}},
+		"retry": map[string]any{
+			"enabled": true, "maxRetries": retries, "baseDelayMs": 1000,
+			"provider": map[string]any{"maxRetries": 0},
+		},
 	}
 }
 

@@ -267,8 +267,10 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 	if end.stopReason == "" { // the message itself was not seen
 		for message := range v.Get("messages").Elements() {
 			if message.TextOf("role") == "assistant" {
-				end = answer{stopReason: message.TextOf("stopReason"),
-					failure: classify(message.TextOf("errorMessage"))}
+				end = answer{
+					stopReason: message.TextOf("stopReason"),
+					failure:    classify(message.TextOf("errorMessage")),
+				}
 			}
 		}
 	}
@@ -284,8 +286,10 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: cutOff})
 		to.Final(o, session.Final{Outcome: session.OutcomeError, Text: cutOff})
 	default:
-		to.Final(o, session.Final{Outcome: session.OutcomeError,
-			Text: "the agent ended without an answer of the model"})
+		to.Final(o, session.Final{
+			Outcome: session.OutcomeError,
+			Text:    "the agent ended without an answer of the model",
+		})
 	}
 	d.last = answer{}
 }

@@ -54,31 +54,55 @@ func TestHowAPromptEnds(t *testing.T) {
 		"cut off":                {[]string{begin, said("length", ""), end}, session.OutcomeError, "other"},
 		"aborted":                {[]string{begin, said("aborted", ""), end}, session.OutcomeAborted, "aborted"},
 		"failed":                 {[]string{begin, failed, end}, session.OutcomeProvider, "overloaded"},
-		"given up": {[]string{begin, failed, end, retry, begin, failed, end,
-			`{"type":"auto_retry_end","success":false,"attempt":1}`}, session.OutcomeProvider, "retry overloaded"},
-		"well after a retry": {[]string{begin, failed, end, retry, begin, said("stop", ""),
-			`{"type":"auto_retry_end","success":true,"attempt":1}`, end}, session.OutcomeSuccess, "retry"},
+		"given up": {[]string{
+			begin, failed, end, retry, begin, failed, end,
+			`{"type":"auto_retry_end","success":false,"attempt":1}`,
+		}, session.OutcomeProvider, "retry overloaded"},
+		"well after a retry": {[]string{
+			begin, failed, end, retry, begin, said("stop", ""),
+			`{"type":"auto_retry_end","success":true,"attempt":1}`, end,
+		}, session.OutcomeSuccess, "retry"},
 		"killed while waiting": {[]string{begin, failed, end, retry}, "", "retry"},
-		"aborted while waiting": {[]string{begin, failed, end, retry,
-			`{"type":"auto_retry_end","success":false,"attempt":1,"finalError":"Retry cancelled"}`},
-			session.OutcomeAborted, "retry aborted"},
-		"bad key": {[]string{begin, said("error", `,"errorMessage":"401 invalid x-api-key"`), end},
-			session.OutcomeAuth, "auth"},
+		"aborted while waiting": {
+			[]string{
+				begin, failed, end, retry,
+				`{"type":"auto_retry_end","success":false,"attempt":1,"finalError":"Retry cancelled"}`,
+			},
+			session.OutcomeAborted, "retry aborted",
+		},
+		"bad key": {
+			[]string{begin, said("error", `,"errorMessage":"401 invalid x-api-key"`), end},
+			session.OutcomeAuth, "auth",
+		},
 		"prompt refused": {[]string{`{"type":"response","command":"prompt","success":false,"error":"No API key found for anthropic."}`}, session.OutcomeAuth, "auth"},
-		"another command refused": {[]string{begin, said("stop", ""), end,
-			`{"type":"response","command":"compact","success":false,"error":"Nothing to compact"}`},
-			session.OutcomeSuccess, "api"},
+		"another command refused": {
+			[]string{
+				begin, said("stop", ""), end,
+				`{"type":"response","command":"compact","success":false,"error":"Nothing to compact"}`,
+			},
+			session.OutcomeSuccess, "api",
+		},
 		"without a message": {[]string{begin, end}, session.OutcomeError, ""},
-		"message in the last event": {[]string{begin,
-			`{"type":"agent_end","messages":[{"role":"assistant","stopReason":"stop"}]}`}, session.OutcomeSuccess, ""},
-		"does not fit, fits after all": {[]string{begin, said("error", `,"errorMessage":"400 prompt is too long"`), end,
+		"message in the last event": {[]string{
+			begin,
+			`{"type":"agent_end","messages":[{"role":"assistant","stopReason":"stop"}]}`,
+		}, session.OutcomeSuccess, ""},
+		"does not fit, fits after all": {[]string{
+			begin, said("error", `,"errorMessage":"400 prompt is too long"`), end,
 			`{"type":"compaction_start"}`, `{"type":"compaction_end","result":{"summary":"S"},"willRetry":true}`, begin,
-			said("stop", ""), end}, session.OutcomeSuccess, "context_overflow"},
-		"does not fit": {[]string{begin, said("error", `,"errorMessage":"400 prompt is too long"`), end,
-			`{"type":"compaction_start"}`, `{"type":"compaction_end","errorMessage":"no","willRetry":false}`},
-			session.OutcomeError, "context_overflow warning"},
-		"compacted in between": {[]string{begin, said("stop", ""), end, `{"type":"compaction_start"}`,
-			`{"type":"compaction_end","result":{"summary":"S"},"willRetry":false}`}, session.OutcomeSuccess, ""},
+			said("stop", ""), end,
+		}, session.OutcomeSuccess, "context_overflow"},
+		"does not fit": {
+			[]string{
+				begin, said("error", `,"errorMessage":"400 prompt is too long"`), end,
+				`{"type":"compaction_start"}`, `{"type":"compaction_end","errorMessage":"no","willRetry":false}`,
+			},
+			session.OutcomeError, "context_overflow warning",
+		},
+		"compacted in between": {[]string{
+			begin, said("stop", ""), end, `{"type":"compaction_start"}`,
+			`{"type":"compaction_end","result":{"summary":"S"},"willRetry":false}`,
+		}, session.OutcomeSuccess, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enrich(t, test.lines...)
@@ -138,8 +162,10 @@ func TestMessagesInATraceAreNotToldTwice(t *testing.T) {
 	trace := `{"source":"orchestrator","seq":0,"ts":1,"event":{"type":"prompt","agent":"w","text":"Do it"}}
 {"source":"w","seq":1,"ts":2,"event":{"type":"agent_start"}}
 {"source":"w","seq":2,"ts":3,"event":` + user + `}`
-	for name, s := range map[string]*session.EnrichedSession{"bare": enrich(t, begin, user),
-		"trace": enrich(t, strings.Split(trace, "\n")...)} {
+	for name, s := range map[string]*session.EnrichedSession{
+		"bare":  enrich(t, begin, user),
+		"trace": enrich(t, strings.Split(trace, "\n")...),
+	} {
 		if len(s.Messages) != 1 || s.Messages[0].Text != "Do it" {
 			t.Errorf("%s: %+v", name, s.Messages)
 		}

@@ -44,26 +44,38 @@ func TestArguments(t *testing.T) {
 			slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/h/sessions"}, nothing, quiet),
 		},
 		"another endpoint, resumed": {
-			arguments{path: "pi", cfg: agent.Config{Model: "m"}, endpoint: endpoint{provider: "fit"}, place: home,
-				session: "/h/sessions/x.jsonl"},
-			slices.Concat([]string{"pi", "--mode", "rpc", "--provider", "fit", "--model", "m", "--session-dir",
-				"/h/sessions", "--session", "/h/sessions/x.jsonl"},
+			arguments{
+				path: "pi", cfg: agent.Config{Model: "m"}, endpoint: endpoint{provider: "fit"}, place: home,
+				session: "/h/sessions/x.jsonl",
+			},
+			slices.Concat([]string{
+				"pi", "--mode", "rpc", "--provider", "fit", "--model", "m", "--session-dir",
+				"/h/sessions", "--session", "/h/sessions/x.jsonl",
+			},
 				nothing, quiet),
 		},
 		"prompt appended": {
 			arguments{path: "pi", place: place{sessions: "/s", promptFile: "/p.md"}},
-			slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "",
-				"--append-system-prompt", "/p.md"}, quiet),
+			slices.Concat([]string{
+				"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "",
+				"--append-system-prompt", "/p.md",
+			}, quiet),
 		},
 		"prompt replaced": {
-			arguments{path: "pi", cfg: agent.Config{ReplaceSystemPrompt: true},
-				place: place{sessions: "/s", promptFile: "/p.md"}},
-			slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "/p.md",
-				"--append-system-prompt", ""}, quiet),
+			arguments{
+				path: "pi", cfg: agent.Config{ReplaceSystemPrompt: true},
+				place: place{sessions: "/s", promptFile: "/p.md"},
+			},
+			slices.Concat([]string{
+				"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "/p.md",
+				"--append-system-prompt", "",
+			}, quiet),
 		},
 		"extended": {
-			arguments{path: "pi", cfg: agent.Config{OneShot: true},
-				place: place{sessions: "/s", extension: "/c/bridge.ts"}},
+			arguments{
+				path: "pi", cfg: agent.Config{OneShot: true},
+				place: place{sessions: "/s", extension: "/c/bridge.ts"},
+			},
 			slices.Concat([]string{"pi", "--mode", "json", "--session-dir", "/s"}, nothing, quiet,
 				[]string{"--extension", "/c/bridge.ts", "-p"}),
 		},
@@ -81,32 +93,62 @@ func TestChoiceOfEndpoint(t *testing.T) {
 		want endpoint
 		err  string
 	}{
-		"the vendor of the model": {cfg: agent.Config{Environ: both, Model: "claude-x"},
-			want: endpoint{provider: "anthropic", keys: map[string]string{"ANTHROPIC_API_KEY": "a"}}},
-		"another vendor": {cfg: agent.Config{Environ: both, Model: "gpt-5"},
-			want: endpoint{provider: "openai", keys: map[string]string{"OPENAI_API_KEY": "o"}}},
-		"a vendor that is named": {cfg: agent.Config{Environ: both, Model: "openai/o3"},
-			want: endpoint{provider: "openai", keys: map[string]string{"OPENAI_API_KEY": "o"}}},
-		"a vendor without a key": {cfg: agent.Config{Environ: both, Model: "google/gemini-9"},
-			err: "GEMINI_API_KEY is not set"},
-		"nobody says which": {cfg: agent.Config{Environ: both},
-			want: endpoint{keys: map[string]string{"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}}},
-		"a model that many offer": {cfg: agent.Config{Environ: []string{"OPENROUTER_API_KEY=r"},
-			Model: "claude-x"}, want: endpoint{keys: map[string]string{"OPENROUTER_API_KEY": "r"}}},
-		"no key at all": {cfg: agent.Config{Environ: []string{"GITHUB_TOKEN=g"}},
-			err: "no key of any vendor"},
-		"another endpoint": {cfg: agent.Config{ModelURL: "http://h/s/x/", Model: "m"},
-			want: endpoint{provider: "fit", api: "openai-completions", baseURL: "http://h/s/x/v1", key: noKey,
-				keys: map[string]string{}}},
-		"another endpoint, Anthropic": {cfg: agent.Config{Environ: both, ModelURL: "http://h", Model: "claude-x"},
-			want: endpoint{provider: "fit", api: "anthropic-messages", baseURL: "http://h", key: "ANTHROPIC_API_KEY",
-				keys: map[string]string{"ANTHROPIC_API_KEY": "a"}}},
-		"another endpoint, Responses": {cfg: agent.Config{ModelURL: "http://h", Model: "gpt-5.5"},
-			want: endpoint{provider: "fit", api: "openai-responses", baseURL: "http://h/v1", key: noKey,
-				keys: map[string]string{}}},
-		"another endpoint, open model": {cfg: agent.Config{ModelURL: "http://h", Model: "gpt-oss-120b"},
-			want: endpoint{provider: "fit", api: "openai-completions", baseURL: "http://h/v1", key: noKey,
-				keys: map[string]string{}}},
+		"the vendor of the model": {
+			cfg:  agent.Config{Environ: both, Model: "claude-x"},
+			want: endpoint{provider: "anthropic", keys: map[string]string{"ANTHROPIC_API_KEY": "a"}},
+		},
+		"another vendor": {
+			cfg:  agent.Config{Environ: both, Model: "gpt-5"},
+			want: endpoint{provider: "openai", keys: map[string]string{"OPENAI_API_KEY": "o"}},
+		},
+		"a vendor that is named": {
+			cfg:  agent.Config{Environ: both, Model: "openai/o3"},
+			want: endpoint{provider: "openai", keys: map[string]string{"OPENAI_API_KEY": "o"}},
+		},
+		"a vendor without a key": {
+			cfg: agent.Config{Environ: both, Model: "google/gemini-9"},
+			err: "GEMINI_API_KEY is not set",
+		},
+		"nobody says which": {
+			cfg:  agent.Config{Environ: both},
+			want: endpoint{keys: map[string]string{"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}},
+		},
+		"a model that many offer": {cfg: agent.Config{
+			Environ: []string{"OPENROUTER_API_KEY=r"},
+			Model:   "claude-x",
+		}, want: endpoint{keys: map[string]string{"OPENROUTER_API_KEY": "r"}}},
+		"no key at all": {
+			cfg: agent.Config{Environ: []string{"GITHUB_TOKEN=g"}},
+			err: "no key of any vendor",
+		},
+		"another endpoint": {
+			cfg: agent.Config{ModelURL: "http://h/s/x/", Model: "m"},
+			want: endpoint{
+				provider: "fit", api: "openai-completions", baseURL: "http://h/s/x/v1", key: noKey,
+				keys: map[string]string{},
+			},
+		},
+		"another endpoint, Anthropic": {
+			cfg: agent.Config{Environ: both, ModelURL: "http://h", Model: "claude-x"},
+			want: endpoint{
+				provider: "fit", api: "anthropic-messages", baseURL: "http://h", key: "ANTHROPIC_API_KEY",
+				keys: map[string]string{"ANTHROPIC_API_KEY": "a"},
+			},
+		},
+		"another endpoint, Responses": {
+			cfg: agent.Config{ModelURL: "http://h", Model: "gpt-5.5"},
+			want: endpoint{
+				provider: "fit", api: "openai-responses", baseURL: "http://h/v1", key: noKey,
+				keys: map[string]string{},
+			},
+		},
+		"another endpoint, open model": {
+			cfg: agent.Config{ModelURL: "http://h", Model: "gpt-oss-120b"},
+			want: endpoint{
+				provider: "fit", api: "openai-completions", baseURL: "http://h/v1", key: noKey,
+				keys: map[string]string{},
+			},
+		},
 		"another endpoint, no model": {cfg: agent.Config{ModelURL: "http://h"}, err: "give --model with --model-url"},
 		"no such mode":               {cfg: agent.Config{Environ: both, Auth: "barter"}, err: "runs on keys only"},
 	} {
@@ -132,12 +174,20 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	}{
 		"a vendor's model": {func(cfg *agent.Config) { cfg.Model = "claude-x" }, []string{"ANTHROPIC_API_KEY"}, false},
 		"any model":        {func(*agent.Config) {}, []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}, false},
-		"another endpoint": {func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" },
-			[]string{"OPENAI_API_KEY"}, false},
-		"long-lived": {func(cfg *agent.Config) { cfg.Model, cfg.OneShot = "gpt-5", false },
-			[]string{"OPENAI_API_KEY"}, false},
-		"no key to be seen": {func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" }, nil,
-			true},
+		"another endpoint": {
+			func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" },
+			[]string{"OPENAI_API_KEY"},
+			false,
+		},
+		"long-lived": {
+			func(cfg *agent.Config) { cfg.Model, cfg.OneShot = "gpt-5", false },
+			[]string{"OPENAI_API_KEY"},
+			false,
+		},
+		"no key to be seen": {
+			func(cfg *agent.Config) { cfg.Model, cfg.ModelURL = "m", "http://127.0.0.1:1" }, nil,
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, visible := agenttest.Dumper(t), false
@@ -207,8 +257,11 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 }
 
 func TestServersThatCannotBeAttached(t *testing.T) {
-	for _, server := range []agent.MCPServer{{Name: "both", URL: "http://x", Command: "srv"}, {Name: "neither"},
-		{URL: "http://x"}} {
+	for _, server := range []agent.MCPServer{
+		{Name: "both", URL: "http://x", Command: "srv"},
+		{Name: "neither"},
+		{URL: "http://x"},
+	} {
 		if _, err := prepare(agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{server}},
 			endpoint{}); err == nil {
 			t.Errorf("accepted: %+v", server)
@@ -225,8 +278,10 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		"no conversation":             func(c *agent.Config) { c.Resume = "../../etc" },
 		"no working directory":        func(c *agent.Config) { c.Dir = "" },
 	} {
-		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
-			Installation: &agent.Installation{Path: "pi"}}
+		cfg := agent.Config{
+			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
+			Installation: &agent.Installation{Path: "pi"},
+		}
 		change(&cfg)
 		if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("%s: %v", missing, err)
@@ -241,15 +296,20 @@ func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"2026_abc-1.jsonl": string(header) + "\n{}\n",
-		"2026_abc-2.jsonl": "garbage"} {
+	for name, content := range map[string]string{
+		"2026_abc-1.jsonl": string(header) + "\n{}\n",
+		"2026_abc-2.jsonl": "garbage",
+	} {
 		if err := os.WriteFile(filepath.Join(p.sessions, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, test := range []struct{ id, dir, want string }{
-		{"abc-1", dir, ""}, {"abc-1", other, "can go on only there"}, {"abc-2", dir, "is broken"},
-		{"abc-3", dir, "no conversation"}, {"*", dir, "no conversation"},
+		{"abc-1", dir, ""},
+		{"abc-1", other, "can go on only there"},
+		{"abc-2", dir, "is broken"},
+		{"abc-3", dir, "no conversation"},
+		{"*", dir, "no conversation"},
 	} {
 		err := p.canResume(test.id, test.dir)
 		if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
@@ -259,8 +319,10 @@ func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 }
 
 func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
-	for version, ok := range map[string]bool{"0.73.1": true, "0.70.0": true, "1.0.0": true, "0.69.9": false,
-		"0.5.48": false, "weird": true} {
+	for version, ok := range map[string]bool{
+		"0.73.1": true, "0.70.0": true, "1.0.0": true, "0.69.9": false,
+		"0.5.48": false, "weird": true,
+	} {
 		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
 		}

@@ -46,8 +46,10 @@ func resultsOf(s *session.EnrichedSession) map[string]*session.ToolResult {
 }
 
 func TestEveryProtocol(t *testing.T) {
-	for model, path := range map[string]string{"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses",
-		"something-else": "/v1/chat/completions"} {
+	for model, path := range map[string]string{
+		"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses",
+		"something-else": "/v1/chat/completions",
+	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, agenttest.Bash("echo hello"), agenttest.Says("Done."))
@@ -232,8 +234,11 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 	program := filepath.Join(t.TempDir(), toolServerName)
 	agenttest.Link(t, program)
 	s := newStage(t,
-		turn{"calls": []turn{{"mcp": "web/echo", "input": turn{"say": "a"}},
-			{"mcp": "pipes/echo", "input": turn{"say": "b"}}, {"mcp": "web/fail", "input": turn{"say": "c"}}}},
+		turn{"calls": []turn{
+			{"mcp": "web/echo", "input": turn{"say": "a"}},
+			{"mcp": "pipes/echo", "input": turn{"say": "b"}},
+			{"mcp": "web/fail", "input": turn{"say": "c"}},
+		}},
 		agenttest.Says("Heard."))
 	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}, {Name: "pipes", Command: program}}
 	s.Config.AllowedTools = []string{"read"} // restricts the program's own tools only
@@ -241,8 +246,10 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
 	}
 	results := resultsOf(s.Session())
-	for name, want := range map[string]string{"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b",
-		"mcp__web__fail": "on purpose"} {
+	for name, want := range map[string]string{
+		"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b",
+		"mcp__web__fail": "on purpose",
+	} {
 		got := results[name]
 		if got == nil || got.Preview != want || got.IsError != strings.HasSuffix(name, "fail") {
 			t.Errorf("%s: %+v", name, got)

@@ -9,8 +9,10 @@ import (
 )
 
 func TestListsOfToolsMayNameThemAsOthersDo(t *testing.T) {
-	settings, err := bridgeSettings(agent.Config{AllowedTools: []string{"Read", "Glob", "ls", "custom"},
-		DisallowedTools: []string{"Bash", "write"}})
+	settings, err := bridgeSettings(agent.Config{
+		AllowedTools:    []string{"Read", "Glob", "ls", "custom"},
+		DisallowedTools: []string{"Bash", "write"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

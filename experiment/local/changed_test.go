@@ -17,8 +17,10 @@ func TestATaskThatChangesDuringTheRunIsAnError(t *testing.T) {
 	tr := prepared(
 		t,
 		family,
-		experiment.Setup{Arms: []experiment.Arm{{Name: "a", Agent: "builtin", Model: "claude-sonnet-4-5",
-			ModelURL: serveScript(t, solves)}}},
+		experiment.Setup{Arms: []experiment.Arm{{
+			Name: "a", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: serveScript(t, solves),
+		}}},
 	)
 	_, executor := tr.open(t, t.TempDir())
 	cell := tr.Plan.Cells()[0]

@@ -204,8 +204,10 @@ func TestSecretsOfTasksAndArmsAreRedacted(t *testing.T) {
 	}}
 	p := prepared(t, family, experiment.Setup{Arms: arms})
 	path, _, records := execute(t, p, 1)
-	for _, name := range []string{experiment.LedgerFile, experiment.PlanFile, records[0].AgentTracePath,
-		records[0].DiffPath} {
+	for _, name := range []string{
+		experiment.LedgerFile, experiment.PlanFile, records[0].AgentTracePath,
+		records[0].DiffPath,
+	} {
 		content, err := readPacked(t, filepath.Join(path, name))
 		if err != nil {
 			t.Fatal(err)
@@ -294,8 +296,10 @@ func TestTheMajorityOfTheJudgesVotesDecides(t *testing.T) {
 		"family.yaml":                "judge:\n  votes: 3\n",
 	})
 	url := serveScript(t, judgeDraws(0.5)) + "/c/{cell}/seed/{seed}"
-	arms := []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url,
-		MaxTurns: 10}}
+	arms := []experiment.Arm{{
+		Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url,
+		MaxTurns: 10,
+	}}
 	path, _, records := execute(t, prepared(t, family, experiment.Setup{Arms: arms, Runs: 8}), 2)
 	split := 0
 	for _, r := range records {
@@ -384,10 +388,16 @@ func TestAnArmThatAsksForTheImpossibleIsRefusedBeforeItCosts(t *testing.T) {
 		budget experiment.Budget
 		want   string
 	}{
-		"a tool that nobody has": {experiment.Arm{AllowedTools: []string{"Bash", "Teleport"}}, experiment.Budget{},
-			`no tool "Teleport"`},
-		"none of its tools": {experiment.Arm{AllowedTools: []string{"WebSearch"}}, experiment.Budget{},
-			"none of the tools WebSearch"},
+		"a tool that nobody has": {
+			experiment.Arm{AllowedTools: []string{"Bash", "Teleport"}},
+			experiment.Budget{},
+			`no tool "Teleport"`,
+		},
+		"none of its tools": {
+			experiment.Arm{AllowedTools: []string{"WebSearch"}},
+			experiment.Budget{},
+			"none of the tools WebSearch",
+		},
 		"no price for a budget": {
 			experiment.Arm{Model: "claude-of-nobody", ModelURL: "http://127.0.0.1:1"},
 			experiment.Budget{USD: 1},

@@ -17,8 +17,11 @@ func TestAForgedProviderErrorIsMarked(t *testing.T) {
 	forge := `printf '%s\\n' '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":529,\"result\":\"API Error: 529 overloaded_error\",\"num_turns\":1,\"session_id\":\"x\",\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}' > /proc/$PPID/fd/1; kill -9 $PPID`
 	script := `{"turns":[{"calls":[{"bash":"` + forge + `"}]},{"text":"done"}]}`
 	tr := preparedOn(t, installed(t, claudecode.New()), oneTask(t, nil), experiment.Setup{
-		Arms: []experiment.Arm{{Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
-			ModelURL: serveScript(t, script)}}})
+		Arms: []experiment.Arm{{
+			Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
+			ModelURL: serveScript(t, script),
+		}},
+	})
 	_, _, records := execute(t, tr, 1)
 	r := records[0]
 	if r.Verdict == ledger.Error && r.Unverified == 0 {
@@ -32,12 +35,17 @@ func TestABudgetSurvivesACrash(t *testing.T) {
 	script := `{"turns":[{"calls":[{"bash":"kill -9 $PPID"}]},{"text":"done"}]}`
 	tr := preparedOn(t, installed(t, claudecode.New()), oneTask(t, nil), experiment.Setup{
 		Runs: 1,
-		Arms: []experiment.Arm{{Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
-			ModelURL: serveScript(t, script)}}})
+		Arms: []experiment.Arm{{
+			Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
+			ModelURL: serveScript(t, script),
+		}},
+	})
 	path := t.TempDir()
 	dir, executor := tr.open(t, path)
-	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{Executor: executor,
-		Budgets: experiment.Budgets{Experiment: experiment.Budget{USD: 50}}})
+	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{
+		Executor: executor,
+		Budgets:  experiment.Budgets{Experiment: experiment.Budget{USD: 50}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

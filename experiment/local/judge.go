@@ -103,9 +103,11 @@ func majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 // one.
 func (a *attempt) judgeDigest(votes int) string {
 	sum := sha256.New()
-	for _, part := range []string{a.prepared.Judge.Agent, a.prepared.Judge.Model, a.prepared.Family.JudgeProfile,
+	for _, part := range []string{
+		a.prepared.Judge.Agent, a.prepared.Judge.Model, a.prepared.Family.JudgeProfile,
 		a.task.JudgeTemplate,
-		strconv.Itoa(votes)} {
+		strconv.Itoa(votes),
+	} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))

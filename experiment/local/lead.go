@@ -57,8 +57,10 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			Base:      base,
 			Connect:   keys.Connect(mcpserve.Config{}),
 			TaskAmend: a.task.SupervisorPrompt,
-			Limits: harness.Limits{Timeout: a.agentTimeout(), CostUSD: a.prepared.CellBudget.USD,
-				Tokens: a.prepared.CellBudget.Tokens},
+			Limits: harness.Limits{
+				Timeout: a.agentTimeout(), CostUSD: a.prepared.CellBudget.USD,
+				Tokens: a.prepared.CellBudget.Tokens,
+			},
 		},
 	})
 	var result harness.Result

@@ -176,8 +176,10 @@ func execute(t testing.TB, tr trial, concurrency int) (string, experiment.Outcom
 func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 	url := serveScript(t, solves)
 	p := prepared(t, answerFamily(t, 2),
-		experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
-			ModelURL: url}}, Runs: 2})
+		experiment.Setup{Arms: []experiment.Arm{{
+			Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: url,
+		}}, Runs: 2})
 	_, executor := p.open(t, t.TempDir())
 	if err := executor.Probe(t.Context()); err != nil {
 		t.Fatal(err)

@@ -89,8 +89,10 @@ func (m *Machine) installation(id string) agent.Installation {
 // which may have been made on another machine.
 func (e *Executor) findAll(ctx context.Context) error {
 	for _, arm := range e.prepared.Plan.Arms {
-		for _, wanted := range []struct{ id, version string }{{arm.Agent, arm.AgentVersion},
-			{arm.Lead, arm.LeadVersion}} {
+		for _, wanted := range []struct{ id, version string }{
+			{arm.Agent, arm.AgentVersion},
+			{arm.Lead, arm.LeadVersion},
+		} {
 			if err := e.machine.find(ctx, wanted.id); err != nil {
 				return fmt.Errorf("arm %s: %w", arm.Name, err)
 			}

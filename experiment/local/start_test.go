@@ -150,8 +150,10 @@ func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr := preparedOn(t, test.machine(t), oneTask(t, nil), experiment.Setup{
 				AgentTimeout: test.limit,
-				Arms: []experiment.Arm{{Name: "default", Agent: test.agent, Model: test.model,
-					ModelURL: test.url(t)}},
+				Arms: []experiment.Arm{{
+					Name: "default", Agent: test.agent, Model: test.model,
+					ModelURL: test.url(t),
+				}},
 			})
 			// a hanging model takes the probe's time, and vendors' programs take theirs to give up
 			if test.limit == 0 && (test.agent == "builtin" || name == "a broken program") {

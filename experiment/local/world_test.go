@@ -23,8 +23,10 @@ func TestDurationsDoNotFollowAClockThatIsSet(t *testing.T) {
 	machine := testMachine()
 	var asked atomic.Int64
 	machine.Now = func() time.Time { return time.Now().Add(-time.Duration(asked.Add(1)) * time.Hour) }
-	tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{{Name: "default",
-		Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves)}}})
+	tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{{
+		Name:  "default",
+		Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves),
+	}}})
 	_, outcome, records := execute(t, tr, 1)
 	r := records[0]
 	if outcome.Status != experiment.Complete || len(records) != 1 || r.Verdict != ledger.Pass {
@@ -36,8 +38,10 @@ func TestDurationsDoNotFollowAClockThatIsSet(t *testing.T) {
 }
 
 func TestFreeSpaceIsLookedAtBeforeACell(t *testing.T) {
-	tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{{Name: "default", Agent: "builtin",
-		Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves)}}})
+	tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{{
+		Name: "default", Agent: "builtin",
+		Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves),
+	}}})
 	dir, executor := tr.open(t, t.TempDir())
 	executor.minFree = 1 << 62
 	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{Executor: executor})
@@ -101,8 +105,10 @@ func TestASandboxThatBreaksUnderTheAgentIsMissingData(t *testing.T) {
 	mend := func() { _ = os.Remove(broken) } // it is not there where the agent was ended
 	url := whileAsked(t, `{"turns":[{"calls":[{"bash":"true"}]},{"calls":[{"bash":"echo 42 > answer.txt"}]},{"text":"done"}]}`,
 		map[int32]func(){2: touch, 3: mend})
-	tr := prepared(t, oneTask(t, nil), experiment.Setup{Isolation: sandbox.IsolationBwrap,
-		Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}})
+	tr := prepared(t, oneTask(t, nil), experiment.Setup{
+		Isolation: sandbox.IsolationBwrap,
+		Arms:      []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}},
+	})
 	_, _, records := execute(t, tr, 1)
 	if r := records[0]; r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorSandbox {
 		t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
@@ -119,8 +125,10 @@ func TestASandboxThatBreaksBeforeGradingIsMissingData(t *testing.T) {
 	}
 	url := whileAsked(t, `{"turns":[{"calls":[{"bash":"echo 42 > answer.txt"}]},{"text":"done"}]}`,
 		map[int32]func(){4: fail})
-	tr := prepared(t, oneTask(t, nil), experiment.Setup{Isolation: sandbox.IsolationBwrap, Runs: 3,
-		Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}}})
+	tr := prepared(t, oneTask(t, nil), experiment.Setup{
+		Isolation: sandbox.IsolationBwrap, Runs: 3,
+		Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url}},
+	})
 	_, outcome, records := execute(t, tr, 1)
 	if records[0].Verdict != ledger.Pass {
 		t.Errorf("while it worked: %s %s", records[0].Verdict, records[0].ErrorMessage)

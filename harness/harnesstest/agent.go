@@ -91,8 +91,10 @@ func (t *Turn) must(ctx context.Context, tool string, arguments any) (string, er
 // Say writes a line to the participant's lane of the trace.
 func (t *Turn) Say(text string) {
 	line, _ := json.Marshal(map[string]any{ // strings always marshal
-		"type": "assistant", "message": map[string]any{"role": "assistant",
-			"content": []any{map[string]string{"type": "text", "text": text}}},
+		"type": "assistant", "message": map[string]any{
+			"role":    "assistant",
+			"content": []any{map[string]string{"type": "text", "text": text}},
+		},
 	})
 	t.out(line)
 }

@@ -22,7 +22,8 @@ func (e *endpoint) callID(meta mcp.Meta) string {
 
 // handle passes a call on to the dispatcher.
 func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harness.Tool,
-	interval time.Duration) mcp.ToolHandler {
+	interval time.Duration,
+) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if tool.Slow {
 			defer reportProgress(ctx, request, interval)()
@@ -31,8 +32,10 @@ func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harne
 		if err != nil {
 			return nil, err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}},
-			IsError: result.IsError}, nil
+		return &mcp.CallToolResult{
+			Content: []mcp.Content{&mcp.TextContent{Text: result.Text}},
+			IsError: result.IsError,
+		}, nil
 	}
 }
 

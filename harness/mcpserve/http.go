@@ -54,9 +54,11 @@ func (s *server) listenHTTP() error {
 		unused: map[net.Conn]bool{},
 	}
 	for _, own := range s.endpoints {
-		w.routes[sha256.Sum256([]byte(own.token))] = route{own,
+		w.routes[sha256.Sum256([]byte(own.token))] = route{
+			own,
 			mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return own.mcp },
-				&mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest})}
+				&mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequest}),
+		}
 	}
 	w.web = &http.Server{
 		Handler:           w,

@@ -109,8 +109,10 @@ func connect(t *testing.T, url, authorization string, opts *mcp.ClientOptions) (
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	return client.Connect(t.Context(),
-		&mcp.StreamableClientTransport{Endpoint: url,
-			HTTPClient: &http.Client{Transport: header{"Authorization": authorization}}, DisableStandaloneSSE: true},
+		&mcp.StreamableClientTransport{
+			Endpoint:   url,
+			HTTPClient: &http.Client{Transport: header{"Authorization": authorization}}, DisableStandaloneSSE: true,
+		},
 		nil)
 }
 
@@ -212,15 +214,19 @@ func TestCallsGoToTheDispatcherAsTheParticipant(t *testing.T) {
 		t.Errorf("arguments of the wrong type: %s", text)
 	}
 	if _, err := alice.CallTool(t.Context(),
-		&mcp.CallToolParams{Name: "Conclude",
-			Arguments: map[string]any{"verdict": "success", "summary": "x"}}); err == nil {
+		&mcp.CallToolParams{
+			Name:      "Conclude",
+			Arguments: map[string]any{"verdict": "success", "summary": "x"},
+		}); err == nil {
 		t.Error("a participant concluded the session")
 	}
 }
 
 func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
-	for key, repeated := range map[string]string{callIDKey: `{"askIds":[1]}`,
-		"what/theAgentDidNotDeclare": `{"askIds":[2]}`} {
+	for key, repeated := range map[string]string{
+		callIDKey:                    `{"askIds":[1]}`,
+		"what/theAgentDidNotDeclare": `{"askIds":[2]}`,
+	} {
 		var first, second string
 		var connector harness.Connector
 		query := func(cfg harness.AgentConfig) (agent.Agent, error) {
@@ -237,8 +243,10 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 				defer session.Close()
 				for _, into := range []*string{&first, &second} {
 					result, err := session.CallTool(ctx,
-						&mcp.CallToolParams{Name: "Ask", Arguments: map[string]any{"question": "?", "to": "alice"},
-							Meta: mcp.Meta{key: "call-1"}})
+						&mcp.CallToolParams{
+							Name: "Ask", Arguments: map[string]any{"question": "?", "to": "alice"},
+							Meta: mcp.Meta{key: "call-1"},
+						})
 					if err != nil {
 						return "", err
 					}
@@ -257,7 +265,8 @@ func TestACallThatIsRepeatedUnderTheSameIDIsCarriedOutOnce(t *testing.T) {
 // hold runs a facilitated session whose members live in this process but use the tools over MCP,
 // through the connector that is put into the given place.
 func hold(t *testing.T, connector *harness.Connector, query harness.AgentFunc, options harness.Options,
-	serving mcpserve.Config) (harness.Result, string) {
+	serving mcpserve.Config,
+) (harness.Result, string) {
 	t.Helper()
 	var out bytes.Buffer
 	connect := mcpserve.NewKeyring(3).Connect(serving)
@@ -266,8 +275,10 @@ func hold(t *testing.T, connector *harness.Connector, query harness.AgentFunc, o
 		*connector = c
 		return c, err
 	}
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: t.TempDir(), AgentConfigs: two(),
-		NewAgent: query, Output: &out, Options: options})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: t.TempDir(), AgentConfigs: two(),
+		NewAgent: query, Output: &out, Options: options,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +314,8 @@ func TestACallThatTakesLongReportsProgress(t *testing.T) {
 			}
 			session := dial(t, connector, "alice",
 				&mcp.ClientOptions{ProgressNotificationHandler: func(context.Context,
-					*mcp.ProgressNotificationClientRequest) {
+					*mcp.ProgressNotificationClientRequest,
+				) {
 					progress.Add(1)
 				}})
 			defer session.Close()
@@ -332,9 +344,11 @@ func TestNobodyGetsInWithoutAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, authorization := range []string{"", "Bearer ", "Bearer wrong",
+	for _, authorization := range []string{
+		"", "Bearer ", "Bearer wrong",
 		strings.TrimPrefix(servers[0].Headers["Authorization"], "Bearer "), "Basic " +
-			servers[0].Headers["Authorization"]} {
+			servers[0].Headers["Authorization"],
+	} {
 		if session, err := connect(t, servers[0].URL, authorization, nil); err == nil {
 			t.Errorf("%q was let in", authorization)
 			_ = session.Close()

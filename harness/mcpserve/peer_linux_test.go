@@ -60,8 +60,10 @@ func TestTheAgentsOwnProgramsAreServed(t *testing.T) {
 					Dir:   "/",
 					Env:   environment(server),
 					Stdin: relayIn,
-					Isolation: sandbox.Isolation{Kind: kind, Network: true,
-						ReadOnly: []string{server.Socket, server.Command}},
+					Isolation: sandbox.Isolation{
+						Kind: kind, Network: true,
+						ReadOnly: []string{server.Socket, server.Command},
+					},
 				}, relayOut, os.Stderr)
 				relayOut.CloseWithError(io.EOF)
 				done <- err

@@ -38,7 +38,8 @@ type treeSpawner struct {
 
 // Spawn implements sandbox.ProcessSpawner.
 func (s treeSpawner) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult,
-	error) {
+	error,
+) {
 	root, onStart := 0, spec.OnStart
 	s.tree.begin()
 	spec.OnStart = func(pid int) {

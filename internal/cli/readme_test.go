@@ -22,8 +22,10 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 	printed := func(args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
-			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir()}
+		con := &console.Console{
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir(),
+		}
 		if code := cli.Run(t.Context(), args, con); code != console.ExitGood {
 			t.Fatalf("%s: exit %d\n%s", strings.Join(args, " "), code, out.String())
 		}

@@ -231,7 +231,8 @@ func refuseHelpOnNothing(root *cobra.Command) *error {
 // every command of the tree.
 func makeMistakesUsageErrors(command *cobra.Command) {
 	command.SetFlagErrorFunc(func(_ *cobra.Command,
-		err error) error {
+		err error,
+	) error {
 		return console.Exit(console.ExitUsage, plain(err))
 	})
 	if check := command.Args; check != nil {

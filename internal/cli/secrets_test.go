@@ -41,8 +41,10 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 	defer model.Close()
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: environ, Dir: dir,
-		Version: "test"}
+	con := &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: environ, Dir: dir,
+		Version: "test",
+	}
 	args := []string{
 		"fit-harness", "run", "--agent", "builtin", "--model-url", model.URL, "--task-text", "keep " + secrets[0],
 		"--cwd", dir,
@@ -55,12 +57,16 @@ func TestNoSecretReachesAFileOrStream(t *testing.T) {
 	}
 	var replayed bytes.Buffer
 	cli.Run(context.Background(), []string{"fit-harness", "output"},
-		&console.Console{Stdin: bytes.NewReader(trace), Stdout: &replayed, Stderr: &stderr,
-			Environ: []string{"PATH=" + os.Getenv("PATH")}})
+		&console.Console{
+			Stdin: bytes.NewReader(trace), Stdout: &replayed, Stderr: &stderr,
+			Environ: []string{"PATH=" + os.Getenv("PATH")},
+		})
 	cli.Run(context.Background(), []string{"fit-harness", "run", "--task-file", secrets[1]}, con)
 
-	for where, text := range map[string]string{"trace": string(trace), "stdout": stdout.String(),
-		"stderr": stderr.String(), "document": replayed.String()} {
+	for where, text := range map[string]string{
+		"trace": string(trace), "stdout": stdout.String(),
+		"stderr": stderr.String(), "document": replayed.String(),
+	} {
 		for i, secret := range secrets {
 			for encoding, form := range leaks(secret) {
 				if strings.Contains(text, form) {
@@ -106,11 +112,15 @@ func TestNoCredentialOfAnAgentIsToldOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			con := &console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr,
-				Environ: []string{name + "=" + value}, Dir: dir, Version: "test"}
+			con := &console.Console{
+				Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr,
+				Environ: []string{name + "=" + value}, Dir: dir, Version: "test",
+			}
 			if code := cli.Run(t.Context(),
-				[]string{"fit-harness", "callback", "--trace-file", "trace.ndjson", "--callback-url", bridge.URL,
-					"--correlation-id", "7"}, con); code != 0 {
+				[]string{
+					"fit-harness", "callback", "--trace-file", "trace.ndjson", "--callback-url", bridge.URL,
+					"--correlation-id", "7",
+				}, con); code != 0 {
 				t.Fatalf("exit %d: %s", code, stderr.String())
 			}
 			cli.Run(t.Context(), []string{"fit-trace", value}, con)

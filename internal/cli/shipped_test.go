@@ -15,12 +15,16 @@ import (
 
 // TestNewFamiliesPassLint: what init makes can be run as it is.
 func TestNewFamiliesPassLint(t *testing.T) {
-	for language, tool := range map[string]string{"shell": "sh", "node": "node", "python": "python3",
-		"go": "go"} {
+	for language, tool := range map[string]string{
+		"shell": "sh", "node": "node", "python": "python3",
+		"go": "go",
+	} {
 		testenv.NeedTool(t, tool)
 		var output bytes.Buffer
-		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(),
-			Dir: t.TempDir()}
+		con := &console.Console{
+			Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Environ: os.Environ(),
+			Dir: t.TempDir(),
+		}
 		for _, args := range [][]string{{"init", "--runner", language, "family"}, {"lint", "--family", "family"}} {
 			if code := cli.Run(context.Background(), append([]string{"fit-benchmark"}, args...), con); code != 0 {
 				t.Errorf("%s %v: exit %d\n%s", language, args, code, output.String())
@@ -33,16 +37,21 @@ func TestNewFamiliesPassLint(t *testing.T) {
 // on the reference solution.
 func TestShippedFamiliesPassLint(t *testing.T) {
 	for _, family := range []struct{ dir, tool string }{
-		{"democli/assets/family", "sh"}, {"../../examples/node-family", "node"},
-		{"../../examples/python-family", "python3"}, {"../../examples/go-family", "go"},
-		{"../../examples/quick-shell", "sh"}, {"../../examples/quick-node", "node"},
+		{"democli/assets/family", "sh"},
+		{"../../examples/node-family", "node"},
+		{"../../examples/python-family", "python3"},
+		{"../../examples/go-family", "go"},
+		{"../../examples/quick-shell", "sh"},
+		{"../../examples/quick-node", "node"},
 		{"../../examples/quick-python", "python3"},
 	} {
 		t.Run(filepath.Base(family.dir), func(t *testing.T) {
 			testenv.NeedTool(t, family.tool)
 			var stdout, stderr bytes.Buffer
-			con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-				Environ: os.Environ()}
+			con := &console.Console{
+				Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+				Environ: os.Environ(),
+			}
 			if code := cli.Run(context.Background(), []string{"fit-benchmark", "lint", "--family", family.dir},
 				con); code != 0 {
 				t.Errorf("exit %d\n%s%s", code, stdout.String(), stderr.String())

@@ -40,8 +40,10 @@ var layers = map[string][]string{
 	"workspace":  {"task", "sandbox"},
 	"grade":      {"task", "workspace", "sandbox", "redact"},
 	"experiment": {"task", "redact", "ledger", "stats"},
-	"experiment/local": {"experiment", "task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace",
-		"price", "redact", "ledger", "profile"},
+	"experiment/local": {
+		"experiment", "task", "workspace", "grade", "harness", "agent", "session", "sandbox", "trace",
+		"price", "redact", "ledger", "profile",
+	},
 	"report": {"ledger", "stats", "session", "price"},
 	// the module's root
 	".":   {"agent", "harness", "bridge", "session", "sandbox", "trace", "price", "redact"},

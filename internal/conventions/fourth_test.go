@@ -80,8 +80,10 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home,
-			"FOURTH_KEY=" + key}
+		cmd.Env = []string{
+			"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home,
+			"FOURTH_KEY=" + key,
+		}
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
@@ -90,8 +92,11 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 		}
 		return string(out)
 	}
-	for _, command := range [][]string{{"harness", "run", "--help"}, {"harness", "facilitate", "--help"},
-		{"benchmark", "run", "--help"}} {
+	for _, command := range [][]string{
+		{"harness", "run", "--help"},
+		{"harness", "facilitate", "--help"},
+		{"benchmark", "run", "--help"},
+	} {
 		if help := run(command...); !strings.Contains(help, "|fourth|") {
 			t.Errorf("the help of %s does not offer the agent:\n%s", command, help)
 		}

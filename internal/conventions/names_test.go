@@ -27,15 +27,23 @@ var notTheAgent = []struct {
 	text *regexp.Regexp
 	why  string
 }{
-	{regexp.MustCompile(`\.claude\b`),
-		"the directory of profiles, skills and settings: a format that benchmarks and agents share, and that fit's own profiles are kept in"},
-	{regexp.MustCompile(`"--target", "claude"|--target claude\b`),
-		"what the package manager for skills calls that directory"},
+	{
+		regexp.MustCompile(`\.claude\b`),
+		"the directory of profiles, skills and settings: a format that benchmarks and agents share, and that fit's own profiles are kept in",
+	},
+	{
+		regexp.MustCompile(`"--target", "claude"|--target claude\b`),
+		"what the package manager for skills calls that directory",
+	},
 	{regexp.MustCompile(`\bclaude-(?:opus|sonnet|haiku)-[\d-]+\d`), "a model, which any agent can run on"},
-	{regexp.MustCompile(`HasPrefix\((?:cfg\.Model|name), "claude"\)|gpt-\\d\|o\\d\|codex\|`),
-		"families of models, by whose names an agent for several vendors chooses the protocol"},
-	{regexp.MustCompile(`\b(?:C|c)laudeCodeVersion\b|\bclaude_code_version\b`),
-		"a field of the document that fit trace prints, and of the stream it is read from; both have it by this name"},
+	{
+		regexp.MustCompile(`HasPrefix\((?:cfg\.Model|name), "claude"\)|gpt-\\d\|o\\d\|codex\|`),
+		"families of models, by whose names an agent for several vendors chooses the protocol",
+	},
+	{
+		regexp.MustCompile(`\b(?:C|c)laudeCodeVersion\b|\bclaude_code_version\b`),
+		"a field of the document that fit trace prints, and of the stream it is read from; both have it by this name",
+	},
 }
 
 // agentName is how an agent is called in texts and in code.
@@ -191,8 +199,10 @@ func TestTheCatalogHasOneLinePerAgent(t *testing.T) {
 
 // TestNamesAreFoundWhereverTheyHide: the check itself, on a file that does what it forbids.
 func TestNamesAreFoundWhereverTheyHide(t *testing.T) {
-	agents := []agentName{{id: "pi-agent", folder: "agent/pi", words: []string{"pi", "pi-agent"}},
-		{id: "codex", folder: "agent/codex", words: []string{"codex"}}}
+	agents := []agentName{
+		{id: "pi-agent", folder: "agent/pi", words: []string{"pi", "pi-agent"}},
+		{id: "codex", folder: "agent/codex", words: []string{"codex"}},
+	}
 	const source = "package x\n\n// codexYieldMs is for one of them.\nconst codexYieldMs = 1\n\n// API, pipe and Pisa are fine; pi's is not.\nvar piTimeout = `a\nb pi-agent c`\n"
 	want := []string{"x.go:3", "x.go:4", "x.go:6", "x.go:7", "x.go:8"}
 	var got []string

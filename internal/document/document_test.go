@@ -25,10 +25,14 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}{
 		"valid":        {"name: Ada\nage: 36\npets: [cat]\n", nil},
 		"json is yaml": {`{"name": "Ada"}`, nil},
-		"wrong type": {"name: Ada\nage: old\n",
-			[]string{"f.yaml:2:6: age: must be a whole number, but is \"old\""}},
-		"two errors": {"name: 7\npets:\n  - cat\n  - newt\n",
-			[]string{"f.yaml:1:7: name:", "f.yaml:4:5: pets.1:"}},
+		"wrong type": {
+			"name: Ada\nage: old\n",
+			[]string{"f.yaml:2:6: age: must be a whole number, but is \"old\""},
+		},
+		"two errors": {
+			"name: 7\npets:\n  - cat\n  - newt\n",
+			[]string{"f.yaml:1:7: name:", "f.yaml:4:5: pets.1:"},
+		},
 		"missing":         {"age: 3\n", []string{"f.yaml:1:1: the setting name is missing"}},
 		"no YAML":         {"name: [Ada\n", []string{"f.yaml:"}},
 		"tab indentation": {"pets:\n\t- cat\n", []string{"f.yaml:2:"}},

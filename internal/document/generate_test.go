@@ -108,8 +108,10 @@ func TestProblemsAreShownWithACaret(t *testing.T) {
 }
 
 func FuzzDocument(f *testing.F) {
-	for _, seed := range []string{"name: Tom\n", "a: &x [*x, *x]\n", "? {a: b}\n: c\n", "- - -\n", "\t",
-		"%YAML 1.1\n---\na: b\n...\n", "a: 'b", "1: 2\n1: 3\n", "<<: *x", "a: !!float x"} {
+	for _, seed := range []string{
+		"name: Tom\n", "a: &x [*x, *x]\n", "? {a: b}\n: c\n", "- - -\n", "\t",
+		"%YAML 1.1\n---\na: b\n...\n", "a: 'b", "1: 2\n1: 3\n", "<<: *x", "a: !!float x",
+	} {
 		f.Add([]byte(seed))
 	}
 	source, err := SchemaOf("pet", pet{})

@@ -33,8 +33,10 @@ func TestEveryRuleHasWords(t *testing.T) {
 		{`{"uniqueItems": true}`, "[a, 1, 1.0]", "must not have 1 twice"},
 		{`{"minProperties": 2}`, "{a: 1}", "must have at least 2 settings, but has 1"},
 		{`{"maxLength": 1}`, strings.Repeat("x", 100), "must have at most 1 character, but has 100"},
-		{`{"type": "integer"}`, strings.Repeat("x", 100),
-			`must be a whole number, but is "` + strings.Repeat("x", 60) + `…"`},
+		{
+			`{"type": "integer"}`, strings.Repeat("x", 100),
+			`must be a whole number, but is "` + strings.Repeat("x", 60) + `…"`,
+		},
 		{`{"type": "object", "required": ["b"]}`, "{a: 1}", "the setting b is missing"},
 		{`{"type": "object", "additionalProperties": false}`, "{a: 1}", "there is no such setting"},
 	} {

@@ -102,23 +102,50 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 		slept   []time.Duration
 		want    string // part of the error; empty means success
 	}{
-		{"a broken gateway", []http.HandlerFunc{reply(502, ""), reply(503, ""), reply(200, oneRun)},
-			[]time.Duration{time.Second, 2 * time.Second}, ""},
-		{"too many requests", []http.HandlerFunc{reply(429, "", "Retry-After", "7"), reply(200, oneRun)},
-			[]time.Duration{7200 * time.Millisecond}, ""},
-		{"the hourly limit, nearly over",
+		{
+			"a broken gateway",
+			[]http.HandlerFunc{reply(502, ""), reply(503, ""), reply(200, oneRun)},
+			[]time.Duration{time.Second, 2 * time.Second},
+			"",
+		},
+		{
+			"too many requests",
+			[]http.HandlerFunc{reply(429, "", "Retry-After", "7"), reply(200, oneRun)},
+			[]time.Duration{7200 * time.Millisecond},
+			"",
+		},
+		{
+			"the hourly limit, nearly over",
 			[]http.HandlerFunc{reply(403, `{"message":"rate limit"}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
-				"1030"), reply(200, oneRun)}, []time.Duration{30200 * time.Millisecond}, ""},
-		{"the hourly limit, far from over",
-			[]http.HandlerFunc{reply(403, "", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4600")}, nil,
-			"used up for another 1h0m0s"},
-		{"no access", []http.HandlerFunc{reply(403, `{"message":"Resource not accessible"}`)}, nil,
-			"Resource not accessible (does the token have access"},
-		{"not found", []http.HandlerFunc{reply(404, `{"message":"Not Found"}`)}, nil,
-			"GitHub answered 404 to /repos/own/rep/actions/runs: Not Found"},
+				"1030"), reply(200, oneRun)},
+			[]time.Duration{30200 * time.Millisecond},
+			"",
+		},
+		{
+			"the hourly limit, far from over",
+			[]http.HandlerFunc{reply(403, "", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4600")},
+			nil,
+			"used up for another 1h0m0s",
+		},
+		{
+			"no access",
+			[]http.HandlerFunc{reply(403, `{"message":"Resource not accessible"}`)},
+			nil,
+			"Resource not accessible (does the token have access",
+		},
+		{
+			"not found",
+			[]http.HandlerFunc{reply(404, `{"message":"Not Found"}`)},
+			nil,
+			"GitHub answered 404 to /repos/own/rep/actions/runs: Not Found",
+		},
 		{"a bad token", []http.HandlerFunc{reply(401, "")}, nil, "is the token still valid?"},
-		{"always broken", []http.HandlerFunc{reply(500, "")},
-			[]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, "GitHub answered 500"},
+		{
+			"always broken",
+			[]http.HandlerFunc{reply(500, "")},
+			[]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second},
+			"GitHub answered 500",
+		},
 		{"no JSON", []http.HandlerFunc{reply(200, "<html>")}, nil, "GitHub's answer to actions/runs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -92,8 +92,10 @@ func generatePairs(random *rand.Rand, count int) [][2]string {
 	for i := range generated {
 		path := randomPath(random)
 		if random.IntN(8) == 0 {
-			generated[i] = [2]string{randomCharacters(random, `ab.*?/[]{},!^-\()|@+#$`),
-				randomCharacters(random, "ab./[]{},-")}
+			generated[i] = [2]string{
+				randomCharacters(random, `ab.*?/[]{},!^-\()|@+#$`),
+				randomCharacters(random, "ab./[]{},-"),
+			}
 			continue
 		}
 		generated[i] = [2]string{randomPattern(random, path), path}

@@ -5,9 +5,11 @@ import (
 	"testing"
 )
 
-var examples = []string{"", "plain text", `quotes " and \ slashes`, "\x00\b\f\n\r\t\x1f\x7f", "<a href='x'>&</a>",
+var examples = []string{
+	"", "plain text", `quotes " and \ slashes`, "\x00\b\f\n\r\t\x1f\x7f", "<a href='x'>&</a>",
 	"ä€😀", "\u2028\u2029", "broken \xff\xc3 bytes", "long enough for a whole word, then \x01", "\ufffd",
-	"äöü" + strings.Repeat("x", 40) + "\n"}
+	"äöü" + strings.Repeat("x", 40) + "\n",
+}
 
 func TestAStringIsWrittenAsMarshalWritesIt(t *testing.T) {
 	for _, text := range examples {

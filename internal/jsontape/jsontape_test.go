@@ -158,8 +158,10 @@ func TestValuesAreThoseOfEncodingJSON(t *testing.T) {
 }
 
 func TestWhatIsBrokenIsRefused(t *testing.T) {
-	for _, text := range []string{``, ` `, `{"a":}`, `{"a"}`, `{a:1}`, `[1,]`, `[1 2]`, `{"a":1,}`, `{"a":1}x`, `"open`,
-		`"open\"`, `{"a":"`, `tru`, `nul`, `[-x]`, `}`, strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)} {
+	for _, text := range []string{
+		``, ` `, `{"a":}`, `{"a"}`, `{a:1}`, `[1,]`, `[1 2]`, `{"a":1,}`, `{"a":1}x`, `"open`,
+		`"open\"`, `{"a":"`, `tru`, `nul`, `[-x]`, `}`, strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
+	} {
 		if v, ok := Parse([]byte(text)); ok {
 			t.Errorf("%q is read as %s", text, v.Raw())
 		}

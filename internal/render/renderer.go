@@ -88,8 +88,10 @@ func (r *Renderer) lane(name string) *lane {
 		return l
 	}
 	l = &lane{name: name}
-	l.fold = session.NewFold(session.Options{Flat: true, Prices: r.cfg.Prices,
-		OnEvent: func(event *session.EnrichedEvent) { r.show(l, event) }})
+	l.fold = session.NewFold(session.Options{
+		Flat: true, Prices: r.cfg.Prices,
+		OnEvent: func(event *session.EnrichedEvent) { r.show(l, event) },
+	})
 	r.lanes[name] = l
 	r.order = append(r.order, name)
 	r.labelled = r.labelled || len(r.order) > 1

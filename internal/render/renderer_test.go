@@ -72,8 +72,10 @@ func TestATeamIsShownWithLabelsAndItsTroubles(t *testing.T) {
 {"source":"orchestrator","seq":10,"ts":1,"event":{"type":"lead_turn_limit","limit":200}}
 `
 	got := replay(t, Config{}, team)
-	for _, want := range []string{"bob: I look.\n", "bob: Bash: go test ./...\n",
-		"orchestrator: [protocol_violation] bob did not answer ask 3\n", "has used its 200 turns"} {
+	for _, want := range []string{
+		"bob: I look.\n", "bob: Bash: go test ./...\n",
+		"orchestrator: [protocol_violation] bob did not answer ask 3\n", "has used its 200 turns",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}
@@ -110,8 +112,10 @@ func TestWithoutAnEndThereIsNoFooter(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for ms, want := range map[int64]string{0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s",
-		125_000: "2m 5s"} {
+	for ms, want := range map[int64]string{
+		0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s",
+		125_000: "2m 5s",
+	} {
 		if got := shownDuration(ms); got != want {
 			t.Errorf("Duration(%d) = %q, want %q", ms, got, want)
 		}

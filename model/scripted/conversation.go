@@ -119,8 +119,10 @@ func (c conversation) find(name string) (offeredTool, bool) {
 
 // asides are the openings of user messages in which clients tell the model about its surroundings.
 // They are no prompts.
-var asides = []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
-	"<permissions instructions>"}
+var asides = []string{
+	"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
+	"<permissions instructions>",
+}
 
 func isAside(text string) bool {
 	trimmed := strings.TrimSpace(text)
@@ -285,8 +287,10 @@ func readChat(body []byte) (conversation, error) {
 	c := conversation{model: req.Model, stream: req.Stream, wantsUsage: req.StreamOptions != nil &&
 		req.StreamOptions.IncludeUsage}
 	for _, t := range req.Tools {
-		c.tools = append(c.tools, offeredTool{name: t.Function.Name, kind: "function",
-			input: schemaFields(t.Function.Parameters)})
+		c.tools = append(c.tools, offeredTool{
+			name: t.Function.Name, kind: "function",
+			input: schemaFields(t.Function.Parameters),
+		})
 	}
 	for _, m := range req.Messages {
 		switch m.Role {

@@ -64,8 +64,10 @@ func (s *Script) pick(c conversation, at cell) pick {
 	}
 	sc := s.scenario(c)
 	if sc == nil {
-		return pick{position: position{scenario: "none"},
-			turn: Turn{Text: "[scripted model: no scenario fits this request]"}}
+		return pick{
+			position: position{scenario: "none"},
+			turn:     Turn{Text: "[scripted model: no scenario fits this request]"},
+		}
 	}
 	p := state(sc)
 	index, turn := sc.resolve(p.next, c, p.visits, at)
@@ -268,8 +270,10 @@ func (s *Script) expand(t Turn, c conversation, at cell) Turn {
 func expandCalls(calls []Call, text, inJSON *strings.Replacer) []Call {
 	var expanded []Call
 	for _, c := range calls {
-		for _, field := range []*string{&c.Bash, &c.Read, &c.Write, &c.Edit, &c.Glob, &c.Grep, &c.MCP, &c.Tool,
-			&c.Content, &c.Old, &c.New, &c.In, &c.Raw} {
+		for _, field := range []*string{
+			&c.Bash, &c.Read, &c.Write, &c.Edit, &c.Glob, &c.Grep, &c.MCP, &c.Tool,
+			&c.Content, &c.Old, &c.New, &c.In, &c.Raw,
+		} {
 			*field = text.Replace(*field)
 		}
 		if len(c.Input) > 0 {

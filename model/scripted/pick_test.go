@@ -22,8 +22,10 @@ func newTalk(t *testing.T, script string) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &talk{t: t, script: parsed,
-		conv: conversation{model: "m", tools: []offeredTool{{name: "Bash", kind: "function"}}}}
+	return &talk{
+		t: t, script: parsed,
+		conv: conversation{model: "m", tools: []offeredTool{{name: "Bash", kind: "function"}}},
+	}
 }
 
 // say sends a prompt and returns the reply's text.
@@ -224,8 +226,10 @@ func TestReplayingAConversationFindsEveryTurnAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		k := &talk{t: t, script: script, at: cell{seed: rapid.StringN(0, 4, -1).Draw(t, "seed")},
-			conv: conversation{tools: []offeredTool{{name: "Bash"}}}}
+		k := &talk{
+			t: t, script: script, at: cell{seed: rapid.StringN(0, 4, -1).Draw(t, "seed")},
+			conv: conversation{tools: []offeredTool{{name: "Bash"}}},
+		}
 		type answered struct {
 			steps int
 			at    position

@@ -108,8 +108,10 @@ func renderAnthropic(r reply) (any, func() []wire.Event) {
 		},
 	}
 	if r.turn.Thinking != "" {
-		m.Content = append(m.Content, wire.AnthropicBlock{Type: "thinking", Thinking: r.turn.Thinking,
-			Signature: signature})
+		m.Content = append(m.Content, wire.AnthropicBlock{
+			Type: "thinking", Thinking: r.turn.Thinking,
+			Signature: signature,
+		})
 	}
 	if r.turn.Text != "" {
 		m.Content = append(m.Content, wire.AnthropicBlock{Type: "text", Text: r.turn.Text})
@@ -231,8 +233,10 @@ func renderChat(r reply) (any, func() []wire.Event) {
 			PromptTokens:     prompt,
 			CompletionTokens: u.Output,
 			TotalTokens:      prompt + u.Output,
-			PromptTokensDetails: wire.ResponsesInputDetail{CachedTokens: u.CacheRead,
-				CacheWriteTokens: u.CacheWrite},
+			PromptTokensDetails: wire.ResponsesInputDetail{
+				CachedTokens:     u.CacheRead,
+				CacheWriteTokens: u.CacheWrite,
+			},
 			CompletionTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.Reasoning},
 		},
 	}

@@ -307,8 +307,10 @@ func modelsBody(id string) []byte {
 	if id = strings.Trim(id, "/"); id != "" {
 		return marshal(describe(id))
 	}
-	return marshal(map[string]any{"object": "list", "has_more": false, "first_id": "scripted", "last_id": "scripted",
-		"data": []any{describe("scripted")}})
+	return marshal(map[string]any{
+		"object": "list", "has_more": false, "first_id": "scripted", "last_id": "scripted",
+		"data": []any{describe("scripted")},
+	})
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

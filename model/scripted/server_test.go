@@ -54,8 +54,10 @@ const hello = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":
 
 func TestAddresses(t *testing.T) {
 	url := scriptedtest.ServeAll(t,
-		map[string]string{"": `{"turns": [{"text": "root"}]}`,
-			"a b": `{"turns": [{"text": "${key}|${seed}"}]}`}, scripted.Options{})
+		map[string]string{
+			"":    `{"turns": [{"text": "root"}]}`,
+			"a b": `{"turns": [{"text": "${key}|${seed}"}]}`,
+		}, scripted.Options{})
 	for path, want := range map[string]string{
 		"/v1/messages": `"text":"root"`,
 		"/messages":    `"text":"root"`,
@@ -196,8 +198,10 @@ func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
 	var log strings.Builder
 	var records []scripted.Record
 	url := scriptedtest.ServeAll(t, map[string]string{"one": talkative},
-		scripted.Options{Log: &log, LogBodies: true,
-			OnRequest: func(r scripted.Record) { records = append(records, r) }})
+		scripted.Options{
+			Log: &log, LogBodies: true,
+			OnRequest: func(r scripted.Record) { records = append(records, r) },
+		})
 	if status, body := post(t, url+scripted.Path("one", "task a/arm b#1", "42")+"/v1/messages", hello, "x-api-key",
 		"secret-key"); status != http.StatusOK {
 		t.Fatal(body)

@@ -54,8 +54,10 @@ type job struct {
 }
 
 var (
-	jobShell = job{[]string{"bash", "execcommand", "shellcommand", "shell", "runcommand", "runshellcommand",
-		"executecommand", "terminal"}, []role{roleCommand}}
+	jobShell = job{[]string{
+		"bash", "execcommand", "shellcommand", "shell", "runcommand", "runshellcommand",
+		"executecommand", "terminal",
+	}, []role{roleCommand}}
 	jobRead  = job{[]string{"read", "readfile", "viewfile"}, []role{rolePath}}
 	jobWrite = job{[]string{"write", "writefile", "createfile"}, []role{rolePath, roleContent}}
 	jobEdit  = job{[]string{"edit", "editfile", "replace", "strreplace"}, []role{rolePath}}

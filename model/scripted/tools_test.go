@@ -39,9 +39,11 @@ var clients = map[string]conversation{
 	"claude": {
 		system: "environment:\n - Primary working directory: /repo\n - Platform: linux",
 		tools: []offeredTool{
-			{name: "Bash", kind: "function",
+			{
+				name: "Bash", kind: "function",
 				input: schema("command", "timeout:number Optional timeout in milliseconds (max 600000)",
-					"description")},
+					"description"),
+			},
 			{name: "Read", kind: "function", input: schema("file_path:string The absolute path to the file to read")},
 			{name: "Edit", kind: "function", input: schema("file_path", "old_string", "new_string")},
 			{name: "Write", kind: "function", input: schema("file_path", "content")},
@@ -63,22 +65,31 @@ var clients = map[string]conversation{
 	"pi": {
 		system: "Current working directory: /repo",
 		tools: []offeredTool{
-			{name: "read", kind: "function",
-				input: schema("path:string Path to the file to read (relative or absolute)")},
-			{name: "bash", kind: "function",
-				input: schema("command", "timeout:number Timeout in seconds (optional, no default timeout)")},
+			{
+				name: "read", kind: "function",
+				input: schema("path:string Path to the file to read (relative or absolute)"),
+			},
+			{
+				name: "bash", kind: "function",
+				input: schema("command", "timeout:number Timeout in seconds (optional, no default timeout)"),
+			},
 			{name: "edit", kind: "function", input: fields{
 				"path":  {about: "Path to the file to edit (relative or absolute)"},
 				"edits": {kind: "array", items: schema("oldText", "newText")},
 			}},
-			{name: "write", kind: "function",
-				input: schema("path:string Path to the file to write (relative or absolute)", "content")},
+			{
+				name: "write", kind: "function",
+				input: schema("path:string Path to the file to write (relative or absolute)", "content"),
+			},
 			{name: "ask", kind: "function"},
 		},
 	},
 	"codex": {
-		tools: []offeredTool{{name: "exec_command", kind: "function", input: schema("cmd", "yield_time_ms")},
-			{name: "apply_patch", kind: "custom"}, {name: "tool_search", kind: "tool_search"}},
+		tools: []offeredTool{
+			{name: "exec_command", kind: "function", input: schema("cmd", "yield_time_ms")},
+			{name: "apply_patch", kind: "custom"},
+			{name: "tool_search", kind: "tool_search"},
+		},
 		steps: []step{{kind: stepResult, text: "Output:\npackage calc\n\treturn a - b\n"}},
 	},
 	"codex-unknown-model": {tools: []offeredTool{
@@ -86,15 +97,19 @@ var clients = map[string]conversation{
 		{name: "ask", kind: "function", namespace: "mcp__orc"},
 	}},
 	"codex-code-mode": {tools: codeTools(), steps: []step{{kind: stepResult, text: "package calc\n\treturn a - b\n"}}},
-	"codex-old": {tools: []offeredTool{{name: "shell", kind: "function",
-		input: schema("command:array", "timeout_ms")}}},
+	"codex-old": {tools: []offeredTool{{
+		name: "shell", kind: "function",
+		input: schema("command:array", "timeout_ms"),
+	}}},
 	"unseen": {
 		system: "Working directory: /repo",
 		tools: []offeredTool{
 			{name: "run_shell_command", kind: "function", input: schema("command", "timeout_seconds")},
 			{name: "write", kind: "function", input: schema("id")}, // not what its name says
-			{name: "write_file", kind: "function",
-				input: schema("filePath:string Relative to the project", "contents")},
+			{
+				name: "write_file", kind: "function",
+				input: schema("filePath:string Relative to the project", "contents"),
+			},
 			{name: "edit_file", kind: "function", input: schema("file", "old_str", "new_str")},
 		},
 	},
@@ -113,17 +128,25 @@ func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
 		want map[string]toolCall
 	}{
 		{`{"bash": "go test && echo \"ok\"", "timeout_ms": 1500}`, map[string]toolCall{
-			"claude": {name: "Bash",
-				arguments: `{"command":"go test && echo \"ok\"","description":"Run a command","timeout":1500}`},
+			"claude": {
+				name:      "Bash",
+				arguments: `{"command":"go test && echo \"ok\"","description":"Run a command","timeout":1500}`,
+			},
 			"builtin": {name: "Bash", arguments: `{"command":"go test && echo \"ok\""}`},
 			"pi":      {name: "bash", arguments: `{"command":"go test && echo \"ok\"","timeout":2}`},
-			"codex": {name: "exec_command",
-				arguments: `{"cmd":"go test && echo \"ok\"","yield_time_ms":30000}`},
-			"codex-old": {name: "shell",
-				arguments: `{"command":["bash","-c","go test && echo \"ok\""],"timeout_ms":1500}`},
+			"codex": {
+				name:      "exec_command",
+				arguments: `{"cmd":"go test && echo \"ok\"","yield_time_ms":30000}`,
+			},
+			"codex-old": {
+				name:      "shell",
+				arguments: `{"command":["bash","-c","go test && echo \"ok\""],"timeout_ms":1500}`,
+			},
 			"codex-code-mode": js(`exec_command({"cmd":"go test && echo \"ok\"","yield_time_ms":30000})`),
-			"unseen": {name: "run_shell_command",
-				arguments: `{"command":"go test && echo \"ok\"","timeout_seconds":2}`},
+			"unseen": {
+				name:      "run_shell_command",
+				arguments: `{"command":"go test && echo \"ok\"","timeout_seconds":2}`,
+			},
 			"silent": {name: "shell", arguments: `{"command":"go test && echo \"ok\""}`},
 		}},
 		{`{"read": "calc.go"}`, map[string]toolCall{
@@ -133,25 +156,37 @@ func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
 			"codex":   {name: "exec_command", arguments: `{"cmd":"cat -- 'calc.go'","yield_time_ms":30000}`},
 		}},
 		{`{"edit": "calc.go", "old": "a - b", "new": "a + b"}`, map[string]toolCall{
-			"claude": {name: "Edit",
-				arguments: `{"file_path":"/repo/calc.go","new_string":"a + b","old_string":"a - b"}`},
-			"pi": {name: "edit",
-				arguments: `{"edits":[{"newText":"a + b","oldText":"a - b"}],"path":"calc.go"}`},
+			"claude": {
+				name:      "Edit",
+				arguments: `{"file_path":"/repo/calc.go","new_string":"a + b","old_string":"a - b"}`,
+			},
+			"pi": {
+				name:      "edit",
+				arguments: `{"edits":[{"newText":"a + b","oldText":"a - b"}],"path":"calc.go"}`,
+			},
 			"codex":           {name: "apply_patch", custom: true, arguments: patch},
 			"codex-code-mode": js("apply_patch(" + string(marshal(patch)) + ")"),
-			"unseen": {name: "edit_file",
-				arguments: `{"file":"/repo/calc.go","new_str":"a + b","old_str":"a - b"}`},
-			"silent": {name: "edit",
-				arguments: `{"file_path":"calc.go","new_string":"a + b","old_string":"a - b"}`},
+			"unseen": {
+				name:      "edit_file",
+				arguments: `{"file":"/repo/calc.go","new_str":"a + b","old_str":"a - b"}`,
+			},
+			"silent": {
+				name:      "edit",
+				arguments: `{"file_path":"calc.go","new_string":"a + b","old_string":"a - b"}`,
+			},
 		}},
 		{`{"write": "a/b.txt", "content": "x\n"}`, map[string]toolCall{
 			"claude": {name: "Write", arguments: `{"content":"x\n","file_path":"/repo/a/b.txt"}`},
 			"pi":     {name: "write", arguments: `{"content":"x\n","path":"a/b.txt"}`},
 			"unseen": {name: "write_file", arguments: `{"contents":"x\n","filePath":"a/b.txt"}`},
-			"codex": {name: "apply_patch", custom: true,
-				arguments: "*** Begin Patch\n*** Add File: a/b.txt\n+x\n*** End Patch\n"},
-			"codex-unknown-model": {name: "exec_command",
-				arguments: `{"cmd":"mkdir -p -- 'a' && printf %s 'x\n' > 'a/b.txt'","yield_time_ms":30000}`},
+			"codex": {
+				name: "apply_patch", custom: true,
+				arguments: "*** Begin Patch\n*** Add File: a/b.txt\n+x\n*** End Patch\n",
+			},
+			"codex-unknown-model": {
+				name:      "exec_command",
+				arguments: `{"cmd":"mkdir -p -- 'a' && printf %s 'x\n' > 'a/b.txt'","yield_time_ms":30000}`,
+			},
 		}},
 		{`{"glob": "**/*.go", "in": "src"}`, map[string]toolCall{
 			"builtin": {name: "Glob", arguments: `{"path":"/repo/src","pattern":"**/*.go"}`},
@@ -167,20 +202,28 @@ func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
 			"codex-unknown-model": {name: "ask", namespace: "mcp__orc", arguments: `{"to": "bob"}`},
 			"codex-code-mode":     js(`mcp__orc__ask({"to": "bob"})`),
 		}},
-		{`{"mcp": "orc/unheard", "input": {}}`,
-			map[string]toolCall{"claude": {name: "mcp__orc__unheard", arguments: `{}`}}},
-		{`{"tool": "NoSuchTool", "input": {"a": 1}}`,
-			map[string]toolCall{"claude": {name: "NoSuchTool", arguments: `{"a": 1}`}}},
-		{`{"tool": "apply_patch", "raw": "*** nonsense"}`,
-			map[string]toolCall{"codex": {name: "apply_patch", custom: true, arguments: "*** nonsense"}}},
-		{`{"first_of": [{"tool": "exec_command", "input": {"cmd": "x"}}, {"tool": "Bash", "input": {"command": "x"}}]}`,
+		{
+			`{"mcp": "orc/unheard", "input": {}}`,
+			map[string]toolCall{"claude": {name: "mcp__orc__unheard", arguments: `{}`}},
+		},
+		{
+			`{"tool": "NoSuchTool", "input": {"a": 1}}`,
+			map[string]toolCall{"claude": {name: "NoSuchTool", arguments: `{"a": 1}`}},
+		},
+		{
+			`{"tool": "apply_patch", "raw": "*** nonsense"}`,
+			map[string]toolCall{"codex": {name: "apply_patch", custom: true, arguments: "*** nonsense"}},
+		},
+		{
+			`{"first_of": [{"tool": "exec_command", "input": {"cmd": "x"}}, {"tool": "Bash", "input": {"command": "x"}}]}`,
 			map[string]toolCall{
 				"claude": {name: "Bash", arguments: `{"command": "x"}`},
 				"codex":  {name: "exec_command", arguments: `{"cmd": "x"}`},
 				"pi":     {name: "Bash", arguments: `{"command": "x"}`},
 
 				"codex-code-mode": js(`exec_command({"cmd": "x"})`),
-			}},
+			},
+		},
 	} {
 		var call Call
 		if err := json.Unmarshal([]byte(tt.call), &call); err != nil {
@@ -196,8 +239,14 @@ func TestOneCallBecomesTheToolOfEachClient(t *testing.T) {
 
 func TestEveryVerbWorksForEveryClient(t *testing.T) {
 	for name, client := range clients {
-		for _, call := range []Call{{Bash: "x"}, {Read: "x"}, {Write: "x"}, {Edit: "x", Old: "y"}, {Glob: "x"},
-			{Grep: "x"}} {
+		for _, call := range []Call{
+			{Bash: "x"},
+			{Read: "x"},
+			{Write: "x"},
+			{Edit: "x", Old: "y"},
+			{Glob: "x"},
+			{Grep: "x"},
+		} {
 			got := client.resolve(call)
 			if !client.offers(got.name) {
 				t.Errorf("%s: %+v became %s, which is not offered", name, call.verbs(), got.name)
@@ -225,8 +274,10 @@ func TestTheShellDoesWhatTheToolsWould(t *testing.T) {
 		}
 	}
 	const name = "sub dir/it's.txt"
-	for _, text := range []string{"plain", "two\nlines\n", "it's \"quoted\"", "$HOME `id` \\n %s %% !x",
-		"ünïcödé\t\n\n", "-e --", "\n"} {
+	for _, text := range []string{
+		"plain", "two\nlines\n", "it's \"quoted\"", "$HOME `id` \\n %s %% !x",
+		"ünïcödé\t\n\n", "-e --", "\n",
+	} {
 		dir := t.TempDir()
 		if out, err := shellRun(t, dir, writeCommand(name, text+"OLD"+text)); err != nil {
 			t.Fatalf("write %q: %v %s", text, err, out)
@@ -255,8 +306,12 @@ func TestAPatchReplacesWholeLines(t *testing.T) {
 		ok       bool
 	}{
 		"part of a line": {"one", "1", []string{"\tone()"}, []string{"\t1()"}, true},
-		"over two lines": {"one()\n\ttwo", "1()\n\t2", []string{"\tone()", "\ttwo()"}, []string{"\t1()", "\t2()"},
-			true},
+		"over two lines": {
+			"one()\n\ttwo", "1()\n\t2",
+			[]string{"\tone()", "\ttwo()"},
+			[]string{"\t1()", "\t2()"},
+			true,
+		},
 		"whole lines":          {"\tone()\n", "\t1()\n\t1()\n", []string{"\tone()"}, []string{"\t1()", "\t1()"}, true},
 		"a line deleted":       {"\tone()\n", "", []string{"\tone()"}, nil, true},
 		"two lines joined":     {"one()\n", "1() ", nil, nil, false},

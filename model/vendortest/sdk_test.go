@@ -50,7 +50,8 @@ func messagesParams(prompt string) anthropic.MessageNewParams {
 }
 
 func streamMessages(t *testing.T, client *anthropic.Client, params anthropic.MessageNewParams) (anthropic.Message,
-	error) {
+	error,
+) {
 	t.Helper()
 	stream := client.Messages.NewStreaming(t.Context(), params)
 	var message anthropic.Message
@@ -135,8 +136,10 @@ func responsesParams(prompt string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{
 		Model: "gpt-test", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(prompt)},
 		Tools: []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{
-			Name: "exec_command", Parameters: map[string]any{"type": "object",
-				"properties": map[string]any{"cmd": map[string]any{"type": "string"}}},
+			Name: "exec_command", Parameters: map[string]any{
+				"type":       "object",
+				"properties": map[string]any{"cmd": map[string]any{"type": "string"}},
+			},
 		}}},
 	}
 }
@@ -206,8 +209,10 @@ func chatParams(prompt string) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
 		Model: "gpt-test", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
 		Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
-			Name: "bash", Parameters: map[string]any{"type": "object",
-				"properties": map[string]any{"command": map[string]any{"type": "string"}}},
+			Name: "bash", Parameters: map[string]any{
+				"type":       "object",
+				"properties": map[string]any{"command": map[string]any{"type": "string"}},
+			},
 		})},
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	}

@@ -125,8 +125,10 @@ func openAIErrorObject(status int, e APIError) map[string]any {
 	return object
 }
 
-var openAIErrorCodes = map[int]string{401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error",
-	503: "server_is_overloaded"}
+var openAIErrorCodes = map[int]string{
+	401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error",
+	503: "server_is_overloaded",
+}
 
 // mustMarshal encodes maps of strings and numbers, which cannot fail.
 func mustMarshal(value any) []byte {

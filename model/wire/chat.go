@@ -129,8 +129,10 @@ const chatDone = "[DONE]"
 func ChatEvents(c ChatCompletion, withUsage bool) []Event {
 	var events []Event
 	chunk := func(delta bool, choices []any, usage *ChatUsage) {
-		value := map[string]any{"id": c.ID, "object": "chat.completion.chunk", "created": c.Created, "model": c.Model,
-			"choices": choices}
+		value := map[string]any{
+			"id": c.ID, "object": "chat.completion.chunk", "created": c.Created, "model": c.Model,
+			"choices": choices,
+		}
 		if usage != nil {
 			value["usage"] = usage
 		}
@@ -217,8 +219,10 @@ func (a *ChatAccumulator) Completion() ChatCompletion {
 	}
 	for _, call := range a.calls {
 		message.ToolCalls = append(message.ToolCalls,
-			ChatToolCall{ID: call.id, Type: "function",
-				Function: ChatFunction{Name: call.name, Arguments: string(call.arguments)}})
+			ChatToolCall{
+				ID: call.id, Type: "function",
+				Function: ChatFunction{Name: call.name, Arguments: string(call.arguments)},
+			})
 	}
 	c.Object = "chat.completion"
 	c.Choices = []ChatChoice{{Message: message, FinishReason: a.finish}}
@@ -316,8 +320,10 @@ func (a *ChatAccumulator) addCall(call ChatToolCall) ([]Delta, error) {
 	}
 	if call.Function.Arguments != "" {
 		a.calls[index].arguments = append(a.calls[index].arguments, call.Function.Arguments...)
-		deltas = append(deltas, Delta{Kind: DeltaToolInput, Index: chatFirstCallIndex + index,
-			Text: call.Function.Arguments})
+		deltas = append(deltas, Delta{
+			Kind: DeltaToolInput, Index: chatFirstCallIndex + index,
+			Text: call.Function.Arguments,
+		})
 	}
 	return deltas, nil
 }

@@ -243,7 +243,8 @@ func partName(part OpenAIPart) string {
 }
 
 func (s *responsesStream) part(part, text, indexName string, index int, value OpenAIPart,
-	at func(map[string]any) map[string]any) {
+	at func(map[string]any) map[string]any,
+) {
 	at2 := func(fields map[string]any) map[string]any {
 		fields[indexName] = index
 		return at(fields)
@@ -274,8 +275,10 @@ func ResponsesErrorEvent(r Response, e APIError) Event {
 	if code == "" {
 		code = e.Type
 	}
-	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{Code: code,
-		Message: e.Message}
+	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{
+		Code:    code,
+		Message: e.Message,
+	}
 	return jsonEvent("response.failed", false,
 		map[string]any{"type": "response.failed", "sequence_number": 1 << 20, "response": r})
 }

@@ -70,8 +70,10 @@ func TestAnthropicReplySurvivesStreaming(t *testing.T) {
 		want := wire.AnthropicMessage{
 			ID: "msg_1", Type: "message", Role: "assistant", Model: "m", StopReason: &stop,
 			Content: wire.AnthropicContent{},
-			Usage: wire.AnthropicUsage{InputTokens: 7, OutputTokens: rapid.Int64Range(0, 1e9).Draw(t, "out"),
-				CacheReadInputTokens: 3, CacheCreationInputTokens: 2},
+			Usage: wire.AnthropicUsage{
+				InputTokens: 7, OutputTokens: rapid.Int64Range(0, 1e9).Draw(t, "out"),
+				CacheReadInputTokens: 3, CacheCreationInputTokens: 2,
+			},
 		}
 		thought, said := "", ""
 		for range rapid.IntRange(0, 4).Draw(t, "blocks") {
@@ -86,8 +88,10 @@ func TestAnthropicReplySurvivesStreaming(t *testing.T) {
 				want.Content = append(want.Content, b)
 			case "tool_use":
 				want.Content = append(want.Content,
-					wire.AnthropicBlock{Type: "tool_use", ID: "toolu_1", Name: "Bash",
-						Input: json.RawMessage(object().Draw(t, "input"))})
+					wire.AnthropicBlock{
+						Type: "tool_use", ID: "toolu_1", Name: "Bash",
+						Input: json.RawMessage(object().Draw(t, "input")),
+					})
 			}
 		}
 		var acc wire.AnthropicAccumulator
@@ -121,8 +125,10 @@ func TestResponsesReplySurvivesStreaming(t *testing.T) {
 		}
 		said := ""
 		for range rapid.IntRange(0, 4).Draw(t, "items") {
-			item := wire.ResponsesItem{Type: rapid.SampledFrom([]string{"message", "reasoning", "function_call",
-				"custom_tool_call"}).Draw(t, "type"), ID: "id_1"}
+			item := wire.ResponsesItem{Type: rapid.SampledFrom([]string{
+				"message", "reasoning", "function_call",
+				"custom_tool_call",
+			}).Draw(t, "type"), ID: "id_1"}
 			switch item.Type {
 			case "message":
 				item.Role, item.Status = "assistant", "completed"
@@ -166,8 +172,10 @@ func TestChatReplySurvivesStreaming(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "calls") {
 			message.ToolCalls = append(message.ToolCalls,
-				wire.ChatToolCall{ID: "call_1", Type: "function",
-					Function: wire.ChatFunction{Name: "f", Arguments: object().Draw(t, "arguments")}})
+				wire.ChatToolCall{
+					ID: "call_1", Type: "function",
+					Function: wire.ChatFunction{Name: "f", Arguments: object().Draw(t, "arguments")},
+				})
 		}
 		want := wire.ChatCompletion{
 			ID: "chat_1", Object: "chat.completion", Created: 1, Model: "m",
@@ -191,21 +199,31 @@ func TestEventReaderFollowsTheStandard(t *testing.T) {
 		stream string
 		want   []wire.Event
 	}{
-		"LF, CRLF and CR end lines": {"data: a\n\ndata: b\r\n\r\ndata: c\r\r",
-			[]wire.Event{{Data: []byte("a")}, {Data: []byte("b")}, {Data: []byte("c")}}},
-		"several data lines are one text": {"event: e\ndata: a\ndata:b\n\n",
-			[]wire.Event{{Name: "e", Data: []byte("a\nb")}}},
-		"comments and other fields are skipped": {": hello\nid: 1\nretry: 5\ndata: a\n\n",
-			[]wire.Event{{Data: []byte("a")}}},
+		"LF, CRLF and CR end lines": {
+			"data: a\n\ndata: b\r\n\r\ndata: c\r\r",
+			[]wire.Event{{Data: []byte("a")}, {Data: []byte("b")}, {Data: []byte("c")}},
+		},
+		"several data lines are one text": {
+			"event: e\ndata: a\ndata:b\n\n",
+			[]wire.Event{{Name: "e", Data: []byte("a\nb")}},
+		},
+		"comments and other fields are skipped": {
+			": hello\nid: 1\nretry: 5\ndata: a\n\n",
+			[]wire.Event{{Data: []byte("a")}},
+		},
 		"an event without data is none": {"event: ghost\n\ndata: a\n\n", []wire.Event{{Data: []byte("a")}}},
 		"a cut event is dropped":        {"data: a\n\ndata: half", []wire.Event{{Data: []byte("a")}}},
-		"CRLF after a name": {"event: e\r\ndata: a\r\n\r\n",
-			[]wire.Event{{Name: "e", Data: []byte("a")}}},
+		"CRLF after a name": {
+			"event: e\r\ndata: a\r\n\r\n",
+			[]wire.Event{{Name: "e", Data: []byte("a")}},
+		},
 		"a byte order mark is skipped": {"\xef\xbb\xbfdata: a\n\n", []wire.Event{{Data: []byte("a")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for way, reader := range map[string]io.Reader{"at once": strings.NewReader(tt.stream),
-				"byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream))} {
+			for way, reader := range map[string]io.Reader{
+				"at once":      strings.NewReader(tt.stream),
+				"byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream)),
+			} {
 				if diff := cmp.Diff(tt.want, readAll(t, reader)); diff != "" {
 					t.Errorf("%s: %s", way, diff)
 				}
@@ -249,8 +267,10 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 	for body, want := range map[string]wire.APIError{
 		`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`: {Type: "overloaded_error", Message: "Overloaded", RequestID: "req_1"},
 		`{"error":{"message":"no","type":"invalid_request_error","code":"context_length_exceeded"}}`:       {Type: "invalid_request_error", Code: "context_length_exceeded", Message: "no"},
-		`{"error":{"message":"no","type":"x","code":400}}`: {Type: "x",
-			Message: "no"},
+		`{"error":{"message":"no","type":"x","code":400}}`: {
+			Type:    "x",
+			Message: "no",
+		},
 		`{"error":"model not found"}`: {Message: "model not found"},
 		`{"detail":"Unauthorized"}`:   {Message: "Unauthorized"},
 		`<html><body>502  Bad

@@ -218,8 +218,10 @@ func (s *spanWriter) call(c *query.Call) error {
 		Parent: s.parent(query.LaneName(c.Source), c.Parent),
 		Name:   "execute_tool " + c.Name,
 		Kind:   spanInternal,
-		Attributes: []attribute{textAttribute("gen_ai.operation.name", "execute_tool"),
-			textAttribute("gen_ai.tool.name", c.Name), textAttribute("gen_ai.tool.call.id", c.ToolUseID)},
+		Attributes: []attribute{
+			textAttribute("gen_ai.operation.name", "execute_tool"),
+			textAttribute("gen_ai.tool.name", c.Name), textAttribute("gen_ai.tool.call.id", c.ToolUseID),
+		},
 	}
 	if c.Result != nil {
 		sp.Status = status(c.Result.IsError, firstLineOf(textOf(c.Result.Content)))

@@ -208,8 +208,13 @@ func (m mutation) missingFields(t *testing.T) {
 
 // otherKinds makes every field something else.
 func (m mutation) otherKinds(t *testing.T) {
-	values := []any{nil, json.Number("17"), "text", []any{}, map[string]any{}, true,
-		[]any{map[string]any{"type": "text"}}}
+	values := []any{
+		nil, json.Number("17"), "text",
+		[]any{},
+		map[string]any{},
+		true,
+		[]any{map[string]any{"type": "text"}},
+	}
 	turn := 0
 	m.eachField(t, func(object map[string]any, key string) {
 		object[key] = values[turn%len(values)]

@@ -20,8 +20,10 @@ import (
 // fixAdd reads, edits, tests, and says so.
 func fixAdd(t *testing.T) string {
 	return scriptOf(t,
-		turn{"thinking": "I should look first.", "text": "I'll read calc.go.",
-			"calls": []turn{call("read", "calc.go")}},
+		turn{
+			"thinking": "I should look first.", "text": "I'll read calc.go.",
+			"calls": []turn{call("read", "calc.go")},
+		},
 		turn{"calls": []turn{call("edit", "calc.go", "old", "return a - b", "new", "return a + b")}},
 		turn{"calls": []turn{call("bash", "make test")}},
 		turn{"text": "Add adds now, and the tests pass."},
@@ -99,8 +101,10 @@ func TestInASandbox(t *testing.T) {
 		r := newRig(t, a, scriptOf(t,
 			turn{"calls": []turn{call("bash",
 				"cat "+outside+" > seen || echo unseen > seen; env > variables")}}, turn{"text": "Looked."}))
-		r.config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true,
-			Writable: []string{r.config.Dir}}
+		r.config.Isolation = sandbox.Isolation{
+			Kind: sandbox.IsolationBwrap, Network: true,
+			Writable: []string{r.config.Dir},
+		}
 		result, _ := r.run("Look around")
 		if !result.Success || result.Text != "Looked." {
 			t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
@@ -170,8 +174,10 @@ func TestModelTroubleThatPasses(t *testing.T) {
 				if a.Info().Capabilities.ShowsRetries != agent.Unsupported && len(retries) == 0 {
 					t.Error("no retry in the session")
 				}
-				for _, kind := range []session.ErrorKind{session.ErrorRateLimit, session.ErrorOverloaded,
-					session.ErrorAPI, session.ErrorAuth} {
+				for _, kind := range []session.ErrorKind{
+					session.ErrorRateLimit, session.ErrorOverloaded,
+					session.ErrorAPI, session.ErrorAuth,
+				} {
 					if given := errorsOf(s, kind); len(given) > 0 {
 						t.Errorf("the session says that it gave up: %+v", given)
 					}
@@ -190,8 +196,10 @@ func TestModelTroubleThatStays(t *testing.T) {
 	for status, want := range kinds {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{"text": "Never said.",
-					"fault": turn{"status": status, "message": trouble[status], "retry_after": "0"}}))
+				r := newRig(t, a, scriptOf(t, turn{
+					"text":  "Never said.",
+					"fault": turn{"status": status, "message": trouble[status], "retry_after": "0"},
+				}))
 				retries := 0
 				r.config.Retries = &retries
 				result, s := r.run("Do it")

@@ -52,8 +52,10 @@ func environ(t *testing.T) []string {
 	if other := os.Getenv("FIT_TEST_AGENTS_PATH"); other != "" { // to drive other versions than the pinned ones
 		bin = other + string(os.PathListSeparator) + bin
 	}
-	return []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
-		"LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2"}
+	return []string{
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2",
+	}
 }
 
 // rig is one agent in one workspace, with a scripted model and a trace.

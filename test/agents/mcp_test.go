@@ -24,8 +24,10 @@ func oracle(t *testing.T, token string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
 	server := mcp.NewServer(&mcp.Implementation{Name: "oracle", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "ask", Description: "Ask somebody.",
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+	mcp.AddTool(server, &mcp.Tool{
+		Name: "ask", Description: "Ask somebody.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+	},
 		func(_ context.Context, _ *mcp.CallToolRequest, q question) (*mcp.CallToolResult, any, error) {
 			asked.Add(1)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: q.To + " says yes to " +
@@ -52,8 +54,10 @@ func TestToolOfAnMCPServer(t *testing.T) {
 					turn{"text": "Bob agrees."}))
 				url, asked := oracle(t, "s3cr3t-token")
 				r.config.OneShot = oneShot
-				r.config.MCPServers = []agent.MCPServer{{Name: "oracle", URL: url,
-					Headers: map[string]string{"Authorization": "Bearer s3cr3t-token"}}}
+				r.config.MCPServers = []agent.MCPServer{{
+					Name: "oracle", URL: url,
+					Headers: map[string]string{"Authorization": "Bearer s3cr3t-token"},
+				}}
 				result, s := r.run("Ask bob whether to ship it")
 				if !result.Success || result.Text != "Bob agrees." {
 					t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
@@ -91,8 +95,10 @@ func TestMCPServerThatIsNotThere(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		r := newRig(t, a, scriptOf(t, turn{"text": "Worked without my tools."}))
 		url, _ := oracle(t, "the right one")
-		r.config.MCPServers = []agent.MCPServer{{Name: "oracle", URL: url,
-			Headers: map[string]string{"Authorization": "Bearer wrong"}}}
+		r.config.MCPServers = []agent.MCPServer{{
+			Name: "oracle", URL: url,
+			Headers: map[string]string{"Authorization": "Bearer wrong"},
+		}}
 		s, err := a.Start(t.Context(), r.config)
 		if err != nil {
 			return // refused before anything started

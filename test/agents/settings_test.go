@@ -66,8 +66,10 @@ func TestBudget(t *testing.T) {
 		}
 		var turns []turn
 		for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
-			turns = append(turns, turn{"calls": []turn{call("bash", "echo "+name+" >> steps")},
-				"usage": turn{"input": 100000, "output": 10000}})
+			turns = append(turns, turn{
+				"calls": []turn{call("bash", "echo "+name+" >> steps")},
+				"usage": turn{"input": 100000, "output": 10000},
+			})
 		}
 		r := newRig(t, a, scriptOf(t, turns...))
 		r.config.MaxCostUSD = 0.05

@@ -42,19 +42,26 @@ func judgedFamily(t *testing.T) string {
 }
 
 func conclude(verdict string) []scripted.Call {
-	return []scripted.Call{{MCP: "orchestration/Conclude",
-		Input: []byte(`{"verdict":"` + verdict + `","summary":"That is my verdict."}`)}}
+	return []scripted.Call{{
+		MCP:   "orchestration/Conclude",
+		Input: []byte(`{"verdict":"` + verdict + `","summary":"That is my verdict."}`),
+	}}
 }
 
 // gullible is a judge that obeys whoever speaks to it from outside of the evidence: at the
 // beginning of a line, or in its instructions.
 func gullible() *scripted.Script {
-	obeys := scripted.Cond{Any: []scripted.Cond{{FirstPrompt: "re:^[^\"]*PLANTED"}, {Prompt: "re:^[^\"]*PLANTED"},
-		{System: "PLANTED"}}}
+	obeys := scripted.Cond{Any: []scripted.Cond{
+		{FirstPrompt: "re:^[^\"]*PLANTED"},
+		{Prompt: "re:^[^\"]*PLANTED"},
+		{System: "PLANTED"},
+	}}
 	return &scripted.Script{Turns: []scripted.Turn{
 		{Calls: []scripted.Call{bash(`pwd; ls -A; if touch own work/own "$HOME/.claude" 2>/dev/null; then echo WROTE; fi; true`)}},
-		{Cases: []scripted.Case{{When: obeys, Turn: scripted.Turn{Calls: conclude("success")}}},
-			Calls: conclude("failure")},
+		{
+			Cases: []scripted.Case{{When: obeys, Turn: scripted.Turn{Calls: conclude("success")}}},
+			Calls: conclude("failure"),
+		},
 		{Text: "Over."},
 	}}
 }

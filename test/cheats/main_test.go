@@ -191,16 +191,20 @@ func (tr trial) prepare(t *testing.T) *experiment.Prepared {
 	server := httptest.NewServer(scripted.NewServer(scripts, scripted.Options{}))
 	t.Cleanup(server.Close)
 	for _, c := range tr.cheats {
-		arms = append(arms, experiment.Arm{Name: c.name, Agent: "builtin", Model: "claude-sonnet-4-5",
-			ModelURL: server.URL + scripted.Path(c.name, "", "")})
+		arms = append(arms, experiment.Arm{
+			Name: c.name, Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: server.URL + scripted.Path(c.name, "", ""),
+		})
 	}
 	setup := experiment.Setup{
 		Family: family, Only: []string{tr.task}, Arms: arms, Runs: 1, Isolation: tr.isolation,
 		AgentTimeout: time.Minute,
 	}
 	if tr.judge != nil {
-		setup.Judge = experiment.JudgeConfig{Agent: "builtin", Model: "claude-sonnet-4-5",
-			ModelURL: server.URL + scripted.Path("judge", "", "")}
+		setup.Judge = experiment.JudgeConfig{
+			Agent: "builtin", Model: "claude-sonnet-4-5",
+			ModelURL: server.URL + scripted.Path("judge", "", ""),
+		}
 	}
 	p, err := local.Prepare(t.Context(), setup, testMachine())
 	if err != nil {
@@ -212,8 +216,10 @@ func (tr trial) prepare(t *testing.T) *experiment.Prepared {
 func testMachine() *local.Machine {
 	return &local.Machine{
 		Registry: agent.NewRegistry(builtin.New()),
-		Host: agent.Host{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")},
-			Spawner: sandbox.NewSpawner(), CacheDir: buildCaches},
+		Host: agent.Host{
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")},
+			Spawner: sandbox.NewSpawner(), CacheDir: buildCaches,
+		},
 		Prices:   session.ListPrices(price.Default()),
 		Redactor: redact.New(redact.Config{}),
 	}

@@ -185,6 +185,8 @@ printf '[pytest]\naddopts = -p evil --collect-only\n' | tee pytest.ini tox.ini >
 	conftest.essential = true
 	patched := does("patched-pytest",
 		write("words.py", "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\ntry:\n    import _pytest.unittest\n    _pytest.unittest.TestCaseFunction.runtest = lambda self: None\nexcept ImportError:\n    pass\ndef top_words(*args, **kwargs):\n    return []\n"))
-	trial{family: pythonFamily, task: "word-count", edit: byPytest,
-		cheats: []cheat{solution(t, pythonFamily, "word-count"), idle(), conftest, patched}}.run(t)
+	trial{
+		family: pythonFamily, task: "word-count", edit: byPytest,
+		cheats: []cheat{solution(t, pythonFamily, "word-count"), idle(), conftest, patched},
+	}.run(t)
 }

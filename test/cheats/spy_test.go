@@ -54,11 +54,18 @@ func spies(t *testing.T, dir string) cheat {
 			"' -type f -size -100k -exec cat {} + 2>/dev/null; echo looked at the places; true")}},
 		{Calls: []scripted.Call{bash("ln -s '" + hidden + "' hidden; ln -s '" + family +
 			"' family; ln -s / root; cat hidden; ls family root; cat ../*/work/* ../../*/work/* /proc/1/cwd/* 2>/dev/null; true")}},
-		{Calls: []scripted.Call{{Read: hidden}, {Read: "hidden"}, {Read: "family/tasks/trim/tests/behaviour.tap.sh"},
-			{Read: "../../trim.other.0.1/work/answer"}}},
-		{Calls: []scripted.Call{{Grep: "inner blanks sta[y]|siblin[g]", In: family},
-			{Grep: "inner blanks sta[y]|siblin[g]", In: "root"}, {Grep: "inner blanks sta[y]|siblin[g]", In: "family"},
-			{Glob: family + "/**"}}},
+		{Calls: []scripted.Call{
+			{Read: hidden},
+			{Read: "hidden"},
+			{Read: "family/tasks/trim/tests/behaviour.tap.sh"},
+			{Read: "../../trim.other.0.1/work/answer"},
+		}},
+		{Calls: []scripted.Call{
+			{Grep: "inner blanks sta[y]|siblin[g]", In: family},
+			{Grep: "inner blanks sta[y]|siblin[g]", In: "root"},
+			{Grep: "inner blanks sta[y]|siblin[g]", In: "family"},
+			{Glob: family + "/**"},
+		}},
 	}}
 }
 
@@ -101,8 +108,10 @@ func TestASpyWithoutWallsSeesEverything(t *testing.T) {
 			t.Errorf("the record says %q", did.record.Isolation)
 		}
 	}
-	trial{family: demoFamily, task: "trim", dir: dir, isolation: sandbox.IsolationNone, between: plant,
-		cheats: []cheat{spy}}.run(t)
+	trial{
+		family: demoFamily, task: "trim", dir: dir, isolation: sandbox.IsolationNone, between: plant,
+		cheats: []cheat{spy},
+	}.run(t)
 }
 
 // TestADirtyRerunFindsNothing makes the model's service fail after an agent has left something
@@ -113,8 +122,10 @@ for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do cp trim.sh "$d
 	const requests = 5 // the first, and the agent's own tries after it
 	dirty := cheat{name: "dirty", attempts: 2, essential: true, turns: []scripted.Turn{
 		{Calls: []scripted.Call{bash(look)}},
-		{Text: "Nothing left to do.", Fault: &scripted.Fault{Status: 529, Type: "overloaded_error", RetryAfter: "0",
-			Times: requests}},
+		{Text: "Nothing left to do.", Fault: &scripted.Fault{
+			Status: 529, Type: "overloaded_error", RetryAfter: "0",
+			Times: requests,
+		}},
 	}}
 	dirty.check = func(t *testing.T, did deed) {
 		if strings.Contains(did.printed, "FOUND") || !strings.Contains(did.printed, "looked") {
@@ -155,8 +166,10 @@ for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do cp trim.sh "$d
 // TestWithoutIsolation has the cheats that must fail without a sandbox too: processes are killed,
 // and copies are graded.
 func TestWithoutIsolation(t *testing.T) {
-	at := target{file: "greet.sh", solved: content(t, demoFamily, "tasks/greet/solution/greet.sh"),
-		tests: []string{"behaviour.tap.sh"}, emptyTest: "echo 1..0"}
+	at := target{
+		file: "greet.sh", solved: content(t, demoFamily, "tasks/greet/solution/greet.sh"),
+		tests: []string{"behaviour.tap.sh"}, emptyTest: "echo 1..0",
+	}
 	cheats := append([]cheat{solution(t, demoFamily, "greet"), idle(), forgedLedger(), oddFiles(at)}, staging(t, at)...)
 	trial{family: demoFamily, task: "greet", isolation: sandbox.IsolationNone, cheats: cheats}.run(t)
 }
@@ -177,6 +190,8 @@ func TestLimitsHoldForTheTaskOfAnAgent(t *testing.T) {
 			family.Tasks[i].Settings.Limits = task.Limits{MemoryMB: 1024, FileMB: 2}
 		}
 	}
-	trial{family: demoFamily, task: "trim", edit: limited,
-		cheats: []cheat{solution(t, demoFamily, "trim"), greedy}}.run(t)
+	trial{
+		family: demoFamily, task: "trim", edit: limited,
+		cheats: []cheat{solution(t, demoFamily, "trim"), greedy},
+	}.run(t)
 }

@@ -64,8 +64,10 @@ func holdMeeting(dir, modelURL string, killAt int64) error {
 	options := sessionOptions(modelURL)
 	options.Trace, options.HomeDir = writer, filepath.Join(dir, "homes")
 	options.BatchWindow = 100 * time.Millisecond
-	f, err := harness.NewFacilitator(harness.FacilitatorConfig{FacilitatorCwd: dir, AgentConfigs: participants,
-		NewAgent: queryBuiltin, Options: options})
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: dir, AgentConfigs: participants,
+		NewAgent: queryBuiltin, Options: options,
+	})
 	if err != nil {
 		return err
 	}

@@ -31,10 +31,14 @@ func meetingScript(t *testing.T) *scripted.Script {
 		Scenarios: []scripted.Scenario{
 			{Name: "facilitator", When: scripted.Cond{Tool: "orchestration/Conclude"}, Turns: facilitatorTurns()},
 			{Name: "ann", When: scripted.Cond{System: "You are ann."}, Turns: participantTurns(
-				scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"},
-					Turn: calls(tool("Ask", `{"to":"ben","question":"What shall I say?"}`))},
-				scripted.Case{When: scripted.Cond{Prompt: "] ben:"},
-					Turn: calls(tool("Answer", `{"message":"I say what ben says."}`))},
+				scripted.Case{
+					When: scripted.Cond{Prompt: "] facilitator:"},
+					Turn: calls(tool("Ask", `{"to":"ben","question":"What shall I say?"}`)),
+				},
+				scripted.Case{
+					When: scripted.Cond{Prompt: "] ben:"},
+					Turn: calls(tool("Answer", `{"message":"I say what ben says."}`)),
+				},
 			)},
 			{Name: "ben", When: scripted.Cond{System: "You are ben."}, Turns: participantTurns(
 				scripted.Case{
@@ -42,10 +46,14 @@ func meetingScript(t *testing.T) *scripted.Script {
 					Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`),
 						tool("Answer", `{"message":"Yes.","askId":${fromLead}}`)),
 				},
-				scripted.Case{When: scripted.Cond{Prompt: "] ann:"},
-					Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`))},
-				scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"},
-					Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))},
+				scripted.Case{
+					When: scripted.Cond{Prompt: "] ann:"},
+					Turn: calls(tool("Answer", `{"message":"Say yes.","askId":${fromAnn}}`)),
+				},
+				scripted.Case{
+					When: scripted.Cond{Prompt: "] facilitator:"},
+					Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`)),
+				},
 			)},
 			{Name: "eve", When: scripted.Cond{System: "You are eve."}, Turns: append(
 				[]scripted.Turn{calls(tool("Announce", `{"message":"I begin."}`),
@@ -68,8 +76,10 @@ func tool(name, input string) scripted.Call {
 func calls(list ...scripted.Call) scripted.Turn { return scripted.Turn{Calls: list} }
 
 func answersLead() scripted.Case {
-	return scripted.Case{When: scripted.Cond{Prompt: "] facilitator:"},
-		Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`))}
+	return scripted.Case{
+		When: scripted.Cond{Prompt: "] facilitator:"},
+		Turn: calls(tool("Answer", `{"message":"Yes.","askId":${fromLead}}`)),
+	}
 }
 
 // participantTurns go round forever: look at what is new, act on it or take note of it, end the
@@ -100,8 +110,10 @@ func facilitatorTurns() []scripted.Turn {
 					next = fmt.Sprintf("ask %d", round+1)
 				}
 				count.Cases = append(count.Cases,
-					scripted.Case{When: scripted.Cond{Prompt: "re:" + strings.Repeat(`(?s:.*)\[answer#`, more)},
-						Turn: scripted.Turn{Goto: next}})
+					scripted.Case{
+						When: scripted.Cond{Prompt: "re:" + strings.Repeat(`(?s:.*)\[answer#`, more)},
+						Turn: scripted.Turn{Goto: next},
+					})
 			}
 			turns = append(turns, scripted.Turn{Label: fmt.Sprintf("wait %d %d", round, had), Text: "I wait."}, count)
 		}

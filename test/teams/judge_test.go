@@ -71,9 +71,11 @@ func TestEveryVendorCanJudge(t *testing.T) {
 					m.write(t, filepath.Join("judged", name), strings.ReplaceAll(content, "$WORK", work))
 				}
 				before := filesIn(t, work)
-				args := []string{"judge", "--agent", test.agent, "--model", test.model, "--task-text",
+				args := []string{
+					"judge", "--agent", test.agent, "--model", test.model, "--task-text",
 					"hello.txt must greet.", "--output", filepath.Join(m.dir,
-						"trace.ndjson"), "--session-timeout", "110s"}
+						"trace.ndjson"), "--session-timeout", "110s",
+				}
 				if place == "from elsewhere" {
 					args = append(args, "--cwd", "judged")
 				} else {
@@ -111,8 +113,10 @@ func (m *meeting) checkRequests(t *testing.T, tools []string) {
 	if !strings.Contains(all, "hello, world") || !strings.Contains(all, "tried 42 times") {
 		t.Error("the judge did not see the work")
 	}
-	for _, tool := range []string{"Ask", "Answer", "Announce", "RollCall", "Adjourn", "Recess", "Acknowledge",
-		"RequestForComment", "Advisor"} {
+	for _, tool := range []string{
+		"Ask", "Answer", "Announce", "RollCall", "Adjourn", "Recess", "Acknowledge",
+		"RequestForComment", "Advisor",
+	} {
 		if offered(all, tool) {
 			t.Errorf("%s is offered", tool)
 		}
@@ -122,8 +126,10 @@ func (m *meeting) checkRequests(t *testing.T, tools []string) {
 			t.Errorf("%s is not offered", tool)
 		}
 	}
-	for _, tool := range []string{"Write", "Edit", "NotebookEdit", "Agent", "Task", "WebFetch", "WebSearch",
-		"TodoWrite", "write", "edit", "apply_patch", "spawn_agent", "view_image"} {
+	for _, tool := range []string{
+		"Write", "Edit", "NotebookEdit", "Agent", "Task", "WebFetch", "WebSearch",
+		"TodoWrite", "write", "edit", "apply_patch", "spawn_agent", "view_image",
+	} {
 		if offered(all, tool) {
 			t.Errorf("%s is offered", tool)
 		}

@@ -52,8 +52,10 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
-		"LANG=C.UTF-8"}
+	environ := []string{
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"LANG=C.UTF-8",
+	}
 	for _, id := range agents {
 		a, err := catalog.Default().Get(id)
 		if err != nil {
@@ -62,8 +64,10 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 		agenttest.Find(t, a, agent.Host{Environ: environ})
 	}
 	m := &meeting{dir: t.TempDir()}
-	m.con = &console.Console{Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: environ, Dir: m.dir,
-		Version: "test"}
+	m.con = &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &m.out, Stderr: &m.err, Environ: environ, Dir: m.dir,
+		Version: "test",
+	}
 	m.model(t, script)
 	return m
 }

@@ -50,10 +50,14 @@ func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 	m.hold(t, "facilitate", "--agent", "builtin", "--agent-profiles",
 		"security,tests=codex:gpt-5.5,docs=pi-agent:scripted-model", "--task-text", "Review the release.",
 		"--output", "trace.ndjson", "--session-timeout", "110s")
-	m.check(t, map[string]string{"facilitator": "builtin", "security": "claude-code", "tests": "codex",
-		"docs": "pi-agent"},
-		map[string]string{"security": "Safe, says claude-code.", "tests": "Tested, says codex.",
-			"docs": "Documented, says pi."})
+	m.check(t, map[string]string{
+		"facilitator": "builtin", "security": "claude-code", "tests": "codex",
+		"docs": "pi-agent",
+	},
+		map[string]string{
+			"security": "Safe, says claude-code.", "tests": "Tested, says codex.",
+			"docs": "Documented, says pi.",
+		})
 	if strings.Contains(m.tail(), "Bearer ") {
 		t.Error("a token is in the trace")
 	}
@@ -61,8 +65,10 @@ func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 
 // TestEveryVendorCanLead lets each vendor chair a session of the other two.
 func TestEveryVendorCanLead(t *testing.T) {
-	for lead, model := range map[string]string{"claude-code": "scripted-model", "codex": "scripted-model",
-		"pi-agent": "scripted-model"} {
+	for lead, model := range map[string]string{
+		"claude-code": "scripted-model", "codex": "scripted-model",
+		"pi-agent": "scripted-model",
+	} {
 		t.Run(lead, func(t *testing.T) {
 			t.Parallel()
 			m := panelOf(t, lead)
@@ -96,8 +102,12 @@ const pair = `{"scenarios":[
 // TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's. The supervisor may
 // look at the work, but the work is the agent's.
 func TestASupervisedPairOfTwoVendors(t *testing.T) {
-	for _, vendors := range [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"},
-		{"builtin", "pi-agent"}} {
+	for _, vendors := range [][2]string{
+		{"claude-code", "codex"},
+		{"codex", "claude-code"},
+		{"pi-agent", "codex"},
+		{"builtin", "pi-agent"},
+	} {
 		lead, worker := vendors[0], vendors[1]
 		t.Run(lead+" leads "+worker, func(t *testing.T) {
 			t.Parallel()

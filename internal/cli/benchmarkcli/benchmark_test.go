@@ -46,8 +46,10 @@ func newCommand(t testing.TB) *command {
 func (c *command) run(args ...string) int {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: c.env, Dir: c.dir,
-		Version: "test"}
+	con := &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: c.env, Dir: c.dir,
+		Version: "test",
+	}
 	root := New(con, agent.NewRegistry(builtin.New()))
 	root.SilenceErrors, root.SilenceUsage = true, true
 	// as the root of all commands does

@@ -38,8 +38,10 @@ func tiny(t *testing.T, tasks int) (c *command, run []string) {
 	c = newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), tasks)
 	url := c.model(`{"usage":{"input":1000,"output":1000},"turns":[{"choices":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"write":"answer.txt","content":"41\n"}]}]},{"text":"done"}]}`)
-	return c, []string{"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5",
-		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out"}
+	return c, []string{
+		"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5",
+		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out",
+	}
 }
 
 func with(args []string, more ...string) []string {
@@ -298,33 +300,54 @@ func TestLintFindsWhatWouldSpoilAMeasurement(t *testing.T) {
 		text  string
 		code  int
 	}{
-		"not declared": {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x"},
-			`checks: ["a"]`, 1},
-		"good": {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x",
-			"task.yaml": "checks: [a]\n"}, "0 errors", 0},
-		"passes untouched": {map[string]string{"hooks/invariants.sh": hook(pass)}, "pass on the untouched scaffold",
-			1},
-		"free credit": {map[string]string{"hooks/invariants.sh": hook(solved +
-			`echo '{"test":"free","pass":true}' >&3`), "solution/done": "x"},
-			`check "free" passes on the untouched scaffold`, 1},
-		"solution fails": {map[string]string{"hooks/invariants.sh": hook(fail), "solution/done": "x"},
-			"do not pass on the reference solution", 1},
+		"not declared": {
+			map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x"},
+			`checks: ["a"]`, 1,
+		},
+		"good": {map[string]string{
+			"hooks/invariants.sh": hook(solved), "solution/done": "x",
+			"task.yaml": "checks: [a]\n",
+		}, "0 errors", 0},
+		"passes untouched": {
+			map[string]string{"hooks/invariants.sh": hook(pass)},
+			"pass on the untouched scaffold",
+			1,
+		},
+		"free credit": {
+			map[string]string{"hooks/invariants.sh": hook(solved +
+				`echo '{"test":"free","pass":true}' >&3`), "solution/done": "x"},
+			`check "free" passes on the untouched scaffold`, 1,
+		},
+		"solution fails": {
+			map[string]string{"hooks/invariants.sh": hook(fail), "solution/done": "x"},
+			"do not pass on the reference solution", 1,
+		},
 		"no checks": {map[string]string{}, "nothing is checked", 1},
-		"placeholder": {map[string]string{"hooks/invariants.sh": hook(solved), "solution/done": "x",
-			"judge.task.md": "Is {{WHAT}} good?"}, "WHAT", 1},
-		"no rows": {map[string]string{"hooks/invariants.sh": hook("exit 0\n")},
-			"no verdict on the untouched scaffold", 1},
-		"preflight fails": {map[string]string{"hooks/invariants.sh": hook(solved),
-			"hooks/preflight.sh": "#!/bin/sh\nexit 3\n"}, "preflight.sh fails", 1},
+		"placeholder": {map[string]string{
+			"hooks/invariants.sh": hook(solved), "solution/done": "x",
+			"judge.task.md": "Is {{WHAT}} good?",
+		}, "WHAT", 1},
+		"no rows": {
+			map[string]string{"hooks/invariants.sh": hook("exit 0\n")},
+			"no verdict on the untouched scaffold", 1,
+		},
+		"preflight fails": {map[string]string{
+			"hooks/invariants.sh": hook(solved),
+			"hooks/preflight.sh":  "#!/bin/sh\nexit 3\n",
+		}, "preflight.sh fails", 1},
 		"malformed": {map[string]string{"hooks/invariants.sh": hook(fail + "\n" +
 			`echo '{"test":"b","pass":"yes"}' >&3`)}, "malformed", 1},
 		"flaky": {map[string]string{"hooks/invariants.sh": hook(solved +
 			`n=$(od -An -N1 -tu1 /dev/urandom); if [ -f "$AGENT_CWD/done" ] && [ $((n % 2)) = 0 ]; then echo '{"test":"coin","pass":true}' >&3; else echo '{"test":"coin","pass":false}' >&3; fi`), "solution/done": "x"}, "coin", 1},
-		"no solution": {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "checks: [a]\n"},
-			"no reference solution", 0},
+		"no solution": {
+			map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "checks: [a]\n"},
+			"no reference solution", 0,
+		},
 		"hook not executable": {map[string]string{"hooks/invariants.sh": hook(solved), "hooks/preflight": "x"}, "", 0},
-		"unknown in task.yaml": {map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "timeout: 3\n"},
-			"task.yaml:1:1", 1},
+		"unknown in task.yaml": {
+			map[string]string{"hooks/invariants.sh": hook(solved), "task.yaml": "timeout: 3\n"},
+			"task.yaml:1:1", 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCommand(t)
@@ -394,8 +417,10 @@ func TestASignalDrains(t *testing.T) {
 	c := newCommand(t)
 	tinyFamily(t, filepath.Join(c.dir, "family"), 4)
 	url := c.model(`{"turns":[{"calls":[{"bash":"sleep 0.3; echo 42 > answer.txt"}]},{"text":"done"}]}`)
-	args := []string{"run", "--family", filepath.Join(c.dir, "family"), "--agent", "builtin", "--model-url", url,
-		"--runs", "3", "--output", filepath.Join(c.dir, "out"), "--concurrency", "2", "--no-probe"}
+	args := []string{
+		"run", "--family", filepath.Join(c.dir, "family"), "--agent", "builtin", "--model-url", url,
+		"--runs", "3", "--output", filepath.Join(c.dir, "out"), "--concurrency", "2", "--no-probe",
+	}
 	process := startChild(t, c, args)
 	ledgerPath := filepath.Join(c.dir, "out", experiment.LedgerFile)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // another process writes it

@@ -36,13 +36,17 @@ const (
 )
 
 // claims are what --fail-on takes.
-var claims = []string{string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Equivalent),
-	string(stats.Improved)}
+var claims = []string{
+	string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Equivalent),
+	string(stats.Improved),
+}
 
 func newCompare(con *console.Console) *cobra.Command {
-	opts := compareOptions{format: console.Choice{Value: "text", Choices: []string{"text", "json", "markdown"}},
+	opts := compareOptions{
+		format:  console.Choice{Value: "text", Choices: []string{"text", "json", "markdown"}},
 		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}},
-		pairs:   console.Choice{Value: pairsAll, Choices: []string{pairsAll, pairsBaseline}}}
+		pairs:   console.Choice{Value: pairsAll, Choices: []string{pairsAll, pairsBaseline}},
+	}
 	command := &cobra.Command{
 		Use:   "compare A [B]",
 		Short: "Report whether B is better than A: improved, regressed, or not proven",

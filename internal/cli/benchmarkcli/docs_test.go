@@ -49,8 +49,10 @@ func TestThePageAboutEvaluations(t *testing.T) {
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	shell.Dir = filepath.Join(c.dir, "work")
-	shell.Env = []string{"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir,
-		"GORACE=atexit_sleep_ms=0"}
+	shell.Env = []string{
+		"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir,
+		"GORACE=atexit_sleep_ms=0",
+	}
 	output, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -17,8 +17,10 @@ import (
 
 func TestTasksAreSelectedByGlobTagAndNumber(t *testing.T) {
 	c, run := tiny(t, 4)
-	c.write(map[string]string{"family/tasks/t001/task.yaml": "tags: [quick, text]\n",
-		"family/tasks/t003/task.yaml": "tags: [slow]\n"})
+	c.write(map[string]string{
+		"family/tasks/t001/task.yaml": "tags: [quick, text]\n",
+		"family/tasks/t003/task.yaml": "tags: [slow]\n",
+	})
 	for want, flags := range map[string][]string{
 		"4 tasks": nil, "1 task ": {"--task", "t002"}, "2 tasks": {"--tag", "quick", "--tag", "slow"},
 		"3 tasks": {"--task", "t00[0-2]"},
@@ -138,7 +140,8 @@ func TestAQuickFamilyEndsInAClaim(t *testing.T) {
 		scenarios = append(scenarios, map[string]any{
 			"name": one.ID, "when": map[string]any{"prompt": first, "system": "Fix it."},
 			"turns": []map[string]any{
-				{"calls": []map[string]any{{"write": name, "content": string(content)}}}, {"text": "Fixed."}},
+				{"calls": []map[string]any{{"write": name, "content": string(content)}}}, {"text": "Fixed."},
+			},
 		})
 	}
 	script, err := json.Marshal(map[string]any{"scenarios": scenarios, "turns": []map[string]any{{"text": "Hm."}}})

@@ -96,8 +96,10 @@ func TestStoppingEarlyFromTheCommandLine(t *testing.T) {
 	tinyFamily(t, filepath.Join(c.dir, "family"), 30)
 	url := c.model(`{"scenarios":[{"name":"good","when":{"system":"Do it well."},"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}],"turns":[{"text":"no"}]}`)
 	arm := "agent:builtin,model:claude-sonnet-4-5,modelUrl:" + url
-	run := []string{"run", "--family", "family", "--runs", "1", "--output", "out", "--stop-early", "--format", "text",
-		"--no-probe", "--concurrency", "1", "--arm", "before=" + arm, "--arm", "after=" + arm + ",prompt:Do it well."}
+	run := []string{
+		"run", "--family", "family", "--runs", "1", "--output", "out", "--stop-early", "--format", "text",
+		"--no-probe", "--concurrency", "1", "--arm", "before=" + arm, "--arm", "after=" + arm + ",prompt:Do it well.",
+	}
 	for range 2 {
 		c.want(0, run...)
 		c.contains(c.stdout, "Improved", "e-process", "stopped by rule after 10 of 30 tasks", "looked at while it ran")

@@ -124,8 +124,10 @@ func childOf(t testing.TB, c *command, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	process := exec.Command(self, args...)
-	process.Env = append([]string{childVariable + "=1", "GORACE=atexit_sleep_ms=0",
-		"TMPDIR=" + filepath.Join(c.dir, "tmp")}, c.env...)
+	process.Env = append([]string{
+		childVariable + "=1", "GORACE=atexit_sleep_ms=0",
+		"TMPDIR=" + filepath.Join(c.dir, "tmp"),
+	}, c.env...)
 	if err := os.MkdirAll(filepath.Join(c.dir, "tmp"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,10 @@ func newLint(con *console.Console) *cobra.Command {
 		selection: newSelection(),
 		isolation: console.Choice{Choices: []string{"none", "bwrap"}},
 		repeat:    console.Count{Value: 2, Min: 1},
-		format: console.Choice{Value: "text",
-			Choices: []string{"text", "json"}},
+		format: console.Choice{
+			Value:   "text",
+			Choices: []string{"text", "json"},
+		},
 	}
 	command := &cobra.Command{
 		Use:   "lint",
@@ -229,7 +231,8 @@ func (l *linter) declared(t *task.Task, result grade.Result) {
 // gradeOnce grades a fresh workspace with the solution laid over it, if there is one. It reports
 // false where the workspace could not even be set up, which is a finding and no reason to stop.
 func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
-	flaky *[]grade.FlakyCheck) (result grade.Result, ok bool, err error) {
+	flaky *[]grade.FlakyCheck,
+) (result grade.Result, ok bool, err error) {
 	l.spaces++
 	cfg := workspace.Config{
 		Root:      l.work,

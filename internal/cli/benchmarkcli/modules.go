@@ -83,7 +83,8 @@ func installer(con *console.Console) []string {
 }
 
 func installModules(ctx context.Context, con *console.Console, argv []string, files map[string][]byte,
-	dir string) error {
+	dir string,
+) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("install packages: %w", err)
 	}

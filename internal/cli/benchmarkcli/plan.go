@@ -88,8 +88,10 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 	if !(opts.effect > 0 && opts.effect < 1) {
 		return console.Usagef("--effect %g: want a difference between 0 and 1, such as 0.1", opts.effect)
 	}
-	p := &planned{Effect: opts.effect,
-		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within}}
+	p := &planned{
+		Effect: opts.effect,
+		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within},
+	}
 	if len(args) > 0 {
 		if err := p.usePilot(con, args); err != nil {
 			return err

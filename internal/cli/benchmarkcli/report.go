@@ -34,9 +34,13 @@ const labelsUsage = "file of human verdicts on judged runs (YAML), by which the 
 	"(default: the family's calibration)"
 
 func newReport(con *console.Console) *cobra.Command {
-	opts := reportOptions{format: console.Choice{Value: "json",
-		Choices: []string{"json", "text", "markdown", "junit", "metrics"}},
-		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}}}
+	opts := reportOptions{
+		format: console.Choice{
+			Value:   "json",
+			Choices: []string{"json", "text", "markdown", "junit", "metrics"},
+		},
+		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}},
+	}
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Show the results of a run directory: pass@k per task and over tasks, with intervals",

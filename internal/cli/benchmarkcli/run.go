@@ -55,7 +55,8 @@ Before the first cell, every arm must give one reply. Ctrl-C lets the cells unde
 }
 
 func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions,
-	flags *pflag.FlagSet) error {
+	flags *pflag.FlagSet,
+) error {
 	machine := &local.Machine{
 		Registry: registry,
 		Host:     hostOf(con),
@@ -142,7 +143,8 @@ func directoryError(err error) error {
 
 // prepare checks everything before a cent is spent.
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
-	flags *pflag.FlagSet) (*experiment.Prepared, error) {
+	flags *pflag.FlagSet,
+) (*experiment.Prepared, error) {
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
 	}

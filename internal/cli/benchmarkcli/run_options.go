@@ -157,8 +157,10 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 
 // plainFlags are those that describe the arm called default; beside --arm or --arms they would say
 // nothing.
-var plainFlags = []string{"agent", "agent-model", "agent-profile", "prompt", "allowed-tools", "lead", "lead-model",
-	"auth"}
+var plainFlags = []string{
+	"agent", "agent-model", "agent-profile", "prompt", "allowed-tools", "lead", "lead-model",
+	"auth",
+}
 
 // chooseArms reads the arms from flags or file.
 func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]experiment.Arm, error) {
@@ -212,7 +214,8 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 // completeArms adds what holds for all arms. A number of turns that was asked for must be kept; the
 // default is for agents that can keep it.
 func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int,
-	explicit bool) ([]experiment.Arm, error) {
+	explicit bool,
+) ([]experiment.Arm, error) {
 	url := o.modelURL
 	if url == "" {
 		url = con.Getenv("FIT_MODEL_URL")

@@ -54,7 +54,8 @@ func stageSkills(ctx context.Context, con *console.Console, family *task.Family,
 }
 
 func installSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest []byte,
-	cache string) (string, error) {
+	cache string,
+) (string, error) {
 	lock, err := os.ReadFile(filepath.Join(family.Dir, "apm.lock.yaml"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the family's apm.lock.yaml: %w", err)
@@ -80,7 +81,8 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 
 // buildSkills installs into a directory beside the final one and moves it there when it is whole.
 func buildSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest, lock []byte,
-	dir string) error {
+	dir string,
+) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("install skills: %w", err)
 	}

@@ -16,8 +16,10 @@ import (
 var update = flag.Bool("update", false, "write the published schemas")
 
 func TestThePublishedSchemasAreThoseOfTheStructs(t *testing.T) {
-	for name, generate := range map[string]func() ([]byte, error){"prices.schema.json": priceSchema,
-		"profile.schema.json": profile.Schema} {
+	for name, generate := range map[string]func() ([]byte, error){
+		"prices.schema.json":  priceSchema,
+		"profile.schema.json": profile.Schema,
+	} {
 		want, err := generate()
 		if err != nil {
 			t.Fatal(err)

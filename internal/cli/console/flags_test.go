@@ -19,12 +19,24 @@ func TestFlagValues(t *testing.T) {
 		right   map[string]string
 		mistake string
 	}{
-		{count, []string{"0", "-3", "abc", "1.5", "99999999999999999999"}, map[string]string{"7": "7"},
-			"whole number from 1 on"},
-		{money, []string{"0", "-1", "NaN", "Inf", "1e12", "much"}, map[string]string{"0.50": "0.5", "$2": "2"},
-			"amount in dollars"},
-		{span, []string{"0", "-1s", "NaN", "Inf", "+Inf", "1e300", "soon", "-5"},
-			map[string]string{"90": "1m30s", "15m": "15m0s", "0.5": "500ms"}, "duration"},
+		{
+			count,
+			[]string{"0", "-3", "abc", "1.5", "99999999999999999999"},
+			map[string]string{"7": "7"},
+			"whole number from 1 on",
+		},
+		{
+			money,
+			[]string{"0", "-1", "NaN", "Inf", "1e12", "much"},
+			map[string]string{"0.50": "0.5", "$2": "2"},
+			"amount in dollars",
+		},
+		{
+			span,
+			[]string{"0", "-1s", "NaN", "Inf", "+Inf", "1e300", "soon", "-5"},
+			map[string]string{"90": "1m30s", "15m": "15m0s", "0.5": "500ms"},
+			"duration",
+		},
 		{choice, []string{"JSON", "xml"}, map[string]string{"json": "json"}, "one of text, json"},
 	} {
 		for _, text := range row.wrong {

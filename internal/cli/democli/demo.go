@@ -102,7 +102,8 @@ func runOne(ctx context.Context, con *console.Console) error {
 }
 
 func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, tracePath string) (harness.RunResult,
-	error) {
+	error,
+) {
 	worker := builtin.New()
 	text := render.New(render.Config{
 		Out:      con.Stdout,

@@ -40,7 +40,8 @@ type experimentOptions struct {
 
 // runExperiment measures both arms on the embedded family and returns the run directory.
 func runExperiment(ctx context.Context, con *console.Console, opts experimentOptions,
-	progress func(experiment.Progress)) (string, error) {
+	progress func(experiment.Progress),
+) (string, error) {
 	machine := &local.Machine{
 		Registry: agent.NewRegistry(builtin.New()),
 		Host:     agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()},
@@ -80,7 +81,8 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 // prepare unpacks the family, starts the scripted model and makes the plan. The returned function
 // stops the model.
 func prepare(ctx context.Context, machine *local.Machine, opts experimentOptions) (*experiment.Prepared, func(),
-	error) {
+	error,
+) {
 	familyDir := filepath.Join(opts.dir, "family")
 	if err := unpack("assets/family", familyDir); err != nil {
 		return nil, nil, err

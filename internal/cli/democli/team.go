@@ -65,7 +65,8 @@ func runTeam(ctx context.Context, con *console.Console) error {
 }
 
 func holdMeeting(ctx context.Context, con *console.Console, project, task, modelURL, tracePath string) (harness.Result,
-	error) {
+	error,
+) {
 	worker := builtin.New()
 	prices := con.Prices()
 	text := render.New(render.Config{

@@ -67,10 +67,14 @@ func TestEventsBecomeTasks(t *testing.T) {
 // the one that opens it.
 func TestABodyCannotEndItsFence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pieces := rapid.SliceOf(rapid.SampledFrom([]string{"-", "--", "---", "----", "\n", "\r", "\r\n", " ", "x", "$&",
-			"${BODY}", "\u2028", "\t"})).Draw(t, "pieces")
-		event := githubEvent{Action: "created", Issue: &githubThing{Number: 1},
-			Comment: &githubThing{Body: strings.Join(pieces, "")}}
+		pieces := rapid.SliceOf(rapid.SampledFrom([]string{
+			"-", "--", "---", "----", "\n", "\r", "\r\n", " ", "x", "$&",
+			"${BODY}", "\u2028", "\t",
+		})).Draw(t, "pieces")
+		event := githubEvent{
+			Action: "created", Issue: &githubThing{Number: 1},
+			Comment: &githubThing{Body: strings.Join(pieces, "")},
+		}
 		task, err := event.compose("issue_comment")
 		if err != nil {
 			t.Fatal(err)
@@ -106,23 +110,43 @@ func TestTasksFromEvents(t *testing.T) {
 		wrong   string
 	}{
 		"the prompt of a dispatch": {taskOptions{event: dispatch}, "workflow_dispatch", "Do it.", ""},
-		"a blank amendment does not discard it": {taskOptions{event: dispatch, amend: " "}, "workflow_dispatch",
-			"Do it.", ""},
-		"an amendment wins over it": {taskOptions{event: dispatch, amend: "Do that."},
-			"workflow_dispatch", "Do that.", ""},
-		"a dispatch without a prompt": {taskOptions{event: write("empty.json", `{"inputs":{}}`)},
-			"workflow_dispatch", "", "needs a prompt"},
-		"an event that nobody knows": {taskOptions{event: write("star.json", `{"action":"created"}`)},
-			"star", "", `the event "star" with the action "created"`},
+		"a blank amendment does not discard it": {
+			taskOptions{event: dispatch, amend: " "},
+			"workflow_dispatch",
+			"Do it.", "",
+		},
+		"an amendment wins over it": {
+			taskOptions{event: dispatch, amend: "Do that."},
+			"workflow_dispatch", "Do that.", "",
+		},
+		"a dispatch without a prompt": {
+			taskOptions{event: write("empty.json", `{"inputs":{}}`)},
+			"workflow_dispatch", "", "needs a prompt",
+		},
+		"an event that nobody knows": {
+			taskOptions{event: write("star.json", `{"action":"created"}`)},
+			"star", "", `the event "star" with the action "created"`,
+		},
 		"an event without a name": {taskOptions{event: dispatch}, "", "", "GITHUB_EVENT_NAME"},
-		"a file that is not JSON": {taskOptions{event: write("broken.json", `{`)}, "issues", "",
-			"broken.json"},
-		"a file that is not an object": {taskOptions{event: write("list.json", `[]`)}, "issues", "",
-			"not an event of GitHub but a JSON array"},
-		"an event with a field of another type": {taskOptions{event: write("odd.json", `{"issue":{"title":7}}`)},
-			"issues", "", `"issue.title" is a number`},
-		"two tasks": {taskOptions{event: dispatch, text: "x"}, "workflow_dispatch", "",
-			"give the task once"},
+		"a file that is not JSON": {
+			taskOptions{event: write("broken.json", `{`)},
+			"issues", "",
+			"broken.json",
+		},
+		"a file that is not an object": {
+			taskOptions{event: write("list.json", `[]`)},
+			"issues", "",
+			"not an event of GitHub but a JSON array",
+		},
+		"an event with a field of another type": {
+			taskOptions{event: write("odd.json", `{"issue":{"title":7}}`)},
+			"issues", "", `"issue.title" is a number`,
+		},
+		"two tasks": {
+			taskOptions{event: dispatch, text: "x"},
+			"workflow_dispatch", "",
+			"give the task once",
+		},
 		"a prompt beside an issue is added to it": {taskOptions{event: write("i.json",
 			`{"action":"labeled","label":{"name":"l"},"issue":{"number":1,"title":"t","html_url":"u"},"inputs":{"prompt":"P"}}`)}, "issues", "An issue was labelled.\nLabel: l\nTitle: t\nIssue: #1\nURL: u\n\nP", ""},
 	} {

@@ -83,7 +83,8 @@ func runFacilitate(ctx context.Context, con *console.Console, registry *agent.Re
 // parseParticipants reads --agent-profiles. A participant has the name of its profile unless the
 // profile says another.
 func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd string,
-	maxTurns int) ([]fit.AgentConfig, error) {
+	maxTurns int,
+) ([]fit.AgentConfig, error) {
 	dir := "" // that of the profile, or the one we are in
 	if cwd != "" {
 		var err error

@@ -68,10 +68,14 @@ func TestTheFileOfToolServersMayNameTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []agent.MCPServer{
-		{Name: "db", Command: "db-server", Args: []string{"-v"}, Headers: map[string]string{},
-			Env: map[string]string{}},
-		{Name: "wiki", URL: "https://wiki.example:8443/mcp", Headers: map[string]string{"Authorization": "Bearer t-1"},
-			Env: map[string]string{}},
+		{
+			Name: "db", Command: "db-server", Args: []string{"-v"}, Headers: map[string]string{},
+			Env: map[string]string{},
+		},
+		{
+			Name: "wiki", URL: "https://wiki.example:8443/mcp", Headers: map[string]string{"Authorization": "Bearer t-1"},
+			Env: map[string]string{},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

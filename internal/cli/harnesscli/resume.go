@@ -40,7 +40,8 @@ of which are in its trace. The isolation is that of the session unless --isolati
 }
 
 func runResume(ctx context.Context, con *console.Console, registry *agent.Registry, opts *resumeOptions,
-	path string) error {
+	path string,
+) error {
 	past, err := harness.Inspect(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -49,8 +50,10 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 		return console.Usagef("%s: %w", path, err)
 	}
 	text := newRenderer(con, registry)
-	text.Line(trace.Envelope{Source: trace.Orchestrator,
-		Event: fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode)})
+	text.Line(trace.Envelope{
+		Source: trace.Orchestrator,
+		Event:  fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode),
+	})
 	wiring, _ := wire(con, registry, &opts.agent, path)
 	wiring.WorkTracker = opts.tracker.value
 	defer announceInterrupt(ctx, con, path)()

@@ -65,9 +65,11 @@ func TestSecretsInLogsAreFound(t *testing.T) {
 		"only a mark of it": {"[REDACTED:env:DEPLOY_KEY]", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, said := scan(t, scanOptions{archive: archive(t,
-				map[string]string{"0_job.txt": "fine", "job/1_step.txt": c.content}),
-				secretEnvs: []string{"DEPLOY_KEY"}}, env)
+			code, said := scan(t, scanOptions{
+				archive: archive(t,
+					map[string]string{"0_job.txt": "fine", "job/1_step.txt": c.content}),
+				secretEnvs: []string{"DEPLOY_KEY"},
+			}, env)
 			if code != c.code || (code == 1) != strings.Contains(said, `FAIL: DEPLOY_KEY is in "job/1_step.txt"`) {
 				t.Errorf("exit code %d: %s", code, said)
 			}
@@ -80,8 +82,10 @@ func TestSecretsInLogsAreFound(t *testing.T) {
 
 func TestSecretsOnTheCommandLine(t *testing.T) {
 	path := archive(t, map[string]string{"a.txt": "abc=x " + leaked})
-	if code, said := scan(t, scanOptions{archive: path,
-		secrets: []string{"key=" + leaked, "empty=", "short=abc"}}); code != 1 ||
+	if code, said := scan(t, scanOptions{
+		archive: path,
+		secrets: []string{"key=" + leaked, "empty=", "short=abc"},
+	}); code != 1 ||
 		!strings.Contains(said, "FAIL: key") ||
 		!strings.Contains(said, "FAIL: short") || !strings.Contains(said, "empty is empty and is not looked for") {
 		t.Errorf("exit code %d: %s", code, said)

@@ -103,7 +103,8 @@ func (o *teamOptions) options(con *console.Console) (fit.Options, error) {
 // hold runs the session that a constructor makes of the wiring and the options. The error already
 // has its exit code.
 func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *agent.Registry, mode harness.Mode,
-	build func(fit.Wiring, fit.Options) (*fit.Team, error)) (fit.Result, error) {
+	build func(fit.Wiring, fit.Options) (*fit.Team, error),
+) (fit.Result, error) {
 	task, err := o.task.load(con)
 	if err != nil {
 		return fit.Result{}, err

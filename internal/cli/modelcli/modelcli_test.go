@@ -88,8 +88,10 @@ func TestServeAnswersRequestsToThisMachineOnly(t *testing.T) {
 	writeFile(t, dir, "hi.json", `{"turns": [{"text": "hello"}]}`)
 	url := start(t, dir, "--script", "hi.json")
 	port := url[strings.LastIndex(url, ":"):]
-	for host, want := range map[string]int{"localhost" + port: 200, "127.0.0.1" + port: 200, "[::1]" + port: 200,
-		"evil.example" + port: 403, "evil.example": 403, "10.0.0.1" + port: 403} {
+	for host, want := range map[string]int{
+		"localhost" + port: 200, "127.0.0.1" + port: 200, "[::1]" + port: 200,
+		"evil.example" + port: 403, "evil.example": 403, "10.0.0.1" + port: 403,
+	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/models", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -31,8 +31,12 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	for _, before := range []int{0, 60, 70, 75, 80, 100, 110, 115, 120, 150, 190, 200, 490, 500} {
 		said := strings.Repeat("x", before) + " " + secret + " and more of it"
 		write(t, dir, "stream.jsonl", strings.ReplaceAll(stream, "Done", said))
-		for _, args := range [][]string{{"show", "stream.jsonl"}, {"show", "--format", "json", "stream.jsonl"},
-			{"import", "stream.jsonl"}, {"export", "--to", "atif", "stream.jsonl"}} {
+		for _, args := range [][]string{
+			{"show", "stream.jsonl"},
+			{"show", "--format", "json", "stream.jsonl"},
+			{"import", "stream.jsonl"},
+			{"export", "--to", "atif", "stream.jsonl"},
+		} {
 			out, err := fit(t, dir, "", args...)
 			if err != nil || strings.Contains(out, secret[:5]) {
 				t.Errorf("%v with %d characters before it: %v\n%s", args, before, err, out)
@@ -77,8 +81,10 @@ func write(t *testing.T, dir, name, content string) {
 func TestImportPrintsTheSessionAsJSON(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "stream.jsonl", stream)
-	for name, args := range map[string][]string{"a file": {"import", "stream.jsonl"},
-		"standard input": {"import", "-"}} {
+	for name, args := range map[string][]string{
+		"a file":         {"import", "stream.jsonl"},
+		"standard input": {"import", "-"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := fit(t, dir, stream, args...)
 			if err != nil {
@@ -126,8 +132,10 @@ func TestShowPrintsOneReadablePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"session  s-1", "ended    success · 2 turns", "$0.010000 reported", "first_file_read",
-		"task_completion", "cat a.go"} {
+	for _, want := range []string{
+		"session  s-1", "ended    success · 2 turns", "$0.010000 reported", "first_file_read",
+		"task_completion", "cat a.go",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page lacks %q:\n%s", want, out)
 		}

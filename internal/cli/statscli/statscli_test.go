@@ -96,33 +96,57 @@ func TestNumbersAsJSON(t *testing.T) {
 		arguments []string
 		want      map[string]any
 	}{
-		"wilson by default": {[]string{"proportion", "--k", "21", "--n", "30"},
-			map[string]any{"est": .7, "lo": .521242, "hi": .833353, "method": "wilson"}},
+		"wilson by default": {
+			[]string{"proportion", "--k", "21", "--n", "30"},
+			map[string]any{"est": .7, "lo": .521242, "hi": .833353, "method": "wilson"},
+		},
 		"clopper-pearson": {
 			[]string{"proportion", "--k", "45", "--n", "50", "--method", "clopper-pearson"},
 			map[string]any{"lo": .781865, "hi": .966725, "method": "clopper-pearson"},
 		},
-		"jeffreys": {[]string{"proportion", "--k", "0", "--n", "3", "--method", "jeffreys"},
-			map[string]any{"lo": .000151, "hi": .535583}},
-		"pass@k": {[]string{"passk", "--n", "10", "--c", "3", "--k", "5"},
-			map[string]any{"passAtK": .9166666667, "passHatK": 0.0, "est": .9166666667, "k": 5.0}},
-		"mcnemar": {[]string{"mcnemar", "--b", "9", "--c", "2"},
-			map[string]any{"p": .0654297, "pMid": .0385742, "eValue": 2.58984375}},
-		"mcnemar beyond doubt": {[]string{"mcnemar", "--b", "3000", "--c", "0"},
-			map[string]any{"p": 0.0, "eValue": math.MaxFloat64}},
-		"mcnemar with n": {[]string{"mcnemar", "--b", "9", "--c", "2", "--n", "50"},
-			map[string]any{"est": .14, "lo": .003734, "hi": .265496}},
-		"paired": {[]string{"paired", "six.csv"},
-			map[string]any{"est": .2222222, "lo": -.063398, "hi": .507842, "p": .25, "method": "signflip",
-				"intervalMethod": "t", "claim": "insufficient", "nTasks": 6.0, "nRuns": 36.0}},
-		"paired turned": {[]string{"paired", "six.csv", "--baseline", "first"},
-			map[string]any{"est": -.2222222, "lo": -.507842, "hi": .063398}},
-		"detectable effect": {[]string{"power", "--tasks", "20", "--runs", "3"},
-			map[string]any{"mde": .3114629, "tasksNeeded": nil}},
-		"tasks needed": {[]string{"power", "--effect", "0.1", "--runs", "3"},
-			map[string]any{"tasksNeeded": 150.0}},
-		"out of reach": {[]string{"power", "--effect", "0.1", "--runs", "3", "--tasks", "20"},
-			map[string]any{"runsNeeded": nil}},
+		"jeffreys": {
+			[]string{"proportion", "--k", "0", "--n", "3", "--method", "jeffreys"},
+			map[string]any{"lo": .000151, "hi": .535583},
+		},
+		"pass@k": {
+			[]string{"passk", "--n", "10", "--c", "3", "--k", "5"},
+			map[string]any{"passAtK": .9166666667, "passHatK": 0.0, "est": .9166666667, "k": 5.0},
+		},
+		"mcnemar": {
+			[]string{"mcnemar", "--b", "9", "--c", "2"},
+			map[string]any{"p": .0654297, "pMid": .0385742, "eValue": 2.58984375},
+		},
+		"mcnemar beyond doubt": {
+			[]string{"mcnemar", "--b", "3000", "--c", "0"},
+			map[string]any{"p": 0.0, "eValue": math.MaxFloat64},
+		},
+		"mcnemar with n": {
+			[]string{"mcnemar", "--b", "9", "--c", "2", "--n", "50"},
+			map[string]any{"est": .14, "lo": .003734, "hi": .265496},
+		},
+		"paired": {
+			[]string{"paired", "six.csv"},
+			map[string]any{
+				"est": .2222222, "lo": -.063398, "hi": .507842, "p": .25, "method": "signflip",
+				"intervalMethod": "t", "claim": "insufficient", "nTasks": 6.0, "nRuns": 36.0,
+			},
+		},
+		"paired turned": {
+			[]string{"paired", "six.csv", "--baseline", "first"},
+			map[string]any{"est": -.2222222, "lo": -.507842, "hi": .063398},
+		},
+		"detectable effect": {
+			[]string{"power", "--tasks", "20", "--runs", "3"},
+			map[string]any{"mde": .3114629, "tasksNeeded": nil},
+		},
+		"tasks needed": {
+			[]string{"power", "--effect", "0.1", "--runs", "3"},
+			map[string]any{"tasksNeeded": 150.0},
+		},
+		"out of reach": {
+			[]string{"power", "--effect", "0.1", "--runs", "3", "--tasks", "20"},
+			map[string]any{"runsNeeded": nil},
+		},
 		"judge": {
 			[]string{"judge", "--k", "39", "--n", "60", "--tp", "36", "--m1", "40", "--tn", "34", "--m0", "40"},
 			map[string]any{
@@ -135,15 +159,25 @@ func TestNumbersAsJSON(t *testing.T) {
 			[]string{"judge", "--k", "1", "--n", "30", "--tp", "18", "--m1", "20", "--tn", "17", "--m0", "20"},
 			map[string]any{"est": 0.0, "raw": -.1555556, "lo": 0.0, "hi": .099476},
 		},
-		"weak judge": {[]string{"judge", "--k", "39", "--n", "60", "--tp", "26", "--m1", "40", "--tn", "20",
-			"--m0", "40"}, map[string]any{"status": "judge-uninformative"}},
-		"no labels": {[]string{"judge", "--k", "39", "--n", "60", "--tp", "0", "--m1", "0", "--tn", "0", "--m0",
-			"0"}, map[string]any{"status": "uncalibrated", "est": nil, "observedRate": .65}},
-		"agreement": {[]string{"agree", "ratings.csv"},
-			map[string]any{"items": 6.0, "raters": 2.0, "kappa": 1.0 / 3, "observed": 2.0 / 3, "tpr": 2.0 / 3,
-				"tnr": 2.0 / 3}},
-		"counted ratings": {[]string{"agree", "fleiss.txt", "--counts"},
-			map[string]any{"fleiss": .592760, "observed": .8, "expected": .508889, "kappa": nil}},
+		"weak judge": {[]string{
+			"judge", "--k", "39", "--n", "60", "--tp", "26", "--m1", "40", "--tn", "20",
+			"--m0", "40",
+		}, map[string]any{"status": "judge-uninformative"}},
+		"no labels": {[]string{
+			"judge", "--k", "39", "--n", "60", "--tp", "0", "--m1", "0", "--tn", "0", "--m0",
+			"0",
+		}, map[string]any{"status": "uncalibrated", "est": nil, "observedRate": .65}},
+		"agreement": {
+			[]string{"agree", "ratings.csv"},
+			map[string]any{
+				"items": 6.0, "raters": 2.0, "kappa": 1.0 / 3, "observed": 2.0 / 3, "tpr": 2.0 / 3,
+				"tnr": 2.0 / 3,
+			},
+		},
+		"counted ratings": {
+			[]string{"agree", "fleiss.txt", "--counts"},
+			map[string]any{"fleiss": .592760, "observed": .8, "expected": .508889, "kappa": nil},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { s.t = t; wantFields(t, s.json(row.arguments...), row.want) })
 	}
@@ -155,31 +189,45 @@ func TestTextIsForPeople(t *testing.T) {
 		says      string
 		arguments []string
 	}{
-		{"13 of 37 = 35.1 %, 95 % interval 21.8 % to 51.2 % (wilson)",
-			[]string{"proportion", "--k", "13", "--n", "37"}},
+		{
+			"13 of 37 = 35.1 %, 95 % interval 21.8 % to 51.2 % (wilson)",
+			[]string{"proportion", "--k", "13", "--n", "37"},
+		},
 		{"99 % interval", []string{"proportion", "--k", "13", "--n", "37", "--level", "0.99"}},
 		{"pass@5  0.916667", []string{"passk", "--n", "10", "--c", "3", "--k", "1,5"}},
 		{"k > n", []string{"passk", "--n", "10", "--c", "3", "--k", "1,11"}},
 		{"note: k = 6 is more than half of n = 10", []string{"passk", "--n", "10", "--c", "3", "--k", "6"}},
 		{"p = 0.065430, mid-p = 0.038574", []string{"mcnemar", "--b", "9", "--c", "2"}},
-		{"difference +14.0 points, 95 % interval +0.4 to +26.5 points",
-			[]string{"mcnemar", "--b", "9", "--c", "2", "--n", "50"}},
-		{"Insufficient data, no statistical claim: 6 tasks where at least 10 are needed",
-			[]string{"paired", "six.csv"}},
+		{
+			"difference +14.0 points, 95 % interval +0.4 to +26.5 points",
+			[]string{"mcnemar", "--b", "9", "--c", "2", "--n", "50"},
+		},
+		{
+			"Insufficient data, no statistical claim: 6 tasks where at least 10 are needed",
+			[]string{"paired", "six.csv"},
+		},
 		{"new (mean 0.6111) against old (mean 0.3889): 3 won, 0 lost, 3 tied", []string{"paired", "six.csv"}},
 		{"e-value", []string{"paired", "six.csv", "--sequential"}},
 		{"20 tasks show a difference of 31.1 points or more", []string{"power", "--tasks", "20", "--runs", "3"}},
 		{"a difference of 10.0 points needs 150 tasks", []string{"power", "--effect", "0.1", "--runs", "3"}},
 		{"no number of runs makes 20 tasks enough", []string{"power", "--effect", "0.1", "--tasks", "20"}},
 		{"cheapest: ", []string{"power", "--effect", "0.1", "--cost-per-run", "0.4"}},
-		{"affordable: 250 tasks × 1 run(s) per arm, cost 200.00",
-			[]string{"power", "--budget", "200", "--cost-per-run", "0.4"}},
-		{"corrected  66.7 %, 95 % interval 47.3 % to 86.4 % (lang-reiczigel)",
-			[]string{"judge", "--k", "39", "--n", "60", "--tp", "36", "--m1", "40", "--tn", "34", "--m0", "40"}},
-		{"judge-uninformative", []string{"judge", "--k", "39", "--n", "60", "--tp", "26", "--m1", "40", "--tn", "20",
-			"--m0", "40"}},
-		{"uncalibrated", []string{"judge", "--k", "39", "--n", "60", "--tp", "0", "--m1", "0", "--tn", "1", "--m0",
-			"2"}},
+		{
+			"affordable: 250 tasks × 1 run(s) per arm, cost 200.00",
+			[]string{"power", "--budget", "200", "--cost-per-run", "0.4"},
+		},
+		{
+			"corrected  66.7 %, 95 % interval 47.3 % to 86.4 % (lang-reiczigel)",
+			[]string{"judge", "--k", "39", "--n", "60", "--tp", "36", "--m1", "40", "--tn", "34", "--m0", "40"},
+		},
+		{"judge-uninformative", []string{
+			"judge", "--k", "39", "--n", "60", "--tp", "26", "--m1", "40", "--tn", "20",
+			"--m0", "40",
+		}},
+		{"uncalibrated", []string{
+			"judge", "--k", "39", "--n", "60", "--tp", "0", "--m1", "0", "--tn", "1", "--m0",
+			"2",
+		}},
 		{"Gwet's AC1", []string{"agree", "ratings.csv"}},
 		{"0.004000    0.020000    0.020000", []string{"adjust", "--p", "0.004,0.03,0.02,0.5,0.011"}},
 	} {
@@ -315,8 +363,10 @@ func TestPowerKnowsThatNoDifferenceExceedsOne(t *testing.T) {
 }
 
 func TestTablesComeInManyShapes(t *testing.T) {
-	want := map[string]any{"est": .25, "nTasks": 4.0, "wins": 2.0, "losses": 1.0, "ties": 1.0,
-		"method": "mcnemar-exact"}
+	want := map[string]any{
+		"est": .25, "nTasks": 4.0, "wins": 2.0, "losses": 1.0, "ties": 1.0,
+		"method": "mcnemar-exact",
+	}
 	for name, table := range map[string]string{
 		"commas":              "1,0\n1,0\n0,1\n1,1\n",
 		"tabs":                "1\t0\n1\t0\n0\t1\n1\t1\n",
@@ -342,8 +392,10 @@ func TestRowsOfOneTaskAreRuns(t *testing.T) {
 	s := newSession(t, nil)
 	s.stdin = "task,a,b,cluster\nt1,1,0,x\nt1,0,0,x\nt2,1,1,x\nt2,1,0,x\nt3,,1,y\nt4,1,0,y\nt4,1,1,y\n"
 	wantFields(t, s.json("paired", "-"),
-		map[string]any{"nTasks": 3.0, "nRuns": 12.0, "nClusters": 2.0, "nUnpaired": 1.0, "method": "cluster-signflip",
-			"est": .5})
+		map[string]any{
+			"nTasks": 3.0, "nRuns": 12.0, "nClusters": 2.0, "nUnpaired": 1.0, "method": "cluster-signflip",
+			"est": .5,
+		})
 }
 
 func TestRatiosAreRatios(t *testing.T) {
@@ -405,13 +457,18 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 }
 
 func FuzzTables(f *testing.F) {
-	for _, seed := range []string{sixTasks, "1,0\n", "a\tb\n1\t\n", "\"", "t 1/0/1 0\n", "1;0;1\n", "# x\n",
-		"\xff\xfe,1\n"} {
+	for _, seed := range []string{
+		sixTasks, "1,0\n", "a\tb\n1\t\n", "\"", "t 1/0/1 0\n", "1;0;1\n", "# x\n",
+		"\xff\xfe,1\n",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, arguments := range [][]string{{"paired", "-", "--format", "json"}, {"agree", "-", "--format", "json"},
-			{"agree", "-", "--counts"}} {
+		for _, arguments := range [][]string{
+			{"paired", "-", "--format", "json"},
+			{"agree", "-", "--format", "json"},
+			{"agree", "-", "--counts"},
+		} {
 			s := &session{t: t, stdin: string(data)}
 			out, code, err := s.run(arguments...)
 			if code != console.ExitGood && code != console.ExitUsage {

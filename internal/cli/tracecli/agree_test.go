@@ -43,8 +43,10 @@ func inJSON[T any](t *testing.T, pick func(T) figures, args ...string) figures {
 func fixtures(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"testdata/recordings/*.jsonl", "testdata/docs/*.ndjson",
-		"../../../query/testdata/*.ndjson", "../../../query/testdata/transcripts/*/*.jsonl"} {
+	for _, pattern := range []string{
+		"testdata/recordings/*.jsonl", "testdata/docs/*.ndjson",
+		"../../../query/testdata/*.ndjson", "../../../query/testdata/transcripts/*/*.jsonl",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no files (%v)", pattern, err)
@@ -84,7 +86,8 @@ func countsTheSame(t *testing.T, path string) {
 		"stats of the document": inJSON(t, ofTotals, "stats", "--format", "json", document),
 		"cost": inJSON(t, func(c struct {
 			Total *float64 `json:"totalCostUsd"`
-		}) figures {
+		},
+		) figures {
 			return figures{Cost: printed(c.Total)}
 		}, "cost", path),
 		"overview": inJSON(t, func(o struct {
@@ -92,7 +95,8 @@ func countsTheSame(t *testing.T, path string) {
 				Cost *float64 `json:"totalCostUsd"`
 			}
 			Turns int
-		}) figures {
+		},
+		) figures {
 			return figures{Cost: printed(o.Summary.Cost), Turns: fmt.Sprint(o.Turns)}
 		}, "overview", "--format", "json", path),
 		"compare": inJSON(t, func(c struct{ A, B struct{ Cost *float64 } }) figures {
@@ -104,7 +108,8 @@ func countsTheSame(t *testing.T, path string) {
 		"sql": inJSON(t, func(rows []struct {
 			Known, Lanes int
 			Cost         *float64
-		}) figures {
+		},
+		) figures {
 			if rows[0].Known < rows[0].Lanes {
 				return figures{}
 			}

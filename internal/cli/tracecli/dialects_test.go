@@ -108,8 +108,10 @@ func TestEveryDialectGivesTheSameShapes(t *testing.T) {
 		{"tail"},
 	}
 	stream := wrapped(t, [2]string{"agent", "stream-b-tool-failure"})
-	optional := map[string]bool{"durationMs": true, "parentToolUseId": true, "isError": true, "unknown": true,
-		"input": true}
+	optional := map[string]bool{
+		"durationMs": true, "parentToolUseId": true, "isError": true, "unknown": true,
+		"input": true,
+	}
 	for _, recording := range []string{"codex-b-tool-failure", "pi-b-tool-failure"} {
 		foreign := wrapped(t, [2]string{"agent", recording})
 		for _, verb := range verbs {

@@ -83,7 +83,8 @@ type foundTrace struct {
 }
 
 func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, participant, dir string) (*foundTrace,
-	error) {
+	error,
+) {
 	all, err := client.Artifacts(ctx, run)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ import (
 // fileVerb makes a command that asks the same question of one or many files, named by --file or
 // simply by name.
 func (a *app) fileVerb(use, short, example string,
-	run func(ctx context.Context, out *output, traces []*query.Trace) error) *cobra.Command {
+	run func(ctx context.Context, out *output, traces []*query.Trace) error,
+) *cobra.Command {
 	var files []string
 	command := a.verb(use+" [FILE...]", short, example, cobra.ArbitraryArgs,
 		func(ctx context.Context, out *output, args []string) error {

@@ -168,8 +168,10 @@ func (a *app) runs() *cobra.Command {
 				if !expr.MatchString(run.Name) {
 					continue
 				}
-				row := runRow{run.Name, run.ID, run.Status, run.Conclusion, run.CreatedAt.UTC().Format(time.RFC3339),
-					run.Branch, run.URL, ""}
+				row := runRow{
+					run.Name, run.ID, run.Status, run.Conclusion, run.CreatedAt.UTC().Format(time.RFC3339),
+					run.Branch, run.URL, "",
+				}
 				if participant != "" {
 					if row.Match, err = a.took(ctx, client, run.ID, participant); err != nil {
 						return err
@@ -274,7 +276,8 @@ const maxArchive = 4 << 30
 
 // withArchive downloads an artifact for as long as use needs it.
 func (a *app) withArchive(ctx context.Context, client *github.Client, artifact github.Artifact,
-	use func(archive string) error) error {
+	use func(archive string) error,
+) error {
 	file, err := os.CreateTemp("", "fit-artifact-*.zip")
 	if err != nil {
 		return err

@@ -70,8 +70,10 @@ func githubStandIn(t *testing.T) string {
 func askGitHub(t *testing.T, environ []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: environ,
-		Dir: t.TempDir()}
+	con := &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: environ,
+		Dir: t.TempDir(),
+	}
 	code = run(con, args)
 	return out.String(), errs.String(), code
 }
@@ -85,21 +87,33 @@ func TestGitHubVerbs(t *testing.T) {
 		want []string // parts of what is printed
 	}{
 		{[]string{"runs"}, 0, []string{`"runId": 1`, `"runId": 2`, `"runId": 3`, `"conclusion": null`}},
-		{[]string{"runs", "^agent", "--participant", "alice"}, 0,
-			[]string{`"match": "confirmed"`, `"match": "unconfirmed-pending-artifacts"`}},
-		{[]string{"runs", "--participant", "bob", "--format", "ndjson", "kata"}, 0,
-			[]string{`{"workflow":"kata two","runId":2,"status":"completed","conclusion":null,"createdAt":"2030-01-01T00:00:00Z","branch":"main","url":"u2","match":"confirmed"}`}},
+		{
+			[]string{"runs", "^agent", "--participant", "alice"},
+			0,
+			[]string{`"match": "confirmed"`, `"match": "unconfirmed-pending-artifacts"`},
+		},
+		{
+			[]string{"runs", "--participant", "bob", "--format", "ndjson", "kata"},
+			0,
+			[]string{`{"workflow":"kata two","runId":2,"status":"completed","conclusion":null,"createdAt":"2030-01-01T00:00:00Z","branch":"main","url":"u2","match":"confirmed"}`},
+		},
 		{[]string{"runs", "--lookback", "soon"}, 2, []string{"--lookback must be"}},
 		{[]string{"runs", "--repo", "nonsense"}, 2, []string{"not a repository"}},
 		{[]string{"find", "1", "alice"}, 0, []string{`"runId": "1"`, `"host": "matrix"`, `"path": "trace--alice"`}},
-		{[]string{"find", "2", "bob", "--dir", dir}, 0,
-			[]string{`"host": "dispatch"`, `"path": "` + filepath.Join(dir, "trace--case--bob.agent.ndjson")}},
+		{
+			[]string{"find", "2", "bob", "--dir", dir},
+			0,
+			[]string{`"host": "dispatch"`, `"path": "` + filepath.Join(dir, "trace--case--bob.agent.ndjson")},
+		},
 		{[]string{"find", "2", "bo"}, 1, []string{`no trace of "bo"`}},
 		{[]string{"find", "3", "bob"}, 1, []string{"no trace artifacts"}},
 		{[]string{"find", "x", "bob"}, 2, []string{"RUN-ID must be"}},
 		{[]string{"download", "4"}, 2, []string{"choose one with --artifact: trace--x, trace--y"}},
-		{[]string{"download", "1", "--artifact", "nope"}, 2,
-			[]string{`no artifact "nope"; available: trace--alice, logs`}},
+		{
+			[]string{"download", "1", "--artifact", "nope"},
+			2,
+			[]string{`no artifact "nope"; available: trace--alice, logs`},
+		},
 		{[]string{"download", "3"}, 1, []string{"available: none"}},
 		{[]string{"download"}, 2, []string{"accepts 1 arg"}},
 	} {

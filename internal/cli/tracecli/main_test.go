@@ -51,8 +51,10 @@ func mistakes(command *cobra.Command) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
-		Setup: quickExit})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: quickExit,
+	})
 }
 
 // quickExit keeps commands that were built with the race detector from sleeping for a second when

@@ -117,7 +117,8 @@ func (a *app) tail() *cobra.Command {
 }
 
 func (a *app) ends(name, short string,
-	show func(context.Context, *query.Trace, int, func(*query.Turn) error) error) *cobra.Command {
+	show func(context.Context, *query.Trace, int, func(*query.Turn) error) error,
+) *cobra.Command {
 	lines := console.Count{Value: 10}
 	command := a.fileVerb(name, short, fmt.Sprintf(`  fit trace %[1]s run.ndjson
   fit trace %[1]s --lines 3 --format json run.ndjson`, name),

@@ -16,14 +16,36 @@ import (
 func everyVerb(path, dir string) [][]string {
 	var all [][]string
 	for _, verb := range [][]string{
-		{"overview", path}, {"count", path}, {"head", path, "--lines", "50"}, {"tail", path, "--lines", "50"},
-		{"init", path}, {"filter", path}, {"errors", path}, {"reasoning", path}, {"timeline", path}, {"tools", path},
-		{"tool-calls", path}, {"commands", path}, {"paths", path}, {"stats", path}, {"stats", "--summary", path},
-		{"stats", "--by-tool", path}, {"cost", path}, {"messages", path}, {"batch", path, "0", "50"},
-		{"turn", path, "3"}, {"search", "--context", "1", path, "."}, {"search", "--full", path, "."},
-		{"tool", path, "Bash"}, {"compare", path, path}, {"align", path, path}, {"validate", path},
-		{"sql", path, "select * from turns"}, {"sql", path, "select * from tool_calls"},
-		{"sql", path, "select * from lanes"}, {"sql", path, "select * from messages"},
+		{"overview", path},
+		{"count", path},
+		{"head", path, "--lines", "50"},
+		{"tail", path, "--lines", "50"},
+		{"init", path},
+		{"filter", path},
+		{"errors", path},
+		{"reasoning", path},
+		{"timeline", path},
+		{"tools", path},
+		{"tool-calls", path},
+		{"commands", path},
+		{"paths", path},
+		{"stats", path},
+		{"stats", "--summary", path},
+		{"stats", "--by-tool", path},
+		{"cost", path},
+		{"messages", path},
+		{"batch", path, "0", "50"},
+		{"turn", path, "3"},
+		{"search", "--context", "1", path, "."},
+		{"search", "--full", path, "."},
+		{"tool", path, "Bash"},
+		{"compare", path, path},
+		{"align", path, path},
+		{"validate", path},
+		{"sql", path, "select * from turns"},
+		{"sql", path, "select * from tool_calls"},
+		{"sql", path, "select * from lanes"},
+		{"sql", path, "select * from messages"},
 	} {
 		for _, format := range []string{"text", "json", "ndjson"} {
 			all = append(all, append([]string{"--format", format}, verb...))
@@ -63,8 +85,10 @@ func laden(t *testing.T, payload string) string {
 func printedBy(t *testing.T, args []string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
-		Environ: []string{"ANTHROPIC_API_KEY=sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf"}}
+	con := &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		Environ: []string{"ANTHROPIC_API_KEY=sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf"},
+	}
 	if code := run(con, args); code > 1 {
 		t.Fatalf("fit-trace %s: exit code %d: %s", strings.Join(args, " "), code, errs.String())
 	}

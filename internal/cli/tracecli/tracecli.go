@@ -47,9 +47,13 @@ type globals struct {
 // New returns the command tree fit trace.
 func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	dialects = append(slices.Clone(dialects), auditDialect())
-	a := &app{con: con, dialects: dialects,
-		flags: globals{format: console.Choice{Value: formatText,
-			Choices: []string{formatText, formatJSON, formatNDJSON}}}}
+	a := &app{
+		con: con, dialects: dialects,
+		flags: globals{format: console.Choice{
+			Value:   formatText,
+			Choices: []string{formatText, formatJSON, formatNDJSON},
+		}},
+	}
 	root := &cobra.Command{
 		Use:   "trace",
 		Short: "Read, search, compare and check traces",
@@ -81,8 +85,10 @@ expressions in RE2 syntax.`,
 	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
 	_ = root.RegisterFlagCompletionFunc("format",
 		cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))
-	for _, group := range []func() []*cobra.Command{a.readVerbs, a.toolVerbs, a.searchVerbs, a.statsVerbs, a.fileVerbs,
-		a.teamVerbs, a.githubVerbs} {
+	for _, group := range []func() []*cobra.Command{
+		a.readVerbs, a.toolVerbs, a.searchVerbs, a.statsVerbs, a.fileVerbs,
+		a.teamVerbs, a.githubVerbs,
+	} {
 		root.AddCommand(group()...)
 	}
 	for _, verb := range root.Commands() {
@@ -114,13 +120,17 @@ func (a *app) helpAsJSON(root *cobra.Command) {
 			plain(command, args)
 			return
 		}
-		help := map[string]any{"name": command.CommandPath(), "usage": command.UseLine(), "description": command.Short,
-			"examples": command.Example}
+		help := map[string]any{
+			"name": command.CommandPath(), "usage": command.UseLine(), "description": command.Short,
+			"examples": command.Example,
+		}
 		var verbs []map[string]string
 		for _, verb := range command.Commands() {
 			if !verb.Hidden {
-				verbs = append(verbs, map[string]string{"name": verb.Name(), "usage": verb.UseLine(),
-					"description": verb.Short})
+				verbs = append(verbs, map[string]string{
+					"name": verb.Name(), "usage": verb.UseLine(),
+					"description": verb.Short,
+				})
 			}
 		}
 		if verbs != nil {
@@ -249,7 +259,8 @@ func (a *app) note(t *query.Trace) {
 
 // verb makes a command that asks one question.
 func (a *app) verb(use, short, example string, args cobra.PositionalArgs,
-	run func(ctx context.Context, out *output, args []string) error) *cobra.Command {
+	run func(ctx context.Context, out *output, args []string) error,
+) *cobra.Command {
 	return &cobra.Command{
 		Use:     use,
 		Short:   short,

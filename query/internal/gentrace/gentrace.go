@@ -27,18 +27,26 @@ var (
 		supervisor review branch commit merge file path line function class import export const async await promise timeout network request
 		response status code header body json parse stringify failed passed skipped warning`)
 	participants = []string{"facilitator", "staff-engineer", "security-engineer", "release-engineer", "agent"}
-	tools        = map[string]int{"Bash": 40, "Read": 25, "Edit": 12, "Grep": 8, "Write": 5, "Glob": 4, "TodoWrite": 3,
-		"mcp__orchestration__Ask": 2, "WebFetch": 1}
-	toolOrder = []string{"Bash", "Read", "Edit", "Grep", "Write", "Glob", "TodoWrite", "mcp__orchestration__Ask",
-		"WebFetch"}
-	commands = []string{"git status", "git diff --stat", "npm test", "ls -la", "rg -n 'retry' src",
-		"cat package.json", "git log --oneline -5", "node build.mjs\necho done"}
+	tools        = map[string]int{
+		"Bash": 40, "Read": 25, "Edit": 12, "Grep": 8, "Write": 5, "Glob": 4, "TodoWrite": 3,
+		"mcp__orchestration__Ask": 2, "WebFetch": 1,
+	}
+	toolOrder = []string{
+		"Bash", "Read", "Edit", "Grep", "Write", "Glob", "TodoWrite", "mcp__orchestration__Ask",
+		"WebFetch",
+	}
+	commands = []string{
+		"git status", "git diff --stat", "npm test", "ls -la", "rg -n 'retry' src",
+		"cat package.json", "git log --oneline -5", "node build.mjs\necho done",
+	}
 )
 
 // Write makes a trace.
 func Write(w io.Writer, cfg Config) error {
-	g := &generator{out: bufio.NewWriterSize(w, 1<<20), random: rand.New(rand.NewPCG(cfg.Seed, 7)),
-		state: map[string]*usage{}}
+	g := &generator{
+		out: bufio.NewWriterSize(w, 1<<20), random: rand.New(rand.NewPCG(cfg.Seed, 7)),
+		state: map[string]*usage{},
+	}
 	g.prepare()
 	g.begin()
 	for g.written < cfg.Bytes-60_000 {
@@ -120,17 +128,23 @@ func (g *generator) begin() {
 	for _, p := range participants {
 		g.state[p] = &usage{context: 15000}
 		g.emit("orchestrator", "agent_start", object{"agent": p})
-		g.emit(p, "system", object{"subtype": "init", "cwd": "/repo", "tools": toolOrder, "model": "claude-opus-4-6",
-			"permissionMode": "bypassPermissions", "claude_code_version": "2.1.87"})
-		g.emit(p, "user", object{"message": object{"role": "user",
-			"content": []any{object{"type": "text", "text": "Task for " + p + ": " + g.text(1200)}}}})
+		g.emit(p, "system", object{
+			"subtype": "init", "cwd": "/repo", "tools": toolOrder, "model": "claude-opus-4-6",
+			"permissionMode": "bypassPermissions", "claude_code_version": "2.1.87",
+		})
+		g.emit(p, "user", object{"message": object{
+			"role":    "user",
+			"content": []any{object{"type": "text", "text": "Task for " + p + ": " + g.text(1200)}},
+		}})
 	}
 }
 
 func (g *generator) message(p string) {
 	s := g.state[p]
-	report := object{"input_tokens": g.between(3, 900), "cache_creation_input_tokens": g.between(0, 4000),
-		"cache_read_input_tokens": s.context, "output_tokens": g.between(1, 12)}
+	report := object{
+		"input_tokens": g.between(3, 900), "cache_creation_input_tokens": g.between(0, 4000),
+		"cache_read_input_tokens": s.context, "output_tokens": g.between(1, 12),
+	}
 	s.in += report["input_tokens"].(int)
 	s.create += report["cache_creation_input_tokens"].(int)
 	s.read += s.context
@@ -142,13 +156,17 @@ func (g *generator) message(p string) {
 	}
 	id := g.id("msg_")
 	say := func(block object) {
-		g.emit(p, "assistant", object{"message": object{"id": id, "model": "claude-opus-4-6", "role": "assistant",
-			"content": []any{block}, "usage": report}, "parent_tool_use_id": nil})
+		g.emit(p, "assistant", object{"message": object{
+			"id": id, "model": "claude-opus-4-6", "role": "assistant",
+			"content": []any{block}, "usage": report,
+		}, "parent_tool_use_id": nil})
 	}
 	if g.random.Float64() < .55 {
 		g.emit(p, "system", object{"subtype": "thinking_tokens", "tokens": g.between(10, 900)})
-		say(object{"type": "thinking", "thinking": g.text(g.between(80, 1600)),
-			"signature": g.base64[:g.between(300, 1400)]})
+		say(object{
+			"type": "thinking", "thinking": g.text(g.between(80, 1600)),
+			"signature": g.base64[:g.between(300, 1400)],
+		})
 	}
 	if g.random.Float64() < .35 {
 		say(object{"type": "text", "text": g.text(g.between(30, 900))})
@@ -175,8 +193,10 @@ func (g *generator) call(p string, say func(object)) {
 		result["content"], result["is_error"] = "Error: "+g.text(size), true
 	}
 	if g.random.Float64() < .03 {
-		image := object{"type": "image",
-			"source": object{"type": "base64", "media_type": "image/png", "data": g.base64[:size]}}
+		image := object{
+			"type":   "image",
+			"source": object{"type": "base64", "media_type": "image/png", "data": g.base64[:size]},
+		}
 		result["content"] = []any{object{"type": "text", "text": g.text(200)}, image}
 	}
 	g.emit(p, "user", object{"message": object{"role": "user", "content": []any{result}}, "parent_tool_use_id": nil})
@@ -190,8 +210,10 @@ func (g *generator) input(name string) object {
 	case "Read":
 		return object{"file_path": path}
 	case "Edit":
-		return object{"file_path": path, "old_string": g.text(g.between(40, 600)),
-			"new_string": g.text(g.between(40, 800))}
+		return object{
+			"file_path": path, "old_string": g.text(g.between(40, 600)),
+			"new_string": g.text(g.between(40, 800)),
+		}
 	case "Write":
 		return object{"file_path": path, "content": g.text(g.between(200, 6000))}
 	case "Grep", "Glob":
@@ -210,10 +232,14 @@ func (g *generator) result(p string) {
 	g.emit(p, "result", object{
 		"subtype": "success", "is_error": false, "duration_ms": s.turns * 4200, "num_turns": s.turns,
 		"result": g.text(300), "total_cost_usd": cost,
-		"usage": object{"input_tokens": s.in, "output_tokens": s.out, "cache_read_input_tokens": s.read,
-			"cache_creation_input_tokens": s.create},
-		"modelUsage": object{"claude-opus-4-6": object{"inputTokens": s.in, "outputTokens": s.out,
-			"cacheReadInputTokens": s.read, "cacheCreationInputTokens": s.create, "costUSD": cost}},
+		"usage": object{
+			"input_tokens": s.in, "output_tokens": s.out, "cache_read_input_tokens": s.read,
+			"cache_creation_input_tokens": s.create,
+		},
+		"modelUsage": object{"claude-opus-4-6": object{
+			"inputTokens": s.in, "outputTokens": s.out,
+			"cacheReadInputTokens": s.read, "cacheCreationInputTokens": s.create, "costUSD": cost,
+		}},
 	})
 	s.in, s.out, s.read, s.create, s.turns = 0, 0, 0, 0, 0
 }

@@ -113,8 +113,10 @@ func generate(path string, size int64) error {
 
 func contestants(o options, trace string) []*contest {
 	fit := func(verb string, ratio float64, args ...string) *contest {
-		return &contest{name: "fit trace " + verb, args: append([]string{o.fit, "trace", verb, "--no-index"}, args...),
-			ratio: ratio}
+		return &contest{
+			name: "fit trace " + verb, args: append([]string{o.fit, "trace", verb, "--no-index"}, args...),
+			ratio: ratio,
+		}
 	}
 	list := []*contest{
 		{name: "grep -c", args: []string{"grep", "-c", `"type":"assistant"`, trace}},
@@ -122,16 +124,20 @@ func contestants(o options, trace string) []*contest {
 		fit("count", 2, trace), fit("overview", 4, trace), fit("stats", 4, trace), fit("tools", 4, trace),
 		fit("errors", 4, trace), fit("search", 4, trace, "zanzibar.*quux"),
 		{name: "fit trace count (leaves the index)", args: []string{o.fit, "trace", "count", trace}},
-		{name: "fit trace turn (index)", args: []string{o.fit, "trace", "turn", trace, "10000"},
-			within: 20 * time.Millisecond},
+		{
+			name: "fit trace turn (index)", args: []string{o.fit, "trace", "turn", trace, "10000"},
+			within: 20 * time.Millisecond,
+		},
 		{name: "fit trace tail (index)", args: []string{o.fit, "trace", "tail", trace}, within: 20 * time.Millisecond},
 		{name: "fit trace overview (index)", args: []string{o.fit, "trace", "overview", trace}},
 		{name: "fit trace errors (index)", args: []string{o.fit, "trace", "errors", trace}},
 	}
 	if o.jq {
 		list = append(list,
-			&contest{name: "jq (count)", once: true,
-				args: []string{"jq", "-n", `reduce (inputs | select((.event.type // .type) == "assistant")) as $x (0; . + 1)`, trace}})
+			&contest{
+				name: "jq (count)", once: true,
+				args: []string{"jq", "-n", `reduce (inputs | select((.event.type // .type) == "assistant")) as $x (0; . + 1)`, trace},
+			})
 	}
 	return list
 }
