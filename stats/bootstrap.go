@@ -94,7 +94,9 @@ func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfi
 	replicates := replicate(config, func(source *rand.PCG, out []float64) {
 		units := make([]int, n)
 		for r := range out {
-			drawUnits(source, units, n)
+			for i := range units {
+				units[i] = pick(uint32(source.Uint64()>>32), uint64(n))
+			}
 			out[r] = statistic(units)
 		}
 	})
@@ -216,12 +218,6 @@ func drawTasksAndRuns(source *rand.PCG, tasks [][]float64, out []float64) {
 // pick maps 32 random bits to [0, n) by multiplication; its bias is below n/2³², far under the
 // noise of any number of replicates.
 func pick(bits uint32, n uint64) int { return int(uint64(bits) * n >> 32) }
-
-func drawUnits(source *rand.PCG, units []int, n int) {
-	for i := range units {
-		units[i] = pick(uint32(source.Uint64()>>32), uint64(n))
-	}
-}
 
 // replicate fills blocks of replicates in parallel. Every block owns a random stream derived from
 // the seed and its number.

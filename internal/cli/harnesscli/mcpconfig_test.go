@@ -73,8 +73,8 @@ func TestTheFileOfToolServersMayNameTheEnvironment(t *testing.T) {
 			Env: map[string]string{},
 		},
 		{
-			Name: "wiki", URL: "https://wiki.example:8443/mcp", Headers: map[string]string{"Authorization": "Bearer t-1"},
-			Env: map[string]string{},
+			Name: "wiki", URL: "https://wiki.example:8443/mcp",
+			Headers: map[string]string{"Authorization": "Bearer t-1"}, Env: map[string]string{},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
