@@ -37,7 +37,10 @@ func (p *Poller) Receive(ctx context.Context, after int64) ([]harness.HumanMessa
 	page, err := p.ask(ctx, after)
 	if err != nil {
 		if ctx.Err() == nil {
-			sleep(ctx, p.pause(), nil)
+			select {
+			case <-time.After(p.pause()):
+			case <-ctx.Done():
+			}
 			p.failures++
 		}
 		return nil, err
