@@ -11,7 +11,7 @@ import (
 )
 
 // StopRule ends an experiment of two arms as soon as they can be told apart. The evidence is that
-// of stats.CompareSequential, which may be looked at after every task without claiming more than it
+// of stats.LookSequential, which may be looked at after every task without claiming more than it
 // should; ordinary tests may not.
 type StopRule struct {
 	// Alpha is the chance of a false claim that is accepted: the rule stops when the evidence
@@ -168,7 +168,7 @@ func (w *watch) decided() (evidence float64, yes bool, err error) {
 		return 0, false, nil
 	}
 	w.lookedAt = w.complete
-	comparison, err := stats.CompareSequential(w.pairs, stats.CompareConfig{Level: 1 - w.rule.Alpha})
+	comparison, err := stats.LookSequential(w.pairs, stats.CompareConfig{Level: 1 - w.rule.Alpha})
 	switch {
 	case errors.Is(err, stats.ErrNoData):
 		return 0, false, nil

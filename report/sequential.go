@@ -65,7 +65,7 @@ func sequenceOf(last []ledger.Record) *sequence {
 		counting = append(counting, *pairs[position])
 		s.order = append(s.order, pairs[position].Task)
 	}
-	if comparison, err := stats.CompareSequential(counting, stats.CompareConfig{Level: 1 - s.mark.Alpha}); err == nil {
+	if comparison, err := stats.LookSequential(counting, stats.CompareConfig{Level: 1 - s.mark.Alpha}); err == nil {
 		s.evidence = comparison.EValue
 		s.stopped = comparison.Decided(s.mark.Alpha) && len(s.order) < s.mark.Tasks
 	}

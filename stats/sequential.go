@@ -38,6 +38,19 @@ func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 	return comparison, nil
 }
 
+// LookSequential is [CompareSequential] without MDE, which takes a simulation to compute.
+//
+// Formula: as in [CompareSequential].
+//
+// Use it for a rule that looks after every task and needs the evidence only.
+//
+// Do not use it for what people read: they want to know which difference could have been found. The
+// limits of [CompareSequential] apply.
+func LookSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
+	comparison, _, err := measureSequential(pairs, config)
+	return comparison, err
+}
+
 func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedSample, error) {
 	config.Level = cmp.Or(config.Level, DefaultLevel)
 	if err := checkOpenUnit("level", config.Level); err != nil {
