@@ -89,8 +89,11 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	moments := rand.New(rand.NewPCG(7, 11))
 	killed := 0
 	for killed < kills {
+		before := journalSize(out)
 		process := startChild(t, c, args)
-		if !killAfter(t, process, time.Duration(60+moments.IntN(380))*time.Millisecond) {
+		// Most kills come while cells run, and every fifth at any moment before.
+		begun := func() bool { return killed%5 == 0 || journalSize(out) > before }
+		if !killAfter(t, process, begun, time.Duration(5+moments.IntN(120))*time.Millisecond) {
 			break // it was done before its time came
 		}
 		killed++
@@ -137,10 +140,13 @@ func childOf(t testing.TB, c *command, args []string) *exec.Cmd {
 
 // killAfter kills a process with SIGKILL after a time, and reports whether it was still at work
 // then.
-func killAfter(t testing.TB, process *exec.Cmd, after time.Duration) bool {
+func killAfter(t testing.TB, process *exec.Cmd, begun func() bool, after time.Duration) bool {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- process.Wait() }()
+	for tick := time.NewTicker(time.Millisecond); !begun() && len(done) == 0; {
+		<-tick.C
+	}
 	select {
 	case err := <-done:
 		if err != nil {
@@ -154,6 +160,15 @@ func killAfter(t testing.TB, process *exec.Cmd, after time.Duration) bool {
 		<-done
 		return true
 	}
+}
+
+// journalSize is how much the journal of attempts has; it grows when an attempt begins.
+func journalSize(out string) int64 {
+	info, err := os.Stat(filepath.Join(out, experiment.AttemptsFile))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // checkNothingLost makes sure that the ledger verifies after every kill.
