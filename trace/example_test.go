@@ -18,7 +18,7 @@ func ExampleWriter() {
 		Now:      func() int64 { return 1767225600000 },
 	})
 	_, _ = w.EmitValue(trace.Orchestrator, trace.SessionStart{Type: trace.TypeSessionStart, Mode: "run"})
-	_, _ = w.Emit("agent", []byte(`{"type":"assistant","text":"the password is correct horse"}`))
+	_, _ = w.Emit("agent", []byte(`{"text":"correct horse"}`))
 	_, _ = w.Emit("agent", []byte("not JSON"))
 	if err := w.Close(); err != nil {
 		fmt.Println(err)
@@ -26,8 +26,7 @@ func ExampleWriter() {
 	fmt.Print(out.String())
 	// Output:
 	// {"source":"orchestrator","seq":0,"ts":1767225600000,"event":{"type":"session_start","mode":"run"}}
-	// {"source":"agent","seq":1,"ts":1767225600000,"event":{"type":"assistant","text":"the password
-	// is [REDACTED:env:DB_PASSWORD]"}}
+	// {"source":"agent","seq":1,"ts":1767225600000,"event":{"text":"[REDACTED:env:DB_PASSWORD]"}}
 	// {"source":"agent","seq":2,"ts":1767225600000,"event":{"type":"raw","text":"not JSON"}}
 }
 
