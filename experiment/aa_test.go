@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
@@ -58,10 +59,7 @@ func decide(t *testing.T, seed uint64, better float64) stats.Claim {
 
 // Two arms that are the same are told apart no more often than the significance level allows.
 func TestEqualArmsAreNotToldApart(t *testing.T) {
-	seeds := 200
-	if raceEnabled {
-		seeds = 60
-	}
+	seeds := testenv.Size(200, 60)
 	claims := 0
 	for seed := range seeds {
 		if claim := decide(t, uint64(seed)+1, 0); claim == stats.Improved || claim == stats.Regressed {

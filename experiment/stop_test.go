@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
@@ -195,10 +196,7 @@ func firstCrossing(t testing.TB, path string) int {
 // the whole point of the rule. The same peeking with the usual test would claim a difference in
 // every eighth experiment.
 func TestPeekingMakesNoFalseClaims(t *testing.T) {
-	seeds := 150
-	if raceEnabled {
-		seeds = 30
-	}
+	seeds := testenv.Size(150, 30)
 	for _, runs := range []int{1, 2} {
 		claims := 0
 		for seed := range seeds {

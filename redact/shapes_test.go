@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 func alnums(n int) string {
@@ -144,7 +146,7 @@ func TestLongRunsOfOneShapeTakeLinearTime(t *testing.T) {
 		"sk-ant-", "sk-proj-", "glpat-", "eyJaaaa.", ".eyJ", "-----BEGIN ", `\u0061`, "%61",
 		"\\", "hf_", "eC1hY2Nlc3MtdG9rZW46",
 	} {
-		text := []byte(strings.Repeat(piece, 1<<20/everyNth/len(piece)))
+		text := []byte(strings.Repeat(piece, testenv.Size(1<<20, 100<<10)/len(piece)))
 		r.Bytes(text)
 		r.JSON(text)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -19,7 +20,7 @@ func simulations(quick int) int {
 	if fullGrid() {
 		return 10 * quick
 	}
-	return max(200, int(float64(quick)*simulationShare))
+	return max(200, testenv.Size(quick, quick/10))
 }
 
 // seededFor gives every cell of a grid a random stream of its own that does not depend on the order

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // largeSuite is the size of the speed requirement: 500 tasks with 5 runs each.
@@ -32,7 +34,7 @@ func BenchmarkBootstrapClustered(b *testing.B) {
 }
 
 func TestBootstrapOfALargeSuiteTakesLessThanASecond(t *testing.T) {
-	if simulationShare < 1 {
+	if testenv.Race {
 		t.Skip("the race detector slows this down by an order of magnitude")
 	}
 	// The fastest of a few tries: other tests and other people share the cores.

@@ -1,4 +1,4 @@
-// Package testenv tells a test what the machine offers. A test that needs a tool
+// Package testenv says what the machine offers to a test. A test that needs a tool
 // which is missing is skipped on a developer's machine, with a notice that says
 // what to install, but fails where CI=true, so that a green build never means
 // "nothing was tested".
@@ -9,6 +9,15 @@ import (
 	"os/exec"
 	"testing"
 )
+
+// Size returns full, or small where the test was built with the race detector: it makes a test of
+// a single goroutine some ten times slower and has nothing to say about it.
+func Size(full, small int) int {
+	if Race {
+		return small
+	}
+	return full
+}
 
 // Missing ends the test because something it needs is not there: skipped with the
 // given notice, or failed where CI=true.

@@ -136,7 +136,7 @@ func idle() cheat { return cheat{name: "idle", essential: true} }
 // run holds the experiment and checks every verdict.
 func (tr trial) run(t *testing.T) {
 	t.Helper()
-	if raceEnabled || testing.Short() {
+	if testenv.Race || testing.Short() {
 		tr.cheats = slices.DeleteFunc(slices.Clone(tr.cheats), func(c cheat) bool { return !c.essential })
 	}
 	if tr.isolation == "" {

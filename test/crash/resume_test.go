@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/trace"
+	"golang.org/x/sync/errgroup"
 )
 
 // TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened kills a session of real agents at every
@@ -31,7 +31,7 @@ func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Close() }) // every agent has ended by then
 	stride := 1
-	if raceEnabled || testing.Short() {
+	if testenv.Race || testing.Short() {
 		stride = 5
 	}
 	var killed atomic.Int64

@@ -1,5 +1,0 @@
-//go:build race
-
-package cheats
-
-const raceEnabled = true
