@@ -58,6 +58,8 @@ type Record struct {
 	Invariants          *Invariants    `json:"invariants,omitempty"`
 	Grade               *Grade         `json:"grade,omitempty"`
 	HiddenTests         *HiddenTests   `json:"hiddenTests,omitempty"`
+	Verify              *Verify        `json:"verify,omitempty"` // the task's own command
+	Lint                *Lint          `json:"lint,omitempty"`
 	Submission          string         `json:"submission,omitempty"`
 	JudgeVerdict        *JudgeVerdict  `json:"judgeVerdict,omitempty"`
 	// what the verdict of the judge was made from, those that came to nothing included
@@ -202,6 +204,31 @@ type Invariants struct {
 type HiddenTests struct {
 	Details []json.RawMessage `json:"details"`
 	Error   string            `json:"error,omitempty"`
+}
+
+// Verify is what the task's own command said about what the agent left, run by the harness on a
+// copy with the protected files restored.
+type Verify struct {
+	Passed   bool  `json:"passed"`
+	ExitCode int   `json:"exitCode"`
+	TimedOut bool  `json:"timedOut,omitempty"`
+	StartMs  int64 `json:"startMs"`
+	EndMs    int64 `json:"endMs"`
+	// Error is why the command could not be started; then nothing was measured.
+	Error string `json:"error,omitempty"`
+	// OutputPath is the file with what it printed, relative to the run directory.
+	OutputPath string `json:"outputPath,omitempty"`
+}
+
+// Lint is what the task's linter said about the changed files.
+type Lint struct {
+	ExitCode int `json:"exitCode"`
+	// Before and After are the numbers of violations in the changed files, at the base and as the
+	// agent left them.
+	Before int `json:"before"`
+	After  int `json:"after"`
+	// Error is why the linter could not be started; then nothing was measured.
+	Error string `json:"error,omitempty"`
 }
 
 // Grade is what the rows come to.

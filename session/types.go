@@ -1,6 +1,9 @@
 package session
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // AgentID names an agent of the registry.
 type AgentID string
@@ -178,6 +181,18 @@ type Message struct {
 	TurnIndex   int    `json:"turnIndex"`
 }
 
+// Process is how an agent's process was started, as agent_end says it.
+type Process struct {
+	Argv         []string `json:"argv"`
+	Binary       string   `json:"binary,omitempty"`
+	BinarySHA256 string   `json:"binarySha256,omitempty"`
+	Auth         string   `json:"auth,omitempty"` // the kind of credentials: apikey, subscription
+	StartMs      int64    `json:"startMs,omitempty"`
+	EndMs        int64    `json:"endMs,omitempty"`
+	TimedOut     bool     `json:"timedOut,omitempty"`
+	Signal       string   `json:"signal,omitempty"`
+}
+
 // DiffStat is the size of a change.
 type DiffStat struct {
 	Files      int `json:"files"`
@@ -192,11 +207,44 @@ type VerifyResult struct {
 	EndMs    int64 `json:"endMs"`
 }
 
-// IntegrityFlag marks something suspicious in a run.
+// IntegrityFlag marks something suspicious in a run, and where it stands: an event of the trace, a
+// line of the diff, or both.
 type IntegrityFlag struct {
-	Kind     string `json:"kind"`
-	Evidence string `json:"evidence"`
+	Kind string `json:"kind"`
+	// Evidence is what stands there.
+	Evidence string   `json:"evidence"`
+	Severity Severity `json:"severity"`
+	// File and Line are a place in the diff. A negative line was removed: its number is that of the
+	// old file.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Seq and RawLine are an event and its line of the trace.
+	Seq     int   `json:"seq,omitempty"`
+	RawLine int64 `json:"rawLine,omitempty"`
+	// Suspected says that a model raised the flag: people look at it, and it decides nothing.
+	Suspected bool `json:"suspected,omitempty"`
 }
+
+// Address is where the flag points: file:12, file:-11 for a removed line, or trace:34.
+func (f *IntegrityFlag) Address() string {
+	switch {
+	case f.File != "" && f.Line != 0:
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	case f.File != "":
+		return f.File
+	}
+	return fmt.Sprintf("trace:%d", f.RawLine)
+}
+
+// Severity is how much a flag weighs.
+type Severity string
+
+// The severities of flags. A critical one disqualifies the run until a person has looked at it.
+const (
+	SeverityMedium   Severity = "medium"
+	SeverityHigh     Severity = "high"
+	SeverityCritical Severity = "critical"
+)
 
 // Outcome is how the agent itself ended, read from its final event.
 type Outcome string
@@ -240,14 +288,16 @@ type EnrichedSession struct {
 	Outcome       Outcome                 `json:"outcome"`
 	FinalText     string                  `json:"finalText,omitempty"`
 	ExitCode      int                     `json:"exitCode"`
-	TaskResolved  *bool                   `json:"taskResolved"`
-	Diff          DiffStat                `json:"diff"`
-	Verify        *VerifyResult           `json:"verify,omitempty"`
-	ParseErrors   int                     `json:"parseErrors"`
-	Unknown       int                     `json:"unknownEvents"`
-	Skipped       int                     `json:"skippedLines"`
-	Dropped       int                     `json:"droppedDeltas"`
-	Integrity     []IntegrityFlag         `json:"integrity"`
+	// Process is how the agent's process was started, where the harness wrote it down.
+	Process      *Process        `json:"process,omitempty"`
+	TaskResolved *bool           `json:"taskResolved"`
+	Diff         DiffStat        `json:"diff"`
+	Verify       *VerifyResult   `json:"verify,omitempty"`
+	ParseErrors  int             `json:"parseErrors"`
+	Unknown      int             `json:"unknownEvents"`
+	Skipped      int             `json:"skippedLines"`
+	Dropped      int             `json:"droppedDeltas"`
+	Integrity    []IntegrityFlag `json:"integrity"`
 	// Origin is the document that the session was imported from, where that document says more than
 	// the session can hold.
 	Origin json.RawMessage `json:"origin,omitempty"`

@@ -33,6 +33,7 @@ var layers = map[string][]string{
 	"ledger":     {"redact"},
 	"model":      {"price"},
 	"session":    {"trace", "price"},
+	"evidence":   {"session", "ledger"},
 	"agent":      {"session", "sandbox", "trace", "model", "price", "redact"},
 	"query":      {"session", "trace"},
 	"harness":    {"agent", "session", "sandbox", "trace", "price", "redact", "profile"},
@@ -45,6 +46,8 @@ var layers = map[string][]string{
 		"price", "redact", "ledger", "profile",
 	},
 	"report": {"ledger", "stats", "session", "price"},
+	"judge":  {"model", "price", "redact", "session", "evidence", "stats"},
+	"versus": {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
 	// the module's root
 	".":   {"agent", "harness", "bridge", "session", "sandbox", "trace", "price", "redact"},
 	"cmd": {"internal/cli", "sandbox"},
@@ -65,6 +68,7 @@ var rooms = map[string][]string{
 	"internal/jsontape":    {},
 	"internal/messages":    {"internal/jsontape"},
 	"internal/lazyregexp":  {},
+	"internal/patch":       {},
 	"internal/render":      {"session", "trace"},
 }
 

@@ -1,0 +1,140 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+)
+
+// TasksFile is the file of a run directory that says what its tasks were.
+const TasksFile = "tasks.json"
+
+// Task is what evidence and judges need to know about a task. It stands in the run directory, so
+// that neither the task's own file, nor its repository, nor an agent is needed afterwards.
+type Task struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+	// Prompt is the exact text that every agent was given.
+	Prompt       string        `json:"prompt"`
+	Requirements []Requirement `json:"requirements,omitempty"`
+	Repo         Repo          `json:"repo"`
+	// SetupCommand, VerifyCommand and LintCommand are the commands as the task's author wrote them.
+	SetupCommand  string `json:"setupCommand,omitempty"`
+	VerifyCommand string `json:"verifyCommand,omitempty"`
+	LintCommand   string `json:"lintCommand,omitempty"`
+	// TestGlobs are the files that count as tests; empty: the usual names of test files.
+	TestGlobs []string `json:"testGlobs,omitempty"`
+	// ProtectedGlobs are the files that are restored before the check.
+	ProtectedGlobs []string `json:"protectedGlobs,omitempty"`
+	// VerifyFiles are globs of the scripts and settings that the check is made of, beside the
+	// well-known ones.
+	VerifyFiles []string   `json:"verifyFiles,omitempty"`
+	Reference   *Reference `json:"reference,omitempty"` // nil: there is no reference solution
+	// Expected are values that the tests expect, as ExpectedValues finds them in the test files of
+	// the base.
+	Expected []string `json:"expected,omitempty"`
+	// PassingAtBase are the names of the checks that pass on the untouched base, where they are
+	// known one by one.
+	PassingAtBase []string `json:"passingAtBase,omitempty"`
+	// RequiredTools are the programs that the task cannot be done without; one that is missing is
+	// the harness's fault.
+	RequiredTools    []string `json:"requiredTools,omitempty"`
+	TimeoutSec       int      `json:"timeoutSec,omitempty"`
+	VerifyTimeoutSec int      `json:"verifyTimeoutSec,omitempty"`
+	MaxCostUSD       *float64 `json:"maxCostUsd,omitempty"`
+	Network          string   `json:"network,omitempty"` // deny, registries, allow
+	Tags             []string `json:"tags,omitempty"`
+	Cluster          string   `json:"cluster,omitempty"` // tasks of one cluster are not independent
+	Split            string   `json:"split,omitempty"`   // train, val, test
+	// Workspace is how the working directory was made: export, or worktree, which shares the
+	// repository's history with the agent.
+	Workspace string `json:"workspace,omitempty"`
+}
+
+// Requirement is one thing that a task asks for.
+type Requirement struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+	// Check is the name of the ledger's row that decides about it; empty: no machine does.
+	Check string `json:"check,omitempty"`
+}
+
+// Repo is the repository that a task starts from.
+type Repo struct {
+	SHA string `json:"sha,omitempty"` // the full commit
+	// Origin is the URL of the repository's upstream; empty: it is not known.
+	Origin string `json:"origin,omitempty"`
+}
+
+// Reference is the size of the reference solution, which agents never see.
+type Reference struct {
+	MaxLines int      `json:"maxLines,omitempty"` // changed lines, tests and generated files left out
+	MaxFiles int      `json:"maxFiles,omitempty"`
+	Files    []string `json:"files,omitempty"` // that it changes
+	SHA256   string   `json:"sha256,omitempty"`
+	// Patch is the reference solution itself: judges are tested with it.
+	Patch string `json:"patch,omitempty"`
+}
+
+// tasksVersion is the version of tasks.json. Fields may be added; none is renamed or removed.
+const tasksVersion = 1
+
+type tasksDocument struct {
+	Version int    `json:"version"`
+	Tasks   []Task `json:"tasks"`
+}
+
+// ReadTasks reads the tasks of a run directory. A directory without the file has none: its tasks
+// were written for another front end, and what is not known of them is not measured.
+func ReadTasks(dir string) ([]Task, error) {
+	data, err := os.ReadFile(filepath.Join(dir, TasksFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	var document tasksDocument
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, fmt.Errorf("read tasks: %s is damaged: %w", filepath.Join(dir, TasksFile), err)
+	}
+	if document.Version > tasksVersion {
+		return nil, fmt.Errorf("read tasks: %s has version %d, and this program knows %d; use a newer one",
+			filepath.Join(dir, TasksFile), document.Version, tasksVersion)
+	}
+	return document.Tasks, nil
+}
+
+// WriteTasks writes the tasks of a run directory, all at once or not at all.
+func WriteTasks(dir string, tasks []Task) error {
+	var out bytes.Buffer
+	if err := jsonenc.WriteIndented(&out, tasksDocument{tasksVersion, tasks}); err != nil {
+		return fmt.Errorf("write tasks: %w", err)
+	}
+	if err := writeFile(filepath.Join(dir, TasksFile), out.Bytes()); err != nil {
+		return fmt.Errorf("write tasks: %w", err)
+	}
+	return nil
+}
+
+// writeFile writes a file under another name first, so that nobody ever sees half of it.
+func writeFile(name string, data []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*.new")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+// Package patch reads unified diffs as git and our own workspace write them: files, hunks, and the
+// added and removed lines by number. A diff comes from what an agent left behind, so nothing in it
+// is trusted: what cannot be read is a problem with a line number, and reading goes on.
+package patch
+
+// What happened to a file.
+const (
+	Added    = "added"
+	Deleted  = "deleted"
+	Modified = "modified"
+	Renamed  = "renamed"
+	Copied   = "copied"
+	Mode     = "mode" // nothing but the mode changed
+)
+
+// The first character of a line in a hunk.
+const (
+	Context byte = ' '
+	Plus    byte = '+'
+	Minus   byte = '-'
+)
+
+// Patch is a diff that was read.
+type Patch struct {
+	Files    []File
+	Problems []Problem
+}
+
+// Problem is something in the diff that could not be read.
+type Problem struct {
+	Line    int // of the diff, counted from 1
+	Message string
+}
+
+// File is the part of a diff that is about one file.
+type File struct {
+	// Old and New are the file's names before and after; empty where it was not there.
+	Old, New string
+	// OldMode and NewMode are git's modes, such as 100644; empty where the diff does not say.
+	OldMode, NewMode string
+	// Status is one of the constants above.
+	Status string
+	// Binary says that the content changed and is not shown.
+	Binary bool
+	Hunks  []Hunk
+}
+
+// Path is the file's name: the new one, or the old one of a file that is gone.
+func (f *File) Path() string {
+	if f.New != "" {
+		return f.New
+	}
+	return f.Old
+}
+
+// Counts returns the number of added and removed lines.
+func (f *File) Counts() (added, removed int) {
+	for i := range f.Hunks {
+		for _, line := range f.Hunks[i].Lines {
+			switch line.Op {
+			case Plus:
+				added++
+			case Minus:
+				removed++
+			}
+		}
+	}
+	return added, removed
+}
+
+// Hunk is one place of a file that changed, with the lines around it.
+type Hunk struct {
+	OldStart, OldCount int
+	NewStart, NewCount int
+	Lines              []Line
+}
+
+// Line is a line of a hunk.
+type Line struct {
+	Op byte // Context, Plus or Minus
+	// Old and New are its numbers before and after; 0 where it is not there.
+	Old, New int
+	Text     string // without the line break
+	// NoNewline says that the file ends here without a line break.
+	NoNewline bool
+}
+
+// Index finds changed lines by file and number.
+type Index struct {
+	added, removed map[place]string
+}
+
+type place struct {
+	path string
+	line int
+}
+
+// NewIndex indexes the changed lines of a patch.
+func NewIndex(p *Patch) *Index {
+	x := &Index{added: map[place]string{}, removed: map[place]string{}}
+	for i := range p.Files {
+		file := &p.Files[i]
+		for h := range file.Hunks {
+			for _, line := range file.Hunks[h].Lines {
+				switch line.Op {
+				case Plus:
+					x.added[place{file.New, line.New}] = line.Text
+				case Minus:
+					x.removed[place{file.Old, line.Old}] = line.Text
+				}
+			}
+		}
+	}
+	return x
+}
+
+// Added returns the line that was added to a file under a number of the new file.
+func (x *Index) Added(path string, line int) (text string, ok bool) {
+	text, ok = x.added[place{path, line}]
+	return text, ok
+}
+
+// Removed returns the line that was removed from a file, by its number in the old file.
+func (x *Index) Removed(path string, line int) (text string, ok bool) {
+	text, ok = x.removed[place{path, line}]
+	return text, ok
+}
