@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/sessioncli"
 	"github.com/fit-eval/fit/internal/cli/statscli"
 	"github.com/fit-eval/fit/internal/cli/tracecli"
+	"github.com/fit-eval/fit/internal/cli/versuscli"
 )
 
 // commands is the list of everything fit can do. A new command tree is one line here.
@@ -22,6 +23,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		harnesscli.New(con, registry),
 		tracecli.New(con, registry.Dialects()),
 		benchmarkcli.New(con, registry),
+		versuscli.New(con, registry),
 		sessioncli.New(con, registry.Dialects(), registry.Secrets),
 		statscli.New(con),
 		modelcli.New(con),

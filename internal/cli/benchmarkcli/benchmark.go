@@ -3,16 +3,10 @@
 package benchmarkcli
 
 import (
-	"os"
-	"path/filepath"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // New returns the command tree.
@@ -37,30 +31,4 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
 		newInit(con), newList(con), newMerge(con), newClean(con),
 	)
 	return command
-}
-
-// hostOf is this machine as agents see it.
-func hostOf(con *console.Console) agent.Host {
-	return agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner(), CacheDir: cacheDir()}
-}
-
-func cacheDir() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(cache, "fit")
-}
-
-func redactorOf(con *console.Console, registry *agent.Registry) *redact.Redactor {
-	return redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
-}
-
-// toolVersions are recorded with every experiment.
-func toolVersions(con *console.Console) map[string]string {
-	versions := map[string]string{"fit": con.Version}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		versions["go"] = info.GoVersion
-	}
-	return versions
 }

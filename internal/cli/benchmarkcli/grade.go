@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
@@ -56,7 +57,7 @@ Exit code 0 if the run passes, or if all verdicts of a run directory are confirm
   fit-benchmark grade --family my-family --input benchmark-runs`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return runGrade(command.Context(), con, &opts, redactorOf(con, registry))
+			return runGrade(command.Context(), con, &opts, experimentcli.Redactor(con, registry))
 		},
 	}
 	flags := command.Flags()
@@ -98,7 +99,7 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, red
 		baseline: grade.NewBaseline(),
 		redactor: redactor,
 	}
-	if cache := cacheDir(); cache != "" {
+	if cache := experimentcli.CacheDir(); cache != "" {
 		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
 	if opts.input != "" {
@@ -221,7 +222,7 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRe
 		Isolation: g.opts.isolation.Value,
 		Ports:     g.ports,
 		Caches:    g.caches,
-		Commands:  hookCommands(),
+		Commands:  experimentcli.HookCommands(),
 	}
 	if info, err := os.Lstat(final); err != nil || !info.IsDir() {
 		return gradeRecord{}, console.Usagef("%s is not a directory: the run has no stored final directory, or clean "+

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
@@ -98,7 +99,7 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 		work:   work,
 		ports:  &workspace.Ports{},
 	}
-	if cache := cacheDir(); cache != "" {
+	if cache := experimentcli.CacheDir(); cache != "" {
 		l.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
 	chosen := 0
@@ -120,9 +121,6 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	}
 	return l.conclude(chosen)
 }
-
-// hookCommands are our own names that hooks find on their search path.
-func hookCommands() []string { return []string{"fit-trace"} }
 
 type linter struct {
 	con      *console.Console
@@ -243,7 +241,7 @@ func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
 		Isolation: l.opts.isolation.Value,
 		Ports:     l.ports,
 		Caches:    l.caches,
-		Commands:  hookCommands(),
+		Commands:  experimentcli.HookCommands(),
 	}
 	if len(t.Settings.Cache) > 0 && l.caches != nil {
 		warm := cfg

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -219,7 +220,7 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 	}
 	opened, err := experiment.OpenDirectory(path, plan, nil) // nobody may be at work in it
 	if err != nil {
-		return directoryError(err)
+		return experimentcli.DirectoryError(err)
 	}
 	defer opened.Close()
 	// runs/<task>/<arm>/<run>/<attempt>/cwd; nothing deeper is looked at, because agents wrote it.

@@ -18,12 +18,10 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/stats"
 	"github.com/fit-eval/fit/task"
-	"github.com/fit-eval/fit/workspace"
 )
 
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -57,12 +55,7 @@ Before the first cell, every arm must give one reply. Ctrl-C lets the cells unde
 func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions,
 	flags *pflag.FlagSet,
 ) error {
-	machine := &local.Machine{
-		Registry: registry,
-		Host:     hostOf(con),
-		Prices:   con.Prices(),
-		Redactor: redactorOf(con, registry),
-	}
+	machine := experimentcli.Machine(con, registry)
 	prepared, err := opts.prepare(ctx, con, machine, flags)
 	if err != nil {
 		return err
@@ -85,24 +78,30 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	dir, err := experiment.OpenDirectoryWith(output, prepared.Plan, machine.Redactor,
-		ledger.Config{Key: signingKey(con)})
+	dir, err := experimentcli.OpenDirectory(con, output, prepared.Plan, machine.Redactor)
 	if err != nil {
-		return directoryError(err)
+		return err
 	}
 	if err := keepLabels(prepared.Family, output); err != nil {
 		return errors.Join(err, dir.Close())
 	}
-	run := &running{
-		con:      con,
-		opts:     opts,
-		prepared: prepared,
-		machine:  machine,
-		dir:      dir,
-		output:   output,
-		workers:  workers,
+	run := &running{opts: opts, con: con}
+	run.Run = experimentcli.Run{
+		Console:     con,
+		Prepared:    prepared,
+		Machine:     machine,
+		Dir:         dir,
+		Output:      output,
+		Workers:     workers,
+		Attempts:    opts.attempts.Value,
+		BreakAfter:  opts.breakAfter.Value,
+		Budgets:     opts.budget.budgets(),
+		RetryErrors: opts.retryErrors,
+		NoProbe:     opts.noProbe,
+		Drain:       opts.drain.Value,
+		Record:      run.printer(),
 	}
-	outcome, err := run.run(ctx)
+	outcome, err := run.Do(ctx)
 	if closeErr := dir.Close(); err == nil {
 		err = closeErr
 	}
@@ -126,19 +125,6 @@ func keepLabels(family *task.Family, output string) error {
 		return fmt.Errorf("keep the family's labels: %w", err)
 	}
 	return nil
-}
-
-func directoryError(err error) error {
-	var different *experiment.DifferentError
-	var damage *ledger.Damage
-	switch {
-	case errors.As(err, &different):
-		return console.Exit(console.ExitUsage, err)
-	case errors.As(err, &damage), errors.Is(err, experiment.ErrBusy), errors.Is(err, ledger.ErrLocked):
-		return console.Exit(console.ExitIncomplete, err)
-	default:
-		return err
-	}
 }
 
 // prepare checks everything before a cent is spent.
@@ -200,15 +186,11 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
 		KeepRaw:         o.keepRaw,
-		Tools:           toolVersions(con),
-		Commands:        hookCommands(),
+		Tools:           experimentcli.ToolVersions(con),
+		Commands:        experimentcli.HookCommands(),
 	}, machine)
-	var notFound *agent.NotFoundError
-	switch {
-	case errors.As(err, &notFound):
-		return nil, console.Exit(console.ExitIncomplete, err)
-	case err != nil:
-		return nil, console.Exit(console.ExitUsage, err)
+	if err != nil {
+		return nil, experimentcli.PrepareError(err)
 	}
 	return prepared, nil
 }
@@ -269,89 +251,9 @@ func loadFamily(ctx context.Context, con *console.Console, origin string) (*task
 
 // running is one call of run.
 type running struct {
-	con      *console.Console
-	opts     *runOptions
-	prepared *experiment.Prepared
-	machine  *local.Machine
-	dir      *experiment.Directory
-	output   string
-	workers  int
-}
-
-func (r *running) run(ctx context.Context) (experiment.Outcome, error) {
-	for _, note := range r.dir.Notes {
-		fmt.Fprintf(r.con.Stderr, "note: %s\n", note)
-	}
-	estimate := r.dir.Estimate(r.opts.budget.budgets())
-	r.announce(estimate)
-	if estimate.Cells > 0 {
-		r.warnOfIsolation(ctx)
-		r.describeOnly()
-	}
-	work, err := local.WorkDir(r.output)
-	if err != nil {
-		return experiment.Outcome{}, err
-	}
-	executor, err := local.New(ctx, local.Config{
-		Prepared:  r.prepared,
-		Machine:   r.machine,
-		Artefacts: r.dir,
-		Work:      work,
-	})
-	if err != nil {
-		return experiment.Outcome{}, err
-	}
-	outcome, err := r.execute(ctx, executor, estimate.Cells)
-	return outcome, errors.Join(err, executor.Close())
-}
-
-// execute probes the models, warms caches and runs the cells that are left.
-func (r *running) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
-	if err := r.probe(ctx, executor, cells); err != nil {
-		return experiment.Outcome{}, err
-	}
-	if cells > 0 {
-		if err := executor.Warm(ctx); err != nil {
-			return experiment.Outcome{}, err
-		}
-	}
-	show := newShow(r.con, r.printer())
-	stopNow, forget := secondSignal()
-	defer forget()
-	outcome, err := experiment.Run(ctx, r.dir, experiment.Config{
-		Executor:    executor,
-		Concurrency: r.workers,
-		Attempts:    r.opts.attempts.Value,
-		BreakAfter:  r.opts.breakAfter.Value,
-		Budgets:     r.opts.budget.budgets(),
-		RetryErrors: r.opts.retryErrors,
-		Drain:       r.opts.drain.Value,
-		Interrupted: func(cells int) { show.interrupted(cells, r.opts.drain.Value) },
-		StopNow:     stopNow,
-		Progress:    show.progress,
-	})
-	show.end()
-	return outcome, err
-}
-
-// probe finds what cannot work before the first cell.
-func (r *running) probe(ctx context.Context, executor *local.Executor, cells int) error {
-	if cells == 0 {
-		return nil
-	}
-	check, hint := executor.Probe, "check credentials, model and URL, or skip the models' part of this check with "+
-		"--no-probe"
-	if r.opts.noProbe {
-		check, hint = executor.Check, "no cell could be run like this"
-	}
-	if !r.opts.noProbe {
-		fmt.Fprintf(r.con.Stderr, "waiting for one reply with every arm\n")
-	}
-	err := check(ctx)
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return console.Exitf(console.ExitIncomplete, "%w\nnothing was started; %s", err, hint)
+	experimentcli.Run
+	con  *console.Console
+	opts *runOptions
 }
 
 // printer writes records to standard output as they are made; nil where the report is printed
@@ -372,108 +274,24 @@ func (r *running) textWanted() bool {
 	return r.opts.format.Value == "text" || r.opts.format.Value == "" && r.con.StdoutIsTerminal()
 }
 
-// announce says what will be run and what it may cost.
-func (r *running) announce(e experiment.Estimate) {
-	plan := r.dir.Plan
-	total := len(plan.Cells())
-	fmt.Fprintf(r.con.Stderr, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"),
-		report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
-	if plan.Shard.N > 0 {
-		fmt.Fprintf(r.con.Stderr, ", shard %s", plan.Shard)
-	}
-	fmt.Fprintf(r.con.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells, r.workers,
-		r.output)
-	switch {
-	case e.Cells == 0:
-	case e.Known:
-		fmt.Fprintf(r.con.Stderr, "estimate: $%.2f, up to $%.2f", e.USD, e.USDHigh)
-	default:
-		fmt.Fprint(r.con.Stderr, "estimate: unknown until every arm has finished a cell")
-	}
-	if e.Cells > 0 {
-		if e.AtMost > 0 {
-			fmt.Fprintf(r.con.Stderr, "; at most $%.2f by the budgets", e.AtMost)
-		}
-		fmt.Fprintln(r.con.Stderr)
-	}
-}
-
-// warnOfIsolation says before anything is spent that agents will not be isolated, and how to change
-// that.
-func (r *running) warnOfIsolation(ctx context.Context) {
-	reasons := map[string]int{}
-	for i := range r.prepared.Family.Tasks {
-		if why := workspace.NotIsolated(ctx, r.prepared.Isolation, &r.prepared.Family.Tasks[i]); why != "" {
-			reasons[why]++
-		}
-	}
-	for why, tasks := range reasons {
-		fmt.Fprintf(r.con.Stderr, "warning: the runs of %s are not isolated: %s\n"+
-			"  their agents can read hidden tests, other runs and your files (docs/security.md)\n",
-			report.Count(tasks, "task"), why)
-	}
-}
-
-// describeOnly says, before anything is spent, that an experiment is too small for a claim.
-func (r *running) describeOnly() {
-	if plan := r.dir.Plan; len(plan.Arms) > 1 && len(plan.Tasks) < stats.MinClaimTasks {
-		fmt.Fprintf(r.con.Stderr, "%s: at least %d are needed for a claim; this run can only describe\n",
-			report.Count(len(plan.Tasks), "task"), stats.MinClaimTasks)
-	}
-}
-
-// explain shows every cause of errors once.
-func (r *running) explain(causes []experiment.ErrorCause) {
-	for _, cause := range causes {
-		fmt.Fprintf(r.con.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
-			display.CutRunes(display.Line(cause.Message), 400))
-		if hint := wayOut[cause.Class]; hint != "" {
-			fmt.Fprintf(r.con.Stderr, "  %s\n", hint)
-		}
-	}
-}
-
-// wayOut says what to do about a class of errors.
-var wayOut = map[string]string{
-	ledger.ErrorSetup:      "the workspace could not be made: mend the family, or see what is missing with fit doctor",
-	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
-	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
-	ledger.ErrorAgentStart: "the agent got no reply from its model: check the model's name, --model-url and fit doctor",
-	ledger.ErrorAuth:       "check the credentials with fit doctor",
-	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
-	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
-	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
-	ledger.ErrorResources:  "make room, then run the same command again",
-}
-
 // conclude prints the report, writes the summary, and turns the outcome into an exit code.
 func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 	if outcome.Progress.Total == 0 {
-		fmt.Fprintf(r.con.Stderr, "note: shard %s selects no cells\n", r.dir.Plan.Shard)
+		fmt.Fprintf(r.con.Stderr, "note: shard %s selects no cells\n", r.Dir.Plan.Shard)
 		return nil
 	}
 	built, err := r.report(ks)
 	if err != nil {
 		return err
 	}
-	r.explain(outcome.Causes)
-	switch outcome.Status {
-	case experiment.Complete, experiment.Decided:
-		if outcome.Reason != "" {
-			fmt.Fprintf(r.con.Stderr, "%s\n", outcome.Reason)
-		}
-		return r.opts.gates.check(built)
-	case experiment.OverBudget:
-		return console.Exitf(console.ExitBudget, "stopped by budget: %s", outcome.Reason)
-	case experiment.Interrupted:
-		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)
-	default:
-		return console.Exitf(console.ExitIncomplete, "%s", outcome.Reason)
+	if err := r.Conclude(outcome); err != nil {
+		return err
 	}
+	return r.opts.gates.check(built)
 }
 
 func (r *running) report(ks []int) (*report.Report, error) {
-	found, err := loadResults(r.con, []string{r.output}, false)
+	found, err := loadResults(r.con, []string{r.Output}, false)
 	if err != nil {
 		return nil, err
 	}

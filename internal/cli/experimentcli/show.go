@@ -1,4 +1,4 @@
-package benchmarkcli
+package experimentcli
 
 import (
 	"fmt"

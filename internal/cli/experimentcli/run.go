@@ -1,0 +1,206 @@
+package experimentcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/stats"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// Run is one experiment that is run from the command line.
+type Run struct {
+	Console  *console.Console
+	Prepared *experiment.Prepared
+	Machine  *local.Machine
+	Dir      *experiment.Directory
+	Output   string // where Dir lies
+	Workers  int    // attempts at a time
+	Attempts int
+	// BreakAfter is how many infrastructure errors in a row stop the experiment.
+	BreakAfter  int
+	Budgets     experiment.Budgets
+	RetryErrors bool
+	NoProbe     bool
+	Drain       time.Duration
+	// Record, if set, sees every record as it is made.
+	Record func(*ledger.Record)
+}
+
+// Do runs the cells that are left.
+func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
+	for _, note := range r.Dir.Notes {
+		fmt.Fprintf(r.Console.Stderr, "note: %s\n", note)
+	}
+	estimate := r.Dir.Estimate(r.Budgets)
+	r.announce(estimate)
+	if estimate.Cells > 0 {
+		r.warnOfIsolation(ctx)
+		r.describeOnly()
+	}
+	work, err := local.WorkDir(r.Output)
+	if err != nil {
+		return experiment.Outcome{}, err
+	}
+	executor, err := local.New(ctx, local.Config{
+		Prepared:  r.Prepared,
+		Machine:   r.Machine,
+		Artefacts: r.Dir,
+		Work:      work,
+	})
+	if err != nil {
+		return experiment.Outcome{}, err
+	}
+	outcome, err := r.execute(ctx, executor, estimate.Cells)
+	return outcome, errors.Join(err, executor.Close())
+}
+
+// execute probes the models, warms caches and runs the cells that are left.
+func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
+	if err := r.probe(ctx, executor, cells); err != nil {
+		return experiment.Outcome{}, err
+	}
+	if cells > 0 {
+		if err := executor.Warm(ctx); err != nil {
+			return experiment.Outcome{}, err
+		}
+	}
+	show := newShow(r.Console, r.Record)
+	stopNow, forget := secondSignal()
+	defer forget()
+	outcome, err := experiment.Run(ctx, r.Dir, experiment.Config{
+		Executor:    executor,
+		Concurrency: r.Workers,
+		Attempts:    r.Attempts,
+		BreakAfter:  r.BreakAfter,
+		Budgets:     r.Budgets,
+		RetryErrors: r.RetryErrors,
+		Drain:       r.Drain,
+		Interrupted: func(cells int) { show.interrupted(cells, r.Drain) },
+		StopNow:     stopNow,
+		Progress:    show.progress,
+	})
+	show.end()
+	return outcome, err
+}
+
+// probe finds what cannot work before the first cell.
+func (r *Run) probe(ctx context.Context, executor *local.Executor, cells int) error {
+	if cells == 0 {
+		return nil
+	}
+	check, hint := executor.Probe, "check credentials, model and URL, or skip the models' part of this check with "+
+		"--no-probe"
+	if r.NoProbe {
+		check, hint = executor.Check, "no cell could be run like this"
+	}
+	if !r.NoProbe {
+		fmt.Fprintf(r.Console.Stderr, "waiting for one reply with every arm\n")
+	}
+	err := check(ctx)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return console.Exitf(console.ExitIncomplete, "%w\nnothing was started; %s", err, hint)
+}
+
+// announce says what will be run and what it may cost.
+func (r *Run) announce(e experiment.Estimate) {
+	plan := r.Dir.Plan
+	total := len(plan.Cells())
+	fmt.Fprintf(r.Console.Stderr, "experiment %s: %s × %s × %s", plan.ID, report.Count(len(plan.Tasks), "task"),
+		report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
+	if plan.Shard.N > 0 {
+		fmt.Fprintf(r.Console.Stderr, ", shard %s", plan.Shard)
+	}
+	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells, r.Workers,
+		r.Output)
+	switch {
+	case e.Cells == 0:
+	case e.Known:
+		fmt.Fprintf(r.Console.Stderr, "estimate: $%.2f, up to $%.2f", e.USD, e.USDHigh)
+	default:
+		fmt.Fprint(r.Console.Stderr, "estimate: unknown until every arm has finished a cell")
+	}
+	if e.Cells > 0 {
+		if e.AtMost > 0 {
+			fmt.Fprintf(r.Console.Stderr, "; at most $%.2f by the budgets", e.AtMost)
+		}
+		fmt.Fprintln(r.Console.Stderr)
+	}
+}
+
+// warnOfIsolation says before anything is spent that agents will not be isolated, and how to change
+// that.
+func (r *Run) warnOfIsolation(ctx context.Context) {
+	reasons := map[string]int{}
+	for i := range r.Prepared.Family.Tasks {
+		if why := workspace.NotIsolated(ctx, r.Prepared.Isolation, &r.Prepared.Family.Tasks[i]); why != "" {
+			reasons[why]++
+		}
+	}
+	for why, tasks := range reasons {
+		fmt.Fprintf(r.Console.Stderr, "warning: the runs of %s are not isolated: %s\n"+
+			"  their agents can read hidden tests, other runs and your files (docs/security.md)\n",
+			report.Count(tasks, "task"), why)
+	}
+}
+
+// describeOnly says, before anything is spent, that an experiment is too small for a claim.
+func (r *Run) describeOnly() {
+	if plan := r.Dir.Plan; len(plan.Arms) > 1 && len(plan.Tasks) < stats.MinClaimTasks {
+		fmt.Fprintf(r.Console.Stderr, "%s: at least %d are needed for a claim; this run can only describe\n",
+			report.Count(len(plan.Tasks), "task"), stats.MinClaimTasks)
+	}
+}
+
+// explain shows every cause of errors once.
+func (r *Run) explain(causes []experiment.ErrorCause) {
+	for _, cause := range causes {
+		fmt.Fprintf(r.Console.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
+			display.CutRunes(display.Line(cause.Message), 400))
+		if hint := wayOut[cause.Class]; hint != "" {
+			fmt.Fprintf(r.Console.Stderr, "  %s\n", hint)
+		}
+	}
+}
+
+// wayOut says what to do about a class of errors.
+var wayOut = map[string]string{
+	ledger.ErrorSetup:      "the workspace could not be made: mend the family, or see what is missing with fit doctor",
+	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
+	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
+	ledger.ErrorAgentStart: "the agent got no reply from its model: check the model's name, --model-url and fit doctor",
+	ledger.ErrorAuth:       "check the credentials with fit doctor",
+	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
+	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
+	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
+	ledger.ErrorResources:  "make room, then run the same command again",
+}
+
+// Conclude explains what went wrong and returns the error with the exit code that the outcome
+// deserves; nil for an experiment that is complete or decided.
+func (r *Run) Conclude(outcome experiment.Outcome) error {
+	r.explain(outcome.Causes)
+	switch outcome.Status {
+	case experiment.Complete, experiment.Decided:
+		if outcome.Reason != "" {
+			fmt.Fprintf(r.Console.Stderr, "%s\n", outcome.Reason)
+		}
+		return nil
+	case experiment.OverBudget:
+		return console.Exitf(console.ExitBudget, "stopped by budget: %s", outcome.Reason)
+	case experiment.Interrupted:
+		return console.Exitf(console.ExitInterrupted, "%s", outcome.Reason)
+	default:
+		return console.Exitf(console.ExitIncomplete, "%s", outcome.Reason)
+	}
+}

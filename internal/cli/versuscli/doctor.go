@@ -1,0 +1,198 @@
+package versuscli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// examined is what doctor says about an agent.
+type examined struct {
+	ID      string `json:"id"`
+	Binary  string `json:"binary,omitempty"` // empty for an agent that is part of this program
+	SHA256  string `json:"sha256,omitempty"`
+	Version string `json:"version,omitempty"`
+	// AuthMode, Argv and Environment are those of a session that is started now; Environment has the
+	// names of the variables that its process gets, and no other is passed on.
+	AuthMode    string   `json:"authMode,omitempty"`
+	Argv        []string `json:"argv,omitempty"`
+	Environment []string `json:"environment,omitempty"`
+	// Problem is why the agent cannot be run; empty if it can.
+	Problem string `json:"problem,omitempty"`
+}
+
+func newDoctor(con *console.Console, registry *agent.Registry) *cobra.Command {
+	var robot bool
+	var modelURL string
+	auth := console.Choice{Choices: []string{agent.AuthSubscription, agent.AuthAPIKey}}
+	command := &cobra.Command{
+		Use:   "doctor [AGENT]…",
+		Short: "Show for each agent its program, version, login, command line and environment",
+		Long: `Show for each agent what a run would start: the program with its SHA-256 and version, how it is logged in, its command line, and the names of all variables that
+it gets. Nothing is started but the question for the version.
+
+It exits with 3 when an agent that was named cannot be run, and without names when none can.`,
+		Example: fmt.Sprintf(`  fit versus doctor
+  fit versus doctor %s %s --robot`, registry.Examples(2)...),
+		RunE: func(command *cobra.Command, args []string) error {
+			d := &doctor{
+				con:      con,
+				registry: registry,
+				auth:     auth.Value,
+				modelURL: modelURL,
+			}
+			return d.run(command.Context(), args, robot)
+		},
+	}
+	command.Flags().BoolVar(&robot, "robot", false, "print JSON")
+	command.Flags().Var(&auth, "auth", "how the agents are logged in, where there is a choice")
+	command.Flags().StringVar(&modelURL, "model-url", con.Getenv("FIT_MODEL_URL"),
+		"URL of the model, without /v1 (also FIT_MODEL_URL)")
+	return command
+}
+
+// doctor is one call of the command.
+type doctor struct {
+	con            *console.Console
+	registry       *agent.Registry
+	auth, modelURL string
+}
+
+func (d *doctor) run(ctx context.Context, ids []string, robot bool) error {
+	named := len(ids) > 0
+	if !named {
+		ids = d.registry.IDs()
+	}
+	var found []examined
+	var problems []string
+	for _, id := range ids {
+		chosen, err := d.registry.Get(id)
+		if err != nil {
+			return console.Exit(console.ExitUsage, err)
+		}
+		one := d.examine(ctx, chosen)
+		if one.Problem != "" {
+			problems = append(problems, id)
+		}
+		found = append(found, one)
+	}
+	if robot {
+		if err := jsonenc.WriteIndented(d.con.Stdout, map[string]any{"agents": found}); err != nil {
+			return err
+		}
+	} else {
+		for _, one := range found {
+			one.print(d.con.Stdout)
+		}
+	}
+	if len(problems) == len(ids) || named && len(problems) > 0 {
+		return console.Exitf(console.ExitIncomplete, "cannot be run here: %s", strings.Join(problems, ", "))
+	}
+	return nil
+}
+
+// examine looks for an agent and asks it what it would start.
+func (d *doctor) examine(ctx context.Context, chosen agent.Agent) examined {
+	host := experimentcli.Host(d.con)
+	one := examined{ID: string(chosen.Info().ID)}
+	installation, err := chosen.Probe(ctx, host)
+	if err == nil {
+		one.Binary, one.Version = installation.Path, installation.Version
+		one.SHA256, err = agent.Digest(host, installation)
+	}
+	if err == nil && installation.Path != "" {
+		err = d.rehearse(ctx, chosen, installation, &one)
+	}
+	if err != nil {
+		one.Problem = err.Error()
+	}
+	return one
+}
+
+// rehearse starts a session whose process is never started.
+func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.Installation, one *examined) error {
+	room, err := os.MkdirTemp("", "fit-doctor-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(room)
+	spawner := &neverSpawner{}
+	session, err := chosen.Start(ctx, agent.Config{
+		Name:         "agent",
+		Dir:          room,
+		Home:         filepath.Join(room, "home"),
+		Environ:      d.con.Environ,
+		Auth:         d.auth,
+		ModelURL:     d.modelURL,
+		Installation: &found,
+		OneShot:      true,
+		Spawner:      spawner,
+		Events:       func([]byte) {},
+		Started:      func(started agent.Started) { one.AuthMode = started.Auth },
+	})
+	if err != nil {
+		return err
+	}
+	_, err = session.Prompt(ctx, "ready?")
+	if err := errors.Join(err, session.Close()); !errors.Is(err, errRehearsal) {
+		return errors.Join(errors.New("no process would be started"), err)
+	}
+	one.Argv = withoutRoom(spawner.spec.Argv, room)
+	for _, variable := range spawner.spec.Env {
+		name, _, _ := strings.Cut(variable, "=")
+		one.Environment = append(one.Environment, name)
+	}
+	return nil
+}
+
+// withoutRoom names the directory of a rehearsal by a word.
+func withoutRoom(argv []string, room string) []string {
+	named := make([]string, len(argv))
+	for i, word := range argv {
+		named[i] = strings.ReplaceAll(word, room, "{workspace}")
+	}
+	return named
+}
+
+// neverSpawner keeps what it is asked to start and starts nothing.
+type neverSpawner struct{ spec sandbox.SpawnSpec }
+
+var errRehearsal = errors.New("a rehearsal starts nothing")
+
+// Spawn implements sandbox.ProcessSpawner.
+func (s *neverSpawner) Spawn(_ context.Context, spec sandbox.SpawnSpec, _, _ io.Writer) (sandbox.SpawnResult, error) {
+	s.spec = spec
+	return sandbox.SpawnResult{}, errRehearsal
+}
+
+func (e examined) print(w io.Writer) {
+	if e.Problem != "" {
+		fmt.Fprintf(w, "%s\tmissing\t%s\n", e.ID, display.Line(e.Problem))
+		return
+	}
+	fmt.Fprintf(w, "%s %s\n", e.ID, e.Version)
+	for _, line := range []struct{ name, text string }{
+		{"program", e.Binary},
+		{"sha256", e.SHA256},
+		{"login", e.AuthMode},
+		{"command", strings.Join(e.Argv, " ")},
+		{"environment", strings.Join(e.Environment, " ")},
+	} {
+		if line.text != "" {
+			fmt.Fprintf(w, "  %-12s %s\n", line.name, display.Line(line.text))
+		}
+	}
+}

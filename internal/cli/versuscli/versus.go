@@ -1,0 +1,29 @@
+// Package versuscli is the command fit versus, also called subq eval: the same tasks, several
+// agents, and evidence that can be checked.
+package versuscli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// New returns the command tree.
+func New(con *console.Console, registry *agent.Registry) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "versus",
+		Short: "Compare agents on the same tasks, with evidence that can be checked",
+		Long: `Compare agents on the same tasks, with evidence that can be checked. "subq eval" is the same command.
+
+A task is a YAML file: a prompt, a commit of a repository, and a command that verifies the result. "run" lets every agent work on every task in a workspace of its
+own and records what happened in a run directory; the other commands read that directory and need no agent.
+
+Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was asked for is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
+4 stopped by a budget · 130 interrupted.`,
+		Example: `  fit versus doctor
+  fit versus run examples/versus/go.yaml --agents claude-code,codex --runs 3`,
+	}
+	command.AddCommand(newRun(con, registry), newDoctor(con, registry))
+	return command
+}
