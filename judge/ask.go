@@ -1,0 +1,432 @@
+package judge
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/model"
+	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
+)
+
+// DefaultParallel is how many questions are under way at once.
+const DefaultParallel = 8
+
+// Limits say how questions are put.
+type Limits struct {
+	// Parallel is how many are under way at once; 0 means DefaultParallel.
+	Parallel int
+	// BudgetUSD bounds what judging the directory may cost in all; nil is no bound.
+	BudgetUSD *float64
+	Prices    price.Table
+	// Redactor takes secrets out of replies before they are kept; nil finds well-known shapes only.
+	Redactor *redact.Redactor
+	// Getenv looks up the members' API keys; nil means os.Getenv.
+	Getenv func(string) string
+	// Client connects to a member; nil means its endpoint.
+	Client func(Member) (model.Client, error)
+	// OnReply, if set, is called with every new reply, one at a time.
+	OnReply func(Reply)
+	// Now is the time in epoch milliseconds; nil means the system's clock.
+	Now func() int64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Parallel <= 0 {
+		l.Parallel = DefaultParallel
+	}
+	if l.Redactor == nil {
+		l.Redactor = shapes()
+	}
+	if l.Getenv == nil {
+		l.Getenv = os.Getenv
+	}
+	if l.Now == nil {
+		l.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return l
+}
+
+// Outcome is what asking came to.
+type Outcome struct {
+	// Asked counts the requests that were made.
+	Asked int
+	// CostUSD is what they cost as far as it is known; Unpriced counts the others.
+	CostUSD  float64
+	Unpriced int
+	// LeftOut says why members do not judge, by name.
+	LeftOut map[string]string
+}
+
+// ErrNoMembers is returned when the self-test leaves no member of the panel.
+var ErrNoMembers = errors.New("no member of the panel passed the self-test")
+
+// DownError says which members could not be asked. Everything else was asked and kept.
+type DownError struct {
+	// Members are those that failed, in the order of the panel, and Err what the first one failed
+	// with.
+	Members []string
+	Err     error
+}
+
+func (e *DownError) Error() string {
+	return fmt.Sprintf("judge %s cannot be asked: %v; what the others said is kept, and the same command asks only "+
+		"what is missing", strings.Join(e.Members, ", "), e.Err)
+}
+
+func (e *DownError) Unwrap() error { return e.Err }
+
+// Ask puts every question that has no reply yet: first the self-test, then the questions about
+// single runs, then the comparisons. What was answered before an error is kept.
+func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, limits Limits) (Outcome, error) {
+	limits = limits.withDefaults()
+	settings = settings.withDefaults()
+	a := &asking{
+		store:  s,
+		limits: limits,
+		purse:  newPurse(limits, s.spent()),
+		down:   map[string]error{},
+	}
+	if err := a.purse.check(settings.Panel); err != nil {
+		return Outcome{}, err
+	}
+	if err := s.note(settings, limits.Now()); err != nil {
+		return Outcome{}, err
+	}
+	defer a.connect()()
+	d := newDeriver(settings, subjects, s.find)
+	err := a.phases(ctx, d)
+	a.outcome.LeftOut = map[string]string{}
+	for i := range d.members {
+		if !d.members[i].sits() {
+			a.outcome.LeftOut[d.members[i].member.Name] = d.members[i].LeftOut
+		}
+	}
+	if err == nil {
+		err = a.downError(settings.Panel)
+	}
+	return a.outcome, err
+}
+
+// spent is what the directory's replies have cost so far, as far as it is known.
+func (s *Store) spent() float64 {
+	sum := 0.0
+	for i := range s.replies.list {
+		if cost := s.replies.list[i].CostUSD; cost != nil {
+			sum += *cost
+		}
+	}
+	return sum
+}
+
+// asking is one call of Ask.
+type asking struct {
+	store  *Store
+	limits Limits
+	purse  *purse
+	client func(Member) (model.Client, error)
+
+	mu      sync.Mutex
+	down    map[string]error
+	outcome Outcome
+}
+
+// phases asks in an order in which each step can use what the one before found out.
+func (a *asking) phases(ctx context.Context, d *deriver) error {
+	if d.settings.SelfTest {
+		if err := a.all(ctx, d, trialQuestions(d)); err != nil {
+			return err
+		}
+		d.selfTest()
+		if !slices.ContainsFunc(d.members, func(m seat) bool { return m.sits() }) {
+			return noMembers(d)
+		}
+	}
+	if err := a.all(ctx, d, singleQuestions(d)); err != nil {
+		return err
+	}
+	if d.settings.Pairwise == PairsOff {
+		return nil
+	}
+	return a.all(ctx, d, pairQuestions(d))
+}
+
+func noMembers(d *deriver) error {
+	var reasons []string
+	for i := range d.members {
+		reasons = append(reasons, d.members[i].member.Name+": "+d.members[i].LeftOut)
+	}
+	return fmt.Errorf("%w (%s)", ErrNoMembers, strings.Join(reasons, "; "))
+}
+
+func trialQuestions(d *deriver) iter.Seq[*question] {
+	return func(yield func(*question) bool) {
+		for _, one := range trials(d.settings.Prompts, d.subjects) {
+			if !yield(one.question) {
+				return
+			}
+		}
+	}
+}
+
+func singleQuestions(d *deriver) iter.Seq[*question] {
+	return func(yield func(*question) bool) {
+		for i := range d.subjects {
+			subject := &d.subjects[i]
+			v := newView(subject)
+			for _, dimension := range d.settings.Dimensions {
+				if subject.asked(d.settings.Mode, dimension) &&
+					!yield(v.single(d.settings.Prompts, kindSingle, dimension)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func pairQuestions(d *deriver) iter.Seq[*question] {
+	return func(yield func(*question) bool) {
+		cells := make([]CellVerdicts, len(d.subjects))
+		if d.settings.Pairwise == PairsTies {
+			for i := range cells {
+				cells[i] = d.cell(i)
+			}
+		}
+		for _, c := range couples(d.subjects) {
+			a, b := newView(&d.subjects[c.a]), newView(&d.subjects[c.b])
+			for _, dimension := range d.settings.Dimensions {
+				if d.compared(cells, c, dimension) && (!yield(pair(d.settings.Prompts, dimension, a, b)) ||
+					!yield(pair(d.settings.Prompts, dimension, b, a))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// all puts questions to every member that sits, several at once. When it returns, every reply that
+// was paid for is on the disk.
+func (a *asking) all(ctx context.Context, d *deriver, questions iter.Seq[*question]) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	written := make(chan error, 1)
+	lines := make(chan []byte, 4*a.limits.Parallel)
+	go func() { written <- a.write(lines, cancel) }()
+
+	var group errgroup.Group
+	group.SetLimit(a.limits.Parallel)
+	for q := range questions {
+		for i := range d.members {
+			if m := &d.members[i]; m.sits() && ctx.Err() == nil && !a.isDown(m.member) {
+				group.Go(func() error {
+					err := a.one(ctx, q, m.member, lines)
+					if err != nil {
+						cancel(err)
+					}
+					return err
+				})
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	err := group.Wait()
+	close(lines)
+	if writeErr := <-written; writeErr != nil {
+		return fmt.Errorf("write %s: %w", repliesFile, writeErr)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// one asks a member until its answer is known: once, and once more if the reply cannot be read. A
+// member that fails is asked no more; only what concerns everybody is an error.
+func (a *asking) one(ctx context.Context, q *question, m Member, lines chan<- []byte) error {
+	for {
+		_, missing := q.answer(m, a.store.find)
+		if missing == nil || a.isDown(m) {
+			return nil
+		}
+		reserved, err := a.purse.reserve(missing)
+		if err != nil {
+			return err
+		}
+		reply, err := a.call(ctx, missing)
+		a.purse.settle(reserved, reply.CostUSD)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			a.setDown(m, err)
+			return nil
+		}
+		line, err := jsonenc.Marshal(reply)
+		if err != nil {
+			return err
+		}
+		a.store.add(reply)
+		a.count(reply)
+		lines <- line
+	}
+}
+
+// write brings replies to the disk, as many at once as there are: syncing each by itself would
+// make the callers wait for the disk.
+func (a *asking) write(lines <-chan []byte, cancel context.CancelCauseFunc) error {
+	var failed error
+	for line := range lines {
+		batch := [][]byte{line}
+		for more := true; more; {
+			select {
+			case next, ok := <-lines:
+				if more = ok; ok {
+					batch = append(batch, next)
+				}
+			default:
+				more = false
+			}
+		}
+		if failed != nil {
+			continue // the senders must not wait for ever
+		}
+		if failed = jsonlines.Append(a.store.file, bytes.Join(batch, []byte("\n"))); failed != nil {
+			cancel(failed)
+		}
+	}
+	return failed
+}
+
+// maxKeptReply bounds the text of a reply that is kept: its end, where the verdict is.
+const maxKeptReply = 256 << 10
+
+// call makes one request. A refusal or a question that does not fit is an answer too: it would be
+// the same again.
+func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
+	reply := Reply{
+		Kind:      lineReply,
+		Key:       r.key(),
+		Member:    r.member.Name,
+		Protocol:  r.member.Protocol,
+		Model:     r.member.Model,
+		Question:  r.question.kind,
+		Dimension: r.question.dimension,
+		About:     r.question.about,
+		StartMs:   a.limits.Now(),
+	}
+	client, err := a.client(r.member)
+	if err != nil {
+		return Reply{}, err
+	}
+	response, err := client.Complete(ctx, r.message(), nil)
+	var failure *model.Error
+	if errors.As(err, &failure) && (failure.Kind == model.KindRefusal || failure.Kind == model.KindContextOverflow) {
+		reply.Failure, err = string(failure.Kind), nil
+		response.Attempts = cmp.Or(response.Attempts, failure.Attempts)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	text := strings.ToValidUTF8(response.Text(), "\uFFFD")
+	reply.Reply = a.limits.Redactor.String(text[max(0, len(text)-maxKeptReply):])
+	reply.Reply = strings.ToValidUTF8(reply.Reply, "\uFFFD")
+	reply.Stop = string(response.StopReason)
+	reply.Usage = response.Usage
+	reply.EndMs = a.limits.Now()
+	reply.CostUSD = a.limits.Prices.Cost(r.member.Model, reply.EndMs, response.Usage.Tokens())
+	reply.Attempts = response.Attempts
+	return reply, nil
+}
+
+func (a *asking) count(reply Reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outcome.Asked++
+	if reply.CostUSD == nil {
+		a.outcome.Unpriced++
+	} else {
+		a.outcome.CostUSD += *reply.CostUSD
+	}
+	if a.limits.OnReply != nil {
+		a.limits.OnReply(reply)
+	}
+}
+
+func (a *asking) isDown(m Member) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.down[m.Name] != nil
+}
+
+func (a *asking) setDown(m Member, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down[m.Name] == nil {
+		a.down[m.Name] = err
+	}
+}
+
+func (a *asking) downError(panel Panel) error {
+	var down DownError
+	for _, member := range panel.Members {
+		if err := a.down[member.Name]; err != nil {
+			down.Members = append(down.Members, member.Name)
+			down.Err = cmp.Or(down.Err, err)
+		}
+	}
+	if len(down.Members) == 0 {
+		return nil
+	}
+	return &down
+}
+
+// connect makes each member's client when it is first asked. The function it returns closes the
+// connections.
+func (a *asking) connect() func() {
+	if a.limits.Client != nil {
+		a.client = a.limits.Client
+		return func() {}
+	}
+	transport, _ := http.DefaultTransport.(*http.Transport)
+	transport = transport.Clone()
+	transport.MaxIdleConnsPerHost = a.limits.Parallel
+	var mu sync.Mutex
+	clients := map[string]model.Client{}
+	a.client = func(m Member) (model.Client, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if clients[m.Name] != nil {
+			return clients[m.Name], nil
+		}
+		client, err := newClient(m, a.limits.Getenv, &http.Client{Transport: transport})
+		clients[m.Name] = client
+		return client, err
+	}
+	return transport.CloseIdleConnections
+}
+
+func newClient(m Member, getenv func(string) string, client *http.Client) (model.Client, error) {
+	config := model.Config{Protocol: model.Protocol(m.Protocol), ModelURL: m.ModelURL, HTTPClient: client}
+	if m.KeyEnv != "" {
+		if config.APIKey = getenv(m.KeyEnv); config.APIKey == "" {
+			return nil, fmt.Errorf("%s, which holds its API key, is not set", m.KeyEnv)
+		}
+	}
+	return model.New(config)
+}

@@ -1,0 +1,107 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/price"
+)
+
+// BudgetError says that the budget does not pay for the next question.
+type BudgetError struct {
+	BudgetUSD, SpentUSD float64
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the judges' budget of $%.2f is used up ($%.2f spent): raise --judge-budget-usd to go on",
+		e.BudgetUSD, e.SpentUSD)
+}
+
+// UnpricedError says that a budget cannot be kept because the price of a member is not known.
+type UnpricedError struct {
+	Members []string
+}
+
+func (e *UnpricedError) Error() string {
+	return fmt.Sprintf("a budget needs prices, and there is none for %s: give a price file or leave the budget out",
+		strings.Join(e.Members, ", "))
+}
+
+// purse keeps a budget: what a call may cost at most is reserved before it is made.
+type purse struct {
+	prices price.Table
+	limit  *float64 // nil: no bound
+	now    func() int64
+
+	mu              sync.Mutex
+	settled         *sync.Cond
+	spent, reserved float64
+}
+
+func newPurse(limits Limits, spent float64) *purse {
+	p := &purse{
+		prices: limits.Prices,
+		limit:  limits.BudgetUSD,
+		now:    limits.Now,
+		spent:  spent,
+	}
+	p.settled = sync.NewCond(&p.mu)
+	return p
+}
+
+// check refuses members without a price where there is a budget.
+func (p *purse) check(panel Panel) error {
+	if p.limit == nil {
+		return nil
+	}
+	var unpriced []string
+	for _, member := range panel.Members {
+		if !p.prices.Priced(member.Model, p.now()) {
+			unpriced = append(unpriced, fmt.Sprintf("%s (%s)", member.Name, member.Model))
+		}
+	}
+	if len(unpriced) > 0 {
+		return &UnpricedError{unpriced}
+	}
+	return nil
+}
+
+// bytesPerToken is a cautious guess: a token has rarely fewer.
+const bytesPerToken = 2
+
+// reserve takes what a request may cost at most out of the budget, waiting for calls under way
+// whose reservation may turn out too large.
+func (p *purse) reserve(r *request) (float64, error) {
+	if p.limit == nil {
+		return 0, nil
+	}
+	most := p.prices.Cost(r.member.Model, p.now(), price.Tokens{
+		Input:  int64(r.size()/bytesPerToken + 100),
+		Output: maxReplyTokens,
+	})
+	if most == nil {
+		return 0, &UnpricedError{[]string{r.member.Name}}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.spent+p.reserved+*most > *p.limit {
+		if p.reserved <= 1e-12 {
+			return 0, &BudgetError{BudgetUSD: *p.limit, SpentUSD: p.spent}
+		}
+		p.settled.Wait()
+	}
+	p.reserved += *most
+	return *most, nil
+}
+
+// settle replaces a reservation by what the call cost.
+func (p *purse) settle(reserved float64, cost *float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reserved -= reserved
+	if cost != nil {
+		p.spent += *cost
+	}
+	p.settled.Broadcast()
+}

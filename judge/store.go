@@ -1,0 +1,244 @@
+package judge
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/model"
+)
+
+// repliesFile is the file of a run directory that holds the replies.
+const repliesFile = "replies.jsonl"
+
+// maxReplyLine bounds a line of replies.jsonl.
+const maxReplyLine = 16 << 20
+
+// ErrLocked is returned when another process is judging the same directory.
+var ErrLocked = jsonlines.ErrLocked
+
+// The kinds of lines of replies.jsonl.
+const (
+	lineReply    = "reply"
+	lineSettings = "settings"
+)
+
+// Reply is one line of replies.jsonl: what a model said to one exact request.
+type Reply struct {
+	Kind string `json:"kind"`
+	// Key is the SHA-256 of the exact request.
+	Key      string `json:"key"`
+	Member   string `json:"member"`
+	Protocol string `json:"protocol"`
+	Model    string `json:"model"`
+	// Question is single, pair or self-test; About names what it is about, for people.
+	Question  string `json:"question"`
+	Dimension string `json:"dimension"`
+	About     string `json:"about"`
+	Reply     string `json:"reply"`
+	Stop      string `json:"stop,omitempty"`
+	// Failure says why there is no reply and never will be: the model refused, or the question does
+	// not fit into it.
+	Failure  string      `json:"failure,omitempty"`
+	Usage    model.Usage `json:"usage"`
+	CostUSD  *float64    `json:"costUsd"` // nil is unknown
+	StartMs  int64       `json:"startMs"`
+	EndMs    int64       `json:"endMs"`
+	Attempts int         `json:"attempts,omitempty"`
+}
+
+// Settings say whom to ask about what. They are kept beside the replies, so that a report needs
+// neither flags nor files.
+type Settings struct {
+	Panel   Panel   `json:"panel"`
+	Prompts Prompts `json:"prompts"`
+	// Dimensions are those asked about.
+	Dimensions []string `json:"dimensions"`
+	Mode       string   `json:"mode"`     // Auto or All
+	Pairwise   string   `json:"pairwise"` // PairsOff, PairsTies or PairsAll
+	SelfTest   bool     `json:"selfTest"`
+	// SameFamily says that members of the family of a model under test were allowed.
+	SameFamily bool `json:"sameFamily,omitempty"`
+}
+
+// settingsLine is a line of replies.jsonl.
+type settingsLine struct {
+	Kind string `json:"kind"`
+	Settings
+	AtMs int64 `json:"atMs"`
+}
+
+// Replies is what replies.jsonl holds.
+type Replies struct {
+	// Unreadable counts lines that are no record, such as one torn by a crash.
+	Unreadable int
+
+	list     []Reply
+	byKey    map[string]int // into list
+	settings []settingsLine
+	newestMs int64
+}
+
+// Read reads the replies of a run directory; a directory without any has none. It takes no lock.
+func Read(dir string) (*Replies, error) {
+	file, err := os.Open(filepath.Join(dir, repliesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Replies{byKey: map[string]int{}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read replies: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	return readReplies(file)
+}
+
+func readReplies(r io.Reader) (*Replies, error) {
+	replies := &Replies{byKey: map[string]int{}}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxReplyLine)
+	for lines.Scan() {
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
+			replies.line(line)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", repliesFile, err)
+	}
+	return replies, nil
+}
+
+func (r *Replies) line(line []byte) {
+	var kind struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(line, &kind) != nil {
+		r.Unreadable++
+		return
+	}
+	switch kind.Kind {
+	case lineReply:
+		var reply Reply
+		if json.Unmarshal(line, &reply) != nil || reply.Key == "" {
+			r.Unreadable++
+			return
+		}
+		r.add(reply)
+	case lineSettings:
+		var settings settingsLine
+		if json.Unmarshal(line, &settings) != nil {
+			r.Unreadable++
+			return
+		}
+		r.settings = append(r.settings, settings)
+		r.newestMs = max(r.newestMs, settings.AtMs)
+	default:
+		r.Unreadable++
+	}
+}
+
+// add takes in a reply; of several to one request the first counts.
+func (r *Replies) add(reply Reply) {
+	r.newestMs = max(r.newestMs, reply.EndMs)
+	if _, known := r.byKey[reply.Key]; known {
+		return
+	}
+	r.byKey[reply.Key] = len(r.list)
+	r.list = append(r.list, reply)
+}
+
+func (r *Replies) find(key string) (*Reply, bool) {
+	at, ok := r.byKey[key]
+	if !ok {
+		return nil, false
+	}
+	return &r.list[at], true
+}
+
+// Settings returns those of the last judging.
+func (r *Replies) Settings() (Settings, bool) {
+	if len(r.settings) == 0 {
+		return Settings{}, false
+	}
+	return r.settings[len(r.settings)-1].Settings, true
+}
+
+// NewestMs is the time of the newest record; 0 if there is none.
+func (r *Replies) NewestMs() int64 { return r.newestMs }
+
+// Store is replies.jsonl opened for asking. It is locked until Close.
+type Store struct {
+	file *os.File
+
+	mu      sync.Mutex
+	replies *Replies
+}
+
+// Open locks and reads the replies of a run directory.
+func Open(dir string) (*Store, error) {
+	path := filepath.Join(dir, repliesFile)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open replies: %w", err)
+	}
+	err = jsonlines.Lock(file)
+	var replies *Replies
+	if err == nil {
+		replies, err = readReplies(file)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return &Store{file: file, replies: replies}, nil
+}
+
+// Close gives the lock back.
+func (s *Store) Close() error { return s.file.Close() }
+
+// Replies returns what the store holds. It must not be used while Ask runs.
+func (s *Store) Replies() *Replies { return s.replies }
+
+func (s *Store) find(key string) (*Reply, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply, ok := s.replies.find(key)
+	if !ok {
+		return nil, false
+	}
+	copied := *reply // the list may move
+	return &copied, true
+}
+
+func (s *Store) add(reply Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies.add(reply)
+}
+
+// note keeps the settings, unless they are those of the last judging.
+func (s *Store) note(settings Settings, nowMs int64) error {
+	if last, ok := s.replies.Settings(); ok && reflect.DeepEqual(last, settings) {
+		return nil
+	}
+	line := settingsLine{Kind: lineSettings, Settings: settings, AtMs: nowMs}
+	data, err := jsonenc.Marshal(line)
+	if err == nil {
+		err = jsonlines.Append(s.file, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", repliesFile, err)
+	}
+	s.replies.settings = append(s.replies.settings, line)
+	s.replies.newestMs = max(s.replies.newestMs, nowMs)
+	return nil
+}

@@ -1,0 +1,79 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/session"
+)
+
+// Subject is one run with everything that judges may see of it.
+type Subject struct {
+	Task evidence.Task
+	// Run is what code alone tells about the run. Who did it is taken from here, and hidden.
+	Run *evidence.Run
+	// Patch is the unified diff of what the agent changed.
+	Patch []byte
+	// VerifyOutput is what the harness's own check printed.
+	VerifyOutput string
+	// Hide lists what else would give away who did the work: names, and directories, which begin
+	// with a slash.
+	Hide []string
+}
+
+// name identifies a run in replies.jsonl, for people.
+func (s *Subject) name() string {
+	return fmt.Sprintf("%s/%s/%d", s.Task.ID, s.Run.Key.Arm, s.Run.Key.RunIndex)
+}
+
+// cell identifies the run among those of the directory.
+func (s *Subject) cell() cell { return cell{s.Task.ID, s.Run.Key.Arm, s.Run.Key.RunIndex} }
+
+// cell identifies a run.
+type cell struct {
+	task, arm string
+	run       int
+}
+
+// cluster is the group of tasks that is not independent of the run's task.
+func (s *Subject) cluster() string {
+	if s.Task.Cluster == "" {
+		return s.Task.ID
+	}
+	return s.Task.Cluster
+}
+
+func (s *Subject) verify() *session.VerifyResult { return s.Run.Session.Verify }
+
+// testsPassed reports whether a claim that the tests fail is void.
+func (s *Subject) testsPassed() bool {
+	return s.verify() != nil && s.verify().Passed && !s.Run.TestsTampered()
+}
+
+// names are the names and directories that give away who did the work.
+func (s *Subject) names() []string {
+	run := &s.Run.Session
+	names := []string{s.Run.Agent, string(run.Agent), run.Model, run.Cwd}
+	names = append(names, slices.Sorted(maps.Keys(run.ModelUsage))...)
+	return append(names, s.Hide...)
+}
+
+// The modes: which runs are asked about.
+const (
+	// Auto spares runs about which code alone is certain.
+	Auto = "auto"
+	All  = "all"
+)
+
+// asked reports whether a mode asks about a dimension of the run.
+func (s *Subject) asked(mode, dimension string) bool {
+	if mode == All {
+		return true
+	}
+	if s.Run.Status == evidence.StatusEnvError || s.Run.Disqualified() || len(s.Patch) == 0 {
+		return false
+	}
+	return dimension != evidence.Correctness || s.verify() == nil || s.verify().Passed
+}

@@ -1,0 +1,61 @@
+package judge
+
+import "slices"
+
+// JudgeVerdict is what one member of a panel says about one dimension of one run.
+type JudgeVerdict struct {
+	// Result is Pass or Fail; nil when the member abstained.
+	Result     *string `json:"result"`
+	Confidence float64 `json:"confidence"`
+	Critique   string  `json:"critique"`
+	// Evidence holds the items whose citation holds.
+	Evidence      []string `json:"evidence"`
+	Dimension     string   `json:"dimension"`
+	Model         string   `json:"model"`
+	PromptHash    string   `json:"promptHash"`
+	Abstained     bool     `json:"abstained"`
+	DroppedClaims int      `json:"droppedClaims"`
+	Member        string   `json:"member"`
+	// Reason says why the member abstained.
+	Reason string `json:"reason,omitempty"`
+}
+
+// answer is a reply after its citations were checked.
+type answer struct {
+	opinion
+	held      []string
+	dropped   int
+	abstained bool
+	reason    string
+}
+
+func abstain(reason string) answer { return answer{abstained: true, reason: reason} }
+
+// The kinds of claims that a check of the harness refutes.
+var testClaims = []string{"tests_fail", "build_broken"}
+
+// ground checks the citations of an opinion. void reports whether a claim about failing tests that
+// rests on an item is refuted by the harness's own check.
+func ground(o opinion, s shown, void func(item string) bool) answer {
+	a := answer{opinion: o, held: []string{}}
+	var refuted []string
+	for _, c := range o.claims {
+		if slices.Contains(testClaims, c.Type) && void(c.Cite) {
+			refuted = append(refuted, collapse(c.Cite))
+			a.dropped++
+		}
+	}
+	for _, item := range o.evidence {
+		switch {
+		case slices.Contains(refuted, collapse(item)): // counted as a claim
+		case s.holds(item):
+			a.held = append(a.held, item)
+		default:
+			a.dropped++
+		}
+	}
+	if len(a.held) == 0 {
+		a.abstained, a.reason = true, "no citation holds"
+	}
+	return a
+}
