@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // deltaShapes are the events in which agents stream text; %s is the piece as a
@@ -74,7 +76,7 @@ func TestNoSecretSurvivesInJoinedDeltas(t *testing.T) {
 					continue // the others differ in nothing but the keys
 				}
 				chars := []rune(text)
-				for cut := 0; cut < len(chars); cut += 1 + len(chars)/100 {
+				for cut := 0; cut < len(chars); cut += testenv.Size(1, 5) + len(chars)/100 {
 					if out := streamThrough(t, r.Lane(), shape,
 						[]string{string(chars[:cut]), string(chars[cut:])}); survives(out, secret) ||
 						!strings.HasSuffix(out, " (end)") {

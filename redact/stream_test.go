@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 func TestWriterIsPrompt(t *testing.T) {
@@ -107,7 +109,7 @@ func TestDeltasHoldTheLastWordOnly(t *testing.T) {
 
 func TestManyGoroutinesShareARedactor(t *testing.T) {
 	r := New(Config{Environ: fifteenSecrets(), Extra: fortySecrets()})
-	lines := append(cleanTrace(100<<10), []byte(`{"a":"s3cr3t-value-0001 \u0073\u0033cr3t-value-0001"}`))
+	lines := append(cleanTrace(testenv.Size(100<<10, 20<<10)), []byte(`{"a":"s3cr3t-value-0001 \u0073\u0033cr3t-value-0001"}`))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

@@ -3,6 +3,7 @@
 package conventions
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -73,9 +75,10 @@ var rooms = map[string][]string{
 }
 
 type goFile struct {
-	path string // relative to the repository, with slashes
-	ast  *ast.File
-	test bool
+	path   string // relative to the repository, with slashes
+	source []byte
+	ast    *ast.File
+	test   bool
 }
 
 func (f goFile) pkg() string { return path.Dir(f.path) }
@@ -113,22 +116,37 @@ func walk(t *testing.T, visit func(rel string)) {
 	}
 }
 
+// The repository's Go files, read and parsed once for all tests.
+var (
+	fset     = token.NewFileSet()
+	allFiles []goFile
+	parseAll sync.Once
+)
+
 func goFiles(t *testing.T) []goFile {
 	t.Helper()
-	var files []goFile
-	fset := token.NewFileSet()
-	walk(t, func(rel string) {
-		if !strings.HasSuffix(rel, ".go") || strings.Contains(rel, "testdata/") {
-			return
-		}
-		parsed, err := parser.ParseFile(fset, filepath.Join(repository(t), rel), nil,
-			parser.ImportsOnly|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, goFile{path: rel, ast: parsed, test: strings.HasSuffix(rel, "_test.go")})
+	parseAll.Do(func() {
+		walk(t, func(rel string) {
+			if !strings.HasSuffix(rel, ".go") || strings.Contains(rel, "testdata/") {
+				return
+			}
+			source, err := os.ReadFile(filepath.Join(repository(t), rel))
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed, err := parser.ParseFile(fset, rel, source, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			allFiles = append(allFiles, goFile{
+				path:   rel,
+				source: source,
+				ast:    parsed,
+				test:   strings.HasSuffix(rel, "_test.go"),
+			})
+		})
 	})
-	return files
+	return allFiles
 }
 
 // row returns the row of the table that a package belongs to.
@@ -214,11 +232,7 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 
 func TestFilesHaveOneSubject(t *testing.T) {
 	for _, file := range goFiles(t) {
-		content, err := os.ReadFile(filepath.Join(repository(t), file.path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lines := strings.Count(string(content), "\n"); lines > 600 && !file.test {
+		if lines := bytes.Count(file.source, []byte("\n")); lines > 600 && !file.test {
 			t.Errorf("%s has %d lines; a file has one subject and rarely more than 400 lines", file.path, lines)
 		}
 	}
@@ -226,19 +240,20 @@ func TestFilesHaveOneSubject(t *testing.T) {
 
 // TestNothingNeedsTheNeighbours: users have this repository and nothing beside it.
 func TestNothingNeedsTheNeighbours(t *testing.T) {
-	neighbour := ".." + "/shared"
+	neighbour := []byte(".." + "/shared")
 	walk(t, func(rel string) {
 		content, err := os.ReadFile(filepath.Join(repository(t), rel))
 		if err != nil {
 			return // a file that a test makes and removes meanwhile
 		}
-		if strings.Contains(string(content), neighbour) {
+		if bytes.Contains(content, neighbour) {
 			t.Errorf("%s refers to %s", rel, neighbour)
 		}
 	})
 }
 
 func TestDependenciesAreTheCommittedOnes(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	list := exec.Command("scripts/dependencies")
 	list.Dir = root

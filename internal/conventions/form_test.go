@@ -2,11 +2,8 @@ package conventions
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/scanner"
 	"go/token"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -25,12 +22,8 @@ const (
 // long text.
 func TestLinesFitOnAScreen(t *testing.T) {
 	for _, file := range goFiles(t) {
-		source, err := os.ReadFile(filepath.Join(repository(t), file.path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		limits := lineLimits(source, file.test)
-		for i, line := range strings.Split(string(source), "\n") {
+		limits := lineLimits(file.source, file.test)
+		for i, line := range strings.Split(string(file.source), "\n") {
 			if got := columns(line); limits[i] > 0 && got > limits[i] {
 				t.Errorf("%s:%d: the line has %d columns, at most %d", file.path, i+1, got, limits[i])
 			}
@@ -58,6 +51,9 @@ func lineLimits(source []byte, test bool) []int {
 		if tok == token.EOF {
 			return limits
 		}
+		if tok != token.COMMENT && tok != token.STRING {
+			continue
+		}
 		first := fset.Position(pos).Line - 1
 		last := first + strings.Count(text, "\n")
 		switch {
@@ -84,16 +80,11 @@ func indentation(line string) int { return len(line) - len(strings.TrimLeft(line
 // TestLongLiteralsTakeALineForEachField: a keyed literal with more than three fields is read field
 // by field.
 func TestLongLiteralsTakeALineForEachField(t *testing.T) {
-	fset := token.NewFileSet()
 	for _, file := range goFiles(t) {
 		if file.test || forTests(file.pkg()) {
 			continue
 		}
-		parsed, err := parser.ParseFile(fset, filepath.Join(repository(t), file.path), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
+		ast.Inspect(file.ast, func(n ast.Node) bool {
 			literal, ok := n.(*ast.CompositeLit)
 			if !ok || len(literal.Elts) <= 3 {
 				return true
@@ -102,7 +93,7 @@ func TestLongLiteralsTakeALineForEachField(t *testing.T) {
 			if !keyed {
 				return true
 			}
-			if _, named := field.Key.(*ast.Ident); named && sharesLine(fset, literal) {
+			if _, named := field.Key.(*ast.Ident); named && sharesLine(literal) {
 				t.Errorf("%s:%d: a literal with %d fields takes a line for each", file.path,
 					fset.Position(literal.Pos()).Line, len(literal.Elts))
 			}
@@ -111,7 +102,7 @@ func TestLongLiteralsTakeALineForEachField(t *testing.T) {
 	}
 }
 
-func sharesLine(fset *token.FileSet, literal *ast.CompositeLit) bool {
+func sharesLine(literal *ast.CompositeLit) bool {
 	for i := 1; i < len(literal.Elts); i++ {
 		if fset.Position(literal.Elts[i].Pos()).Line == fset.Position(literal.Elts[i-1].End()).Line {
 			return true

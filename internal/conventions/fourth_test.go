@@ -73,6 +73,7 @@ func writeFile(t *testing.T, name, content string, mode os.FileMode) {
 // TestAFourthAgentIsAFolderAndALine: a folder and a line are enough for an agent to be chosen, run,
 // examined, recognised, imported and redacted.
 func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
+	t.Parallel()
 	program, home, bin := withFourthAgent(t), t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(bin, "fourth"), fourthProgram, 0o700)
 	const key = "key-of-the-fourth-0001"

@@ -30,6 +30,7 @@ var unreached = map[string]string{
 
 // TestEveryFunctionCanBeReached: what the binary cannot call is deleted.
 func TestEveryFunctionCanBeReached(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	program := filepath.Join(root, ".tools", "bin", "deadcode")
 	if _, err := os.Stat(program); err != nil {

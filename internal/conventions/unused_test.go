@@ -2,10 +2,8 @@ package conventions
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,33 +31,27 @@ type exported struct {
 func TestEveryExportedNameIsUsedElsewhere(t *testing.T) {
 	offered := map[string]*exported{}
 	used := map[string]map[string]bool{}
-	fset := token.NewFileSet()
 	for _, file := range goFiles(t) {
-		parsed, err := parser.ParseFile(fset, filepath.Join(repository(t), file.path), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		findUses(file.pkg(), parsed, used)
-		if !file.test && !slices.Contains(library, file.pkg()) && parsed.Name.Name != "main" &&
+		findUses(file.pkg(), file.ast, used)
+		if !file.test && !slices.Contains(library, file.pkg()) && file.ast.Name.Name != "main" &&
 			!strings.HasPrefix(file.path, "examples/") {
 			if offered[file.pkg()] == nil {
 				offered[file.pkg()] = &exported{map[string]token.Position{}, map[string]bool{}}
 			}
-			offered[file.pkg()].add(fset, parsed)
+			offered[file.pkg()].add(file.ast)
 		}
 	}
 	for pkg, offer := range offered {
 		for name, where := range offer.names {
 			if !used[pkg][name] && !offer.mentioned[name] && exportedAnyway[pkg+"."+name] == "" {
-				rel, _ := filepath.Rel(repository(t), where.Filename)
-				t.Errorf("%s:%d: nothing outside %s uses %s; unexport or delete it", rel, where.Line, pkg, name)
+				t.Errorf("%s:%d: nothing outside %s uses %s; unexport or delete it", where.Filename, where.Line, pkg, name)
 			}
 		}
 	}
 }
 
 // add collects the exported names of a file.
-func (e *exported) add(fset *token.FileSet, file *ast.File) {
+func (e *exported) add(file *ast.File) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
@@ -77,14 +69,14 @@ func (e *exported) add(fset *token.FileSet, file *ast.File) {
 					enumerates = value.Type == nil && value.Values == nil && enumerates || named && ident.IsExported()
 				}
 				if !enumerates {
-					e.addSpec(fset, spec)
+					e.addSpec(spec)
 				}
 			}
 		}
 	}
 }
 
-func (e *exported) addSpec(fset *token.FileSet, spec ast.Spec) {
+func (e *exported) addSpec(spec ast.Spec) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
 		if spec.Name.IsExported() {
