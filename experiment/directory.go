@@ -184,7 +184,7 @@ func (d *Directory) putAside(stored *Plan) error {
 		moved++
 	}
 	if moved > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("an earlier experiment came to no result here; what it left is in %s",
+		d.Notes = append(d.Notes, fmt.Sprintf("an earlier experiment recorded no result here; its files are in %s",
 			aside))
 	}
 	return nil

@@ -194,7 +194,7 @@ func (e *engine) decide() error {
 	if yes && e.watch.complete < len(e.watch.tasks) { // after the last task there is nothing to stop
 		e.stop(
 			Decided,
-			fmt.Sprintf("stopped by rule: after %d of %d tasks the arms can be told apart (e = %.3g, needed "+
+			fmt.Sprintf("stopped by rule: after %d of %d tasks the arms differ (e = %.3g, needed "+
 				"%.3g)", e.watch.complete, len(e.watch.tasks), evidence, 1/e.watch.rule.Alpha),
 		)
 	}

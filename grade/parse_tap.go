@@ -128,7 +128,7 @@ func (p *tapParser) point(level int, match []string) {
 	l := p.at(level)
 	l.points++
 	if match[2] != "" && match[2] != strconv.Itoa(l.points) {
-		p.report.problem("test number %s comes at place %d", display.CutBytes(match[2], 20), l.points)
+		p.report.problem("test number %s is at position %d", display.CutBytes(match[2], 20), l.points)
 	}
 	status, name := Passed, match[3]
 	if match[1] != "" {

@@ -52,7 +52,7 @@ func (l *loop) remind(m *member, due []*ask) {
 		fmt.Fprintf(&text, "You have an unanswered ask from %s (askId=%d). ", a.asker.name, a.id)
 		ids = append(ids, a.id)
 	}
-	text.WriteString("Call Answer with that askId now; otherwise the asker is told that there is no answer.")
+	text.WriteString("Call Answer with that askId now; otherwise the asker gets no answer.")
 	message := l.hub.post(&Message{
 		Kind:    KindSynthetic,
 		From:    OrchestratorName,

@@ -152,7 +152,7 @@ func endpointURL(cfg Config) (string, error) {
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/") + path)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", fmt.Errorf("%s %q is no http or https address", what, base)
+		return "", fmt.Errorf("%s %q is not an http or https address", what, base)
 	}
 	return u.String(), nil
 }

@@ -154,7 +154,7 @@ func (f *Family) facts() []string {
 	for i, set := range f.Sets {
 		text := "stands alone"
 		if len(set) > 1 {
-			text = "cannot be told apart"
+			text = "no significant difference"
 		}
 		facts = append(facts, fmt.Sprintf("rank %d: %s (%s)", i+1, strings.Join(set, ", "), text))
 	}

@@ -48,7 +48,7 @@ func TestSeveralArmsGetOneCorrectedTableAndARanking(t *testing.T) {
 	if err := f.Markdown(&page); err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, text.String(), "good2 against good", "rank 2: good, good2 (cannot be told apart)", "6 comparisons")
+	wantIn(t, text.String(), "good2 against good", "rank 2: good, good2 (no significant difference)", "6 comparisons")
 	wantIn(t, page.String(), "| low against good |", "rank 3: low (stands alone)")
 }
 

@@ -124,7 +124,7 @@ func (r *repository) checkWorktree(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair mends that)",
+	return fmt.Errorf("the worktree %s belongs to another directory (git worktree repair fixes that)",
 		display.Name(r.gitDir))
 }
 

@@ -9,7 +9,7 @@ import (
 type familyFile struct {
 	Name    string   `yaml:"name" doc:"Name of the family, for people."`
 	Secrets []string `yaml:"secrets" doc:"Variables of the environment files whose values are redacted from everything that is written." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
-	Public  []string `yaml:"public" doc:"Variables that are no secrets although their names look like it." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
+	Public  []string `yaml:"public" doc:"Variables that are not secrets although their names look like it." pattern:"^[A-Za-z_][A-Za-z0-9_]*$"`
 
 	Calibration string `yaml:"calibration" doc:"File of this directory with human verdicts on work that the judge has judged; reports correct the judge's pass rate by it."`
 

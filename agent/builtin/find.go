@@ -32,7 +32,7 @@ type globInput struct {
 
 func (c *conversation) glob(ctx context.Context, in globInput) (string, error) {
 	if !doublestar.ValidatePattern(in.Pattern) {
-		return "", fmt.Errorf("%q is no valid pattern", in.Pattern)
+		return "", fmt.Errorf("%q is not a valid pattern", in.Pattern)
 	}
 	type found struct {
 		name  string
@@ -75,7 +75,7 @@ func (c *conversation) grep(ctx context.Context, in grepInput) (string, error) {
 		return "", fmt.Errorf("pattern: %w", err)
 	}
 	if !doublestar.ValidatePattern(in.Glob) {
-		return "", fmt.Errorf("%q is no valid pattern", in.Glob)
+		return "", fmt.Errorf("%q is not a valid pattern", in.Glob)
 	}
 	var out strings.Builder
 	matches := 0

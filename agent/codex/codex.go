@@ -106,7 +106,7 @@ func priced(cfg agent.Config, model string) error {
 	if cfg.Prices == nil {
 		return agent.Refuse(
 			agentID,
-			"agent %s does not tell its cost, and there is no price table to hold the budget with",
+			"agent %s does not report its cost, and there is no price table to enforce the budget with",
 			agentID,
 		)
 	}
@@ -117,7 +117,7 @@ func priced(cfg agent.Config, model string) error {
 		time.Now().UnixMilli()); !known {
 		return agent.Refuse(
 			agentID,
-			"the budget cannot be held: agent %s does not tell its cost, and the price of model "+
+			"the budget cannot be enforced: agent %s does not report its cost, and the price of model "+
 				"%s is not known",
 			agentID,
 			model,

@@ -95,7 +95,7 @@ func majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 	case len(votes) == 1:
 		return "", "", errors.New(votes[0].Error)
 	}
-	return "", "", fmt.Errorf("no majority of the judge's %d votes: %d pass, %d fail, %d came to nothing (%s)",
+	return "", "", fmt.Errorf("no majority of the judge's %d votes: %d pass, %d fail, %d without a verdict (%s)",
 		len(votes), count[ledger.Pass], count[ledger.Fail], count[ledger.Error], votes[at].Error)
 }
 

@@ -470,7 +470,7 @@ func applyGrade(r *ledger.Record, result grade.Result) {
 	default:
 		r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorGrader, g.Reason
 		if r.ErrorMessage == "" {
-			r.ErrorMessage = "the grader came to no verdict"
+			r.ErrorMessage = "the grader reached no verdict"
 		}
 	}
 }

@@ -73,7 +73,7 @@ func endSoon() (stop func()) {
 		select {
 		case <-done:
 		case <-time.After(terminationLimit):
-			_, _ = os.Stderr.WriteString("ended by SIGTERM before the work was put away\n")
+			_, _ = os.Stderr.WriteString("stopped by SIGTERM before the work was saved\n")
 			os.Exit(console.ExitInterrupted)
 		}
 	}()

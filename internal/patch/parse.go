@@ -158,7 +158,7 @@ func (p *parser) gitNames(rest string) {
 		p.file.Old, p.file.New = cutPrefix(first, "a/"), second
 		return
 	}
-	p.problem("names that cannot be told apart")
+	p.problem("names that cannot be distinguished")
 }
 
 // ownBinary reads the line by which a workspace says that a binary file changed.

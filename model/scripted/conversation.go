@@ -164,7 +164,7 @@ func (c *conversation) reply(text, callID string) {
 func readAnthropic(body []byte) (conversation, error) {
 	var req wire.AnthropicRequest
 	if err := json.Unmarshal(body, &req); err != nil {
-		return conversation{}, fmt.Errorf("request is no Messages request: %w", err)
+		return conversation{}, fmt.Errorf("this is not a Messages request: %w", err)
 	}
 	c := conversation{model: req.Model, stream: req.Stream, system: anthropicText(req.System)}
 	for _, t := range req.Tools {
@@ -220,7 +220,7 @@ func anthropicText(content wire.AnthropicContent) string {
 func readResponses(body []byte) (conversation, error) {
 	var req wire.ResponsesRequest
 	if err := json.Unmarshal(body, &req); err != nil {
-		return conversation{}, fmt.Errorf("request is no Responses request: %w", err)
+		return conversation{}, fmt.Errorf("this is not a Responses request: %w", err)
 	}
 	c := conversation{model: req.Model, stream: req.Stream, system: req.Instructions}
 	c.offer("", req.Tools)
@@ -282,7 +282,7 @@ func partTexts(content wire.OpenAIContent) []string {
 func readChat(body []byte) (conversation, error) {
 	var req wire.ChatRequest
 	if err := json.Unmarshal(body, &req); err != nil {
-		return conversation{}, fmt.Errorf("request is no Chat Completions request: %w", err)
+		return conversation{}, fmt.Errorf("this is not a Chat Completions request: %w", err)
 	}
 	c := conversation{model: req.Model, stream: req.Stream, wantsUsage: req.StreamOptions != nil &&
 		req.StreamOptions.IncludeUsage}

@@ -50,9 +50,9 @@ func newCompare(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare A [B]",
 		Short: "Report whether B is better than A: improved, regressed, or not proven",
-		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with two or more arms may stand alone.
+		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with two or more arms needs no second.
 
-With more than two arms the answer is one table, corrected for the number of comparisons, and a ranking with the sets of arms that cannot be told apart.
+With more than two arms the answer is one table, corrected for the number of comparisons, and a ranking with the sets of arms that do not differ significantly.
 
 Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven, insufficient, with an interval, what the
 difference costs, and the smallest difference that an experiment of this size would have found.`,
@@ -77,7 +77,7 @@ difference costs, and the smallest difference that an experiment of this size wo
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
-	flags.BoolVar(&opts.damaged, "damaged", false, "compare what is left of ledgers that do not verify")
+	flags.BoolVar(&opts.damaged, "damaged", false, "compare the valid lines of ledgers that fail verification")
 	return command
 }
 
@@ -146,7 +146,7 @@ func (o *compareOptions) checkRevisions(groups []*report.Group) error {
 	for _, g := range groups[1:] {
 		if g.Provenance.FamilyRevision != first.FamilyRevision {
 			return console.Usagef("%s was measured on revision %s of the family, %s on %s: the tasks may differ; "+
-				"--across-revisions compares them nevertheless", groups[0].Name, first.FamilyRevision, g.Name,
+				"use --across-revisions to compare them anyway", groups[0].Name, first.FamilyRevision, g.Name,
 				g.Provenance.FamilyRevision)
 		}
 	}

@@ -47,7 +47,7 @@ func TestCompareOfADirectoryWithSeveralArmsIsOneTable(t *testing.T) {
 	c := newCommand(t)
 	c.ledgerOf("runs", "r", 12, map[string]string{"a": "FFF", "b": "PPP", "c": "PPF", "d": "PPF"})
 	c.want(0, "compare", "runs")
-	c.contains(c.stdout, "b against a", "d against c", "6 comparisons", "rank 2: c, d (cannot be told apart)")
+	c.contains(c.stdout, "b against a", "d against c", "6 comparisons", "rank 2: c, d (no significant difference)")
 	c.want(0, "compare", "runs", "--pairs", "baseline", "--format", "json")
 	c.contains(c.stdout, `"baseline": "a"`, `"claim": "improved"`)
 	c.want(1, "compare", "runs", "--fail-on", "improved")

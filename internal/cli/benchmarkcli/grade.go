@@ -50,7 +50,7 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "grade",
 		Short: "Grade stored runs again, with their services",
 		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as cwd), or every verdict of a run directory (--input). Services that
-the preflight hook starts are started again on a copy. Nothing that is stored is changed; the judge is not asked again.
+the preflight hook starts are started again on a copy. Stored files do not change, and the judge is not asked again.
 
 Exit code 0 if the run passes, or if all verdicts of a run directory are confirmed; otherwise 1.`,
 		Example: `  fit-benchmark grade --family my-family --task fix-add --run-dir benchmark-runs/runs/fix-add/default/0/1
@@ -139,7 +139,7 @@ func (g *grader) one(ctx context.Context) error {
 	case ledger.Fail:
 		return console.Exit(console.ExitNegative, nil)
 	default:
-		return console.Exitf(console.ExitIncomplete, "the grader came to no verdict: %s", record.Grade.Reason)
+		return console.Exitf(console.ExitIncomplete, "the grader reached no verdict: %s", record.Grade.Reason)
 	}
 }
 

@@ -19,7 +19,7 @@ func checkSigner(con *console.Console, path, signer, trusted string) error {
 	}
 	switch signer {
 	case "":
-		fmt.Fprintf(con.Stdout, "%s: not signed: that all lines were sealed again would not be noticed\n", path)
+		fmt.Fprintf(con.Stdout, "%s: not signed, so a complete rewrite would not be detected\n", path)
 	case trusted:
 		fmt.Fprintf(con.Stdout, "%s: signed by the key given\n", path)
 	case own:

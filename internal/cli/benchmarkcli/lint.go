@@ -50,7 +50,7 @@ func newLint(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "lint",
 		Short: "Check that graders fail on the untouched scaffold and pass on the reference solution",
-		Long: `Check a family before a cent is spent. The graders of every task are run without an agent: on the untouched scaffold, where they must fail, and on the reference
+		Long: `Check a family before you spend money on it. The graders of every task are run without an agent: on the untouched scaffold, where they must fail, and on the reference
 solution (tasks/<id>/solution), where they must pass, several times, to find checks that do not always say the same. Hooks that are not executable, placeholders
 that nobody fills in, and checks that pass without any work are errors. Exit code 1 if there is an error.`,
 		Example: `  fit-benchmark lint --family my-family
@@ -67,7 +67,7 @@ that nobody fills in, and checks that pass without any work are errors. Exit cod
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
 	opts.selection.register(flags)
 	flags.Var(&opts.isolation, "isolation", "how graders are isolated")
-	flags.Var(&opts.repeat, "repeat", "how often the graders look at the reference solution")
+	flags.Var(&opts.repeat, "repeat", "how often to grade the reference solution")
 	flags.Var(&opts.format, "format", "how to print it")
 	return command
 }
@@ -152,7 +152,7 @@ func (l *linter) task(ctx context.Context, t *task.Task) error {
 	case untouched.Grade.Verdict == grade.VerdictPass:
 		l.wrong(t, "the graders pass on the untouched scaffold: an agent that does nothing would pass")
 	case untouched.Grade.Verdict != grade.VerdictFail:
-		l.wrong(t, "the graders come to no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
+		l.wrong(t, "the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
 	default:
 		for _, row := range untouched.Rows {
 			if name, free := freeCredit(row); free {
@@ -174,7 +174,7 @@ func (l *linter) task(ctx context.Context, t *task.Task) error {
 		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
 	}
 	if t.Solution == "" {
-		l.doubt(t, "there is no reference solution (tasks/%s/solution), so nobody knows whether the task can be solved",
+		l.doubt(t, "there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
 			t.ID)
 		return nil
 	}
@@ -192,7 +192,7 @@ func (l *linter) solution(ctx context.Context, t *task.Task) error {
 	}
 	l.declared(t, solved)
 	for _, check := range flaky {
-		l.wrong(t, "check %q does not always say the same about the same files", check.Name)
+		l.wrong(t, "check %q is flaky: it gave different results for the same files", check.Name)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type reportOptions struct {
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
 	"existing lines are not repeated"
 
-const labelsUsage = "file of human verdicts on judged runs (YAML), by which the judge's pass rate is corrected " +
+const labelsUsage = "file of human verdicts on judged runs (YAML), used to correct the judge's pass rate " +
 	"(default: the family's calibration)"
 
 func newReport(con *console.Console) *cobra.Command {
@@ -59,7 +59,7 @@ func newReport(con *console.Console) *cobra.Command {
 	opts.gates.register(flags)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
-	flags.BoolVar(&opts.damaged, "damaged", false, "report what is left of a ledger that does not verify")
+	flags.BoolVar(&opts.damaged, "damaged", false, "report the valid lines of a ledger that fails verification")
 	return command
 }
 

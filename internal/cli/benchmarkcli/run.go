@@ -38,7 +38,7 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Run every task with every arm N times; rerun to resume",
 		Long: `Run every task with every arm N times and record each result. Rerun the same command to resume; more runs, tasks or arms are added to what is there.
 
-Before the first cell, every arm must give one reply. Ctrl-C lets the cells under way finish for a while (--drain); a second one stops at once.`,
+Before the first cell, every arm's model must reply once. After Ctrl-C, running cells have some time to finish (--drain); a second Ctrl-C stops at once.`,
 		Example: fmt.Sprintf(`  fit-benchmark run --family benchmarks/todo --runs 10 --agent %s
   fit-benchmark run --family benchmarks/todo --arms arms.yaml --max-cost-usd 20 --output runs/skill-v2
   fit-benchmark run --family benchmarks/todo --task 'fix-*' --tag quick --limit 3

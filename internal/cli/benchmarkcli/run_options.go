@@ -53,13 +53,13 @@ type budgetOptions struct {
 func (b *budgetOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&b.cost, "max-cost-usd", "stop before the experiment costs more than this")
 	flags.Var(&b.armCost, "arm-max-cost-usd", "stop an arm before it costs more than this")
-	flags.Var(&b.cellCost, "cell-max-cost-usd", "end an agent that has cost this much")
+	flags.Var(&b.cellCost, "cell-max-cost-usd", "stop an agent that has cost this much")
 	flags.Var(&b.tokens, "max-tokens", "stop before the experiment uses more tokens than this")
 	flags.Var(&b.armTokens, "arm-max-tokens", "stop an arm before it uses more tokens than this")
-	flags.Var(&b.cellTokens, "cell-max-tokens", "end an agent that has used this many tokens")
+	flags.Var(&b.cellTokens, "cell-max-tokens", "stop an agent that has used this many tokens")
 	flags.Var(&b.time, "max-time", "start no attempt after this time, such as 2h")
-	flags.Var(&b.armTime, "arm-max-time", "start no attempt of an arm whose attempts took this long together")
-	flags.Var(&b.cellTime, "cell-max-time", "end an agent after this time")
+	flags.Var(&b.armTime, "arm-max-time", "start no more attempts of an arm whose attempts took this long in total")
+	flags.Var(&b.cellTime, "cell-max-time", "stop an agent after this time")
 }
 
 func (b *budgetOptions) cell() experiment.Budget {
@@ -111,7 +111,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.skillsFrom, "skills-from", "",
 		"directory that contains .claude, in place of the family's skills")
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
-	flags.Var(&o.lead, "lead", "let this agent lead the one that is measured; without it the agent gets the task "+
+	flags.Var(&o.lead, "lead", "agent that leads the measured one; without it the measured agent gets the task "+
 		"word for word")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead")
 	flags.Var(&o.judgeAgent, "judge-agent",
@@ -119,39 +119,39 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
 	flags.StringVar(&o.judgeURL, "judge-url", "", "URL of the judge's model (default: --model-url)")
 	flags.StringVar(&o.judgeProfile, "judge-profile", "",
-		"profile of the judge: \"judge\" is the family's judge.md, which is used anyway where it exists")
+		"profile of the judge: \"judge\" is the family's judge.md, which is the default where it exists")
 	flags.Var(&o.judgeVotes, "judge-votes",
-		"independent votes of the judge on every attempt, of which the majority decides; an odd number (default: "+
+		"number of independent judge votes on every attempt, of which the majority decides; must be odd (default: "+
 			"what the task says, else 1)")
 	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
 	flags.Var(&o.isolation, "isolation",
 		"how attempts are isolated (default: what the task says, else the best that works here)")
 	flags.StringVar(&o.concurrency, "concurrency", "",
-		"attempts at a time (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
+		"attempts to run at once (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
-	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
+	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even where the task gives it more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
-	flags.Var(&o.attempts, "attempts", "tries at a cell that end in infrastructure errors (default 3)")
+	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors (default 3)")
 	flags.Var(
 		&o.breakAfter,
 		"break-after",
-		"infrastructure errors in a row with the same cause that stop the experiment (default 5)",
+		"stop after this many infrastructure errors in a row with the same cause (default 5)",
 	)
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
-		"stop as soon as the two arms can be told apart; the answer allows for looking after every task")
+		"stop as soon as the two arms differ; the statistics allow for a look after every task")
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
 		"significance level of --stop-early and of the comparison at the end")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
 	flags.BoolVar(&o.keepRaw, "keep-raw", false,
 		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
-	flags.BoolVar(&o.noProbe, "no-probe", false, "do not wait for one reply of every arm's model before the first cell")
+	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)
 	flags.StringVar(&o.k, "k", "1,3,5", "the k of pass@k in the report at the end")
-	flags.Var(&o.format, "format", "what is printed: text is the report at the end, json the records as they are "+
-		"made (default: text on a terminal, else json)")
+	flags.Var(&o.format, "format", "text prints the report at the end, json the records as they are "+
+		"written (default: text on a terminal, else json)")
 	o.budget.register(flags)
 }
 
@@ -171,7 +171,7 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	var arms []experiment.Arm
 	switch {
 	case o.armsFile != "" && len(o.arms) > 0:
-		return nil, console.Usagef("give the arms once: --arm or --arms, not both")
+		return nil, console.Usagef("use --arm or --arms, not both")
 	case o.armsFile != "":
 		if arms, err = experiment.LoadArms(con.Path(o.armsFile)); err != nil {
 			return nil, console.Exit(console.ExitUsage, err)
@@ -201,8 +201,8 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	}
 	for _, name := range plainFlags {
 		if flags.Changed(name) {
-			return nil, console.Usagef("--%s describes the one arm that there is without --arm and --arms; say it in "+
-				"the arms instead", name)
+			return nil, console.Usagef("--%s describes the only arm, so it cannot go with --arm or --arms; put it into "+
+				"the arm instead", name)
 		}
 	}
 	if err := experiment.CheckArms(arms); err != nil {

@@ -23,7 +23,7 @@ func (s *selection) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.tasks, "task", nil, "only tasks with this name, which may be a glob such as 'fix-*'; may "+
 		"be repeated")
 	flags.StringSliceVar(&s.tags, "tag", nil, "only tasks with this tag; may be repeated")
-	flags.Var(&s.limit, "limit", "only the first so many of these tasks, in the order of their names")
+	flags.Var(&s.limit, "limit", "only the first N of these tasks, ordered by name")
 }
 
 // choose returns the names of the selected tasks; nil is all of them.

@@ -115,9 +115,9 @@ func grownWarning(plan *experiment.Plan) string {
 		return ""
 	}
 	first := plan.Grown[0]
-	return fmt.Sprintf("the experiment was enlarged after %s (it began with %s × %s × %s): adding after looking "+
-		"makes false claims more frequent than the significance level says; confirm a claim with a new experiment, or "+
-		"use --stop-early, which allows for looking", report.Count(first.Records, "result"),
+	return fmt.Sprintf("the experiment was enlarged after %s (it began with %s × %s × %s): adding results after "+
+		"looking makes false claims more frequent than the significance level says; confirm a claim with a new "+
+		"experiment, or use --stop-early, which allows for it", report.Count(first.Records, "result"),
 		report.Count(first.Tasks, "task"), report.Count(first.Arms, "arm"), report.Count(first.Runs, "run"))
 }
 
@@ -158,7 +158,7 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
 			return nil, console.Exitf(console.ExitIncomplete,
-				"%w\naltered lines are ignored; --damaged reports what is left without them", err)
+				"%w\naltered lines are ignored; --damaged reports the lines that are left", err)
 		}
 		for _, problem := range contents.Problems {
 			fmt.Fprintf(con.Stderr, "%s: %s\n", path, problem)
@@ -321,7 +321,7 @@ func pickArm(r *report.Report, s side) (*report.Group, error) {
 	case len(matching) == 0:
 		return nil, console.Usagef("%s has no arm %q; it has %s", s.dir, s.arm, strings.Join(names, ", "))
 	case s.arm == "":
-		return nil, console.Usagef("%s has the arms %s; say which: %s:%s", s.dir, strings.Join(names, ", "), s.dir,
+		return nil, console.Usagef("%s has the arms %s; choose one: %s:%s", s.dir, strings.Join(names, ", "), s.dir,
 			names[0])
 	default:
 		return nil, console.Usagef("arm %s of %s was measured under different conditions (see report); they cannot "+

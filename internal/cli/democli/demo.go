@@ -62,7 +62,7 @@ fit says whether the change made it better. The model behind the agent is script
 	flags.BoolVar(&team, "team", false, "a facilitator and three participants at work together, live")
 	flags.BoolVar(&opts.same, "same", false, "give both arms the same instructions")
 	flags.Var(&runs, "runs", "runs of every task with every arm")
-	flags.Uint64Var(&opts.seed, "seed", opts.seed, "what the dice of the scripted model are rolled from")
+	flags.Uint64Var(&opts.seed, "seed", opts.seed, "seed of the scripted model's random choices")
 	return command
 }
 

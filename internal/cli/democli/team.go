@@ -59,7 +59,7 @@ func runTeam(ctx context.Context, con *console.Console) error {
 		"fit-harness output --format text < %s\nHow teams work:                docs/agent-collaboration.md\n",
 		result.Verdict, result.Summary, tracePath, tracePath)
 	if !result.Success {
-		return console.Exitf(console.ExitNegative, "the demo's team did not come to a good end: %s", result.Reason)
+		return console.Exitf(console.ExitNegative, "the demo's team failed: %s", result.Reason)
 	}
 	return nil
 }

@@ -100,10 +100,10 @@ func (r *Run) probe(ctx context.Context, executor *local.Executor, cells int) er
 	check, hint := executor.Probe, "check credentials, model and URL, or skip the models' part of this check with "+
 		"--no-probe"
 	if r.NoProbe {
-		check, hint = executor.Check, "no cell could be run like this"
+		check, hint = executor.Check, "no cell can run with this setup"
 	}
 	if !r.NoProbe {
-		fmt.Fprintf(r.Console.Stderr, "waiting for one reply with every arm\n")
+		fmt.Fprintf(r.Console.Stderr, "checking that every arm's model replies\n")
 	}
 	err := check(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -175,7 +175,7 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 
 // wayOut says what to do about a class of errors.
 var wayOut = map[string]string{
-	ledger.ErrorSetup:      "the workspace could not be made: mend the family, or see what is missing with fit doctor",
+	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or see what is missing with fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
 	ledger.ErrorAgentStart: "the agent got no reply from its model: check the model's name, --model-url and fit doctor",
@@ -183,7 +183,7 @@ var wayOut = map[string]string{
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
 	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
-	ledger.ErrorResources:  "make room, then run the same command again",
+	ledger.ErrorResources:  "free some disk space, then rerun the same command",
 }
 
 // Conclude explains what went wrong and returns the error with the exit code that the outcome

@@ -34,7 +34,7 @@ func newCallback(con *console.Console, registry *agent.Registry) *cobra.Command 
 	command := &cobra.Command{
 		Use:   "callback",
 		Short: "Report to the bridge of a discussion how its session ended",
-		Long: `Tell the bridge of a discussion how the session in a trace ended: its verdict, summary, outcome, cost, replies, requests for comment, and what the next
+		Long: `Report to the bridge of a discussion how the session in a trace ended: its verdict, summary, outcome, cost, replies, requests for comment, and what the next
 session needs. A trace without a summary is reported as failed. Transient errors are retried.
 
 Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or refused.`,
@@ -52,7 +52,7 @@ Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or
 	flags.StringVar(&opts.runURL, "run-url", "", "where people can look at the run")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread, where the trace does not name it")
 	flags.Var(&opts.timeout, "timeout", "how long one attempt may take (default 15s)")
-	flags.Var(&opts.attempts, "attempts", "how often it is tried (default 8)")
+	flags.Var(&opts.attempts, "attempts", "number of attempts (default 8)")
 	return command
 }
 
@@ -65,9 +65,9 @@ func runCallback(ctx context.Context, con *console.Console, registry *agent.Regi
 	}
 	switch {
 	case opts.traceFile == "":
-		return console.Usagef("there is no trace: give --trace-file")
+		return console.Usagef("no trace: give --trace-file")
 	case opts.url == "":
-		return console.Usagef("there is nowhere to post: give --callback-url or CALLBACK_URL")
+		return console.Usagef("no address to post to: give --callback-url or CALLBACK_URL")
 	case opts.correlationID == "":
 		return console.Usagef("the bridge must know which run this is: give --correlation-id or CORRELATION_ID")
 	}

@@ -55,7 +55,7 @@ budget · 130 interrupted.`,
 		"directory that the participants share (default: that of the profile, or this one)")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread that the discussion belongs to")
 	flags.StringVar(&opts.resume, "resume-context", "",
-		"JSON that an earlier run of the discussion has left, with what was said since; @FILE reads a file, - standard input")
+		"JSON from an earlier run of the discussion, with what was said since; @FILE reads a file, - standard input")
 	return command
 }
 
@@ -93,7 +93,7 @@ func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Regis
 			})
 		})
 	if roomErr := room.leave(result); err == nil && roomErr != nil {
-		fmt.Fprintf(con.Stderr, "what the next run of the discussion needs could not be kept: %v\n", roomErr)
+		fmt.Fprintf(con.Stderr, "could not save what the next run of the discussion needs: %v\n", roomErr)
 	}
 	return err
 }

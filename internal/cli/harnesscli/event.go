@@ -61,13 +61,13 @@ func eventTask(con *console.Console, path string) (task, amend string, err error
 	switch {
 	case errors.As(err, &wrongType) && wrongType.Field != "":
 		return "", "", console.Usagef(
-			"--task-event %s: this is not an event of GitHub: %q is a %s",
+			"--task-event %s: this is not a GitHub event: %q is a %s",
 			path,
 			wrongType.Field,
 			wrongType.Value,
 		)
 	case errors.As(err, &wrongType):
-		return "", "", console.Usagef("--task-event %s: this is not an event of GitHub but a JSON %s", path,
+		return "", "", console.Usagef("--task-event %s: this is not a GitHub event but a JSON %s", path,
 			wrongType.Value)
 	case err != nil:
 		return "", "", console.Usagef("--task-event %s: %w", path, err)
@@ -111,7 +111,7 @@ func (e githubEvent) compose(name string) (string, error) {
 		return lines("Somebody commented on an issue.", "Title: "+e.title(), e.number("Issue"), "Author: "+e.author(),
 			"URL: "+e.url(), e.body()), nil
 	default:
-		return "", fmt.Errorf("there is no task for the event %q with the action %q", name, e.Action)
+		return "", fmt.Errorf("no task is defined for event %q with action %q", name, e.Action)
 	}
 }
 

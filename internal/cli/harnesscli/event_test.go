@@ -125,7 +125,7 @@ func TestTasksFromEvents(t *testing.T) {
 		},
 		"an event that nobody knows": {
 			taskOptions{event: write("star.json", `{"action":"created"}`)},
-			"star", "", `the event "star" with the action "created"`,
+			"star", "", `event "star" with action "created"`,
 		},
 		"an event without a name": {taskOptions{event: dispatch}, "", "", "GITHUB_EVENT_NAME"},
 		"a file that is not JSON": {
@@ -136,7 +136,7 @@ func TestTasksFromEvents(t *testing.T) {
 		"a file that is not an object": {
 			taskOptions{event: write("list.json", `[]`)},
 			"issues", "",
-			"not an event of GitHub but a JSON array",
+			"not a GitHub event but a JSON array",
 		},
 		"an event with a field of another type": {
 			taskOptions{event: write("odd.json", `{"issue":{"title":7}}`)},
@@ -145,7 +145,7 @@ func TestTasksFromEvents(t *testing.T) {
 		"two tasks": {
 			taskOptions{event: dispatch, text: "x"},
 			"workflow_dispatch", "",
-			"give the task once",
+			"give one of --task-file",
 		},
 		"a prompt beside an issue is added to it": {taskOptions{event: write("i.json",
 			`{"action":"labeled","label":{"name":"l"},"issue":{"number":1,"title":"t","html_url":"u"},"inputs":{"prompt":"P"}}`)}, "issues", "An issue was labelled.\nLabel: l\nTitle: t\nIssue: #1\nURL: u\n\nP", ""},

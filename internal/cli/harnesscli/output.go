@@ -17,7 +17,7 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "json", Choices: []string{"json", "text"}}
 	command := &cobra.Command{
 		Use:     "output",
-		Short:   "Turn a trace on standard input into one document, or into text",
+		Short:   "Convert a trace on standard input to one document, or to text",
 		Example: `  fit-harness output --format text < trace.ndjson`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -27,7 +27,7 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 			return writeDocument(command.Context(), con, registry)
 		},
 	}
-	command.Flags().Var(&format, "format", "what to make of it")
+	command.Flags().Var(&format, "format", "output format")
 	return command
 }
 

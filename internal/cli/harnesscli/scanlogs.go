@@ -28,9 +28,9 @@ func newScanLogs(con *console.Console) *cobra.Command {
 	var opts scanOptions
 	command := &cobra.Command{
 		Use:   "scan-logs",
-		Short: "Look for secrets in the logs of a workflow run",
-		Long: `Look for secrets in the logs of a workflow run: as they are, and in the encodings in which they slip through. Each find is one line FAIL. What cannot be read
-counts as a failure, because nobody knows what is in it.
+		Short: "Check the logs of a workflow run for secrets",
+		Long: `Check the logs of a workflow run for secrets, as they are and in the encodings that often hide them. Each finding is printed as a FAIL line. A file that cannot be read
+counts as a failure, because it may hold a secret.
 
 Exit codes: 0 nothing found · 1 a secret was found, or a file could not be read · 2 usage error · 3 the logs could not be fetched.`,
 		Example: `  fit-harness scan-logs --archive logs.zip --secret-env GH_TOKEN --secret-env ANTHROPIC_API_KEY
@@ -81,7 +81,7 @@ func runScanLogs(ctx context.Context, con *console.Console, opts scanOptions) er
 	if findings > 0 {
 		return console.Exitf(console.ExitNegative, "%d findings in %d files", findings, len(reader.File))
 	}
-	fmt.Fprintf(con.Stderr, "%d files hold none of %d secrets\n", len(reader.File), scanner.count())
+	fmt.Fprintf(con.Stderr, "%d files contain none of the %d secrets\n", len(reader.File), scanner.count())
 	return nil
 }
 
@@ -89,7 +89,7 @@ func runScanLogs(ctx context.Context, con *console.Console, opts scanOptions) er
 // secret that is not set.
 func (o scanOptions) scanner(con *console.Console) (*logScanner, error) {
 	if len(o.secrets)+len(o.secretEnvs) == 0 {
-		return nil, console.Usagef("there is nothing to look for: give --secret-env NAME")
+		return nil, console.Usagef("no secrets to look for: give --secret-env NAME")
 	}
 	named := map[string]string{}
 	for _, entry := range o.secrets {
@@ -105,7 +105,7 @@ func (o scanOptions) scanner(con *console.Console) (*logScanner, error) {
 	s := newLogScanner()
 	for label, literal := range named {
 		if literal == "" {
-			fmt.Fprintf(con.Stderr, "%s is empty and is not looked for\n", label)
+			fmt.Fprintf(con.Stderr, "%s is empty; skipped\n", label)
 			continue
 		}
 		s.add(label, literal)
@@ -119,7 +119,7 @@ const maxLogs = 4 << 30
 // logs returns the path of the archive, and what to do when it is no longer needed.
 func (o scanOptions) logs(ctx context.Context, con *console.Console) (path string, done func(), err error) {
 	if (o.archive == "") == (o.runID == "") {
-		return "", nil, console.Usagef("which logs? give --archive FILE, or --run-id and --repo")
+		return "", nil, console.Usagef("no logs: give --archive FILE, or --run-id and --repo")
 	}
 	if o.archive != "" {
 		return con.Path(o.archive), func() {}, nil

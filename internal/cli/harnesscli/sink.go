@@ -46,7 +46,7 @@ func (s *sink) open(redactor *redact.Redactor) (*trace.Writer, error) {
 		return nil, console.Exit(code, err)
 	}
 	if s.writer.NextSeq() > 0 {
-		fmt.Fprintf(s.con.Stderr, "%s holds an earlier session; this one is added after it\n", s.path)
+		fmt.Fprintf(s.con.Stderr, "%s holds an earlier session; this one is appended\n", s.path)
 	}
 	if s.opened, err = os.Stat(s.path); err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)

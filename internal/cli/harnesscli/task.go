@@ -22,7 +22,7 @@ func (o *taskOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.file, "task-file", "", "file with the task")
 	flags.StringVar(&o.text, "task-text", "", "the task itself")
 	flags.StringVar(&o.event, "task-event", "",
-		"file with an event of GitHub to make the task of; GITHUB_EVENT_NAME says its kind")
+		"file with a GitHub event to make the task from; GITHUB_EVENT_NAME names its kind")
 	flags.StringVar(&o.amend, "task-amend", "", "text added to the task after a blank line")
 }
 
@@ -37,16 +37,16 @@ func (o *taskOptions) load(con *console.Console) (string, error) {
 	}
 	switch {
 	case given > 1:
-		return "", console.Usagef("give the task once: --task-file, --task-text or --task-event")
+		return "", console.Usagef("give one of --task-file, --task-text and --task-event")
 	case given == 0:
-		return "", console.Usagef("there is no task: give --task-file, --task-text or --task-event")
+		return "", console.Usagef("no task: give --task-file, --task-text or --task-event")
 	case file != "":
 		content, err := os.ReadFile(con.Path(file))
 		if err != nil {
 			return "", console.Exit(console.ExitUsage, fmt.Errorf("read task: %w", err))
 		}
 		if strings.TrimSpace(string(content)) == "" {
-			return "", console.Usagef("--task-file %s is empty; it must say what the agent has to do", file)
+			return "", console.Usagef("--task-file %s is empty; it must say what the agent should do", file)
 		}
 		return combine(string(content), o.amend), nil
 	case event != "":

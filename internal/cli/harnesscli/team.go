@@ -44,7 +44,7 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
 	o.isolation.Choices = fit.Isolations
 	flags.Var(&o.isolation, "isolation",
-		"what keeps agents from the rest of the machine; auto is bubblewrap where it works, otherwise none")
+		"how agents are isolated from the rest of the machine; auto is bubblewrap where it works, otherwise none")
 }
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.

@@ -37,7 +37,7 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.leadProfile, "lead-profile", "", "profile of the lead: .claude/agents/NAME.md in its directory")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead (default: its profile's or its agent's own)")
 	flags.Var(&o.leadAgent, "lead-agent", "agent that plays the lead (default: its profile's, or that of --agent)")
-	flags.Var(&o.maxTurns, "max-turns", "turns of the model in one call of any member; 0 is unlimited")
+	flags.Var(&o.maxTurns, "max-turns", "model turns in one round of any participant; 0 is unlimited")
 	flags.StringVar(
 		&o.output,
 		"output",
@@ -48,7 +48,7 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"directory where the agents keep their conversations (default: a temporary one)")
 	flags.Var(&o.transport, "tool-transport",
 		"how agents reach the session's tools: through a program that they start, or at an address on this machine")
-	flags.Var(&o.retries, "agent-retries", "how often an agent that failed in a turn gets the turn again")
+	flags.Var(&o.retries, "agent-retries", "how often a failed round of an agent is retried")
 	flags.BoolVar(&o.failFast, "fail-fast", false,
 		"end the session when a participant has failed for good, instead of continuing without it")
 	o.limits.register(flags)
@@ -94,9 +94,9 @@ func (o *limitOptions) register(flags *pflag.FlagSet) {
 	flags.Var(
 		&o.turns,
 		"session-max-turns",
-		"end the session after this many turns of everybody together; 0 is unlimited (default 500)",
+		"end the session after this many turns in total; 0 is unlimited (default 500)",
 	)
-	flags.Var(&o.tokens, "session-max-tokens", "end the session when everybody together has used this many tokens")
+	flags.Var(&o.tokens, "session-max-tokens", "end the session after this many tokens in total")
 	flags.Var(&o.cost, "session-max-cost-usd", "end the session when it has cost this much")
 	flags.Var(&o.participantTimeout, "participant-timeout", "dismiss a participant that has worked this long")
 	flags.Var(&o.participantTurns, "participant-max-turns", "dismiss a participant that has had this many turns")
@@ -104,7 +104,7 @@ func (o *limitOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.participantCost, "participant-max-cost-usd", "dismiss a participant that has cost this much")
 	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns (default 200)")
 	flags.Var(&o.idle, "idle-timeout", "end a turn in which nothing happens for this long (default 30m)")
-	flags.Var(&o.askDeadline, "ask-deadline", "give up questions that were not answered in this time")
+	flags.Var(&o.askDeadline, "ask-deadline", "give up on questions that are not answered in this time")
 }
 
 func (o *limitOptions) apply(to *harness.Options) {
@@ -135,13 +135,13 @@ type advisorOptions struct {
 func (o *advisorOptions) register(flags *pflag.FlagSet) {
 	o.maxUses.Min = 1
 	flags.StringVar(&o.model, "advisor-model", "", "give participants the tool Advisor, which asks this model")
-	flags.Var(&o.maxUses, "advisor-max-uses", "how often all of them together may use it (default 3)")
+	flags.Var(&o.maxUses, "advisor-max-uses", "how often they may use it in total (default 3)")
 }
 
 func (o *advisorOptions) config() (harness.AdvisorConfig, error) {
 	model := strings.TrimSpace(o.model)
 	if model == "" && o.maxUses.Given {
-		return harness.AdvisorConfig{}, console.Usagef("--advisor-max-uses means nothing without --advisor-model")
+		return harness.AdvisorConfig{}, console.Usagef("--advisor-max-uses needs --advisor-model")
 	}
 	return harness.AdvisorConfig{Model: model, MaxUses: o.maxUses.Value}, nil
 }

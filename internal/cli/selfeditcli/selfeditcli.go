@@ -29,7 +29,7 @@ The whole file is replaced, in one step, or not at all. Two safeguards come firs
 
   settings-allow  The nearest .claude/settings.json upward from the file must have a rule Edit(<glob>) in permissions.allow that matches the file's path,
                   taken relative to the directory that holds .claude. A deny rule between the file and the top of its repository wins. Symbolic links
-                  below that directory are refused, and so are settings files, hooks, and whatever belongs to git: no rule opens those.
+                  below that directory are refused, and so are settings files, hooks, and anything that belongs to git; no rule allows those.
   branch-scope    The repository that holds the file must be on a branch that is not main, not master, not the default branch of a remote, and not
                   listed in the git configuration fit.selfedit.protectedBranches. A detached HEAD is refused. The branch is checked again after the
                   write; if it moved, the old file is put back.
@@ -81,7 +81,7 @@ func New(con *console.Console) *cobra.Command {
 					"<path>")
 			}
 			if len(args) > 1 {
-				return console.Usagef("one path is written at a time, got %d", len(args))
+				return console.Usagef("want one path, got %d", len(args))
 			}
 			return nil
 		},
@@ -91,11 +91,11 @@ func New(con *console.Console) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.Check, "check", false, "go through all checks and change nothing")
+	flags.BoolVar(&options.Check, "check", false, "run all checks and change nothing")
 	flags.BoolVar(&options.Diff, "diff", false, "print how many lines change to standard output")
 	flags.BoolVar(&options.Mkdir, "mkdir", false, "create missing directories of the path")
 	flags.StringVar(&options.ExpectSHA256, "expect-sha256", "",
-		"write only if the file's present content has this hash (none: only if there is no file)")
+		"write only if the file's current content has this hash (none: only if there is no file)")
 	flags.Int64Var(&options.MaxBytes, "max-bytes", selfedit.MaxBytes,
 		"refuse more content than this; the limit can only be lowered")
 	flags.StringVar(&options.Format, "format", "text", "how to report: text, or json on standard output")

@@ -52,7 +52,7 @@ knows both the judged runs and the human labels are samples (Lang-Reiczigel).
 The judge passed K of N runs. Of M1 runs that a human passed it passed TP; of M0
 that a human failed it failed TN. status is "ok", "uncalibrated" without labels of
 both kinds, or "judge-uninformative" when the labels do not show that the judge is
-better than a coin: the corrected rate is then no result.`,
+better than a coin; then there is no corrected rate.`,
 		Example: `  fit stats judge --k 39 --n 60 --tp 36 --m1 40 --tn 34 --m0 40
   fit stats judge --k 21 --n 30 --n-eff 14.5 --tp 18 --m1 20 --tn 17 --m0 20 --format json`,
 		Args: noArguments,

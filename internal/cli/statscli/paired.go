@@ -85,7 +85,7 @@ The method follows from the data: the exact McNemar test with the Bonett-Price
 interval for one pass/fail run per task, else a sign-flip permutation test with
 Student's interval over tasks, robust to clusters. --sequential uses an e-process
 instead, which may be looked at after every task. The claim needs 10 tasks, p below
-alpha and an interval that excludes no difference.`,
+alpha and an interval that excludes zero.`,
 		Example: `  fit stats paired results.csv
   fit stats paired --kind ratio --lower-is-better costs.tsv
   printf 'task,before,after\nt1,0/0/1,1/1/1\nt2,0/1/0,1/1/0\n' | fit stats paired -`,
@@ -101,11 +101,11 @@ alpha and an interval that excludes no difference.`,
 	cmd.Flags().StringVar(&flags.Baseline, "baseline", "",
 		"which column is the baseline: first or second (default second, or by its header)")
 	cmd.Flags().StringVar(&flags.Kind, "kind", "",
-		"rate (told in points), score (as it is) or ratio (cost, time; told in per cent); by default a rate if all "+
+		"rate (in points), score (as is) or ratio (cost, time; in percent); default: rate if all "+
 			"values lie between 0 and 1")
 	cmd.Flags().BoolVar(&flags.LowerIsBetter, "lower-is-better", false, "a smaller value is an improvement")
 	cmd.Flags().BoolVar(&flags.Sequential, "sequential", false,
-		"e-process: valid although you look after every task (rows in planned order)")
+		"use an e-process, which stays valid if you look after every task (rows in planned order)")
 	cmd.Flags().StringVar(&flags.Interval, "interval", "",
 		"force the interval: t, bootstrap-bca or bootstrap-percentile")
 	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "significance level of the claim")

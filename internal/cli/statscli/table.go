@@ -46,7 +46,7 @@ func readTable(con *console.Console, path string) ([]line, error) {
 	case err != nil:
 		return nil, console.Usagef("%s: %w", name, pathless(err))
 	case len(data) > maxTableBytes:
-		return nil, console.Usagef("%s: larger than %d MB, which no table of results is", name, maxTableBytes>>20)
+		return nil, console.Usagef("%s: larger than %d MB, too large for a table of results", name, maxTableBytes>>20)
 	}
 	rows, err := parseTable(data)
 	if err != nil {

@@ -68,7 +68,7 @@ func (a *app) countVerb() *cobra.Command {
 
 func (a *app) batch() *cobra.Command {
 	return a.verb("batch FILE FROM TO", "Show the entries from position FROM up to, not including, TO", `  fit trace batch run.ndjson 10 20
-  fit trace batch run.ndjson -- -5 -1      the last five but one`,
+  fit trace batch run.ndjson -- -5 -1      the last five except the very last`,
 		cobra.ExactArgs(3), func(ctx context.Context, out *output, args []string) error {
 			from, err := wholeNumber("FROM", args[1])
 			if err != nil {

@@ -47,7 +47,7 @@ func (a *app) search() *cobra.Command {
 			}
 			return out.end()
 		})
-	command.Long = `Find text in what was said, thought, called, returned or noted by the system. Case does not matter.
+	command.Long = `Find text in what was said, thought, called, returned or noted by the system. Case is ignored.
 
 A pattern that requires a plain word is fast at any size: only the lines that contain the word are decoded. Patterns
 without one (such as '\d+' or 'a.c') decode every line, on all cores.`

@@ -63,7 +63,7 @@ func (o *output) message(m query.Message) {
 func (a *app) align() *cobra.Command {
 	return a.verb(
 		"align FILE-A FILE-B",
-		"Compare two agents' actions step by step: where they differ, what was repeated in vain",
+		"Compare two agents' actions step by step: where they differ and what they repeated needlessly",
 		`  fit trace align before.ndjson after.ndjson
   fit trace align --lane agent before.ndjson after.ndjson --format json`,
 		cobra.ExactArgs(2),

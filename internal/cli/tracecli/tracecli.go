@@ -81,7 +81,7 @@ expressions in RE2 syntax.`,
 	flags.BoolVar(&a.flags.signatures, "signatures", false, "keep the signatures of thinking blocks")
 	flags.BoolVar(&a.flags.noIndex, "no-index", false, "neither use nor write an index")
 	flags.BoolVar(&a.flags.noPager, "no-pager", false, "print straight to the terminal")
-	flags.BoolVar(&a.flags.noRedact, "no-redact", false, "show secrets as they stand in the trace")
+	flags.BoolVar(&a.flags.noRedact, "no-redact", false, "show secrets as they are in the trace")
 	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
 	_ = root.RegisterFlagCompletionFunc("format",
 		cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))
@@ -187,7 +187,7 @@ func (a *app) open(path string) (*query.Trace, error) {
 	if path != "-" {
 		real = a.con.Path(path)
 	} else if slices.ContainsFunc(a.opened, func(t *query.Trace) bool { return t.Path == "-" }) {
-		return nil, console.Usagef("standard input (-) can be read once only")
+		return nil, console.Usagef("standard input (-) can be read only once")
 	}
 	trace, err := query.Open(real, a.options())
 	if err != nil {

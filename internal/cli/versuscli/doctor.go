@@ -42,7 +42,7 @@ func newDoctor(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "doctor [AGENT]…",
 		Short: "Show for each agent its program, version, login, command line and environment",
 		Long: `Show for each agent what a run would start: the program with its SHA-256 and version, how it is logged in, its command line, and the names of all variables that
-it gets. Nothing is started but the question for the version.
+it gets. Nothing is started except to ask for the version.
 
 It exits with 3 when an agent that was named cannot be run, and without names when none can.`,
 		Example: fmt.Sprintf(`  fit versus doctor
