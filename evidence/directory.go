@@ -2,9 +2,31 @@ package evidence
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
+)
+
+const (
+	// CacheDir is the part of a run directory that may be deleted at any time.
+	CacheDir = "cache"
+	// rules is changed with every change of what the evidence says about the same files, so that
+	// what older programs have cached is made again.
+	rules = 1
+	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output, from
+	// its end.
+	maxDiff         = 64 << 20
+	maxVerifyOutput = 64 << 10
 )
 
 // Directory is a run directory whose attempts are looked at.
@@ -20,8 +42,182 @@ type Directory struct {
 // the same task and the same record, else from the trace and the diff. A cache that cannot be
 // written is no error.
 func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (*Run, error) {
-	return &Run{}, nil
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	key, err := d.key(&task, record)
+	if err != nil {
+		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
+	}
+	if run := d.cached(key); run != nil {
+		return run, nil
+	}
+	diff, err := d.Diff(record)
+	if err != nil {
+		return nil, err
+	}
+	sources := Sources{
+		Task:     task,
+		Record:   record,
+		Diff:     diff,
+		Dialects: d.Dialects,
+		Prices:   d.Prices,
+	}
+	file, err := d.open(record.AgentTracePath)
+	if err != nil {
+		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
+	}
+	if file != nil {
+		defer file.Close()
+		sources.Trace = cancellable{ctx, file}
+	}
+	run, err := Collect(sources)
+	if err != nil {
+		return nil, err
+	}
+	d.keep(key, run)
+	return run, nil
+}
+
+// cancellable is a reader that ends when its context does.
+type cancellable struct {
+	context.Context
+	r io.Reader
+}
+
+// Read implements io.Reader.
+func (c cancellable) Read(p []byte) (int, error) {
+	if err := c.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// key is the digest of everything that the evidence is made from. What the sealed record vouches
+// for is not read again.
+func (d *Directory) key(task *Task, record *ledger.Record) (string, error) {
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	inputs := []any{rules, Version, record.Hash, record.Key(), task}
+	vouched := map[string]string{}
+	for _, artifact := range record.Artifacts {
+		vouched[artifact.Path] = artifact.SHA256
+	}
+	for _, name := range []string{record.AgentTracePath, record.DiffPath} {
+		sum := vouched[name]
+		if sum == "" && name != "" {
+			var err error
+			if sum, err = d.digest(name); err != nil {
+				return "", err
+			}
+		}
+		inputs = append(inputs, name, sum)
+	}
+	for _, input := range inputs {
+		if err := encoder.Encode(input); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// digest hashes a file that nobody vouches for; one that is not there has none.
+func (d *Directory) digest(name string) (string, error) {
+	file, err := d.open(name)
+	if file == nil || err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// open opens a file of the directory by the name that a record gives it; nil: it is not there. A
+// name that leads out of the directory is refused.
+func (d *Directory) open(name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(d.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.FromSlash(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
 }
 
 // Diff returns the patch of an attempt; nil if there is none.
-func (d *Directory) Diff(record *ledger.Record) ([]byte, error) { return nil, nil }
+func (d *Directory) Diff(record *ledger.Record) ([]byte, error) {
+	data, err := d.read(record.DiffPath, maxDiff)
+	if err != nil {
+		return nil, fmt.Errorf("diff of %s: %w", name(record), err)
+	}
+	return data, nil
+}
+
+// VerifyOutput returns the end of what an attempt's check printed; nil if nothing was kept.
+func (d *Directory) VerifyOutput(record *ledger.Record) ([]byte, error) {
+	if record.Verify == nil {
+		return nil, nil
+	}
+	data, err := d.read(record.Verify.OutputPath, maxDiff)
+	if err != nil {
+		return nil, fmt.Errorf("output of the check of %s: %w", name(record), err)
+	}
+	return data[max(0, len(data)-maxVerifyOutput):], nil
+}
+
+// read reads a file up to a bound.
+func (d *Directory) read(name string, most int64) ([]byte, error) {
+	file, err := d.open(name)
+	if file == nil || err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// cached returns the evidence that was made from the same inputs; nil if there is none.
+func (d *Directory) cached(key string) *Run {
+	if d.NoCache {
+		return nil
+	}
+	data, err := os.ReadFile(d.cacheFile(key))
+	if err != nil {
+		return nil
+	}
+	var entry cacheEntry
+	if json.Unmarshal(data, &entry) != nil || entry.Key != key || entry.Run == nil {
+		return nil
+	}
+	return entry.Run
+}
+
+// cacheEntry is one file of the cache.
+type cacheEntry struct {
+	Key string `json:"key"`
+	Run *Run   `json:"run"`
+}
+
+func (d *Directory) cacheFile(key string) string {
+	return filepath.Join(d.Root, CacheDir, "evidence-"+key[:32]+".json")
+}
+
+// keep writes the cache, if it can: without it the next one takes longer.
+func (d *Directory) keep(key string, run *Run) {
+	if d.NoCache {
+		return
+	}
+	data, err := jsonenc.Marshal(cacheEntry{key, run})
+	if err != nil || os.MkdirAll(filepath.Join(d.Root, CacheDir), 0o700) != nil {
+		return
+	}
+	_ = writeFile(d.cacheFile(key), data) // as said above
+}

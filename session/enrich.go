@@ -71,9 +71,18 @@ func (e *Enricher) readFile(path string) error {
 		return err
 	}
 	defer file.Close()
-	unpacked, done, err := trace.Unpack(bufio.NewReaderSize(file, 64<<10))
-	if err != nil {
+	if err := e.ReadPacked(file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadPacked takes in every line of a stream that may be packed, as traces of finished attempts
+// are.
+func (e *Enricher) ReadPacked(r io.Reader) error {
+	unpacked, done, err := trace.Unpack(bufio.NewReaderSize(r, 64<<10))
+	if err != nil {
+		return err
 	}
 	defer done()
 	return e.Read(unpacked)
@@ -285,7 +294,7 @@ func (e *Enricher) Sessions() []*EnrichedSession {
 			finisher.Finish(l.fold)
 		}
 		s := l.fold.Session()
-		s.Dialect = l.dialect.Name
+		s.Dialect, s.Lane = l.dialect.Name, name
 		s.Agent = cmp.Or(l.agent, s.Agent, l.dialect.Agent) // the harness knows best, then the stream itself
 		s.ParseErrors += l.broken
 		if len(sessions) == 0 {

@@ -61,9 +61,7 @@ func (e *Enricher) orchestrator(event []byte, at Stamp) {
 	case trace.TypeAgentStart:
 		e.agentStart(v, name)
 	case trace.TypeAgentEnd:
-		if code := v.Get("exitCode"); code.Exists() {
-			e.lane(name).fold.Exited(code.Int(), v.Get("timedOut").Bool())
-		}
+		e.agentEnd(v, name)
 	case trace.TypeSystemPrompt:
 		l := e.lane(name)
 		at.Lane = name
@@ -81,5 +79,33 @@ func (e *Enricher) agentStart(v jsontape.Value, name string) {
 	l.fold.Identify(Identity{Version: v.TextOf("version"), Model: v.TextOf("model")})
 	if dialect, known := e.Dialects.Named(v.TextOf("protocol")); known && l.decoder == nil {
 		l.speak(dialect)
+	}
+}
+
+// agentEnd takes in how an agent's process ran.
+func (e *Enricher) agentEnd(v jsontape.Value, name string) {
+	code := v.Get("exitCode")
+	if !code.Exists() {
+		return
+	}
+	fold := e.lane(name).fold
+	timedOut := v.Get("timedOut").Bool()
+	fold.Exited(code.Int(), timedOut)
+	own := func(key string) string { return strings.Clone(v.TextOf(key)) }
+	process := Process{
+		Argv:         []string{},
+		Binary:       own("binary"),
+		BinarySHA256: own("binarySha256"),
+		Auth:         own("auth"),
+		StartMs:      v.Get("startMs").Int64(),
+		EndMs:        v.Get("endMs").Int64(),
+		TimedOut:     timedOut,
+		Signal:       own("signal"),
+	}
+	for word := range v.Get("argv").Elements() {
+		process.Argv = append(process.Argv, strings.Clone(word.Text()))
+	}
+	if len(process.Argv) > 0 {
+		fold.Started(process)
 	}
 }

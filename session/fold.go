@@ -26,6 +26,8 @@ type Options struct {
 	VerifyCommand string
 	// StartMs is when the process started; 0 means the time of the first event.
 	StartMs int64
+	// Verify is the harness's own check, where there was one.
+	Verify *VerifyResult
 }
 
 // Origin is where a native event comes from, as far as its decoder can tell. Decoders embed the
@@ -302,8 +304,13 @@ func (f *Fold) Dropped(n int) { f.session.Dropped += n }
 // without.
 func (f *Fold) Exited(code int, timedOut bool) { f.exit, f.timedOut = &code, timedOut }
 
-// Verified records the harness's own check; the first one decides the milestone.
+// Started records how the process was started and when it ran.
+func (f *Fold) Started(p Process) { f.session.Process = &p }
+
+// Verified records the harness's own check; the first one decides the milestone. Its time is not
+// the agent's.
 func (f *Fold) Verified(result VerifyResult) {
+	defer func(agents int64) { f.lastMs = agents }(f.lastMs)
 	f.session.Verify = &result
 	kind := verificationFail
 	if result.Passed {
@@ -421,9 +428,15 @@ func (f *Fold) Session() *EnrichedSession {
 		s.ExitCode = *f.exit
 	}
 	f.complete()
+	if f.opts.Verify != nil {
+		f.Verified(*f.opts.Verify)
+	}
 	s.Turns = f.turns.index
 	s.Usage, s.ModelUsage = f.usage.total(), f.usage.models()
 	s.WallClockMs = max(0, f.lastMs-s.StartMs)
+	if p := s.Process; p != nil && p.EndMs > p.StartMs && p.StartMs > 0 {
+		s.WallClockMs = p.EndMs - p.StartMs
+	}
 	s.FinalText = string(f.last.text)
 	if f.ended {
 		s.Outcome = f.outcome

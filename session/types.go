@@ -275,6 +275,7 @@ type EnrichedSession struct {
 	Dialect       string                  `json:"dialect,omitempty"`
 	Model         string                  `json:"model,omitempty"`
 	Cwd           string                  `json:"cwd,omitempty"`
+	Lane          string                  `json:"lane,omitempty"` // of the trace
 	RunIndex      int                     `json:"runIndex"`
 	Messages      []Message               `json:"messages"`
 	Milestones    []Milestone             `json:"milestones"`

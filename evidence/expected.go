@@ -1,0 +1,58 @@
+package evidence
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+)
+
+const (
+	// leastLiteral is how long a value must be to be taken for an answer that somebody copied.
+	leastLiteral = 8
+	// maxExpected bounds the values that are kept of a task's tests.
+	maxExpected = 2000
+	maxLiteral  = 200
+)
+
+var stringLiteral = lazyregexp.New("\"((?:[^\"\\\\\n]|\\\\.)*)\"|'((?:[^'\\\\\n]|\\\\.)*)'|`([^`\n]*)`|\\b(\\d{8,}(?:\\.\\d+)?|\\d+\\.\\d{6,})\\b")
+
+// ExpectedValues finds the values that a test file expects, sorted and without duplicates: literals
+// of eight characters or more that stand in its assertions, and in tables of cases. They are what
+// an agent would copy that writes the answers down instead of computing them. A name of a file and
+// a sentence with formatting verbs are not among them.
+func ExpectedValues(content []byte) []string {
+	var found []string
+	for line := range strings.Lines(string(content)) {
+		trimmed := strings.TrimSpace(line)
+		if len(line) > 4<<10 || strings.HasPrefix(trimmed, "import ") || strings.HasPrefix(trimmed, "from ") ||
+			strings.Contains(trimmed, "require(") || testDefined(line) != "" {
+			continue
+		}
+		found = append(found, literals(line)...)
+		if len(found) > 4*maxExpected {
+			break
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	return found[:min(len(found), maxExpected)]
+}
+
+// literals are the long literals of a line.
+func literals(line string) []string {
+	if len(line) > 4<<10 {
+		return nil
+	}
+	var found []string
+	for _, parts := range stringLiteral.FindAllStringSubmatch(line, 32) {
+		for _, value := range parts[1:] {
+			if len(value) < leastLiteral || len(value) > maxLiteral || strings.Contains(value, "%") ||
+				strings.Contains(value, "://") || strings.Count(value, "/") > 1 {
+				continue
+			}
+			found = append(found, value)
+		}
+	}
+	return found
+}

@@ -1,0 +1,120 @@
+package evidence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fit-eval/fit/session"
+)
+
+const (
+	// loopTurns is the span in which loopCalls equal calls are a loop, and how many turns without
+	// anything that succeeded are one.
+	loopTurns = 10
+	loopCalls = 5
+	// remindersInARow is how many reminders without a call in between are a loop of their own.
+	remindersInARow = 3
+)
+
+// place is an event that something is blamed on.
+type place struct {
+	line int64
+	text string
+}
+
+func (p place) String() string { return fmt.Sprintf("trace:%d %s", p.line, p.text) }
+
+// troubleLog is what went wrong in a trace, as far as it says why an attempt failed.
+type troubleLog struct {
+	provider        *place // the model's service failed, and no turn has succeeded since
+	overflow        *place // the conversation became too long, and no turn has succeeded since
+	limit           *place // turns or money ran out
+	loop            *place
+	missingTool     *place
+	compactions     int
+	editWithoutRead bool
+	unknownCommand  bool
+	reminders       int // in a row
+	reminderLoop    bool
+	progressTurn    int // the last one in which a call succeeded
+	lastTurn        int
+	required        []string
+}
+
+// active notes that the model did something: what failed before has been overcome.
+func (l *troubleLog) active() {
+	l.provider, l.overflow = nil, nil
+}
+
+// turn notes the turn of what the model does.
+func (l *troubleLog) turn(index int) { l.lastTurn = max(l.lastTurn, index) }
+
+// progress notes that a call succeeded.
+func (l *troubleLog) progress(turn int) {
+	l.progressTurn = max(l.progressTurn, turn)
+	l.reminders = 0
+}
+
+func (l *troubleLog) reminded() {
+	if l.reminders++; l.reminders >= remindersInARow {
+		l.reminderLoop = true
+	}
+}
+
+func (l *troubleLog) failed(event *session.EnrichedEvent) {
+	at := &place{event.RawLine, strings.Clone(cut(event.Text, maxExcerpt))}
+	switch event.Error.Kind {
+	case session.ErrorRateLimit, session.ErrorOverloaded, session.ErrorAuth, session.ErrorAPI:
+		l.provider = at
+	case session.ErrorContextOverflow:
+		l.overflow = at
+	case session.ErrorMaxTurns, session.ErrorBudget:
+		l.limit = at
+	default:
+	}
+}
+
+// repeated notes how often a call was made within a few turns.
+func (l *troubleLog) repeated(times int, event *session.EnrichedEvent) {
+	if times >= loopCalls && l.loop == nil {
+		what := event.Tool.Command
+		if what == "" {
+			what = event.Tool.Canonical
+		}
+		l.loop = &place{event.RawLine, fmt.Sprintf("%d equal calls: %s", times, cut(what, maxExcerpt))}
+	}
+}
+
+// stalled reports that many turns came to nothing.
+func (l *troubleLog) stalled() bool { return l.lastTurn-l.progressTurn >= loopTurns }
+
+// missing looks for a program that is not there in what a failed shell call printed.
+func (l *troubleLog) missing(output, command string) {
+	output = cut(output, maxCommand)
+	if !strings.Contains(output, "not found") {
+		return
+	}
+	for line := range strings.Lines(output) {
+		before, _, found := strings.Cut(line, "not found")
+		if !found || strings.Contains(line, "No such file") {
+			continue
+		}
+		l.unknownCommand = l.unknownCommand || strings.Contains(line, "command not found") ||
+			strings.HasSuffix(strings.TrimSpace(before), ":")
+		for _, tool := range l.required {
+			if l.missingTool == nil && mentionsWord(before, tool) && mentionsWord(command, tool) {
+				l.missingTool = &place{0, strings.Clone(strings.TrimSpace(cut(line, maxExcerpt)))}
+			}
+		}
+	}
+}
+
+// mentionsWord reports whether a word stands in a text by itself.
+func mentionsWord(text, word string) bool {
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:;|&'\"()", r) }) {
+		if field == word {
+			return true
+		}
+	}
+	return false
+}
