@@ -28,6 +28,10 @@ type Result struct {
 // worked.
 var ErrNoModelWork = errors.New("the agent reported success but no model work was done; check the credentials")
 
+// ErrNoConversation is the error of a session that was to be resumed and of which the agent has no
+// usable record.
+var ErrNoConversation = errors.New("the conversation cannot be resumed")
+
 // RawAgentOutput is the process half's whole contract; enrichment happens elsewhere.
 type RawAgentOutput struct {
 	Agent         session.AgentID `json:"agent"`

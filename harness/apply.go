@@ -59,8 +59,8 @@ func (e messageEvent) apply(s *state) {
 	case KindSynthetic:
 		s.remind(e.Message)
 	}
-	if from := s.members[e.From]; from != nil && from.turn != nil {
-		from.turn.sent = append(from.turn.sent, e.Message)
+	if from := s.members[e.From]; from != nil {
+		from.unsure.sent = append(from.unsure.sent, saidBy(e.Message))
 	}
 	if e.Call != "" {
 		s.recordCall(e.Message)
@@ -165,6 +165,9 @@ func (e turnStartEvent) apply(s *state) {
 	s.turns++
 	m.turns++
 	m.turn, m.answered = &turn{id: e.Turn}, false
+	if m.settled {
+		m.unsure, m.settled = passage{}, false
+	}
 }
 
 func (e deliveryEvent) apply(s *state) {
@@ -177,6 +180,7 @@ func (e deliveryEvent) apply(s *state) {
 		e.batch = s.replayBatch(m, e)
 	}
 	m.turn.batch, m.lastBatch = e.batch, e.batch
+	m.unsure.give(e.batch)
 	for _, message := range e.batch {
 		switch message.Kind {
 		case KindAsk:
@@ -216,6 +220,7 @@ func (e turnEndEvent) apply(s *state) {
 		}
 	}
 	m.turn = nil
+	m.settled = settles(e.Outcome)
 	if e.SessionID != "" {
 		m.sessionID = e.SessionID
 	}
@@ -272,6 +277,7 @@ func (e *replyEvent) apply(s *state) {
 		ThreadID: s.discussionID,
 	})
 	if m := s.members[e.Agent]; m != nil && e.Kind == ReplyAck {
+		m.unsure.sent = append(m.unsure.sent, statement{what: "you posted to the thread", text: e.Body})
 		if r := m.record(e.Call); r != nil {
 			r.tool = toolAcknowledge
 		}
@@ -298,6 +304,7 @@ func (e rfcEvent) apply(s *state) {
 		s.rfcs = append(s.rfcs, one)
 	}
 	if m := s.members[e.Agent]; m != nil {
+		m.unsure.sent = append(m.unsure.sent, statement{what: "you requested comments in " + e.Channel, text: e.Body})
 		if r := m.record(e.Call); r != nil {
 			r.tool, r.id = toolRequestForComment, e.CorrelationID
 		}

@@ -16,7 +16,8 @@ type cutTurn struct {
 	tookMs  int64
 	tokens  int64
 	costUSD *float64
-	calls   []turnCall // what the agent did in it
+	// calls is what the agent did since the last turn that its own record surely holds.
+	calls []turnCall
 }
 
 // addTo counts it in the line that ends the turn.
@@ -36,28 +37,29 @@ func (c *cutTurn) addTo(e *turnEndEvent) {
 }
 
 // cutTurns reads in the lanes of a trace what those who were in a turn have consumed beyond what is
-// counted already. What they did not print before the crash nobody knows.
+// counted already, and what everybody did last. What they did not print before the crash nobody
+// knows.
 func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, error) {
 	var dialects session.Dialects
-	inTurn := map[string]*member{}
+	members := map[string]*member{}
 	for _, m := range s.order {
-		if m.turn == nil {
+		if m.turns == 0 || m.gone != "" {
 			continue
 		}
-		inTurn[m.name] = m
+		members[m.name] = m
 		// otherwise it cannot be started either, which is reported there
 		if played, err := cfg.NewAgent(m.config); err == nil {
 			dialects = append(dialects, played.Dialects()...)
 		}
 	}
-	if len(inTurn) == 0 {
+	if len(members) == 0 {
 		return nil, nil
 	}
-	return readLanes(path, inTurn, dialects, session.Options{Prices: cfg.Options.Base.Prices, Flat: true})
+	return readLanes(path, members, dialects, session.Options{Prices: cfg.Options.Base.Prices, Flat: true})
 }
 
 // readLanes sums up the lanes of the last session in a trace.
-func readLanes(path string, inTurn map[string]*member, dialects session.Dialects,
+func readLanes(path string, members map[string]*member, dialects session.Dialects,
 	opts session.Options,
 ) (map[*member]cutTurn, error) {
 	file, err := os.Open(path)
@@ -65,7 +67,12 @@ func readLanes(path string, inTurn map[string]*member, dialects session.Dialects
 		return nil, err
 	}
 	defer file.Close()
-	read := laneReading{inTurn: inTurn, tookMs: map[string]int64{}, calls: map[string]*callLog{}}
+	read := laneReading{
+		members: members,
+		tookMs:  map[string]int64{},
+		calls:   map[string]*callLog{},
+		settled: map[string]bool{},
+	}
 	reader := trace.NewReader(file)
 	for {
 		line, err := reader.Next()
@@ -81,14 +88,14 @@ func readLanes(path string, inTurn map[string]*member, dialects session.Dialects
 	}
 }
 
-// laneReading is what the lines of a trace tell about the members that were in a turn when it
-// ended.
+// laneReading is what the lines of a trace tell about the members.
 type laneReading struct {
-	inTurn map[string]*member
-	lanes  map[string]*session.Enricher // nil before the session has started
-	tookMs map[string]int64
-	calls  map[string]*callLog // of the turns that were cut off
-	lastMs int64
+	members map[string]*member
+	lanes   map[string]*session.Enricher // nil before the session has started
+	tookMs  map[string]int64
+	calls   map[string]*callLog
+	settled map[string]bool // as in member
+	lastMs  int64
 }
 
 func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts session.Options) {
@@ -101,11 +108,16 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 			r.lanes = map[string]*session.Enricher{}
 		case turnStartEvent:
 			r.tookMs[e.Agent] = 0
-			if log := r.calls[e.Agent]; log != nil {
+			if log := r.calls[e.Agent]; log != nil && r.settled[e.Agent] {
 				log.calls = nil
 			}
+			r.settled[e.Agent] = false
+		case turnEndEvent:
+			r.settled[e.Agent] = settles(e.Outcome)
+		case resumedEvent:
+			clear(r.settled)
 		}
-	} else if r.inTurn[line.Source] != nil && r.lanes != nil {
+	} else if r.members[line.Source] != nil && r.lanes != nil {
 		if r.lanes[line.Source] == nil {
 			log := &callLog{}
 			opts.OnEvent = log.event
@@ -114,7 +126,7 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 		}
 		r.lanes[line.Source].Line(line.Raw, line.Number)
 	}
-	for name := range r.inTurn {
+	for name := range r.members {
 		r.tookMs[name] += elapsedBetween(r.lastMs, line.Ts, kind).Milliseconds()
 	}
 	r.lastMs = line.Ts
@@ -123,12 +135,15 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 // cutTurns is what the turns have used up that nobody has accounted for yet.
 func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 	cut := map[*member]cutTurn{}
-	for name, m := range r.inTurn {
-		c := cutTurn{tookMs: r.tookMs[name]}
+	for name, m := range r.members {
+		var c cutTurn
 		if log := r.calls[name]; log != nil {
 			c.calls = log.calls
 		}
-		if lane := r.lanes[name]; lane != nil {
+		if m.turn != nil {
+			c.tookMs = r.tookMs[name]
+		}
+		if lane := r.lanes[name]; lane != nil && m.turn != nil {
 			for _, folded := range lane.Sessions() {
 				c.tokens = max(0, folded.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
 				if cost, known := costOf(folded, cmp.Or(folded.Model, m.config.Model), prices, r.lastMs); known {

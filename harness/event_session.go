@@ -156,7 +156,13 @@ type resumedEvent struct {
 	OpenAsks    int      `json:"openAsks"`
 }
 
-func (e resumedEvent) apply(*state) {}
+// apply trusts no agent's own record of its last turn: an agent that is killed loses what it has not
+// written yet.
+func (e resumedEvent) apply(s *state) {
+	for _, m := range s.order {
+		m.settled = false
+	}
+}
 
 // interruptedEvent says that the caller has ended the session. A session that is resumed continues
 // from here: what comes after it only records how the agents were stopped.

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -15,14 +16,14 @@ const (
 	shownCallRunes = 600
 )
 
-// turnCall is a tool call that an agent's stream showed in the turn that a crash interrupted.
+// turnCall is a tool call that an agent's stream showed.
 type turnCall struct {
 	id, name, args string
 	result         string
 	returned       bool
 }
 
-// callLog collects the calls of one turn from canonical events.
+// callLog collects calls from canonical events.
 type callLog struct{ calls []turnCall }
 
 func (c *callLog) event(e *session.EnrichedEvent) {
@@ -44,10 +45,76 @@ func (c *callLog) event(e *session.EnrichedEvent) {
 	}
 }
 
-// interruptedNote tells an agent whose turn a crash interrupted what it had done by then: its own
-// record may be behind its stream, or gone.
-func interruptedNote(sent []*Message, calls []turnCall) string {
-	var done []string
+// passage is what the session knows of a stretch of a member's work.
+type passage struct {
+	got  []*Message  // that it was given
+	sent []statement // what it said to others
+}
+
+// statement is something that a member said to others.
+type statement struct {
+	what, to string
+	ask      int64
+	text     string
+}
+
+func saidBy(m *Message) statement {
+	switch m.Kind {
+	case KindAsk:
+		return statement{
+			what: "you asked",
+			to:   m.To,
+			ask:  m.AskID,
+			text: m.Text,
+		}
+	case KindAnswer:
+		return statement{what: "you answered", ask: m.AskID, text: m.Text}
+	default:
+		return statement{what: "you announced", text: m.Text}
+	}
+}
+
+func (s statement) String() string {
+	what := s.what
+	if s.to != "" {
+		what += " " + s.to
+	}
+	if s.ask != 0 {
+		what += fmt.Sprintf(" (ask #%d)", s.ask)
+	}
+	return what + ": " + display.CutRunes(s.text, shownCallRunes)
+}
+
+// give adds the messages that are not there yet.
+func (p *passage) give(batch []*Message) {
+	for _, m := range batch {
+		if !slices.Contains(p.got, m) {
+			p.got = append(p.got, m)
+		}
+	}
+}
+
+// settles reports whether an agent is alive and well after a turn that ended so.
+func settles(outcome string) bool { return outcome != turnInterrupted && outcome != turnFailed }
+
+// The first sentences of what an agent learns about an interruption.
+const (
+	failedDuring = "Your last turn failed before it was over. Its messages are repeated here; do not redo what is " +
+		"done."
+	interruptedDuring = "The session was interrupted during your last turn. Its messages are repeated here; do " +
+		"not redo what is done."
+	interruptedAfter = "The session was interrupted after your last turn; do not redo what is done."
+)
+
+// recall tells an agent that was interrupted what had happened by then: its own record may be behind
+// its stream, or gone. What it is being given now is left out.
+func (p passage) recall(first string, now []*Message, calls []turnCall) string {
+	var got, done []string
+	for _, m := range p.got {
+		if !slices.Contains(now, m) {
+			got = append(got, "- "+inboxText([]*Message{m}))
+		}
+	}
 	for _, c := range calls[max(0, len(calls)-shownCalls):] {
 		line := fmt.Sprintf("- %s %s", c.name, c.args)
 		if c.returned {
@@ -57,21 +124,16 @@ func interruptedNote(sent []*Message, calls []turnCall) string {
 		}
 		done = append(done, line)
 	}
-	for _, m := range sent[max(0, len(sent)-shownCalls):] {
-		text := display.CutRunes(m.Text, shownCallRunes)
-		switch m.Kind {
-		case KindAsk:
-			done = append(done, fmt.Sprintf("- you asked %s (ask #%d): %s", m.To, m.AskID, text))
-		case KindAnswer:
-			done = append(done, fmt.Sprintf("- you answered ask #%d: %s", m.AskID, text))
-		default:
-			done = append(done, "- you announced: "+text)
-		}
+	for _, s := range p.sent[max(0, len(p.sent)-shownCalls):] {
+		done = append(done, "- "+s.String())
 	}
-	note := "The session was interrupted during your last turn. Its messages are repeated here; do not redo what " +
-		"is done."
+	note := first
+	if len(got) > 0 {
+		note += "\nBefore, you were given this:\n" + strings.Join(got, "\n")
+	}
 	if len(done) > 0 {
-		note += "\nBy then you had done this:\n" + strings.Join(done, "\n")
+		note += "\nBy then you had done this:\n" + strings.Join(done, "\n") +
+			"\nWhat you wanted to say to others and what is not in this list was not sent."
 	}
 	return note
 }

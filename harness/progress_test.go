@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/session"
@@ -18,15 +17,25 @@ func TestAnInterruptedAgentLearnsWhatItHadDone(t *testing.T) {
 	} {
 		log.event(&e)
 	}
-	note := interruptedNote([]*Message{{Kind: KindAsk, To: "bob", AskID: 3, Text: "who?"}}, log.calls)
-	_, done, _ := strings.Cut(note, "\nBy then you had done this:\n")
-	want := `- Bash {"command":"make"} returned: ok
+	old := &Message{Kind: KindAnnounce, From: "eve", Text: "mind\nthe gap"}
+	now := &Message{Kind: KindAsk, From: "eve", AskID: 4, Text: "well?"}
+	past := passage{got: []*Message{old, now}}
+	past.give([]*Message{now})
+	past.sent = append(past.sent, saidBy(&Message{Kind: KindAsk, To: "bob", AskID: 3, Text: "who?"}))
+	note := past.recall("Stop.", []*Message{now}, log.calls)
+	want := `Stop.
+Before, you were given this:
+- [shared] eve: mind
+| the gap
+By then you had done this:
+- Bash {"command":"make"} returned: ok
 - Write {} (its result is not known; look before you repeat it)
-- you asked bob (ask #3): who?`
-	if done != want {
+- you asked bob (ask #3): who?
+What you wanted to say to others and what is not in this list was not sent.`
+	if note != want {
 		t.Errorf("the note is\n%s\nwant\n%s", note, want)
 	}
-	if note := interruptedNote(nil, nil); strings.Contains(note, "By then") {
+	if note := (passage{}).recall("Stop.", nil, nil); note != "Stop." {
 		t.Errorf("an agent that had done nothing learns %q", note)
 	}
 }

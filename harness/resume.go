@@ -92,7 +92,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*lo
 	l.before = p.elapsed
 	cut, err := cutTurns(path, s, cfg)
 	for _, r := range l.runners {
-		r.cut = cut[r.member]
+		r.cut, r.recall = cut[r.member], r.member.turns > 0
 	}
 	return l, err
 }

@@ -31,6 +31,7 @@ type runner struct {
 	record      *recorder // nil without advisor
 	interrupted bool      // by a crash, in the middle of a turn
 	cut         cutTurn   // what had been consumed by then
+	recall      bool      // the agent has not been told of the crash yet; for the goroutine of its turns
 
 	// Guarded by the hub's lock.
 	awake     bool                    // it has a goroutine
@@ -137,18 +138,61 @@ func (r *runner) prompt(ctx context.Context, prompt string) (out outcome) {
 	if r.record != nil {
 		r.record.prompt(prompt)
 	}
-	r.prompted.Store(true)
-	var result agent.Result
-	if continuer, ok := conversation.(continuer); ok {
-		result, err = continuer.PromptOnce(ctx, r.loop.hub.state.promptID(r.turnID), prompt)
-	} else {
-		result, err = conversation.Prompt(ctx, prompt)
+	result, err := r.ask(ctx, conversation, prompt)
+	if r.forgotten(err, result.Err) {
+		if conversation, err = r.conversation(ctx); err != nil {
+			return r.classify(ctx, agent.Result{}, err)
+		}
+		result, err = r.ask(ctx, conversation, prompt)
 	}
 	r.open(agent.Started{}) // an agent that printed nothing still has its line
+	r.recall = r.recall && !(result.Success && err == nil)
 	if result.SessionID == "" {
 		result.SessionID = conversation.ID()
 	}
 	return r.classify(ctx, result, err)
+}
+
+// ask gives the agent a prompt.
+func (r *runner) ask(ctx context.Context, conversation agent.Session, prompt string) (agent.Result, error) {
+	r.prompted.Store(true)
+	if continuer, ok := conversation.(continuer); ok {
+		return continuer.PromptOnce(ctx, r.loop.hub.state.promptID(r.turnID), prompt)
+	}
+	return conversation.Prompt(ctx, r.remember(conversation, prompt))
+}
+
+// forgotten reports whether the agent has no record of the conversation that it was to resume: an
+// agent may show the id of a conversation before it writes anything down. A new one is begun then.
+func (r *runner) forgotten(errs ...error) bool {
+	cause := errors.Join(errs...)
+	if !errors.Is(cause, agent.ErrNoConversation) || !r.resumes() {
+		return false
+	}
+	r.closeSession()
+	r.beginAnew(cause)
+	return true
+}
+
+// resumes reports whether the member has a conversation to resume.
+func (r *runner) resumes() bool {
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return r.member.sessionID != ""
+}
+
+// beginAnew says why a conversation cannot be resumed, and forgets its id.
+func (r *runner) beginAnew(cause error) {
+	r.loop.note(noteEvent{
+		Type:  typeWarning,
+		Agent: r.member.name,
+		Text:  r.loop.hub.clean("a new conversation is started: " + cause.Error()),
+	})
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.commit(conversationEvent{Type: typeConversation, Agent: r.member.name})
 }
 
 func (r *runner) classify(ctx context.Context, result agent.Result, err error) outcome {
@@ -204,11 +248,10 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	started, err := r.start(played, config, r.member.sessionID)
 	// a conversation of which nothing was kept cannot be resumed, but a new one can begin
 	if err != nil && r.member.sessionID != "" {
-		r.loop.note(noteEvent{
-			Type: typeWarning, Agent: r.member.name,
-			Text: r.loop.hub.clean("a new conversation is started: " + err.Error()),
-		})
-		started, err = r.start(played, config, "")
+		if anew, failed := r.start(played, config, ""); failed == nil {
+			r.beginAnew(err)
+			started, err = anew, nil
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -62,6 +62,11 @@ type member struct {
 	turn      *turn      // the turn that it is in
 	lastBatch []*Message // what it got in its last turn
 
+	// unsure is what happened since the last turn that its agent's own record surely holds, settled
+	// that this is the turn which ended last.
+	unsure  passage
+	settled bool
+
 	owed   []*ask // asks that it owes an answer to, oldest first
 	asking int    // how many asks of its own are open
 	// answered says that it has answered an ask since its last turn began.
@@ -77,7 +82,6 @@ type turn struct {
 	batch      []*Message
 	redelivery bool
 	calls      map[string]*callRecord // of tool calls that carried an id
-	sent       []*Message             // what the member has said in it
 }
 
 // callRecord is what is needed to answer a repeated tool call as it was answered the first time.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -278,14 +279,12 @@ func (r *runner) retry() (context.Context, string) {
 		r.idle()
 		return nil, ""
 	}
-	return r.again(
-		"Your last turn failed before it was over. Its messages are repeated here; do not redo what is done.",
-	)
+	return r.again(failedDuring)
 }
 
 // again begins a turn with the messages of the one before, but for asks that have ended meanwhile.
-// The lock must be held.
-func (r *runner) again(note string) (context.Context, string) {
+// With a first sentence the agent learns what it had done. The lock must be held.
+func (r *runner) again(first string) (context.Context, string) {
 	var batch []*Message
 	for _, m := range r.member.lastBatch {
 		if m.Kind != KindAsk || r.loop.hub.state.asks[m.AskID] != nil {
@@ -296,8 +295,37 @@ func (r *runner) again(note string) (context.Context, string) {
 		r.idle()
 		return nil, ""
 	}
-	hint := &Message{Kind: KindSynthetic, From: OrchestratorName, Text: note}
-	return r.begin(batch, true), inboxText(append([]*Message{hint}, batch...))
+	ctx, prompt := r.begin(batch, true), inboxText(batch)
+	if first != "" {
+		prompt = r.recalled(first, prompt)
+	}
+	return ctx, prompt
+}
+
+// recalled adds to a prompt what had happened before an interruption. The lock must be held.
+func (r *runner) recalled(first, prompt string) string {
+	var now []*Message
+	if r.member.turn != nil {
+		now = r.member.turn.batch
+	}
+	note := r.loop.hub.clean(r.member.unsure.recall(first, now, r.cut.calls))
+	return inboxText([]*Message{{Kind: KindSynthetic, From: OrchestratorName, Text: note}}) + "\n" + prompt
+}
+
+// remember adds to the first prompt after a crash what had happened before it, unless the agent's
+// own record is as good as ours.
+func (r *runner) remember(conversation agent.Session, prompt string) string {
+	if _, can := conversation.(continuer); can || !r.recall {
+		return prompt
+	}
+	h := r.loop.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := interruptedAfter
+	if r.member.turn != nil && r.member.turn.redelivery {
+		first = interruptedDuring
+	}
+	return r.recalled(first, prompt)
 }
 
 // continueTurn continues the turn that a crash interrupted.
@@ -341,7 +369,7 @@ func (r *runner) continueTurn() {
 		h.mu.Unlock()
 		return
 	}
-	ctx, prompt := r.again(h.clean(interruptedNote(interrupted.sent, r.cut.calls)))
+	ctx, prompt := r.again("") // the prompt itself recalls the rest
 	h.mu.Unlock()
 	if ctx != nil {
 		r.turn(ctx, prompt)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,6 +78,9 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	}
 	if result.Usage.CostUSD != nil {
 		c.spentUSD += *result.Usage.CostUSD
+	}
+	if result.Err != nil && c.cfg.Resume != "" && strings.Contains(result.Err.Error(), "No conversation found") {
+		result.Err = fmt.Errorf("%w: %w", agent.ErrNoConversation, result.Err)
 	}
 	result.Output.DiskJSONLPath = c.diskFile(result.SessionID)
 	return result, nil

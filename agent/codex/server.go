@@ -25,8 +25,9 @@ type client struct {
 
 // reply is the answer to a request.
 type reply struct {
-	err   error
-	model string
+	err     error
+	refused bool // the program answered, with an error
+	model   string
 }
 
 type object = map[string]any
@@ -91,6 +92,9 @@ func (c *conversation) greet(ctx context.Context) error {
 		method, params["threadId"], params["excludeTurns"] = "thread/resume", id, true
 	}
 	started, err := c.call(ctx, method, params)
+	if c.ID() != "" && started.refused {
+		return fmt.Errorf("%w: %w", agent.ErrNoConversation, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (c *conversation) call(ctx context.Context, method string, params object) (
 	case err != nil:
 		return reply{}, fmt.Errorf("%s: %w", method, err)
 	case answer.err != nil:
-		return reply{}, fmt.Errorf("%s: %w", method, answer.err)
+		return reply{refused: true}, fmt.Errorf("%s: %w", method, answer.err)
 	}
 	return answer, nil
 }

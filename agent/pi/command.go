@@ -3,9 +3,7 @@ package pi
 import (
 	_ "embed" // for the extension
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -250,12 +248,9 @@ func (p place) sessionFile(id string) string {
 func (p place) canResume(id, dir string) error {
 	path := p.sessionFile(id)
 	if path == "" {
-		return fmt.Errorf("resume agent %s: no conversation %q in its home", agentID, id)
+		return fmt.Errorf("resume agent %s: %w: no conversation %q in its home", agentID, agent.ErrNoConversation, id)
 	}
 	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("resume agent %s: no conversation %q in its home", agentID, id)
-	}
 	if err != nil {
 		return fmt.Errorf("resume agent %s: %w", agentID, err)
 	}
