@@ -96,10 +96,11 @@ func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, 
 	limits = limits.withDefaults()
 	settings = settings.withDefaults()
 	a := &asking{
-		store:  s,
-		limits: limits,
-		purse:  newPurse(limits, s.spent()),
-		down:   map[string]error{},
+		store:    s,
+		limits:   limits,
+		purse:    newPurse(limits, s.spent()),
+		down:     map[string]error{},
+		underWay: map[string]chan struct{}{},
 	}
 	if err := a.purse.check(settings.Panel); err != nil {
 		return Outcome{}, err
@@ -143,6 +144,8 @@ type asking struct {
 	mu      sync.Mutex
 	down    map[string]error
 	outcome Outcome
+	// underWay are the requests that are being made, by key: two runs that are alike make the same.
+	underWay map[string]chan struct{}
 }
 
 // phases asks in an order in which each step can use what the one before found out.
@@ -261,30 +264,58 @@ func (a *asking) all(ctx context.Context, d *deriver, questions iter.Seq[*questi
 func (a *asking) one(ctx context.Context, q *question, m Member, lines chan<- []byte) error {
 	for {
 		_, missing := q.answer(m, a.store.find)
-		if missing == nil || a.isDown(m) {
+		if missing == nil || a.isDown(m) || ctx.Err() != nil {
 			return nil
 		}
-		reserved, err := a.purse.reserve(missing)
-		if err != nil {
+		if err := a.request(ctx, missing, lines); err != nil {
 			return err
 		}
-		reply, err := a.call(ctx, missing)
-		a.purse.settle(reserved, reply.CostUSD)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			a.setDown(m, err)
-			return nil
-		}
-		line, err := jsonenc.Marshal(reply)
-		if err != nil {
-			return err
-		}
-		a.store.add(reply)
-		a.count(reply)
-		lines <- line
 	}
+}
+
+// request makes a request, unless the same one is under way: then it waits for that.
+func (a *asking) request(ctx context.Context, r *request, lines chan<- []byte) error {
+	key := r.key()
+	a.mu.Lock()
+	same, mine := a.underWay[key], make(chan struct{})
+	if same == nil {
+		a.underWay[key] = mine
+	}
+	a.mu.Unlock()
+	if same != nil {
+		<-same
+		return nil
+	}
+	defer func() {
+		a.mu.Lock()
+		delete(a.underWay, key)
+		a.mu.Unlock()
+		close(mine)
+	}()
+	if _, known := a.store.find(key); known { // it was under way a moment ago
+		return nil
+	}
+	reserved, err := a.purse.reserve(r)
+	if err != nil {
+		return err
+	}
+	reply, err := a.call(ctx, r)
+	a.purse.settle(reserved, reply.CostUSD)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		a.setDown(r.member, err)
+		return nil
+	}
+	line, err := jsonenc.Marshal(reply)
+	if err != nil {
+		return err
+	}
+	a.store.add(reply)
+	a.count(reply)
+	lines <- line
+	return nil
 }
 
 // write brings replies to the disk, as many at once as there are: syncing each by itself would

@@ -11,11 +11,13 @@ import (
 // BudgetError says that the budget does not pay for the next question.
 type BudgetError struct {
 	BudgetUSD, SpentUSD float64
+	// NextUSD is what the next question may cost at most.
+	NextUSD float64
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the judges' budget of $%.2f is used up ($%.2f spent): raise --judge-budget-usd to go on",
-		e.BudgetUSD, e.SpentUSD)
+	return fmt.Sprintf("the judges' budget of $%.2f does not pay for the next question: $%.4f is spent, and a question "+
+		"may cost $%.4f; raise --judge-budget-usd to go on", e.BudgetUSD, e.SpentUSD, e.NextUSD)
 }
 
 // UnpricedError says that a budget cannot be kept because the price of a member is not known.
@@ -87,7 +89,7 @@ func (p *purse) reserve(r *request) (float64, error) {
 	defer p.mu.Unlock()
 	for p.spent+p.reserved+*most > *p.limit {
 		if p.reserved <= 1e-12 {
-			return 0, &BudgetError{BudgetUSD: *p.limit, SpentUSD: p.spent}
+			return 0, &BudgetError{BudgetUSD: *p.limit, SpentUSD: p.spent, NextUSD: *most}
 		}
 		p.settled.Wait()
 	}
