@@ -76,6 +76,8 @@ type Result struct {
 	PerDimension map[string]Cost
 	// Missing counts the questions that have no reply yet.
 	Missing int
+	// PanelIDs identify by dimension what a calibration is about: prompt, members, aggregation.
+	PanelIDs map[string]string
 }
 
 // Derive derives verdicts from replies. It asks nobody and reads no clock. The subjects must be
@@ -93,6 +95,10 @@ func Derive(replies *Replies, settings Settings, subjects []Subject, selection S
 		result.Members = append(result.Members, d.members[i].MemberReport)
 	}
 	result.Missing = d.missing
+	result.PanelIDs = map[string]string{}
+	for _, dimension := range d.settings.Dimensions {
+		result.PanelIDs[dimension] = d.panelID(dimension)
+	}
 	result.addCosts(replies)
 	return result
 }

@@ -128,7 +128,7 @@ func TestGrounding(t *testing.T) {
 			change: func(s *Subject) { s.Run.Session.Verify = nil },
 		},
 		{
-			name: "tests fail beside something else",
+			name:  "tests fail beside something else",
 			reply: strings.Replace(reply, `"evidence":[`, `"evidence":["req:r2 \"tested\"",`, 1), result: Fail,
 			dropped: 1,
 		},

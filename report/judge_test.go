@@ -285,3 +285,21 @@ func TestThePublishedSchemaOfLabelsIsThatOfTheStructs(t *testing.T) {
 		t.Errorf("%s is not what the structs say (%v): run go test ./report -update", path, err)
 	}
 }
+
+// TestLabelsOfAHeadToHeadDoNotCount: they share the file, and are about other judges.
+func TestLabelsOfAHeadToHeadDoNotCount(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "labels.yaml")
+	text := "labels:\n  - {task: t, arm: a, human: pass, judge: pass}\n" +
+		"  - {task: t, arm: a, dimension: correctness, split: test, human: fail}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	labels, err := LoadLabels(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := labels.resolve(nil)
+	if err != nil || len(resolved.rows) != 1 || resolved.unmatched != 0 {
+		t.Errorf("%+v, %v", resolved, err)
+	}
+}

@@ -38,6 +38,9 @@ type RunLabel struct {
 	Run   int    `yaml:"run" doc:"Which repetition it is, counted from 0." min:"0"`
 	Human string `yaml:"human" doc:"What a person says about the work." enum:"pass,fail" required:"true"`
 	Judge string `yaml:"judge" doc:"What the judge said; default: its verdict in the ledger." enum:"pass,fail"`
+	// Dimension and Split belong to labels of a head to head, which are not about this judge.
+	Dimension string `yaml:"dimension" doc:"The dimension of a head to head that the label is about. Such labels do not count here." enum:"correctness,verification,completeness,codeQuality,minimalDiff"`
+	Split     string `yaml:"split" doc:"The part of a head to head's labels that it belongs to." enum:"train,dev,test"`
 }
 
 // LoadLabels reads labels.yaml. Mistakes are reported with file, line and column.
@@ -59,7 +62,12 @@ func LoadLabels(path string) (*Labels, error) {
 	}
 	seen := map[RunLabel]bool{}
 	for i, label := range labels.Labels {
-		key := RunLabel{Task: label.Task, Arm: label.Arm, Run: label.Run}
+		key := RunLabel{
+			Task:      label.Task,
+			Arm:       label.Arm,
+			Run:       label.Run,
+			Dimension: label.Dimension,
+		}
 		if seen[key] {
 			return nil, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "task %s, run %d is labelled twice",
 				label.Task, label.Run)
@@ -105,6 +113,9 @@ func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
 		}
 	}
 	for _, label := range l.Labels {
+		if label.Dimension != "" {
+			continue
+		}
 		row := labelled{arm: label.Arm, human: label.Human == ledger.Pass, judge: label.Judge == ledger.Pass}
 		if label.Arm == "" && len(arms) == 1 {
 			for only := range arms {

@@ -1,0 +1,362 @@
+package judge
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/stats"
+)
+
+// calibrationFile lies beside labels.yaml and holds what was measured on the test split.
+const calibrationFile = "calibration.jsonl"
+
+// aggregation names the rule by which votes become a verdict. Another rule is another judge.
+const aggregation = "majority of at least two votes, abstentions out/1"
+
+// StatusStale says that a dimension was calibrated with another prompt or other members.
+const StatusStale = "stale"
+
+// ErrSealed is returned for a second look at the test split.
+var ErrSealed = errors.New("the test split was measured already; a second look needs --again, and no rate is " +
+	"corrected by it any more")
+
+// panelID identifies what a calibration is about: dimension, prompt, members, aggregation.
+func (d *deriver) panelID(dimension string) string {
+	parts := []string{dimension, d.settings.Prompts.hash(kindSingle, dimension), aggregation}
+	for i := range d.members {
+		m := &d.members[i]
+		if m.sits() && d.selected(dimension, m.member.Name) {
+			parts = append(parts, m.member.Protocol+" "+m.member.Model)
+		}
+	}
+	slices.Sort(parts[3:])
+	return digest(strings.Join(parts, "\n"))[:16]
+}
+
+// Measurement compares a panel's verdicts with those of people.
+type Measurement struct {
+	ID        string `json:"id"`
+	Dimension string `json:"dimension"`
+	Split     string `json:"split"`
+	AtMs      int64  `json:"atMs"`
+	// PerArm counts the panel's hits for each arm that has labels.
+	PerArm []stats.Calibration `json:"perArm"`
+	// Unjudged counts labels on runs without a verdict of the panel.
+	Unjudged    int    `json:"unjudged"`
+	LabelDesign string `json:"labelDesign"`
+	// Again says that it was a second look at the test split, which makes the id worthless.
+	Again bool `json:"again,omitempty"`
+}
+
+// Pooled is the calibration over all arms.
+func (m Measurement) Pooled() stats.Calibration {
+	var sum stats.Calibration
+	for _, c := range m.PerArm {
+		sum.TP, sum.M1, sum.TN, sum.M0 = sum.TP+c.TP, sum.M1+c.M1, sum.TN+c.TN, sum.M0+c.M0
+	}
+	return sum
+}
+
+// Agreement returns Cohen's kappa and Gwet's AC1 of panel and people; an error where every rating is
+// the same. Neither replaces TPR and TNR.
+func (m Measurement) Agreement() (kappa, ac1 stats.Kappa, err error) {
+	c := m.Pooled()
+	table := [][]int{{c.TP, c.M1 - c.TP}, {c.M0 - c.TN, c.TN}}
+	if kappa, err = stats.CohenKappa(table); err == nil {
+		ac1, err = stats.GwetAC1(table)
+	}
+	return kappa, ac1, err
+}
+
+// Measure compares the panel with the labels of a split. The test split is sealed: it is measured
+// once per calibration id. With again it is measured once more, which makes the id worthless.
+func (l *Labels) Measure(result *Result, dimension, split string, again bool, nowMs int64) (Measurement, error) {
+	m := l.measure(result, dimension, split)
+	m.AtMs = nowMs
+	if c := m.Pooled(); c.M1+c.M0 == 0 {
+		return Measurement{}, fmt.Errorf("no judged run has a label of %s in the split %s: label runs, then split them",
+			dimension, split)
+	}
+	if split != SplitTest {
+		return m, nil
+	}
+	return m, l.seal(&m, again)
+}
+
+func (l *Labels) measure(result *Result, dimension, split string) Measurement {
+	m := Measurement{
+		ID:          result.PanelIDs[dimension],
+		Dimension:   dimension,
+		Split:       split,
+		PerArm:      []stats.Calibration{},
+		LabelDesign: l.design(),
+	}
+	verdicts := result.verdicts(dimension)
+	arms := map[string]*stats.Calibration{}
+	for _, one := range l.file.Labels {
+		if one.Dimension != dimension || one.Split != split {
+			continue
+		}
+		verdict, judged := verdicts[one.cell()]
+		if !judged || verdict.Result == nil {
+			m.Unjudged++
+			continue
+		}
+		if arms[one.Arm] == nil {
+			arms[one.Arm] = &stats.Calibration{Agent: one.Arm}
+		}
+		countLabel(arms[one.Arm], one.pass(), *verdict.Result == Pass)
+	}
+	for _, arm := range sortedKeys(arms) {
+		m.PerArm = append(m.PerArm, *arms[arm])
+	}
+	return m
+}
+
+func countLabel(c *stats.Calibration, human, judge bool) {
+	if human {
+		c.M1++
+		if judge {
+			c.TP++
+		}
+		return
+	}
+	c.M0++
+	if !judge {
+		c.TN++
+	}
+}
+
+func (l *Labels) design() string {
+	if l.file.Design == "" {
+		return designBalanced
+	}
+	return l.file.Design
+}
+
+// verdicts are the panel's verdicts on a dimension, by run.
+func (r *Result) verdicts(dimension string) map[cell]PanelVerdict {
+	found := map[cell]PanelVerdict{}
+	for _, c := range r.Cells {
+		if verdict, asked := c.Dimensions[dimension]; asked {
+			found[cell{c.Task, c.Arm, c.Run}] = verdict
+		}
+	}
+	return found
+}
+
+// seal keeps a measurement of the test split.
+func (l *Labels) seal(m *Measurement, again bool) error {
+	file, err := os.OpenFile(l.calibrationPath(), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("keep the measurement: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := jsonlines.Lock(file); err != nil {
+		return fmt.Errorf("keep the measurement in %s: %w", l.calibrationPath(), err)
+	}
+	before, err := readMeasurements(file)
+	if err != nil {
+		return err
+	}
+	m.Again = slices.ContainsFunc(before, func(b Measurement) bool { return b.ID == m.ID })
+	if m.Again && !again {
+		return fmt.Errorf("%s (%s): %w", m.Dimension, m.ID, ErrSealed)
+	}
+	line, err := jsonenc.Marshal(m)
+	if err == nil {
+		err = jsonlines.Append(file, line)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the measurement in %s: %w", l.calibrationPath(), err)
+	}
+	return nil
+}
+
+func (l *Labels) calibrationPath() string {
+	return filepath.Join(filepath.Dir(l.path), calibrationFile)
+}
+
+func (l *Labels) measurements() ([]Measurement, error) {
+	file, err := os.Open(l.calibrationPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read calibration: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	return readMeasurements(file)
+}
+
+// readMeasurements leaves out what is no measurement, such as a line torn by a crash.
+func readMeasurements(r io.Reader) ([]Measurement, error) {
+	var found []Measurement
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var m Measurement
+		if json.Unmarshal(bytes.TrimSpace(lines.Bytes()), &m) == nil && m.ID != "" {
+			found = append(found, m)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", calibrationFile, err)
+	}
+	return found, nil
+}
+
+// Calibration is what is known about the errors of a panel in one dimension.
+type Calibration struct {
+	ID        string `json:"id"`
+	Dimension string `json:"dimension"`
+	// Status is ok, judge-uninformative, stale or uncalibrated; Reason says why, where it is not ok.
+	Status string   `json:"status"`
+	Reason string   `json:"reason,omitempty"`
+	TPR    *float64 `json:"tpr"`
+	TNR    *float64 `json:"tnr"`
+	M1     int      `json:"m1"`
+	M0     int      `json:"m0"`
+	// LabelDesign says how the labelled runs were chosen.
+	LabelDesign string              `json:"labelDesign"`
+	Pooled      stats.Calibration   `json:"pooled"`
+	PerArm      []stats.Calibration `json:"perArm"`
+	// Homogeneity says whether the panel errs alike on all arms; nil where fewer than two have
+	// labels of both kinds.
+	Homogeneity *stats.HomogeneityResult `json:"homogeneity,omitempty"`
+	// Labels counts those of people, in all splits.
+	Labels int `json:"labels"`
+}
+
+// Valid reports whether rates may be corrected by it.
+func (c *Calibration) Valid() bool { return c.Status == stats.StatusOK }
+
+// For is the calibration that corrects verdicts on an arm: its own where the panel errs differently
+// on the arms, else the common one. It reports false where there is none.
+func (c *Calibration) For(arm string) (stats.Calibration, bool) {
+	if !c.Valid() {
+		return stats.Calibration{}, false
+	}
+	if c.Homogeneity == nil || !c.Homogeneity.PerAgent {
+		return c.Pooled, true
+	}
+	for _, one := range c.PerArm {
+		if one.Agent == arm {
+			return one, one.Informative(stats.DefaultLevel)
+		}
+	}
+	return stats.Calibration{}, false
+}
+
+// Pair returns the calibrations that correct the difference of two arms, and whether they share one.
+// It reports false unless both arms have labels of both kinds: a judge that is kinder to one of them
+// fakes a difference, and only labels of both can show it.
+func (c *Calibration) Pair(first, second string) (a, b stats.Calibration, common, ok bool) {
+	if !c.Valid() || c.Homogeneity == nil || !c.labelled(first) || !c.labelled(second) {
+		return a, b, false, false
+	}
+	a, okA := c.For(first)
+	b, okB := c.For(second)
+	return a, b, !c.Homogeneity.PerAgent, okA && okB
+}
+
+func (c *Calibration) labelled(arm string) bool {
+	return slices.ContainsFunc(c.PerArm, func(one stats.Calibration) bool {
+		return one.Agent == arm && one.M1 > 0 && one.M0 > 0
+	})
+}
+
+// Calibrations says for every dimension what is known about the errors of the panel that made a
+// result.
+func (l *Labels) Calibrations(result *Result) ([]Calibration, error) {
+	kept, err := l.measurements()
+	if err != nil {
+		return nil, err
+	}
+	var found []Calibration
+	for _, dimension := range evidence.Dimensions() {
+		if id, judged := result.PanelIDs[dimension]; judged {
+			calibration, err := l.calibration(kept, dimension, id)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, calibration)
+		}
+	}
+	return found, nil
+}
+
+func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibration, error) {
+	pass, fail := l.Count(dimension)
+	c := Calibration{
+		ID:          id,
+		Dimension:   dimension,
+		Status:      stats.StatusUncalibrated,
+		LabelDesign: l.design(),
+		PerArm:      []stats.Calibration{},
+		Labels:      pass + fail,
+	}
+	var looks []Measurement
+	others := 0
+	for _, m := range kept {
+		switch {
+		case m.ID == id:
+			looks = append(looks, m)
+		case m.Dimension == dimension:
+			others++
+		}
+	}
+	switch {
+	case len(looks) > 1:
+		c.Reason = fmt.Sprintf("the test split was looked at %d times", len(looks))
+		return c, nil
+	case len(looks) == 0 && others > 0:
+		c.Status, c.Reason = StatusStale, "measured with another prompt or other members"
+		return c, nil
+	case len(looks) == 0:
+		c.Reason = "not measured on the test split"
+		return c, nil
+	}
+	c.LabelDesign, c.PerArm, c.Pooled = looks[0].LabelDesign, looks[0].PerArm, looks[0].Pooled()
+	c.M1, c.M0 = c.Pooled.M1, c.Pooled.M0
+	if c.M1 == 0 || c.M0 == 0 {
+		c.Reason = "the test split lacks labels of one kind"
+		return c, nil
+	}
+	tpr, tnr := c.Pooled.TPR(), c.Pooled.TNR()
+	c.TPR, c.TNR, c.Status = &tpr, &tnr, stats.StatusOK
+	if !c.Pooled.Informative(stats.DefaultLevel) {
+		c.Status, c.Reason = stats.StatusUninformative, "the labels do not show that the panel is better than a coin"
+	}
+	return c, c.testHomogeneity()
+}
+
+func (c *Calibration) testHomogeneity() error {
+	var both []stats.Calibration
+	for _, one := range c.PerArm {
+		if one.M1 > 0 && one.M0 > 0 {
+			both = append(both, one)
+		}
+	}
+	if len(both) < 2 {
+		return nil
+	}
+	result, err := stats.Homogeneity(both)
+	if err != nil {
+		return fmt.Errorf("labels of %s: %w", c.Dimension, err)
+	}
+	c.Homogeneity = &result
+	return nil
+}

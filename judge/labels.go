@@ -1,0 +1,368 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/jsonenc"
+)
+
+// The parts that labels are split into. The train split is for examples in prompts, the dev split
+// for choosing, the test split for measuring, once.
+const (
+	SplitTrain = "train"
+	SplitDev   = "dev"
+	SplitTest  = "test"
+)
+
+// designBalanced is the usual choice of runs to label: about as many good as bad ones.
+const designBalanced = "balanced"
+
+// Labels is labels.yaml: what people say about runs that were judged, dimension by dimension. The
+// file may hold labels without a dimension too, which are about the judge of a benchmark.
+type Labels struct {
+	path   string
+	source []byte
+	file   labelsFile
+}
+
+type labelsFile struct {
+	Design string        `yaml:"design" doc:"How the labelled runs were chosen; default balanced." enum:"balanced,random"`
+	Judge  labelledJudge `yaml:"judge" doc:"The judge of a benchmark whose verdicts the labels carry, where they do."`
+	Labels []label       `yaml:"labels" doc:"The verdicts of people, run by run." required:"true"`
+}
+
+type labelledJudge struct {
+	Digests []string `yaml:"digests" doc:"Digests of the judge as records and reports tell them."`
+}
+
+// label is one person's verdict on one dimension of one run.
+type label struct {
+	Task      string `yaml:"task" doc:"Task of the run." required:"true"`
+	Arm       string `yaml:"arm" doc:"Arm of the run."`
+	Run       int    `yaml:"run" doc:"Which repetition it is, counted from 0." min:"0"`
+	Dimension string `yaml:"dimension" doc:"What the label is about; empty: the whole work, as the judge of a benchmark sees it." enum:"correctness,verification,completeness,codeQuality,minimalDiff"`
+	Human     string `yaml:"human" doc:"What a person says." enum:"pass,fail" required:"true"`
+	Judge     string `yaml:"judge" doc:"What the judge of a benchmark said." enum:"pass,fail"`
+	Split     string `yaml:"split" doc:"The part that the label belongs to." enum:"train,dev,test"`
+}
+
+func (l label) cell() cell { return cell{l.Task, l.Arm, l.Run} }
+
+func (l label) pass() bool { return l.Human == humanPass }
+
+const (
+	humanPass = "pass"
+	humanFail = "fail"
+)
+
+// LoadLabels reads labels.yaml; a file that is not there holds none. Mistakes are reported with
+// file, line and column.
+func LoadLabels(path string) (*Labels, error) {
+	source, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Labels{path: path}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read labels: %w", err)
+	}
+	file, err := parseLabels(path, source)
+	if err != nil {
+		return nil, err
+	}
+	return &Labels{path: path, source: source, file: file}, nil
+}
+
+func parseLabels(path string, source []byte) (labelsFile, error) {
+	doc, err := document.Parse(path, source)
+	if err != nil {
+		return labelsFile{}, err
+	}
+	var file labelsFile
+	if err := doc.Conforms(file); err != nil {
+		return labelsFile{}, err
+	}
+	if err := doc.Decode(&file); err != nil {
+		return labelsFile{}, err
+	}
+	type place struct {
+		cell
+		dimension string
+	}
+	seen := map[place]bool{}
+	for i, l := range file.Labels {
+		at := place{l.cell(), l.Dimension}
+		if seen[at] {
+			return labelsFile{}, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "%s of task %s, arm %s, run %d is "+
+				"labelled twice", l.Dimension, l.Task, l.Arm, l.Run)
+		}
+		seen[at] = true
+		if l.Dimension != "" && l.Arm == "" {
+			return labelsFile{}, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "a label of a dimension needs its arm")
+		}
+	}
+	return file, nil
+}
+
+// Count is the number of labels of a dimension.
+func (l *Labels) Count(dimension string) (pass, fail int) {
+	for _, one := range l.file.Labels {
+		switch {
+		case one.Dimension != dimension:
+		case one.pass():
+			pass++
+		default:
+			fail++
+		}
+	}
+	return pass, fail
+}
+
+// Item is a run to label. It says nothing about who did the work, nor what the judges say.
+type Item struct {
+	Dimension string
+	// Question is what is asked, Evidence what a judge is shown.
+	Question, Evidence string
+
+	cell cell
+}
+
+// Next returns a run that has no label in a dimension yet, in an order that the seed decides.
+func (l *Labels) Next(subjects []Subject, settings Settings, dimension string, seed uint64) (Item, bool) {
+	settings = settings.withDefaults()
+	labelled := map[cell]bool{}
+	for _, one := range l.file.Labels {
+		if one.Dimension == dimension {
+			labelled[one.cell()] = true
+		}
+	}
+	var best *Subject
+	order := ""
+	for i := range subjects {
+		s := &subjects[i]
+		if labelled[s.cell()] || !s.asked(settings.Mode, dimension) {
+			continue
+		}
+		if place := digest(fmt.Sprintf("%d %q", seed, s.name())); best == nil || place < order {
+			best, order = s, place
+		}
+	}
+	if best == nil {
+		return Item{}, false
+	}
+	q := newView(best).single(settings.Prompts, kindSingle, dimension)
+	var text strings.Builder
+	for _, part := range q.shown {
+		text.WriteString(part.text + "\n")
+	}
+	return Item{
+		Dimension: dimension,
+		Question:  settings.Prompts[dimension],
+		Evidence:  text.String(),
+		cell:      best.cell(),
+	}, true
+}
+
+// Add keeps a label.
+func (l *Labels) Add(item Item, pass bool) error {
+	human := humanFail
+	if pass {
+		human = humanPass
+	}
+	added := label{
+		Task:      item.cell.task,
+		Arm:       item.cell.arm,
+		Run:       item.cell.run,
+		Dimension: item.Dimension,
+		Human:     human,
+	}
+	// A line at the end keeps what people wrote; where the file is of another form it is written anew.
+	source := append(slices.Clone(l.source), []byte(added.line())...)
+	file, err := parseLabels(l.path, source)
+	if err == nil && len(file.Labels) == len(l.file.Labels)+1 {
+		return l.write(source, file)
+	}
+	file = l.file
+	file.Labels = append(slices.Clone(file.Labels), added)
+	return l.rewrite(file)
+}
+
+// rewrite writes the whole file anew.
+func (l *Labels) rewrite(file labelsFile) error {
+	source := file.text(l.source)
+	if _, err := parseLabels(l.path, source); err != nil {
+		return fmt.Errorf("write labels: %w", err)
+	}
+	return l.write(source, file)
+}
+
+func (l *Labels) write(source []byte, file labelsFile) error {
+	temporary, err := os.CreateTemp(filepath.Dir(l.path), ".labels-*")
+	if err != nil {
+		return fmt.Errorf("write labels: %w", err)
+	}
+	_, err = temporary.Write(source)
+	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), l.path)
+	}
+	if err != nil {
+		return fmt.Errorf("write labels: %w", errors.Join(err, os.Remove(temporary.Name())))
+	}
+	l.source, l.file = source, file
+	return nil
+}
+
+// line is a label as a line of the file.
+func (l label) line() string {
+	fields := []string{"task: " + jsonenc.String(l.Task)}
+	if l.Arm != "" {
+		fields = append(fields, "arm: "+jsonenc.String(l.Arm))
+	}
+	fields = append(fields, "run: "+strconv.Itoa(l.Run))
+	for _, optional := range [][2]string{{"dimension", l.Dimension}, {"human", l.Human}, {"judge", l.Judge}, {"split", l.Split}} {
+		if optional[1] != "" {
+			fields = append(fields, optional[0]+": "+optional[1])
+		}
+	}
+	return "  - {" + strings.Join(fields, ", ") + "}\n"
+}
+
+// text is the whole file, with the comments that the old one began with.
+func (f labelsFile) text(old []byte) []byte {
+	var b strings.Builder
+	for line := range strings.Lines(string(old)) {
+		if !strings.HasPrefix(line, "#") {
+			break
+		}
+		b.WriteString(line)
+	}
+	if f.Design != "" {
+		b.WriteString("design: " + f.Design + "\n")
+	}
+	if len(f.Judge.Digests) > 0 {
+		b.WriteString("judge:\n  digests:\n")
+		for _, one := range f.Judge.Digests {
+			b.WriteString("    - " + jsonenc.String(one) + "\n")
+		}
+	}
+	b.WriteString("labels:\n")
+	for _, one := range f.Labels {
+		b.WriteString(one.line())
+	}
+	return []byte(b.String())
+}
+
+// splits are the parts and their shares of the labels. Where two fit equally the first is taken.
+var splits = []struct {
+	name  string
+	share float64
+}{{SplitTest, 0.425}, {SplitDev, 0.425}, {SplitTrain, 0.15}}
+
+// Split gives every label of a dimension a part, all labels of a cluster the same one: runs of one
+// task are alike, and a judge must not be measured on what it was chosen by. It keeps what was split
+// before, and returns how many labels are new.
+func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
+	clusters := map[string]string{} // by task
+	for i := range subjects {
+		clusters[subjects[i].Task.ID] = subjects[i].cluster()
+	}
+	clusterOf := func(one label) string {
+		if cluster, known := clusters[one.Task]; known {
+			return cluster
+		}
+		return one.Task
+	}
+	assigned := map[string]string{}
+	counts := map[string][2]float64{} // fails and passes by split; all of them under ""
+	fresh := map[string][2]float64{}  // of the clusters without a split
+	for _, one := range l.file.Labels {
+		if one.Dimension == "" {
+			continue
+		}
+		counts[""] = plus(counts[""], one)
+		if one.Split != "" {
+			assigned[clusterOf(one)] = one.Split
+			counts[one.Split] = plus(counts[one.Split], one)
+		}
+	}
+	var order []string
+	for _, one := range l.file.Labels {
+		cluster := clusterOf(one)
+		switch part, known := assigned[cluster]; {
+		case one.Dimension == "" || one.Split != "":
+		case known:
+			counts[part] = plus(counts[part], one)
+		default:
+			if _, seen := fresh[cluster]; !seen {
+				order = append(order, cluster)
+			}
+			fresh[cluster] = plus(fresh[cluster], one)
+		}
+	}
+	slices.SortFunc(order, func(a, b string) int {
+		return strings.Compare(digest(fmt.Sprintf("%d %q", seed, a)), digest(fmt.Sprintf("%d %q", seed, b)))
+	})
+	for _, cluster := range order {
+		part := bestSplit(counts, fresh[cluster])
+		assigned[cluster] = part
+		counts[part] = [2]float64{counts[part][0] + fresh[cluster][0], counts[part][1] + fresh[cluster][1]}
+	}
+	file := l.file
+	file.Labels = slices.Clone(file.Labels)
+	changed := 0
+	for i, one := range file.Labels {
+		if one.Dimension != "" && one.Split == "" {
+			file.Labels[i].Split = assigned[clusterOf(one)]
+			changed++
+		}
+	}
+	if changed == 0 {
+		return 0, nil
+	}
+	return changed, l.rewrite(file)
+}
+
+func plus(count [2]float64, one label) [2]float64 {
+	if one.pass() {
+		count[1]++
+	} else {
+		count[0]++
+	}
+	return count
+}
+
+// bestSplit is the part that a cluster brings nearest to its share of passes and of fails.
+func bestSplit(counts map[string][2]float64, cluster [2]float64) string {
+	best, least := "", 0.0
+	for _, part := range splits {
+		change := 0.0
+		for kind := range cluster {
+			gap := counts[part.name][kind] - part.share*counts[""][kind]
+			change += (gap+cluster[kind])*(gap+cluster[kind]) - gap*gap
+		}
+		if best == "" || change < least {
+			best, least = part.name, change
+		}
+	}
+	return best
+}
+
+// dimensionsLabelled are the dimensions that have labels.
+func (l *Labels) dimensionsLabelled() []string {
+	var found []string
+	for _, dimension := range evidence.Dimensions() {
+		if pass, fail := l.Count(dimension); pass+fail > 0 {
+			found = append(found, dimension)
+		}
+	}
+	return found
+}
