@@ -50,7 +50,12 @@ type attempt func(context.Context, *suiteRun) (evidence, error)
 
 // withoutAgent runs a check on the reference solution, or on the base where there is none.
 func (g *grading) withoutAgent(ctx context.Context, try attempt) (evidence, error) {
-	s, err := g.without(g.Task.Solution != "").openSuite(ctx)
+	return g.without(g.Task.Solution != "").tryAlone(ctx, try)
+}
+
+// tryAlone runs a check in a suite of its own.
+func (g *grading) tryAlone(ctx context.Context, try attempt) (evidence, error) {
+	s, err := g.openSuite(ctx)
 	if ctx.Err() != nil {
 		return evidence{}, ctx.Err()
 	}

@@ -29,8 +29,9 @@ var unisolated = files{"task.yaml": "isolation: none\n"}
 func TestAHookThatDiesAtRandomBlamesNobody(t *testing.T) {
 	for name, dies := range map[string]string{
 		"by a signal, with the agent's work only": "[ -e bomb ] && [ $n = 1 ] && kill -9 $$",
-		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 4 ] && exit 7",
+		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 8 ] && exit 7",
 		"on the base the second time":             "[ -e bomb ] && exit 7; [ $n -gt 3 ] && exit 7",
+		"on the base the last time":               "[ -e bomb ] && exit 7; [ $n -gt 9 ] && exit 7",
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, _ := counting(t)
@@ -45,7 +46,7 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		dies string
 		runs string
 	}{
-		"a death is confirmed": {"[ -e bomb ] && exit 7", "6\n"},
+		"a death is confirmed": {"[ -e bomb ] && exit 7", "10\n"},
 		"silence is not":       {"[ -e bomb ] && exit 0", "2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +56,47 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 			runs, err := os.ReadFile(file)
 			if err != nil || string(runs) != test.runs {
 				t.Errorf("the hook ran %q times (%v), want %q", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+// dyingTest is a task whose hidden test may die before it has said anything.
+func dyingTest(t *testing.T, dies string) (content files, file string) {
+	count, file := counting(t)
+	content = commandTask("  command: [bash, \"{file}\"]\n  parser: tap\nisolation: none\n",
+		count+dies+"\necho 1..1; [ \"$(cat answer)\" = 42 ] && echo 'ok 1 - answer' || echo 'not ok 1 - answer'")
+	return content, file
+}
+
+func TestAHiddenTestThatDiesAtRandomBlamesNobody(t *testing.T) {
+	for name, dies := range map[string]string{
+		"by a signal, with the agent's work only": "[ -e bomb ] && [ $n -lt 4 ] && kill -9 $$",
+		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 4 ] && exit 7",
+		"on the base the second time":             "[ -e bomb ] && exit 7; [ $n -gt 3 ] && exit 7",
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, _ := dyingTest(t, dies)
+			newBench(t, content).agent(files{"answer": "42", "bomb": ""}).want(grade.VerdictError, "flaky")
+		})
+	}
+}
+
+func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		dies string
+		runs string
+	}{
+		// The first run is the one that says what the test reports on the reference solution.
+		"a death is confirmed":   {"[ -e bomb ] && kill -9 $$", "11\n"},
+		"a failed report is not": {"[ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, file := dyingTest(t, test.dies)
+			newBench(t, content).agent(files{"answer": "42", "bomb": ""}).want(grade.VerdictFail, "")
+			runs, err := os.ReadFile(file)
+			if err != nil || string(runs) != test.runs {
+				t.Errorf("the test ran %q times (%v), want %q", runs, err, test.runs)
 			}
 		})
 	}

@@ -36,9 +36,10 @@ type graded struct {
 	died bool
 }
 
-// confirmations is how often a hook that died is run again, with the agent's work and without it,
-// before the agent is blamed.
-const confirmations = 2
+// confirmations is how often a grader that died is run again, with the agent's work and without it,
+// before the agent is blamed. One that dies by chance blames the agent if it dies every time with
+// its work and never without it: with four, in at most one of a thousand attempts.
+const confirmations = 4
 
 // judgeHook runs the invariants hook and, where it did not do its work, finds out whose fault that
 // is.
@@ -90,7 +91,7 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 			// of all checks.
 			return health{}, nil
 		case trouble != "" && !silent && round > 0:
-			return flakyHook(broken, "on the base it works one time and not the next: "+trouble), nil
+			return flaky(broken, "on the base it works one time and not the next: "+trouble), nil
 		case trouble != "" && !silent:
 			return health{broken: broken + "; on the base: " + trouble, ours: true}, nil
 		case !found.died || round == confirmations:
@@ -101,12 +102,12 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 			return health{}, err
 		}
 		if again.trouble() == "" {
-			return flakyHook(broken, "run again on the same files it works"), nil
+			return flaky(broken, "run again on the same files it works"), nil
 		}
 	}
 }
 
-func flakyHook(broken, why string) health {
+func flaky(broken, why string) health {
 	return health{broken: broken + ", and it is flaky: " + why, ours: true}
 }
 

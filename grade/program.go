@@ -124,11 +124,19 @@ func (e ended) death() string {
 		return "left processes behind that cannot be killed"
 	case e.Signal != "":
 		return "was killed by " + e.Signal
-	case e.ExitCode > 128 && e.ExitCode < 128+lastSignal:
-		// This is how shells and bubblewrap report a signal.
+	case e.killed():
 		return fmt.Sprintf("was killed by signal %d", e.ExitCode-128)
 	}
 	return ""
+}
+
+// killed reports whether a signal ended the program, and none of our bounds.
+func (e ended) killed() bool {
+	if e.failure != nil || e.TimedOut || e.OutputLimit || e.Exceeded != "" {
+		return false
+	}
+	// Shells and bubblewrap report the signal of what they ran in their status.
+	return e.Signal != "" || e.ExitCode > 128 && e.ExitCode < 128+lastSignal
 }
 
 // status is the exit code as a shell would see it, never 0 for a program that was killed.

@@ -111,6 +111,9 @@ type evidence struct {
 	note string
 	// unfit says that the check could not even be tried: a tool is missing.
 	unfit string
+	// died is set for a run that was killed by a signal or gave up without a report, which chance
+	// may explain as well as the agent.
+	died bool
 }
 
 // broke reports whether the run did not come to an end of its own.

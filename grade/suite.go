@@ -194,8 +194,9 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 
 // blame decides whose fault it is that a check did not come to a report of its own: if it does not
 // without the agent's work either, right now, nothing was measured. Otherwise the agent is to
-// blame, and the failed row says so. Without a reference solution a check may well be silent on the
-// base, so then the question is only whether the sandbox still works.
+// blame, and the failed row says so; a check that died runs again with and without the work first.
+// Without a reference solution a check may well be silent on the base, so then the question is only
+// whether the sandbox still works.
 func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidence, try attempt, found *graded) error {
 	if !found.health.ok() || !shown.broke() && !shown.silent() {
 		return nil
@@ -211,14 +212,31 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 		}
 		return err
 	}
-	base, err := s.withoutAgent(ctx, try)
-	if err != nil {
-		return err
+	broken := what + " " + reason
+	for round := 0; ; round++ {
+		base, err := s.withoutAgent(ctx, try)
+		if err != nil {
+			return err
+		}
+		switch silenced := base.broke() || solved && base.silent(); {
+		case silenced && round > 0:
+			found.health = flaky(broken, "without the agent's work it works one time and not the next")
+			return nil
+		case silenced:
+			found.health = health{broken: broken + ", and without the agent's work too", ours: true}
+			return nil
+		case !shown.died || round == confirmations:
+			return nil
+		}
+		again, err := s.unrecorded().tryAlone(ctx, try)
+		if err != nil {
+			return err
+		}
+		if !again.broke() && !again.silent() {
+			found.health = flaky(broken, "run again on the same files it works")
+			return nil
+		}
 	}
-	if base.broke() || solved && base.silent() {
-		found.health = health{broken: what + " " + reason + ", and without the agent's work too", ours: true}
-	}
-	return nil
 }
 
 // try runs one check, in the way of its language where the family has none of its own.
@@ -245,7 +263,12 @@ func ownWay(runner task.Runner, language string) bool {
 func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 	s.keep("tests."+fileName(check)+".stdout.log", done.stdout.Bytes())
 	s.keep("tests."+fileName(check)+".stderr.log", done.stderr.Bytes())
-	shown := evidence{death: done.death(), status: done.status(), note: done.stderr.last(maxMessage)}
+	shown := evidence{
+		death:  done.death(),
+		status: done.status(),
+		note:   done.stderr.last(maxMessage),
+		died:   done.killed(),
+	}
 	if done.failure != nil {
 		shown.unfit, shown.death = shown.death, ""
 	}
