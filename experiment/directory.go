@@ -35,9 +35,14 @@ var ErrBusy = errors.New("another process works in this directory; wait for it, 
 type DifferentError struct {
 	Dir         string
 	Differences []string
+	// Fixed says why nothing can be added to the experiment, where that is all that was wanted.
+	Fixed string
 }
 
 func (e *DifferentError) Error() string {
+	if e.Fixed != "" {
+		return fmt.Sprintf("%s: %s (%s); give another --output", e.Dir, e.Fixed, strings.Join(e.Differences, ", "))
+	}
 	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with "+
 		"(runs, tasks and arms may be added). What differs:\n  %s",
 		e.Dir, strings.Join(e.Differences, "\n  "))
@@ -154,6 +159,8 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 		}
 	case len(changes) > 0:
 		return &DifferentError{Dir: d.Path, Differences: append(changes, growth...)}
+	case stored.fixedSize() != "":
+		return &DifferentError{Dir: d.Path, Differences: growth, Fixed: stored.fixedSize()}
 	default:
 		d.Plan = stored.grow(wanted, len(contents.Records), time.Now().UnixMilli())
 		d.Notes = append(d.Notes, fmt.Sprintf("the experiment grows after %d attempts: %s; verdicts stay, and the "+
@@ -335,6 +342,9 @@ func ReadPlan(dir string) (*Plan, error) {
 	}
 	return &plan, nil
 }
+
+// WritePlan writes the plan of a run directory.
+func WritePlan(dir string, plan *Plan) error { return writePlan(dir, plan, nil) }
 
 // writePlan writes the plan whole or not at all.
 func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {

@@ -172,10 +172,18 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	if len(changes)+len(growth) == 0 {
 		note("revision of the family", p.revision(), wanted.Family.Revision)
 	}
-	if len(growth) > 0 && (p.Stop != nil || p.Shard.N > 1) { // the order of tasks, or who runs them, would change
-		return append(changes, growth...), nil
-	}
 	return changes, growth
+}
+
+// fixedSize says why nothing can be added to the experiment; empty if it can.
+func (p *Plan) fixedSize() string {
+	switch {
+	case p.Stop != nil:
+		return "an experiment that may stop early has a fixed size: its rule counts the tasks in their order"
+	case p.Shard.N > 1:
+		return "a shard has a fixed size: another size would give its cells to other shards"
+	}
+	return ""
 }
 
 // revision returns the revision of the family that was used last.

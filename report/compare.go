@@ -375,7 +375,8 @@ func (c *Comparison) warn(a, b *Group) {
 				"between is part of the difference")
 	}
 	if a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != "" {
-		c.Warnings = append(c.Warnings, "the two arms are the same configuration: any difference is chance")
+		c.Warnings = append(c.Warnings, "the two arms are the same configuration, the address of the model aside: "+
+			"with one address, any difference is chance")
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {
@@ -386,14 +387,7 @@ func (c *Comparison) warn(a, b *Group) {
 			"the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; "+
 				"where it stopped early, the size of the difference leans towards what stopped it")
 	}
-	for _, g := range []*Group{a, b} {
-		for _, warning := range g.Warnings {
-			if slices.Contains(g.aboutK, warning) {
-				continue
-			}
-			c.Warnings = append(c.Warnings, g.Name+": "+warning)
-		}
-	}
+	c.Warnings = append(c.Warnings, warningsOf(a, b)...)
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
 }
 

@@ -56,12 +56,8 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 			Rate:       g.PassRate,
 			CostUSD:    g.Totals.CostUSD,
 		})
-		for _, warning := range g.Warnings {
-			if !slices.Contains(g.aboutK, warning) {
-				f.Warnings = append(f.Warnings, g.Name+": "+warning)
-			}
-		}
 	}
+	f.Warnings = warningsOf(groups...)
 	var sides [][2]*Group
 	for i, a := range groups {
 		if toBaseline && i > 0 {
@@ -110,6 +106,28 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 		f.Pairs[i].Decision = decisions[i]
 	}
 	return nil
+}
+
+// warningsOf are the warnings about groups, with their names. What holds for all is said once.
+func warningsOf(groups ...*Group) []string {
+	var all []string
+	for _, g := range groups {
+		for _, warning := range g.Warnings {
+			if slices.Contains(g.aboutK, warning) {
+				continue
+			}
+			name := "every arm"
+			for _, other := range groups {
+				if !slices.Contains(other.Warnings, warning) {
+					name = g.Name
+				}
+			}
+			if line := name + ": " + warning; !slices.Contains(all, line) {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
 }
 
 func (a *FamilyArm) rate() float64 {

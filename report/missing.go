@@ -26,8 +26,9 @@ func (p *Planned) grown() []string {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("the size was changed after results had been recorded (%s): who goes on until something "+
-			"shows finds something, so p-values are multiplied by %d", strings.Join(p.Grown, "; "), len(p.Grown)+1),
+		fmt.Sprintf("the size was changed after results had been recorded (%s): who adds until something shows "+
+			"finds something, so p-values are multiplied by %d; --stop-early allows for looking",
+			strings.Join(p.Grown, "; "), len(p.Grown)+1),
 	}
 }
 

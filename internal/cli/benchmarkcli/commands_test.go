@@ -198,8 +198,7 @@ func TestGatesAreOptIn(t *testing.T) {
 	c.want(1, "report", "--input", "out", "--min-pass-rate", "0.95", "--format", "text")
 	c.want(0, "report", "--input", "out", "--min-pass-rate", "0.01")
 	c.write(map[string]string{"empty/.keep": ""})
-	c.want(0, "report", "--input", "empty")
-	c.want(1, "report", "--input", "empty", "--all-pass")
+	c.want(2, "report", "--input", "empty", "--all-pass")
 }
 
 func TestABudgetStopsTheRunAndALargerOneGoesOn(t *testing.T) {
@@ -235,6 +234,21 @@ func TestShardsAreReportedTogether(t *testing.T) {
 	}
 	c.want(3, "merge", "--input", "shards/1,shards/1")
 	c.contains(c.stderr, "is in two ledgers")
+	// One that is lost stays lost in the merged ledger, which knows what should be there.
+	c.write(map[string]string{"lost/.keep": ""})
+	c.want(3, "merge", "--input", "shards/1,shards/2", "--output", "lost/results.jsonl")
+	c.contains(c.stderr, "not complete", "shard 3/3")
+	c.want(0, "report", "--input", "lost", "--format", "text")
+	c.contains(c.stdout, "8 of 12 runs have a verdict")
+	c.want(3, "merge", "--input", "shards/1", "--output", "alone.jsonl")
+}
+
+// Results without a plan may be a part of them, and whoever reads them must know.
+func TestResultsWithoutAPlanSayThatRunsMayBeMissing(t *testing.T) {
+	c := newCommand(t)
+	c.ledgerOf("runs", "r", 12, map[string]string{"a": "FFF", "b": "PPP"})
+	c.want(0, "compare", "runs")
+	c.contains(c.stdout, "note: every arm: there is no plan.json beside the results: whether runs are missing is not known")
 }
 
 // tables are the figures of a report that must not depend on how it was made.

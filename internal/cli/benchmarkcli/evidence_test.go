@@ -69,6 +69,8 @@ func TestNothingIsNoGoodAnswer(t *testing.T) {
 	c.write(map[string]string{"foreign/README.md": "x", "empty/results.jsonl": ""})
 	tinyFamily(t, filepath.Join(c.dir, "family"), 1)
 	for dir, code := range map[string]int{"foreign": 2, "empty": 3, "nowhere": 2} {
+		c.want(code, "list", dir)
+		c.want(code, "report", "--input", dir)
 		c.want(code, "list", dir, "--verify")
 		c.want(code, "merge", "--input", dir)
 		c.want(code, "grade", "--family", "family", "--input", dir)
@@ -144,6 +146,12 @@ func TestResealingIsNoticed(t *testing.T) {
 	}
 	c.want(3, "list", "out", "--verify")
 	c.contains(c.stderr, "signature")
+	// Who removes it is noticed, too.
+	if err := os.Remove(head); err != nil {
+		t.Fatal(err)
+	}
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "is not signed")
 	// Another user's results are not taken for one's own.
 	if err := errors.Join(os.WriteFile(path, intact, 0o600), os.WriteFile(head, note, 0o600),
 		os.Remove(filepath.Join(c.dir, ".config/fit/ledger.key"))); err != nil {

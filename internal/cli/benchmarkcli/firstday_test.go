@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,9 +95,32 @@ func TestRunsAreAddedAndTheReportSaysSo(t *testing.T) {
 	c.want(0, with(run, "--runs", "3")...)
 	c.contains(c.stderr, "4 to do", "the experiment grows after 2 attempts: runs: 1, now 3")
 	c.want(0, "report", "--input", "out", "--format", "text")
-	c.contains(c.stdout, "enlarged after 2 results")
+	if n := strings.Count(c.stdout, "note: the "); n != 1 {
+		t.Errorf("%d notes about one enlargement:\n%s", n, c.stdout)
+	}
 	c.want(0, with(run, "--runs", "3", "--model-url", c.model(`{"turns":[{"text":"x"}]}`))...)
 	c.contains(c.stderr, "0 to do")
+}
+
+// Where the size is a part of the rule, nothing can be added, and one line says why.
+func TestAnExperimentOfFixedSizeSaysSo(t *testing.T) {
+	for reason, flag := range map[string]string{
+		"a shard has a fixed size":                           "--shard=1/2",
+		"an experiment that may stop early has a fixed size": "--stop-early",
+	} {
+		c, run := tiny(t, 10)
+		url := run[slices.Index(run, "--model-url")+1]
+		run = []string{
+			"run", "--family", "family", "--output", "out", "--model-url", url, flag,
+			"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--arm", "b=agent:builtin,model:claude-sonnet-4-5,prompt:x",
+		}
+		c.want(0, with(run, "--runs", "1")...)
+		c.want(2, with(run, "--runs", "2")...)
+		c.contains(c.stderr, reason, "runs: 1, now 2", "give another --output")
+		if n := strings.Count(strings.TrimSpace(c.stderr), "\n"); n != 0 {
+			t.Errorf("more than one line: %s", c.stderr)
+		}
+	}
 }
 
 // A workspace that lies in a repository can never work: that is found once, before the first cell.

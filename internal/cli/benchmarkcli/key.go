@@ -8,8 +8,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// checkSigner says who signed a ledger, and refuses a signature by a key that is neither the user's
-// nor the one that is trusted.
+// checkSigner says who signed a ledger. It refuses a signature by a key that is neither the user's
+// nor the one that is trusted, and a ledger without one: whoever changes a ledger can remove it.
 func checkSigner(con *console.Console, path, signer, trusted string) error {
 	own := ""
 	if at := experimentcli.KeyPath(con); at != "" {
@@ -19,7 +19,7 @@ func checkSigner(con *console.Console, path, signer, trusted string) error {
 	}
 	switch signer {
 	case "":
-		fmt.Fprintf(con.Stdout, "%s: not signed, so a complete rewrite would not be detected\n", path)
+		return console.Exitf(console.ExitNegative, "%s is not signed, so a complete rewrite would not be detected", path)
 	case trusted:
 		fmt.Fprintf(con.Stdout, "%s: signed by the key given\n", path)
 	case own:

@@ -155,14 +155,14 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 
 func listRuns(con *console.Console, dir, format string) error {
 	found, err := loadResults(con, []string{dir}, false)
+	if err == nil {
+		err = found.needRecords(dir)
+	}
 	if err != nil {
 		return err
 	}
 	last := ledger.Last(found.records)
 	if format == "json" {
-		if last == nil {
-			last = []ledger.Record{}
-		}
 		return jsonenc.WriteIndented(con.Stdout, last)
 	}
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)

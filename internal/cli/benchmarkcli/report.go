@@ -6,9 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
@@ -72,6 +75,9 @@ func runReport(con *console.Console, opts *reportOptions) error {
 		return err
 	}
 	found, err := loadResults(con, opts.inputs, opts.damaged)
+	if err == nil {
+		err = found.needRecords(opts.inputs...)
+	}
 	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
@@ -164,11 +170,33 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 		return console.Exit(console.ExitUsage, err)
 	}
 	if output == "" {
-		return ledger.Write(con.Stdout, merged)
+		err = ledger.Write(con.Stdout, merged)
+	} else {
+		err = found.save(con.Path(output), merged)
 	}
-	file, err := os.OpenFile(con.Path(output), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil || found.planned == nil || len(found.planned.Absent) == 0 {
+		return err
+	}
+	return console.Exitf(console.ExitIncomplete, "the merged ledger is not complete: not among the results: %s",
+		strings.Join(found.planned.Absent, ", "))
+}
+
+// save writes a merged ledger and, where it becomes a run directory's, the plan beside it: without
+// the plan nobody sees that runs are missing.
+func (all *results) save(path string, merged []ledger.Record) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return console.Exit(console.ExitUsage, fmt.Errorf("merge: %w", err))
 	}
-	return errors.Join(ledger.Write(file, merged), file.Close())
+	if err := errors.Join(ledger.Write(file, merged), file.Close()); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if all.planned == nil || filepath.Base(path) != experiment.LedgerFile ||
+		isFile(filepath.Join(dir, experiment.PlanFile)) {
+		return nil
+	}
+	whole := *all.plans[0]
+	whole.Shard = experiment.Shard{}
+	return experiment.WritePlan(dir, &whole)
 }

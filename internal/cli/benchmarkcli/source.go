@@ -96,29 +96,13 @@ func (all *results) build(ks []int, detail bool) (*report.Report, error) {
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
 	}
-	for i := range built.Groups {
-		group := &built.Groups[i]
-		for _, plan := range all.plans {
-			if warning := grownWarning(plan); warning != "" && plan.ID == group.Provenance.Experiment &&
-				!slices.Contains(group.Warnings, warning) {
-				group.Warnings = append(group.Warnings, warning)
-			}
+	if len(all.plans) == 0 {
+		for i := range built.Groups {
+			built.Groups[i].Warnings = append(built.Groups[i].Warnings,
+				"there is no "+experiment.PlanFile+" beside the results: whether runs are missing is not known")
 		}
 	}
 	return built, nil
-}
-
-// grownWarning says that the size of an experiment was changed after looking, and what that means;
-// empty if it was not.
-func grownWarning(plan *experiment.Plan) string {
-	if len(plan.Grown) == 0 {
-		return ""
-	}
-	first := plan.Grown[0]
-	return fmt.Sprintf("the experiment was enlarged after %s (it began with %s × %s × %s): adding results after "+
-		"looking makes false claims more frequent than the significance level says; confirm a claim with a new "+
-		"experiment, or use --stop-early, which allows for it", report.Count(first.Records, "result"),
-		report.Count(first.Tasks, "task"), report.Count(first.Arms, "arm"), report.Count(first.Runs, "run"))
 }
 
 // findLedgers returns the directories with ledgers.
