@@ -58,10 +58,7 @@ func (h *hub) record(e event) {
 	default:
 		line = h.redactor.JSON(line)
 	}
-	seq, _ := h.trace.Stage(
-		trace.Orchestrator,
-		trace.JSON(line),
-	) // an error stays with the writer, and flush returns it
+	seq, _ := h.trace.Stage(trace.Orchestrator, line) // an error stays with the writer, and flush returns it
 	if r, ok := e.(*replyEvent); ok {
 		r.seq = seq
 	}

@@ -24,22 +24,15 @@ type Envelope struct {
 // errNotObject is what is wrong with a line that is JSON of the wrong kind, or no JSON at all.
 var errNotObject = errors.New("not a JSON object")
 
-// orchestratorHead is how the lines of the orchestrator, which are most lines of a team, begin.
-const orchestratorHead = `{"source":"` + Orchestrator + `","seq":`
-
 // appendEnvelopeHead writes a line up to its event, which must be a JSON object on a single line
 // and is followed by a brace and a newline.
-func appendEnvelopeHead(line []byte, source string, seq int64, ts []byte) []byte {
-	if source == Orchestrator {
-		line = append(line, orchestratorHead...)
-	} else {
-		line = append(line, `{"source":`...)
-		line = jsonenc.AppendString(line, source)
-		line = append(line, `,"seq":`...)
-	}
+func appendEnvelopeHead(line []byte, source string, seq, ts int64) []byte {
+	line = append(line, `{"source":`...)
+	line = jsonenc.AppendString(line, source)
+	line = append(line, `,"seq":`...)
 	line = strconv.AppendInt(line, seq, 10)
 	line = append(line, `,"ts":`...)
-	line = append(line, ts...)
+	line = strconv.AppendInt(line, ts, 10)
 	return append(line, `,"event":`...)
 }
 

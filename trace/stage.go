@@ -2,7 +2,6 @@ package trace
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -17,34 +16,17 @@ type stagedLine struct {
 	start, end int
 }
 
-// Appender is an event that writes itself: AppendJSON appends a JSON object on one line.
-type Appender interface {
-	AppendJSON(b []byte) []byte
-}
-
-// JSON is an event that is encoded already.
-type JSON []byte
-
-// AppendJSON appends the event as it is.
-func (e JSON) AppendJSON(b []byte) []byte { return append(b, e...) }
-
-// Stage gives an event its place and seq in the trace without writing it yet: Flush writes
-// everything staged so far in one call. It is for a producer of many small lines who decides itself
-// when they must be on disk. The event is encoded in place and not redacted: the caller answers for
-// what is in it.
-func (w *Writer) Stage(source string, event Appender) (int64, error) {
-	return w.StageAt(source, time.Time{}, event)
-}
-
-// StageAt is Stage for a caller who has just looked at the clock. A Writer with a clock of its own
-// looks at that one instead.
-func (w *Writer) StageAt(source string, at time.Time, event Appender) (int64, error) {
+// Stage gives an event, a JSON object on one line, its place and seq in the trace without writing
+// it yet: Flush writes everything staged so far in one call. It is for a producer of many small
+// lines that decides itself when they must be on disk. The event is not redacted: the caller is
+// responsible for what is in it.
+func (w *Writer) Stage(source string, event []byte) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.unusable(); err != nil {
 		return 0, err
 	}
-	return w.append(source, w.timeOf(at), event), nil
+	return w.append(source, event), nil
 }
 
 // stageRedacted stages an event of which nothing is known.
@@ -58,7 +40,7 @@ func (w *Writer) stageRedacted(source string, event []byte) (int64, error) {
 		event = w.lane(source).Line(event)
 		source = w.cfg.Redactor.Word(source)
 	}
-	return w.append(source, w.timeOf(time.Time{}), JSON(event)), nil
+	return w.append(source, event), nil
 }
 
 // unusable says why nothing can be staged any more, if that is so.
@@ -70,11 +52,11 @@ func (w *Writer) unusable() error {
 }
 
 // append adds a line to those that are pending.
-func (w *Writer) append(source string, ts int64, event Appender) int64 {
-	seq := w.next.Load()
-	line := appendEnvelopeHead(w.pending, source, seq, w.digits(ts))
+func (w *Writer) append(source string, event []byte) int64 {
+	seq, ts := w.next.Load(), w.now()
+	line := appendEnvelopeHead(w.pending, source, seq, ts)
 	start := len(line)
-	line = event.AppendJSON(line)
+	line = append(line, event...)
 	if w.cfg.OnLine != nil {
 		w.staged = append(w.staged, stagedLine{
 			source: source,
@@ -90,40 +72,18 @@ func (w *Writer) append(source string, ts int64, event Appender) int64 {
 	return seq
 }
 
-// moment is how old a time may be that was looked up for several lines at once.
-const moment = 1000 // milliseconds
-
-// timeOf returns the time of a line that is staged now. Lines that others have staged since the
-// caller looked at the clock do not make time run backwards.
-func (w *Writer) timeOf(at time.Time) int64 {
-	switch {
-	case w.cfg.Now != nil:
+func (w *Writer) now() int64 {
+	if w.cfg.Now != nil {
 		return w.cfg.Now()
-	case at.IsZero():
-		return time.Now().UnixMilli()
 	}
-	ts := at.UnixMilli()
-	if ts < w.digitsOf && w.digitsOf-ts < moment {
-		return w.digitsOf
-	}
-	return ts
-}
-
-// digits writes a time, which is most often that of the line before.
-func (w *Writer) digits(ts int64) []byte {
-	if ts != w.digitsOf || len(w.tsDigits) == 0 {
-		w.digitsOf, w.tsDigits = ts, strconv.AppendInt(w.tsDigits[:0], ts, 10)
-	}
-	return w.tsDigits
+	return time.Now().UnixMilli()
 }
 
 // Flush writes what is staged. When it returns without error, everything that was staged before the
 // call is in the file. Callers that flush at the same time share writes: what is staged while one
 // of them writes, the next one writes for all.
-func (w *Writer) Flush() error { return w.FlushTo(w.NextSeq()) }
-
-// FlushTo is Flush for whoever only needs the lines before a seq to be in the file.
-func (w *Writer) FlushTo(seq int64) error {
+func (w *Writer) Flush() error {
+	seq := w.NextSeq()
 	if w.written.Load() >= seq {
 		return w.Err()
 	}

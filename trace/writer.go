@@ -50,9 +50,6 @@ type Writer struct {
 	pending []byte       // lines that are staged and not written yet
 	staged  []stagedLine // where they are in pending; kept for OnLine only
 	lanes   map[string]*redact.Lane
-	// tsDigits is the last time as it is written, and digitsOf that time.
-	tsDigits []byte
-	digitsOf int64
 	err      error
 	closed   bool
 }

@@ -13,9 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent/builtin"
-	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/model/scripted"
@@ -89,8 +88,16 @@ func runOne(ctx context.Context, con *console.Console) error {
 		"model is scripted, so this needs no key and no network.\n\n", repo, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
-	result, err := runAgent(ctx, con, repo, string(task), model.URL, tracePath)
-	if err != nil {
+	wiring, end := wire(con, tracePath)
+	result, err := wiring.Run(ctx, fit.RunConfig{
+		Task:     string(task),
+		Cwd:      repo,
+		Agent:    string(builtin.ID),
+		Model:    demoModel,
+		ModelURL: model.URL,
+		MaxTurns: 20,
+	})
+	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Stdout, "\nThe trace of it:          %s\nRead it again:            fit-harness output --format "+
@@ -101,41 +108,29 @@ func runOne(ctx context.Context, con *console.Console) error {
 	return nil
 }
 
-func runAgent(ctx context.Context, con *console.Console, repo, task, modelURL, tracePath string) (harness.RunResult,
-	error,
-) {
-	worker := builtin.New()
+// wire returns the wiring of a live demonstration, whose trace goes to a file and to the screen, and
+// a function that closes both.
+func wire(con *console.Console, tracePath string) (fit.Wiring, func() error) {
 	text := render.New(render.Config{
 		Out:      con.Stdout,
 		Colour:   con.Colour(),
-		Dialects: worker.Dialects(),
+		Dialects: builtin.New().Dialects(),
 		Prices:   con.Prices(),
 	})
-	writer, err := trace.Open(tracePath,
-		trace.Config{Redactor: redact.New(redact.Config{Environ: con.Environ}), OnLine: text.Line})
-	if err != nil {
-		return harness.RunResult{}, err
-	}
-	home, err := os.MkdirTemp("", "fit-demo-home-")
-	if err != nil {
-		return harness.RunResult{}, err
-	}
-	defer os.RemoveAll(home)
-	result, err := harness.Run(ctx, harness.RunConfig{
-		Agent: worker,
-		Task:  task,
-		Trace: writer,
-		Session: agent.Config{
-			Dir:      repo,
-			Home:     home,
-			Environ:  con.Environ,
-			Model:    demoModel,
-			ModelURL: modelURL,
-			MaxTurns: 20,
-			Spawner:  sandbox.NewSpawner(),
+	end := text.Close
+	return fit.Wiring{
+		Environ:   con.Environ,
+		Prices:    con.Prices(),
+		Warnings:  con.Stderr,
+		Isolation: sandbox.IsolationNone,
+		OpenTrace: func(redactor *redact.Redactor) (*trace.Writer, error) {
+			writer, err := trace.Open(tracePath, trace.Config{Redactor: redactor, OnLine: text.Line})
+			if err == nil {
+				end = func() error { return errors.Join(writer.Close(), text.Close()) }
+			}
+			return writer, err
 		},
-	})
-	return result, errors.Join(err, writer.Close(), text.Close())
+	}, func() error { return end() }
 }
 
 // serve starts the scripted model on the loopback interface.

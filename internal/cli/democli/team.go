@@ -7,15 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
-	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/trace"
 )
 
 // teamMembers are the profiles of the demo's participants.
@@ -51,8 +46,23 @@ func runTeam(ctx context.Context, con *console.Console) error {
 		project, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
-	result, err := holdMeeting(ctx, con, project, string(task), model.URL, tracePath)
+	wiring, end := wire(con, tracePath)
+	cfg := fit.FacilitatorConfig{
+		FacilitatorCwd: project,
+		Options: fit.Options{
+			DefaultAgent: string(builtin.ID),
+			Base:         agent.Config{Model: demoModel, ModelURL: model.URL},
+		},
+	}
+	for _, name := range teamMembers {
+		cfg.AgentConfigs = append(cfg.AgentConfigs, fit.AgentConfig{AgentProfile: name})
+	}
+	meeting, err := wiring.NewFacilitator(cfg)
 	if err != nil {
+		return err
+	}
+	result, err := meeting.Run(ctx, string(task))
+	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Stdout, "\nVerdict: %s. %s\n\nEvery message is in the trace:  %s\nRead it again:                 "+
@@ -62,49 +72,6 @@ func runTeam(ctx context.Context, con *console.Console) error {
 		return console.Exitf(console.ExitNegative, "the demo's team failed: %s", result.Reason)
 	}
 	return nil
-}
-
-func holdMeeting(ctx context.Context, con *console.Console, project, task, modelURL, tracePath string) (harness.Result,
-	error,
-) {
-	worker := builtin.New()
-	prices := con.Prices()
-	text := render.New(render.Config{
-		Out:      con.Stdout,
-		Colour:   con.Colour(),
-		Dialects: worker.Dialects(),
-		Prices:   prices,
-	})
-	keys := mcpserve.NewKeyring(1 + len(teamMembers))
-	redactor := redact.New(redact.Config{Environ: con.Environ, Extra: keys.Secrets()})
-	writer, err := trace.Open(tracePath, trace.Config{Redactor: redactor, OnLine: text.Line})
-	if err != nil {
-		return harness.Result{}, err
-	}
-	cfg := harness.FacilitatorConfig{
-		FacilitatorCwd: project,
-		Redactor:       redactor,
-		NewAgent:       func(harness.AgentConfig) (agent.Agent, error) { return worker, nil },
-		Options: harness.Options{
-			Trace: writer, Connect: keys.Connect(mcpserve.Config{}),
-			Base: agent.Config{
-				Environ:  con.Environ,
-				Model:    demoModel,
-				ModelURL: modelURL,
-				Spawner:  sandbox.NewSpawner(),
-				Prices:   prices,
-			},
-		},
-	}
-	for _, name := range teamMembers {
-		cfg.AgentConfigs = append(cfg.AgentConfigs, harness.AgentConfig{AgentProfile: name})
-	}
-	meeting, err := harness.NewFacilitator(cfg)
-	if err != nil {
-		return harness.Result{}, errors.Join(err, writer.Close())
-	}
-	result, err := meeting.Run(ctx, task)
-	return result, errors.Join(err, writer.Close(), text.Close())
 }
 
 // unpackFile copies one embedded file.
