@@ -87,7 +87,7 @@ func OpenDirectory(dir string, wanted *Plan, redactor *redact.Redactor) (*Direct
 
 // OpenDirectoryWith is OpenDirectory with settings for the ledger, such as the key that signs it.
 func OpenDirectoryWith(dir string, wanted *Plan, redactor *redact.Redactor, cfg ledger.Config) (*Directory, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make run directory: %w", err)
 	}
 	lock, err := lockDirectory(dir)
@@ -180,7 +180,7 @@ func (d *Directory) putAside(stored *Plan) error {
 			continue // an empty file, or a plan alone, is simply written over
 		}
 		if err == nil {
-			err = os.MkdirAll(aside, 0o755)
+			err = os.MkdirAll(aside, 0o700)
 		}
 		if err == nil {
 			err = os.Rename(from, filepath.Join(aside, name))

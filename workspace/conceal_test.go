@@ -3,6 +3,7 @@ package workspace
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,11 @@ func TestNothingHiddenIsVisibleWhereverItLies(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if system == "/opt" { // git does not answer about a repository of somebody else
+				if err := os.Lchown(filepath.Join(repository, "app"), 12345, 12345); err != nil {
+					t.Fatal(err)
+				}
+			}
 			loaded, err := task.Load(t.Context(), familyDir, task.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -89,4 +95,36 @@ func onlyIn(out string, place Place) bool {
 		}
 	}
 	return true
+}
+
+// Whatever holds a copy of a family's history is known: the repository, the directory that it is a
+// linked worktree of, the other worktrees, repositories around it, and those it borrows objects from.
+func TestEveryPlaceOfAHistoryIsKnown(t *testing.T) {
+	base := t.TempDir()
+	at := func(names ...string) string { return filepath.Join(append([]string{base}, names...)...) }
+	for _, c := range []git.Command{
+		{Dir: base, Args: []string{"init", "-q", "lender"}},
+		{Dir: at("lender"), Args: []string{"commit", "-q", "--allow-empty", "-m", "first"}},
+		{Dir: base, Args: []string{"clone", "-q", "--shared", "lender", "main"}},
+		{Dir: at("main"), Args: []string{"worktree", "add", "-q", "--detach", at("around", "linked")}},
+		{Dir: at("main"), Args: []string{"worktree", "add", "-q", "--detach", at("other")}},
+		{Dir: base, Args: []string{"init", "-q", "around"}},
+	} {
+		if err := git.Run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, at("around", "linked"), map[string]string{"family/family.yaml": "{}\n"})
+	found := repositoriesOf(at("around", "linked", "family"))
+	for _, want := range []string{
+		at("around"), at("around", ".git"), at("around", "linked"), at("main"), at("main", ".git"),
+		at("main", ".git", "worktrees", "linked"), at("other"), at("lender", ".git", "objects"),
+	} {
+		if !slices.Contains(found, want) {
+			t.Errorf("%s is not among %q", want, found)
+		}
+	}
+	if found := repositoriesOf(at("lender", "..")); len(found) > 0 {
+		t.Errorf("outside any repository: %q", found)
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -213,14 +212,14 @@ func (w *Workspace) concealed() []string {
 	paths := append([]string{w.cfg.Root, w.cfg.Task.Dir}, w.cfg.Hidden...)
 	if w.cfg.Family != nil {
 		paths = append(paths, w.cfg.Family.Dir)
-		paths = append(paths, repositoryDirs(w.cfg.Family.Dir)...)
+		paths = append(paths, repositoriesOf(w.cfg.Family.Dir)...)
 	}
 	if w.cfg.Task.Solution != "" {
 		paths = append(paths, w.cfg.Task.Solution)
 	}
 	if repo := w.cfg.Task.Settings.Repo; repo != "" {
 		paths = append(paths, repo)
-		paths = append(paths, repositoryDirs(repo)...)
+		paths = append(paths, repositoriesOf(repo)...)
 	}
 	if w.base != nil {
 		paths = append(paths, filepath.Dir(w.base.Dir))
@@ -231,33 +230,6 @@ func (w *Workspace) concealed() []string {
 		}
 	}
 	return paths
-}
-
-// repositories remembers what repositoryDirs has found, by directory.
-var repositories sync.Map
-
-// repositoryDirs returns where the repository of a directory lies: its files, and its history,
-// which may be elsewhere. A directory outside any repository has none.
-func repositoryDirs(dir string) []string {
-	if known, ok := repositories.Load(dir); ok {
-		return known.([]string) //nolint:forcetypeassert // nothing else is stored
-	}
-	var dirs []string
-	out, err := git.Output(context.Background(), dir, "rev-parse", "--path-format=absolute", "--show-toplevel",
-		"--absolute-git-dir", "--git-common-dir")
-	if err == nil {
-		dirs = strings.Split(out, "\n")
-		common := dirs[len(dirs)-1]
-		if borrowed, err := os.ReadFile(filepath.Join(common, "objects", "info", "alternates")); err == nil {
-			for _, objects := range strings.Fields(string(borrowed)) {
-				if filepath.IsAbs(objects) {
-					dirs = append(dirs, objects)
-				}
-			}
-		}
-	}
-	repositories.Store(dir, dirs)
-	return dirs
 }
 
 // prepareCaches gives a home its own, writable side of every build cache.

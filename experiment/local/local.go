@@ -158,9 +158,15 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 	}
 }
 
-// hidden are the paths that no process of an attempt may see: other attempts, and what fit keeps.
+// hidden are the paths that no process of an attempt may see: other attempts, what fit keeps, and
+// the run directories beside this one, which may be about the same tasks.
 func (e *Executor) hidden() []string {
-	hidden := []string{e.work, e.artefacts.AttemptDir("")}
+	run := e.artefacts.AttemptDir("")
+	hidden := []string{e.work, run}
+	plans, _ := filepath.Glob(filepath.Join(filepath.Dir(run), "*", experiment.PlanFile)) // none where it cannot be read
+	for _, plan := range plans {
+		hidden = append(hidden, filepath.Dir(plan))
+	}
 	if cache := e.machine.Host.CacheDir; cache != "" {
 		hidden = append(hidden, cache)
 	}
@@ -242,10 +248,10 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 		a.redact = a.redact.With(secretsOf(a.task, a.arm))
 	}
 	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
-	if err := os.MkdirAll(filepath.Dir(a.dir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
 	}
-	if err := os.Mkdir(a.dir, 0o755); err != nil { // one that exists would be another attempt's
+	if err := os.Mkdir(a.dir, 0o700); err != nil { // one that exists would be another attempt's
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
 	}
 	return a, nil

@@ -96,7 +96,7 @@ func (w *webServer) admit(from *connection, own *endpoint) bool {
 	if from.serves == own || from.refused {
 		return from.serves == own && !from.refused
 	}
-	if !w.server.admit(own, func() (peer, error) { return loopbackPeer(from.conn, &own.processes) }) {
+	if !w.server.admit(own, func() (peer, error) { return loopbackPeer(from.conn) }) {
 		from.refused = true
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,51 +35,50 @@ func socketPeer(conn net.Conn) (peer, error) {
 }
 
 // loopbackPeer finds the process that holds the other end of a TCP connection on this machine.
-// Where several do, one that does not belong to the tree is reported.
-func loopbackPeer(conn net.Conn, tree *processTree) (peer, error) {
+// Where several do, nobody knows which of them calls.
+func loopbackPeer(conn net.Conn) (peer, error) {
 	holders, err := sandbox.ConnectionHolders(conn)
 	if err != nil {
 		return peer{}, err
 	}
-	found := peer{}
-	for _, pid := range holders {
-		if found = processOf(pid); !tree.has(found) {
-			break
-		}
+	slices.Sort(holders)
+	if holders = slices.Compact(holders); len(holders) > 1 {
+		return processOf(holders[0]), fmt.Errorf("%d processes share the connection", len(holders))
 	}
-	return found, nil
+	return processOf(holders[0]), nil
 }
 
 func processOf(pid int) peer {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil {
+	_, started := statusOf(pid)
+	if err != nil || started == "" {
 		return peer{pid: pid, name: "gone"}
 	}
-	return peer{pid: pid, name: strings.TrimSpace(string(name))}
+	return peer{pid: pid, started: started, name: strings.TrimSpace(string(name))}
 }
 
-// descends reports whether a process is one of the roots, or was started by one.
-func descends(pid int, roots map[int]bool) bool {
+// ancestor returns the root that a process is or was started by.
+func ancestor(pid int, roots map[int]*peer) (root int, found bool) {
 	for pid > 1 {
-		if roots[pid] {
-			return true
+		if _, found := roots[pid]; found {
+			return pid, true
 		}
-		pid = parentOf(pid)
+		pid, _ = statusOf(pid)
 	}
-	return false
+	return 0, false
 }
 
-// parentOf returns 0 for a process that is gone.
-func parentOf(pid int) int {
+// statusOf returns a process's parent and when it was started; nothing of a process that is gone.
+func statusOf(pid int) (parent int, started string) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	// the name may hold anything, brackets too
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 2 {
-		return 0
+	if len(fields) < 20 {
+		return 0, ""
 	}
-	parent, _ := strconv.Atoi(fields[1]) // 0 is nobody
-	return parent
+	parent, _ = strconv.Atoi(fields[1]) // 0 is nobody
+	return parent, fields[19]
 }

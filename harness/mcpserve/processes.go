@@ -2,6 +2,7 @@ package mcpserve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,21 +12,32 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
+// Reasons why a process is not served; the participant's name goes before them.
+var (
+	errNotStarted  = errors.New("'s agent did not start it")
+	errNotTheAgent = errors.New("'s agent calls tools from another process")
+)
+
 // startWait is how long a call waits for a program that is just being started to be known.
 const startWait = 5 * time.Second
 
 // peer is the process at the other end of a connection.
 type peer struct {
-	pid  int
-	name string
+	pid     int
+	started string // when, in the kernel's words: process numbers are used again
+	name    string
 }
 
 func (p peer) String() string { return fmt.Sprintf("process %d (%s)", p.pid, p.name) }
 
-// processTree is the processes of one participant's agent. The zero value is empty.
+// processTree is the processes of one participant's agent. One process of every program that fit
+// starts for the agent may call tools, the first that connects: the agent itself or its relay, which
+// connect before the agent can run a command. Whatever the agent's commands start comes later, and
+// may be the work of somebody whom the agent judges. The zero value is empty.
 type processTree struct {
 	mu       sync.Mutex
-	roots    map[int]bool
+	roots    map[int]*peer // the process of each program that calls tools, nil before it connects
+	inside   bool          // the agent runs in this process, and no program of its own may call
 	starting int
 	changed  chan struct{} // closed when no program is being started any more
 }
@@ -65,10 +77,10 @@ func (t *processTree) add(pid int, root *int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.roots == nil {
-		t.roots = map[int]bool{}
+		t.roots = map[int]*peer{}
 	}
 	*root = pid
-	t.roots[pid] = true
+	t.roots[pid] = nil
 	t.settled()
 }
 
@@ -88,33 +100,43 @@ func (t *processTree) settled() {
 	}
 }
 
-// snapshot returns the roots, after every program that is being started has one.
-func (t *processTree) snapshot() map[int]bool {
+// settle waits until every program that is being started has a root.
+func (t *processTree) settle() {
 	t.mu.Lock()
 	changed, waiting := t.changed, t.starting > 0
 	t.mu.Unlock()
-	if waiting {
-		timer := time.NewTimer(startWait)
-		defer timer.Stop()
-		select {
-		case <-changed:
-		case <-timer.C:
-		}
+	if !waiting {
+		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	roots := make(map[int]bool, len(t.roots))
-	for pid := range t.roots {
-		roots[pid] = true
+	timer := time.NewTimer(startWait)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
 	}
-	return roots
 }
 
-// has reports whether a process is this one, in which fit's own agent runs, or one that the agent
-// started.
-func (t *processTree) has(p peer) bool {
+// admit says why a process may not call tools; nil lets it call them.
+func (t *processTree) admit(p peer) error {
 	if p.pid == os.Getpid() {
-		return true
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.inside = true
+		return nil
 	}
-	return descends(p.pid, t.snapshot())
+	t.settle()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	root, found := ancestor(p.pid, t.roots)
+	switch {
+	case !found || p.started == "":
+		return errNotStarted
+	case t.inside:
+		return errNotTheAgent
+	case t.roots[root] == nil:
+		t.roots[root] = &p
+	case *t.roots[root] != p:
+		return errNotTheAgent
+	}
+	return nil
 }

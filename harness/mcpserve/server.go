@@ -156,16 +156,17 @@ func (s *server) serve(own *endpoint, conn net.Conn) {
 // is in the trace when it returns.
 func (s *server) admit(own *endpoint, find func() (peer, error)) bool {
 	from, err := find()
-	if err == nil && own.processes.has(from) {
-		return true
-	}
-	who := from.String()
 	if err != nil {
-		who = fmt.Sprintf("a process that cannot be recognized (%v)", err)
+		s.dispatcher.Refused(own.participant, fmt.Sprintf(
+			"a process that cannot be recognized (%v) tried to call tools as %s", err, own.participant))
+		return false
 	}
-	s.dispatcher.Refused(own.participant, fmt.Sprintf("%s tried to call tools as %s, but %s's agent did not start it",
-		who, own.participant, own.participant))
-	return false
+	if err := own.processes.admit(from); err != nil {
+		s.dispatcher.Refused(own.participant, fmt.Sprintf("%s tried to call tools as %s, but %s%v",
+			from, own.participant, own.participant, err))
+		return false
+	}
+	return true
 }
 
 // Servers implements harness.Connector.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -46,6 +47,7 @@ func scripts() testscript.Params {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // of hundreds of commands, each would take a second longer
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o755)
 		},
+		Condition: needed,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model":   cmdModel,
 			"noproc":  cmdNoProcess,
@@ -57,6 +59,20 @@ func scripts() testscript.Params {
 			"bridge":  cmdBridge,
 		},
 	}
+}
+
+// needed is the condition [need:PROGRAM]: that a program is there. Unlike with [exec:PROGRAM], a
+// script cannot skip what lacks one in CI.
+func needed(condition string) (bool, error) {
+	program, asked := strings.CutPrefix(condition, "need:")
+	if !asked {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	_, err := exec.LookPath(program)
+	if err != nil && os.Getenv("CI") == "true" {
+		return false, fmt.Errorf("missing where CI=true: %w", err)
+	}
+	return err == nil, nil
 }
 
 // cmdModel serves a scripted model while the script runs: model script.json sets $MODEL_URL.
