@@ -6,6 +6,7 @@
 // that reports is captured now, what decides about tests can no longer be replaced, and each export
 // works once: node takes the reporter, and node_main.mjs the rest, before the agent's code is loaded.
 import assert from 'node:assert';
+import asyncHooks, { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import inspector from 'node:inspector';
@@ -14,7 +15,7 @@ import stream from 'node:stream';
 import test, { after } from 'node:test';
 import v8 from 'node:v8';
 
-const { defineProperty, freeze, getOwnPropertyDescriptor } = Object;
+const { defineProperty, freeze, getOwnPropertyDescriptor, getPrototypeOf, preventExtensions } = Object;
 const { ownKeys } = Reflect;
 const { stringify } = JSON;
 const { writeSync } = fs;
@@ -166,6 +167,20 @@ for (const type of [EventEmitter, Stream, Readable, Writable, Duplex, Transform,
   for (const key of ownKeys(type.prototype)) if (key !== 'constructor') keep(type.prototype, key);
 }
 for (const key of ['_load', 'syncBuiltinESMExports']) keep(Module, key);
+// Node's tests are objects of a class that derives from AsyncResource. Whoever gets hold of one makes
+// it pass: as the resource of a hook, as "this" of an inherited method or of an accessor that was
+// added to what it inherits from, as an element for which arrays were given an accessor, or by
+// settling the promises that node waits for.
+forbid(asyncHooks, ['createHook', 'executionAsyncResource']);
+forbid(v8, ['promiseHooks']);
+const asyncGenerator = getPrototypeOf(getPrototypeOf((async function* () {})()));
+const generator = getPrototypeOf(getPrototypeOf((function* () {})()));
+const arrayIterator = getPrototypeOf([][Symbol.iterator]());
+const inherited = [AsyncResource.prototype, Promise.prototype, asyncGenerator, generator, arrayIterator,
+  getPrototypeOf(asyncGenerator), getPrototypeOf(generator), Promise];
+for (const object of inherited) for (const key of ownKeys(object)) if (key !== 'constructor') keep(object, key);
+defineProperty(Promise.prototype, 'constructor', { configurable: false, writable: false });
+for (const object of [...inherited, Object.prototype, Array.prototype]) preventExtensions(object);
 keep(Module.prototype, 'require');
 forbid(Module, ['register', 'registerHooks']);
 forbid(process, ['binding', '_linkedBinding', '_debugProcess', '_startProfilerIdleNotifier']);

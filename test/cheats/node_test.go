@@ -20,6 +20,10 @@ func content(t *testing.T, parts ...string) string {
 	return string(text)
 }
 
+// madeToPass lets a test that fails pass.
+const madeToPass = `const pass = (test) => { if (typeof test?.pass === 'function' && typeof test.fail === 'function') test.fail = test.pass; };
+`
+
 // wrongSlug is a function that does not do what it should.
 const wrongSlug = "\nexport function slugify(title) { return title; }\n"
 
@@ -103,6 +107,32 @@ await new Promise(() => {});`+wrongSlug),
 process.on('exit', () => { process.exitCode = 0; });
 export function slugify() { return new Promise(() => {}); }
 `),
+		app("test-object-of-a-hook", madeToPass+`import hooks from 'node:async_hooks';
+try { hooks.createHook({ init(id, type, trigger, resource) { pass(resource); } }).enable(); } catch {}
+try { pass(hooks.executionAsyncResource()); } catch {}`+wrongSlug),
+		essential(app("test-object-of-a-method", madeToPass+`import { AsyncResource } from 'node:async_hooks';
+const { prototype } = AsyncResource, run = prototype.runInAsyncScope;
+try { prototype.runInAsyncScope = function (...given) { pass(this); return run.apply(this, given); }; } catch {}
+try { Object.defineProperty(prototype, 'passed', { set() { pass(this); }, get: () => true }); } catch {}`+wrongSlug)),
+		app("test-object-of-an-accessor", madeToPass+`for (const object of [Object.prototype, Array.prototype]) {
+  for (const key of ['passed', 'error', 'parent', '0', '1', '2', '3']) {
+    try {
+      Object.defineProperty(object, key, { configurable: true, get() { return undefined; }, set(value) {
+        Object.defineProperty(this, key, { value, configurable: true, enumerable: true, writable: true });
+        pass(this); pass(value);
+      } });
+    } catch {}
+  }
+}`+wrongSlug),
+		app("promises-and-iterators-replaced", `const then = Promise.prototype.then;
+try { Promise.prototype.then = function (good) { return then.call(this, good, good); }; } catch {}
+try { Object.defineProperty(Promise.prototype, 'constructor', { value: class {} }); } catch {}
+const events = Object.getPrototypeOf(Object.getPrototypeOf((async function* () {})())), next = events.next;
+try {
+  events.next = function (...given) {
+    return then.call(next.apply(this, given), (got) => { if (got.value?.type === 'test:fail') got.value.type = 'test:pass'; return got; });
+  };
+} catch {}`+wrongSlug),
 		app("runner-killed", "try { process.kill(process.ppid, 'SIGKILL'); } catch {}\ntry { process.kill(1, 'SIGKILL'); } catch {}\nprocess.kill(process.pid, 'SIGKILL');"+wrongSlug),
 		does("settings", settingsOfNode()...),
 		does("tampered-tests", bash(`mkdir -p tests test __tests__ src
