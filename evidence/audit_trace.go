@@ -42,10 +42,10 @@ func (a *traceAudit) call(event *session.EnrichedEvent) []session.SimpleCommand 
 		}
 		return nil
 	}
-	for _, p := range tool.Paths {
-		a.path(p, tool.Canonical, event)
-	}
 	if tool.Command == "" {
+		for _, p := range tool.Paths {
+			a.path(p, tool.Canonical, event)
+		}
 		return nil
 	}
 	commands := session.Commands(tool.Command)

@@ -1,0 +1,142 @@
+package evidence
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
+)
+
+var (
+	edited  = modified("a.go", "-a", "+b")
+	failing = ledger.Record{Verdict: ledger.Fail, Verify: &ledger.Verify{ExitCode: 1}}
+)
+
+// failed are the facts about an attempt that did something and failed.
+func failed(record ledger.Record, diff string, task Task, acts ...act) *facts {
+	f := known(task, record, diff)
+	f.seen, f.session = played(f.task, []string{"a.go"}, "", acts...)
+	return f
+}
+
+func withRows(list ...string) ledger.Record {
+	record := failing
+	record.HiddenTests = &ledger.HiddenTests{}
+	for _, row := range list {
+		record.HiddenTests.Details = append(record.HiddenTests.Details, json.RawMessage(row))
+	}
+	return record
+}
+
+func repeat(n int, a act) []act { return slices.Repeat([]act{a}, n) }
+
+func TestAttribution(t *testing.T) {
+	overloaded := act{tool: "error", arg: string(session.ErrorOverloaded), output: "529 overloaded"}
+	overflow := act{tool: "error", arg: string(session.ErrorContextOverflow), output: "prompt is too long"}
+	ended := func(f *facts, outcome session.Outcome) *facts { f.session.Outcome = outcome; return f }
+	distinct := func(n int) (acts []act) {
+		for i := range n {
+			acts = append(acts, act{tool: "say", arg: strings.Repeat("hm ", i+1)})
+		}
+		return acts
+	}
+	for name, v := range map[string]struct {
+		facts    *facts
+		category string
+		tier     string
+	}{
+		"the service failed": {ended(failed(failing, edited, Task{}, bash("ls"), overloaded), session.OutcomeError),
+			CauseProviderError, TierEnvironmental},
+		"the service failed and came back": {failed(failing, edited, Task{}, overloaded, bash("ls")), CauseWrongFix, TierCapability},
+		"the ledger says so": {failed(ledger.Record{Verdict: ledger.Error, ErrorClass: ledger.ErrorProvider}, "", Task{}),
+			CauseProviderError, TierEnvironmental},
+		"credentials": {ended(failed(failing, "", Task{}), session.OutcomeAuth), CauseProviderError, TierEnvironmental},
+		"setup failed": {failed(ledger.Record{Verdict: ledger.Error, ErrorClass: ledger.ErrorSetup}, "", Task{}),
+			CauseHarnessError, TierEnvironmental},
+		"verify did not start": {failed(ledger.Record{Verdict: ledger.Fail, Verify: &ledger.Verify{Error: "no sh"}}, edited, Task{}),
+			CauseHarnessError, TierEnvironmental},
+		"a toolchain is missing": {failed(failing, edited, Task{RequiredTools: []string{"cargo"}},
+			act{tool: "bash", arg: "cargo test", output: "sh: 1: cargo: not found", failed: true}), CauseHarnessError, TierEnvironmental},
+		"another program is missing": {failed(failing, edited, Task{RequiredTools: []string{"cargo"}},
+			act{tool: "bash", arg: "rg cargo", output: "bash: rg: command not found", failed: true}), CauseWrongFix, TierCapability},
+		"killed by the clock": {ended(failed(failing, "", Task{}, repeat(9, bash("ls"))...), session.OutcomeTimeout),
+			CauseTimeout, TierResource},
+		"the conversation is too long": {failed(failing, edited, Task{}, bash("ls"), overflow), CauseContextExhausted, TierResource},
+		"two compactions and no end": {ended(failed(failing, edited, Task{}, act{tool: "compaction"}, act{tool: "compaction"}),
+			session.OutcomeNoResult), CauseContextExhausted, TierResource},
+		"two compactions and an end": {failed(failing, edited, Task{}, act{tool: "compaction"}, act{tool: "compaction"}),
+			CauseWrongFix, TierCapability},
+		"too many turns":        {ended(failed(failing, edited, Task{}), session.OutcomeMaxTurns), CauseBudgetOrLoop, TierResource},
+		"five equal calls":      {failed(failing, "", Task{}, repeat(5, bash("./x"))...), CauseBudgetOrLoop, TierResource},
+		"four equal calls":      {failed(failing, "", Task{}, repeat(4, bash("./x"))...), CauseNoChange, TierCapability},
+		"ten turns of nothing":  {failed(failing, edited, Task{}, distinct(10)...), CauseBudgetOrLoop, TierResource},
+		"nine turns of nothing": {failed(failing, edited, Task{}, distinct(9)...), CauseWrongFix, TierCapability},
+		"nothing changed":       {failed(failing, "", Task{}, bash("ls")), CauseNoChange, TierCapability},
+		"a test fails that passed": {failed(withRows(`{"test":"old","pass":false}`, `{"test":"new","pass":true}`), edited,
+			Task{PassingAtBase: []string{"old"}}), CauseRegression, TierCapability},
+		"some checks pass": {failed(withRows(`{"test":"a","pass":false}`, `{"test":"b","pass":true}`), edited, Task{}),
+			CauseIncompleteFix, TierCapability},
+		"only what passed before passes": {failed(withRows(`{"test":"a","pass":false}`, `{"test":"b","pass":true}`), edited,
+			Task{PassingAtBase: []string{"b"}}), CauseWrongFix, TierCapability},
+		"the wrong change": {failed(failing, edited, Task{}), CauseWrongFix, TierCapability},
+	} {
+		got := v.facts.attribution()
+		if got == nil || got.Category != v.category || got.Tier != v.tier || len(got.Evidence) == 0 ||
+			got.Method != MethodHeuristic || got.Confidence <= 0 {
+			t.Errorf("%s: %+v, want %s", name, got, v.category)
+		}
+	}
+}
+
+// TestGarbageDoesNotExcuse: an agent that worked and prints garbage has failed; one that printed
+// nothing else was not measured.
+func TestGarbageDoesNotExcuse(t *testing.T) {
+	f := failed(failing, edited, Task{}, bash("ls"))
+	f.session.ParseErrors = 1000
+	if got := f.attribution(); got.Category != CauseWrongFix {
+		t.Errorf("with turns: %s", got.Category)
+	}
+	f = failed(failing, "", Task{})
+	f.session.ParseErrors = 1000
+	if got := f.attribution(); got.Category != CauseHarnessError {
+		t.Errorf("without turns: %s", got.Category)
+	}
+}
+
+func TestTags(t *testing.T) {
+	look := []act{bash("ls"), bash("cat a.go"), bash("rg x"), bash("cat b.go")}
+	for tag, acts := range map[string][]act{
+		tagUnverified:      {{tool: "edit", arg: "a.go"}},
+		tagEditFailures:    {{tool: "read", arg: "a.go"}, {tool: "edit", arg: "a.go", failed: true}},
+		tagEditWithoutRead: {{tool: "edit", arg: "a.go", failed: true, output: "could not find the exact text"}},
+		tagExploration:     append(look, bash("make x")),
+		tagReminderLoop:    repeat(3, act{tool: "reminder", arg: "Go on."}),
+		tagUnknownCommand:  {{tool: "bash", arg: "/review", output: "bash: /review: command not found", failed: true}},
+		tagFalseSuccess:    {{tool: "say", arg: "I fixed the race."}},
+	} {
+		f := failed(failing, edited, Task{}, acts...)
+		if tags := f.tags(); !slices.Contains(tags, tag) {
+			t.Errorf("%s is missing: %v", tag, tags)
+		}
+		calm := failed(failing, edited, Task{}, act{tool: "read", arg: "a.go"}, act{tool: "edit", arg: "a.go"},
+			bash("go test"), bash("make x"), act{tool: "say", arg: "I could not fix it."})
+		if tags := calm.tags(); len(tags) != 0 {
+			t.Errorf("a calm attempt: %v", tags)
+		}
+	}
+}
+
+func TestOnlyTheLastThreeMayBeRanked(t *testing.T) {
+	var may []string
+	for _, c := range causes {
+		if Rerankable(c.category) {
+			may = append(may, c.category)
+		}
+	}
+	if got := strings.Join(may, " "); got != "regression incomplete_fix wrong_fix" || len(causes) != 9 {
+		t.Errorf("a model may rank %s of %d", got, len(causes))
+	}
+}
