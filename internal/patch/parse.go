@@ -26,6 +26,8 @@ type parser struct {
 	patch  *Patch
 	file   *File // the one that the current lines belong to; nil before the first
 	again  bool  // the current line is still to be read
+	// unnamed is the line that begins the current file, if its names cannot be distinguished there.
+	unnamed int
 }
 
 func (p *parser) next() bool {
@@ -41,9 +43,11 @@ func (p *parser) next() bool {
 	return true
 }
 
-func (p *parser) problem(message string) {
+func (p *parser) problem(message string) { p.problemAt(p.number, message) }
+
+func (p *parser) problemAt(line int, message string) {
 	if len(p.patch.Problems) < maxProblems {
-		p.patch.Problems = append(p.patch.Problems, Problem{p.number, message})
+		p.patch.Problems = append(p.patch.Problems, Problem{line, message})
 	}
 }
 
@@ -57,6 +61,10 @@ func (p *parser) begin() {
 // finish decides what happened to the file that has been read.
 func (p *parser) finish() {
 	f := p.file
+	if f != nil && p.unnamed > 0 && f.Old == "" && f.New == "" {
+		p.problemAt(p.unnamed, "names that cannot be distinguished")
+	}
+	p.unnamed = 0
 	if f == nil || f.Status != "" {
 		return
 	}
@@ -158,7 +166,7 @@ func (p *parser) gitNames(rest string) {
 		p.file.Old, p.file.New = cutPrefix(first, "a/"), second
 		return
 	}
-	p.problem("names that cannot be distinguished")
+	p.unnamed = p.number // later lines may name it
 }
 
 // ownBinary reads the line by which a workspace says that a binary file changed.
