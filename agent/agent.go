@@ -97,6 +97,8 @@ type Host struct {
 type Installation struct {
 	Path    string `json:"path"` // empty for an agent that is part of this binary
 	Version string `json:"version"`
+	// SHA256 is that of the program, where somebody asked for it (Digest).
+	SHA256 string `json:"sha256,omitempty"`
 	// ReadPaths are the files and directories that the agent must be able to read inside a sandbox.
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// Login tells what credentials were found: "subscription", "apikey", or nothing.

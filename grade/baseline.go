@@ -50,7 +50,7 @@ type attempt func(context.Context, *suiteRun) (evidence, error)
 
 // withoutAgent runs a check on the reference solution, or on the base where there is none.
 func (g *grading) withoutAgent(ctx context.Context, try attempt) (evidence, error) {
-	return g.without(g.Task.Solution != "").tryAlone(ctx, try)
+	return g.without(g.Task.HasSolution()).tryAlone(ctx, try)
 }
 
 // tryAlone runs a check in a suite of its own.

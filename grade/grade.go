@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -63,6 +65,8 @@ type Result struct {
 	Score *float64 `json:"score,omitempty"`
 	// Rows are all rows in order, stamped with their source.
 	Rows []json.RawMessage `json:"rows"`
+	// Commands are how Config.Verify ended, in order.
+	Commands []CommandResult `json:"commands,omitempty"`
 	// Artifacts are the files that were left in Config.Artifacts, relative to it.
 	Artifacts  []string `json:"artifacts,omitempty"`
 	DurationMs int64    `json:"durationMs"`
@@ -180,6 +184,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Grade:      decide(tallyOf(rows), h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Rows:       []json.RawMessage{},
+		Commands:   tests.commands,
 	}
 	result.Grade.Score = declaredScore(g.Task.Settings.Scored, result.Grade)
 	if g.Task.Suite != nil || len(g.Verify) > 0 {
@@ -256,11 +261,29 @@ func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy,
 		return nil, &copyError{err}
 	}
 	if g.solved {
-		if err := overlay(copied.Dir, g.Task.Solution); err != nil {
+		if err := g.solve(ctx, copied.Dir); err != nil {
 			return nil, fmt.Errorf("reference solution of %s: %w", g.Task.ID, err)
 		}
 	}
 	return copied, nil
+}
+
+// solve puts the reference solution into a copy.
+func (g *grading) solve(ctx context.Context, dir string) error {
+	if g.Task.Solution != "" {
+		return overlay(dir, g.Task.Solution)
+	}
+	return ApplyPatch(ctx, dir, g.Task.Spec.Reference.Patch)
+}
+
+// ApplyPatch applies a patch to the files of a directory, whether that is a repository or not.
+func ApplyPatch(ctx context.Context, dir string, patch []byte) error {
+	return git.Run(ctx, git.Command{
+		Dir:   dir,
+		Args:  []string{"apply", "--whitespace=nowarn", "-"},
+		Env:   []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)},
+		Stdin: bytes.NewReader(patch),
+	})
 }
 
 // keep writes evidence, without secrets, where only people look at it.

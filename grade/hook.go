@@ -34,6 +34,8 @@ type graded struct {
 	// died is set for a hook that was killed by a signal or gave up with a status, which chance may
 	// explain as well as the agent.
 	died bool
+	// commands are how the commands to verify ended.
+	commands []CommandResult
 }
 
 // confirmations is how often a grader that died is run again, with the agent's work and without it,

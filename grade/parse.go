@@ -22,6 +22,14 @@ func parseNonce(data []byte, nonce string) Report {
 	return report
 }
 
+// parseExit is the report of a command that has none: it came to its end, and its exit code, which
+// is looked at first, says how.
+func parseExit() Report {
+	report := Report{Complete: true}
+	report.add("command", Passed, "")
+	return report
+}
+
 // parseReport reads a report of the format that a parser's name stands for.
 func parseReport(parser string, data []byte, nonce string) Report {
 	switch parser {
@@ -33,6 +41,8 @@ func parseReport(parser string, data []byte, nonce string) Report {
 		return parseJUnit(data)
 	case task.ParserExitNonce:
 		return parseNonce(data, nonce)
+	case task.ParserExit:
+		return parseExit()
 	}
 	return Report{Problem: fmt.Sprintf("there is no parser called %q", parser)}
 }

@@ -114,6 +114,9 @@ type evidence struct {
 	// died is set for a run that was killed by a signal or gave up without a report, which chance
 	// may explain as well as the agent.
 	died bool
+	// timedOut, startMs and endMs are those of the process.
+	timedOut       bool
+	startMs, endMs int64
 }
 
 // broke reports whether the run did not come to an end of its own.

@@ -28,6 +28,20 @@ type Command struct {
 	Timeout time.Duration
 }
 
+// CommandResult is how one command to verify ended.
+type CommandResult struct {
+	Name     string `json:"name"`
+	Passed   bool   `json:"passed"`
+	ExitCode int    `json:"exitCode"` // 124 when it was stopped by a bound of ours
+	TimedOut bool   `json:"timedOut,omitempty"`
+	StartMs  int64  `json:"startMs"`
+	EndMs    int64  `json:"endMs"`
+	// Error is why the command could not be started.
+	Error string `json:"error,omitempty"`
+	// Output is the file in Config.Artifacts with what it printed.
+	Output string `json:"output,omitempty"`
+}
+
 // verify runs a command and makes its row.
 func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) error {
 	shown, err := s.tryVerify(ctx, command)
@@ -41,8 +55,21 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 	}
 	found.rows = append(found.rows,
 		testRow(command.Name, command.Gate, command.Weight, reason == "", s.Redactor.String(reason)))
+	found.commands = append(found.commands, CommandResult{
+		Name:     command.Name,
+		Passed:   reason == "",
+		ExitCode: shown.status,
+		TimedOut: shown.timedOut,
+		StartMs:  shown.startMs,
+		EndMs:    shown.endMs,
+		Error:    shown.unfit,
+		Output:   outputFile(command.Name),
+	})
 	return nil
 }
+
+// outputFile is the artefact with all that a command to verify printed.
+func outputFile(name string) string { return "tests." + fileName(name) + ".log" }
 
 func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, error) {
 	return s.tryReport(ctx, reportRun{
@@ -52,6 +79,7 @@ func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, er
 		report:  command.Report,
 		timeout: command.Timeout,
 		words:   map[string]string{"{dir}": "."},
+		whole:   true,
 	})
 }
 
@@ -95,6 +123,7 @@ type reportRun struct {
 	words          map[string]string
 	timeout        time.Duration
 	readable       []string
+	whole          bool // all that is printed is kept in one file, too
 }
 
 func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error) {
@@ -126,6 +155,9 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 		return evidence{}, err
 	}
 	shown := s.evidenceOf(r.name, done)
+	if r.whole {
+		s.keep(outputFile(r.name), append(done.stdout.Bytes(), done.stderr.Bytes()...))
+	}
 	data := all.data
 	switch {
 	case r.report != "":

@@ -128,6 +128,7 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 		for _, check := range checks {
 			found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, false, err.Error()))
 		}
+		g.unverified(&found, err.Error())
 		found.reasons = append(found.reasons, err.Error())
 		return found, nil
 	case ctx.Err() != nil:
@@ -170,7 +171,16 @@ func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason erro
 		}
 		found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, false, reason.Error()))
 	}
+	g.unverified(&found, reason.Error())
 	return found, nil
+}
+
+// unverified fails the commands to verify on a copy that could not even be made.
+func (g *grading) unverified(found *graded, reason string) {
+	for _, command := range g.Verify {
+		found.rows = append(found.rows, testRow(command.Name, command.Gate, command.Weight, false, reason))
+		found.commands = append(found.commands, CommandResult{Name: command.Name, Error: reason})
+	}
 }
 
 // judge makes the row of one check.
@@ -201,7 +211,7 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 	if !found.health.ok() || !shown.broke() && !shown.silent() {
 		return nil
 	}
-	solved := s.Task.Solution != ""
+	solved := s.Task.HasSolution()
 	if !shown.broke() && !solved {
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
 		if err == nil && done.status() != 0 {
@@ -264,10 +274,13 @@ func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 	s.keep("tests."+fileName(check)+".stdout.log", done.stdout.Bytes())
 	s.keep("tests."+fileName(check)+".stderr.log", done.stderr.Bytes())
 	shown := evidence{
-		death:  done.death(),
-		status: done.status(),
-		note:   done.stderr.last(maxMessage),
-		died:   done.killed(),
+		death:    done.death(),
+		status:   done.status(),
+		note:     done.stderr.last(maxMessage),
+		timedOut: done.TimedOut,
+		startMs:  done.StartMs,
+		endMs:    done.EndMs,
+		died:     done.killed(),
 	}
 	if done.failure != nil {
 		shown.unfit, shown.death = shown.death, ""

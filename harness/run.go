@@ -72,6 +72,7 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		result.Err = err
 	}
 	recorder.started(agent.Started{}) // an agent that never ran still has its line
+	recorder.ended(result)
 	recorder.emit(summaryOf(result))
 	if err != nil {
 		return result, err
@@ -85,6 +86,7 @@ type runRecorder struct {
 	cfg     RunConfig
 	advisor *runAdvisor // nil without
 	opened  bool
+	auth    string
 	err     error
 }
 
@@ -145,7 +147,7 @@ func (r *runRecorder) started(info agent.Started) {
 	if r.opened {
 		return
 	}
-	r.opened = true
+	r.opened, r.auth = true, info.Auth
 	r.emit(trace.AgentStart{
 		Type:       trace.TypeAgentStart,
 		Agent:      runLane,
@@ -169,6 +171,33 @@ func (r *runRecorder) started(info agent.Started) {
 	if r.cfg.Started != nil {
 		r.cfg.Started(info)
 	}
+}
+
+// ended records how the agent's process ended, if there was one.
+func (r *runRecorder) ended(result RunResult) {
+	out := result.Output
+	if out.EndMs == 0 {
+		return
+	}
+	event := trace.AgentEnd{
+		Type:     trace.TypeAgentEnd,
+		Agent:    runLane,
+		ExitCode: out.ExitCode,
+		Signal:   out.Signal,
+		TimedOut: out.TimedOut || result.Reason == session.OutcomeTimeout,
+		Argv:     out.Argv,
+		Version:  out.Version,
+		Auth:     r.auth,
+		StartMs:  out.StartMs,
+		EndMs:    out.EndMs,
+	}
+	if len(out.Argv) > 0 {
+		event.Binary = out.Argv[0]
+	}
+	if found := r.cfg.Session.Installation; found != nil {
+		event.BinarySHA256 = found.SHA256
+	}
+	r.emit(event)
 }
 
 func (r *runRecorder) emit(event any) {

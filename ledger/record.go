@@ -76,20 +76,27 @@ type Record struct {
 	ErrorMessage   string          `json:"errorMessage,omitempty"`
 	// the attempts at this cell so far that ended in an error of the model's service which only the
 	// agent's own process reported, after it could run commands: it may have been forged
-	Unverified    int              `json:"unverifiedErrors,omitempty"`
-	Final         bool             `json:"final"` // no further attempt at this cell will follow
-	StartMs       int64            `json:"startMs"`
-	EndMs         int64            `json:"endMs"`
-	PhaseMs       map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
-	Tokens        *Tokens          `json:"tokens,omitempty"`
-	CostSource    string           `json:"costSource,omitempty"`
-	Agent         string           `json:"agent"`
-	AgentVersion  string           `json:"agentVersion,omitempty"`
-	Outcome       string           `json:"outcome,omitempty"` // how the agent itself ended
-	KeyVisible    bool             `json:"keyVisible"`
-	Isolation     string           `json:"isolation"`
-	AgentNetwork  bool             `json:"agentNetwork"`
-	GraderNetwork bool             `json:"graderNetwork"` // graders have the host's network
+	Unverified   int              `json:"unverifiedErrors,omitempty"`
+	Final        bool             `json:"final"` // no further attempt at this cell will follow
+	StartMs      int64            `json:"startMs"`
+	EndMs        int64            `json:"endMs"`
+	PhaseMs      map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	Tokens       *Tokens          `json:"tokens,omitempty"`
+	CostSource   string           `json:"costSource,omitempty"`
+	Agent        string           `json:"agent"`
+	AgentVersion string           `json:"agentVersion,omitempty"`
+	AgentBinary  string           `json:"agentBinary,omitempty"` // empty: the agent is part of fit
+	AgentSHA256  string           `json:"agentSha256,omitempty"` // of the program
+	// AgentArgv is the command line of the agent's process; {workspace} stands for the directory of the
+	// attempt.
+	AgentArgv     []string `json:"agentArgv,omitempty"`
+	AuthMode      string   `json:"authMode,omitempty"` // how the agent was logged in: apikey, subscription
+	Outcome       string   `json:"outcome,omitempty"`  // how the agent itself ended
+	KeyVisible    bool     `json:"keyVisible"`
+	Isolation     string   `json:"isolation"`
+	Workspace     string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
+	AgentNetwork  bool     `json:"agentNetwork"`
+	GraderNetwork bool     `json:"graderNetwork"` // graders have the host's network
 	// where preflight's services are: private, with the graders, or host
 	ServiceNetwork string            `json:"serviceNetwork,omitempty"`
 	Digests        Digests           `json:"digests"`

@@ -8,9 +8,8 @@ import (
 // CheckUnchanged takes the digests of a task again, from the files that are there now, and returns
 // an error if they are not those that the family was loaded with.
 func (f *Family) CheckUnchanged(t *Task) error {
-	l := &loader{real: f.Dir, family: f}
-	now := l.fileDigests(t)
-	if err := errors.Join(l.problems...); err != nil {
+	now, err := f.filesNow(t)
+	if err != nil {
 		return fmt.Errorf("look at task %s again: %w", t.ID, err)
 	}
 	var part string
@@ -24,4 +23,13 @@ func (f *Family) CheckUnchanged(t *Task) error {
 	}
 	return fmt.Errorf("task %s changed since the experiment began: %s; restore it, and rerun with --retry-errors", t.ID,
 		part)
+}
+
+func (f *Family) filesNow(t *Task) (Digest, error) {
+	if t.Spec != nil {
+		return t.Spec.fileDigests()
+	}
+	l := &loader{real: f.Dir, family: f}
+	now := l.fileDigests(t)
+	return now, errors.Join(l.problems...)
 }

@@ -31,6 +31,7 @@ const (
 	ParserTAP       = "tap"
 	ParserJUnit     = "junit"
 	ParserExitNonce = "exit-nonce" // prints the nonce at its end, and exits with 0
+	ParserExit      = "exit"       // reports nothing but its exit code; for commands that verify, not for suites
 )
 
 // reportFile is where the commands of our own write their report. It lies in the copy that is

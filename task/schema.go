@@ -20,7 +20,13 @@ func schemaSources() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"family.schema.json": family, "task.schema.json": one}, nil
+	spec, err := document.SchemaOf("task of fit versus", specFile{})
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"family.schema.json": family, "task.schema.json": one, "versus.schema.json": spec,
+	}, nil
 }
 
 // compiledSchemas are facts of the program: made once, by whoever needs them first.

@@ -45,6 +45,8 @@ type Task struct {
 	Digest   Digest
 	// Files are the digests of the files alone, which are read again at every attempt.
 	Files Digest
+	// Spec is what the task's own file says; nil for a task of a family.
+	Spec *Spec
 }
 
 // Overlay is a directory whose content is copied into the working directory, below To.

@@ -61,6 +61,24 @@ type AgentStart struct {
 	Auth string `json:"auth,omitempty"`
 }
 
+// AgentEnd says how the process of an agent was started and how it ended. Teams write the same type
+// with a reason instead, when a participant is out of the session.
+type AgentEnd struct {
+	Type     string   `json:"type"`
+	Agent    string   `json:"agent"`
+	ExitCode int      `json:"exitCode"`
+	Signal   string   `json:"signal,omitempty"`
+	TimedOut bool     `json:"timedOut"`
+	Argv     []string `json:"argv,omitempty"`
+	// Binary is the program, and BinarySHA256 its content, where they are known.
+	Binary       string `json:"binary,omitempty"`
+	BinarySHA256 string `json:"binarySha256,omitempty"`
+	Version      string `json:"version,omitempty"`
+	Auth         string `json:"auth,omitempty"`
+	StartMs      int64  `json:"startMs"`
+	EndMs        int64  `json:"endMs"`
+}
+
 // SystemPrompt records text that the harness injected into an agent's system prompt.
 type SystemPrompt struct {
 	Type    string `json:"type"`

@@ -124,8 +124,19 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 	if err := renderEnv(cfg.Task.Env, tree); err != nil {
 		return nil, err
 	}
-	if cfg.Task.Settings.Repo != "" && cfg.Task.Settings.Workspace != "worktree" {
-		if err := commitAll(ctx, tree, filepath.Join(dir, "commit")); err != nil {
+	exported := cfg.Task.Settings.Repo != "" && cfg.Task.Settings.Workspace != "worktree"
+	if exported {
+		if err := stageAll(ctx, tree, filepath.Join(dir, "template")); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Task.Spec != nil && cfg.Task.Spec.SetupCommand != "" {
+		if err := runSetup(ctx, cfg, tree, filepath.Join(dir, "setup")); err != nil {
+			return nil, err
+		}
+	}
+	if exported {
+		if err := commitAll(ctx, tree); err != nil {
 			return nil, err
 		}
 	}

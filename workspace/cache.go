@@ -70,7 +70,7 @@ func (c *Caches) warm(ctx context.Context, kind string, cfg Config) error {
 		return err
 	}
 	cfg.Task = withoutCaches(cfg.Task)
-	cfg.Name, cfg.Ports, cfg.Caches, cfg.Bases = "warm-"+kind+"-"+filepath.Base(mark)[:12], nil, nil, nil
+	cfg.Name, cfg.Ports, cfg.Caches = "warm-"+kind+"-"+filepath.Base(mark)[:12], nil, nil
 	w, err := Prepare(ctx, cfg)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -41,20 +42,33 @@ func exportRepository(ctx context.Context, s task.Settings, tree string) error {
 	return git.Run(ctx, git.Command{Dir: tree, Args: args, Env: index})
 }
 
-// commitAll makes a directory a repository with one commit that never changes: no remote, no other
-// branch, nothing of the history.
-func commitAll(ctx context.Context, tree, scratch string) error {
+// stageAll makes a directory a repository and stages all its files, ignored ones too: they are
+// there because the author wants them.
+func stageAll(ctx context.Context, tree, template string) error {
+	return gitAll(ctx, tree,
+		[]string{"init", "--quiet", "--initial-branch=main", "--template=" + template},
+		[]string{"add", "--all", "--force", "."})
+}
+
+// commitAll makes the one commit of a repository, which never changes: no remote, no other branch,
+// nothing of the history. Objects are packed, because every attempt copies them.
+func commitAll(ctx context.Context, tree string) error {
+	err := gitAll(ctx, tree,
+		[]string{"add", "--all", "."},
+		[]string{"commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message=base"},
+		[]string{"repack", "-a", "-d", "-q", "--window=0"},
+		[]string{"prune-packed", "--quiet"})
+	return errors.Join(err, os.RemoveAll(filepath.Join(tree, ".git", "logs")))
+}
+
+func gitAll(ctx context.Context, tree string, calls ...[]string) error {
 	env := []string{"GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z"}
-	for _, args := range [][]string{
-		{"init", "--quiet", "--initial-branch=main", "--template=" + scratch},
-		{"add", "--all", "--force", "."},
-		{"commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message=base"},
-	} {
+	for _, args := range calls {
 		if err := git.Run(ctx, git.Command{Dir: tree, Args: args, Env: env}); err != nil {
 			return err
 		}
 	}
-	return os.RemoveAll(filepath.Join(tree, ".git", "logs"))
+	return nil
 }
 
 // worktree is a linked working directory of a repository.
@@ -107,6 +121,31 @@ func (w *worktree) remove(ctx context.Context) error {
 			Args: []string{"worktree", "remove", "--force", "--force", w.dir},
 		})
 	})
+}
+
+// ForgetWorktrees forgets the worktrees of a repository whose directories lie below a directory of
+// ours: those that a process which was killed could not remove. Others are left alone.
+func ForgetWorktrees(ctx context.Context, repository, below string) error {
+	listed, err := git.Output(ctx, repository, "worktree", "list", "--porcelain", "-z")
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(below); err == nil {
+		below = real
+	}
+	common, err := git.Output(ctx, repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for field := range strings.SplitSeq(listed, "\x00") {
+		dir, found := strings.CutPrefix(field, "worktree ")
+		if found && dir != below && within(below, dir) {
+			w := &worktree{repository: repository, common: common, dir: dir}
+			errs = append(errs, w.remove(ctx))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // locked runs do while no other workspace changes the worktrees of the repository.

@@ -217,6 +217,12 @@ func (w *Workspace) concealed() []string {
 	if w.cfg.Task.Solution != "" {
 		paths = append(paths, w.cfg.Task.Solution)
 	}
+	if spec := w.cfg.Task.Spec; spec != nil {
+		paths = append(paths, spec.File)
+		if spec.Reference != nil && spec.Reference.File != "" {
+			paths = append(paths, spec.Reference.File)
+		}
+	}
 	if repo := w.cfg.Task.Settings.Repo; repo != "" {
 		paths = append(paths, repo)
 		paths = append(paths, repositoriesOf(repo)...)

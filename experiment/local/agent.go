@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/trace"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -65,6 +66,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	a.spend(result.Usage)
 	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
 	a.record.Submission = a.kept(result.Text)
+	a.record.AgentArgv = a.withoutPlace(result.Output.Argv)
 	return a.agentEnded(ctx, ending{
 		reason:  result.Reason,
 		err:     result.Err,
@@ -74,13 +76,24 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 }
 
 func (a *attempt) started(info agent.Started) {
-	a.record.KeyVisible = info.KeyVisible
+	a.record.KeyVisible, a.record.AuthMode = info.KeyVisible, info.Auth
 	if info.Version != "" {
 		a.record.AgentVersion = info.Version
 	}
 	if info.Model != "" {
 		a.record.Model.Agent = info.Model
 	}
+	a.step(StepStarted, strings.TrimSpace(a.arm.Agent+" "+a.record.AgentVersion))
+}
+
+// withoutPlace is a command line with a word for the directory of the attempt, so that those of all
+// attempts of an arm are alike.
+func (a *attempt) withoutPlace(argv []string) []string {
+	alike := make([]string, 0, len(argv))
+	for _, word := range argv {
+		alike = append(alike, strings.ReplaceAll(word, a.space.Root, "{workspace}"))
+	}
+	return alike
 }
 
 // ending is how the session of an agent ended, or of an agent and its lead.
@@ -148,7 +161,7 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	cfg := a.placeConfig(place, a.arm.Agent)
 	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.cell.ModelURL(a.arm.ModelURL), a.arm.Auth
 	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
-	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, a.prepared.CellBudget.USD
+	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
 	var injections []session.SystemPromptInjection
 	if a.arm.Profile != "" {
 		found, err := profile.Load(filepath.Join(place.Dir, ".claude", "agents"), a.arm.Profile)
@@ -171,6 +184,15 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	}
 	a.record.AgentNetwork = cfg.Isolation.Network || cfg.Isolation.Kind == sandbox.IsolationNone
 	return cfg, injections, agent.Check(chosen, cfg)
+}
+
+// cheaper is the smaller of two bounds in dollars: that of every cell, and the task's own. Zero does
+// not bound.
+func cheaper(usd float64, t *task.Task) float64 {
+	if t.Spec == nil || t.Spec.MaxCostUSD == nil || usd > 0 && usd < *t.Spec.MaxCostUSD {
+		return usd
+	}
+	return *t.Spec.MaxCostUSD
 }
 
 // placeConfig puts an agent into a place. An agent in a process of its own needs the network to

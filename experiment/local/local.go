@@ -30,7 +30,28 @@ type Config struct {
 	// Work is a private directory outside any repository for workspaces. It is emptied at the
 	// start: what an earlier process left there belongs to attempts that are over.
 	Work string
+	// Watch, if set, is told when a workspace was made and when an agent was started, from several
+	// goroutines.
+	Watch func(Step)
+	// KeepWorkspaces leaves the workspaces of attempts where they are, worktrees registered: for
+	// people who want to look. The next executor of the same Work removes them.
+	KeepWorkspaces bool
 }
+
+// Step is a step of an attempt that people may want to see.
+type Step struct {
+	Cell    experiment.Cell
+	Attempt int
+	Kind    string // StepAllocated, StepStarted
+	Dir     string // the agent's working directory
+	Detail  string // how well the workspace is sealed, or which agent runs
+}
+
+// The kinds of steps.
+const (
+	StepAllocated = "allocated"
+	StepStarted   = "started"
+)
 
 // defaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
 const defaultAgentTimeout = 20 * time.Minute
@@ -59,6 +80,8 @@ type Executor struct {
 	baseline  *grade.Baseline
 	packers   *packers
 	minFree   uint64 // bytes
+	watch     func(Step)
+	keepAll   bool
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -76,8 +99,13 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		baseline:  grade.NewBaseline(),
 		packers:   &packers{},
 		minFree:   minFree,
+		watch:     cfg.Watch,
+		keepAll:   cfg.KeepWorkspaces,
 	}
 	if err := e.findAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.forgetWorktrees(ctx); err != nil {
 		return nil, err
 	}
 	if err := RemoveAll(e.work); err != nil {
@@ -115,6 +143,23 @@ func WorkDir(dir string) (string, error) {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("fit-work-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))), nil
 }
 
+// forgetWorktrees takes the worktrees of attempts whose process was killed out of the repositories
+// of the tasks.
+func (e *Executor) forgetWorktrees(ctx context.Context) error {
+	seen := map[string]bool{}
+	for i := range e.prepared.Family.Tasks {
+		s := &e.prepared.Family.Tasks[i].Settings
+		if s.Workspace != "worktree" || seen[s.Repo] {
+			continue
+		}
+		seen[s.Repo] = true
+		if err := workspace.ForgetWorktrees(ctx, s.Repo, e.work); err != nil {
+			return fmt.Errorf("forget the worktrees that a killed process left: %w", err)
+		}
+	}
+	return nil
+}
+
 // Warm fills the build caches that tasks ask for, before the first attempt and not within it.
 func (e *Executor) Warm(ctx context.Context) error {
 	for _, t := range e.tasks {
@@ -133,6 +178,9 @@ func (e *Executor) Warm(ctx context.Context) error {
 
 // Close removes everything the executor keeps outside the run directory.
 func (e *Executor) Close() error {
+	if e.keepAll {
+		return e.bases.Close()
+	}
 	return errors.Join(e.bases.Close(), RemoveAll(e.work))
 }
 
@@ -271,7 +319,11 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	if arm == nil {
 		return r
 	}
-	r.Agent, r.AgentVersion = arm.Agent, e.machine.installation(arm.Agent).Version
+	found := e.machine.installation(arm.Agent)
+	r.Agent, r.AgentVersion, r.AgentBinary, r.AgentSHA256 = arm.Agent, found.Version, found.Path, found.SHA256
+	if t := e.tasks[cell.TaskID]; t != nil {
+		r.Workspace = t.Settings.Workspace
+	}
 	r.Model.Agent = arm.Model
 	if arm.Lead != "" {
 		r.Model.Supervisor = arm.LeadModel
@@ -357,6 +409,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 	}
 	a.space = space
 	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
+	a.step(StepAllocated, space.Label)
 	return true
 }
 
@@ -436,6 +489,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		Baseline:  a.baseline,
 		Spawner:   a.spawner,
 		Redactor:  a.redact,
+		Verify:    verifyCommands(a.task),
 	})
 	if err != nil {
 		a.fail(ctx, ledger.ErrorGrader, err)
@@ -446,6 +500,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		return false
 	}
 	a.adopt(result)
+	a.verified(result)
 	return a.record.Verdict == ledger.Pass
 }
 
@@ -494,12 +549,28 @@ func (a *attempt) end(ctx context.Context) {
 			a.record.Survivors = max(a.record.Survivors, sealed.Killed)
 		}
 	}
-	if err := a.space.Remove(ctx); err != nil && a.record.ErrorMessage == "" {
+	if a.keepAll {
+		a.space.StopServices(ctx)
+	} else if err := a.space.Remove(ctx); err != nil && a.record.ErrorMessage == "" {
 		a.note("teardown: %v", err)
 	}
 	if ms := time.Since(began).Milliseconds(); ms > 0 {
 		a.record.PhaseMs["teardown"] = ms
 	}
+}
+
+// step tells whoever watches what an attempt does.
+func (a *attempt) step(kind, detail string) {
+	if a.watch == nil {
+		return
+	}
+	a.watch(Step{
+		Cell:    a.cell,
+		Attempt: a.number,
+		Kind:    kind,
+		Dir:     a.space.Dir,
+		Detail:  detail,
+	})
 }
 
 // note adds to the record what deserves a look and changes nothing.

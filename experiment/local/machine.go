@@ -48,8 +48,7 @@ func (m *Machine) find(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	m.remember(id, installation)
-	return nil
+	return m.remember(id, installation)
 }
 
 // first finds the first agent that is installed and returns its id.
@@ -59,17 +58,22 @@ func (m *Machine) first(ctx context.Context) (string, error) {
 		return "", err
 	}
 	id := string(chosen.Info().ID)
-	m.remember(id, installation)
-	return id, nil
+	return id, m.remember(id, installation)
 }
 
-func (m *Machine) remember(id string, installation agent.Installation) {
+// remember keeps what was found, with the digest of the program: records say what was measured.
+func (m *Machine) remember(id string, installation agent.Installation) error {
+	var err error
+	if installation.SHA256, err = agent.Digest(m.Host, installation); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.found == nil {
 		m.found = map[string]agent.Installation{}
 	}
 	m.found[id] = installation
+	return nil
 }
 
 func (m *Machine) lookUp(id string) (agent.Installation, bool) {

@@ -168,6 +168,9 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		SystemPrompt: arm.Prompt + arm.Profile,
 		Prices:       p.machine.Prices,
 	}
+	for i := range p.Family.Tasks {
+		asked.MaxCostUSD = cheaper(asked.MaxCostUSD, &p.Family.Tasks[i])
+	}
 	if p.DollarBudget && asked.MaxCostUSD == 0 && info.Capabilities.BudgetUSD != agent.Unsupported {
 		asked.MaxCostUSD = 1 // whoever can be bounded in dollars knows whether its model has a price
 	}

@@ -33,6 +33,11 @@ type Run struct {
 	Drain       time.Duration
 	// Record, if set, sees every record as it is made.
 	Record func(*ledger.Record)
+	// Before, if set, is called before anything is spent, with the number of cells that are left.
+	Before func(ctx context.Context, executor *local.Executor, cells int) error
+	// Watch and KeepWorkspaces are those of local.Config.
+	Watch          func(local.Step)
+	KeepWorkspaces bool
 }
 
 // Do runs the cells that are left.
@@ -55,6 +60,9 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 		Machine:   r.Machine,
 		Artefacts: r.Dir,
 		Work:      work,
+
+		Watch:          r.Watch,
+		KeepWorkspaces: r.KeepWorkspaces,
 	})
 	if err != nil {
 		return experiment.Outcome{}, err
@@ -63,15 +71,20 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 	return outcome, errors.Join(err, executor.Close())
 }
 
-// execute probes the models, warms caches and runs the cells that are left.
+// execute warms caches, probes the models and runs the cells that are left.
 func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
-	if err := r.probe(ctx, executor, cells); err != nil {
-		return experiment.Outcome{}, err
-	}
 	if cells > 0 {
 		if err := executor.Warm(ctx); err != nil {
 			return experiment.Outcome{}, err
 		}
+	}
+	if r.Before != nil {
+		if err := r.Before(ctx, executor, cells); err != nil {
+			return experiment.Outcome{}, err
+		}
+	}
+	if err := r.probe(ctx, executor, cells); err != nil {
+		return experiment.Outcome{}, err
 	}
 	show := newShow(r.Console, r.Record)
 	stopNow, forget := secondSignal()

@@ -1,20 +1,134 @@
 package versuscli
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/report"
 )
 
-func newRun(_ *console.Console, _ *agent.Registry) *cobra.Command {
-	return &cobra.Command{
-		Use:     "run TASK.yaml…",
-		Short:   "Run every task with every agent N times; rerun to resume",
-		Example: "  fit versus run examples/versus/go.yaml --agents claude-code,codex --runs 3",
-		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(*cobra.Command, []string) error { return errors.New("not built yet") },
+func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := &runOptions{}
+	command := &cobra.Command{
+		Use:   "run TASK.yaml…",
+		Short: "Run every task with every agent N times; rerun to resume",
+		Long: `Run every task with every agent N times, each in a workspace of its own, and record what happened. Rerun the same command to resume.
+
+Before anything is spent, the verifying command of every task must fail on the base and pass on the reference patch, and every arm must give one reply. Ctrl-C lets
+the attempts under way finish for a while; a second one stops at once.`,
+		Example: fmt.Sprintf(`  fit versus run examples/versus/go.yaml --agents %[1]s,%[2]s,%[3]s --runs 3
+  subq eval run tasks/*.yaml --arms arms.yaml --budget-usd 20 --robot >report.json
+  fit versus run examples/versus/go.yaml --agents %[1]s,%[2]s --workspace worktree --dry-run`, registry.Examples(3)...),
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runRun(command.Context(), con, registry, opts, args)
+		},
 	}
+	opts.register(command.Flags(), registry)
+	return command
+}
+
+func runRun(ctx context.Context, con *console.Console, registry *agent.Registry, opts *runOptions,
+	files []string,
+) error {
+	machine := experimentcli.Machine(con, registry)
+	prepared, err := opts.prepare(ctx, con, machine, files)
+	if err != nil {
+		return err
+	}
+	output, err := opts.directory(con, prepared.Plan)
+	if err != nil {
+		return err
+	}
+	if opts.dryRun {
+		return showPlan(con, prepared.Plan, output, opts.robot)
+	}
+	dir, err := experimentcli.OpenDirectory(con, output.path, prepared.Plan, machine.Redactor)
+	if err != nil {
+		return err
+	}
+	run := experimentcli.Run{
+		Console:        con,
+		Prepared:       prepared,
+		Machine:        machine,
+		Dir:            dir,
+		Output:         output.path,
+		Workers:        opts.workers(),
+		Budgets:        experiment.Budgets{Experiment: experiment.Budget{USD: opts.budget.Value}},
+		RetryErrors:    opts.retryErrors,
+		NoProbe:        opts.noProbe,
+		Drain:          drain,
+		Watch:          steps(con, output.shown),
+		KeepWorkspaces: opts.keepWorktrees,
+		Before: func(ctx context.Context, executor *local.Executor, cells int) error {
+			return checkTasks(ctx, executor, prepared, output.path, cells)
+		},
+	}
+	outcome, err := run.Do(ctx)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return err
+	}
+	return run.Conclude(outcome)
+}
+
+// steps prints a line for every workspace that is made and every agent that is started.
+func steps(con *console.Console, output string) func(local.Step) {
+	var mu sync.Mutex
+	return func(step local.Step) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(con.Stderr, "%s %s/%s for task %s, run %d: %s\n", step.Kind, output, step.Cell.Arm, step.Cell.TaskID,
+			step.Cell.RunIndex, step.Detail)
+	}
+}
+
+// checkTasks finds tasks that measure nothing before anything is spent, and writes down what they
+// are, so that judging needs neither task file, repository nor agent.
+func checkTasks(ctx context.Context, executor *local.Executor, prepared *experiment.Prepared, dir string,
+	cells int,
+) error {
+	if known, err := evidence.ReadTasks(dir); err != nil {
+		return err
+	} else if cells == 0 && len(known) > 0 {
+		return nil
+	}
+	facts, err := executor.CheckTasks(ctx, isTest)
+	var wrong *local.TaskError
+	switch {
+	case errors.As(err, &wrong):
+		return console.Exit(console.ExitUsage, err)
+	case err != nil:
+		return err
+	}
+	return evidence.WriteTasks(dir, describe(prepared.Family, facts))
+}
+
+// showPlan shows what a run would do.
+func showPlan(con *console.Console, plan *experiment.Plan, output place, robot bool) error {
+	if robot {
+		return jsonenc.WriteIndented(con.Stdout, plan)
+	}
+	fmt.Fprintf(con.Stdout, "experiment %s in %s: %s × %s × %s\n", plan.ID, output.shown,
+		report.Count(len(plan.Tasks), "task"), report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
+	for _, arm := range plan.Arms {
+		fmt.Fprintf(con.Stdout, "arm %s: %s\n", arm.Name, strings.TrimSpace(arm.Agent+" "+arm.AgentVersion+" "+arm.Model))
+	}
+	for _, cell := range plan.Cells() {
+		fmt.Fprintf(con.Stdout, "%s: task %s, run %d\n", filepath.ToSlash(filepath.Join(output.shown, cell.Arm)), cell.TaskID,
+			cell.RunIndex)
+	}
+	return nil
 }

@@ -1,0 +1,3 @@
+module example.com/plural
+
+go 1.24

@@ -1,0 +1,185 @@
+package versuscli
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/task"
+)
+
+// runOptions are the flags of fit versus run.
+type runOptions struct {
+	agents, armsFile, model, modelURL string
+	arms                              []string
+	runs, parallel                    console.Count
+	workspace, isolation, auth        console.Choice
+	timeout                           console.Span
+	budget                            console.Dollars
+	seed                              uint64
+	output                            string
+	keepWorktrees, dryRun, robot      bool
+	retryErrors, noProbe              bool
+}
+
+// defaultTurns bounds agents that can be bounded.
+const defaultTurns = 100
+
+// drain is how long attempts may go on after a signal.
+const drain = 10 * time.Second
+
+func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
+	o.runs, o.parallel = console.Count{Value: 1, Min: 1}, console.Count{Min: 1}
+	o.workspace = console.Choice{Value: "export", Choices: []string{"export", "worktree"}}
+	o.isolation.Choices = []string{"none", "bwrap"}
+	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
+	flags.StringVar(&o.agents, "agents", "", "agents to compare, separated by commas: "+
+		strings.Join(registry.IDs(), ", "))
+	flags.StringArrayVar(&o.arms, "arm", nil, "arm as name=key:value,… in place of --agents, as fit-benchmark run "+
+		"takes it; repeat it for more arms, the first is the baseline")
+	flags.StringVar(&o.armsFile, "arms", "", "file of arms (YAML) in place of --agents")
+	flags.StringVar(&o.model, "model", "", "model of all agents (default: each agent's own)")
+	flags.StringVar(&o.modelURL, "model-url", "",
+		"URL of the model, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
+	flags.Var(&o.runs, "runs", "runs of every task with every agent (default 1)")
+	flags.Var(&o.workspace, "workspace", "export: a copy with one commit and no history. worktree: a git worktree, "+
+		"quick but leaky: agents can read the repository's history and what others commit")
+	flags.Var(&o.isolation, "isolation", "how attempts are isolated (default: the best that works here)")
+	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
+	flags.Var(&o.parallel, "parallel", "attempts at a time (default: half the cores, from 2 to 4)")
+	flags.Var(&o.budget, "budget-usd", "stop before the agents cost more than this together")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
+	flags.Var(&o.auth, "auth", "how agents are logged in, where there is a choice")
+	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
+		"leave the working directories of all attempts; the same command removes them")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "check everything that costs nothing, show the plan, and stop")
+	flags.BoolVar(&o.robot, "robot", false, "print one JSON document and nothing else on standard output")
+	flags.StringVar(&o.output, "output", "",
+		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
+	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
+	flags.BoolVar(&o.noProbe, "no-probe", false, "do not wait for one reply of every arm's model before the first cell")
+}
+
+// prepare checks everything that can be checked without running anything.
+func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
+	files []string,
+) (*experiment.Prepared, error) {
+	arms, err := o.chooseArms(con, machine.Registry)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(files))
+	for i, file := range files {
+		paths[i] = con.Path(file)
+	}
+	family, err := task.LoadSpecs(ctx, paths, task.SpecOptions{Workspace: o.workspace.Value})
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	prepared, err := local.Prepare(ctx, experiment.Setup{
+		Family:          family,
+		Arms:            arms,
+		Runs:            o.runs.Value,
+		Seed:            o.seed,
+		Isolation:       o.isolation.Value,
+		DollarBudget:    o.budget.Value > 0,
+		AgentTimeout:    o.timeout.Value,
+		DefaultMaxTurns: defaultTurns,
+		Tools:           experimentcli.ToolVersions(con),
+		Commands:        experimentcli.HookCommands(),
+	}, machine)
+	if err != nil {
+		return nil, experimentcli.PrepareError(err)
+	}
+	return prepared, nil
+}
+
+// chooseArms reads the arms from --agents, --arm or --arms.
+func (o *runOptions) chooseArms(con *console.Console, registry *agent.Registry) ([]experiment.Arm, error) {
+	given := 0
+	for _, is := range []bool{o.agents != "", len(o.arms) > 0, o.armsFile != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, console.Usagef("say once who is compared: --agents %s, --arm or --arms",
+			strings.Join(registry.IDs(), ","))
+	}
+	arms, err := o.readArms(con)
+	if err == nil {
+		err = experiment.CheckArms(arms)
+	}
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	for i := range arms {
+		if err := o.complete(con, registry, &arms[i]); err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+	}
+	return arms, nil
+}
+
+func (o *runOptions) readArms(con *console.Console) ([]experiment.Arm, error) {
+	if o.armsFile != "" {
+		return experiment.LoadArms(con.Path(o.armsFile))
+	}
+	var arms []experiment.Arm
+	for _, text := range o.arms {
+		arm, err := experiment.ParseArm(text)
+		if err != nil {
+			return nil, err
+		}
+		arm.Skills = con.Path(arm.Skills)
+		arms = append(arms, arm)
+	}
+	for _, id := range console.List(o.agents) {
+		arms = append(arms, experiment.Arm{Name: id, Agent: id})
+	}
+	return arms, nil
+}
+
+// complete fills in what an arm does not say. Agents without a choice of logins keep their own.
+func (o *runOptions) complete(con *console.Console, registry *agent.Registry, arm *experiment.Arm) error {
+	if arm.Agent == "" && slices.Contains(registry.IDs(), arm.Name) {
+		arm.Agent = arm.Name
+	}
+	chosen, err := registry.Get(arm.Agent)
+	if err != nil {
+		return err
+	}
+	if arm.Model == "" {
+		arm.Model = o.model
+	}
+	if arm.ModelURL == "" {
+		arm.ModelURL = o.modelURL
+	}
+	if arm.ModelURL == "" {
+		arm.ModelURL = con.Getenv("FIT_MODEL_URL")
+	}
+	if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") && !strings.HasPrefix(arm.ModelURL, "https://") {
+		return console.Usagef("arm %s: %q is not a valid model URL: it does not begin with http:// or https://", arm.Name,
+			arm.ModelURL)
+	}
+	if arm.Auth == "" && chosen.Info().Capabilities.Subscription != agent.Unsupported {
+		arm.Auth = o.auth.Value
+	}
+	return nil
+}
+
+func (o *runOptions) workers() int {
+	if o.parallel.Given {
+		return o.parallel.Value
+	}
+	return min(4, max(2, runtime.NumCPU()/2))
+}

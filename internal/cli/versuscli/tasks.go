@@ -1,0 +1,103 @@
+package versuscli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/task"
+)
+
+// isTest reports whether a file of a task counts as a test.
+func isTest(t *task.Task, name string) bool {
+	if len(t.Spec.TestGlobs) > 0 {
+		return t.Spec.IsTest(name)
+	}
+	base := path.Base(name)
+	for _, mark := range []string{"_test.", ".test.", ".spec.", "test_"} {
+		if strings.Contains(base, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says what the tasks of a run are.
+func describe(family *task.Family, facts map[string]local.TaskFacts) []evidence.Task {
+	var tasks []evidence.Task
+	for i := range family.Tasks {
+		t := &family.Tasks[i]
+		tasks = append(tasks, describeTask(t, facts[t.ID]))
+	}
+	return tasks
+}
+
+func describeTask(t *task.Task, facts local.TaskFacts) evidence.Task {
+	spec := t.Spec
+	one := evidence.Task{
+		ID:               t.ID,
+		Title:            spec.Title,
+		Prompt:           t.Prompt,
+		Repo:             evidence.Repo{SHA: t.Settings.Ref, Origin: spec.Origin},
+		SetupCommand:     spec.SetupCommand,
+		VerifyCommand:    spec.VerifyCommand,
+		LintCommand:      spec.LintCommand,
+		TestGlobs:        spec.TestGlobs,
+		ProtectedGlobs:   t.Settings.Protected,
+		PassingAtBase:    facts.Passing,
+		RequiredTools:    tools(spec.SetupCommand, spec.VerifyCommand),
+		TimeoutSec:       int(t.Settings.Timeouts.Agent.Seconds()),
+		VerifyTimeoutSec: int(t.Settings.Timeouts.Test.Seconds()),
+		MaxCostUSD:       spec.MaxCostUSD,
+		Network:          spec.Network,
+		Tags:             t.Settings.Tags,
+		Cluster:          t.Settings.Cluster,
+		Split:            spec.Split,
+		Workspace:        t.Settings.Workspace,
+	}
+	for _, requirement := range spec.Requirements {
+		one.Requirements = append(one.Requirements, evidence.Requirement{ID: requirement.ID, Text: requirement.Text})
+	}
+	for _, name := range slices.Sorted(maps.Keys(facts.Tests)) {
+		one.Expected = append(one.Expected, evidence.ExpectedValues(facts.Tests[name])...)
+	}
+	slices.Sort(one.Expected)
+	one.Expected = slices.Compact(one.Expected)
+	one.Reference = describeReference(spec.Reference)
+	return one
+}
+
+func describeReference(reference *task.Reference) *evidence.Reference {
+	if reference == nil {
+		return nil
+	}
+	described := &evidence.Reference{}
+	if len(reference.Patch) > 0 {
+		sum := sha256.Sum256(reference.Patch)
+		described.SHA256, described.Patch = hex.EncodeToString(sum[:]), string(reference.Patch)
+	}
+	if reference.MaxLines > 0 {
+		described.MaxLines = reference.MaxLines
+	}
+	if reference.MaxFiles > 0 {
+		described.MaxFiles = reference.MaxFiles
+	}
+	return described
+}
+
+// tools are the first words of commands: programs that a task cannot be done without.
+func tools(commands ...string) []string {
+	var names []string
+	for _, command := range commands {
+		words := strings.Fields(command)
+		if len(words) > 0 && !strings.ContainsAny(words[0], "=$(\"'") && !slices.Contains(names, words[0]) {
+			names = append(names, words[0])
+		}
+	}
+	return names
+}
