@@ -247,15 +247,15 @@ func (c *actionCollector) failed(id string, isError bool) {
 	}
 }
 
-// turn takes the actions of a structured document, whose agents are of one kind.
-func (c *actionCollector) turn(e *Entry) error {
-	turn := e.Turn()
-	if turn.Role == RoleToolResult {
-		c.failed(textOf(turn.ToolUseID), turn.IsError)
+// entry takes the actions of a structured document, whose agents are of one kind.
+func (c *actionCollector) turn(e *Cursor) error {
+	entry := e.Entry()
+	if entry.Role == RoleToolResult {
+		c.failed(textOf(entry.ToolUseID), entry.IsError)
 		return nil
 	}
-	for i := range turn.Content {
-		b := &turn.Content[i]
+	for i := range entry.Content {
+		b := &entry.Content[i]
 		if b.Type != BlockToolUse || len(c.actions) >= maxActions {
 			continue
 		}
@@ -266,8 +266,8 @@ func (c *actionCollector) turn(e *Entry) error {
 			target = string(compact(b.Input))
 		}
 		c.actions = append(c.actions, Action{
-			Turn:   turn.Index,
-			Line:   turn.Line,
+			Turn:   entry.Index,
+			Line:   entry.Line,
 			Kind:   strings.ToLower(b.Name),
 			Target: strings.Join(strings.Fields(target), " "),
 			id:     textOf(b.ToolUseID),

@@ -41,7 +41,7 @@ type laneTurn struct {
 
 // modelTurn is the turn of the model that an assistant's entry belongs to. A document does not say,
 // so that each of its entries counts as one.
-func (e *Entry) modelTurn() laneTurn {
+func (e *Cursor) modelTurn() laneTurn {
 	switch l := e.lane; {
 	case l.foreign != nil:
 		return laneTurn{l, l.foreign.fold.Turns()}
@@ -59,7 +59,7 @@ func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 	var messages []messageShare
 	places := map[string]int{}
 	old := t.oldDocument()
-	info, err := t.walk(ctx, plan{accounts: true, visit: func(e *Entry) error {
+	info, err := t.walk(ctx, plan{accounts: true, visit: func(e *Cursor) error {
 		id, usage, ok := e.Usage()
 		if !ok {
 			return nil

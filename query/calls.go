@@ -30,9 +30,9 @@ type CallResult struct {
 	IsError bool    `json:"isError"`
 }
 
-// place is where a turn is: in the file, or, where the file cannot be read again, in memory.
+// place is where an entry is: in the file, or, where the file cannot be read again, in memory.
 type place struct {
-	turn   *Turn
+	entry  *Entry
 	lane   *laneState
 	index  int
 	line   int64
@@ -83,7 +83,7 @@ func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
 func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 	var pairs []pairing
 	known := map[string]int{}
-	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		switch e.Role {
 		case RoleAssistant:
 			e.callIDs(func(id string) {
@@ -106,9 +106,9 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 	return pairs, err
 }
 
-func (t *Trace) place(e *Entry) place {
-	if !t.seekable || e.turn != nil {
-		return place{turn: e.Turn()}
+func (t *Trace) place(e *Cursor) place {
+	if !t.seekable || e.entry != nil {
+		return place{entry: e.Entry()}
 	}
 	return place{
 		lane:   e.lane,
@@ -151,15 +151,15 @@ func (r *placeReader) close() {
 	}
 }
 
-func (r *placeReader) turn(p *place) (*Turn, error) {
-	if p.turn != nil {
-		return p.turn, nil
+func (r *placeReader) entry(p *place) (*Entry, error) {
+	if p.entry != nil {
+		return p.entry, nil
 	}
 	ev, err := r.line.fetch(&record{offset: p.offset, length: uint32(p.length)})
 	if err != nil {
 		return nil, err
 	}
-	e := Entry{
+	e := Cursor{
 		lane:  p.lane,
 		Index: p.index,
 		Role:  p.role,
@@ -174,21 +174,21 @@ func (r *placeReader) turn(p *place) (*Turn, error) {
 }
 
 func (r *placeReader) call(p *pairing) (*Call, error) {
-	turn, err := r.turn(&p.call)
+	entry, err := r.entry(&p.call)
 	if err != nil {
 		return nil, err
 	}
 	var call *Call
-	for _, b := range turn.Content {
+	for _, b := range entry.Content {
 		if b.Type == BlockToolUse && textOf(b.ToolUseID) == p.id {
 			call = &Call{
-				TurnIndex:   turn.Index,
+				TurnIndex:   entry.Index,
 				Name:        b.Name,
 				ToolUseID:   p.id,
 				Input:       b.Input,
-				Source:      turn.Lane,
-				TimestampMs: turn.TimestampMs,
-				Parent:      turn.Parent,
+				Source:      entry.Lane,
+				TimestampMs: entry.TimestampMs,
+				Parent:      entry.Parent,
 			}
 			call.Command, _ = b.command()
 			if paths := b.paths(); len(paths) > 0 {
@@ -199,7 +199,7 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 	if call == nil || p.result == nil {
 		return call, nil
 	}
-	result, err := r.turn(p.result)
+	result, err := r.entry(p.result)
 	if err != nil {
 		return nil, err
 	}
@@ -207,10 +207,10 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 	return call, nil
 }
 
-func (c *Call) answer(turn *Turn) {
-	c.Result = &CallResult{Content: turn.Result, IsError: turn.IsError}
-	if c.TimestampMs != 0 && turn.TimestampMs >= c.TimestampMs {
-		took := turn.TimestampMs - c.TimestampMs
+func (c *Call) answer(entry *Entry) {
+	c.Result = &CallResult{Content: entry.Result, IsError: entry.IsError}
+	if c.TimestampMs != 0 && entry.TimestampMs >= c.TimestampMs {
+		took := entry.TimestampMs - c.TimestampMs
 		c.DurationMs = &took
 	}
 }
@@ -228,15 +228,15 @@ type Command struct {
 func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(Command) error) error {
 	var commands []Command
 	known := map[string]int{}
-	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		switch e.Role {
 		case RoleAssistant:
 			if !e.usesAny() {
 				return nil
 			}
-			turn := e.Turn()
-			for i := range turn.Content {
-				commands = addCommand(commands, known, turn, &turn.Content[i])
+			entry := e.Entry()
+			for i := range entry.Content {
+				commands = addCommand(commands, known, entry, &entry.Content[i])
 			}
 		case RoleToolResult:
 			if n, ok := known[e.resultID()]; ok {
@@ -260,7 +260,7 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 	return nil
 }
 
-func addCommand(commands []Command, known map[string]int, turn *Turn, b *Block) []Command {
+func addCommand(commands []Command, known map[string]int, entry *Entry, b *Block) []Command {
 	if b.Type != BlockToolUse || textOf(b.ToolUseID) == "" {
 		return commands
 	}
@@ -269,10 +269,10 @@ func addCommand(commands []Command, known map[string]int, turn *Turn, b *Block) 
 		return commands
 	}
 	command := Command{
-		TurnIndex: turn.Index,
+		TurnIndex: entry.Index,
 		ToolUseID: *b.ToolUseID,
 		Command:   text,
-		Source:    turn.Lane,
+		Source:    entry.Lane,
 	}
 	if n, again := known[command.ToolUseID]; again {
 		command.IsError = commands[n].IsError

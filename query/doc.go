@@ -6,12 +6,12 @@
 //     input, or a structured document that an earlier version wrote.
 //  2. The package query/internal/scan reads the file in blocks, on all cores, and notes where the
 //     parts of every line lie. Nothing is decoded.
-//  3. One consumer receives the scanned blocks in the order of the file, numbers the turns and
-//     hands each to the question as an Entry, which decodes only what is asked of it. Memory stays
+//  3. One consumer receives the scanned blocks in the order of the file, numbers the entries and
+//     hands each to the question as a Cursor, which decodes only what is asked of it. Memory stays
 //     flat however long the file is.
 //  4. Lanes that speak another dialect than the stream of system, assistant, user and result
 //     objects are decoded by the session.Dialects that Open was handed, and their canonical events
-//     become turns of the same shapes.
+//     become entries of the same shapes.
 //  5. The models' turns, tokens and cost are counted by package session, lane by lane.
 //
 // Over Options.IndexFrom bytes the first complete pass leaves an index beside the file (or in a
@@ -19,12 +19,11 @@
 // against the file's size, modification time and edges, rebuilt silently, and may be deleted at any
 // time.
 //
-// # Rendered turns
+// # Entries
 //
-// What this package calls a Turn is one rendered record of a trace, not a turn of the model: a
-// system event, an assistant event, the text of a user event, and every tool result are one each.
-// They are numbered from 0 in the order of the file over all lanes; filters never renumber them.
-// The turns of the models are Info.Turns.
+// An Entry is what a trace shows as one: a system event, an assistant event, the text of a user
+// event, or one tool result. Entries are numbered from 0 in the order of the file over all lanes;
+// filters never renumber them. A turn is one reply of a model; Info.Turns counts those.
 //
 // # What is wrong with a file
 //

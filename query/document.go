@@ -140,7 +140,7 @@ func preChange(version *string) bool {
 	return parts[0] < 1 || parts[0] == 1 && parts[1] < 2
 }
 
-// walk shows the turns of the document.
+// walk shows the entries of the document.
 func (d *document) walk(ctx context.Context, w *walker) error {
 	info := w.info
 	info.Metadata, info.InitEvent, info.Summary, info.Results = d.info.Metadata, d.info.InitEvent, d.info.Summary,
@@ -152,14 +152,14 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		turn, ok := documentTurn(raw)
+		entry, ok := documentEntry(raw)
 		if !ok {
 			info.Problems.add(1, fmt.Sprintf("turn %d is not an object", i), false)
 			continue
 		}
-		w.next = turn.Index
-		l := info.lane(turn.LaneName(), turn.Lane == nil)
-		if err := w.showTurn(l, turn.redact(w.trace.opts.Redactor)); err != nil {
+		w.next = entry.Index
+		l := info.lane(entry.LaneName(), entry.Lane == nil)
+		if err := w.showEntry(l, entry.redact(w.trace.opts.Redactor)); err != nil {
 			return err
 		}
 	}
@@ -171,8 +171,8 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 	return nil
 }
 
-// storedTurn is a turn as it stands in a document.
-type storedTurn struct {
+// storedEntry is an entry as it stands in a document.
+type storedEntry struct {
 	Index       int             `json:"index"`
 	Role        Role            `json:"role"`
 	Source      *string         `json:"source"`
@@ -187,14 +187,14 @@ type storedTurn struct {
 	Content     json.RawMessage `json:"content"`
 }
 
-// documentTurn reads one turn of a document. It is printed as it stands; the fields are for
+// documentEntry reads one entry of a document. It is printed as it stands; the fields are for
 // questions.
-func documentTurn(raw []byte) (*Turn, bool) {
-	var stored storedTurn
+func documentEntry(raw []byte) (*Entry, bool) {
+	var stored storedEntry
 	if len(raw) == 0 || raw[0] != '{' || !decodeLenient(raw, &stored) {
 		return nil, false
 	}
-	t := &Turn{
+	t := &Entry{
 		verbatim:    raw,
 		Index:       stored.Index,
 		Role:        stored.Role,

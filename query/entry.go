@@ -1,207 +1,230 @@
 package query
 
 import (
-	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/query/internal/scan"
-	"github.com/fit-eval/fit/session"
+	"encoding/json"
+	"strconv"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
-// Entry is one turn as it passes by: cheap to look at, and decoded in full only when Turn is
-// called. It is valid during the visit only.
+// Role is who an entry belongs to.
+type Role string
+
+// The roles of entries.
+const (
+	RoleSystem     Role = "system"
+	RoleAssistant  Role = "assistant"
+	RoleUser       Role = "user"
+	RoleToolResult Role = "tool_result"
+)
+
+// Entry is one rendered record of a trace. Which fields are set depends on its role.
 type Entry struct {
 	Index int
 	Role  Role
-	Line  int64
+	// Lane is the source of the envelope; nil for bare events.
+	Lane *string
+	// TimestampMs is when it happened in epoch milliseconds: by the agent's clock, else when the
+	// line arrived; 0 if neither is known.
+	TimestampMs int64
+	// Parent is the id of the tool call that started the sub-agent this entry belongs to.
+	Parent string
+	Line   int64 // of the file, counted from 1
 
-	ev    *scan.Event
-	lane  *laneState
-	part  int   // which content block a tool result is
-	turn  *Turn // set where the turn was not built from an event of the stream dialect, or was decoded already
-	match bool  // what a filter that ran with the scan said
+	// Of system entries.
+	Subtype *string
+	Data    json.RawMessage // the event without its type
 
-	redactor Redactor // nil for none
+	// Of assistant entries; user entries have the content only.
+	MessageID *string
+	Content   []Block
+	Usage     *Tokens
+
+	// Of tool results.
+	ToolUseID *string
+	// Result is the content: a string as it is, anything else as compact JSON; nil if there was
+	// none.
+	Result  *string
+	IsError bool
+
+	// verbatim is the entry as a structured document has it; it is printed unchanged.
+	verbatim json.RawMessage
 }
 
-// Lane is the source of the envelope, nil for a bare event.
-func (e *Entry) Lane() *string {
-	if e.turn != nil {
-		return e.turn.Lane
-	}
-	return e.lane.source()
+// Block is one content block of a message.
+type Block struct {
+	Type string
+	// Text is what was said in text blocks and thought in thinking blocks.
+	Text string
+	// The rest belongs to tool_use blocks.
+	ToolUseID *string
+	Name      string
+	Input     json.RawMessage // nil if there is none
+	// Canonical, Command and Paths are what the dialect of a lane says about a call; they are empty
+	// for the stream dialect, whose tools have known names.
+	Canonical string
+	Command   string
+	Paths     []string
+	// Raw is the whole block, for the types that are kept as they are.
+	Raw json.RawMessage
 }
 
-// IsError reports whether the turn is a tool result that failed.
-func (e *Entry) IsError() bool {
-	if e.Role != RoleToolResult {
-		return false
-	}
-	if e.turn != nil {
-		return e.turn.IsError
-	}
-	return e.ev.Parts[e.part].IsError
-}
+// The types of blocks that are taken apart.
+const (
+	BlockText     = "text"
+	BlockThinking = "thinking"
+	BlockToolUse  = "tool_use"
+)
 
-// Tools calls visit with the name of every tool that an assistant turn uses.
-func (e *Entry) Tools(visit func(name string)) {
-	if e.Role != RoleAssistant {
-		return
-	}
-	if e.turn != nil {
-		for i := range e.turn.Content {
-			if e.turn.Content[i].Type == BlockToolUse {
-				visit(e.turn.Content[i].Name)
-			}
+// Text joins the text blocks of an entry.
+func (t *Entry) Text(separator string) string {
+	text, first := "", true
+	for _, b := range t.Content {
+		if b.Type != BlockText {
+			continue
 		}
-		return
-	}
-	for i := range e.ev.Parts {
-		if p := &e.ev.Parts[i]; p.Type == scan.ToolUse {
-			visit(unescape(p.Name))
+		if !first {
+			text += separator
 		}
+		text, first = text+b.Text, false
 	}
+	return text
 }
 
-// uses reports whether an assistant turn uses a tool.
-func (e *Entry) uses(tool string) bool {
-	found := false
-	e.Tools(func(name string) { found = found || name == tool })
-	return found
-}
-
-// usesAny reports whether an assistant turn uses any tool.
-func (e *Entry) usesAny() bool {
-	found := false
-	e.Tools(func(string) { found = true })
-	return found
-}
-
-// Usage is the usage of an assistant turn and the message it belongs to.
-func (e *Entry) Usage() (id *string, usage Tokens, ok bool) {
-	switch {
-	case e.Role != RoleAssistant:
-	case e.turn != nil && e.turn.Usage != nil:
-		return e.turn.MessageID, *e.turn.Usage, true
-	case e.turn == nil && e.ev.Usage:
-		return e.messageID(), Tokens(e.ev.Tokens), true
-	}
-	return nil, Tokens{}, false
-}
-
-func (e *Entry) messageID() *string {
-	if e.ev.MessageID == nil {
-		return nil
-	}
-	id := unescape(e.ev.MessageID)
-	return &id
-}
-
-// callIDs calls visit with the ids of the tool calls of a turn.
-func (e *Entry) callIDs(visit func(id string)) {
-	if e.turn != nil {
-		for _, b := range e.turn.Content {
-			if b.Type == BlockToolUse && textOf(b.ToolUseID) != "" {
-				visit(*b.ToolUseID)
-			}
-		}
-		return
-	}
-	for i := range e.ev.Parts {
-		if p := &e.ev.Parts[i]; p.Type == scan.ToolUse && len(p.ID) > 0 {
-			visit(unescape(p.ID))
+// Has reports whether an entry has a block of a type.
+func (t *Entry) Has(blockType string) bool {
+	for _, b := range t.Content {
+		if b.Type == blockType {
+			return true
 		}
 	}
+	return false
 }
 
-// resultID is the id of the call that a tool result belongs to.
-func (e *Entry) resultID() string {
-	if e.turn != nil {
-		return textOf(e.turn.ToolUseID)
+// LaneName is the lane, "agent" for bare events.
+func (t *Entry) LaneName() string { return LaneName(t.Lane) }
+
+// LaneName is the name of the lane that a record says it came from, "agent" for none.
+func LaneName(source *string) string {
+	if source == nil {
+		return bareLane
 	}
-	return unescape(e.ev.Parts[e.part].ID)
+	return *source
 }
 
-// Turn decodes the turn. The result may be kept.
-func (e *Entry) Turn() *Turn {
-	if e.turn == nil {
-		e.turn = e.decode().redact(e.redactor)
-	}
-	return e.turn
-}
+// bareLane is what events without an envelope are counted under.
+const bareLane = "agent"
 
-func (e *Entry) decode() *Turn {
-	t := &Turn{
-		Index:       e.Index,
-		Role:        e.Role,
-		Lane:        e.lane.source(),
-		Line:        e.Line,
-		Parent:      unescape(e.ev.Parent),
-		TimestampMs: e.time(),
+// MarshalJSON writes the entry in the shape of a structured document. What this tool adds to that
+// shape comes last and only when it is known.
+func (t *Entry) MarshalJSON() ([]byte, error) { return t.AppendJSON(nil), nil }
+
+// AppendJSON appends what MarshalJSON writes.
+func (t *Entry) AppendJSON(dst []byte) []byte {
+	if t == nil {
+		return append(dst, "null"...)
 	}
-	switch e.Role {
+	if t.verbatim != nil {
+		return append(dst, t.verbatim...)
+	}
+	dst = append(dst, `{"index":`...)
+	dst = strconv.AppendInt(dst, int64(t.Index), 10)
+	dst = appendField(dst, "role", string(t.Role))
+	dst = appendOptional(dst, "source", t.Lane)
+	switch t.Role {
 	case RoleSystem:
-		t.Subtype = optional(e.ev.Subtype)
-		t.Data = withoutType(e.ev.Native)
+		dst = appendOptional(dst, "subtype", t.Subtype)
+		dst = appendRaw(dst, "data", t.Data)
 	case RoleAssistant:
-		t.MessageID = e.messageID()
-		if e.ev.Usage {
-			usage := Tokens(e.ev.Tokens)
-			t.Usage = &usage
-		}
-		t.Content = e.blocks(func(p *scan.Part) bool { return p.Type != scan.Broken })
+		dst = appendOptional(dst, "messageId", t.MessageID)
+		dst = appendBlocks(dst, t.Content)
+		dst = appendUsage(dst, t.Usage)
 	case RoleUser:
-		t.Content = e.blocks(func(p *scan.Part) bool { return p.Type == scan.Text })
+		dst = appendBlocks(dst, t.Content)
 	case RoleToolResult:
-		p := &e.ev.Parts[e.part]
-		t.ToolUseID, t.IsError, t.Result = optional(p.ID), p.IsError, resultText(p.Content)
+		dst = appendOptional(dst, "toolUseId", t.ToolUseID)
+		if t.Result != nil {
+			dst = appendField(dst, "content", *t.Result)
+		}
+		dst = append(dst, `,"isError":`...)
+		dst = strconv.AppendBool(dst, t.IsError)
 	}
-	return t
+	return append(t.appendAdditions(dst), '}')
 }
 
-// time is the event's own time, else that of its arrival.
-func (e *Entry) time() int64 {
-	if own := session.ParseTime(string(e.ev.Stamp)); own != 0 {
-		return own
+func (t *Entry) appendAdditions(dst []byte) []byte {
+	if t.TimestampMs != 0 {
+		dst = append(dst, `,"timestampMs":`...)
+		dst = strconv.AppendInt(dst, t.TimestampMs, 10)
 	}
-	return e.ev.Ts
+	if t.Parent != "" {
+		dst = appendField(dst, "parentToolUseId", t.Parent)
+	}
+	return dst
 }
 
-func (e *Entry) blocks(want func(*scan.Part) bool) []Block {
-	blocks := make([]Block, 0, len(e.ev.Parts))
-	for i := range e.ev.Parts {
-		if p := &e.ev.Parts[i]; want(p) {
-			blocks = append(blocks, block(p))
+func appendKey(dst []byte, key string) []byte {
+	dst = append(dst, ',')
+	dst = jsonenc.AppendString(dst, key)
+	return append(dst, ':')
+}
+
+func appendField(dst []byte, key, value string) []byte {
+	return jsonenc.AppendString(appendKey(dst, key), value)
+}
+
+func appendOptional(dst []byte, key string, value *string) []byte {
+	if value == nil {
+		return append(appendKey(dst, key), "null"...)
+	}
+	return appendField(dst, key, *value)
+}
+
+func appendRaw(dst []byte, key string, raw json.RawMessage) []byte {
+	dst = appendKey(dst, key)
+	if len(raw) == 0 {
+		return append(dst, "null"...)
+	}
+	return append(dst, raw...)
+}
+
+func appendUsage(dst []byte, usage *Tokens) []byte {
+	dst = appendKey(dst, "usage")
+	if usage == nil {
+		return append(dst, "null"...)
+	}
+	dst = usage.appendCounters(append(dst, '{'))
+	return append(dst, '}')
+}
+
+func appendBlocks(dst []byte, blocks []Block) []byte {
+	dst = append(appendKey(dst, "content"), '[')
+	for i := range blocks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = blocks[i].appendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+func (b *Block) appendJSON(dst []byte) []byte {
+	if b.Raw != nil {
+		return append(dst, b.Raw...)
+	}
+	dst = append(dst, `{"type":`...)
+	dst = jsonenc.AppendString(dst, b.Type)
+	switch b.Type {
+	case BlockText:
+		dst = appendField(dst, "text", b.Text)
+	case BlockThinking:
+		dst = appendField(dst, "thinking", b.Text)
+	case BlockToolUse:
+		dst = appendOptional(dst, "toolUseId", b.ToolUseID)
+		dst = appendField(dst, "name", b.Name)
+		if b.Input != nil {
+			dst = appendRaw(dst, "input", b.Input)
 		}
 	}
-	return blocks
-}
-
-func block(p *scan.Part) Block {
-	switch p.Type {
-	case scan.Text:
-		return Block{Type: BlockText, Text: unescape(p.Text)}
-	case scan.Thinking:
-		return Block{Type: BlockThinking, Text: unescape(p.Text), Raw: compact(p.Raw)}
-	case scan.ToolUse:
-		b := Block{Type: BlockToolUse, ToolUseID: optional(p.ID), Name: unescape(p.Name)}
-		if p.Input != nil {
-			b.Input = compact(p.Input)
-		}
-		return b
-	case scan.OtherPart, scan.ToolResult, scan.Broken:
-	}
-	var parser jsontape.Parser
-	v, _ := parser.Parse(p.Raw)
-	return Block{Type: unescape(v.Get("type").Inner()), Raw: compact(p.Raw)}
-}
-
-// resultText is the content of a tool result: a string as it is, anything else as compact JSON.
-func resultText(content []byte) *string {
-	if content == nil {
-		return nil
-	}
-	text, ok := Text(content)
-	if !ok {
-		text = string(compact(content))
-	}
-	return &text
+	return append(dst, '}')
 }

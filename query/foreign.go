@@ -9,14 +9,14 @@ import (
 )
 
 // foreignLane decodes a lane that speaks another dialect than the stream of system, assistant, user
-// and result objects. Its canonical events become turns.
+// and result objects. Its canonical events become entries.
 type foreignLane struct {
 	dialect session.Dialect
 	lane    *laneState
 	decoder session.Decoder
 	fold    *session.Fold
 	// What one native event has produced so far.
-	turns []*Turn
+	turns []*Entry
 	costs []session.EnrichedEvent
 }
 
@@ -35,8 +35,8 @@ func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Pri
 // restart begins another process of the same agent: call ids may repeat, the usage goes on.
 func (f *foreignLane) restart() { f.decoder = f.dialect.New() }
 
-// decode returns the turns that one native event makes.
-func (f *foreignLane) decode(event []byte, at session.Stamp) []*Turn {
+// decode returns the entries that one native event makes.
+func (f *foreignLane) decode(event []byte, at session.Stamp) []*Entry {
 	f.turns, f.costs = f.turns[:0], f.costs[:0]
 	f.decoder.Decode(event, at, f.fold)
 	f.attachUsage()
@@ -51,13 +51,13 @@ func (f *foreignLane) took(e *session.EnrichedEvent) {
 		}
 		return
 	}
-	if t := f.turn(e); t != nil {
+	if t := f.entry(e); t != nil {
 		f.turns = append(f.turns, t)
 	}
 }
 
-func (f *foreignLane) turn(e *session.EnrichedEvent) *Turn {
-	t := &Turn{
+func (f *foreignLane) entry(e *session.EnrichedEvent) *Entry {
+	t := &Entry{
 		Lane:        f.lane.source(),
 		TimestampMs: e.TimestampMs,
 		Parent:      strings.Clone(e.Parent),
@@ -84,7 +84,7 @@ func (f *foreignLane) turn(e *session.EnrichedEvent) *Turn {
 	return t
 }
 
-func (f *foreignLane) message(t *Turn, e *session.EnrichedEvent) {
+func (f *foreignLane) message(t *Entry, e *session.EnrichedEvent) {
 	text := Block{Type: BlockText, Text: strings.Clone(e.Text)}
 	switch e.Role {
 	case "assistant":
@@ -96,7 +96,7 @@ func (f *foreignLane) message(t *Turn, e *session.EnrichedEvent) {
 	}
 }
 
-func (t *Turn) assistant(e *session.EnrichedEvent, b Block) {
+func (t *Entry) assistant(e *session.EnrichedEvent, b Block) {
 	t.Role, t.Content = RoleAssistant, []Block{b}
 	if e.MessageID != "" {
 		id := strings.Clone(e.MessageID)
@@ -104,7 +104,7 @@ func (t *Turn) assistant(e *session.EnrichedEvent, b Block) {
 	}
 }
 
-func (t *Turn) system(subtype string, data any) {
+func (t *Entry) system(subtype string, data any) {
 	t.Role = RoleSystem
 	if subtype != "" {
 		subtype = strings.Clone(subtype)
@@ -131,8 +131,8 @@ func callBlock(call *session.ToolCall) Block {
 	return b
 }
 
-// attachUsage gives the usage that a native event reports to the turns it belongs to: all pieces of
-// the message, or, for a message without an id, the last.
+// attachUsage gives the usage that a native event reports to the entries it belongs to: all pieces
+// of the message, or, for a message without an id, the last.
 func (f *foreignLane) attachUsage() {
 	for _, cost := range f.costs {
 		usage := tokensOf(*cost.Usage)

@@ -37,8 +37,8 @@ func open(t testing.TB, path string, opts Options) *Trace {
 func turnsOf(t testing.TB, trace *Trace) []string {
 	t.Helper()
 	var turns []string
-	_, err := trace.Walk(context.Background(), func(e *Entry) error {
-		turns = append(turns, asJSON(t, e.Turn()))
+	_, err := trace.Walk(context.Background(), func(e *Cursor) error {
+		turns = append(turns, asJSON(t, e.Entry()))
 		return nil
 	})
 	if err != nil {

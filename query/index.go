@@ -34,7 +34,7 @@ const (
 type record struct {
 	offset int64
 	length uint32
-	first  uint32 // the index of its first turn
+	first  uint32 // the index of its first entry
 	line   uint32
 	id     uint32 // a hash of the id of its only tool call or tool result; 0 if it has none or several
 	turns  uint16
@@ -51,7 +51,7 @@ const (
 	flagFirstUser             // the first user text of its lane
 	flagText                  // holds a text block
 	flagIDs                   // holds several ids, so that id is not conclusive
-	// of a lane that speaks another dialect: its turns depend on all lines of the lane before it
+	// of a lane that speaks another dialect: its entries depend on all lines of the lane before it
 	flagForeign
 	flagUnreported // an assistant's line that no result of its lane follows
 )
@@ -212,7 +212,7 @@ func readIndex(path string, want []byte) *index {
 // errStaleIndex means that the index does not describe the file after all.
 var errStaleIndex = errors.New("the index does not fit the trace")
 
-// dropIndex removes an index that turned out to be damaged. Visitors may have seen turns already,
+// dropIndex removes an index that turned out to be damaged. Visitors may have seen entries already,
 // so the question has to be asked again.
 func (t *Trace) dropIndex() error {
 	if err := os.Remove(t.index.path); err != nil {
@@ -246,7 +246,7 @@ func (x *index) each(n int64, visit func(*record) error) error {
 	return nil
 }
 
-// seek is the number of the record that holds a turn.
+// seek is the number of the record that holds an entry.
 func (x *index) seek(turn int) (int64, error) {
 	file, err := os.Open(x.path)
 	if err != nil {

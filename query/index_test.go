@@ -51,8 +51,8 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	collect := func(name string) func(*Turn) error {
-		return func(turn *Turn) error { all[name] += asJSON(t, turn) + "\n"; return nil }
+	collect := func(name string) func(*Entry) error {
+		return func(entry *Entry) error { all[name] += asJSON(t, entry) + "\n"; return nil }
 	}
 	n, _, err := trace.Count(ctx)
 	fail(err)
@@ -87,9 +87,9 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	fail(trace.Tool(ctx, "Read", collect("tool")))
 	fail(trace.Reasoning(ctx, 2, 30, func(r Reasoning) error { all["reasoning"] += asJSON(t, r) + "\n"; return nil }))
 	for i := range 12 {
-		turn, err := trace.Turn(ctx, i)
+		entry, err := trace.Entry(ctx, i)
 		fail(err)
-		all["turns"] += asJSON(t, turn) + "\n"
+		all["turns"] += asJSON(t, entry) + "\n"
 	}
 	cost, _, err := trace.Cost(ctx)
 	fail(err)
@@ -223,9 +223,9 @@ func TestADamagedIndexNeverCrashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		trace := open(t, path, opts)
-		_ = trace.Tail(context.Background(), 3, func(*Turn) error { return nil })
-		_, _ = trace.Errors(context.Background(), func(*Turn) error { return nil })
-		_, _ = trace.Turn(context.Background(), 12)
+		_ = trace.Tail(context.Background(), 3, func(*Entry) error { return nil })
+		_, _ = trace.Errors(context.Background(), func(*Entry) error { return nil })
+		_, _ = trace.Entry(context.Background(), 12)
 		_, _, _ = trace.Overview(context.Background())
 	}
 	for _, size := range []int{0, 10, headerSize, headerSize + 5, len(good) - 3} {

@@ -31,14 +31,14 @@ type Info struct {
 	Summary   Summary
 	// Results reports whether there was any result event.
 	Results bool
-	// TurnCount is the number of rendered turns, Turns that of the models' turns.
+	// TurnCount is the number of entries, Turns that of the models' turns.
 	TurnCount int
 	Turns     int
 	// Verdict, Closing and DiscussionID come from the orchestrator.
 	Verdict      string
 	Closing      string
 	DiscussionID string
-	// TaskPrompt is the text of the first user turn, else the first prompt that the orchestrator
+	// TaskPrompt is the text of the first user entry, else the first prompt that the orchestrator
 	// noted.
 	TaskPrompt *string
 	Lanes      []LaneInfo

@@ -135,32 +135,32 @@ func (m *messageBook) noted(ev *scan.Event) {
 	m.official = append(m.official, message)
 }
 
-// call takes a turn of a participant that uses one of the team's tools.
-func (m *messageBook) call(e *Entry) error {
+// call takes an entry of a participant that uses one of the team's tools.
+func (m *messageBook) call(e *Cursor) error {
 	switch e.Role {
 	case RoleAssistant:
 		if !e.usesAny() {
 			return nil
 		}
-		turn := e.Turn()
-		for i := range turn.Content {
-			if b := &turn.Content[i]; b.Type == BlockToolUse {
-				m.used(turn, b)
+		entry := e.Entry()
+		for i := range entry.Content {
+			if b := &entry.Content[i]; b.Type == BlockToolUse {
+				m.used(entry, b)
 			}
 		}
 	case RoleToolResult:
 		if n, ok := m.calls[e.resultID()]; ok {
-			m.asked(n, textOf(e.Turn().Result))
+			m.asked(n, textOf(e.Entry().Result))
 		}
 	}
 	return nil
 }
 
-func (m *messageBook) used(turn *Turn, b *Block) {
+func (m *messageBook) used(entry *Entry, b *Block) {
 	message := Message{
-		Line:        turn.Line,
-		TimestampMs: turn.TimestampMs,
-		From:        turn.LaneName(),
+		Line:        entry.Line,
+		TimestampMs: entry.TimestampMs,
+		From:        entry.LaneName(),
 		To:          []string{},
 	}
 	switch teamTool(b.Name) {
@@ -176,7 +176,7 @@ func (m *messageBook) used(turn *Turn, b *Block) {
 		message.Kind, message.Text = messageAnnounce, textOf(b.input("message"))
 	case "Answer":
 		message.Kind, message.Text = messageAnswer, textOf(b.input("message"))
-		if m.answered(turn, b, message.Text) {
+		if m.answered(entry, b, message.Text) {
 			return
 		}
 	default:
@@ -222,8 +222,8 @@ func (m *messageBook) asked(n int, result string) {
 
 // answered adds an answer to its ask. Without an id it belongs to the only open ask of the one who
 // answers.
-func (m *messageBook) answered(turn *Turn, b *Block, text string) bool {
-	from := turn.LaneName()
+func (m *messageBook) answered(entry *Entry, b *Block, text string) bool {
+	from := entry.LaneName()
 	var input struct {
 		AskID int64 `json:"askId"`
 	}
@@ -243,6 +243,6 @@ func (m *messageBook) answered(turn *Turn, b *Block, text string) bool {
 			return false
 		}
 	}
-	m.messages[n].Answers = append(m.messages[n].Answers, Answer{turn.Line, turn.TimestampMs, from, id, text})
+	m.messages[n].Answers = append(m.messages[n].Answers, Answer{entry.Line, entry.TimestampMs, from, id, text})
 	return true
 }

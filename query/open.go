@@ -21,7 +21,7 @@ type Options struct {
 	Dialects session.Dialects
 	// Prices computes the cost of what an agent does not price itself; nil leaves it unknown.
 	Prices session.Prices
-	// Lanes keeps only these lanes; empty keeps all. Turns keep their numbers.
+	// Lanes keeps only these lanes; empty keeps all. Entries keep their numbers.
 	Lanes []string
 	// IndexFrom is the size from which an index is written and used; 0 means defaultIndexFrom, a
 	// negative number never.

@@ -78,14 +78,14 @@ func TestRangesAreHalfOpenAndClamped(t *testing.T) {
 	} {
 		n := 0
 		if err := trace.Range(context.Background(), test.from, test.to,
-			func(*Turn) error { n++; return nil }); err != nil || n != test.want {
+			func(*Entry) error { n++; return nil }); err != nil || n != test.want {
 			t.Errorf("[%d,%d): %d turns, %v; want %d", test.from, test.to, n, err, test.want)
 		}
 	}
 	for _, n := range []int{0, 1, 3, 100} {
 		var last []int
 		if err := trace.Tail(context.Background(), n,
-			func(turn *Turn) error { last = append(last, turn.Index); return nil }); err != nil {
+			func(entry *Entry) error { last = append(last, entry.Index); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if len(last) != min(n, 7) || len(last) > 0 && last[len(last)-1] != 6 {
@@ -110,7 +110,7 @@ func TestCriteriaMustAllHold(t *testing.T) {
 	} {
 		n := 0
 		if _, err := trace.Filter(context.Background(), test.criteria,
-			func(*Turn) error { n++; return nil }); err != nil || n != test.want {
+			func(*Entry) error { n++; return nil }); err != nil || n != test.want {
 			t.Errorf("%+v: %d turns, %v; want %d", test.criteria, n, err, test.want)
 		}
 	}

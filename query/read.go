@@ -6,7 +6,7 @@ import (
 	"github.com/fit-eval/fit/query/internal/scan"
 )
 
-// Count is the number of turns.
+// Count is the number of entries.
 func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
 	if t.index != nil { // the tables know, without a look at a single line
 		info := newInfo(&t.opts)
@@ -39,7 +39,7 @@ type Overview struct {
 	Problems     Problems   `json:"problems"`
 }
 
-// TurnPopulations says what is counted by the two numbers of turns.
+// TurnPopulations says what the two numbers count.
 type TurnPopulations struct {
 	TurnCount        string `json:"turnCount"`
 	ResultEventTurns string `json:"resultEventTurns"`
@@ -74,9 +74,9 @@ func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 	return o, info, nil
 }
 
-// Range shows the turns at the positions [from, to) among the wanted turns. Negative positions
+// Range shows the entries at the positions [from, to) among the wanted entries. Negative positions
 // count from the end.
-func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error) error {
+func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Entry) error) error {
 	if from < 0 || to < 0 {
 		total, _, err := t.Count(ctx)
 		if err != nil {
@@ -85,7 +85,7 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error
 		from, to = fromEnd(from, total), fromEnd(to, total)
 	}
 	position := 0
-	p := plan{visit: func(e *Entry) error {
+	p := plan{visit: func(e *Cursor) error {
 		at := position
 		position++
 		if at >= to {
@@ -94,16 +94,16 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Turn) error
 		if at < from {
 			return nil
 		}
-		return visit(e.Turn())
+		return visit(e.Entry())
 	}}
-	// positions are turn numbers, so that the index can be entered in the middle
+	// positions are entry numbers, so that the index can be entered in the middle
 	if len(t.opts.Lanes) == 0 && t.index != nil && !t.index.Foreign {
 		p.from, p.to, p.want = from, to, func(*record) bool { return true }
-		p.visit = func(e *Entry) error {
+		p.visit = func(e *Cursor) error {
 			if e.Index < from || e.Index >= to {
 				return nil
 			}
-			return visit(e.Turn())
+			return visit(e.Entry())
 		}
 	}
 	_, err := t.walk(ctx, p)
@@ -117,8 +117,8 @@ func fromEnd(position, total int) int {
 	return position
 }
 
-// Tail shows the last n turns.
-func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error {
+// Tail shows the last n entries.
+func (t *Trace) Tail(ctx context.Context, n int, visit func(*Entry) error) error {
 	if t.index != nil {
 		total, _, err := t.Count(ctx)
 		if err != nil {
@@ -126,11 +126,11 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error 
 		}
 		return t.Range(ctx, max(0, total-n), total, visit)
 	}
-	// The places of the last turns go round in a ring: a file of any length leaves only n of them
+	// The places of the last entries go round in a ring: a file of any length leaves only n of them
 	// in memory, and only those are decoded.
 	ring := make([]place, 0, min(n, 1024))
 	at := 0
-	_, err := t.walk(ctx, plan{visit: func(e *Entry) error {
+	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		if len(ring) < n {
 			ring = append(ring, t.place(e))
 			return nil
@@ -150,28 +150,28 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Turn) error) error 
 	}
 	defer reader.close()
 	for i := range ring {
-		turn, err := reader.turn(&ring[(at+i)%len(ring)])
+		entry, err := reader.entry(&ring[(at+i)%len(ring)])
 		if err != nil {
 			return err
 		}
-		if err := visit(turn); err != nil {
+		if err := visit(entry); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Turn is the turn of an index, nil if there is none.
-func (t *Trace) Turn(ctx context.Context, n int) (*Turn, error) {
-	var found *Turn
+// Entry is the entry of an index, nil if there is none.
+func (t *Trace) Entry(ctx context.Context, n int) (*Entry, error) {
+	var found *Entry
 	_, err := t.walk(ctx, plan{
 		from: n,
 		to:   n + 1,
-		visit: func(e *Entry) error {
+		visit: func(e *Cursor) error {
 			if e.Index != n {
 				return nil
 			}
-			found = e.Turn()
+			found = e.Entry()
 			return errStop
 		},
 		want: func(r *record) bool { return int(r.first) <= n && n < int(r.first)+int(r.turns) },
@@ -179,25 +179,25 @@ func (t *Trace) Turn(ctx context.Context, n int) (*Turn, error) {
 	return found, err
 }
 
-// Criteria select turns; a turn must meet all that are set.
+// Criteria select entries; an entry must meet all that are set.
 type Criteria struct {
 	Role  Role
-	Tool  string // an assistant turn that uses it
+	Tool  string // an assistant entry that uses it
 	Error bool   // a tool result that failed
 }
 
-func (c Criteria) match(e *Entry) bool {
+func (c Criteria) match(e *Cursor) bool {
 	return (c.Role == "" || e.Role == c.Role) && (c.Tool == "" || e.uses(c.Tool)) && (!c.Error || e.IsError())
 }
 
-// Filter shows the turns that meet the criteria.
-func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Turn) error) (*Info, error) {
+// Filter shows the entries that meet the criteria.
+func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Entry) error) (*Info, error) {
 	return t.walk(ctx, plan{
-		visit: func(e *Entry) error {
+		visit: func(e *Cursor) error {
 			if !c.match(e) {
 				return nil
 			}
-			return visit(e.Turn())
+			return visit(e.Entry())
 		},
 		want: func(r *record) bool {
 			switch {
@@ -220,32 +220,32 @@ var roleKinds = map[Role]scan.Kind{
 }
 
 // Errors shows the tool results that failed.
-func (t *Trace) Errors(ctx context.Context, visit func(*Turn) error) (*Info, error) {
+func (t *Trace) Errors(ctx context.Context, visit func(*Entry) error) (*Info, error) {
 	return t.Filter(ctx, Criteria{Error: true}, visit)
 }
 
-// Reasoning is what an agent said in one turn.
+// Reasoning is what an agent said in one entry.
 type Reasoning struct {
 	Index  int     `json:"index"`
 	Text   string  `json:"text"`
 	Source *string `json:"source"`
 }
 
-// Reasoning shows the text of assistant turns with an index of at least from and, unless to is
+// Reasoning shows the text of assistant entries with an index of at least from and, unless to is
 // negative, below to.
 func (t *Trace) Reasoning(ctx context.Context, from, to int, visit func(Reasoning) error) error {
 	_, err := t.walk(ctx, plan{
 		from: from,
 		to:   max(0, to),
-		visit: func(e *Entry) error {
+		visit: func(e *Cursor) error {
 			if e.Role != RoleAssistant || e.Index < from || to >= 0 && e.Index >= to {
 				return nil
 			}
-			turn := e.Turn()
-			if !turn.Has(BlockText) {
+			entry := e.Entry()
+			if !entry.Has(BlockText) {
 				return nil
 			}
-			return visit(Reasoning{e.Index, turn.Text("\n"), turn.Lane})
+			return visit(Reasoning{e.Index, entry.Text("\n"), entry.Lane})
 		},
 		want: func(r *record) bool { return r.kind == scan.Assistant && r.flags&flagText != 0 },
 	})
@@ -263,28 +263,28 @@ type Step struct {
 	TimestampMs int64    `json:"timestampMs,omitempty"`
 }
 
-// Timeline shows what the agents did, turn by turn; turns that are nothing but thinking are left
-// out.
+// Timeline shows what the agents did, entry by entry; entries that are nothing but thinking are
+// left out.
 func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, error) {
 	return t.walk(ctx, plan{
-		visit: func(e *Entry) error {
+		visit: func(e *Cursor) error {
 			if e.Role != RoleAssistant {
 				return nil
 			}
-			turn := e.Turn()
+			entry := e.Entry()
 			step := Step{
 				Index:       e.Index,
 				Tools:       []string{},
-				Text:        turn.Text(" "),
-				Source:      turn.Lane,
-				TimestampMs: turn.TimestampMs,
+				Text:        entry.Text(" "),
+				Source:      entry.Lane,
+				TimestampMs: entry.TimestampMs,
 			}
 			e.Tools(func(name string) { step.Tools = append(step.Tools, name) })
-			if turn.Has(BlockThinking) && len(step.Tools) == 0 && !turn.Has(BlockText) {
+			if entry.Has(BlockThinking) && len(step.Tools) == 0 && !entry.Has(BlockText) {
 				return nil
 			}
-			if turn.Usage != nil {
-				step.InputTokens, step.Output = turn.Usage.Input+turn.Usage.CacheRead, turn.Usage.Output
+			if entry.Usage != nil {
+				step.InputTokens, step.Output = entry.Usage.Input+entry.Usage.CacheRead, entry.Usage.Output
 			}
 			return visit(step)
 		},

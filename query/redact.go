@@ -37,9 +37,9 @@ func redactRaw(r Redactor, raw json.RawMessage) json.RawMessage {
 	return r.JSON(raw)
 }
 
-// redact takes secrets out of what a turn says, before anything of it is cut. Ids stay: they
+// redact takes secrets out of what an entry says, before anything of it is cut. Ids stay: they
 // connect calls with results.
-func (t *Turn) redact(r Redactor) *Turn {
+func (t *Entry) redact(r Redactor) *Entry {
 	if r == nil {
 		return t
 	}

@@ -14,19 +14,19 @@ import (
 type Search struct {
 	// Pattern is a regular expression in RE2 syntax. Case does not matter.
 	Pattern string
-	// Limit is the number of turns after which to stop; 0 means no limit.
+	// Limit is the number of entries after which to stop; 0 means no limit.
 	Limit int
-	// Context is the number of turns before and after a hit to show with it.
+	// Context is the number of entries before and after a hit to show with it.
 	Context int
 	// Full shows whole blocks instead of excerpts.
 	Full bool
 }
 
-// Hit is one turn in which something was found.
+// Hit is one entry in which something was found.
 type Hit struct {
-	Turn    *Turn    `json:"turn"`
+	Turn    *Entry   `json:"turn"`
 	Matches []string `json:"matches"`
-	Context []*Turn  `json:"context,omitempty"`
+	Context []*Entry `json:"context,omitempty"`
 	// withContext keeps an empty context in the output when one was asked for.
 	withContext bool
 }
@@ -39,15 +39,15 @@ func (h *Hit) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		*plainHit
-		Context []*Turn `json:"context"`
-	}{(*plainHit)(h), []*Turn{}})
+		Context []*Entry `json:"context"`
+	}{(*plainHit)(h), []*Entry{}})
 }
 
 // excerptMargin is how many characters are shown on both sides of a match.
 const excerptMargin = 40
 
-// Search shows the turns that contain a match in what was said, thought, called, returned, or noted
-// by the system.
+// Search shows the entries that contain a match in what was said, thought, called, returned, or
+// noted by the system.
 func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) error {
 	expr, err := regexp.Compile("(?i)" + q.Pattern)
 	if err != nil {
@@ -65,13 +65,13 @@ func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) er
 	return s.flush(len(s.waiting))
 }
 
-// searcher holds back hits until the turns after them are known.
+// searcher holds back hits until the entries after them are known.
 type searcher struct {
 	query   Search
 	expr    *regexp.Regexp
 	visit   func(*Hit) error
 	found   int
-	before  []*Turn
+	before  []*Entry
 	waiting []*Hit
 }
 
@@ -79,13 +79,13 @@ type searcher struct {
 // is matched by all of them.
 func (s *searcher) matchesEvent(ev *scan.Event) bool {
 	found := false
-	eachTurn(ev, func(e *Entry) { found = found || len(s.matches(e.decode())) > 0 })
+	eachEntry(ev, func(e *Cursor) { found = found || len(s.matches(e.decode())) > 0 })
 	return found
 }
 
-// eachTurn calls visit with the turns of an event, not numbered.
-func eachTurn(ev *scan.Event, visit func(*Entry)) {
-	e := Entry{ev: ev}
+// eachEntry calls visit with the entries of an event, not numbered.
+func eachEntry(ev *scan.Event, visit func(*Cursor)) {
+	e := Cursor{ev: ev}
 	switch ev.Kind {
 	case scan.System:
 		e.Role = RoleSystem
@@ -108,44 +108,44 @@ func eachTurn(ev *scan.Event, visit func(*Entry)) {
 	}
 }
 
-func (s *searcher) look(e *Entry) error {
+func (s *searcher) look(e *Cursor) error {
 	if s.query.Limit > 0 && s.found >= s.query.Limit && len(s.waiting) == 0 {
 		return errStop
 	}
-	turn := e.Turn()
+	entry := e.Entry()
 	n := s.query.Context
 	ready := 0
 	for _, hit := range s.waiting {
-		if turn.Index > hit.Turn.Index+n {
+		if entry.Index > hit.Turn.Index+n {
 			ready++
 			continue
 		}
-		hit.Context = append(hit.Context, turn)
+		hit.Context = append(hit.Context, entry)
 	}
 	if err := s.flush(ready); err != nil {
 		return err
 	}
 	if s.query.Limit == 0 || s.found < s.query.Limit {
-		if err := s.match(turn); err != nil {
+		if err := s.match(entry); err != nil {
 			return err
 		}
 	}
-	s.remember(turn)
+	s.remember(entry)
 	return nil
 }
 
-func (s *searcher) match(turn *Turn) error {
-	matches := s.matches(turn)
+func (s *searcher) match(entry *Entry) error {
+	matches := s.matches(entry)
 	if len(matches) == 0 {
 		return nil
 	}
 	s.found++
-	hit := &Hit{Turn: turn, Matches: matches, withContext: s.query.Context > 0}
+	hit := &Hit{Turn: entry, Matches: matches, withContext: s.query.Context > 0}
 	if s.query.Context == 0 {
 		return s.visit(hit)
 	}
 	for _, earlier := range s.before {
-		if earlier.Index >= turn.Index-s.query.Context {
+		if earlier.Index >= entry.Index-s.query.Context {
 			hit.Context = append(hit.Context, earlier)
 		}
 	}
@@ -153,11 +153,11 @@ func (s *searcher) match(turn *Turn) error {
 	return nil
 }
 
-func (s *searcher) remember(turn *Turn) {
+func (s *searcher) remember(entry *Entry) {
 	if s.query.Context == 0 {
 		return
 	}
-	s.before = append(s.before, turn)
+	s.before = append(s.before, entry)
 	if len(s.before) > s.query.Context {
 		s.before = s.before[1:]
 	}
@@ -173,29 +173,29 @@ func (s *searcher) flush(n int) error {
 	return nil
 }
 
-// matches is one line for every block of the turn that contains a match.
-func (s *searcher) matches(turn *Turn) []string {
+// matches is one line for every block of the entry that contains a match.
+func (s *searcher) matches(entry *Entry) []string {
 	var matches []string
 	try := func(label, text string) {
 		if excerpt, ok := s.excerpt(text); ok {
 			matches = append(matches, label+": "+excerpt)
 		}
 	}
-	switch turn.Role {
+	switch entry.Role {
 	case RoleAssistant:
-		for i := range turn.Content {
-			searchBlock(&turn.Content[i], try)
+		for i := range entry.Content {
+			searchBlock(&entry.Content[i], try)
 		}
 	case RoleUser:
-		for _, b := range turn.Content {
+		for _, b := range entry.Content {
 			try("user_text", b.Text)
 		}
 	case RoleToolResult:
-		if turn.Result != nil {
-			try("result", *turn.Result)
+		if entry.Result != nil {
+			try("result", *entry.Result)
 		}
 	case RoleSystem:
-		try("system", string(turn.Data))
+		try("system", string(entry.Data))
 	}
 	return matches
 }

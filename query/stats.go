@@ -71,10 +71,10 @@ func (t Totals) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// UsageRow is the usage of one message of the model, or of one turn of an old document.
+// UsageRow is the usage of one message of the model, or of one entry of an old document.
 type UsageRow struct {
 	MessageID *string
-	Index     int // of the first turn
+	Index     int // of the first entry
 	Tokens
 	Population string
 	Source     *string
@@ -110,14 +110,14 @@ type Divergence struct {
 	ResultEventSum int64  `json:"resultEventSum"`
 }
 
-// usageBook groups the usage of assistant turns by message.
+// usageBook groups the usage of assistant entries by message.
 type usageBook struct {
 	places map[string]int
 	rows   []UsageRow
-	turns  []UsageRow // by turn, for old documents
+	turns  []UsageRow // by entry, for old documents
 }
 
-func (b *usageBook) add(e *Entry, old bool) {
+func (b *usageBook) add(e *Cursor, old bool) {
 	id, usage, ok := e.Usage()
 	if !ok {
 		return
@@ -156,7 +156,7 @@ func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
 	old := t.oldDocument()
 	info, err := t.walk(ctx, plan{
 		accounts: true,
-		visit:    func(e *Entry) error { book.add(e, old); return nil },
+		visit:    func(e *Cursor) error { book.add(e, old); return nil },
 		want:     func(r *record) bool { return r.kind == scan.Assistant || informative(r) },
 	})
 	if err != nil {

@@ -64,7 +64,7 @@ func (t *Trace) countTools(ctx context.Context, tools *counter, accounts bool) (
 		}
 		return t.walk(ctx, plan{want: informative, accounts: accounts})
 	}
-	return t.walk(ctx, plan{accounts: accounts, visit: func(e *Entry) error {
+	return t.walk(ctx, plan{accounts: accounts, visit: func(e *Cursor) error {
 		e.Tools(func(name string) { tools.add(name, 1) })
 		return nil
 	}})
@@ -86,29 +86,29 @@ func MergeTools(lists ...[]ToolCount) []ToolCount {
 	return sum.sorted()
 }
 
-// Tool shows the turns that use a tool, and the results that came back, in order.
-func (t *Trace) Tool(ctx context.Context, name string, visit func(*Turn) error) error {
+// Tool shows the entries that use a tool, and the results that came back, in order.
+func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error) error {
 	ids, hashes := map[string]bool{}, map[uint32]bool{}
 	_, err := t.walk(ctx, plan{
-		visit: func(e *Entry) error {
+		visit: func(e *Cursor) error {
 			switch e.Role {
 			case RoleAssistant:
 				if !e.uses(name) {
 					return nil
 				}
-				turn := e.Turn()
-				for _, b := range turn.Content {
+				entry := e.Entry()
+				for _, b := range entry.Content {
 					if b.Type == BlockToolUse && b.Name == name && b.ToolUseID != nil {
 						ids[*b.ToolUseID] = true
 						hashes[idHash([]byte(*b.ToolUseID))] = true
 					}
 				}
-				return visit(turn)
+				return visit(entry)
 			case RoleToolResult:
 				if id := e.resultID(); id == "" || !ids[id] {
 					return nil
 				}
-				return visit(e.Turn())
+				return visit(e.Entry())
 			}
 			return nil
 		},
@@ -135,11 +135,11 @@ type PathCount struct {
 func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
 	paths := newCounter()
 	_, err := t.walk(ctx, plan{
-		visit: func(e *Entry) error {
+		visit: func(e *Cursor) error {
 			if !e.usesAny() {
 				return nil
 			}
-			for _, b := range e.Turn().Content {
+			for _, b := range e.Entry().Content {
 				for _, path := range b.paths() {
 					if strings.HasPrefix(path, prefix) {
 						paths.add(path, 1)

@@ -28,7 +28,7 @@ func TestAFileThatGrowsIsReadAsItWas(t *testing.T) {
 	defer file.Close()
 	trace := open(t, path, Options{})
 	seen := 0
-	info, err := trace.Walk(context.Background(), func(*Entry) error {
+	info, err := trace.Walk(context.Background(), func(*Cursor) error {
 		seen++
 		_, err := file.WriteString(prompt + "\n" + `{"torn":`)
 		return err
@@ -136,9 +136,9 @@ func FuzzTrace(f *testing.F) {
 			shown = 0
 			for _, ask := range []func() error{
 				func() error {
-					return trace.Range(ctx, 0, 1<<30, func(turn *Turn) error { shown++; return printable(turn) })
+					return trace.Range(ctx, 0, 1<<30, func(entry *Entry) error { shown++; return printable(entry) })
 				},
-				func() error { return trace.Tail(ctx, 3, func(turn *Turn) error { return printable(turn) }) },
+				func() error { return trace.Tail(ctx, 3, func(entry *Entry) error { return printable(entry) }) },
 				func() error { o, _, err := trace.Overview(ctx); return errors.Join(err, printable(o)) },
 				func() error { i, err := trace.Init(ctx); return errors.Join(err, printable(i.InitEvent)) },
 				func() error { s, _, err := trace.Stats(ctx); return errors.Join(err, printable(s)) },

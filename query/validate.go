@@ -184,14 +184,14 @@ func (v *validator) end() {
 func (v *validator) document(d *document) (*ValidationReport, error) {
 	v.report.Lines = 1
 	for i, raw := range d.turns {
-		turn, ok := documentTurn(raw)
+		entry, ok := documentEntry(raw)
 		switch {
 		case !ok:
 			v.found(1, severityError, "turn %d is not an object", i)
-		case turn.Index != i:
-			v.found(1, severityWarning, "turn %d has the index %d", i, turn.Index)
-		case roleKinds[turn.Role] == scan.Other:
-			v.found(1, severityError, "turn %d has the unknown role %q", i, turn.Role)
+		case entry.Index != i:
+			v.found(1, severityWarning, "turn %d has the index %d", i, entry.Index)
+		case roleKinds[entry.Role] == scan.Other:
+			v.found(1, severityError, "turn %d has the unknown role %q", i, entry.Role)
 		}
 	}
 	return &v.report, v.err

@@ -14,26 +14,26 @@ import (
 // errStop is returned by a visitor that has seen enough.
 var errStop = errors.New("seen enough")
 
-// Walk shows every turn of the wanted lanes to visit and returns what it learned about the whole.
+// Walk shows every entry of the wanted lanes to visit and returns what it learned about the whole.
 // After errStop the Info is incomplete.
-func (t *Trace) Walk(ctx context.Context, visit func(*Entry) error) (*Info, error) {
+func (t *Trace) Walk(ctx context.Context, visit func(*Cursor) error) (*Info, error) {
 	return t.walk(ctx, plan{visit: visit, accounts: true})
 }
 
 // plan is one pass over a trace.
 type plan struct {
-	visit func(*Entry) error
+	visit func(*Cursor) error
 	// accounts is set by questions about turns, tokens and cost, which take longer.
 	accounts bool
-	// keep runs with the scan and lets a visitor see only what matters; turns are numbered all the
-	// same. It must be a function of the event alone.
+	// keep runs with the scan and lets a visitor see only what matters; entries are numbered all
+	// the same. It must be a function of the event alone.
 	keep scan.Filter
 	// lifecycle, if set, sees the events of the orchestrator.
 	lifecycle func(*scan.Event)
 	// want selects lines by the index, if there is one.
 	want func(*record) bool
-	// from and to bound the turns that matter, so that the index can be entered in the middle; a to
-	// of 0 means no bound. Visitors check for themselves.
+	// from and to bound the entries that matter, so that the index can be entered in the middle; a
+	// to of 0 means no bound. Visitors check for themselves.
 	from, to int
 }
 
@@ -94,15 +94,15 @@ func (t *Trace) scan(ctx context.Context, w *walker) error {
 	return nil
 }
 
-// walker numbers the turns of a trace and collects what is to be known about the whole.
+// walker numbers the entries of a trace and collects what is to be known about the whole.
 type walker struct {
-	trace *Trace
-	plan  plan
-	info  *Info
-	next  int // the index of the next turn
-	entry Entry
-	found bool        // some event is of a kind that is known
-	maker *indexMaker // takes notes for an index; nil if none is to be written
+	trace  *Trace
+	plan   plan
+	info   *Info
+	next   int // the index of the next entry
+	cursor Cursor
+	found  bool        // some event is of a kind that is known
+	maker  *indexMaker // takes notes for an index; nil if none is to be written
 }
 
 func newWalker(t *Trace, p plan) *walker { return &walker{trace: t, plan: p, info: newInfo(&t.opts)} }
@@ -153,12 +153,12 @@ func (w *walker) event(ev *scan.Event) error {
 	case ev.Kind == scan.System && string(ev.Subtype) == "init":
 		w.info.init(l, ev)
 	}
-	return w.turns(l, ev)
+	return w.entries(l, ev)
 }
 
-// turns shows the turns of one event of the stream dialect.
-func (w *walker) turns(l *laneState, ev *scan.Event) error {
-	w.entry = Entry{
+// entries shows the entries of one event of the stream dialect.
+func (w *walker) entries(l *laneState, ev *scan.Event) error {
+	w.cursor = Cursor{
 		ev:    ev,
 		lane:  l,
 		Line:  ev.Line,
@@ -179,17 +179,17 @@ func (w *walker) turns(l *laneState, ev *scan.Event) error {
 	case scan.Assistant:
 		return w.show(l, RoleAssistant)
 	case scan.User:
-		return w.userTurns(l, ev)
+		return w.userEntries(l, ev)
 	case scan.Other, scan.Result, scan.Lifecycle:
 	}
 	return nil
 }
 
-func (w *walker) userTurns(l *laneState, ev *scan.Event) error {
+func (w *walker) userEntries(l *laneState, ev *scan.Event) error {
 	if ev.HasText() {
 		if l.wanted && w.info.TaskPrompt == nil {
-			w.entry.Role = RoleUser
-			w.info.prompted(w.entry.decode().redact(w.entry.redactor))
+			w.cursor.Role = RoleUser
+			w.info.prompted(w.cursor.decode().redact(w.cursor.redactor))
 		}
 		if err := w.show(l, RoleUser); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (w *walker) userTurns(l *laneState, ev *scan.Event) error {
 	}
 	for i := range ev.Parts {
 		if ev.Parts[i].Type == scan.ToolResult {
-			w.entry.part = i
+			w.cursor.part = i
 			if err := w.show(l, RoleToolResult); err != nil {
 				return err
 			}
@@ -206,17 +206,17 @@ func (w *walker) userTurns(l *laneState, ev *scan.Event) error {
 	return nil
 }
 
-// prompted notes the text of the first user turn.
-func (in *Info) prompted(turn *Turn) {
-	text := turn.Text("\n")
+// prompted notes the text of the first user entry.
+func (in *Info) prompted(entry *Entry) {
+	text := entry.Text("\n")
 	in.TaskPrompt = &text
 }
 
-// show numbers one turn and hands it to the visitor.
+// show numbers one entry and hands it to the visitor.
 func (w *walker) show(l *laneState, role Role) error {
-	w.entry.Index, w.entry.Role = w.next, role
-	if w.entry.ev != nil {
-		w.entry.turn = nil
+	w.cursor.Index, w.cursor.Role = w.next, role
+	if w.cursor.ev != nil {
+		w.cursor.entry = nil
 	}
 	w.next++
 	if !l.wanted {
@@ -224,10 +224,10 @@ func (w *walker) show(l *laneState, role Role) error {
 	}
 	l.Turns++
 	w.info.TurnCount++
-	if w.plan.visit == nil || !w.entry.match {
+	if w.plan.visit == nil || !w.cursor.match {
 		return nil
 	}
-	return w.plan.visit(&w.entry)
+	return w.plan.visit(&w.cursor)
 }
 
 // other decodes an event of another dialect, if the lane speaks one.
@@ -244,26 +244,26 @@ func (w *walker) other(l *laneState, ev *scan.Event) error {
 		return nil
 	}
 	w.found = true
-	for _, turn := range l.foreign.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
-		turn.Index = w.next
-		if err := w.showTurn(l, turn.redact(w.trace.opts.Redactor)); err != nil {
+	for _, entry := range l.foreign.decode(ev.Native, session.Stamp{Line: ev.Line, Ts: ev.Ts, Lane: l.Lane}) {
+		entry.Index = w.next
+		if err := w.showEntry(l, entry.redact(w.trace.opts.Redactor)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) showTurn(l *laneState, turn *Turn) error {
-	if l.wanted && turn.Role == RoleUser && w.info.TaskPrompt == nil {
-		w.info.prompted(turn)
+func (w *walker) showEntry(l *laneState, entry *Entry) error {
+	if l.wanted && entry.Role == RoleUser && w.info.TaskPrompt == nil {
+		w.info.prompted(entry)
 	}
-	w.entry = Entry{
+	w.cursor = Cursor{
 		lane:  l,
-		turn:  turn,
-		Line:  turn.Line,
+		entry: entry,
+		Line:  entry.Line,
 		match: true,
 	}
-	return w.show(l, turn.Role)
+	return w.show(l, entry.Role)
 }
 
 // adopt finds the dialect of a lane: the one its agent_start names, else the one that recognises

@@ -12,8 +12,8 @@ import (
 )
 
 // Document writes the trace as one structured document on a single line: metadata, the init event,
-// all turns, the summary, the lanes. Questions to the document get the answers that the trace would
-// give, except that they know nothing of the cost of single lanes.
+// all entries, the summary, the lanes. Questions to the document get the answers that the trace
+// would give, except that they know nothing of the cost of single lanes.
 func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 	if stored := t.Stored(); stored != nil {
 		_, err := w.Write(append(compact(stored), '\n'))
@@ -34,7 +34,7 @@ func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 	out.member("metadata", info.Metadata)
 	out.member("initEvent", info.InitEvent)
 	out.text(`,"turns":[`)
-	if err := t.Range(ctx, 0, info.TurnCount, out.turn); err != nil {
+	if err := t.Range(ctx, 0, info.TurnCount, out.entry); err != nil {
 		return err
 	}
 	out.text("]")
@@ -75,12 +75,12 @@ func (d *documentWriter) member(key string, value any) {
 	_, _ = d.w.Write(compact(raw))
 }
 
-func (d *documentWriter) turn(turn *query.Turn) error {
+func (d *documentWriter) entry(entry *query.Entry) error {
 	if d.count > 0 {
 		d.text(",")
 	}
 	d.count++
-	d.buf = turn.AppendJSON(d.buf[:0])
+	d.buf = entry.AppendJSON(d.buf[:0])
 	_, err := d.w.Write(compact(d.buf))
 	return err
 }

@@ -30,7 +30,7 @@ func Markdown(ctx context.Context, t *query.Trace, w io.Writer) error {
 	}
 	page := &markdownPage{w: bufio.NewWriterSize(w, 64<<10)}
 	page.head(t.Name(), overview)
-	if _, err := t.Filter(ctx, query.Criteria{}, page.turn); err != nil {
+	if _, err := t.Filter(ctx, query.Criteria{}, page.entry); err != nil {
 		return err
 	}
 	return page.w.Flush()
@@ -66,7 +66,7 @@ func (p *markdownPage) head(name string, o *query.Overview) {
 	_ = p.linef("")
 }
 
-func (p *markdownPage) turn(t *query.Turn) error {
+func (p *markdownPage) entry(t *query.Entry) error {
 	switch t.Role {
 	case query.RoleSystem:
 		return p.linef("*%d · %s · system: %s*\n", t.Index, inline(t.LaneName()), inline(textOf(t.Subtype)))
@@ -94,7 +94,7 @@ func (p *markdownPage) block(b *query.Block) {
 	}
 }
 
-func (p *markdownPage) result(t *query.Turn) error {
+func (p *markdownPage) result(t *query.Entry) error {
 	word := "result"
 	if t.IsError {
 		word = "error"

@@ -40,7 +40,7 @@ func OTLP(ctx context.Context, t *query.Trace, w io.Writer) error {
 	return out.w.Flush()
 }
 
-// spanMessage is one message of a model, from its first turn to its last.
+// spanMessage is one message of a model, from its first entry to its last.
 type spanMessage struct {
 	id          string
 	lane        string
@@ -53,30 +53,30 @@ type spanMessage struct {
 func spanMessages(ctx context.Context, t *query.Trace) ([]spanMessage, *query.Info, error) {
 	var messages []spanMessage
 	places := map[string]int{}
-	info, err := t.Walk(ctx, func(e *query.Entry) error {
+	info, err := t.Walk(ctx, func(e *query.Cursor) error {
 		if e.Role != query.RoleAssistant {
 			return nil
 		}
-		turn := e.Turn()
-		id := textOf(turn.MessageID)
+		entry := e.Entry()
+		id := textOf(entry.MessageID)
 		n, again := places[id]
 		if !again || id == "" {
 			n = len(messages)
 			if id == "" {
-				id = "turn-" + strconv.Itoa(turn.Index)
+				id = "turn-" + strconv.Itoa(entry.Index)
 			}
 			places[id] = n
 			messages = append(messages, spanMessage{
 				id:     id,
-				lane:   turn.LaneName(),
-				parent: turn.Parent,
-				first:  turn.TimestampMs,
+				lane:   entry.LaneName(),
+				parent: entry.Parent,
+				first:  entry.TimestampMs,
 			})
 		}
 		m := &messages[n]
-		m.last = max(m.last, turn.TimestampMs)
-		if turn.Usage != nil {
-			m.usage, m.hasUsage = m.usage.Max(*turn.Usage), true
+		m.last = max(m.last, entry.TimestampMs)
+		if entry.Usage != nil {
+			m.usage, m.hasUsage = m.usage.Max(*entry.Usage), true
 		}
 		return nil
 	})

@@ -223,7 +223,7 @@ func (l *tableLoader) insert(table string, values ...any) error {
 }
 
 func (l *tableLoader) load(t *query.Trace) error {
-	info, err := t.Walk(l.ctx, func(e *query.Entry) error { return l.turn(t, e.Turn()) })
+	info, err := t.Walk(l.ctx, func(e *query.Cursor) error { return l.entry(t, e.Entry()) })
 	if err != nil {
 		return err
 	}
@@ -251,23 +251,23 @@ func (l *tableLoader) load(t *query.Trace) error {
 	return l.messages(t)
 }
 
-func (l *tableLoader) turn(t *query.Trace, turn *query.Turn) error {
-	text := turn.Text("\n")
-	if turn.Result != nil {
-		text = *turn.Result
+func (l *tableLoader) entry(t *query.Trace, entry *query.Entry) error {
+	text := entry.Text("\n")
+	if entry.Result != nil {
+		text = *entry.Result
 	}
-	if turn.Role == query.RoleSystem {
-		text = string(turn.Data)
+	if entry.Role == query.RoleSystem {
+		text = string(entry.Data)
 	}
 	thinking := ""
-	for _, b := range turn.Content {
+	for _, b := range entry.Content {
 		if b.Type == query.BlockThinking {
 			thinking += b.Text
 		}
 	}
-	return l.insert("turns", t.Name(), turn.Index, string(turn.Role), turn.LaneName(), turn.Line, turn.TimestampMs,
-		turn.Parent,
-		turn.MessageID, text, thinking, turn.IsError)
+	return l.insert("turns", t.Name(), entry.Index, string(entry.Role), entry.LaneName(), entry.Line, entry.TimestampMs,
+		entry.Parent,
+		entry.MessageID, text, thinking, entry.IsError)
 }
 
 func (l *tableLoader) call(t *query.Trace, c *query.Call) error {

@@ -265,15 +265,15 @@ func TestTheIndexKnowsOtherDialects(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all []any
-		show := func(turn *query.Turn) error { all = append(all, turn); return nil }
+		show := func(entry *query.Entry) error { all = append(all, entry); return nil }
 		overview, _, err := trace.Overview(ctx)
 		stats, _, statsErr := trace.Stats(ctx)
 		count, _, countErr := trace.Count(ctx)
 		_, errorsErr := trace.Errors(ctx, show)
-		turn, turnErr := trace.Turn(ctx, 17)
+		entry, turnErr := trace.Entry(ctx, 17)
 		err = errors.Join(err, statsErr, countErr, errorsErr, turnErr, trace.Tail(ctx, 4, show),
 			trace.Tool(ctx, "bash", show), trace.Range(ctx, 5, 9, show))
-		raw, marshalErr := json.Marshal(append(all, overview, stats, count, turn))
+		raw, marshalErr := json.Marshal(append(all, overview, stats, count, entry))
 		if err = errors.Join(err, marshalErr); err != nil {
 			t.Fatal(err)
 		}

@@ -240,7 +240,7 @@ func (o *output) paint(code, text string) string {
 	return "\x1b[" + code + "m" + display.Text(text) + "\x1b[0m"
 }
 
-// index is the number of a turn as it is shown in front of a line.
+// index is the number of an entry as it is shown in front of a line.
 func (o *output) index(n int) string { return o.paint(dim, "["+strconv.Itoa(n)+"]") }
 
 // lane is the prefix that names the participant; empty for traces without envelopes.

@@ -82,7 +82,7 @@ func (a *app) batch() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.Range(ctx, from, to, out.turn(t)); err != nil {
+			if err := t.Range(ctx, from, to, out.entry(t)); err != nil {
 				return err
 			}
 			return out.end()
@@ -97,34 +97,34 @@ func wholeNumber(what, text string) (int, error) {
 	return n, nil
 }
 
-// turn prints turns of a trace.
-func (o *output) turn(t *query.Trace) func(*query.Turn) error {
-	return func(turn *query.Turn) error { return o.record(t.Name(), turn, nil) }
+// entry prints entries of a trace.
+func (o *output) entry(t *query.Trace) func(*query.Entry) error {
+	return func(entry *query.Entry) error { return o.record(t.Name(), entry, nil) }
 }
 
 func (a *app) headVerb() *cobra.Command {
 	return a.ends("head", "Show the first entries",
-		func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
+		func(ctx context.Context, t *query.Trace, n int, show func(*query.Entry) error) error {
 			return t.Range(ctx, 0, n, show)
 		})
 }
 
 func (a *app) tail() *cobra.Command {
 	return a.ends("tail", "Show the last entries",
-		func(ctx context.Context, t *query.Trace, n int, show func(*query.Turn) error) error {
+		func(ctx context.Context, t *query.Trace, n int, show func(*query.Entry) error) error {
 			return t.Tail(ctx, n, show)
 		})
 }
 
 func (a *app) ends(name, short string,
-	show func(context.Context, *query.Trace, int, func(*query.Turn) error) error,
+	show func(context.Context, *query.Trace, int, func(*query.Entry) error) error,
 ) *cobra.Command {
 	lines := console.Count{Value: 10}
 	command := a.fileVerb(name, short, fmt.Sprintf(`  fit trace %[1]s run.ndjson
   fit trace %[1]s --lines 3 --format json run.ndjson`, name),
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				if err := show(ctx, t, lines.Value, out.turn(t)); err != nil {
+				if err := show(ctx, t, lines.Value, out.entry(t)); err != nil {
 					return err
 				}
 			}
@@ -145,14 +145,14 @@ func (a *app) turn() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			turn, err := t.Turn(ctx, n)
+			entry, err := t.Entry(ctx, n)
 			if err != nil {
 				return err
 			}
-			if turn == nil && !t.Nothing() {
+			if entry == nil && !t.Nothing() {
 				return console.Usagef("%s has no entry %d", t.Name(), n)
 			}
-			return out.object(t.Name(), turn, nil)
+			return out.object(t.Name(), entry, nil)
 		})
 }
 
@@ -187,7 +187,7 @@ func (a *app) filter() *cobra.Command {
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
 				_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed},
-					out.turn(t))
+					out.entry(t))
 				if err != nil {
 					return err
 				}
@@ -206,7 +206,7 @@ func (a *app) errors() *cobra.Command {
 	return a.fileVerb("errors", "Show the tool results that failed", `  fit trace errors run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {
-				_, err := t.Errors(ctx, out.turn(t))
+				_, err := t.Errors(ctx, out.entry(t))
 				if err != nil {
 					return err
 				}

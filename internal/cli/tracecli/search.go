@@ -57,10 +57,10 @@ without one (such as '\d+' or 'a.c') decode every line, on all cores.`
 	return command
 }
 
-// hit prints the matches of one turn, with the turns around it if they were asked for.
+// hit prints the matches of one entry, with the entries around it if they were asked for.
 func (o *output) hit(h *query.Hit) {
 	around := slices.Clone(h.Context)
-	slices.SortStableFunc(around, func(a, b *query.Turn) int { return a.Index - b.Index })
+	slices.SortStableFunc(around, func(a, b *query.Entry) int { return a.Index - b.Index })
 	shown := false
 	show := func() {
 		for _, match := range h.Matches {
@@ -68,11 +68,11 @@ func (o *output) hit(h *query.Hit) {
 		}
 		shown = true
 	}
-	for _, turn := range around {
-		if !shown && turn.Index > h.Turn.Index {
+	for _, entry := range around {
+		if !shown && entry.Index > h.Turn.Index {
 			show()
 		}
-		o.line(o.paint(dim, "  ") + o.index(turn.Index) + " " + o.lane(turn.Lane) + o.paint(dim, glance(turn)))
+		o.line(o.paint(dim, "  ") + o.index(entry.Index) + " " + o.lane(entry.Lane) + o.paint(dim, glance(entry)))
 	}
 	if !shown {
 		show()
@@ -82,8 +82,8 @@ func (o *output) hit(h *query.Hit) {
 	}
 }
 
-// glance is a turn in a few words.
-func glance(t *query.Turn) string {
+// glance is an entry in a few words.
+func glance(t *query.Entry) string {
 	switch t.Role {
 	case query.RoleSystem:
 		return "system " + textOf(t.Subtype)

@@ -64,7 +64,7 @@ func (a *app) tool() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.Tool(ctx, args[1], out.turn(t)); err != nil {
+			if err := t.Tool(ctx, args[1], out.entry(t)); err != nil {
 				return err
 			}
 			return out.end()
