@@ -39,7 +39,7 @@ func TestCoverageOfCorrectedComparisons(t *testing.T) {
 				truth.perCluster), func(t *testing.T) {
 				t.Parallel()
 				judge := [2]float64{.9, .85}
-				wantCoverage(t, 1000, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
+				wantCoverage(t, 500, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
 					pairs := judgedPairs(random, truth.draw(random), judge, judge)
 					result, err := CompareCorrected(pairs, drawCalibration(random, size[2], judge), quickly)
 					if err != nil {
@@ -52,7 +52,7 @@ func TestCoverageOfCorrectedComparisons(t *testing.T) {
 				truth.perCluster), func(t *testing.T) {
 				t.Parallel()
 				candidate, baseline := [2]float64{.95, .80}, [2]float64{.85, .90}
-				wantCoverage(t, 1000, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
+				wantCoverage(t, 500, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
 					pairs := judgedPairs(random, truth.draw(random), candidate, baseline)
 					result, err := CompareCorrectedPerAgent(pairs, drawCalibration(random, size[2], candidate),
 						drawCalibration(random, size[2], baseline), quickly)

@@ -32,6 +32,8 @@ type CompareConfig struct {
 	// Tests is the number of comparisons that share the risk of a false claim; 0 means 1. It does
 	// not change the test ([DecideFamily] does), only the MDE.
 	Tests int
+	// WithoutMDE leaves the MDE at 0: it takes a simulation, and what claims nothing needs none.
+	WithoutMDE bool
 }
 
 // The names of the paired tests and of the intervals that belong to them only.
@@ -113,7 +115,9 @@ func compare(pairs []Pair, config CompareConfig, ratio bool) (Comparison, error)
 	if err != nil {
 		return Comparison{}, err
 	}
-	comparison.MDE = sample.detectable(comparison, config)
+	if !config.WithoutMDE {
+		comparison.MDE = sample.detectable(comparison, config)
+	}
 	return comparison, nil
 }
 
