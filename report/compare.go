@@ -25,8 +25,9 @@ type CompareConfig struct {
 	// Margin is the largest difference that does not matter; 0 makes no claim of equivalence.
 	Margin float64
 	Seed   uint64
-
-	tests int // comparisons that share alpha; 0 is 1
+	// Tests is the number of comparisons that share alpha; 0 is 1. It changes what can be detected,
+	// not the test.
+	Tests int
 }
 
 func (cfg CompareConfig) withDefaults() CompareConfig {
@@ -118,11 +119,12 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		ErrorsA: a.Errors,
 		ErrorsB: b.Errors,
 	}
-	prepared, err := c.prepare(a, b, cfg)
+	prepared, err := Prepare(a, b, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+		return nil, err
 	}
-	c.Decision, err = stats.Decide(prepared.comparison, prepared.config)
+	c.Unsure, c.Bounds, c.Sequential = prepared.Unsure, prepared.Bounds, prepared.Sequential
+	c.Decision, err = stats.Decide(prepared.Comparison, prepared.Config)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
 	}
@@ -133,22 +135,36 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if err := c.deltas(pairs, cfg.Measure); err != nil {
 		return nil, err
 	}
-	c.ratios(a, b, cfg)
+	c.Cost, c.Time, c.Turns = Ratios(a, b, cfg)
 	c.warn(a, b)
 	return c, nil
 }
 
-// prepared is everything that a decision rests on.
-type prepared struct {
-	pairs      []stats.Pair
-	comparison stats.Comparison
-	config     stats.DecideConfig
+// Prepared is everything that a decision about two groups rests on. Several of them are decided
+// together by stats.DecideFamily.
+type Prepared struct {
+	Comparison stats.Comparison
+	Config     stats.DecideConfig
+	Unsure     Unsure
+	Bounds     *Bounds
+	// Sequential says that the experiment was looked at while it ran.
+	Sequential bool
+
+	pairs []stats.Pair
 }
 
-// prepare compares the groups as they are, and where outcomes are not known for sure in both worst
-// cases as well.
-func (c *Comparison) prepare(a, b *Group, cfg CompareConfig) (prepared, error) {
-	p := prepared{config: stats.DecideConfig{
+// Prepare compares the groups as they are, B against A, and where outcomes are not known for sure in
+// both worst cases as well.
+func Prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
+	p, err := prepare(a, b, cfg.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+	}
+	return p, nil
+}
+
+func prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
+	p := &Prepared{Config: stats.DecideConfig{
 		Alpha:     cfg.Alpha,
 		Measure:   stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:    cfg.Margin,
@@ -157,30 +173,30 @@ func (c *Comparison) prepare(a, b *Group, cfg CompareConfig) (prepared, error) {
 		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
 	}}
 	if cfg.Measure == MeasureScore {
-		p.config.Measure.Name, p.config.Measure.Kind = "score", stats.Score
+		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score
 	}
 	p.pairs = pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
 	var err error
-	if p.comparison, err = c.compare(a, b, p.pairs, cfg); err != nil {
-		return p, err
+	if p.Comparison, err = p.compare(a, b, p.pairs, cfg); err != nil {
+		return nil, err
 	}
-	c.Unsure.A, c.Unsure.B = a.unsure(), b.unsure()
-	if p.config.Unsure = c.Unsure.text(); p.config.Unsure == "" {
+	p.Unsure.A, p.Unsure.B = a.unsure(), b.unsure()
+	if p.Config.Unsure = p.Unsure.text(); p.Config.Unsure == "" {
 		return p, nil
 	}
 	for _, fillA := range []float64{1, 0} {
-		worst, err := c.compare(a, b, filledUp(a, b, cfg.Measure, fillA, 1-fillA), cfg)
+		worst, err := p.compare(a, b, filledUp(a, b, cfg.Measure, fillA, 1-fillA), cfg)
 		if err != nil {
-			return p, err
+			return nil, err
 		}
-		p.config.WorstCases = append(p.config.WorstCases, worst)
+		p.Config.WorstCases = append(p.Config.WorstCases, worst)
 	}
-	c.Bounds = &Bounds{
-		Worst: p.config.WorstCases[0].Est,
-		Best:  p.config.WorstCases[1].Est,
+	p.Bounds = &Bounds{
+		Worst: p.Config.WorstCases[0].Est,
+		Best:  p.Config.WorstCases[1].Est,
 	}
-	if low, high := p.config.WorstCases[0].Interval, p.config.WorstCases[1].Interval; low != nil && high != nil {
-		c.Bounds.Lo, c.Bounds.Hi = low.Lo, high.Hi
+	if low, high := p.Config.WorstCases[0].Interval, p.Config.WorstCases[1].Interval; low != nil && high != nil {
+		p.Bounds.Lo, p.Bounds.Hi = low.Lo, high.Hi
 	}
 	return p, nil
 }
@@ -307,22 +323,25 @@ func passes(outcomes []float64) int {
 	return n
 }
 
-func (c *Comparison) ratios(a, b *Group, cfg CompareConfig) {
+// Ratios compares what B takes with what A takes, in dollars, time and turns; nil where nothing can
+// be compared.
+func Ratios(a, b *Group, cfg CompareConfig) (cost, time, turns *Ratio) {
+	cfg = cfg.withDefaults()
 	outcome := func(r *ledger.Record) (float64, bool) { return outcomeOf(r, MeasurePass) }
 	for _, quantity := range []struct {
 		into  **Ratio
 		value func(*ledger.Record) (float64, bool)
 	}{
-		{&c.Cost, func(r *ledger.Record) (float64, bool) {
+		{&cost, func(r *ledger.Record) (float64, bool) {
 			if r.Verdict == ledger.Error || r.CostUSD == nil {
 				return 0, false
 			}
 			return *r.CostUSD, *r.CostUSD > 0
 		}},
-		{&c.Time, func(r *ledger.Record) (float64, bool) {
+		{&time, func(r *ledger.Record) (float64, bool) {
 			return float64(agentMs(r)), r.Verdict != ledger.Error && agentMs(r) > 0
 		}},
-		{&c.Turns, func(r *ledger.Record) (float64, bool) {
+		{&turns, func(r *ledger.Record) (float64, bool) {
 			return float64(r.Turns), r.Verdict != ledger.Error && r.Turns > 0
 		}},
 	} {
@@ -341,6 +360,7 @@ func (c *Comparison) ratios(a, b *Group, cfg CompareConfig) {
 			*quantity.into = ratio
 		}
 	}
+	return cost, time, turns
 }
 
 // agentMs is the time that the agent took; graders and set-up are ours.

@@ -26,7 +26,7 @@ func (c *Comparison) Text(w io.Writer) error {
 			pText(t.PAdj),
 		)
 	}
-	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", percent(c.RateA), percent(c.RateB), effectText(&c.Decision))
+	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", Percent(c.RateA), Percent(c.RateB), effectText(&c.Decision))
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	for _, t := range c.Tasks {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
 	}
-	m.row("**all tasks**", percent(c.RateA), percent(c.RateB), effectText(&c.Decision), "")
+	m.row("**all tasks**", Percent(c.RateA), Percent(c.RateB), effectText(&c.Decision), "")
 	m.line("")
 	for _, line := range c.facts() {
 		m.line("- %s", cell(line))
@@ -93,7 +93,7 @@ func (c *Comparison) facts() []string {
 			facts = append(facts, side.name+": "+line)
 		}
 	}
-	return append(facts, fmt.Sprintf("spent: %s and %s", money(c.CostA), money(c.CostB)))
+	return append(facts, fmt.Sprintf("spent: %s and %s", Money(c.CostA), Money(c.CostB)))
 }
 
 // unsureFacts say what is missing, why, and what it could change.

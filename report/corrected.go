@@ -226,7 +226,7 @@ func (c *Corrected) text() string {
 		c.Calibration.TP, c.Calibration.M1, c.Calibration.TN, c.Calibration.M0)
 	switch c.Status {
 	case stats.StatusOK:
-		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", percent(c.PassRate),
+		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", Percent(c.PassRate),
 			c.PassRate.Method, calibration)
 	case statusStale:
 		return "the labels are about another judge than the one that judged here; nothing is corrected"

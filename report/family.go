@@ -81,21 +81,20 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 }
 
 func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
-	cfg.tests = len(sides)
+	cfg.Tests = len(sides)
 	comparisons := make([]stats.Comparison, len(sides))
 	configs := make([]stats.DecideConfig, len(sides))
 	for i, side := range sides {
-		var c Comparison
-		p, err := c.prepare(side[0], side[1], cfg)
+		p, err := Prepare(side[0], side[1], cfg)
 		if err != nil {
-			return fmt.Errorf("compare %s with %s: %w", side[1].Name, side[0].Name, err)
+			return err
 		}
-		comparisons[i], configs[i] = p.comparison, p.config
+		comparisons[i], configs[i] = p.Comparison, p.Config
 		f.Pairs = append(f.Pairs, ArmPair{
 			A:      side[0].Name,
 			B:      side[1].Name,
-			Unsure: c.Unsure,
-			Bounds: c.Bounds,
+			Unsure: p.Unsure,
+			Bounds: p.Bounds,
 		})
 	}
 	decisions, err := stats.DecideFamily(comparisons, configs)
@@ -199,7 +198,7 @@ func (f *Family) Text(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "arm\tpass rate\tspent")
 	for _, arm := range f.Arms {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", display.Line(arm.Name), percent(arm.Rate), money(arm.CostUSD))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", display.Line(arm.Name), Percent(arm.Rate), Money(arm.CostUSD))
 	}
 	fmt.Fprintln(table, "\t\t\t\ncomparison\tdifference\tp (Holm)\tclaim")
 	for _, pair := range f.Pairs {
@@ -225,7 +224,7 @@ func (f *Family) Markdown(w io.Writer) error {
 	m.line("## %d arms compared\n", len(f.Arms))
 	m.header("arm", "pass rate", "spent")
 	for _, arm := range f.Arms {
-		m.row(cell(arm.Name), percent(arm.Rate), money(arm.CostUSD))
+		m.row(cell(arm.Name), Percent(arm.Rate), Money(arm.CostUSD))
 	}
 	m.line("")
 	m.header("comparison", "difference", "p (Holm)", "claim")

@@ -66,8 +66,8 @@ func intervalText(i *stats.Interval) string {
 	return fmt.Sprintf("%.4f [%.4f, %.4f]", i.Est, i.Lo, i.Hi)
 }
 
-// percent shows a rate with its limits the way people say it.
-func percent(i *stats.Interval) string {
+// Percent shows a rate with its limits the way people say it.
+func Percent(i *stats.Interval) string {
 	if i == nil {
 		return dash
 	}
@@ -82,7 +82,8 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func money(usd *float64) string {
+// Money shows an amount of dollars; nil is unknown.
+func Money(usd *float64) string {
 	if usd == nil {
 		return "unknown"
 	}
@@ -94,7 +95,7 @@ func (t *Totals) spent() string {
 	if t.CostUSD == nil && t.KnownCostUSD > 0 {
 		return fmt.Sprintf("over $%.2f", t.KnownCostUSD)
 	}
-	return money(t.CostUSD)
+	return Money(t.CostUSD)
 }
 
 // duration rounds to seconds: 40s, 2m 5s, 3m, 0s.

@@ -138,6 +138,9 @@ func (g *Group) bound(level float64) error {
 	return nil
 }
 
+// Records are the attempts that count, sorted by task, run and arm.
+func (g *Group) Records() []ledger.Record { return g.records }
+
 // LowerLimit is the least that the pass rate may be, every missing run taken as failed.
 func (g *Group) LowerLimit() float64 {
 	switch {

@@ -192,12 +192,12 @@ func (j *JudgeReport) lines() []string {
 		return nil
 	}
 	text := fmt.Sprintf("judge: asked about %d runs that passed the checks (%s), %d pass, %d fail", j.Asked,
-		percent(j.Mechanical), j.Passed, j.Failed)
+		Percent(j.Mechanical), j.Passed, j.Failed)
 	if j.Undecided > 0 {
 		text += fmt.Sprintf(", %d without a verdict", j.Undecided)
 	}
 	if j.CostUSD != nil && *j.CostUSD > 0 {
-		text += fmt.Sprintf(" · %s", money(j.CostUSD))
+		text += fmt.Sprintf(" · %s", Money(j.CostUSD))
 	}
 	lines := []string{text}
 	if j.Agreement != nil {

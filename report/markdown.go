@@ -69,7 +69,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),
 		skippedText(t.Skipped))
 	if g.PassRate != nil {
-		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f %% interval, %s)", percent(g.PassRate),
+		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f %% interval, %s)", Percent(g.PassRate),
 			100*g.PassRate.Level, g.PassRate.Method)
 		if g.Bounds != nil {
 			text += fmt.Sprintf("; between %.1f %% and %.1f %% whatever the missing runs would have been",
@@ -90,9 +90,9 @@ func (m *markdown) group(g *Group, full, named bool) {
 		m.header("Cost", "Cost per pass", "Median Duration", "Median Turns")
 		perPass := dash
 		if t.CostPerPass != nil {
-			perPass = money(&t.CostPerPass.Est)
+			perPass = Money(&t.CostPerPass.Est)
 			if t.CostPerPass.Hi > t.CostPerPass.Lo {
-				perPass += fmt.Sprintf(" [%s, %s]", money(&t.CostPerPass.Lo), money(&t.CostPerPass.Hi))
+				perPass += fmt.Sprintf(" [%s, %s]", Money(&t.CostPerPass.Lo), Money(&t.CostPerPass.Hi))
 			}
 		}
 		m.row(t.spent(), perPass, duration(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
@@ -199,7 +199,7 @@ func (m *markdown) task(t *Task, scored bool) {
 	m.line("### %s\n", cell(t.TaskID))
 	status := fmt.Sprintf("%s **%d/%d runs passed**", icon(t.N > 0 && t.C == t.N), t.C, t.N)
 	if t.Rate != nil {
-		status += fmt.Sprintf(" (%s)", percent(t.Rate))
+		status += fmt.Sprintf(" (%s)", Percent(t.Rate))
 	}
 	if t.Missing > 0 {
 		status += fmt.Sprintf(", %d missing", t.Missing)
@@ -249,7 +249,7 @@ func (m *markdown) runs(runs []Run, scored bool) {
 			}
 			cells = append(cells, score)
 		}
-		m.row(append(cells, money(run.CostUSD), strconv.Itoa(run.Turns), duration(run.DurationMs))...)
+		m.row(append(cells, Money(run.CostUSD), strconv.Itoa(run.Turns), duration(run.DurationMs))...)
 	}
 	m.line("")
 }

@@ -116,13 +116,13 @@ func (s *SequentialReport) text() string {
 
 // compare chooses the method: the usual one, or one that allows for looking where the runs of a
 // side were looked at.
-func (c *Comparison) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
-	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed, Tests: cfg.tests}
+func (p *Prepared) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
+	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed, Tests: cfg.Tests}
 	first, second := a.completeTasks(), b.completeTasks()
 	if first == nil && second == nil {
 		return stats.Compare(pairs, settings)
 	}
-	c.Sequential = true
+	p.Sequential = true
 	byTask := map[string]stats.Pair{}
 	for _, pair := range pairs {
 		byTask[pair.Task] = pair

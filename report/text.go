@@ -58,7 +58,7 @@ func (g *Group) headText(w io.Writer) {
 	}
 	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), duration(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
-		fmt.Fprintf(w, "pass rate over %s: %s\n", Count(len(g.Tasks), "task"), percent(g.PassRate))
+		fmt.Fprintf(w, "pass rate over %s: %s\n", Count(len(g.Tasks), "task"), Percent(g.PassRate))
 	}
 	if g.Bounds != nil {
 		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst,
@@ -87,12 +87,12 @@ func (g *Group) tableText(w io.Writer, ks []int) {
 	row("task\tn\tc\tpass rate", func(k string) string { return "pass@" + k }, func() string { return "score" })
 	for i := range g.Tasks {
 		one := &g.Tasks[i]
-		row(fmt.Sprintf("%s\t%d\t%d\t%s", display.Line(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText,
+		row(fmt.Sprintf("%s\t%d\t%d\t%s", display.Line(one.TaskID), one.N, one.C, Percent(one.Rate)), one.atKText,
 			func() string { return scoreCells(one, nil)[0] })
 	}
 	if g.PassRate != nil {
 		all := func(k string) string { return atKText(g.PassAtK[k]) }
-		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, percent(g.PassRate)), all,
+		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, Percent(g.PassRate)), all,
 			func() string { return intervalText(g.MeanScore) })
 	}
 }
