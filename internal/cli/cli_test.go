@@ -57,6 +57,7 @@ func scripts() testscript.Params {
 			"within":  cmdWithin,
 			"exitsas": cmdExitsAs,
 			"bridge":  cmdBridge,
+			"rundir":  cmdRunDir,
 		},
 	}
 }

@@ -24,6 +24,9 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
 		Example: `  fit versus doctor
   fit versus run examples/versus/go.yaml --agents claude-code,codex --runs 3`,
 	}
-	command.AddCommand(newRun(con, registry), newDoctor(con, registry))
+	command.AddCommand(
+		newRun(con, registry), newJudge(con, registry), newReport(con, registry), newCompare(con, registry),
+		newAudit(con, registry), newShow(con, registry), newCalibrate(con, registry), newList(con), newSchema(con), newDoctor(con, registry),
+	)
 	return command
 }

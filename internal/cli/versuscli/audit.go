@@ -1,0 +1,87 @@
+package versuscli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/versus"
+)
+
+type auditOptions struct {
+	strict bool
+	robot  bool
+	format console.Choice
+}
+
+func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := auditOptions{format: console.Choice{
+		Value:   formatTable,
+		Choices: []string{formatTable, formatJSON, formatSARIF},
+	}}
+	command := &cobra.Command{
+		Use:   "audit DIRECTORY",
+		Short: "Show signs of cheating in the runs of a run directory, with file and line",
+		Long: `Show signs of cheating in the runs of a run directory, of fit versus or fit-benchmark: deleted or weakened tests, a changed check, mined history, and others, each
+with its place. It looks at traces and changes, and not at whether the runs passed. A critical flag disqualifies a run until a person has looked at it.`,
+		Example: `  fit versus audit eval/run-001
+  fit versus audit eval/run-001 --strict --format sarif > findings.sarif`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runAudit(command.Context(), &reader{con, registry}, &opts, args[0])
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&opts.strict, "strict", false, "exit 1 when there is a critical flag")
+	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
+	flags.Var(&opts.format, "format", "output format")
+	return command
+}
+
+func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) error {
+	source, err := d.open(ctx, dir, versus.Options{})
+	if err != nil {
+		return err
+	}
+	audit := source.Audit()
+	switch {
+	case opts.robot || opts.format.Value == formatJSON:
+		err = audit.Robot(d.con.Stdout)
+	case opts.format.Value == formatSARIF:
+		err = audit.SARIF(d.con.Stdout)
+	default:
+		err = printAudit(d.con, audit)
+	}
+	if err == nil && opts.strict && audit.Critical > 0 {
+		return console.Exitf(console.ExitNegative, "%s in %s", report.Count(audit.Critical, "critical flag"), dir)
+	}
+	return err
+}
+
+func printAudit(con *console.Console, audit *versus.Audit) error {
+	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	if len(audit.Flags) > 0 {
+		fmt.Fprintln(table, "run\tseverity\tflag\twhere\twhat stands there")
+	}
+	for i := range audit.Flags {
+		flag := &audit.Flags[i]
+		severity := string(flag.Severity)
+		if flag.Suspected {
+			severity += " (suspected)"
+		}
+		fmt.Fprintf(table, "%s/%s/%d\t%s\t%s\t%s\t%s\n", display.Line(flag.Task), display.Line(flag.Arm), flag.Run,
+			severity, flag.Kind, display.Name(flag.Address()), display.CutColumns(display.Line(flag.Evidence), 80))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(con.Stdout, "%s: %s, %d of them critical\n", report.Count(audit.Runs, "run"),
+		report.Count(len(audit.Flags), "flag"), audit.Critical)
+	return err
+}

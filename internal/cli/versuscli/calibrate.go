@@ -1,0 +1,304 @@
+package versuscli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/versus"
+)
+
+func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command {
+	d := &reader{con, registry}
+	command := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Measure the judges by labels of people, so that their rates can be corrected",
+		Long: `Measure the judges by labels of people, so that their rates can be corrected.
+
+1. "label" shows runs without saying who did the work or what the judges say, and keeps your verdicts in labels.yaml of the run directory.
+2. "split" divides the labels: train for examples in prompts, dev for choosing members, test for measuring once.
+3. "measure" compares the panel with the labels. The test split is sealed: a second look needs --again, and then nothing is corrected by it any more.
+4. "status" shows what is known.`,
+		Example: `  fit versus calibrate label eval/run-001 --dim correctness
+  fit versus calibrate split eval/run-001
+  fit versus calibrate measure eval/run-001 --dim correctness`,
+	}
+	command.AddCommand(newLabel(d), newSplit(d), newMeasure(d), newCalibrationStatus(d))
+	return command
+}
+
+// judged opens a directory that judges were asked about.
+func (d *reader) judged(ctx context.Context, dir string) (*versus.Judgement, error) {
+	source, err := d.open(ctx, dir, versus.Options{})
+	if err != nil {
+		return nil, err
+	}
+	judgement, err := source.Judgement()
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	if judgement == nil {
+		return nil, console.Usagef("nobody has judged %s yet: fit versus judge %s --panel panel.yaml", dir, dir)
+	}
+	return judgement, nil
+}
+
+// dimensionFlag is a flag for one dimension.
+func dimensionFlag() console.Choice { return console.Choice{Choices: evidence.Dimensions()} }
+
+const seedUsage = "decides the order; the same seed gives the same"
+
+func newLabel(d *reader) *cobra.Command {
+	dimension := dimensionFlag()
+	var seed uint64
+	var limit console.Count
+	command := &cobra.Command{
+		Use:   "label DIRECTORY",
+		Short: "Show runs one by one, blind, and keep your verdicts",
+		Long: `Show runs one by one, without saying who did the work or what the judges say, and keep your verdicts. The answer is read from standard input, one line each: p (pass),
+f (fail), s (skip), q (quit).`,
+		Example: "  fit versus calibrate label eval/run-001 --dim correctness",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if dimension.Value == "" {
+				return console.Usagef("--dim is required: one of %s", strings.Join(dimension.Choices, ", "))
+			}
+			judgement, err := d.judged(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			l := &labelling{
+				con:       d.con,
+				judgement: judgement,
+				dimension: dimension.Value,
+				seed:      seed,
+				limit:     limit.Value,
+				answers:   bufio.NewScanner(d.con.Stdin),
+			}
+			return l.run(command.Context())
+		},
+	}
+	command.Flags().Var(&dimension, "dim", "dimension to label")
+	command.Flags().Uint64Var(&seed, "seed", 1, seedUsage)
+	limit.Min = 1
+	command.Flags().Var(&limit, "count", "stop after so many labels")
+	return command
+}
+
+// labelling is one sitting of a person who labels runs.
+type labelling struct {
+	con       *console.Console
+	judgement *versus.Judgement
+	dimension string
+	seed      uint64
+	limit     int
+	answers   *bufio.Scanner
+}
+
+func (l *labelling) run(ctx context.Context) error {
+	labelled := 0
+	for _, subject := range l.inOrder() {
+		// asked about one run at a time, it says whether that one has a label yet
+		item, unlabelled := l.judgement.Labels.Next([]judge.Subject{subject}, l.judgement.Settings, l.dimension, l.seed)
+		if !unlabelled {
+			continue
+		}
+		if l.limit > 0 && labelled == l.limit {
+			break
+		}
+		answer, err := l.ask(item)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if answer == "q" {
+			break
+		}
+		if answer == "s" {
+			continue
+		}
+		if err := l.judgement.Labels.Add(item, answer == "p"); err != nil {
+			return console.Exit(console.ExitIncomplete, err)
+		}
+		labelled++
+	}
+	pass, fail := l.judgement.Labels.Count(l.dimension)
+	_, err := fmt.Fprintf(l.con.Stdout, "%s; %s has %d pass and %d fail\n", report.Count(labelled, "new label"),
+		l.dimension, pass, fail)
+	return err
+}
+
+// inOrder shuffles the runs, so that neither task nor arm can be told from the place of a run.
+func (l *labelling) inOrder() []judge.Subject {
+	shuffled := slices.Clone(l.judgement.Subjects)
+	rand.New(rand.NewPCG(l.seed, 0)).Shuffle(len(shuffled), func(i, j int) {
+		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+	})
+	return shuffled
+}
+
+// ask shows a run and reads the answer; the end of the input is a wish to quit.
+func (l *labelling) ask(item judge.Item) (string, error) {
+	fmt.Fprintf(l.con.Stdout, "%s\n%s\n", display.Text(item.Evidence), display.Text(item.Question))
+	for {
+		fmt.Fprintf(l.con.Stderr, "%s: p(ass), f(ail), s(kip), q(uit)? ", l.dimension)
+		if !l.answers.Scan() {
+			if err := l.answers.Err(); err != nil {
+				return "", fmt.Errorf("read the answer: %w", err)
+			}
+			fmt.Fprintln(l.con.Stderr)
+			return "q", nil
+		}
+		switch answer := strings.ToLower(strings.TrimSpace(l.answers.Text())); answer {
+		case "p", "pass":
+			return "p", nil
+		case "f", "fail":
+			return "f", nil
+		case "s", "skip":
+			return "s", nil
+		case "q", "quit":
+			return "q", nil
+		}
+	}
+}
+
+func newSplit(d *reader) *cobra.Command {
+	var seed uint64
+	command := &cobra.Command{
+		Use:     "split DIRECTORY",
+		Short:   "Split the labels into train, dev and test, all of a cluster together",
+		Example: "  fit versus calibrate split eval/run-001",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			judgement, err := d.judged(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			changed, err := judgement.Labels.Split(judgement.Subjects, seed)
+			if err != nil {
+				return console.Exit(console.ExitIncomplete, err)
+			}
+			_, err = fmt.Fprintf(d.con.Stdout, "%s got a split\n", report.Count(changed, "label"))
+			return err
+		},
+	}
+	command.Flags().Uint64Var(&seed, "seed", 1, seedUsage)
+	return command
+}
+
+func newMeasure(d *reader) *cobra.Command {
+	dimension := dimensionFlag()
+	split := console.Choice{Value: judge.SplitTest, Choices: []string{judge.SplitDev, judge.SplitTest}}
+	var again, robot bool
+	command := &cobra.Command{
+		Use:   "measure DIRECTORY",
+		Short: "Compare the panel with the labels of a split; the test split is sealed",
+		Example: `  fit versus calibrate measure eval/run-001 --dim correctness --split dev
+  fit versus calibrate measure eval/run-001 --dim correctness`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if dimension.Value == "" {
+				return console.Usagef("--dim is required: one of %s", strings.Join(dimension.Choices, ", "))
+			}
+			judgement, err := d.judged(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			m, err := judgement.Labels.Measure(judgement.Result, dimension.Value, split.Value, again,
+				time.Now().UnixMilli())
+			if err != nil {
+				return console.Exit(console.ExitUsage, err)
+			}
+			if robot {
+				return jsonenc.WriteIndented(d.con.Stdout, m)
+			}
+			return printMeasurement(d.con.Stdout, &m)
+		},
+	}
+	command.Flags().Var(&dimension, "dim", "dimension to measure")
+	command.Flags().Var(&split, "split", "labels to measure with")
+	command.Flags().BoolVar(&again, "again", false, "look at the test split once more; nothing is corrected by it any more")
+	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
+	return command
+}
+
+func printMeasurement(w io.Writer, m *judge.Measurement) error {
+	pooled := m.Pooled()
+	fmt.Fprintf(w, "%s, split %s, calibration %s: the panel passes %d of %d good runs and fails %d of %d bad ones\n",
+		m.Dimension, m.Split, m.ID, pooled.TP, pooled.M1, pooled.TN, pooled.M0)
+	for _, arm := range m.PerArm {
+		fmt.Fprintf(w, "  %s: %d of %d, %d of %d\n", display.Line(arm.Agent), arm.TP, arm.M1, arm.TN, arm.M0)
+	}
+	if kappa, ac1, err := m.Agreement(); err == nil {
+		fmt.Fprintf(w, "agreement beyond chance: kappa %.2f, AC1 %.2f\n", kappa.Value, ac1.Value)
+	}
+	if m.Unjudged > 0 {
+		fmt.Fprintf(w, "%s left out: the panel has no verdict on the run\n", report.Count(m.Unjudged, "label"))
+	}
+	if m.Again {
+		fmt.Fprintln(w, "this was a second look: nothing is corrected by this calibration any more")
+	}
+	return nil
+}
+
+func newCalibrationStatus(d *reader) *cobra.Command {
+	var robot bool
+	command := &cobra.Command{
+		Use:     "status DIRECTORY",
+		Short:   "Show for each dimension how many labels there are and what they say about the panel",
+		Example: "  fit versus calibrate status eval/run-001",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			judgement, err := d.judged(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if robot {
+				return jsonenc.WriteIndented(d.con.Stdout, map[string]any{
+					"calibration": judgement.Calibrations,
+					"choices":     judgement.Choices,
+				})
+			}
+			return printStatus(d.con.Stdout, judgement)
+		},
+	}
+	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
+	return command
+}
+
+func printStatus(w io.Writer, judgement *versus.Judgement) error {
+	for i := range judgement.Calibrations {
+		c := &judgement.Calibrations[i]
+		pass, fail := judgement.Labels.Count(c.Dimension)
+		line := fmt.Sprintf("%-13s %d pass, %d fail · %s", c.Dimension, pass, fail, c.Status)
+		if c.Reason != "" {
+			line += ": " + c.Reason
+		}
+		if c.TPR != nil && c.TNR != nil {
+			line += fmt.Sprintf(" · TPR %.2f of %d, TNR %.2f of %d", *c.TPR, c.M1, *c.TNR, c.M0)
+		}
+		if c.Homogeneity != nil && c.Homogeneity.PerAgent {
+			line += " · " + c.Homogeneity.Reason
+		}
+		if _, err := fmt.Fprintln(w, display.Line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

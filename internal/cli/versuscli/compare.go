@@ -1,0 +1,68 @@
+package versuscli
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/stats"
+	"github.com/fit-eval/fit/versus"
+)
+
+func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := newReportOptions()
+	opts.format.Choices = []string{formatTable, formatJSON, formatMarkdown}
+	command := &cobra.Command{
+		Use:   "compare A B…",
+		Short: "Compare run directories, task by task",
+		Long: `Compare run directories, task by task: the first with each of the others. Each is a directory, or DIRECTORY:ARM for one arm of it. Directories with several arms
+are compared arm by arm, by name. The p-values of all comparisons are corrected for their number.`,
+		Example: `  fit versus compare eval/run-001 eval/run-002
+  fit versus compare eval/run-001:codex eval/run-001:pi-agent --robot`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runCompare(command.Context(), &reader{con, registry}, &opts, args)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
+	flags.Var(&opts.format, "format", "output format")
+	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
+	return command
+}
+
+func runCompare(ctx context.Context, d *reader, opts *reportOptions, args []string) error {
+	options, err := opts.forVersus()
+	if err != nil {
+		return err
+	}
+	var sides []versus.Side
+	for _, arg := range args {
+		side := versus.Side{Name: arg}
+		dir := arg
+		if _, err := os.Stat(d.con.Path(dir)); err != nil {
+			if at := strings.LastIndex(arg, ":"); at > 0 {
+				dir, side.Arm = arg[:at], arg[at+1:]
+			}
+		}
+		if side.Source, err = d.open(ctx, dir, options); err != nil {
+			return err
+		}
+		sides = append(sides, side)
+	}
+	compared, err := versus.Compare(sides)
+	if err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	switch {
+	case opts.robot || opts.format.Value == formatJSON:
+		return compared.Robot(d.con.Stdout)
+	case opts.format.Value == formatMarkdown:
+		return compared.Markdown(d.con.Stdout)
+	}
+	return compared.Text(d.con.Stdout)
+}

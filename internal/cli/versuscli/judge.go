@@ -1,0 +1,61 @@
+package versuscli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/versus"
+)
+
+func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := newJudgeOptions()
+	command := &cobra.Command{
+		Use:   "judge DIRECTORY",
+		Short: "Ask judges about the runs in a run directory; only what has no reply yet is asked",
+		Long: `Ask judges about the runs in a run directory, of fit versus or fit-benchmark. Every reply is kept in the directory, so the same command again asks nobody. Flags
+that are not given are as in the judging before.
+
+It exits with 3 when a member cannot be asked (the replies of the others are kept), and with 4 when the budget is used up.`,
+		Example: `  fit versus judge eval/run-001 --panel panel.yaml
+  fit versus judge eval/run-001 --pairwise ties --judge-budget-usd 5`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runJudge(command.Context(), &reader{con, registry}, &opts, args[0])
+		},
+	}
+	opts.register(command.Flags())
+	return command
+}
+
+func runJudge(ctx context.Context, d *reader, opts *judgeOptions, dir string) error {
+	if opts.asksNobody() {
+		return console.Usagef("--judge off asks nobody; want auto or all")
+	}
+	source, err := d.open(ctx, dir, versus.Options{})
+	if err != nil {
+		return err
+	}
+	outcome, found, err := opts.ask(ctx, d, dir, source)
+	if err == nil && !found {
+		return console.Usagef("--panel is required: nobody has judged %s yet", dir)
+	}
+	if found {
+		fmt.Fprintln(d.con.Stdout, askedText(outcome))
+	}
+	return err
+}
+
+// askedText says what asking came to.
+func askedText(outcome judge.Outcome) string {
+	text := fmt.Sprintf("%s, $%.4f", report.Count(outcome.Asked, "request"), outcome.CostUSD)
+	if outcome.Unpriced > 0 {
+		text += fmt.Sprintf(" and %d without a price", outcome.Unpriced)
+	}
+	return text
+}

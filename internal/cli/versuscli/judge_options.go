@@ -1,0 +1,172 @@
+package versuscli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/versus"
+)
+
+// judgeOptions say whom to ask about what, as flags.
+type judgeOptions struct {
+	mode       console.Choice
+	pairwise   console.Choice
+	selfTest   console.Choice
+	panel      string
+	prompts    string
+	dimensions string
+	budget     console.Dollars
+	parallel   console.Count
+	sameFamily bool
+}
+
+// judgeOff asks nobody.
+const judgeOff = "off"
+
+func newJudgeOptions() judgeOptions {
+	return judgeOptions{
+		mode:     console.Choice{Choices: []string{judgeOff, judge.Auto, judge.All}},
+		pairwise: console.Choice{Choices: []string{judge.PairsOff, judge.PairsTies, judge.PairsAll}},
+		selfTest: console.Choice{Choices: []string{"on", "off"}},
+		parallel: console.Count{Min: 1},
+	}
+}
+
+// register declares the flags. What is not given is as in the judging before, or the default.
+func (o *judgeOptions) register(flags *pflag.FlagSet) {
+	flags.Var(&o.mode, "judge", "what judges are asked about: nothing, all runs, or (auto, the default) those about "+
+		"which code alone is not certain")
+	flags.StringVar(&o.panel, "panel", "", "file with the members of the panel (YAML)")
+	flags.Var(&o.pairwise, "pairwise",
+		"compare runs in both orders: not at all (default), where the panel says the same of both, or all")
+	flags.Var(&o.selfTest, "self-test",
+		"test members with injections and controls first, and leave out those that fail (default on)")
+	flags.StringVar(&o.prompts, "prompts", "", "directory of Markdown files that replace the built-in prompts")
+	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
+	flags.Var(&o.budget, "judge-budget-usd", "what judging the directory may cost in all; needs a price for every member")
+	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions under way at once (default %d)",
+		judge.DefaultParallel))
+	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the family of a model under test")
+}
+
+// asksNobody reports whether judging was switched off.
+func (o *judgeOptions) asksNobody() bool { return o.mode.Value == judgeOff }
+
+// settings are the flags laid over the settings of the judging before. ok is false where nobody was
+// ever named to ask.
+func (o *judgeOptions) settings(con *console.Console, before judge.Settings, asked bool) (s judge.Settings, ok bool,
+	err error,
+) {
+	s = before
+	if !asked {
+		s.SelfTest = true
+		if s.Prompts, err = judge.LoadPrompts(""); err != nil {
+			return s, false, err
+		}
+	}
+	if o.panel != "" {
+		if s.Panel, err = judge.LoadPanel(con.Path(o.panel)); err != nil {
+			return s, false, console.Exit(console.ExitUsage, err)
+		}
+	}
+	if o.prompts != "" {
+		if s.Prompts, err = judge.LoadPrompts(con.Path(o.prompts)); err != nil {
+			return s, false, console.Exit(console.ExitUsage, fmt.Errorf("--prompts: %w", err))
+		}
+	}
+	if o.dimensions != "" {
+		if s.Dimensions, err = parseDimensions(o.dimensions); err != nil {
+			return s, false, err
+		}
+	}
+	if o.mode.Value != "" {
+		s.Mode = o.mode.Value
+	}
+	if o.pairwise.Value != "" {
+		s.Pairwise = o.pairwise.Value
+	}
+	if o.selfTest.Value != "" {
+		s.SelfTest = o.selfTest.Value == "on"
+	}
+	s.SameFamily = s.SameFamily || o.sameFamily
+	return s, len(s.Panel.Members) > 0, nil
+}
+
+func parseDimensions(text string) ([]string, error) {
+	var chosen []string
+	known := evidence.Dimensions()
+	named := map[string]bool{}
+	for _, name := range console.List(text) {
+		named[name] = true
+	}
+	for _, dimension := range known {
+		if named[dimension] {
+			chosen = append(chosen, dimension)
+			delete(named, dimension)
+		}
+	}
+	for name := range named {
+		return nil, console.Usagef("--dims: there is no dimension %q, only %v", name, known)
+	}
+	return chosen, nil
+}
+
+// ask puts the questions that have no reply yet. found is false where nobody was ever named to ask.
+func (o *judgeOptions) ask(ctx context.Context, d *reader, dir string, source *versus.Source) (outcome judge.Outcome,
+	found bool, err error,
+) {
+	store, err := judge.Open(d.con.Path(dir))
+	if err != nil {
+		return outcome, false, console.Exit(console.ExitIncomplete, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	before, asked := store.Replies().Settings()
+	settings, found, err := o.settings(d.con, before, asked)
+	if err != nil || !found {
+		return outcome, found, err
+	}
+	if err := settings.Panel.Check(source.UnderTest(), settings.SameFamily); err != nil {
+		return outcome, true, console.Exit(console.ExitUsage, err)
+	}
+	subjects, err := source.Subjects()
+	if err != nil {
+		return outcome, true, console.Exit(console.ExitIncomplete, err)
+	}
+	limits := judge.Limits{
+		Parallel: o.parallel.Value,
+		Prices:   d.con.PriceTable(),
+		Redactor: experimentcli.Redactor(d.con, d.registry),
+		Getenv:   d.con.Getenv,
+	}
+	if o.budget.Given {
+		limits.BudgetUSD = &o.budget.Value
+	}
+	outcome, err = store.Ask(ctx, settings, subjects, limits)
+	for name, why := range outcome.LeftOut {
+		fmt.Fprintf(d.con.Stderr, "judge %s was left out: %s\n", display.Line(name), display.Line(why))
+	}
+	return outcome, true, judgingError(ctx, err)
+}
+
+// judgingError gives what went wrong its exit code.
+func judgingError(ctx context.Context, err error) error {
+	var over *judge.BudgetError
+	var unpriced *judge.UnpricedError
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case errors.As(err, &over):
+		return console.Exit(console.ExitBudget, err)
+	case errors.As(err, &unpriced):
+		return console.Exit(console.ExitUsage, err)
+	}
+	return console.Exit(console.ExitIncomplete, err)
+}

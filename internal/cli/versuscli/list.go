@@ -1,0 +1,90 @@
+package versuscli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/versus"
+)
+
+type listOptions struct {
+	robot bool
+	tasks bool
+	since string
+}
+
+func newList(con *console.Console) *cobra.Command {
+	var opts listOptions
+	command := &cobra.Command{
+		Use:   "list [DIRECTORY]",
+		Short: "List the run directories in a directory (default: eval)",
+		Example: `  fit versus list
+  fit versus list runs --since 2026-11-01 --robot`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := defaultRuns
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			return runList(con, &opts, dir)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
+	flags.BoolVar(&opts.tasks, "tasks", false, "list the tasks of each run directory, one in a line")
+	flags.StringVar(&opts.since, "since", "", "only runs with results from this day on, YYYY-MM-DD")
+	return command
+}
+
+// defaultRuns is where run directories are made.
+const defaultRuns = "eval"
+
+func runList(con *console.Console, opts *listOptions, dir string) error {
+	var since int64
+	if opts.since != "" {
+		day, err := time.Parse(time.DateOnly, opts.since)
+		if err != nil {
+			return console.Usagef("--since %s: want a day, such as 2026-11-01", opts.since)
+		}
+		since = day.UnixMilli()
+	}
+	inventory, err := versus.List(con.Path(dir), since)
+	if err != nil {
+		return console.Usagef("%s is not a directory of runs", dir)
+	}
+	if opts.robot {
+		return inventory.Robot(con.Stdout)
+	}
+	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
+	for i := range inventory.Runs {
+		printListed(table, &inventory.Runs[i], opts.tasks)
+	}
+	return table.Flush()
+}
+
+func printListed(table *tabwriter.Writer, run *versus.Listed, tasks bool) {
+	name := display.Name(run.Directory)
+	switch {
+	case run.Problem != "":
+		fmt.Fprintf(table, "%s\tcannot be read: %s\n", name, display.Line(run.Problem))
+	case tasks:
+		for _, task := range run.Tasks {
+			fmt.Fprintf(table, "%s\t%s\n", name, display.Line(task))
+		}
+	default:
+		cells := fmt.Sprint(run.Cells)
+		if run.Planned > 0 {
+			cells += fmt.Sprintf(" of %d", run.Planned)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s cells\t%d passed\t%s\n", name,
+			time.UnixMilli(run.CreatedMs).UTC().Format(time.DateTime), report.Count(len(run.Tasks), "task"),
+			display.Line(strings.Join(run.Arms, ", ")), cells, run.Passed, report.Money(run.CostUSD))
+	}
+}

@@ -1,0 +1,98 @@
+package versuscli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/versus"
+)
+
+// reader reads run directories for the commands.
+type reader struct {
+	con      *console.Console
+	registry *agent.Registry
+}
+
+// open reads a run directory. One that is not there is a mistake in the call; one that is damaged is
+// not.
+func (d *reader) open(ctx context.Context, dir string, options versus.Options) (*versus.Source, error) {
+	if info, err := os.Stat(d.con.Path(dir)); err != nil || !info.IsDir() {
+		return nil, console.Usagef("%s is not a run directory", dir)
+	}
+	options.Dialects, options.Prices = d.registry.Dialects(), d.con.Prices()
+	source, err := versus.Open(ctx, d.con.Path(dir), options)
+	var nothing *versus.NotRunDirectory
+	if errors.As(err, &nothing) {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	if err != nil && ctx.Err() == nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	return source, err
+}
+
+// report reads a run directory and builds its report.
+func (d *reader) report(ctx context.Context, dir string, options versus.Options) (*versus.EvalReport, error) {
+	source, err := d.open(ctx, dir, options)
+	if err != nil {
+		return nil, err
+	}
+	built, err := source.Report()
+	if err != nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	return built, nil
+}
+
+// options of reports, as flags.
+type reportOptions struct {
+	robot   bool
+	format  console.Choice
+	weights string
+	alpha   float64
+}
+
+// The formats of reports.
+const (
+	formatTable    = "table"
+	formatJSON     = "json"
+	formatMarkdown = "md"
+	formatSARIF    = "sarif"
+)
+
+func newReportOptions() reportOptions {
+	return reportOptions{format: console.Choice{
+		Value:   formatTable,
+		Choices: []string{formatTable, formatJSON, formatMarkdown, formatSARIF},
+	}}
+}
+
+// forVersus checks the flags.
+func (o *reportOptions) forVersus() (versus.Options, error) {
+	weights, err := judge.ParseWeights(o.weights)
+	if err != nil {
+		return versus.Options{}, console.Exit(console.ExitUsage, fmt.Errorf("--weights: %w", err))
+	}
+	if !(o.alpha > 0 && o.alpha < 1) {
+		return versus.Options{}, console.Usagef("--alpha %g: want a number between 0 and 1", o.alpha)
+	}
+	return versus.Options{Weights: weights, Alpha: o.alpha}, nil
+}
+
+// print writes a report in the format that was asked for.
+func (o *reportOptions) print(con *console.Console, built *versus.EvalReport) error {
+	switch {
+	case o.robot || o.format.Value == formatJSON:
+		return built.Robot(con.Stdout)
+	case o.format.Value == formatMarkdown:
+		return built.Markdown(con.Stdout)
+	case o.format.Value == formatSARIF:
+		return built.SARIF(con.Stdout)
+	}
+	return built.Text(con.Stdout)
+}

@@ -1,0 +1,41 @@
+package versuscli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/stats"
+)
+
+func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
+	opts := newReportOptions()
+	command := &cobra.Command{
+		Use:   "report DIRECTORY",
+		Short: "Show the report of a run directory; it asks nobody and starts nothing",
+		Long: `Show the report of a run directory, of fit versus or fit-benchmark: who did how well, what may be claimed, why runs failed, when what was reached, who judged, and
+what it cost. It is made from what lies in the directory alone: no agent, no model and no clock.`,
+		Example: `  fit versus report eval/run-001
+  fit versus report eval/run-001 --robot > report.json
+  fit versus report eval/run-001 --format sarif > findings.sarif`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			options, err := opts.forVersus()
+			if err != nil {
+				return err
+			}
+			built, err := (&reader{con, registry}).report(command.Context(), args[0], options)
+			if err != nil {
+				return err
+			}
+			return opts.print(con, built)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document, an EvalReport")
+	flags.Var(&opts.format, "format", "output format")
+	flags.StringVar(&opts.weights, "weights", "",
+		"weights of the blended score, such as correctness=0.35/0.7: weight, and the heuristic's part of it")
+	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
+	return command
+}

@@ -1,0 +1,62 @@
+package versus
+
+import (
+	"io"
+
+	"github.com/fit-eval/fit/session"
+)
+
+// Audit lists the signs of cheating in a run directory. It says nothing about who passed.
+type Audit struct {
+	SchemaVersion string        `json:"schemaVersion"`
+	RunID         string        `json:"runId"`
+	Runs          int           `json:"runs"`
+	Critical      int           `json:"critical"`
+	Flags         []AuditedFlag `json:"flags"`
+
+	tool  Tool
+	cells []Cell
+}
+
+// AuditedFlag is a flag with the run it is about.
+type AuditedFlag struct {
+	Task string `json:"task"`
+	Arm  string `json:"arm"`
+	Run  int    `json:"run"`
+	session.IntegrityFlag
+}
+
+// Audit collects the flags of all attempts that count. No judge is needed.
+func (s *Source) Audit() *Audit {
+	b := &builder{source: s, report: &EvalReport{}}
+	b.head()
+	audit := &Audit{
+		SchemaVersion: schemaVersion,
+		RunID:         b.report.RunID,
+		Flags:         []AuditedFlag{},
+		tool:          b.report.Tool,
+		cells:         b.cells(),
+	}
+	audit.Runs = len(audit.cells)
+	for i := range audit.cells {
+		cell := &audit.cells[i]
+		audit.Critical += cell.critical()
+		for _, flag := range cell.Integrity {
+			audit.Flags = append(audit.Flags, AuditedFlag{
+				Task:          cell.Task,
+				Arm:           cell.Arm,
+				Run:           cell.Run,
+				IntegrityFlag: flag,
+			})
+		}
+	}
+	return audit
+}
+
+// Robot writes the flags as one JSON document.
+func (a *Audit) Robot(w io.Writer) error { return robot(w, a) }
+
+// SARIF writes the flags for programs that show findings beside code.
+func (a *Audit) SARIF(w io.Writer) error {
+	return (&EvalReport{Cells: a.cells, Tool: a.tool}).SARIF(w)
+}

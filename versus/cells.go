@@ -1,0 +1,119 @@
+package versus
+
+import (
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/session"
+)
+
+// cells lists every attempt that counts with evidence and verdicts.
+func (b *builder) cells() []Cell {
+	cells := make([]Cell, len(b.source.cells))
+	for i := range cells {
+		cells[i] = b.cell(i)
+	}
+	return cells
+}
+
+func (b *builder) cell(i int) Cell {
+	attempt := &b.source.cells[i]
+	run, record := attempt.Run, attempt.Record
+	cell := Cell{
+		Task:        record.TaskID,
+		Agent:       record.Agent,
+		Arm:         record.Arm,
+		Run:         record.RunIndex,
+		Status:      run.Status,
+		Resolved:    run.Resolved(),
+		Rubric:      run.Rubric,
+		Judged:      judge.Scores{},
+		Usage:       run.Session.Usage,
+		WallClockMs: run.Efficiency.WallClockMs,
+		Turns:       run.Efficiency.Turns,
+		ExitCode:    run.Session.ExitCode,
+		Milestones:  orEmpty(run.Session.Milestones),
+		Diff: Diff{
+			Files:   run.Session.Diff.Files,
+			Added:   run.Session.Diff.Insertions,
+			Removed: run.Session.Diff.Deletions,
+		},
+		Errors:    []evidence.ErrorAttribution{},
+		Integrity: orEmpty(run.Session.Integrity),
+		Verdicts:  []judge.PanelVerdict{},
+		Unseen:    []string{},
+		Problem:   attempt.Problem,
+	}
+	if run.Attribution != nil {
+		cell.Errors = append(cell.Errors, *run.Attribution)
+	}
+	for _, file := range run.Files {
+		if file.Edit == evidence.EditUnseen {
+			cell.Unseen = append(cell.Unseen, file.Path)
+		}
+	}
+	b.addVerdicts(i, &cell)
+	heuristic := judge.Scores{}
+	for _, dimension := range evidence.Dimensions() {
+		if score := run.Rubric.Of(dimension); score != nil {
+			heuristic[dimension] = *score
+		}
+	}
+	verify := run.Session.Verify
+	blended := b.source.options.Weights.Blend(heuristic, cell.Judged, verify != nil && !verify.Passed,
+		run.Disqualified())
+	cell.PerDimension, cell.Blended, cell.Coverage = blended.PerDimension, blended.Overall, blended.Coverage
+	return cell
+}
+
+// addVerdicts adds what the panel says about a cell, in the order of the dimensions.
+func (b *builder) addVerdicts(i int, cell *Cell) {
+	if b.judgement == nil {
+		return
+	}
+	verdicts := b.judgement.Result.Cells[i].Dimensions
+	for _, dimension := range evidence.Dimensions() {
+		verdict, asked := verdicts[dimension]
+		if !asked {
+			continue
+		}
+		cell.Verdicts = append(cell.Verdicts, verdict)
+		if score := verdict.Score(); score != nil {
+			cell.Judged[dimension] = *score
+		}
+		for _, vote := range verdict.Votes {
+			cell.DroppedClaims += vote.DroppedClaims
+		}
+	}
+}
+
+// passed is the panel's result in a dimension as 1 or 0; false where there is none.
+func (c *Cell) passed(dimension string) (float64, bool) {
+	for i := range c.Verdicts {
+		if v := &c.Verdicts[i]; v.Dimension == dimension && v.Result != nil {
+			if *v.Result == judge.Pass {
+				return 1, true
+			}
+			return 0, true
+		}
+	}
+	return 0, false
+}
+
+// critical counts the flags that disqualify the cell.
+func (c *Cell) critical() int {
+	n := 0
+	for _, flag := range c.Integrity {
+		if flag.Severity == session.SeverityCritical && !flag.Suspected {
+			n++
+		}
+	}
+	return n
+}
+
+// orEmpty makes a list of nothing an empty list, which readers of JSON need not tell apart.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,118 @@
+package versus
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Listed is a run directory in an inventory.
+type Listed struct {
+	Directory string `json:"directory"`
+	RunID     string `json:"runId"`
+	// CreatedMs is when the newest record was made.
+	CreatedMs int64    `json:"createdMs"`
+	Tasks     []string `json:"tasks"`
+	Arms      []string `json:"arms"`
+	// Cells have a last word, of those Planned; Planned is 0 where there is no plan.
+	Cells   int      `json:"cells"`
+	Planned int      `json:"planned"`
+	Passed  int      `json:"passed"`
+	CostUSD *float64 `json:"costUsd"`
+	// Problem says why nothing else is known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Inventory is a list of run directories.
+type Inventory struct {
+	SchemaVersion string   `json:"schemaVersion"`
+	Runs          []Listed `json:"runs"`
+}
+
+// Robot writes the inventory as one JSON document.
+func (i *Inventory) Robot(w io.Writer) error { return robot(w, i) }
+
+// List finds the run directories in a directory, or that directory itself. It looks one level deep,
+// because below a run directory agents may have written. Of traces and replies it opens none.
+func List(dir string, sinceMs int64) (*Inventory, error) {
+	inventory := &Inventory{SchemaVersion: schemaVersion, Runs: []Listed{}}
+	if isRunDirectory(dir) {
+		inventory.add(dir, ".", sinceMs)
+		return inventory, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	for _, entry := range entries {
+		if below := filepath.Join(dir, entry.Name()); entry.IsDir() && isRunDirectory(below) {
+			inventory.add(below, entry.Name(), sinceMs)
+		}
+	}
+	return inventory, nil
+}
+
+func isRunDirectory(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, ledgerFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (i *Inventory) add(dir, name string, sinceMs int64) {
+	listed := Listed{Directory: name, Tasks: []string{}, Arms: []string{}}
+	if err := listed.read(dir); err != nil {
+		listed.Problem = err.Error()
+		var named *fs.PathError
+		if errors.As(err, &named) { // the place is said by the name
+			listed.Problem = named.Err.Error()
+		}
+	}
+	if listed.Problem != "" || listed.CreatedMs >= sinceMs {
+		i.Runs = append(i.Runs, listed)
+	}
+}
+
+func (l *Listed) read(dir string) error {
+	contents, err := ledger.ReadFile(filepath.Join(dir, ledgerFile))
+	if err == nil {
+		err = contents.Damage(ledgerFile)
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := readPlan(dir)
+	if err != nil {
+		return err
+	}
+	if plan != nil {
+		l.RunID, l.Planned = plan.ID, len(plan.Tasks)*len(plan.Arms)*plan.Runs
+		for _, task := range plan.Tasks {
+			l.Tasks = append(l.Tasks, task.ID)
+		}
+		for _, arm := range plan.Arms {
+			l.Arms = append(l.Arms, arm.Name)
+		}
+	}
+	for _, record := range ledger.Last(contents.Records) {
+		l.RunID, l.CreatedMs = record.Experiment, max(l.CreatedMs, record.EndMs)
+		if !slices.Contains(l.Tasks, record.TaskID) {
+			l.Tasks = append(l.Tasks, record.TaskID)
+		}
+		if !slices.Contains(l.Arms, record.Arm) {
+			l.Arms = append(l.Arms, record.Arm)
+		}
+		if record.Verdict != ledger.Error {
+			l.Cells++
+		}
+		if record.Verdict == ledger.Pass {
+			l.Passed++
+		}
+	}
+	l.CostUSD = ledger.SpendingOf(contents.Records).CostUSD
+	return nil
+}

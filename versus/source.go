@@ -1,0 +1,257 @@
+package versus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/session"
+)
+
+// The files of a run directory that this package reads itself.
+const (
+	ledgerFile = "results.jsonl"
+	planFile   = "plan.json"
+	labelsFile = "labels.yaml"
+)
+
+// Options say how a run directory is read. The zero value works for directories whose evidence is
+// cached.
+type Options struct {
+	// Dialects are the formats that traces may have; Prices computes costs that agents do not
+	// report.
+	Dialects session.Dialects
+	Prices   session.Prices
+	// Weights are those of the blended score; nil is judge.DefaultWeights.
+	Weights judge.Weights
+	// Alpha is the significance level; 0 is 0.05.
+	Alpha float64
+}
+
+// Source is a run directory that has been read.
+type Source struct {
+	dir      string
+	options  Options
+	plan     *plan // nil: the ledger stands alone
+	records  []ledger.Record
+	cells    []Attempt
+	tasks    map[string]evidence.Task
+	evidence *evidence.Directory
+}
+
+// Attempt is an attempt that counts, with what code alone tells about it.
+type Attempt struct {
+	Record *ledger.Record
+	Task   evidence.Task
+	Run    *evidence.Run
+	// Problem says why there is no evidence; empty if there is.
+	Problem string
+}
+
+// plan is what reports need of plan.json.
+type plan struct {
+	ID    string `json:"id"`
+	Seed  uint64 `json:"seed"`
+	Runs  int    `json:"runs"`
+	Tasks []struct {
+		ID string `json:"id"`
+	} `json:"tasks"`
+	Arms []struct {
+		Name         string `json:"name"`
+		Agent        string `json:"agent"`
+		AgentVersion string `json:"agentVersion"`
+		Model        string `json:"model"`
+		Auth         string `json:"auth"`
+	} `json:"arms"`
+	Tools map[string]string `json:"tools"`
+	Grown []struct {
+		Records int `json:"records"`
+		Runs    int `json:"runs"`
+		Tasks   int `json:"tasks"`
+	} `json:"grown"`
+}
+
+// NotRunDirectory is the error of a directory without results.
+type NotRunDirectory struct{ Dir string }
+
+func (e *NotRunDirectory) Error() string {
+	return fmt.Sprintf("%s is not a run directory: there is no %s", e.Dir, ledgerFile)
+}
+
+// Open reads a run directory. A ledger that does not verify is refused.
+func Open(ctx context.Context, dir string, options Options) (*Source, error) {
+	path := filepath.Join(dir, ledgerFile)
+	contents, err := ledger.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NotRunDirectory{dir}
+	}
+	if err == nil {
+		err = contents.Damage(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{dir: dir, options: options, records: contents.Records}
+	if s.options.Weights == nil {
+		s.options.Weights = judge.DefaultWeights()
+	}
+	if s.plan, err = readPlan(dir); err != nil {
+		return nil, err
+	}
+	tasks, err := evidence.ReadTasks(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.tasks = map[string]evidence.Task{}
+	for _, task := range tasks {
+		s.tasks[task.ID] = task
+	}
+	s.evidence = &evidence.Directory{Root: dir, Dialects: options.Dialects, Prices: options.Prices}
+	return s, s.collect(ctx)
+}
+
+func readPlan(dir string) (*plan, error) {
+	path := filepath.Join(dir, planFile)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	var p plan
+	if err := json.Unmarshal(content, &p); err != nil {
+		return nil, fmt.Errorf("read plan: %s is damaged: %w", path, err)
+	}
+	return &p, nil
+}
+
+// collect gathers the evidence of every attempt that counts.
+func (s *Source) collect(ctx context.Context) error {
+	last := ledger.Last(s.records)
+	s.cells = make([]Attempt, len(last))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range last {
+		record := &last[i]
+		task, known := s.tasks[record.TaskID]
+		if !known {
+			task = evidence.Task{ID: record.TaskID, Cluster: record.Cluster}
+			s.tasks[record.TaskID] = task
+		}
+		group.Go(func() error {
+			run, err := s.evidence.Run(ctx, task, record)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.cells[i] = Attempt{Record: record, Task: task, Run: run}
+			if err != nil { // one trace that cannot be read does not take the others along
+				s.cells[i].Run = &evidence.Run{Key: record.Key(), Agent: record.Agent, Status: evidence.StatusEnvError}
+				s.cells[i].Problem = err.Error()
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// Attempts are the attempts that count, sorted by task, run and arm.
+func (s *Source) Attempts() []Attempt { return s.cells }
+
+// LabelsPath is the file of people's verdicts.
+func (s *Source) LabelsPath() string { return filepath.Join(s.dir, labelsFile) }
+
+// UnderTest are the models and agents whose work is judged.
+func (s *Source) UnderTest() []string {
+	names := map[string]bool{}
+	for i := range s.cells {
+		cell := &s.cells[i]
+		for _, name := range []string{cell.Record.Agent, cell.Record.Model.Agent, cell.Run.Session.Model} {
+			if name != "" {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Subjects are the attempts as judges are asked about them.
+func (s *Source) Subjects() ([]judge.Subject, error) {
+	hide := s.identities()
+	subjects := make([]judge.Subject, len(s.cells))
+	for i := range s.cells {
+		cell := &s.cells[i]
+		patch, err := s.evidence.Diff(cell.Record)
+		if err != nil {
+			return nil, err
+		}
+		output, err := s.evidence.VerifyOutput(cell.Record)
+		if err != nil {
+			return nil, err
+		}
+		subjects[i] = judge.Subject{
+			Task:         cell.Task,
+			Run:          cell.Run,
+			Patch:        patch,
+			VerifyOutput: string(output),
+			Hide:         hide,
+		}
+	}
+	return subjects, nil
+}
+
+// identities is what would give away who did the work, the same for all so that nothing about one
+// run depends on another's name being hidden or not.
+func (s *Source) identities() []string {
+	names := map[string]bool{}
+	for _, name := range s.UnderTest() {
+		names[name] = true
+	}
+	for i := range s.cells {
+		names[s.cells[i].Record.Arm] = true
+		if process := s.cells[i].Run.Session.Process; process != nil && process.Binary != "" {
+			names[filepath.Base(process.Binary)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// planned is the size of the experiment; nil is unknown.
+func (s *Source) planned() *report.Planned {
+	if s.plan == nil {
+		return nil
+	}
+	planned := &report.Planned{Runs: map[string][]int{}}
+	for _, arm := range s.plan.Arms {
+		planned.Arms = append(planned.Arms, arm.Name)
+	}
+	for _, task := range s.plan.Tasks {
+		for run := range s.plan.Runs {
+			planned.Runs[task.ID] = append(planned.Runs[task.ID], run)
+		}
+	}
+	for i, grown := range s.plan.Grown {
+		runs, tasks := s.plan.Runs, len(s.plan.Tasks)
+		if i+1 < len(s.plan.Grown) {
+			runs, tasks = s.plan.Grown[i+1].Runs, s.plan.Grown[i+1].Tasks
+		}
+		if grown.Records > 0 && (runs != grown.Runs || tasks != grown.Tasks) {
+			planned.Grown = append(planned.Grown, fmt.Sprintf("after %s from %d tasks × %d runs to %d × %d",
+				report.Count(grown.Records, "attempt"), grown.Tasks, grown.Runs, tasks, runs))
+		}
+	}
+	return planned
+}
