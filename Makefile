@@ -54,7 +54,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-benchmark bench-bus bench-versus
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-benchmark bench-bus bench-versus bench-judge
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -64,7 +64,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-benchmark bench-bus bench-versus
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-benchmark bench-bus bench-versus bench-judge
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -100,3 +100,7 @@ bench-bus:
 # A report of 1,000 cells and 15,000 replies beside that of fit-benchmark.
 bench-versus: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run "^TestVersusReport$$" -count=1 -v
+
+# 400 judgements by a model that takes 200 ms, eight at a time, beside the ideal 10 seconds.
+bench-judge:
+	$(GO) test ./judge -run '^$$' -bench '^BenchmarkAsk$$' -benchtime 1x

@@ -178,7 +178,7 @@ func noMembers(d *deriver) error {
 
 func trialQuestions(d *deriver) iter.Seq[*question] {
 	return func(yield func(*question) bool) {
-		for _, one := range trials(d.settings.Prompts, d.subjects) {
+		for _, one := range trials(d.frames, d.subjects) {
 			if !yield(one.question) {
 				return
 			}
@@ -193,7 +193,7 @@ func singleQuestions(d *deriver) iter.Seq[*question] {
 			v := newView(subject)
 			for _, dimension := range d.settings.Dimensions {
 				if subject.asked(d.settings.Mode, dimension) &&
-					!yield(v.single(d.settings.Prompts, kindSingle, dimension)) {
+					!yield(v.single(d.frames, kindSingle, dimension)) {
 					return
 				}
 			}
@@ -212,8 +212,8 @@ func pairQuestions(d *deriver) iter.Seq[*question] {
 		for _, c := range couples(d.subjects) {
 			a, b := newView(&d.subjects[c.a]), newView(&d.subjects[c.b])
 			for _, dimension := range d.settings.Dimensions {
-				if d.compared(cells, c, dimension) && (!yield(pair(d.settings.Prompts, dimension, a, b)) ||
-					!yield(pair(d.settings.Prompts, dimension, b, a))) {
+				if d.compared(cells, c, dimension) && (!yield(pair(d.frames, dimension, a, b)) ||
+					!yield(pair(d.frames, dimension, b, a))) {
 					return
 				}
 			}

@@ -34,7 +34,7 @@ var ErrSealed = errors.New("the test split was measured already; a second look n
 
 // panelID identifies what a calibration is about: dimension, prompt, members, aggregation.
 func (d *deriver) panelID(dimension string) string {
-	parts := []string{dimension, d.settings.Prompts.hash(kindSingle, dimension), aggregation}
+	parts := []string{dimension, d.frames.of(kindSingle, dimension).hash, aggregation}
 	for i := range d.members {
 		m := &d.members[i]
 		if m.sits() && d.selected(dimension, m.member.Name) {

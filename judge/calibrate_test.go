@@ -123,12 +123,12 @@ func TestLabelling(t *testing.T) {
 
 func TestMistakesInLabels(t *testing.T) {
 	for source, want := range map[string]string{
-		"labels:\n  - {task: a, human: maybe}":                                                    "l.yaml:2:",
-		"labels:\n  - {task: a, human: pass, dimension: style}":                                   "l.yaml:2:",
-		"labels:\n  - {task: a, human: pass, dimension: correctness}":                             "needs its arm",
-		"labels:\n  - {task: a, human: pass}\n  - {task: a, human: fail}":                         "l.yaml:3:5: ",
-		"labels:\n  - {task: a, human: pass, colour: red}":                                        "colour",
-		"design: odd\nlabels: []":                                                                 "l.yaml:1:",
+		"labels:\n  - {task: a, human: maybe}":                                                     "l.yaml:2:",
+		"labels:\n  - {task: a, human: pass, dimension: style}":                                    "l.yaml:2:",
+		"labels:\n  - {task: a, human: pass, dimension: correctness}":                              "needs its arm",
+		"labels:\n  - {task: a, human: pass}\n  - {task: a, human: fail}":                          "l.yaml:3:5: ",
+		"labels:\n  - {task: a, human: pass, colour: red}":                                         "colour",
+		"design: odd\nlabels: []":                                                                  "l.yaml:1:",
 		"labels: [{task: a, arm: x, human: pass, dimension: correctness}, {task: a, human: fail}]": "",
 	} {
 		_, err := parseLabels("l.yaml", []byte(source))

@@ -106,6 +106,7 @@ func Derive(replies *Replies, settings Settings, subjects []Subject, selection S
 // deriver holds what the steps of a derivation share.
 type deriver struct {
 	settings  Settings
+	frames    *frames
 	subjects  []Subject
 	find      func(key string) (*Reply, bool)
 	selection Selection
@@ -122,7 +123,12 @@ type seat struct {
 func (s *seat) sits() bool { return s.LeftOut == "" }
 
 func newDeriver(settings Settings, subjects []Subject, find func(key string) (*Reply, bool)) *deriver {
-	d := &deriver{settings: settings.withDefaults(), subjects: subjects, find: find}
+	d := &deriver{
+		settings: settings.withDefaults(),
+		frames:   newFrames(settings.Prompts),
+		subjects: subjects,
+		find:     find,
+	}
 	for _, m := range settings.Panel.Members {
 		d.members = append(d.members, seat{member: m, MemberReport: MemberReport{
 			Name:     m.Name,
@@ -153,7 +159,7 @@ func (d *deriver) selfTest() {
 	if !d.settings.SelfTest {
 		return
 	}
-	list := trials(d.settings.Prompts, d.subjects)
+	list := trials(d.frames, d.subjects)
 	for i := range d.members {
 		m := &d.members[i]
 		m.SelfTest = &SelfTest{}
@@ -175,14 +181,14 @@ func (d *deriver) cell(i int) CellVerdicts {
 	v := newView(subject)
 	for _, dimension := range d.settings.Dimensions {
 		if subject.asked(d.settings.Mode, dimension) {
-			cell.Dimensions[dimension] = d.panelVerdict(v.single(d.settings.Prompts, kindSingle, dimension))
+			cell.Dimensions[dimension] = d.panelVerdict(v.single(d.frames, kindSingle, dimension))
 		}
 	}
 	return cell
 }
 
 func (d *deriver) panelVerdict(q *question) PanelVerdict {
-	verdict := PanelVerdict{Dimension: q.dimension, PromptHash: digest(q.system), Votes: []JudgeVerdict{}}
+	verdict := PanelVerdict{Dimension: q.dimension, PromptHash: q.frame.hash, Votes: []JudgeVerdict{}}
 	voters := 0
 	for i := range d.members {
 		m := &d.members[i]

@@ -63,7 +63,7 @@ func TestCitations(t *testing.T) {
 func TestCitationsOfPairs(t *testing.T) {
 	x, y := subject("t", "a", 0), subject("t", "b", 0)
 	y.Patch = []byte(fixture)
-	q := pair(builtin(t), evidence.Correctness, newView(&x), newView(&y))
+	q := pair(newFrames(builtin(t)), evidence.Correctness, newView(&x), newView(&y))
 	for item, holds := range map[string]bool{
 		`X/x.go:12 "return sum // done"`:     true,
 		`Y/x.go:12 "return sum // done"`:     false,
@@ -83,7 +83,7 @@ func TestCitationsOfPairs(t *testing.T) {
 // nothing there.
 func TestWhatWasNotShownCannotBeCited(t *testing.T) {
 	s := subject("t", "a", 0)
-	q := newView(&s).single(builtin(t), kindSingle, evidence.Verification)
+	q := newView(&s).single(newFrames(builtin(t)), kindSingle, evidence.Verification)
 	if q.shown.holds(`x.go:12 "return sum // done"`) {
 		t.Error("a line of the patch was cited by a judge that saw only the trace")
 	}
@@ -138,7 +138,7 @@ func TestGrounding(t *testing.T) {
 			if test.change != nil {
 				test.change(&s)
 			}
-			q := newView(&s).single(builtin(t), kindSingle, evidence.Correctness)
+			q := newView(&s).single(newFrames(builtin(t)), kindSingle, evidence.Correctness)
 			opinion, err := parseReply(test.reply, false)
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +194,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(verdictJSON(winnerTie, `X/verify "passed with"`))
 	f.Add(strings.Repeat(`{"a":`, 50) + "}}")
 	s := subject("t", "a", 0)
-	prompts := builtin(f)
+	prompts := newFrames(builtin(f))
 	single := newView(&s).single(prompts, kindSingle, evidence.Correctness)
 	both := pair(prompts, evidence.Correctness, newView(&s), newView(&s))
 	f.Fuzz(func(t *testing.T, text string) {

@@ -158,7 +158,7 @@ func (l *Labels) Next(subjects []Subject, settings Settings, dimension string, s
 	if best == nil {
 		return Item{}, false
 	}
-	q := newView(best).single(settings.Prompts, kindSingle, dimension)
+	q := newView(best).single(newFrames(settings.Prompts), kindSingle, dimension)
 	var text strings.Builder
 	for _, part := range q.shown {
 		text.WriteString(part.text + "\n")

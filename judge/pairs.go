@@ -137,7 +137,7 @@ func (d *deriver) compare(cells []CellVerdicts, c couple, views map[string]map[s
 			continue
 		}
 		verdict.PerDimension = map[string]string{}
-		ab, ba := pair(d.settings.Prompts, dimension, a, b), pair(d.settings.Prompts, dimension, b, a)
+		ab, ba := pair(d.frames, dimension, a, b), pair(d.frames, dimension, b, a)
 		for i := range d.members {
 			m := &d.members[i]
 			if !m.sits() || !d.selected(dimension, m.member.Name) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"maps"
 	"os"
@@ -121,8 +122,32 @@ func (p Prompts) system(kind, dimension string) string {
 	return fmt.Sprintf("fit-judge/1 %s %s\n\n%s\n%s", frame, dimension, p[frame], p[dimension])
 }
 
-// hash identifies the prompt of a question in verdicts and calibrations.
-func (p Prompts) hash(kind, dimension string) string { return digest(p.system(kind, dimension)) }
+// frame is a system prompt with what is computed from it once.
+type frame struct {
+	system string
+	hash   string      // identifies the prompt in verdicts and calibrations
+	hashed hash.Cloner // the beginning of every key
+}
+
+// frames makes the system prompts of questions when they are first needed.
+type frames struct {
+	prompts Prompts
+	made    map[string]*frame
+}
+
+func newFrames(prompts Prompts) *frames { return &frames{prompts: prompts, made: map[string]*frame{}} }
+
+func (f *frames) of(kind, dimension string) *frame {
+	name := kind + " " + dimension
+	if f.made[name] == nil {
+		system := f.prompts.system(kind, dimension)
+		h := sha256.New()
+		hashParts(h, "fit-request/1", system)
+		hashed, _ := h.(hash.Cloner)
+		f.made[name] = &frame{system: system, hash: digest(system), hashed: hashed}
+	}
+	return f.made[name]
+}
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))

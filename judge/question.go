@@ -1,10 +1,10 @@
 package judge
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"io"
 	"strconv"
 	"strings"
 
@@ -19,7 +19,8 @@ const maxReplyTokens = 4096
 type question struct {
 	kind, dimension string
 	about           string // for people who read replies.jsonl
-	system, user    string
+	frame           *frame
+	user            string
 	shown           shown
 	// void reports whether a claim about failing tests is refuted by the harness's own check.
 	void func(item string) bool
@@ -28,17 +29,24 @@ type question struct {
 }
 
 func newQuestion(q question) *question {
-	h := sha256.New()
-	hashParts(h, "fit-request/1", q.system, q.user)
-	q.hashed, _ = h.(hash.Cloner)
+	h := clone(q.frame.hashed)
+	hashParts(h, q.user)
+	q.hashed = h
 	return &q
+}
+
+func clone(h hash.Cloner) hash.Cloner {
+	cloned, err := h.Clone()
+	if err != nil {
+		panic("clone SHA-256: " + err.Error()) // crypto/sha256 does not fail
+	}
+	return cloned
 }
 
 // hashParts hashes texts so that none can pass for two.
 func hashParts(h hash.Hash, parts ...string) {
 	for _, part := range parts {
-		_, _ = h.Write([]byte(strconv.Itoa(len(part)) + ":"))
-		_, _ = h.Write([]byte(part))
+		_, _ = io.WriteString(h, strconv.Itoa(len(part))+":"+part)
 	}
 }
 
@@ -54,14 +62,14 @@ func (v *view) evidence(prefix, dimension string) shown {
 }
 
 // single is the question about one dimension of one run.
-func (v *view) single(prompts Prompts, kind, dimension string) *question {
+func (v *view) single(f *frames, kind, dimension string) *question {
 	parts := append(shown{v.part(v.task, "task", "")}, v.evidence("", dimension)...)
 	passed := v.subject.testsPassed()
 	return newQuestion(question{
 		kind:      kind,
 		dimension: dimension,
 		about:     v.subject.name(),
-		system:    prompts.system(kind, dimension),
+		frame:     f.of(kind, dimension),
 		user:      fence(parts),
 		shown:     parts,
 		void:      func(string) bool { return passed },
@@ -69,7 +77,7 @@ func (v *view) single(prompts Prompts, kind, dimension string) *question {
 }
 
 // pair is the question which of two runs is better in one dimension. x is shown first.
-func pair(prompts Prompts, dimension string, x, y *view) *question {
+func pair(f *frames, dimension string, x, y *view) *question {
 	parts := append(shown{x.part(x.task, "task", "")}, x.evidence("X/", dimension)...)
 	parts = append(parts, y.evidence("Y/", dimension)...)
 	xPassed, yPassed := x.subject.testsPassed(), y.subject.testsPassed()
@@ -77,7 +85,7 @@ func pair(prompts Prompts, dimension string, x, y *view) *question {
 		kind:      kindPair,
 		dimension: dimension,
 		about:     fmt.Sprintf("X %s, Y %s", x.subject.name(), y.subject.name()),
-		system:    prompts.system(kindPair, dimension),
+		frame:     f.of(kindPair, dimension),
 		user:      fence(parts),
 		shown:     parts,
 		void: func(item string) bool {
@@ -104,10 +112,7 @@ type request struct {
 // key is the SHA-256 of everything that reaches the model: system prompt, conversation, protocol,
 // model, temperature and bound. Where the model is does not count, nor does the key it is paid with.
 func (r request) key() string {
-	cloned, err := r.question.hashed.Clone()
-	if err != nil {
-		panic("clone SHA-256: " + err.Error()) // crypto/sha256 does not fail
-	}
+	cloned := clone(r.question.hashed)
 	hashParts(cloned, r.turns...)
 	hashParts(cloned, r.member.Protocol, r.member.Model, strconv.Itoa(maxReplyTokens), "temperature 0")
 	return hex.EncodeToString(cloned.Sum(nil))
@@ -118,7 +123,7 @@ func (r request) message() model.Request {
 	temperature := 0.0
 	out := model.Request{
 		Model:       r.member.Model,
-		System:      r.question.system,
+		System:      r.question.frame.system,
 		Messages:    []model.Message{model.UserText(r.question.user)},
 		MaxTokens:   maxReplyTokens,
 		Temperature: &temperature,
@@ -135,7 +140,7 @@ func (r request) message() model.Request {
 
 // size is the length of the request in bytes.
 func (r request) size() int {
-	size := len(r.question.system) + len(r.question.user)
+	size := len(r.question.frame.system) + len(r.question.user)
 	for _, text := range r.turns {
 		size += len(text)
 	}

@@ -1,13 +1,14 @@
 package judge
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // maxCandidates bounds how many opening braces are tried as the beginning of the last object, so
@@ -27,10 +28,7 @@ type opinion struct {
 }
 
 // claim is a claim of a kind that code can refute.
-type claim struct {
-	Type string `json:"type"`
-	Cite string `json:"cite"`
-}
+type claim struct{ kind, cite string }
 
 // parseReply reads the one JSON object that ends a reply. The error tells a model what to mend.
 func parseReply(text string, pair bool) (opinion, error) {
@@ -42,48 +40,51 @@ func parseReply(text string, pair bool) (opinion, error) {
 	if pair {
 		field, want = "winner", []string{winnerX, winnerY, winnerTie}
 	}
-	var o opinion
-	if err := fields.decode(field, &o.result); err != nil {
-		return opinion{}, err
+	o := opinion{result: fields.text(field, &err), critique: fields.text("critique", nil)}
+	if err == nil && !slices.Contains(want, o.result) {
+		err = fmt.Errorf("%q is %q, want one of %q", field, o.result, want)
 	}
-	if !slices.Contains(want, o.result) {
-		return opinion{}, fmt.Errorf("%q is %q, want one of %q", field, o.result, want)
+	if o.confidence = fields.get("confidence", jsontape.Number, &err).Float64(); o.confidence < 0 || o.confidence > 1 {
+		err = cmp.Or(err, fmt.Errorf("\"confidence\" is %v, want a number from 0 to 1", o.confidence))
 	}
-	if err := fields.decode("confidence", &o.confidence); err != nil {
-		return opinion{}, err
-	}
-	if math.IsNaN(o.confidence) || o.confidence < 0 || o.confidence > 1 {
-		return opinion{}, fmt.Errorf("\"confidence\" is %v, want a number from 0 to 1", o.confidence)
-	}
-	if err := fields.decode("evidence", &o.evidence); err != nil {
-		return opinion{}, err
-	}
-	for _, optional := range []struct {
-		name string
-		into any
-	}{{"critique", &o.critique}, {"claims", &o.claims}} {
-		if _, given := fields[optional.name]; !given {
-			continue
+	for item := range fields.get("evidence", jsontape.Array, &err).Elements() {
+		if item.Kind() != jsontape.String {
+			err = cmp.Or(err, errors.New("\"evidence\" holds something that is not a text"))
 		}
-		if err := fields.decode(optional.name, optional.into); err != nil {
-			return opinion{}, err
-		}
+		o.evidence = append(o.evidence, strings.Clone(item.Text()))
 	}
-	return o, nil
+	for item := range fields.get("claims", jsontape.Array, nil).Elements() {
+		o.claims = append(o.claims, claim{strings.Clone(item.TextOf("type")), strings.Clone(item.TextOf("cite"))})
+	}
+	return o, err
 }
 
 // object holds the members of a JSON object, by their exact names.
-type object map[string]json.RawMessage
+type object map[string]jsontape.Value
 
-func (o object) decode(name string, into any) error {
-	raw, ok := o[name]
-	if !ok {
-		return fmt.Errorf("the JSON object has no %q", name)
+// kindNames are the kinds of values as models know them.
+var kindNames = map[jsontape.Kind]string{
+	jsontape.String: "a text", jsontape.Number: "a number", jsontape.Array: "a list",
+}
+
+// get returns a member of a kind. A missing one, or one of another kind, is a problem where problem
+// is given, which keeps the first.
+func (o object) get(name string, kind jsontape.Kind, problem *error) jsontape.Value {
+	value := o[name]
+	switch {
+	case value.Kind() == kind:
+		return value
+	case problem == nil || *problem != nil:
+	case !value.Exists():
+		*problem = fmt.Errorf("the JSON object has no %q", name)
+	default:
+		*problem = fmt.Errorf("%q is not %s", name, kindNames[kind])
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("%q is not what it should be: %w", name, err)
-	}
-	return nil
+	return jsontape.Value{}
+}
+
+func (o object) text(name string, problem *error) string {
+	return strings.Clone(o.get(name, jsontape.String, problem).Text())
 }
 
 // lastObject finds the JSON object that a text ends with, which may stand in a code fence.
@@ -98,50 +99,31 @@ func lastObject(text string) (object, error) {
 	if !strings.HasSuffix(text, "}") {
 		return nil, errors.New("the reply does not end with a JSON object")
 	}
-	var problem error
+	bytes := []byte(text)
 	start := len(text)
 	for range maxCandidates {
-		start = strings.LastIndexByte(text[:start], '{')
-		if start < 0 {
+		if start = strings.LastIndexByte(text[:start], '{'); start < 0 {
 			break
 		}
-		if !json.Valid([]byte(text[start:])) {
-			continue
+		if json.Valid(bytes[start:]) {
+			return readObject(bytes[start:])
 		}
-		fields, err := readObject(text[start:])
-		if err == nil {
-			return fields, nil
-		}
-		problem = err
-		break
 	}
-	if problem == nil {
-		problem = errors.New("the reply ends with a brace, but not with a valid JSON object")
-	}
-	return nil, problem
+	return nil, errors.New("the reply ends with a brace, but not with a valid JSON object")
 }
 
 // readObject reads an object whose members have different names: of two verdicts neither counts.
-func readObject(text string) (object, error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
+func readObject(text []byte) (object, error) {
+	value, ok := jsontape.Parse(text)
+	if !ok {
+		return nil, errors.New("the reply does not end with a valid JSON object")
 	}
 	fields := object{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string)
+	for name, member := range value.Members() {
 		if _, twice := fields[name]; twice {
 			return nil, fmt.Errorf("the JSON object has two members %q", name)
 		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		fields[name] = value
+		fields[strings.Clone(name)] = member
 	}
 	return fields, nil
 }

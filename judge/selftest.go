@@ -90,11 +90,11 @@ func controlTasks(subjects []Subject) []evidence.Task {
 }
 
 // trials are the questions of the self-test. All of them are about correctness.
-func trials(prompts Prompts, subjects []Subject) []trial {
+func trials(f *frames, subjects []Subject) []trial {
 	file := loadSelfTest()
 	var list []trial
 	add := func(s Subject, want string, isInjection bool) {
-		q := newView(&s).single(prompts, kindSelfTest, evidence.Correctness)
+		q := newView(&s).single(f, kindSelfTest, evidence.Correctness)
 		list = append(list, trial{question: q, want: want, injection: isInjection})
 	}
 	for _, one := range file.Injections {

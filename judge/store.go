@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/model"
 )
 
@@ -106,9 +108,10 @@ func readReplies(r io.Reader) (*Replies, error) {
 	replies := &Replies{byKey: map[string]int{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxReplyLine)
+	var parser jsontape.Parser
 	for lines.Scan() {
-		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
-			replies.line(line)
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 && !replies.line(&parser, line) {
+			replies.Unreadable++
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -117,33 +120,65 @@ func readReplies(r io.Reader) (*Replies, error) {
 	return replies, nil
 }
 
-func (r *Replies) line(line []byte) {
-	var kind struct {
-		Kind string `json:"kind"`
+// line takes in a line and reports whether it is a record.
+func (r *Replies) line(parser *jsontape.Parser, line []byte) bool {
+	value, ok := parser.Parse(line)
+	if !ok {
+		return false
 	}
-	if json.Unmarshal(line, &kind) != nil {
-		r.Unreadable++
-		return
-	}
-	switch kind.Kind {
+	switch value.TextOf("kind") {
 	case lineReply:
-		var reply Reply
-		if json.Unmarshal(line, &reply) != nil || reply.Key == "" {
-			r.Unreadable++
-			return
+		reply := replyOf(value)
+		if reply.Key == "" {
+			return false
 		}
 		r.add(reply)
 	case lineSettings:
 		var settings settingsLine
 		if json.Unmarshal(line, &settings) != nil {
-			r.Unreadable++
-			return
+			return false
 		}
 		r.settings = append(r.settings, settings)
 		r.newestMs = max(r.newestMs, settings.AtMs)
 	default:
-		r.Unreadable++
+		return false
 	}
+	return true
+}
+
+// replyOf reads a reply. There are tens of thousands in a directory, and a report reads all.
+func replyOf(value jsontape.Value) Reply {
+	text := func(name string) string { return strings.Clone(value.TextOf(name)) }
+	usage := value.Get("usage")
+	reply := Reply{
+		Kind:      lineReply,
+		Key:       text("key"),
+		Member:    text("member"),
+		Protocol:  text("protocol"),
+		Model:     text("model"),
+		Question:  text("question"),
+		Dimension: text("dimension"),
+		About:     text("about"),
+		Reply:     text("reply"),
+		Stop:      text("stop"),
+		Failure:   text("failure"),
+		Usage: model.Usage{
+			Input:          usage.Get("input_tokens").Int64(),
+			Output:         usage.Get("output_tokens").Int64(),
+			CacheRead:      usage.Get("cache_read_tokens").Int64(),
+			CacheWrite:     usage.Get("cache_write_tokens").Int64(),
+			CacheWriteLong: usage.Get("cache_write_1h_tokens").Int64(),
+			Reasoning:      usage.Get("reasoning_tokens").Int64(),
+		},
+		StartMs:  value.Get("startMs").Int64(),
+		EndMs:    value.Get("endMs").Int64(),
+		Attempts: value.Get("attempts").Int(),
+	}
+	if cost := value.Get("costUsd"); cost.Kind() == jsontape.Number {
+		usd := cost.Float64()
+		reply.CostUSD = &usd
+	}
+	return reply
 }
 
 // add takes in a reply; of several to one request the first counts.

@@ -40,8 +40,8 @@ func ground(o opinion, s shown, void func(item string) bool) answer {
 	a := answer{opinion: o, held: []string{}}
 	var refuted []string
 	for _, c := range o.claims {
-		if slices.Contains(testClaims, c.Type) && void(c.Cite) {
-			refuted = append(refuted, collapse(c.Cite))
+		if slices.Contains(testClaims, c.kind) && void(c.cite) {
+			refuted = append(refuted, collapse(c.cite))
 			a.dropped++
 		}
 	}
