@@ -12,7 +12,7 @@ NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benc
 FUZZTIME        ?= 20s
 TESTFLAGS       ?=
 
-.PHONY: build demo test check lint vet unit fuzz bench vuln setup clean deps
+.PHONY: build demo test check lint vet unit fuzz bench soak vuln setup clean deps
 
 build:
 	@mkdir -p bin
@@ -34,7 +34,7 @@ lint: $(GOLANGCI)
 
 unit: build
 	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
-	$(GO) test $(TESTFLAGS) ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
+	$(GO) test $(TESTFLAGS) ./harness ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
 
 setup: $(GOLANGCI) $(DEADCODE)
 	scripts/setup
@@ -55,6 +55,10 @@ fuzz:
 	scripts/fuzz $(FUZZTIME)
 
 bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-benchmark bench-bus bench-versus bench-judge
+
+# What takes too long for make test: sessions of each vendor's agents that are killed forty times.
+soak:
+	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -run '^TestKillsChangeNothing$$' -count=1 -timeout 60m -v
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:

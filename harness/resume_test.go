@@ -17,6 +17,7 @@ import (
 
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/harnesstest"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -114,8 +115,8 @@ func killMeeting(t *testing.T, killAt int, vendor bool) (path string, killed boo
 func TestKilledAtAnyLineTheSessionIsResumedToTheSameOutcome(t *testing.T) {
 	for _, vendor := range []bool{false, true} {
 		t.Run(fmt.Sprintf("vendor=%v", vendor), func(t *testing.T) {
-			stride := 1
-			if vendor || testing.Short() {
+			stride := 1 // every line; under the race detector, which makes each kill slow, some of them
+			if vendor || testenv.Race {
 				stride = 7
 			}
 			cuts := 0

@@ -150,7 +150,8 @@ type line struct {
 	} `json:"participants"`
 }
 
-// trace reads what was recorded; seq must count without gaps.
+// trace reads what was recorded; seq must count without gaps, and a line that a full disk has torn
+// must be followed by one that says so.
 func (m *meeting) trace(t *testing.T) []line {
 	t.Helper()
 	file, err := os.Open(filepath.Join(m.dir, "trace.ndjson"))
@@ -159,11 +160,16 @@ func (m *meeting) trace(t *testing.T) []line {
 	}
 	defer file.Close()
 	var all []line
+	torn := false
 	reader := trace.NewReader(file)
 	for {
 		read, err := reader.Next()
 		if err != nil {
 			break
+		}
+		if read.Problem != nil && !torn {
+			torn = true
+			continue
 		}
 		if read.Problem != nil || read.Seq != int64(len(all)) {
 			t.Errorf("line %d: seq %d, %v", len(all), read.Seq, read.Problem)
@@ -174,6 +180,10 @@ func (m *meeting) trace(t *testing.T) []line {
 				t.Errorf("line %d: %v", len(all), err)
 			}
 		}
+		if torn && l.Type != trace.TypeRecovered {
+			t.Errorf("line %d comes after a torn one and is of type %s", len(all), l.Type)
+		}
+		torn = false
 		all = append(all, l)
 	}
 	return all
