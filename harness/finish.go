@@ -16,7 +16,7 @@ const flushDeadline = 30 * time.Second
 
 // finish accounts for everything that is still open and writes the summary, which is the last line.
 func (l *loop) finish(ctx context.Context) (Result, error) {
-	if l.reason != ReasonInterrupted { // it can be resumed, with everything that is open
+	if !resumable(l.reason) { // it can be resumed, with everything that is open
 		l.closeOpenEnds()
 	}
 	flushErr := l.hub.flush()
@@ -40,7 +40,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 		flushErr = err
 	}
 	switch {
-	case flushErr == nil && l.reason != ReasonInterrupted:
+	case flushErr == nil && !resumable(l.reason):
 		l.removeTempHome()
 	case l.reason == ReasonTrace:
 		flushErr = nil // it is why the session ended
@@ -137,7 +137,7 @@ func (l *loop) unconcluded() string {
 	switch l.reason {
 	case ReasonQuiescent:
 		if l.limit != "" {
-			return "The lead did not conclude, and nobody had anything left to do: " + l.limit + "."
+			return "The lead did not conclude: " + l.limit + "."
 		}
 		return "The lead did not conclude, and nobody had anything left to do."
 	case ReasonMaxTurns, ReasonTimeout, ReasonBudget:

@@ -69,7 +69,7 @@ func amount(name string, limit float64) string {
 	case "cost":
 		return fmt.Sprintf("$%.2f", limit)
 	case "model_turns":
-		return fmt.Sprintf("%.0f turns of the model in one call", limit)
+		return amount("turns", limit) + " of the model in one call"
 	default:
 		unit := cmp.Or(name, "turns")
 		if limit == 1 {

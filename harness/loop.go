@@ -234,7 +234,7 @@ func (l *loop) stopLocked(reason string, err error) {
 	}
 	l.hub.stopped = true
 	l.reason, l.err = reason, err
-	if reason == ReasonInterrupted {
+	if resumable(reason) {
 		l.hub.commit(interruptedEvent{Type: typeInterrupted})
 	}
 	settings := l.hub.state.settings
@@ -251,6 +251,9 @@ func (l *loop) stopLocked(reason string, err error) {
 	}
 	close(l.stopped)
 }
+
+// resumable reports whether a session that ended for this reason is kept as it is.
+func resumable(reason string) bool { return reason == ReasonInterrupted || reason == ReasonDisk }
 
 func (l *loop) interruptAll(cause error) {
 	for _, r := range l.runners {

@@ -114,6 +114,9 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	if turn == nil { // finished without us, after we did not stop in time
 		return false
 	}
+	if full := r.diskFull(out); full != nil {
+		r.loop.stopLocked(ReasonDisk, full)
+	}
 	h.commit(r.turnEnd(turn.id, out))
 	if text := r.garbage.endTurn(); text != "" {
 		h.commit(noteEvent{Type: typeWarning, Agent: r.member.name, Text: text})

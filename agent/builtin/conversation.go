@@ -35,7 +35,9 @@ type conversation struct {
 	spentUSD float64
 	tokens   int64
 	started  bool
-	broken   error   // why no command can be run on this machine any more
+	broken   error // why no command can be run on this machine any more
+	// unkept are results of calls that were interrupted. They go to the file with the next message.
+	unkept   []storedMessage
 	skills   *string // what the system prompt says about them; nil before the first turn
 	closing  sync.Once
 	closeErr error
@@ -238,10 +240,13 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 			}}},
 		})
 	}
-	if err := c.say(answer); err != nil {
+	if err := ctx.Err(); err != nil {
+		// What a resumed conversation must find is that these calls did not come to an end.
+		c.messages = append(c.messages, answer)
+		c.unkept = append(c.unkept, storedMessage{Message: answer})
 		return err
 	}
-	return ctx.Err()
+	return c.say(answer)
 }
 
 func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool) (text string, isError bool) {
@@ -289,7 +294,9 @@ func (c *conversation) say(m model.Message) error { return c.keep(storedMessage{
 
 func (c *conversation) keep(m storedMessage) error {
 	c.messages = append(c.messages, m.Message)
-	return c.store.append(c.id, m)
+	messages := append(c.unkept, m)
+	c.unkept = nil
+	return c.store.append(c.id, messages...)
 }
 
 func (c *conversation) show(reply model.Response) {

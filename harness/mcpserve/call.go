@@ -30,6 +30,9 @@ func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harne
 		}
 		result, err := to.CallOnce(ctx, e.callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
 		if err != nil {
+			// The session cannot go on, and whoever resumes it makes this call again. An answer now, even
+			// an error, would stay in the agent's record as what became of the call.
+			<-ctx.Done()
 			return nil, err
 		}
 		return &mcp.CallToolResult{

@@ -35,6 +35,9 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 	case result.Reason == harness.ReasonTrace:
 		return console.Exit(console.ExitIncomplete,
 			because("the trace could not be written; fit-harness resume can continue the session", result, err))
+	case result.Reason == harness.ReasonDisk:
+		return console.Exit(console.ExitIncomplete,
+			because("the disk is full; make room, then fit-harness resume can continue the session", result, err))
 	case result.Reason == harness.ReasonError && !cannotStart(err):
 		return console.Exit(console.ExitNegative, because("an agent failed", result, err))
 	default:
