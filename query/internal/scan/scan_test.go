@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,10 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/trace"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
-
-	"github.com/fit-eval/fit/trace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +43,7 @@ func scanAll(t testing.TB, in io.Reader, limit int64) (lines []string) {
 func TestOrderIsKeptWhateverTheBlocks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var want []string
-		for i := range rapid.IntRange(0, 200).Draw(rt, "lines") {
+		for i := range rapid.IntRange(0, testenv.Size(200, 40)).Draw(rt, "lines") {
 			size := rapid.SampledFrom([]int{0, 10, 1000, 70000, blockSize - 20, blockSize + 7}).Draw(rt, "size")
 			if size > 100000 && i > 3 {
 				size = 100
@@ -66,7 +67,7 @@ func TestOrderIsKeptWhateverTheBlocks(t *testing.T) {
 
 // repeated is a long stream that is nowhere in memory.
 func repeated(s string, n int64) io.Reader {
-	return io.LimitReader(&repeater{text: []byte(s)}, n)
+	return io.LimitReader(&repeater{text: bytes.Repeat([]byte(s), 1+64<<10/len(s))}, n)
 }
 
 type repeater struct {
