@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,41 +86,73 @@ func installer(con *console.Console) []string {
 func installModules(ctx context.Context, con *console.Console, argv []string, files map[string][]byte,
 	dir string,
 ) error {
+	return installation{
+		what:  "packages",
+		argv:  argv,
+		leave: "node_modules",
+		prepare: func(room string) error {
+			for name, content := range files {
+				if err := os.WriteFile(filepath.Join(room, name), content, 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}.into(ctx, con, dir)
+}
+
+// installation is what a package manager has to install for a family.
+type installation struct {
+	what    string // for messages
+	argv    []string
+	leave   string // the directory that the program must leave
+	prepare func(room string) error
+	finish  func(room string) error // optional
+}
+
+// into installs into a directory beside the final one and moves it there when it is complete.
+func (i installation) into(ctx context.Context, con *console.Console, dir string) error {
+	wrap := func(err error) error { return fmt.Errorf("install %s: %w", i.what, err) }
+	incomplete := func(format string, args ...any) error {
+		return console.Exit(console.ExitIncomplete, wrap(fmt.Errorf(format, args...)))
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return fmt.Errorf("install packages: %w", err)
+		return wrap(err)
 	}
 	room, err := os.MkdirTemp(filepath.Dir(dir), "new-")
 	if err != nil {
-		return fmt.Errorf("install packages: %w", err)
+		return wrap(err)
 	}
 	defer func() { _ = local.RemoveAll(room) }()
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(room, name), content, 0o600); err != nil {
-			return fmt.Errorf("install packages: %w", err)
-		}
+	if err := i.prepare(room); err != nil {
+		return wrap(err)
 	}
-	fmt.Fprintf(con.Stderr, "installing the family's packages: %s install\n", filepath.Base(argv[0]))
+	name := filepath.Base(i.argv[0])
+	fmt.Fprintf(con.Stderr, "installing the family's %s: %s install\n", i.what, name)
 	var stderr bytes.Buffer
 	result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
-		Argv:    argv,
+		Argv:    i.argv,
 		Dir:     room,
 		Env:     con.Environ,
 		Timeout: installTimeout,
-	}, discardOutput{}, &stderr)
+	}, io.Discard, &stderr)
 	switch {
 	case err != nil:
-		return console.Exitf(console.ExitIncomplete, "install packages: %w", err)
+		return incomplete("%s: %w", name, err)
 	case result.ExitCode != 0 || result.TimedOut:
-		return console.Exitf(console.ExitIncomplete, "install packages: %s ended with exit code %d: %s",
-			filepath.Base(argv[0]), result.ExitCode, bytes.TrimSpace(stderr.Bytes()))
+		return incomplete("%s ended with exit code %d: %s", name, result.ExitCode, bytes.TrimSpace(stderr.Bytes()))
 	}
-	if info, err := os.Stat(filepath.Join(room, "node_modules")); err != nil || !info.IsDir() {
-		return console.Exitf(console.ExitIncomplete, "install packages: %s left no node_modules",
-			filepath.Base(argv[0]))
+	if i.finish != nil {
+		if err := i.finish(room); err != nil {
+			return wrap(err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(room, i.leave)); err != nil || !info.IsDir() {
+		return incomplete("%s left no %s", name, i.leave)
 	}
 	if err := os.Rename(room, dir); err != nil {
-		if _, there := os.Stat(filepath.Join(dir, "node_modules")); there != nil { // unless another process was faster
-			return fmt.Errorf("install packages: %w", err)
+		if _, there := os.Stat(filepath.Join(dir, i.leave)); there != nil { // unless another process was faster
+			return wrap(err)
 		}
 	}
 	return nil

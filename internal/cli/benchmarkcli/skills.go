@@ -14,9 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -76,59 +74,23 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 	if _, err := os.Stat(filepath.Join(dir, ".claude")); err == nil {
 		return dir, nil
 	}
-	return dir, buildSkills(ctx, con, family, apm, manifest, lock, dir)
-}
-
-// buildSkills installs into a directory beside the final one and moves it there when it is whole.
-func buildSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest, lock []byte,
-	dir string,
-) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return fmt.Errorf("install skills: %w", err)
-	}
-	room, err := os.MkdirTemp(filepath.Dir(dir), "new-")
-	if err != nil {
-		return fmt.Errorf("install skills: %w", err)
-	}
-	defer func() { _ = local.RemoveAll(room) }()
-	err = os.WriteFile(filepath.Join(room, "apm.yml"), manifest, 0o600)
-	if len(lock) > 0 {
-		err = errors.Join(err, os.WriteFile(filepath.Join(room, "apm.lock.yaml"), lock, 0o600))
-	}
-	if family.Skills != "" {
-		err = errors.Join(err, os.CopyFS(filepath.Join(room, ".claude"),
-			os.DirFS(filepath.Join(family.Skills, ".claude"))))
-	}
-	if err != nil {
-		return fmt.Errorf("install skills: %w", err)
-	}
-	fmt.Fprintln(con.Stderr, "installing the family's skills: apm install --target claude")
-	var stderr bytes.Buffer
-	result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
-		Argv:    []string{apm, "install", "--target", "claude"},
-		Dir:     room,
-		Env:     con.Environ,
-		Timeout: installTimeout,
-	}, discardOutput{}, &stderr)
-	switch {
-	case err != nil:
-		return console.Exitf(console.ExitIncomplete, "install skills: apm: %w", err)
-	case result.ExitCode != 0 || result.TimedOut:
-		return console.Exitf(console.ExitIncomplete, "install skills: apm ended with exit code %d: %s", result.ExitCode,
-			bytes.TrimSpace(stderr.Bytes()))
-	}
-	if err := mergeAgents(room); err != nil {
-		return fmt.Errorf("install skills: %w", err)
-	}
-	if info, err := os.Stat(filepath.Join(room, ".claude")); err != nil || !info.IsDir() {
-		return console.Exitf(console.ExitIncomplete, "install skills: apm left no .claude")
-	}
-	if err := os.Rename(room, dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, there := os.Stat(filepath.Join(dir, ".claude")); there != nil { // another process was faster
-			return fmt.Errorf("install skills: %w", err)
-		}
-	}
-	return nil
+	return dir, installation{
+		what:  "skills",
+		argv:  []string{apm, "install", "--target", "claude"},
+		leave: ".claude",
+		prepare: func(room string) error {
+			err := os.WriteFile(filepath.Join(room, "apm.yml"), manifest, 0o600)
+			if len(lock) > 0 {
+				err = errors.Join(err, os.WriteFile(filepath.Join(room, "apm.lock.yaml"), lock, 0o600))
+			}
+			if family.Skills != "" {
+				err = errors.Join(err, os.CopyFS(filepath.Join(room, ".claude"),
+					os.DirFS(filepath.Join(family.Skills, ".claude"))))
+			}
+			return err
+		},
+		finish: mergeAgents,
+	}.into(ctx, con, dir)
 }
 
 // mergeAgents adds the agents that packages ship, which apm leaves in its modules.
@@ -162,7 +124,3 @@ func mergeAgents(room string) error {
 	}
 	return nil
 }
-
-type discardOutput struct{}
-
-func (discardOutput) Write(p []byte) (int, error) { return len(p), nil }

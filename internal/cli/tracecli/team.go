@@ -61,29 +61,10 @@ func (o *output) message(m query.Message) {
 }
 
 func (a *app) align() *cobra.Command {
-	return a.verb(
-		"align FILE-A FILE-B",
+	return pairVerb(a, "align",
 		"Compare two agents' actions step by step: where they differ and what they repeated needlessly",
 		`  fit trace align before.ndjson after.ndjson
-  fit trace align --lane agent before.ndjson after.ndjson --format json`,
-		cobra.ExactArgs(2),
-		func(ctx context.Context, out *output, args []string) error {
-			x, err := a.open(args[0])
-			if err != nil {
-				return err
-			}
-			y, err := a.open(args[1])
-			if err != nil {
-				return err
-			}
-			out.mayLack = true
-			alignment, err := query.Align(ctx, x, y)
-			if err != nil {
-				return err
-			}
-			return out.object("", alignment, func() { out.alignment(alignment) })
-		},
-	)
+  fit trace align --lane agent before.ndjson after.ndjson --format json`, query.Align, (*output).alignment)
 }
 
 func (o *output) alignment(al *query.Alignment) {

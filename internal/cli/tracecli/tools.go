@@ -26,17 +26,12 @@ type toolTotal struct {
 func (a *app) tools() *cobra.Command {
 	return a.fileVerb("tools", "Count how often each tool was used", `  fit trace tools run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			var lists [][]query.ToolCount
-			users := map[string][]string{}
-			for _, t := range traces {
+			lists, users, err := gather(traces, func(t *query.Trace) ([]query.ToolCount, error) {
 				tools, _, err := t.Tools(ctx)
-				if err != nil {
-					return err
-				}
-				lists = append(lists, tools)
-				for _, tool := range tools {
-					users[tool.Tool] = append(users[tool.Tool], t.Name())
-				}
+				return tools, err
+			}, func(tool query.ToolCount) string { return tool.Tool })
+			if err != nil {
+				return err
 			}
 			for _, tool := range query.MergeTools(lists...) {
 				total := toolTotal{ToolCount: tool}
@@ -163,22 +158,34 @@ type pathTotal struct {
 	Sources []string `json:"sources,omitempty"`
 }
 
+// gather asks every trace for a list, and notes in which traces each name occurs.
+func gather[T any](traces []*query.Trace, ask func(*query.Trace) ([]T, error), name func(T) string) (lists [][]T,
+	users map[string][]string, err error,
+) {
+	users = map[string][]string{}
+	for _, t := range traces {
+		list, err := ask(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		lists = append(lists, list)
+		for _, item := range list {
+			users[name(item)] = append(users[name(item)], t.Name())
+		}
+	}
+	return lists, users, nil
+}
+
 func (a *app) paths() *cobra.Command {
 	var prefix string
 	command := a.fileVerb("paths", "Count the files that were read, edited and written",
 		`  fit trace paths --prefix /repo/src run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			var lists [][]query.PathCount
-			users := map[string][]string{}
-			for _, t := range traces {
-				paths, err := t.Paths(ctx, prefix)
-				if err != nil {
-					return err
-				}
-				lists = append(lists, paths)
-				for _, path := range paths {
-					users[path.Path] = append(users[path.Path], t.Name())
-				}
+			lists, users, err := gather(traces,
+				func(t *query.Trace) ([]query.PathCount, error) { return t.Paths(ctx, prefix) },
+				func(path query.PathCount) string { return path.Path })
+			if err != nil {
+				return err
 			}
 			for _, path := range query.MergePaths(lists...) {
 				total := pathTotal{PathCount: path}
@@ -197,8 +204,15 @@ func (a *app) paths() *cobra.Command {
 }
 
 func (a *app) compare() *cobra.Command {
-	return a.verb("compare FILE-A FILE-B", "Compare two traces: entries, tools, paths, cost",
-		`  fit trace compare before.ndjson after.ndjson`, cobra.ExactArgs(2),
+	return pairVerb(a, "compare", "Compare two traces: entries, tools, paths, cost",
+		`  fit trace compare before.ndjson after.ndjson`, query.Compare, (*output).comparison)
+}
+
+// pairVerb is a verb that asks a question about two traces.
+func pairVerb[T any](a *app, name, short, example string,
+	ask func(ctx context.Context, x, y *query.Trace) (*T, error), show func(*output, *T),
+) *cobra.Command {
+	return a.verb(name+" FILE-A FILE-B", short, example, cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			x, err := a.open(args[0])
 			if err != nil {
@@ -209,11 +223,11 @@ func (a *app) compare() *cobra.Command {
 				return err
 			}
 			out.mayLack = true
-			c, err := query.Compare(ctx, x, y)
+			answer, err := ask(ctx, x, y)
 			if err != nil {
 				return err
 			}
-			return out.object("", c, func() { out.comparison(c) })
+			return out.object("", answer, func() { show(out, answer) })
 		})
 }
 
