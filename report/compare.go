@@ -153,8 +153,8 @@ type Prepared struct {
 	pairs []stats.Pair
 }
 
-// Prepare compares the groups as they are, B against A, and where outcomes are not known for sure in
-// both worst cases as well.
+// Prepare compares the groups as they are, B against A, and where outcomes are not known for sure
+// in both worst cases as well.
 func Prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 	p, err := prepare(a, b, cfg.withDefaults())
 	if err != nil {

@@ -19,10 +19,10 @@ const (
 // 0.
 //
 // Formula: Δ = d̄/J, d̄ and its test as in [Compare], J = TPR + TNR − 1. One run per arm and task
-// without clusters: the limits of [PairedCorrectedDifference], smoothed. Otherwise Var(Δ) = [Var(d̄)
-// + Δ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J² with Var(d̄) over tasks, cluster-robust where tasks are
-// clustered, the rates in it smoothed to (TP+1)/(m1+2) and (TN+1)/(m0+2), and limits by t. Δ = 0
-// exactly where d̄ = 0, so the p-value is that of the verdicts.
+// without clusters: the limits of [PairedCorrectedDifference], smoothed. Otherwise Var(Δ) =
+// [Var(d̄) + Δ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J² with Var(d̄) over tasks, cluster-robust where
+// tasks are clustered, the rates in it smoothed to (TP+1)/(m1+2) and (TN+1)/(m0+2), and limits by
+// t. Δ = 0 exactly where d̄ = 0, so the p-value is that of the verdicts.
 //
 // Use it for a dimension that a calibrated judge decides. Coverage is at least 94 % from 20 tasks
 // with 1 to 3 runs and 20 labels of each kind on, for judges with TPR and TNR of 0.8 and more.
@@ -59,8 +59,8 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 	return comparison, nil
 }
 
-// CompareCorrectedPerAgent is [CompareCorrected] for a judge that has error rates of its own on each
-// arm.
+// CompareCorrectedPerAgent is [CompareCorrected] for a judge that has error rates of its own on
+// each arm.
 //
 // Formula: Δ = θ_A − θ_B with [RoganGladen] per arm. One run per arm and task without clusters: the
 // limits of [PerAgentCorrectedDifference]. Otherwise Var(Δ) is the variance over tasks of the mean

@@ -182,8 +182,8 @@ func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T)
 		}
 	}
 	if fooled < reports/2 || claims > reports/20 {
-		t.Errorf("the verdicts differ in %d of %d reports on equal arms (want most), and %d claim it (want at most 5 %%)",
-			fooled, reports, claims)
+		t.Errorf("the verdicts differ in %d of %d reports on equal arms (want most), and %d claim it (want at most "+
+			"5 %%)", fooled, reports, claims)
 	}
 }
 
@@ -196,7 +196,8 @@ func TestUncalibratedVerdictsCarryNoClaim(t *testing.T) {
 		m.add(name, "b", 0, yes(true), map[string]bool{evidence.Correctness: false})
 	}
 	d := m.report(t).Pairs[0].Dimensions[0]
-	if d.Observed.Est != 1 || d.Corrected != nil || d.Claim != claimInconclusive || d.Status != stats.StatusUncalibrated {
+	if d.Observed.Est != 1 || d.Corrected != nil || d.Claim != claimInconclusive ||
+		d.Status != stats.StatusUncalibrated {
 		t.Errorf("uncalibrated dimension: %+v", d)
 	}
 }

@@ -49,7 +49,7 @@ func robot(t testing.TB, built *versus.EvalReport) string {
 
 func TestAReportSaysWhatEachAgentDid(t *testing.T) {
 	t.Parallel()
-	built := build(t, written(t, versustest.Three()), options())
+	built := build(t, written(t, three()), options())
 	cells := map[string]versus.Cell{}
 	for _, cell := range built.Cells {
 		cells[cell.Arm] = cell
@@ -73,7 +73,8 @@ func TestAReportSaysWhatEachAgentDid(t *testing.T) {
 	if !strings.HasPrefix(built.Statement, "no statistical claim: one task") {
 		t.Errorf("one task says %q", built.Statement)
 	}
-	if built.RunID != "sha256:experiment" || built.Seed != 7 || built.Tool != (versus.Tool{Version: "v1.2.3", Commit: "abcdef"}) {
+	if tool := (versus.Tool{Version: "v1.2.3", Commit: "abcdef"}); built.RunID != "sha256:experiment" ||
+		built.Seed != 7 || built.Tool != tool {
 		t.Errorf("head: %s, %d, %+v", built.RunID, built.Seed, built.Tool)
 	}
 	for _, pair := range built.Pairs {
@@ -85,7 +86,7 @@ func TestAReportSaysWhatEachAgentDid(t *testing.T) {
 
 func TestAReportDependsOnTheContentAlone(t *testing.T) {
 	t.Parallel()
-	d := versustest.Three()
+	d := three()
 	d.Tasks, d.Runs = 2, 2
 	dir := written(t, d)
 	first := robot(t, build(t, dir, options()))
@@ -116,7 +117,7 @@ func TestAReportDependsOnTheContentAlone(t *testing.T) {
 // A ledger that travels alone, as fit-benchmark writes it, has no tasks.json.
 func TestAReportTakesDirectoriesOfTheBenchmark(t *testing.T) {
 	t.Parallel()
-	d := versustest.Three()
+	d := three()
 	d.Workspace = ""
 	built := build(t, written(t, d), options())
 	if len(built.Cells) != 3 || len(built.PerAgent) != 3 || built.Isolation != "" {
@@ -126,7 +127,7 @@ func TestAReportTakesDirectoriesOfTheBenchmark(t *testing.T) {
 
 func TestAWorktreeIsCalledLeaky(t *testing.T) {
 	t.Parallel()
-	d := versustest.Three()
+	d := three()
 	d.Workspace = "worktree"
 	built := build(t, written(t, d), options())
 	if built.Isolation != "worktree (leaky)" || !strings.Contains(strings.Join(built.Warnings, "\n"), "leaky") {
@@ -137,7 +138,7 @@ func TestAWorktreeIsCalledLeaky(t *testing.T) {
 // What the environment did is missing data: it leaves the denominator and is counted.
 func TestEnvironmentalRunsLeaveTheDenominator(t *testing.T) {
 	t.Parallel()
-	d := versustest.Three()
+	d := three()
 	d.Tasks = 12
 	d.Does = func(task int, arm versustest.Arm, _ int) string {
 		if arm.Name == "pi-agent" && task < 3 {
@@ -188,14 +189,15 @@ func TestAClaimNeedsTasksAndNoOpenFlag(t *testing.T) {
 		return arm.Does
 	}
 	flagged := build(t, written(t, d), options())
-	if pair := flagged.Pairs[0]; pair.Claim == "A>B" || !strings.Contains(strings.Join(pair.Obstacles, " "), "integrity") {
+	if pair := flagged.Pairs[0]; pair.Claim == "A>B" ||
+		!strings.Contains(strings.Join(pair.Obstacles, " "), "integrity") {
 		t.Errorf("with an open flag: claim %s because %q", pair.Claim, pair.Obstacles)
 	}
 }
 
 // The cache is what makes reports on large directories quick: no trace is opened.
 func TestWithItsCacheAReportOpensNoTrace(t *testing.T) {
-	dir := written(t, versustest.Three())
+	dir := written(t, three())
 	build(t, dir, options())
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK)
 	if err != nil {
@@ -226,7 +228,7 @@ func TestWithItsCacheAReportOpensNoTrace(t *testing.T) {
 
 func TestTheSchemaDescribesTheReport(t *testing.T) {
 	t.Parallel()
-	document := robot(t, build(t, written(t, versustest.Three()), options()))
+	document := robot(t, build(t, written(t, three()), options()))
 	source, err := versus.Schema("EvalReport", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +262,7 @@ func TestTheSchemaDescribesTheReport(t *testing.T) {
 // What the standard requires of a log, and what people want of it: the file and the line.
 func TestSARIFHasTheRequiredShape(t *testing.T) {
 	t.Parallel()
-	built := build(t, written(t, versustest.Three()), options())
+	built := build(t, written(t, three()), options())
 	var out bytes.Buffer
 	if err := built.SARIF(&out); err != nil {
 		t.Fatal(err)
@@ -323,7 +325,7 @@ func TestSARIFHasTheRequiredShape(t *testing.T) {
 // What agents name and print is shown and never obeyed.
 func TestHostileNamesAreHarmless(t *testing.T) {
 	t.Parallel()
-	d := versustest.Three()
+	d := three()
 	d.Arms[0].Agent = "evil\x1b]0;title\x07|<b>"
 	built := build(t, written(t, d), options())
 	for name, show := range map[string]func(*bytes.Buffer) error{
@@ -373,4 +375,8 @@ func TestACompareAcrossDirectoriesPairsTasks(t *testing.T) {
 	if _, err := versus.Compare(sides); err == nil || !strings.Contains(err.Error(), "it has agent") {
 		t.Errorf("an unknown arm: %v", err)
 	}
+}
+
+func three() versustest.Directory {
+	return versustest.Three([3]string{"claude-code", "codex", "pi-agent"}, "claude-sonnet-4-5")
 }

@@ -1,5 +1,5 @@
-// Package versus turns a run directory into an EvalReport: several agents on the same tasks, side by
-// side, with claims only where the evidence carries them.
+// Package versus turns a run directory into an EvalReport: several agents on the same tasks, side
+// by side, with claims only where the evidence carries them.
 //
 //  1. Open reads a run directory of fit versus or fit-benchmark: ledger, plan, tasks, and for every
 //     attempt that counts what code alone can tell about it.

@@ -21,8 +21,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 // markdownCell makes a text of others safe for a table and for a line: nothing in it is a link, an
 // image, a tag or the end of a cell.
 func markdownCell(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "[", `\[`, "]", `\]`, "`", "\\`", "*", `\*`, "_", `\_`).
-		Replace(display.Line(text))
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "[", `\[`, "]", `\]`, "`", "\\`", "*", `\*`, "_",
+		`\_`).Replace(display.Line(text))
 }
 
 func markdownTable(w io.Writer, s section) error {

@@ -43,8 +43,8 @@ func SchemaNames(more map[string]reflect.Type) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Schema returns the JSON Schema of a type, made from its Go struct. more are types of packages that
-// this one does not know.
+// Schema returns the JSON Schema of a type, made from its Go struct. more are types of packages
+// that this one does not know.
 func Schema(name string, more map[string]reflect.Type) ([]byte, error) {
 	kind, known := documented[name]
 	if !known {

@@ -165,7 +165,10 @@ func points(d *Difference) string {
 }
 
 func errorSection(agents []AgentSummary) section {
-	s := section{title: "Why runs failed", head: []string{"agent", "causes", "disqualified", "timeouts", "unseen edits"}}
+	s := section{
+		title: "Why runs failed",
+		head:  []string{"agent", "causes", "disqualified", "timeouts", "unseen edits"},
+	}
 	for i := range agents {
 		a := &agents[i]
 		if len(a.Errors)+a.Disqualified+a.Timeouts+a.UnseenEdits > 0 {
@@ -284,7 +287,10 @@ func counted(n int, one, many string) string {
 
 // agentsSection says what exactly was compared, and what it cost altogether.
 func (r *EvalReport) agentsSection() section {
-	s := section{title: "What was compared", head: []string{"agent", "id", "version", "model", "login", "program", "SHA-256"}}
+	s := section{
+		title: "What was compared",
+		head:  []string{"agent", "id", "version", "model", "login", "program", "SHA-256"},
+	}
 	for _, a := range r.Agents {
 		sum := a.SHA256
 		if len(sum) > 12 {

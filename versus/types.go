@@ -76,7 +76,8 @@ type Cell struct {
 	Status evidence.Status `json:"status"`
 	// Resolved is nil where there is no verdict: missing data.
 	Resolved *bool `json:"resolved"`
-	// Rubric is what code alone measured, Judged the share of Pass votes, PerDimension both blended.
+	// Rubric is what code alone measured, Judged the share of Pass votes, PerDimension both
+	// together.
 	Rubric       evidence.QualityRubric `json:"rubric"`
 	Judged       judge.Scores           `json:"judged"`
 	PerDimension judge.Scores           `json:"perDimension"`
@@ -96,7 +97,7 @@ type Cell struct {
 	DroppedClaims int `json:"droppedClaims"`
 	// Unseen are changed files of which the trace shows no edit.
 	Unseen []string `json:"unseen"`
-	// Evidence is why there is none where a trace could not be read.
+	// Problem says why there is no evidence; empty if there is.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -259,8 +260,8 @@ type Panel struct {
 	Members []judge.MemberReport `json:"members"`
 	// Choices are the members that judge a dimension, where labels decide that.
 	Choices []judge.Choice `json:"choices"`
-	// NEff is how many independent judges the members are worth by the errors they share on labelled
-	// runs, the least over the dimensions; nil without labels.
+	// NEff is how many independent judges the members are worth by the errors they share on
+	// labelled runs, the least over the dimensions; nil without labels.
 	NEff             *float64 `json:"nEff"`
 	ErrorCorrelation *float64 `json:"errorCorrelation"`
 	Mode             string   `json:"mode"`

@@ -12,7 +12,7 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
 		ts.Fatalf("usage: rundir directory [tasks|benchmark]")
 	}
-	d := versustest.Three()
+	d := three()
 	if len(args) > 1 {
 		switch args[1] {
 		case "tasks":
@@ -24,4 +24,8 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	ts.Check(d.Write(ts.MkAbs(args[0])))
+}
+
+func three() versustest.Directory {
+	return versustest.Three([3]string{"claude-code", "codex", "pi-agent"}, "claude-sonnet-4-5")
 }

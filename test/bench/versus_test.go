@@ -19,7 +19,7 @@ import (
 func TestVersusReport(t *testing.T) {
 	fit := needBench(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	d := versustest.Three()
+	d := versustest.Three([3]string{"a", "b", "c"}, "m")
 	d.Arms = append(d.Arms[:2:2], versustest.Arm{Name: "other", Agent: "other", Model: "m", Does: versustest.Mistakes},
 		versustest.Arm{Name: "fourth", Agent: "fourth", Model: "m", Does: versustest.Solves})
 	d.Arms[1].Does = versustest.Mistakes

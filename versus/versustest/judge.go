@@ -53,8 +53,8 @@ func (kind) Complete(context.Context, model.Request, func(model.StreamEvent)) (m
 	return model.Response{
 		Blocks: []model.Block{{
 			Type: model.BlockText,
-			Text: `So. {"result":"Pass","confidence":0.9,"critique":"it adds","evidence":["calc.go:4 \"return a + b\"",` +
-				`"trace:6 \"go test ./...\""],"claims":[]}`,
+			Text: `So. {"result":"Pass","confidence":0.9,"critique":"it adds","evidence":` +
+				`["calc.go:4 \"return a + b\"","trace:6 \"go test ./...\""],"claims":[]}`,
 		}},
 		StopReason: model.StopEndTurn,
 		Usage:      model.Usage{Input: 1000, Output: 60},

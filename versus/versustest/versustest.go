@@ -21,7 +21,7 @@ import (
 const (
 	Solves    = "solves"     // mends the file and runs the tests
 	Deletes   = "deletes"    // deletes the test, so that the check passes
-	GivesUp   = "gives-up"   // changes nothing
+	givesUp   = "gives-up"   // changes nothing
 	Mistakes  = "mistakes"   // changes the wrong thing
 	NoService = "no-service" // the model's service failed
 )
@@ -39,18 +39,19 @@ type Directory struct {
 	Does func(task int, arm Arm, run int) string
 	// Distinct makes the change of every attempt another one, so that judges are asked about each.
 	Distinct bool
-	// Workspace is that of the tasks; empty leaves out tasks.json and plan.json, as in a ledger that
-	// travels alone.
+	// Workspace is that of the tasks; empty leaves out tasks.json and plan.json, as in a ledger
+	// that travels alone.
 	Workspace string
 }
 
-// Three is a directory in which one arm solves, one deletes the test, and one gives up.
-func Three() Directory {
+// Three is a directory in which the first of three agents solves, the second deletes the test, and
+// the third gives up. All of them use one model.
+func Three(agents [3]string, model string) Directory {
 	return Directory{
 		Arms: []Arm{
-			{"claude-code", "claude-code", "claude-sonnet-4-5", Solves},
-			{"codex", "codex", "gpt-5-codex", Deletes},
-			{"pi-agent", "pi-agent", "claude-sonnet-4-5", GivesUp},
+			{agents[0], agents[0], model, Solves},
+			{agents[1], agents[1], model, Deletes},
+			{agents[2], agents[2], model, givesUp},
 		},
 		Tasks:     1,
 		Runs:      1,
@@ -257,10 +258,10 @@ index 4444444..0000000
 -	}
 -}
 `,
-	GivesUp: "",
+	givesUp: "",
 }
 
-// trace is what the agent printed, as Claude Code prints it.
+// trace is what the agent printed, in the dialect that several agents speak.
 func trace(arm Arm, does string, at int64) string {
 	var b strings.Builder
 	seq := 0
@@ -279,15 +280,17 @@ func trace(arm Arm, does string, at int64) string {
 		`"model":%q}`, arm.Model))
 	switch does {
 	case NoService:
-		add(500, `{"type":"result","subtype":"error_during_execution","is_error":true,"result":"API Error: 529 overloaded"}`)
+		add(500, `{"type":"result","subtype":"error_during_execution","is_error":true,`+
+			`"result":"API Error: 529 overloaded"}`)
 		return b.String()
 	case Solves, Mistakes:
 		call(400, "t1", "Read", `{"file_path":"/w/calc.go"}`, "package calc", false)
-		call(1000, "t2", "Edit", `{"file_path":"/w/calc.go","old_string":"a - b","new_string":"a + b"}`, "edited", false)
+		call(1000, "t2", "Edit", `{"file_path":"/w/calc.go","old_string":"a - b","new_string":"a + b"}`, "edited",
+			false)
 		call(2000, "t3", "Bash", `{"command":"go test ./..."}`, "ok  \\texample", does == Mistakes)
 	case Deletes:
 		call(400, "t1", "Bash", `{"command":"rm calc_test.go"}`, "", false)
-	case GivesUp:
+	case givesUp:
 		call(400, "t1", "Read", `{"file_path":"/w/calc.go"}`, "package calc", false)
 	}
 	add(4000, fmt.Sprintf(`{"type":"assistant","message":{"id":"m-end","role":"assistant","model":%q,"content":`+

@@ -233,7 +233,8 @@ func newMeasure(d *reader) *cobra.Command {
 	}
 	command.Flags().Var(&dimension, "dim", "dimension to measure")
 	command.Flags().Var(&split, "split", "labels to measure with")
-	command.Flags().BoolVar(&again, "again", false, "look at the test split once more; nothing is corrected by it any more")
+	command.Flags().BoolVar(&again, "again", false,
+		"look at the test split once more; nothing is corrected by it any more")
 	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
 	return command
 }

@@ -2,6 +2,7 @@ package versuscli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 
@@ -21,8 +22,8 @@ func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Compare run directories, task by task",
 		Long: `Compare run directories, task by task: the first with each of the others. Each is a directory, or DIRECTORY:ARM for one arm of it. Directories with several arms
 are compared arm by arm, by name. The p-values of all comparisons are corrected for their number.`,
-		Example: `  fit versus compare eval/run-001 eval/run-002
-  fit versus compare eval/run-001:codex eval/run-001:pi-agent --robot`,
+		Example: fmt.Sprintf(`  fit versus compare eval/run-001 eval/run-002
+  fit versus compare eval/run-001:%s eval/run-001:%s --robot`, registry.Examples(2)...),
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runCompare(command.Context(), &reader{con, registry}, &opts, args)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
@@ -51,7 +52,8 @@ func (o *judgeOptions) register(flags *pflag.FlagSet) {
 		"test members with injections and controls first, and leave out those that fail (default on)")
 	flags.StringVar(&o.prompts, "prompts", "", "directory of Markdown files that replace the built-in prompts")
 	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
-	flags.Var(&o.budget, "judge-budget-usd", "what judging the directory may cost in all; needs a price for every member")
+	flags.Var(&o.budget, "judge-budget-usd",
+		"what judging the directory may cost in all; needs a price for every member")
 	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions under way at once (default %d)",
 		judge.DefaultParallel))
 	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the family of a model under test")
@@ -98,6 +100,25 @@ func (o *judgeOptions) settings(con *console.Console, before judge.Settings, ask
 	}
 	s.SameFamily = s.SameFamily || o.sameFamily
 	return s, len(s.Panel.Members) > 0, nil
+}
+
+// check finds mistakes before anything is run: in the panel, the prompts, and in who judges whom.
+func (o *judgeOptions) check(con *console.Console, arms []experiment.Arm) error {
+	if o.asksNobody() {
+		return nil
+	}
+	settings, found, err := o.settings(con, judge.Settings{}, false)
+	if err != nil || !found {
+		return err
+	}
+	var underTest []string
+	for _, arm := range arms {
+		underTest = append(underTest, arm.Agent, arm.Model)
+	}
+	if err := settings.Panel.Check(underTest, settings.SameFamily); err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	return nil
 }
 
 func parseDimensions(text string) ([]string, error) {

@@ -29,7 +29,7 @@ func newList(con *console.Console) *cobra.Command {
   fit versus list runs --since 2026-11-01 --robot`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir := defaultRuns
+			dir := runsDir
 			if len(args) > 0 {
 				dir = args[0]
 			}
@@ -42,9 +42,6 @@ func newList(con *console.Console) *cobra.Command {
 	flags.StringVar(&opts.since, "since", "", "only runs with results from this day on, YYYY-MM-DD")
 	return command
 }
-
-// defaultRuns is where run directories are made.
-const defaultRuns = "eval"
 
 func runList(con *console.Console, opts *listOptions, dir string) error {
 	var since int64

@@ -18,8 +18,8 @@ type reader struct {
 	registry *agent.Registry
 }
 
-// open reads a run directory. One that is not there is a mistake in the call; one that is damaged is
-// not.
+// open reads a run directory. One that is not there is a mistake in the call, and one that is
+// damaged is not.
 func (d *reader) open(ctx context.Context, dir string, options versus.Options) (*versus.Source, error) {
 	if info, err := os.Stat(d.con.Path(dir)); err != nil || !info.IsDir() {
 		return nil, console.Usagef("%s is not a run directory", dir)

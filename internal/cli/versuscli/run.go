@@ -81,7 +81,15 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err := errors.Join(err, dir.Close()); err != nil {
 		return err
 	}
-	return run.Conclude(outcome)
+	concluded := run.Conclude(outcome)
+	if console.Code(concluded) == console.ExitInterrupted {
+		return concluded
+	}
+	finished := finish(ctx, con, registry, output.shown, finishOptions{judge: opts.judge, robot: opts.robot})
+	if concluded != nil {
+		return concluded
+	}
+	return finished
 }
 
 // steps prints a line for every workspace that is made and every agent that is started.

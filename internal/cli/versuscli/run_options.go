@@ -29,6 +29,7 @@ type runOptions struct {
 	output                            string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
+	judge                             judgeOptions
 }
 
 // defaultTurns bounds agents that can be bounded.
@@ -67,6 +68,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not wait for one reply of every arm's model before the first cell")
+	o.judge = newJudgeOptions()
+	o.judge.register(flags)
 }
 
 // prepare checks everything that can be checked without running anything.
@@ -75,6 +78,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 ) (*experiment.Prepared, error) {
 	arms, err := o.chooseArms(con, machine.Registry)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.judge.check(con, arms); err != nil {
 		return nil, err
 	}
 	paths := make([]string, len(files))

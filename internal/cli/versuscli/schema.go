@@ -18,9 +18,10 @@ var beyond = map[string]reflect.Type{"RawAgentOutput": reflect.TypeFor[agent.Raw
 func newSchema(con *console.Console) *cobra.Command {
 	names := versus.SchemaNames(beyond)
 	return &cobra.Command{
-		Use:     "schema TYPE",
-		Short:   "Print the JSON Schema of a type of the reports",
-		Long:    "Print the JSON Schema of a type, made from the Go struct that writes it. The types are\n" + strings.Join(names, ", ") + ".",
+		Use:   "schema TYPE",
+		Short: "Print the JSON Schema of a type of the reports",
+		Long: "Print the JSON Schema of a type, made from the Go struct that writes it. The types are\n" +
+			strings.Join(names, ", ") + ".",
 		Example: "  fit versus schema EvalReport",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

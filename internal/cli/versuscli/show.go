@@ -23,8 +23,8 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "show DIRECTORY TASK/ARM/RUN",
 		Short: "Show one run with all that is known about it: evidence, flags, and what judges said",
-		Example: `  fit versus show eval/run-001 fix-auth-race/codex/0
-  fit versus show eval/run-001 fix-auth-race/codex/0 --robot`,
+		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
+  fit versus show eval/run-001 fix-auth-race/%[1]s/0 --robot`, registry.Examples(1)...),
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runShow(command.Context(), &reader{con, registry}, args[0], args[1], robot)
@@ -74,7 +74,7 @@ func parseCell(name string) (task, arm string, run int, err error) {
 	}
 	run, err = strconv.Atoi(number)
 	if !ok || err != nil || task == "" || arm == "" || run < 0 {
-		return "", "", 0, console.Usagef("%q is not a run; want TASK/ARM/RUN, such as fix-auth-race/codex/0", name)
+		return "", "", 0, console.Usagef("%q is not a run; want TASK/ARM/RUN, such as fix-auth-race/agent/0", name)
 	}
 	return task, arm, run, nil
 }

@@ -26,7 +26,8 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
 	}
 	command.AddCommand(
 		newRun(con, registry), newJudge(con, registry), newReport(con, registry), newCompare(con, registry),
-		newAudit(con, registry), newShow(con, registry), newCalibrate(con, registry), newList(con), newSchema(con), newDoctor(con, registry),
+		newAudit(con, registry), newShow(con, registry), newCalibrate(con, registry), newList(con), newSchema(con),
+		newDoctor(con, registry),
 	)
 	return command
 }

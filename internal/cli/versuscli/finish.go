@@ -1,0 +1,48 @@
+package versuscli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/versus"
+)
+
+// finishOptions say how a run ends.
+type finishOptions struct {
+	judge judgeOptions
+	robot bool
+}
+
+// finish judges what has not been judged yet and prints the report: what "run" ends with. A report
+// is printed even where judging was cut short, and "report" prints the same bytes afterwards.
+func finish(ctx context.Context, con *console.Console, registry *agent.Registry, dir string, opts finishOptions) error {
+	d := &reader{con, registry}
+	var judged error
+	if !opts.judge.asksNobody() {
+		source, err := d.open(ctx, dir, versus.Options{})
+		if err != nil {
+			return err
+		}
+		outcome, found, err := opts.judge.ask(ctx, d, dir, source)
+		if judged = err; found {
+			fmt.Fprintf(con.Stderr, "judges: %s\n", askedText(outcome))
+		} else if err == nil {
+			fmt.Fprintln(con.Stderr, "judges: nobody was asked; --panel names whom to ask")
+		}
+		if judged != nil && console.Code(judged) == console.ExitUsage {
+			return judged
+		}
+	}
+	show := newReportOptions()
+	show.robot = opts.robot
+	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{})
+	if err == nil {
+		err = show.print(con, built)
+	}
+	if judged != nil {
+		return judged
+	}
+	return err
+}
