@@ -47,7 +47,7 @@ func (w Wiring) threadOf(environ []string) *thread {
 	}
 }
 
-// secrets are the addresses: whoever has one can post to the thread.
+// secrets are the addresses: anyone who has one can post to the thread.
 func (t *thread) secrets() map[string]string {
 	return map[string]string{"CALLBACK_URL": t.callback, "INBOX_URL": t.inbox}
 }

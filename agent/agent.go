@@ -101,7 +101,7 @@ type Installation struct {
 	SHA256 string `json:"sha256,omitempty"`
 	// ReadPaths are the files and directories that the agent must be able to read inside a sandbox.
 	ReadPaths []string `json:"readPaths,omitempty"`
-	// Login tells what credentials were found: "subscription", "apikey", or nothing.
+	// Login says what credentials were found: "subscription", "apikey", or nothing.
 	Login string `json:"login,omitempty"`
 }
 

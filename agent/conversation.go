@@ -70,7 +70,7 @@ type ConversationConfig struct {
 	// control protocol, to check the first event. It is called from the goroutine that reads the
 	// output and must not block; Send does not. An error ends the process; the result carries it.
 	Observe func(event []byte) error
-	// Settle, if set, says how long to wait after a final event for signs that the agent goes on,
+	// Settle, if set, says how long to wait after a final event for signs that the agent continues,
 	// because it will try again, for example.
 	Settle func(session.Final) time.Duration
 }
@@ -237,7 +237,7 @@ func (c *Conversation) Close() error {
 	if proc.input != nil {
 		proc.input.wait()
 	}
-	return nil // how it ended was said to whoever prompted
+	return nil // how it ended was said to the caller that prompted
 }
 
 var errClosed = errors.New("session closed")
@@ -308,7 +308,7 @@ func (c *Conversation) watch() <-chan struct{} {
 	return c.changed
 }
 
-// flushDropped tells how many repeating lines were left out since the last time.
+// flushDropped says how many repeating lines were left out since the last time.
 func (c *Conversation) flushDropped() {
 	c.mu.Lock()
 	count, of := c.dropped, c.of
@@ -319,7 +319,7 @@ func (c *Conversation) flushDropped() {
 	}
 }
 
-// announceStart tells of the start once, before the first event.
+// announceStart reports the start once, before the first event.
 func (c *Conversation) announceStart() {
 	c.announce.Do(func() {
 		if c.cfg.Config.Started != nil {

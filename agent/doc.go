@@ -1,5 +1,5 @@
 // Package agent is the one interface behind which every agent stands: a prompt goes in, raw events
-// come out as they happen, a result stands at the end.
+// come out as they happen, a result is at the end.
 //
 // An agent has two halves that never meet. The process half starts it, hands over the prompt,
 // passes on every line it prints, and interprets no more than it must: the session id, and how it

@@ -20,7 +20,7 @@ import (
 type loginCopy struct {
 	Path    string `json:"path"`
 	PID     int    `json:"pid"`
-	Started string `json:"started"` // when the process started, as the system says it; tells a reused number apart
+	Started string `json:"started"` // when the process started, as the system says it; distinguishes a reused number
 }
 
 // copiesDir is where the notes are; empty where the environment has no place for them.

@@ -8,7 +8,7 @@ import (
 )
 
 // meter follows an agent's stream: it counts turns, tokens and cost, and notices the moment at
-// which a limit is reached. It is the one place where limits are measured; whoever holds a budget
+// which a limit is reached. It is the one place where limits are measured; a caller with a budget
 // over several agents learns the counts through Config.Consumed. The conversation's lock guards it.
 type meter struct {
 	decoder session.Decoder
@@ -95,7 +95,7 @@ func (m *meter) final() *session.Final {
 func (m *meter) reached(total session.TokenUsage) reason {
 	switch turns := m.fold.Turns() - m.began.turns; {
 	// The last turn may be finished, its tool calls too; what the limit forbids is to ask the model
-	// once more.
+	// again.
 	case m.maxTurns > 0 && (turns > m.maxTurns ||
 		turns == m.maxTurns && m.fold.OpenCalls() == 0 && m.fold.AwaitsModel()):
 		return reasonTurns

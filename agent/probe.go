@@ -28,7 +28,7 @@ type Program struct {
 	// ReadPaths, if set, says what must be readable in a sandbox, given the program's real path and
 	// the environment it was found in; otherwise that path is.
 	ReadPaths func(path string, environ []string) []string
-	// Login, if set, tells what credentials the caller has, for Installation.Login.
+	// Login, if set, says what credentials the caller has, for Installation.Login.
 	Login func(environ []string) string
 }
 

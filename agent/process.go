@@ -26,7 +26,7 @@ type process struct {
 	cause   error // why we ended it
 }
 
-// start runs a command in the background. Whoever calls it waits for process.done.
+// start runs a command in the background. The caller waits for process.done.
 func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, input *outbox) *process {
 	ctx, cancel := context.WithCancelCause(ctx)
 	proc := &process{
@@ -237,7 +237,7 @@ func (c *Conversation) awaitExit(ctx context.Context, proc *process) {
 	}
 }
 
-// outbox feeds a process's standard input without blocking whoever writes to it.
+// outbox feeds a process's standard input without blocking the writer.
 type outbox struct {
 	mu     sync.Mutex
 	ready  *sync.Cond

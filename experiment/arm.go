@@ -37,7 +37,7 @@ type Arm struct {
 	Hash string `json:"hash" yaml:"-"`
 }
 
-// armNameForm is what an arm may be called, as it stands in file names and reports; the length is
+// armNameForm is what an arm may be called, as it is in file names and reports; the length is
 // checked beside it, because counted repetitions are slow to compile, at every start.
 var armNameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 

@@ -23,8 +23,8 @@ type Setup struct {
 	DollarBudget bool
 	// AgentTimeout bounds the agent beside what the task says; 0 does not.
 	AgentTimeout time.Duration
-	// StopEarly ends the experiment as soon as its two arms can be told apart; nil runs it to its
-	// end.
+	// StopEarly ends the experiment as soon as its two arms can be distinguished; nil runs it to
+	// its end.
 	StopEarly *StopRule
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig

@@ -57,7 +57,7 @@ func (t *tally) end(task, verdict string) {
 	}
 }
 
-// interval is computed anew for every verdict at first and in steps of a hundredth later, so that
+// interval is computed again for every verdict at first and in steps of a hundredth later, so that
 // long experiments do not pay for it again and again.
 func (t *tally) interval() *stats.Interval {
 	if t.verdicts == 0 || t.rate != nil && t.verdicts-t.ratedAt < 1+t.verdicts/100 {

@@ -10,9 +10,9 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// StopRule ends an experiment of two arms as soon as they can be told apart. The evidence is that
-// of stats.LookSequential, which may be looked at after every task without claiming more than it
-// should; ordinary tests may not.
+// StopRule ends an experiment of two arms as soon as they can be distinguished. The evidence is
+// that of stats.LookSequential, which may be looked at after every task without claiming more than
+// it should; ordinary tests may not.
 type StopRule struct {
 	// Alpha is the chance of a false claim that is accepted: the rule stops when the evidence
 	// reaches 1/Alpha.

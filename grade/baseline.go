@@ -82,8 +82,8 @@ func (g *grading) without(solved bool) *grading {
 	}
 }
 
-// once returns the answer of whoever asked first. A cancelled search is not remembered: the next
-// caller searches again.
+// once returns the answer of the caller that asked first. A cancelled search is not remembered: the
+// next caller searches again.
 func (b *Baseline) once(ctx context.Context, key string, find func() (any, error)) (any, error) {
 	for {
 		b.mu.Lock()

@@ -32,7 +32,7 @@
 // and none was reported as failed, skipped or still to do. Which tests to expect is known from
 // sources that no agent has touched: the family's declaration; for Go the parsed source; otherwise
 // a run on the reference solution, or on the base where there is none; and if that names no tests,
-// the names that stand in the source as plain text.
+// the names that are in the source as plain text.
 //
 // Reports are not read from what a process merely prints. Our runners hold one random secret per
 // test and give it away only when that test has passed, so a process that exits early, or prints a

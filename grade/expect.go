@@ -42,7 +42,7 @@ var (
 	blockComment   = lazyregexp.New(`(?s)/\*.*?\*/`)
 )
 
-// namesInSource finds names of tests that stand in a source as plain text at the beginning of a
+// namesInSource finds names of tests that are in a source as plain text at the beginning of a
 // line.
 func namesInSource(language, source string) []string {
 	var names []string

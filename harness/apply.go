@@ -198,7 +198,7 @@ func (e deliveryEvent) apply(s *state) {
 }
 
 // replayBatch finds the messages of a delivery again: in the queue, or, when they are delivered
-// once more, in the turn before.
+// again, in the turn before.
 func (s *state) replayBatch(m *member, e deliveryEvent) []*Message {
 	if !e.Redelivery {
 		return s.takeOnly(m, e.IDs...)

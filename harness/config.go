@@ -188,7 +188,7 @@ type Options struct {
 	// work, so that answers that arrive together wake it once; 0 is 20 milliseconds, negative none.
 	BatchWindow time.Duration
 
-	// LeadGrace is how long a lead may go on talking after its terminal call; 0 is a minute.
+	// LeadGrace is how long a lead may continue talking after its terminal call; 0 is a minute.
 	LeadGrace time.Duration
 	// FinalTurnGrace is how long a participant has for a last message that was on its way when the
 	// session was concluded; 0 is two seconds.

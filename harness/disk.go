@@ -12,8 +12,8 @@ import (
 // enoughSpace is how many bytes must be free where agents have their homes.
 const enoughSpace = 1 << 20
 
-// diskFull says that a turn failed on a full disk, if that is so: an agent that cannot write its own
-// files is not at fault.
+// diskFull says that a turn failed on a full disk, if that is so: an agent that cannot write its
+// own files is not at fault.
 func (r *runner) diskFull(out outcome) error {
 	if out.kind != turnFailed {
 		return nil
@@ -26,7 +26,8 @@ func (r *runner) diskFull(out outcome) error {
 	return nil
 }
 
-// spaceIn is how much can be written to the disk of a directory; a disk that does not say has enough.
+// spaceIn is how much can be written to the disk of a directory; a disk that does not say has
+// enough.
 func spaceIn(dir string) uint64 {
 	var disk unix.Statfs_t
 	if dir == "" || unix.Statfs(dir, &disk) != nil {

@@ -16,7 +16,7 @@ type startedEvent struct {
 	Settings settings      `json:"settings"`
 	// Task is what the session is about. It is the lead's first message and has the id 0.
 	Task string `json:"task"`
-	// Resumed are the counters that go on from an earlier session of the same discussion.
+	// Resumed are the counters that continue from an earlier session of the same discussion.
 	Resumed *ResumeContext `json:"resumed,omitempty"`
 }
 
@@ -156,8 +156,8 @@ type resumedEvent struct {
 	OpenAsks    int      `json:"openAsks"`
 }
 
-// apply trusts no agent's own record of its last turn: an agent that is killed loses what it has not
-// written yet.
+// apply trusts no agent's own record of its last turn: an agent that is killed loses what it has
+// not written yet.
 func (e resumedEvent) apply(s *state) {
 	for _, m := range s.order {
 		m.settled = false

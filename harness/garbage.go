@@ -44,7 +44,7 @@ var (
 	stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
 )
 
-// endTurn begins to count anew. It returns what to say about the turn that ended, or nothing.
+// endTurn begins to count again. It returns what to say about the turn that ended, or nothing.
 func (g *garbage) endTurn() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -106,8 +106,8 @@ const (
 	interruptedAfter = "The session was interrupted after your last turn; do not redo what is done."
 )
 
-// recall tells an agent that was interrupted what had happened by then: its own record may be behind
-// its stream, or gone. What it is being given now is left out.
+// recall tells an agent that was interrupted what had happened by then: its own record may be
+// behind its stream, or gone. What it is being given now is left out.
 func (p passage) recall(first string, now []*Message, calls []turnCall) string {
 	var got, done []string
 	for _, m := range p.got {

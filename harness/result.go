@@ -23,8 +23,8 @@ const (
 	// ReasonTrace is a trace that could not be written: the session ended for no fault of its
 	// agents, their homes are kept, and Resume can continue it.
 	ReasonTrace = "trace"
-	// ReasonDisk is a disk that is full, so that an agent failed for no fault of its own. The session
-	// can be resumed.
+	// ReasonDisk is a disk that is full, so that an agent failed for no fault of its own. The
+	// session can be resumed.
 	ReasonDisk = "disk"
 )
 

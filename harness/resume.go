@@ -28,7 +28,7 @@ type ResumeConfig struct {
 
 // Resume continues a session whose process was killed. Its state is rebuilt from the trace:
 // conversations, open asks, budgets. Whoever was in the middle of a turn continues it
-// (continuer), or gets the messages of that turn once more, marked as such. A trace that is still
+// (continuer), or gets the messages of that turn again, marked as such. A trace that is still
 // being written is refused with trace.ErrLocked.
 func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
 	if cfg.NewAgent == nil {

@@ -19,7 +19,7 @@ import (
 // survives a crash of this process as it was at that moment. Every prompt has an id; if the
 // conversation has the prompt of that id already, it continues from there. Tool calls that the
 // agent then repeats must carry the ids they had (Dispatcher.CallOnce). Other agents get the
-// messages of the interrupted turn once more, marked as such.
+// messages of the interrupted turn again, marked as such.
 type continuer interface {
 	PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error)
 }
@@ -113,7 +113,7 @@ func (r *runner) turn(ctx context.Context, prompt string) {
 		if !again {
 			return
 		}
-		r.closeSession() // a failed agent starts anew, with the same conversation if it can
+		r.closeSession() // a failed agent starts again, with the same conversation if it can
 		if ctx, prompt = r.retry(); ctx == nil {
 			return
 		}

@@ -162,8 +162,8 @@ func readLine(r *bufio.Reader) (line []byte, whole bool, err error) {
 	}
 }
 
-// line takes in one line. A line that is no sealed record is garbage until a recovery vouches for
-// it.
+// line takes in one line. A line that is not a sealed record is garbage until a recovery vouches
+// for it.
 func (s *scanner) line(line []byte, whole bool, visit func(*Record) error) error {
 	found, intact, err := unseal(line)
 	switch {

@@ -87,8 +87,8 @@ type Record struct {
 	AgentVersion string           `json:"agentVersion,omitempty"`
 	AgentBinary  string           `json:"agentBinary,omitempty"` // empty: the agent is part of fit
 	AgentSHA256  string           `json:"agentSha256,omitempty"` // of the program
-	// AgentArgv is the command line of the agent's process; {workspace} stands for the directory of the
-	// attempt.
+	// AgentArgv is the command line of the agent's process; {workspace} stands for the directory of
+	// the attempt.
 	AgentArgv     []string `json:"agentArgv,omitempty"`
 	AuthMode      string   `json:"authMode,omitempty"` // how the agent was logged in: apikey, subscription
 	Outcome       string   `json:"outcome,omitempty"`  // how the agent itself ended
@@ -133,7 +133,7 @@ func (r *Record) Key() Key {
 }
 
 // Sequential marks the records of an experiment that stops as soon as it is decided. Whoever
-// compares its arms needs a method that allows for looking: it stands in every record, so that a
+// compares its arms needs a method that allows for looking: it is in every record, so that a
 // ledger that travels alone still says so.
 type Sequential struct {
 	Alpha float64 `json:"alpha"`

@@ -12,7 +12,7 @@ import (
 )
 
 // SigningKey signs the heads of ledgers. It belongs to a user and lies outside all run directories,
-// so that whoever changes a ledger and seals it again cannot sign it.
+// so that someone who changes a ledger and seals it again cannot sign it.
 type SigningKey struct {
 	private ed25519.PrivateKey
 }

@@ -15,8 +15,8 @@
 // kept for that.
 //
 // Rate limits, overload, server errors and broken connections are retried with backoff; see Config.
-// What remains comes back as an *Error, whose Kind tells the causes apart. The wire formats live in
-// the package wire, the scripted model that speaks them from the other side in the package
+// What remains comes back as an *Error, whose Kind distinguishes the causes. The wire formats live
+// in the package wire, the scripted model that speaks them from the other side in the package
 // scripted.
 package model
 
@@ -129,7 +129,7 @@ type ToolCall struct {
 	Name string `json:"name"`
 	// Input is always valid JSON: an empty object where the model produced none.
 	Input json.RawMessage `json:"input"`
-	// InvalidInput is what the model wrote where that was no JSON object.
+	// InvalidInput is what the model wrote where that was not a JSON object.
 	InvalidInput string `json:"invalid_input,omitempty"`
 }
 
@@ -238,7 +238,7 @@ const (
 // StreamEvent is a piece of a reply as it arrives.
 type StreamEvent struct {
 	Type EventType
-	// Index tells the blocks of one reply apart.
+	// Index distinguishes the blocks of one reply.
 	Index int
 	Text  string
 	ID    string

@@ -82,7 +82,7 @@ func mayBeDocument(head []byte) bool {
 	return false
 }
 
-// storedDocument is a document as it stands in a file.
+// storedDocument is a document as it is in a file.
 type storedDocument struct {
 	Version      *string         `json:"version"`
 	Metadata     Metadata        `json:"metadata"`
@@ -171,7 +171,7 @@ func (d *document) walk(ctx context.Context, w *walker) error {
 	return nil
 }
 
-// storedEntry is an entry as it stands in a document.
+// storedEntry is an entry as it is in a document.
 type storedEntry struct {
 	Index       int             `json:"index"`
 	Role        Role            `json:"role"`

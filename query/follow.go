@@ -17,14 +17,14 @@ type Follower struct {
 	In       io.Reader // at the place to start from
 	Interval time.Duration
 	Lanes    []string // empty means all
-	// FromMiddle says that In may stand in the middle of a line, which is left out.
+	// FromMiddle says that In may be in the middle of a line, which is left out.
 	FromMiddle bool
 
 	parser jsontape.Parser
 }
 
 // Run shows every whole line until the session's summary has been read or the context ends. Lines
-// that are no JSON are passed over.
+// that are not JSON are passed over.
 func (f *Follower) Run(ctx context.Context, show func(trace.Envelope)) error {
 	var pending []byte
 	buf := make([]byte, 64<<10)

@@ -23,7 +23,7 @@ type foreignLane struct {
 func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Prices) *foreignLane {
 	f := &foreignLane{dialect: dialect, lane: lane, decoder: dialect.New()}
 	f.fold = session.NewFold(session.Options{Flat: true, OnEvent: f.took, Prices: prices})
-	// not every stream names its model, but whoever started the agent knew
+	// not every stream names its model, but the code that started the agent knew
 	f.fold.Identify(session.Identity{Model: lane.Model})
 	lane.Dialect = dialect.Name
 	if lane.Agent == "" {
@@ -32,7 +32,7 @@ func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Pri
 	return f
 }
 
-// restart begins another process of the same agent: call ids may repeat, the usage goes on.
+// restart begins another process of the same agent: call ids may repeat, the usage continues.
 func (f *foreignLane) restart() { f.decoder = f.dialect.New() }
 
 // decode returns the entries that one native event makes.

@@ -77,7 +77,7 @@ type LaneInfo struct {
 type Problems struct {
 	Skipped int  `json:"skippedLines"`
 	Torn    bool `json:"torn,omitempty"`
-	// BrokenBlocks counts content blocks that are no objects.
+	// BrokenBlocks counts content blocks that are not objects.
 	BrokenBlocks int `json:"brokenBlocks,omitempty"`
 	// Dropped counts the deltas that the writer left out because later events repeat them.
 	Dropped int64 `json:"droppedDeltas,omitempty"`

@@ -107,7 +107,7 @@ func shortest(literals []string) int {
 	return len(slices.MinFunc(literals, func(a, b string) int { return len(a) - len(b) }))
 }
 
-// longestPlain is the longest run of characters that stand in JSON as they are, in lower case.
+// longestPlain is the longest run of characters that are in JSON as they are, in lower case.
 func longestPlain(runes []rune) string {
 	var longest, run []byte
 	for _, r := range append(slices.Clone(runes), 0) {

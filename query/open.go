@@ -39,7 +39,7 @@ type Options struct {
 // defaultIndexFrom is the size of a file that is worth an index.
 const defaultIndexFrom = 64 << 20
 
-// Trace is one file that can be asked questions. Every question reads the file anew.
+// Trace is one file that can be asked questions. Every question reads the file again.
 type Trace struct {
 	Path string
 	// Label is how the trace is named in answers; empty means by its path.
@@ -62,7 +62,7 @@ type Trace struct {
 // Name is how the trace is named in answers.
 func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 
-// Problems tells what the last question could not read. A question that stopped early knows only
+// Problems says what the last question could not read. A question that stopped early knows only
 // about the part that it has read.
 func (t *Trace) Problems() Problems { return t.problems }
 

@@ -102,7 +102,7 @@ func (r UsageRow) AppendJSON(dst []byte) []byte {
 	return append(appendOptional(dst, "source", r.Source), '}')
 }
 
-// Divergence tells that messages and results disagree. Output is never compared: what a stream says
+// Divergence says that messages and results disagree. Output is never compared: what a stream says
 // about it is a snapshot.
 type Divergence struct {
 	Field          string `json:"field"`

@@ -31,7 +31,7 @@
 // or a fixed value in the form of a trace, it stays: every trace has it there,
 // and without it the trace could not be read.
 //
-// A [Writer] sees a dump line by line and finds only what stands in one line.
+// A [Writer] sees a dump line by line and finds only what is in one line.
 //
 // The second layer is the shapes of well-known credentials, see [Kinds]. They
 // become [REDACTED:pattern:KIND].

@@ -13,7 +13,7 @@ const (
 
 // gramFilter answers, for every position of a text, whether the four bytes
 // there may be an anchor. It may say yes wrongly, never no. Each entry is a set
-// of eight, so that a second part of the hash tells apart what shares the entry.
+// of eight, so that a second part of the hash distinguishes what shares the entry.
 type gramFilter [1 << filterBits]uint8
 
 func hashGram(gram uint32) uint32 { return gram * gramHash >> (32 - filterBits) }

@@ -168,7 +168,7 @@ func (s *search) compare(f *form, start, anchorAt int) {
 			decode = decode || s.text[stop] == '+' && f.text[stop-start] == ' '
 		case '\n', '\r':
 			wrap = f.kind != rawForm
-		case ' ': // a dump goes on in its next column or line, which may be one of JSON
+		case ' ': // a dump continues in its next column or line, which may be one of JSON
 			wrap = wrap || f.kind == hexForm || f.kind == spelledForm
 			decode = decode || wrap
 		}

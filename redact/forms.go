@@ -21,7 +21,7 @@ const (
 	spelledForm
 )
 
-// form is one way a secret can stand in a text, after escapes are decoded.
+// form is one way a secret can be in a text, after escapes are decoded.
 type form struct {
 	kind  formKind
 	label int

@@ -95,7 +95,7 @@ func (l *Lane) piece(event deltaEvent, name, text string) string {
 	return text
 }
 
-// close forgets messages that have ended or begin anew.
+// close forgets messages that have ended or start over.
 func (l *Lane) close(p []byte) {
 	boundary := false
 	for _, end := range []string{`_start"`, `_stop"`, `_end"`, `"start"`, `"done"`, `.done"`, `completed"`} {
@@ -115,7 +115,7 @@ func (l *Lane) close(p []byte) {
 // deltaEvent is what must be known of an event that carries a piece.
 type deltaEvent struct {
 	strings []deltaString
-	// identity tells messages apart that are streamed at the same time, owner
+	// identity distinguishes messages that are streamed at the same time, owner
 	// only those of different agents and threads.
 	identity strings.Builder
 	owner    string

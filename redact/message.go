@@ -19,7 +19,7 @@ type message struct {
 	// shown is the end of what was given out, up to three characters that may
 	// begin a secret; moved is what was not given out yet.
 	shown, moved []byte
-	// dropping is set after a find was given out that may go on.
+	// dropping is set after a find was given out that may continue.
 	dropping *byteSet
 }
 

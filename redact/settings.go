@@ -144,7 +144,7 @@ func looksLikeKeyMaterial(line string) bool {
 	return true
 }
 
-// placeholderName makes a name safe to stand in a placeholder inside JSON.
+// placeholderName makes a name safe to be in a placeholder inside JSON.
 func placeholderName(name string) string {
 	safe := strings.Map(func(c rune) rune {
 		if c < utf8.RuneSelf && nameChar[byte(c)] {

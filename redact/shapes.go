@@ -12,7 +12,7 @@ type shape struct {
 	prefixes []string
 	body     *byteSet
 	min, max int
-	// bounded demands that no word goes on before it; exact, that none goes on after it.
+	// bounded demands that no word continues before it; exact, that none continues after it.
 	bounded, exact bool
 	// inWords is set if the prefix is frequent inside ordinary words.
 	inWords bool
@@ -221,7 +221,7 @@ var shapes = append([]shape{
 // basicCredential is the base64 of "x-access-token:".
 const basicCredential = "eC1hY2Nlc3MtdG9rZW46"
 
-// find looks for the shape whose anchor stands at i. If it is not there, end is
+// find looks for the shape whose anchor is at i. If it is not there, end is
 // how far it went, or 0.
 func (s *shape) find(text []byte, i int) (start, end int, ok bool) {
 	if s.match != nil {

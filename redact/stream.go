@@ -3,7 +3,7 @@ package redact
 import "bytes"
 
 // separator are the bytes at which a stream may be cut. No escape sequence,
-// encoding or shape goes on after one, and none depends on what stood before
+// encoding or shape continues after one, and none depends on what stood before
 // it; secrets that contain one, private-key blocks and wrapped encodings are
 // looked after by stream.pending.
 var separator = func() *byteSet {
@@ -145,7 +145,7 @@ func (s *stream) force() []byte {
 }
 
 // pending returns the beginning of the first thing that contains separators and
-// may go on after the end of the text, or the length of the text.
+// may continue after the end of the text, or the length of the text.
 func (x *index) pending(text []byte) int {
 	cut := min(openKeyBlock(text), openWrap(text, x.longest))
 	cut = min(cut, x.spelled.open(x, text))

@@ -37,7 +37,7 @@ var (
 	parameterChar = setOf(lowers, uppers, digits, "-._~!$*+/:%=")
 )
 
-// secretParameters lists how the parameters begin, as they stand in a URL, in JSON and in HTML.
+// secretParameters lists how the parameters begin, as they are in a URL, in JSON and in HTML.
 func secretParameters() []string {
 	var all []string
 	for _, name := range []string{

@@ -77,7 +77,7 @@ func (s scalar) isStructure(text []byte) bool {
 	return (s.isKey || enumerations[s.key]) && text[s.start] == '"' && knownWords()[string(text[s.start+1:s.end-1])]
 }
 
-// Word redacts the name of something that stands in the form of a trace, such as a source. A word
+// Word redacts the name of something that is in the form of a trace, such as a source. A word
 // that traces use anyway stays as it is.
 func (r *Redactor) Word(word string) string {
 	if knownWords()[word] {

@@ -21,8 +21,8 @@ type Family struct {
 	Baseline string      `json:"baseline,omitempty"`
 	Arms     []FamilyArm `json:"arms"` // the best first
 	Pairs    []ArmPair   `json:"pairs"`
-	// Sets are arms that cannot be told apart, the best first; an arm may be in several. They need
-	// all pairs.
+	// Sets are arms that cannot be distinguished, the best first; an arm may be in several. They
+	// need all pairs.
 	Sets     [][]string `json:"sets,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
 }
@@ -136,7 +136,8 @@ func (a *FamilyArm) rate() float64 {
 	return a.Rate.Est
 }
 
-// indistinguishable lists the longest stretches of the ranking in which no two arms are told apart.
+// indistinguishable lists the longest stretches of the ranking in which no two arms are
+// distinguished.
 func (f *Family) indistinguishable() [][]string {
 	apart := map[[2]string]bool{}
 	for _, pair := range f.Pairs {

@@ -334,7 +334,7 @@ func distinguishing(groups []Group, at int) string {
 	return fmt.Sprint(at + 1)
 }
 
-// short cuts hashes to what people can tell apart.
+// short cuts hashes to what people can distinguish.
 func short(text string) string {
 	if rest, ok := strings.CutPrefix(text, "sha256:"); ok && len(rest) > 12 {
 		return "sha256:" + rest[:12]

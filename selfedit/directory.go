@@ -36,7 +36,7 @@ func walkBeneath(root *os.File, rel string) (*os.File, error) {
 	return current.file, nil
 }
 
-// openDirectory opens a subdirectory that is no link.
+// openDirectory opens a subdirectory that is not a link.
 func (d *directory) openDirectory(name string) (*directory, error) {
 	fd, err := unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -55,7 +55,7 @@ func (d *directory) stat(name string) (unix.Stat_t, error) {
 	return stat, err
 }
 
-// open opens a file for reading that is no link; it does not block on a pipe.
+// open opens a file for reading that is not a link; it does not block on a pipe.
 func (d *directory) open(name string) (*os.File, error) {
 	fd, err := unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -86,7 +86,7 @@ func (d *directory) writable(name string) error {
 }
 
 // sync brings the directory's entries to the disk. Some file systems cannot do that for
-// directories; that is no failure of ours.
+// directories; that is not a failure of ours.
 func (d *directory) sync() error {
 	err := d.file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {

@@ -230,7 +230,7 @@ func (p *plan) openParent() error {
 	return nil
 }
 
-// checkSpelling walks from the root to the target and refuses links, things that are no files, and
+// checkSpelling walks from the root to the target and refuses links, things that are not files, and
 // names the file system knows by another spelling.
 func (p *plan) checkSpelling() error {
 	current := p.rootDir

@@ -91,7 +91,7 @@ func (c atifContent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(parts)
 }
 
-// UnmarshalJSON reads a string or parts; parts that are no text are named.
+// UnmarshalJSON reads a string or parts; parts that are not text are named.
 func (c *atifContent) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {

@@ -150,7 +150,7 @@ func messagesOf(events []EnrichedEvent) []Message {
 	return messages
 }
 
-// movePrompts empties the system prompts whose content stands in an event.
+// movePrompts empties the system prompts whose content is in an event.
 func movePrompts(prompts []SystemPromptInjection, events []EnrichedEvent) {
 	at := 0
 	for _, e := range events {

@@ -13,7 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// ErrNotATIF is returned for a document that is no trajectory.
+// ErrNotATIF is returned for a document that is not a trajectory.
 var ErrNotATIF = errors.New("not an ATIF document")
 
 // atifVersion is what tells a trajectory, or a list of them, from anything else.

@@ -9,27 +9,27 @@ type Stamp struct {
 
 // Decoder turns the native events of one agent run into canonical ones. It holds the state that one
 // run needs (which call ids are open, which usage was seen) and must never fail on input: what it
-// does not understand it counts with Fold.Unknown or Fold.ParseError and goes on.
+// does not understand it counts with Fold.Unknown or Fold.ParseError and continues.
 type Decoder interface {
 	// Decode reports to the fold what one native event means. The bytes are valid during the call
 	// only.
 	Decode(event []byte, at Stamp, to *Fold)
 }
 
-// Finisher is a Decoder that holds something back until a later event tells what it means; Finish
+// Finisher is a Decoder that holds something back until a later event says what it means; Finish
 // reports it when the input ends without that event.
 type Finisher interface {
 	Finish(to *Fold)
 }
 
 // Dialect is one native format: how to recognise it and how to decode it. The agents bring their
-// own; whoever reads files is handed the list.
+// own; code that reads files is given the list.
 type Dialect struct {
 	// Name is unique, for example "stream-json". It is what agent_start's protocol and
 	// EnrichedSession.Dialect say.
 	Name string
 	// Agent is the registered agent that speaks it. A dialect that several speak names the one to
-	// assume when nothing else tells.
+	// assume when nothing else says.
 	Agent AgentID
 	// Recognise reports whether an event belongs to this dialect. It sees events one at a time
 	// until some dialect answers yes, so it must say no to whatever it is not sure of.

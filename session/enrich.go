@@ -162,7 +162,7 @@ func mayBeEnvelope(line []byte) bool {
 	return bytes.Contains(line, []byte(`"source"`)) && bytes.Contains(line, []byte(`"event"`))
 }
 
-// bad counts a line that is no event.
+// bad counts a line that is not an event.
 func (e *Enricher) bad(name string, _ int64) {
 	if l := e.lanes[name]; l != nil && l.fold != nil {
 		l.fold.ParseError()
@@ -237,7 +237,7 @@ func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
 }
 
 // recorded unwraps a recording of both directions of a protocol, in which what was sent to the
-// agent stands beside what it printed.
+// agent is beside what it printed.
 func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
 	if event, ok := cutRecorded(line); ok {
 		return event, at

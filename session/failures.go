@@ -14,7 +14,7 @@ var (
 	refusalWords = []string{"usage policy", "refus", "declin", "safeguards"}
 )
 
-// classifyFailure tells apart the ways in which a model's service can fail, from whatever the
+// classifyFailure distinguishes the ways in which a model's service can fail, from whatever the
 // stream gives: its own word for it, the HTTP status, the message.
 func classifyFailure(kind string, status int, message string) ErrorInfo {
 	if status == 0 {
@@ -41,7 +41,7 @@ func classifyFailure(kind string, status int, message string) ErrorInfo {
 	return info
 }
 
-// ClassifyFailure tells apart the ways in which a model's service can fail, for decoders whose
+// ClassifyFailure distinguishes the ways in which a model's service can fail, for decoders whose
 // stream says it in words or by the HTTP status.
 func ClassifyFailure(status int, message string) ErrorInfo {
 	return classifyFailure("", status, message)

@@ -52,7 +52,7 @@ type Identity struct {
 type Call struct {
 	ID   string
 	Name string // the agent's own name of the tool
-	// Canonical overrides what the name would be mapped to, for tools whose name does not tell.
+	// Canonical overrides what the name would be mapped to, for tools whose name does not say.
 	Canonical string
 	Args      []byte   // JSON; nil is written as {}
 	Command   string   // the shell command, if it is one; found in Args if empty
@@ -256,8 +256,8 @@ func (f *Fold) Final(_ Origin, final Final) {
 	f.awaited, f.turns.afterResult = f.turns.afterResult, true
 }
 
-// Reopen takes the last final event back: the agent has said that it goes on after all, because it
-// tries again, for example.
+// Reopen takes the last final event back: the agent has said that it continues after all, because
+// it tries again, for example.
 func (f *Fold) Reopen() {
 	if f.ended {
 		f.ended = false
@@ -321,7 +321,7 @@ func (f *Fold) Verified(result VerifyResult) {
 	}
 }
 
-// place is where an event stands in the session.
+// place is where an event is in the session.
 type place struct {
 	seq    int
 	ms     int64

@@ -14,7 +14,7 @@ type refined struct {
 	paths   []string // the files that a reading command reads
 }
 
-// maxShell bounds the work on one command; what matters stands at its beginning.
+// maxShell bounds the work on one command; what matters is at its beginning.
 const maxShell = 16 << 10
 
 // shellReader reads shell commands. What it returns may share its memory and the command's; it is
@@ -234,7 +234,7 @@ func isNeutral(name string) bool {
 	return false
 }
 
-// hasSubcommands knows the programs whose first word tells what they do.
+// hasSubcommands knows the programs whose first word says what they do.
 func hasSubcommands(name string) bool {
 	switch name {
 	case "go", "git", "npm", "npx", "cargo", "make", "python", "python3", "pnpm", "yarn":
@@ -268,7 +268,7 @@ func commandWords(list []string) []string {
 	return list
 }
 
-// classify tells what one simple command is for, and adds the files that it reads to others.
+// classify says what one simple command is for, and adds the files that it reads to others.
 func classify(list, paths []string) (kind string, all []string) {
 	list = commandWords(list)
 	if len(list) == 0 {

@@ -119,7 +119,7 @@ func (s *commandSplitter) nested(script string, i, depth int) int {
 	return i
 }
 
-// hereEnd is where the here-document ends whose << stands at i; 0 if that is none.
+// hereEnd is where the here-document ends whose << is at i; 0 if that is none.
 func hereEnd(script string, i int) int {
 	line, _, _ := strings.Cut(script[i:], "\n")
 	word := strings.TrimLeft(strings.TrimPrefix(line[2:], "-"), " ")

@@ -93,7 +93,7 @@ type ToolResult struct {
 	Content string `json:"-"`
 }
 
-// ErrorKind tells apart what went wrong.
+// ErrorKind distinguishes what went wrong.
 type ErrorKind string
 
 // The kinds of error events.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Prices tells what tokens cost. It is asked with the model's name, the tokens, and the time in
+// Prices says what tokens cost. It is asked with the model's name, the tokens, and the time in
 // epoch milliseconds, and answers false for a model it does not know.
 type Prices func(model string, usage TokenUsage, atMs int64) (usd float64, known bool)
 
@@ -23,7 +23,7 @@ const (
 	UsagePerMessage
 	// UsageCumulative is all that the thread or process named by Key has consumed since it began:
 	// only what is new since the last report counts. Figures that went down mean that the counter
-	// began anew.
+	// started over.
 	UsageCumulative
 	// UsageProvisional is like UsagePerMessage, but only a first guess: it counts only if no report
 	// of the other kinds comes after it.
@@ -79,7 +79,7 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 	}
 }
 
-// Baseline tells where a cumulative counter stood before the stream began, for a conversation that
+// Baseline says where a cumulative counter stood before the stream began, for a conversation that
 // is resumed.
 func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
 	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens, CostUSD: costUSD})

@@ -29,7 +29,7 @@ func schemaSources() (map[string][]byte, error) {
 	}, nil
 }
 
-// compiledSchemas are facts of the program: made once, by whoever needs them first.
+// compiledSchemas are facts of the program: made once, by the first caller that needs them.
 var compiledSchemas = sync.OnceValues(func() (map[string]*document.Schema, error) {
 	sources, err := schemaSources()
 	if err != nil {

@@ -43,7 +43,7 @@ type Requirement struct{ ID, Text string }
 
 // Reference is a solution that no agent ever sees.
 type Reference struct {
-	// File is a patch that git apply understands, and Patch what stands in it.
+	// File is a patch that git apply understands, and Patch what is in it.
 	File  string
 	Patch []byte
 	// MaxLines and MaxFiles are the size that a good solution needs at most; 0: that of the patch.

@@ -20,8 +20,8 @@
 //
 // Fields may be added, never renamed or removed; unknown event types pass through untouched. A file
 // written by any released version stays readable. A process that is killed leaves at most its last
-// line torn: readers report it as a problem and go on, and the next writer ends it with a newline,
-// notes a "recovered" event, and continues the sequence. Nothing is ever truncated.
+// line torn: readers report it as a problem and continue, and the next writer ends it with a
+// newline, notes a "recovered" event, and continues the sequence. Nothing is ever truncated.
 //
 // # Use
 //

@@ -15,7 +15,7 @@ type Envelope struct {
 	Seq    int64
 	// Ts is the time of arrival in epoch milliseconds; 0 in traces that do not carry it.
 	Ts int64
-	// Event is the payload as it stands in the file. A Reader reuses the bytes for the next line.
+	// Event is the payload as it is in the file. A Reader reuses the bytes for the next line.
 	Event []byte
 	// Bare is true for a line that is an event by itself, without an envelope.
 	Bare bool
@@ -38,8 +38,8 @@ func appendEnvelopeHead(line []byte, source string, seq, ts int64) []byte {
 
 // ParseLine takes one line apart without decoding its event. A line in the order that Writer uses
 // is split by position; any other goes through a JSON decoder. It fails only on lines that are no
-// JSON object; the event of a line in Writer's order is not validated here: whoever decodes it does
-// that.
+// JSON object; the event of a line in Writer's order is not validated here: the code that decodes
+// it does that.
 func ParseLine(line []byte) (Envelope, error) { return ParseNext(line, "") }
 
 // ParseNext is ParseLine for readers of many lines: where the source is the one of the line before,

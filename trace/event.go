@@ -102,7 +102,7 @@ type Summary struct {
 	Verdict string `json:"verdict,omitempty"`
 	Turns   int    `json:"turns"`
 	Summary string `json:"summary"`
-	// Reason tells apart the ways a run can end: success, error, max_turns, budget, timeout,
+	// Reason distinguishes the ways a run can end: success, error, max_turns, budget, timeout,
 	// interrupted, no_result, output_limit, auth.
 	Reason  string   `json:"reason,omitempty"`
 	CostUSD *float64 `json:"costUsd,omitempty"`

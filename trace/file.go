@@ -15,7 +15,7 @@ import (
 var ErrLocked = jsonlines.ErrLocked
 
 // Open opens a trace file for appending, creating it if need be. If the file holds an earlier
-// session its lines stay and the sequence goes on after them; if its last line is torn, a newline
+// session its lines stay and the sequence continues after them; if its last line is torn, a newline
 // and a "recovered" event are added first. A second writer on the same file is refused with
 // ErrLocked.
 func Open(path string, cfg Config) (*Writer, error) {

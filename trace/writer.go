@@ -50,8 +50,8 @@ type Writer struct {
 	pending []byte       // lines that are staged and not written yet
 	staged  []stagedLine // where they are in pending; kept for OnLine only
 	lanes   map[string]*redact.Lane
-	err      error
-	closed   bool
+	err     error
+	closed  bool
 }
 
 // NewWriter returns a Writer on a stream, counting from 0. Close does not close the stream.
@@ -59,8 +59,8 @@ func NewWriter(out io.Writer, cfg Config) *Writer {
 	return &Writer{cfg: cfg, out: out, lanes: map[string]*redact.Lane{}}
 }
 
-// Emit appends one event of a source and returns its seq. Bytes that are no JSON object are kept as
-// a raw event. After an error of the underlying file every further call returns that error.
+// Emit appends one event of a source and returns its seq. Bytes that are not a JSON object are kept
+// as a raw event. After an error of the underlying file every further call returns that error.
 func (w *Writer) Emit(source string, event []byte) (int64, error) {
 	return w.emit(source, asEvent(event))
 }
@@ -146,8 +146,8 @@ func asEvent(event []byte) []byte {
 	return event
 }
 
-// RawEvent returns the event that stands for text an agent printed and that is no event of its own;
-// kind is TypeRaw or TypeStderr.
+// RawEvent returns the event that stands for text an agent printed and that is not an event of its
+// own; kind is TypeRaw or TypeStderr.
 func RawEvent(kind string, text []byte) []byte {
 	event, _ := jsonenc.Marshal(struct { // strings always marshal
 		Type string `json:"type"`

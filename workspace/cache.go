@@ -159,7 +159,7 @@ func (c *cacheDir) prepare(home string) error {
 // else, above all the index, it appends to, even when it only reads.
 const npmContent = "_cacache" + string(filepath.Separator) + "content-v2" + string(filepath.Separator)
 
-// linkFarm makes the directories of a tree anew, with links to the content in it and copies of the
+// linkFarm makes the directories of a tree again, with links to the content in it and copies of the
 // rest.
 func linkFarm(from, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {

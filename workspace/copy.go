@@ -270,7 +270,7 @@ func (w *Workspace) restore(c *Copy, patterns []glob.Pattern) error {
 	return nil
 }
 
-// putBack writes one file of the base, whatever stands in its way.
+// putBack writes one file of the base, whatever is in its way.
 func (b *Base) putBack(from, to *os.Root, n node) error {
 	parts := strings.Split(n.Path, "/")
 	for i := 1; i < len(parts); i++ {

@@ -29,7 +29,7 @@ func hashBytes(content []byte) string {
 }
 
 // filePatch writes the patch of one file the way git does, and counts lines. A file that became a
-// link, or the other way round, is deleted and made anew.
+// link, or the other way round, is deleted and recreated.
 func filePatch(name string, a, b patchSide) (patch []byte, added, removed int) {
 	if a.there && b.there && a.mode != b.mode && (a.mode == "120000" || b.mode == "120000") {
 		gone, _, removed := filePatch(name, a, patchSide{})

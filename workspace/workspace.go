@@ -108,7 +108,7 @@ type PreflightResult struct {
 	Duration time.Duration
 }
 
-// OK reports whether the attempt may go on.
+// OK reports whether the attempt may continue.
 func (r PreflightResult) OK() bool { return !r.Ran || r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
 
 // Teardown is what was found when the services were stopped.

@@ -9,8 +9,8 @@ import (
 
 // PromptOnce is Prompt under an id by which a prompt is known again that a process was working on
 // when it died. Where the conversation does not have the prompt yet, it is given now; where it has,
-// the work goes on after the last message that was kept: nothing is said twice, and tool calls that
-// are repeated carry the ids they had.
+// the work continues after the last message that was kept: nothing is said twice, and tool calls
+// that are repeated carry the ids they had.
 func (c *conversation) PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error) {
 	if c.promptID != id || !c.wasAsked(prompt) {
 		return c.prompt(ctx, id, prompt)

@@ -12,7 +12,7 @@ const (
 	defaultAnthropicModel = "claude-sonnet-4-5"
 	defaultOpenAIModel    = "gpt-5.5"
 	// protocolVariable says which protocol an endpoint speaks, where its address and the model's
-	// name do not tell.
+	// name do not say.
 	protocolVariable = "FIT_MODEL_PROTOCOL"
 )
 

@@ -95,7 +95,7 @@ func apiKey(cfg agent.Config, url string) (login, error) {
 	return chosen, nil
 }
 
-// loginOf tells what credentials the caller has.
+// loginOf says what credentials the caller has.
 func loginOf(environ []string) string {
 	switch {
 	case hasSubscription(environ):

@@ -3,10 +3,10 @@
 // For a single prompt it starts `codex exec --json` with the prompt on standard input. For several
 // it keeps one process and speaks the protocol of `codex app-server`, in which a second prompt
 // costs milliseconds and an interrupt is clean. The app server is also used for a single prompt
-// where only its stream tells what is needed while there is time to act on it: with a limit of
-// turns or cost, which the program does not have itself and which we hold by counting; for a
-// conversation that is resumed, because the counters of tokens go on from what was consumed before;
-// and without a model's name, because `exec` does not say which model it has chosen.
+// where only its stream says what is needed while there is time to act on it: with a limit of turns
+// or cost, which the program does not have itself and which we hold by counting; for a conversation
+// that is resumed, because the counters of tokens continue from what was consumed before; and
+// without a model's name, because `exec` does not say which model it has chosen.
 //
 // Everything that the program keeps (configuration, login, sessions, temporary files) lies in the
 // session's own home. Neither the user's settings nor those of the repository are read, and
@@ -96,7 +96,7 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	return newConversation(cfg, installation, login, place), nil
 }
 
-// priced checks that a budget can be held: the program does not tell what it costs, so the model
+// priced checks that a budget can be enforced: the program does not say what it costs, so the model
 // must have a price. A model that is not known yet, because the program chooses it, is checked when
 // it is.
 func priced(cfg agent.Config, model string) error {

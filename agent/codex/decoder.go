@@ -17,7 +17,7 @@ type decoder struct {
 	calls    callReader
 	server   serverState
 
-	process int    // processes seen, for streams whose item ids begin anew with each
+	process int    // processes seen, for streams whose item ids start over with each
 	items   bool   // the current process has shown an item
 	thread  string // the conversation, as a view of name
 	name    []byte

@@ -83,13 +83,13 @@ func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) 
 	case "model/rerouted":
 		to.Identify(session.Identity{Model: params.TextOf("toModel")})
 	default:
-		if !quiet[method] && !v.Get("id").Exists() { // what the server asks of its client tells nothing
+		if !quiet[method] && !v.Get("id").Exists() { // what the server asks of its client says nothing
 			to.Unknown()
 		}
 	}
 }
 
-// quiet are the notifications that tell nothing for a session, or nothing that others do not.
+// quiet are the notifications that say nothing for a session, or nothing that others do not.
 var quiet = func() map[string]bool {
 	methods := map[string]bool{}
 	for _, method := range append([]string{
@@ -190,8 +190,8 @@ func (d *decoder) show(o *session.Origin, to *session.Fold) {
 	o.MessageID = "a" + strconv.Itoa(d.server.answer)
 }
 
-// tokenUsage reads the counters of a thread, which go on over resumes. Reported before any prompt,
-// they are what was consumed before this stream began.
+// tokenUsage reads the counters of a thread, which continue over resumes. Reported before any
+// prompt, they are what was consumed before this stream began.
 func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Origin, to *session.Fold) {
 	usage := params.Get("tokenUsage")
 	if !usage.Get("total").Exists() {

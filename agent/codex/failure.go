@@ -36,7 +36,7 @@ var failureKinds = map[string]session.ErrorKind{
 // failureReader reads what went wrong. Its zero value is ready.
 type failureReader struct{ answers jsontape.Parser }
 
-// read tells what an error is about: from the name and status that some formats give, else from its
+// read says what an error is about: from the name and status that some formats give, else from its
 // wording, which is all that others have.
 func (r *failureReader) read(v jsontape.Value) session.ErrorInfo {
 	info, name := r.statement(v)
@@ -91,7 +91,7 @@ func classified(said session.ErrorInfo, name string) session.ErrorInfo {
 	return info
 }
 
-// lost reports whether a message tells of a connection that failed.
+// lost reports whether a message reports a connection that failed.
 func lost(message string) bool {
 	for _, words := range lostWords {
 		if len(message) >= len(words) && strings.EqualFold(message[:len(words)], words) {
@@ -101,7 +101,7 @@ func lost(message string) bool {
 	return false
 }
 
-// attemptIn reads the number of the attempt from a message that tells of one; the program counts
+// attemptIn reads the number of the attempt from a message that reports one; the program counts
 // them as in 2/5.
 func attemptIn(message string) (attempt int, found bool) {
 	rest, found := strings.CutPrefix(message, "Reconnecting... ")

@@ -77,7 +77,7 @@ func keyInEnvironment(environ []string) string {
 	return agent.Getenv(environ, vendorVariable)
 }
 
-// loginOf tells what credentials the caller has.
+// loginOf says what credentials the caller has.
 func loginOf(environ []string) string {
 	stored, _ := storedLogin(environ)
 	switch {

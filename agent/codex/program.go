@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// findProgram looks for the program. What stands in PATH after an installation with npm is a script
+// findProgram looks for the program. What is in PATH after an installation with npm is a script
 // that starts the native program; started directly, that one is there in half the time.
 func findProgram(ctx context.Context, host agent.Host) (agent.Installation, error) {
 	if native := nativeProgram(agent.LookPath(host.Environ, "codex")); native != "" {

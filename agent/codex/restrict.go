@@ -31,7 +31,7 @@ const (
 
 var abilities = []ability{commands, patching, helpers, web, images, goals}
 
-// abilityOf tells which ability a tool belongs to, by the names that lists of tools usually have,
+// abilityOf says which ability a tool belongs to, by the names that lists of tools usually have,
 // and by those that the program gives them in its requests and in its streams.
 var abilityOf = map[string]ability{
 	"Bash": commands, "exec_command": commands, "write_stdin": commands, "shell": commands,
@@ -149,7 +149,7 @@ const catalogName = "models.json"
 const catalogTimeout = 30 * time.Second
 
 // withoutPatches takes the tool that writes files from the program, if the session must not have
-// it. Which models get that tool stands in the list of models that the program brings along; it is
+// it. Which models get that tool is in the list of models that the program brings along; it is
 // given a copy in which none does.
 func withoutPatches(ctx context.Context, cfg agent.Config, installation agent.Installation, p place) error {
 	denied, err := restrict(cfg)

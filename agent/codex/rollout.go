@@ -10,7 +10,7 @@ import (
 
 // rolloutDecoder reads the files that the program keeps of its conversations. They hold what went
 // to and from the model, item by item, so they show the calls that the streams keep silent about;
-// beside it stand the program's own events, of which only those are read that tell something new.
+// beside it stand the program's own events, of which only those are read that say something new.
 type rolloutDecoder struct {
 	parser   jsontape.Parser
 	times    session.TimeParser
@@ -121,7 +121,7 @@ func (d *rolloutDecoder) responseItem(item jsontape.Value, o session.Origin, to 
 	}
 }
 
-// message tells apart what people said, what the model said, and what the program put in between.
+// message distinguishes what people said, what the model said, and what the program put in between.
 func (d *rolloutDecoder) message(item jsontape.Value, o session.Origin, to *session.Fold) {
 	text := partsText(item.Get("content"))
 	switch role := item.TextOf("role"); role {

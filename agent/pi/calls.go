@@ -102,7 +102,7 @@ var noAccess = []string{
 	"no model selected", "no models selected",
 }
 
-// classify tells what sort of failure an error message is about. It begins with the HTTP status,
+// classify says what sort of failure an error message is about. It begins with the HTTP status,
 // where there was one.
 func classify(message string) session.ErrorInfo {
 	status := session.LeadingStatus(message)

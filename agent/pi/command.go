@@ -205,7 +205,7 @@ func (a arguments) argv() []string {
 	}
 	add(a.systemPrompt()...)
 	// What the repository or the user brings along would make runs differ. An extension that is
-	// named is loaded nevertheless.
+	// named is loaded anyway.
 	add("--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
 	if a.place.extension != "" {
 		add("--extension", a.place.extension)
@@ -243,8 +243,8 @@ func (p place) sessionFile(id string) string {
 	return found[0]
 }
 
-// canResume checks that a conversation is there. The program would go on in the directory that the
-// conversation was held in, whatever ours is.
+// canResume checks that a conversation is there. The program would continue in the directory that
+// the conversation was held in, whatever ours is.
 func (p place) canResume(id, dir string) error {
 	path := p.sessionFile(id)
 	if path == "" {

@@ -29,7 +29,7 @@ type answer struct {
 	failure    session.ErrorInfo
 }
 
-// failure is an answer that failed, with the place it stands at: it is reported as a retry or as
+// failure is an answer that failed, with the place it is at: it is reported as a retry or as
 // the end, whatever the program decides afterwards.
 type failure struct {
 	at   session.Origin
@@ -89,7 +89,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 // Finish implements session.Finisher.
 func (d *decoder) Finish(to *session.Fold) { d.giveUp(to) }
 
-// giveUp tells of a failed answer that nobody has tried to get again.
+// giveUp reports a failed answer that nobody has tried to get again.
 func (d *decoder) giveUp(to *session.Fold) {
 	if d.failed != nil {
 		to.Error(d.failed.at, d.failed.info)
@@ -296,7 +296,7 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 
 const cutOff = "the model's answer was cut off at its greatest length"
 
-// retry tells that a failed answer is asked for again, or will not be any more.
+// retry says that a failed answer is asked for again, or will not be any more.
 func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
 	if v.TextOf("type") == "auto_retry_start" {
 		info := classify(v.TextOf("errorMessage"))
@@ -318,7 +318,7 @@ func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.retries = false
 }
 
-// compacted tells that the conversation was made shorter, after which an answer that did not fit
+// compacted says that the conversation was made shorter, after which an answer that did not fit
 // may be asked for again.
 func (d *decoder) compacted(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.giveUp(to)

@@ -89,7 +89,7 @@ func recogniseEntry(event []byte) bool {
 	return false
 }
 
-// repeats finds the lines that carry everything so far once more for every piece that is new, so
+// repeats finds the lines that carry everything so far again for every piece that is new, so
 // that the output grows as the square of an answer.
 func repeats(line []byte) bool {
 	for _, prefix := range repeating {

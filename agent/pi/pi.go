@@ -87,7 +87,7 @@ func program() agent.Program {
 	}
 }
 
-// loginOf tells what credentials the caller has.
+// loginOf says what credentials the caller has.
 func loginOf(environ []string) string {
 	if len(allKeys(environ)) == 0 {
 		return ""

@@ -6,7 +6,7 @@ import "bytes"
 // here know how it writes; lines that are written in another way are understood as well, only
 // slower.
 
-// silent are the events that tell nothing which others do not.
+// silent are the events that say nothing which others do not.
 var silent = map[string]bool{
 	"turn_start": true, "turn_end": true, "message_start": true, "message_update": true, "tool_execution_update": true,
 }

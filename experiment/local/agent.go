@@ -186,8 +186,8 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	return cfg, injections, agent.Check(chosen, cfg)
 }
 
-// cheaper is the smaller of two bounds in dollars: that of every cell, and the task's own. Zero does
-// not bound.
+// cheaper is the smaller of two bounds in dollars: that of every cell, and the task's own. Zero
+// does not bound.
 func cheaper(usd float64, t *task.Task) float64 {
 	if t.Spec == nil || t.Spec.MaxCostUSD == nil || usd > 0 && usd < *t.Spec.MaxCostUSD {
 		return usd

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// callID is the id that the model gave a call; empty if the agent does not tell it. A call that is
+// callID is the id that the model gave a call; empty if the agent does not say it. A call that is
 // repeated under the same id is carried out once.
 func (e *endpoint) callID(meta mcp.Meta) string {
 	key := e.callIDKey.Load()
@@ -30,8 +30,8 @@ func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harne
 		}
 		result, err := to.CallOnce(ctx, e.callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
 		if err != nil {
-			// The session cannot go on, and whoever resumes it makes this call again. An answer now, even
-			// an error, would stay in the agent's record as what became of the call.
+			// The session cannot continue, and whoever resumes it makes this call again. An answer
+			// now, even an error, would stay in the agent's record as what became of the call.
 			<-ctx.Done()
 			return nil, err
 		}

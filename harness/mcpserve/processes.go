@@ -31,9 +31,9 @@ type peer struct {
 func (p peer) String() string { return fmt.Sprintf("process %d (%s)", p.pid, p.name) }
 
 // processTree is the processes of one participant's agent. One process of every program that fit
-// starts for the agent may call tools, the first that connects: the agent itself or its relay, which
-// connect before the agent can run a command. Whatever the agent's commands start comes later, and
-// may be the work of somebody whom the agent judges. The zero value is empty.
+// starts for the agent may call tools, the first that connects: the agent itself or its relay,
+// which connect before the agent can run a command. Whatever the agent's commands start comes
+// later, and may be the work of somebody whom the agent judges. The zero value is empty.
 type processTree struct {
 	mu       sync.Mutex
 	roots    map[int]*peer // the process of each program that calls tools, nil before it connects

@@ -77,7 +77,7 @@ func (d *Document) Validate(schema *Schema) error {
 }
 
 // checker descends into a document along its schema. The library stops at the first problem and
-// does not tell where it is; so the descent is done here, and the library judges each value by
+// does not say where it is; so the descent is done here, and the library judges each value by
 // itself.
 type checker struct {
 	document    *Document

@@ -149,7 +149,7 @@ func asNumber(value any) (float64, bool) {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// longestShown is how much of a value stands in a message.
+// longestShown is how much of a value is in a message.
 const longestShown = 60
 
 // shown is a value as a message names it.

@@ -116,7 +116,7 @@ func (v Value) Only() (Value, bool) {
 // it.
 func (v Value) Empty() bool { return v.p == nil || v.node().next == v.at+1 }
 
-// Raw is the value as it stands in the text.
+// Raw is the value as it is in the text.
 func (v Value) Raw() []byte {
 	if v.p == nil {
 		return nil

@@ -31,7 +31,7 @@ func Hint(tool string, input json.RawMessage) string {
 		return compactJSON(input)
 	}
 	var args map[string]any
-	_ = json.Unmarshal(input, &args) // arguments that are no object have no hint
+	_ = json.Unmarshal(input, &args) // arguments that are not an object have no hint
 	text := func(key string) string {
 		value, _ := args[key].(string)
 		return sanitise(value)

@@ -77,7 +77,7 @@
 // The reply is a function of the request alone: the server replays the script along the
 // conversation in the request. A client may retry, reconnect, resume in a new process, or hold many
 // conversations at once. Tool-call ids carry the number of their turn, so that the place is found
-// again even where a client drops or merges messages. A conversation with several prompts goes on
+// again even where a client drops or merges messages. A conversation with several prompts continues
 // through the script. The one exception is a fault with "times", which counts the attempts at the
 // same state of the same conversation.
 //

@@ -19,7 +19,7 @@ type Server struct {
 }
 
 // Listen serves a handler at a loopback address; port 0 finds a free one. Anything but loopback is
-// refused, because whoever reaches the port may read what the script makes an agent do.
+// refused, because anyone who reaches the port can read what the script makes an agent do.
 func Listen(addr string, handler http.Handler) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

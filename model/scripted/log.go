@@ -17,7 +17,7 @@ type Record struct {
 	Script   string `json:"script,omitempty"`
 	Key      string `json:"key,omitempty"`
 	Seed     string `json:"seed,omitempty"`
-	// Conversation tells conversations apart that run through the same script.
+	// Conversation distinguishes conversations that run through the same script.
 	Conversation string          `json:"conversation,omitempty"`
 	Model        string          `json:"model,omitempty"`
 	Stream       bool            `json:"stream,omitempty"`

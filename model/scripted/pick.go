@@ -30,7 +30,7 @@ type position struct {
 type pick struct {
 	position
 	turn Turn
-	// conversation tells conversations of the same scenario apart; it is part of tool-call ids.
+	// conversation distinguishes conversations of the same scenario; it is part of tool-call ids.
 	conversation string
 }
 

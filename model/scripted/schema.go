@@ -48,7 +48,7 @@ func schemaFieldsDepth(schema json.RawMessage, depth int) fields {
 }
 
 // A role is what a field is for; its names are those that fields for it go by, in either way to
-// write two words. Where a client does not tell its fields, the first of them is tried.
+// write two words. Where a client does not say its fields, the first of them is tried.
 type role []string
 
 var (
@@ -132,7 +132,7 @@ func (t offeredTool) set(into args, r role, value any) {
 	t.add(into, r, value)
 }
 
-// add gives a field a value where the client tells that it has one.
+// add gives a field a value where the client says that it has one.
 func (t offeredTool) add(into args, r role, value any) {
 	if name, ok := t.input.find(r); ok {
 		into[name] = value

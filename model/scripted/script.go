@@ -48,7 +48,7 @@ type Turn struct {
 	DelayMs      int    `json:"delay_ms,omitempty"`
 	ChunkDelayMs int    `json:"chunk_delay_ms,omitempty"`
 	Fault        *Fault `json:"fault,omitempty"`
-	// Goto answers with the labelled turn instead and goes on from there.
+	// Goto answers with the labelled turn instead and continues from there.
 	Goto string `json:"goto,omitempty"`
 	// Cases are tried in order; the first that holds replaces the turn. Where none does, the turn's
 	// own fields count.

@@ -14,7 +14,7 @@ const (
 // Delta is a piece of a reply, the same for all protocols, as an accumulator saw it arrive.
 type Delta struct {
 	Kind DeltaKind
-	// Index tells the blocks of one reply apart.
+	// Index distinguishes the blocks of one reply.
 	Index int
 	Text  string
 	ID    string

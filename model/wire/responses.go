@@ -284,7 +284,7 @@ func ResponsesErrorEvent(r Response, e APIError) Event {
 }
 
 // ResponsesAccumulator puts a streamed reply together. The closing event repeats the whole reply,
-// so the pieces only serve whoever watches; what is kept of them is the finished items, for servers
+// so the pieces only serve observers; what is kept of them is the finished items, for servers
 // that close with an empty list.
 type ResponsesAccumulator struct {
 	// Response is the reply; it is whole once Done is set.

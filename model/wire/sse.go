@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// maxEventSize bounds one server-sent event. A model's reply is far smaller; whoever sends more is
-// not a model.
+// maxEventSize bounds one server-sent event. A model's reply is far smaller; a server that sends
+// more is not a model.
 const maxEventSize = 32 << 20
 
 // ErrEventTooLarge is returned by EventReader.Next for an event over maxEventSize.

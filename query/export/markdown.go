@@ -110,7 +110,7 @@ func (p *markdownPage) result(t *query.Entry) error {
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ", "`", "'",
 	"*", "\\*", "_", "\\_", "[", "\\[", "#", "\\#")
 
-// inline is text that stands in a line of the page.
+// inline is text that is in a line of the page.
 func inline(text string) string { return markup.Replace(display.Line(text)) }
 
 // quotation is text in which every line is quoted and no tag is one.

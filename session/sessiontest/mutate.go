@@ -270,7 +270,7 @@ func messagesBut(s *session.EnrichedSession, line int64) int {
 	return count
 }
 
-// sortOf tells apart the sorts of events.
+// sortOf distinguishes the sorts of events.
 func sortOf(object map[string]any) string {
 	var parts []string
 	for _, key := range []string{"type", "subtype", "method", "dir"} {

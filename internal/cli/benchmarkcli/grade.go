@@ -210,7 +210,7 @@ func (g *grader) find(id string) (*task.Task, error) {
 	return nil, console.Exit(console.ExitUsage, &local.UnknownTaskError{ID: id, Known: known})
 }
 
-// grade looks at a stored final directory once more.
+// grade looks at a stored final directory again.
 func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRecord, error) {
 	g.spaces++
 	cfg := workspace.Config{

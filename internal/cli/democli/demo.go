@@ -108,8 +108,8 @@ func runOne(ctx context.Context, con *console.Console) error {
 	return nil
 }
 
-// wire returns the wiring of a live demonstration, whose trace goes to a file and to the screen, and
-// a function that closes both.
+// wire returns the wiring of a live demonstration, whose trace goes to a file and to the screen,
+// and a function that closes both.
 func wire(con *console.Console, tracePath string) (fit.Wiring, func() error) {
 	text := render.New(render.Config{
 		Out:      con.Stdout,

@@ -23,7 +23,7 @@ func auditDialect() session.Dialect {
 	}
 }
 
-// auditEntry is what a reader learns of one line of the log; the rest stands in the arguments of
+// auditEntry is what a reader learns of one line of the log; the rest is in the arguments of
 // the call.
 type auditEntry struct {
 	Type    string `json:"type"`

@@ -25,8 +25,8 @@ type examined struct {
 	Binary  string `json:"binary,omitempty"` // empty for an agent that is part of this program
 	SHA256  string `json:"sha256,omitempty"`
 	Version string `json:"version,omitempty"`
-	// AuthMode, Argv and Environment are those of a session that is started now; Environment has the
-	// names of the variables that its process gets, and no other is passed on.
+	// AuthMode, Argv and Environment are those of a session that is started now; Environment has
+	// the names of the variables that its process gets, and no other is passed on.
 	AuthMode    string   `json:"authMode,omitempty"`
 	Argv        []string `json:"argv,omitempty"`
 	Environment []string `json:"environment,omitempty"`

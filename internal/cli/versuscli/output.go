@@ -59,8 +59,8 @@ func placeOf(parent, name string) place {
 	return place{filepath.Join(parent, name), runsDir + "/" + name}
 }
 
-// unfinished reports whether a directory holds the plan and lacks results of it. Where errors are to
-// be tried again, a cell that ended in one lacks its result.
+// unfinished reports whether a directory holds the plan and lacks results of it. Where errors are
+// to be tried again, a cell that ended in one lacks its result.
 func unfinished(dir string, plan *experiment.Plan, errorsToo bool) bool {
 	there, err := experiment.ReadPlan(dir)
 	if err != nil || there.ID != plan.ID {

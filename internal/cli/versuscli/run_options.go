@@ -35,7 +35,7 @@ type runOptions struct {
 // defaultTurns bounds agents that can be bounded.
 const defaultTurns = 100
 
-// drain is how long attempts may go on after a signal.
+// drain is how long attempts may continue after a signal.
 const drain = 10 * time.Second
 
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {

@@ -145,7 +145,7 @@ func contestants(o options, trace string) []*contest {
 // measure runs everything in turns, so that a busy moment of the machine hits all alike.
 func measure(contests []*contest, rounds int, trace string) error {
 	for range rounds {
-		_ = os.Remove(trace + ".fitidx") // the first question of every round makes it anew
+		_ = os.Remove(trace + ".fitidx") // the first question of every round rebuilds it
 		for _, c := range contests {
 			if c.once && c.best > 0 {
 				continue
