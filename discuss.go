@@ -94,7 +94,7 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 		return Result{}, err
 	}
 	w.Isolation = cmp.Or(w.Isolation, past.Isolation)
-	note, err := w.isolate(ctx, &cfg.Options.Base.Isolation, directories(past.Members)...)
+	note, err := w.isolate(ctx, &cfg.Options.Base, directories(past.Members)...)
 	if err != nil {
 		return Result{}, err
 	}

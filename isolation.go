@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/sandbox"
 )
@@ -14,11 +15,17 @@ import (
 // Isolations are the values of Wiring.Isolation.
 var Isolations = []string{"auto", sandbox.IsolationBwrap, sandbox.IsolationNone}
 
-// isolate decides what the agents of a session see of the machine, unless the caller has decided,
-// and returns a note about it. In a sandbox, an agent can write to its working directory and its
+// isolate decides what the agents of a session see of the machine and how much of it they may use,
+// unless the caller has decided, and returns a note about it. In a sandbox, an agent can write to its working directory and its
 // own home; it sees the system's directories and the rest of its repository, read-only, and nothing
 // else.
-func (w Wiring) isolate(ctx context.Context, isolation *sandbox.Isolation, dirs ...string) (note string, err error) {
+func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string) (note string, err error) {
+	isolation := &base.Isolation
+	defer func() {
+		if base.Limits == (sandbox.Limits{}) {
+			base.Limits = sandbox.DefaultLimits(isolation.Kind)
+		}
+	}()
 	asked := cmp.Or(isolation.Kind, w.Isolation, "auto")
 	if !slices.Contains(Isolations, asked) {
 		return "", &ConfigError{"Isolation", fmt.Errorf("it is %q, want auto, bwrap or none", asked)}

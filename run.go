@@ -75,7 +75,7 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	if err := agent.Check(played, settings); err != nil {
 		return RunResult{}, err
 	}
-	note, err := w.isolate(ctx, &settings.Isolation, settings.Dir)
+	note, err := w.isolate(ctx, &settings, settings.Dir)
 	if err != nil {
 		return RunResult{}, err
 	}

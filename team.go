@@ -144,7 +144,7 @@ func (t *Team) rehearse(p parts) (built, error) {
 // that a mistake costs nothing.
 func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	p := t.parts
-	note, err := t.wiring.isolate(ctx, &p.options.Base.Isolation, directories(t.Members())...)
+	note, err := t.wiring.isolate(ctx, &p.options.Base, directories(t.Members())...)
 	if err != nil {
 		return Result{}, err
 	}

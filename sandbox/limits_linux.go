@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -37,16 +38,20 @@ func (l Limits) apply() error {
 	return nil
 }
 
-// DefaultLimits are the bounds of a program for which nobody sets any: generous, and low enough
-// that one program does not take the machine from the others.
-func DefaultLimits() Limits {
-	return Limits{
+// DefaultLimits are the bounds of a program for which nobody sets any, with a kind of isolation:
+// generous, and low enough that one program does not take the machine from the others.
+func DefaultLimits(kind string) Limits {
+	limits := Limits{
 		Processes:       4096,
 		OpenFiles:       16384,
 		FileBytes:       4 << 30,
 		DiskBytes:       16 << 30,
 		TreeMemoryBytes: max(4<<30, totalMemory()/2),
 	}
+	if kind != IsolationBwrap {
+		limits.Processes = 0 // it would count everything that the user runs
+	}
+	return limits
 }
 
 func totalMemory() uint64 {
@@ -57,9 +62,10 @@ func totalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // its type differs by system
 }
 
-// memoryUsed adds up the memory of the processes below one that they share with no file.
+// memoryUsed adds up the memory of the processes below one that they share with no file, and the
+// files that they keep in memory.
 func memoryUsed(root int) uint64 {
-	var sum uint64
+	sum := filesInMemory(root)
 	page := uint64(os.Getpagesize()) //nolint:gosec // it is positive
 	for _, pid := range descendants(root) {
 		statm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
@@ -74,4 +80,50 @@ func memoryUsed(root int) uint64 {
 		}
 	}
 	return sum
+}
+
+// filesInMemory adds up the files in the sandbox below a process that lie on no disk: in its own
+// /tmp, /dev/shm and the like. Without a sandbox there are none.
+func filesInMemory(root int) uint64 {
+	ours, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return 0
+	}
+	seen := map[string]bool{ours: true}
+	for device := range inMemory("/proc/self") {
+		seen[device] = true
+	}
+	var sum uint64
+	for _, pid := range descendants(root) {
+		process := "/proc/" + strconv.Itoa(pid)
+		theirs, err := os.Readlink(process + "/ns/mnt")
+		if err != nil || seen[theirs] {
+			continue
+		}
+		seen[theirs] = true
+		for device, path := range inMemory(process) {
+			var about unix.Statfs_t
+			if seen[device] || unix.Statfs(process+"/root"+path, &about) != nil || about.Type != unix.TMPFS_MAGIC {
+				continue
+			}
+			seen[device] = true
+			sum += (about.Blocks - about.Bfree) * uint64(about.Bsize) //nolint:gosec,unconvert // it is positive
+		}
+	}
+	return sum
+}
+
+// inMemory yields the file systems in memory that a process sees, and where.
+func inMemory(process string) iter.Seq2[string, string] {
+	return func(yield func(device, path string) bool) {
+		mounts, _ := os.ReadFile(process + "/mountinfo") // a process that is gone sees none
+		for line := range strings.Lines(string(mounts)) {
+			// 36 35 0:32 / /tmp rw,nosuid - tmpfs tmpfs rw
+			mount, kind, _ := strings.Cut(line, " - ")
+			fields := strings.Fields(mount)
+			if strings.HasPrefix(kind, "tmpfs ") && len(fields) > 4 && !yield(fields[2], fields[4]) {
+				return
+			}
+		}
+	}
 }

@@ -94,7 +94,7 @@ func TestAFileIsCountedOnce(t *testing.T) {
 
 func TestDefaultLimitsHoldInTheSandbox(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
-		limits := sandbox.DefaultLimits()
+		limits := sandbox.DefaultLimits(sandbox.IsolationBwrap)
 		limits.Processes = 40
 		out := a.run(t, isolatedRun{Limits: limits, Argv: []string{
 			"sh", "-c",
@@ -104,4 +104,24 @@ func TestDefaultLimitsHoldInTheSandbox(t *testing.T) {
 			t.Errorf("100 processes where 40 are allowed: %q", out)
 		}
 	})
+}
+
+// A sandbox has a /tmp of its own, which lies in memory.
+func TestFilesInMemoryCount(t *testing.T) {
+	for name, limits := range map[string]sandbox.Limits{
+		sandbox.ExceededDisk:   {DiskBytes: 20 << 20},
+		sandbox.ExceededMemory: {TreeMemoryBytes: 60 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachUser(t, func(t *testing.T, a attacker) {
+				out := a.run(t, isolatedRun{
+					Limits: limits, Exceeded: name,
+					Argv: []string{"sh", "-c", "head -c 100000000 /dev/zero >/tmp/file; sleep 15"},
+				})
+				if out != "" {
+					t.Error(out)
+				}
+			})
+		})
+	}
 }

@@ -57,10 +57,16 @@ var refusedCalls = map[uint32]unix.Errno{
 	unix.SYS_IO_URING_REGISTER: unix.ENOSYS,
 }
 
-// Where the kernel's struct seccomp_data has the number of the call and the instruction set.
+// sharedSockets are the families of sockets that no network namespace divides, so that two sandboxes
+// without a network could talk to each other, or to the machine that this one is a guest of.
+var sharedSockets = []uint32{unix.AF_VSOCK, unix.AF_ALG, unix.AF_TIPC, unix.AF_QIPCRTR, unix.AF_SMC, unix.AF_RDS}
+
+// Where the kernel's struct seccomp_data has the number of the call, the instruction set, and the
+// lower half of the first argument.
 const (
-	seccompNumber = 0
-	seccompArch   = 4
+	seccompNumber   = 0
+	seccompArch     = 4
+	seccompArgument = 16
 )
 
 // x32Calls is where the numbers of a second set of calls begin that amd64 kernels may have.
@@ -98,6 +104,14 @@ func seccompFilter() []byte {
 	}
 	for call, err := range refusedCalls {
 		program = append(program, jump(unix.BPF_JEQ, call, 0, 1), refuse(err))
+	}
+	for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
+		families := uint8(2 * len(sharedSockets)) //nolint:gosec // they are few
+		program = append(program, jump(unix.BPF_JEQ, call, 0, families+2), load(seccompArgument))
+		for _, family := range sharedSockets {
+			program = append(program, jump(unix.BPF_JEQ, family, 0, 1), refuse(unix.EAFNOSUPPORT))
+		}
+		program = append(program, answer(unix.SECCOMP_RET_ALLOW))
 	}
 	program = append(program, answer(unix.SECCOMP_RET_ALLOW))
 	var encoded bytes.Buffer

@@ -51,9 +51,6 @@ func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
 	if limits.TreeMemoryBytes == 0 && limits.DiskBytes == 0 {
 		return w
 	}
-	if limits.DiskBytes > 0 {
-		w.before = w.diskUsed()
-	}
 	w.done.Go(func() { w.follow(pid) })
 	return w
 }
@@ -77,6 +74,9 @@ func (w *usageWatch) close() {
 }
 
 func (w *usageWatch) follow(pid int) {
+	if w.limits.DiskBytes > 0 {
+		w.before = w.diskUsed()
+	}
 	ticker := time.NewTicker(usageEvery)
 	defer ticker.Stop()
 	for {
@@ -90,7 +90,7 @@ func (w *usageWatch) follow(pid int) {
 			w.exceeded <- ExceededMemory
 			return
 		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
-			w.diskUsed()-w.before > int64(w.limits.DiskBytes): //nolint:gosec // no disk is that large
+			w.diskUsed()-w.before+int64(filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec // no disk is that large
 			w.exceeded <- ExceededDisk
 			return
 		}
@@ -104,6 +104,11 @@ func (w *usageWatch) diskUsed() int64 {
 	for _, dir := range w.dirs {
 		// A file that is gone, or a directory that is closed to us, counts as nothing.
 		_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+			select {
+			case <-w.stop:
+				return fs.SkipAll
+			default:
+			}
 			if err == nil && entry.Type().IsRegular() {
 				if info, err := entry.Info(); err == nil {
 					sum += bytesOnDisk(info)

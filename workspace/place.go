@@ -171,10 +171,7 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 
 // limits are the task's, and the defaults where it sets none.
 func (w *Workspace) limits() sandbox.Limits {
-	limits, set := sandbox.DefaultLimits(), w.cfg.Task.Settings.Limits
-	if w.Isolation != sandbox.IsolationBwrap {
-		limits.Processes = 0 // it would count everything that the user runs
-	}
+	limits, set := sandbox.DefaultLimits(w.Isolation), w.cfg.Task.Settings.Limits
 	limits.MemoryBytes = uint64(set.MemoryMB) << 20
 	if set.Processes > 0 {
 		limits.Processes = uint64(set.Processes)
