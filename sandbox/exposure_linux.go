@@ -9,22 +9,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
+
+// hidden are the variables that were hidden: the process that started us may still show them.
+var hidden atomic.Pointer[[]string]
 
 // HideVariables takes the values of environment variables out of what the kernel shows of this
 // process in /proc. os.Environ and os.Getenv still return them. Whoever may read our memory still
 // finds them there: see Exposes.
 func HideVariables(names ...string) error {
-	set := false
-	for _, name := range names {
-		set = set || os.Getenv(name) != ""
-	}
-	if !set {
+	set := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return os.Getenv(name) == "" })
+	if len(set) == 0 {
 		return nil
 	}
-	if err := hideVariables(names); err != nil {
+	hidden.Store(&set)
+	if err := hideVariables(set); err != nil {
 		return fmt.Errorf("hide credentials from /proc: %w", err)
 	}
 	return nil
@@ -77,7 +79,8 @@ func environmentStart() (int64, error) {
 var protectMemory = sync.OnceValue(func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) })
 
 // Exposes reports whether a program in this isolation can read the memory of the process that has
-// started it, and with it every credential there.
+// started it, and with it every credential there, or a hidden variable in the environment of a
+// process that started this one, such as the user's shell.
 func (i Isolation) Exposes() bool {
 	switch {
 	case i.active():
@@ -87,6 +90,25 @@ func (i Isolation) Exposes() bool {
 	case namespaceWorks() == nil: // it does not see us
 		return false
 	default:
-		return protectMemory() != nil
+		return protectMemory() != nil || ancestorsShow(hidden.Load())
 	}
+}
+
+// ancestorsShow reports whether the kernel shows a variable in a process that led to this one.
+func ancestorsShow(names *[]string) bool {
+	if names == nil {
+		return false
+	}
+	for pid := os.Getppid(); pid > 0; {
+		block, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // one that is closed shows nothing
+		above, _ := readProcess(pid)
+		pid = above.parent
+		for variable := range bytes.SplitSeq(block, []byte{0}) {
+			if name, value, _ := bytes.Cut(variable, []byte("=")); len(value) > 0 &&
+				slices.Contains(*names, string(name)) {
+				return true
+			}
+		}
+	}
+	return false
 }

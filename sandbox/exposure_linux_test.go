@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,13 +22,17 @@ const findsKey = `found=0; for f in /proc/[0-9]*/environ; do
 	tr '\0' '\n' <$f 2>/dev/null | grep -q "^` + keyVariable + `=a-secret" && found=1; done; echo found=$found; `
 
 // withoutNamespaces runs the harness as a user who may not make user namespaces.
-func withoutNamespaces(t *testing.T, containment sandbox.Containment) string {
+func withoutNamespaces(t *testing.T, containment sandbox.Containment, before ...string) string {
 	t.Helper()
 	needBwrap(t)
 	harness := unprivilegedBinary(t)
 	cmd := exec.Command(testenv.NeedTool(t, "bwrap"), "--dev-bind", "/", "/", "--unshare-user", "--disable-userns",
-		"--uid", fmt.Sprint(nobody), "--gid", fmt.Sprint(nobody), "--", harness, string(containment), findsKey)
+		"--uid", fmt.Sprint(nobody), "--gid", fmt.Sprint(nobody), "--")
+	cmd.Args = slices.Concat(cmd.Args, before, []string{harness, string(containment), findsKey})
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness", keyVariable + "=a-secret"}
+	if len(before) > 0 {
+		cmd.Env = append(cmd.Env, roleVariable+"=hiding harness")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -40,6 +45,14 @@ func withoutNamespaces(t *testing.T, containment sandbox.Containment) string {
 func TestWithoutNamespacesTheHarnessIsClosedToItsPrograms(t *testing.T) {
 	if out := withoutNamespaces(t, ""); !strings.Contains(out, "containment=sub-reaper") ||
 		!strings.Contains(out, "found=0\n") || !strings.Contains(out, "exposes=false") {
+		t.Errorf("got %s", out)
+	}
+}
+
+// The shell from which the user started the harness has the key too, and nobody can close it.
+func TestAKeyInTheUsersShellIsExposed(t *testing.T) {
+	out := withoutNamespaces(t, "", "sh", "-c", `"$0" "$@"; true`)
+	if !strings.Contains(out, "found=1\n") || !strings.Contains(out, "exposes=true") {
 		t.Errorf("got %s", out)
 	}
 }

@@ -39,6 +39,10 @@ func play(role string, args []string) int {
 	case "hide":
 		return playHide(args[0])
 	case "harness":
+	case "hiding harness":
+		if err := sandbox.HideVariables(keyVariable); err != nil {
+			fmt.Println(err)
+		}
 	default:
 		return 99
 	}

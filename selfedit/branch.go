@@ -25,10 +25,12 @@ func checkBranch(ctx context.Context, repo repository, config []configEntry) (he
 	if err != nil {
 		return head{}, err
 	}
-	for _, rule := range protected {
-		if rule.covers(current.branch) {
-			return head{}, outOfScope("%s is on branch '%s', which %s; switch to a feature branch first",
-				display.Name(repo.top), display.Name(current.branch), rule.reason)
+	for _, name := range append(current.through, current.branch) {
+		for _, rule := range protected {
+			if rule.covers(name) {
+				return head{}, outOfScope("%s is on branch '%s', which %s; switch to a feature branch first",
+					display.Name(repo.top), display.Name(name), rule.reason)
+			}
 		}
 	}
 	return current, nil

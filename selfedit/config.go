@@ -21,7 +21,11 @@ type homeDirs struct {
 // case.
 type configEntry struct{ key, value string }
 
-// maxIncludes bounds how many configuration files with conditions are read for one question.
+// includedFile is the key under which config returns the path of every file that git's configuration
+// includes, whether or not it exists: whoever writes it configures git.
+const includedFile = "fit.included"
+
+// maxIncludes bounds how many included configuration files are read for one question.
 const maxIncludes = 64
 
 // config returns every variable that git reads in this repository: its own, the system's, and those
@@ -30,13 +34,14 @@ const maxIncludes = 64
 // restrictions.
 func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, error) {
 	var all []configEntry
-	conditional := map[string]bool{}
+	included := map[string]bool{}
 	read := func(env []string, args ...string) error {
-		entries, included, err := readConfig(ctx, r.top, home.dirs, env, args...)
+		entries, paths, err := readConfig(ctx, r.top, home.dirs, env, args...)
 		all = append(all, entries...)
-		for _, path := range included {
-			if _, known := conditional[path]; !known {
-				conditional[path] = false
+		for _, path := range paths {
+			if _, known := included[path]; !known {
+				included[path] = false
+				all = append(all, configEntry{includedFile, path})
 			}
 		}
 		return err
@@ -47,10 +52,10 @@ func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, 
 		}
 	}
 	// A worktree's own file counts whether or not the extension that makes git read it is set.
-	conditional[filepath.Join(r.gitDir, "config.worktree")] = false
-	for len(conditional) <= maxIncludes {
+	included[filepath.Join(r.gitDir, "config.worktree")] = false
+	for len(included) <= maxIncludes {
 		path := ""
-		for candidate, done := range conditional {
+		for candidate, done := range included {
 			if !done {
 				path = candidate
 			}
@@ -58,7 +63,7 @@ func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, 
 		if path == "" {
 			return all, nil
 		}
-		conditional[path] = true
+		included[path] = true
 		if _, err := readThroughLinks(path, maxGitFile); isAbsent(err) {
 			continue
 		}
@@ -82,7 +87,7 @@ func (h homeDirs) environments() [][]string {
 	return all
 }
 
-// readConfig lists variables, and the files that are included under a condition. What comes from
+// readConfig lists variables, and the files that are included, under a condition or not. What comes from
 // our own command line is left out.
 func readConfig(ctx context.Context, dir string, homes, env []string,
 	args ...string,
@@ -100,7 +105,7 @@ func readConfig(ctx context.Context, dir string, homes, env []string,
 		key, value, _ := strings.Cut(pair[1], "\n")
 		entries = append(entries, configEntry{key, value})
 		file, isFile := strings.CutPrefix(pair[0], "file:")
-		if isFile && strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path") {
+		if isFile && (key == "include.path" || strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path")) {
 			paths, err := expandHome(value, homes)
 			if err != nil {
 				return nil, nil, err

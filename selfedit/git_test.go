@@ -47,6 +47,15 @@ func TestProtectedBranches(t *testing.T) {
 			p.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
 			p.git("symbolic-ref", "HEAD", "refs/heads/alias")
 		}, []string{"branch 'main'"}},
+		"main, which is an alias": {func(p *project) {
+			p.git("symbolic-ref", "refs/heads/main", "refs/heads/feature")
+			p.git("symbolic-ref", "HEAD", "refs/heads/main")
+		}, []string{"branch 'main'"}},
+		"a chain through main": {func(p *project) {
+			p.git("symbolic-ref", "refs/heads/main", "refs/heads/feature")
+			p.git("symbolic-ref", "refs/heads/other", "refs/heads/main")
+			p.git("symbolic-ref", "HEAD", "refs/heads/other")
+		}, []string{"branch 'main'"}},
 		"configured": {
 			func(p *project) { p.git("config", "fit.selfedit.protectedBranches", "release, feature") },
 			[]string{"branch 'feature'", "protectedBranches"},

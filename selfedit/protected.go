@@ -104,6 +104,12 @@ var runsProgram = regexp.MustCompile(`^(?:core\.(?:fsmonitor|sshcommand|editor|p
 	`merge\..*\.driver|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*|` +
 	`interactive\.difffilter|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack|vcs))$`)
 
+// names reports whether a path leads to a target, through links or not.
+func names(path, target string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return foldName(path) == foldName(target) || err == nil && foldName(real) == foldName(target)
+}
+
 // isBelow reports whether path is dir or in it, for clean absolute paths.
 func isBelow(path, dir string) bool {
 	rel, err := filepath.Rel(foldName(dir), foldName(path))

@@ -132,6 +132,8 @@ func (r *repository) checkWorktree(ctx context.Context) error {
 type head struct {
 	// branch is the short name of the branch that a commit would land on; commit is where it is.
 	branch, commit string
+	// through are the branches that lead to it, which are names for it.
+	through []string
 }
 
 var (
@@ -144,7 +146,7 @@ func (r *repository) readHead(ctx context.Context) (head, error) {
 	if err := r.checkLinks("HEAD", r.gitDir); err != nil {
 		return head{}, err
 	}
-	ref, err := ask(ctx, r.top, nil, "symbolic-ref", "--quiet", "HEAD")
+	ref, through, err := r.follow(ctx, "HEAD")
 	if err != nil {
 		if _, err := ask(ctx, r.top, nil, "rev-parse", "--verify", "HEAD"); err != nil {
 			return head{}, err
@@ -163,7 +165,33 @@ func (r *repository) readHead(ctx context.Context) (head, error) {
 	if err != nil {
 		err = errUnborn
 	}
-	return head{branch: branch, commit: commit}, err
+	return head{branch: branch, commit: commit, through: through}, err
+}
+
+// maxSymbolic is how many references git follows, one to the other.
+const maxSymbolic = 5
+
+// follow returns the reference that a symbolic one ends at, and the branches on the way.
+func (r *repository) follow(ctx context.Context, symbolic string) (ref string, through []string, err error) {
+	ref = symbolic
+	for range maxSymbolic {
+		next, err := ask(ctx, r.top, nil, "symbolic-ref", "--quiet", "--no-recurse", ref)
+		if err != nil && ref == symbolic { // detached, or a git before 2.39, which names the last one only
+			ref, err = ask(ctx, r.top, nil, "symbolic-ref", "--quiet", symbolic)
+			return ref, nil, err
+		}
+		if err != nil { // it is not a symbolic one
+			return ref, through, nil
+		}
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+			if err := r.checkLinks(ref, r.commonDir); err != nil {
+				return "", nil, err
+			}
+			through = append(through, branch)
+		}
+		ref = next
+	}
+	return "", nil, fmt.Errorf("%s leads through more than %d references", display.Name(symbolic), maxSymbolic)
 }
 
 // checkLinks refuses symbolic links on the way from a git directory to a reference: git follows

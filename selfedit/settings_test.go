@@ -300,6 +300,21 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 	}
 }
 
+// A file that git's configuration includes configures git, even one that does not exist yet.
+func TestIncludedConfigurationIsNeverWritable(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(**)")
+	p.put("more.md", "")
+	p.mustEdit("more.md", "# not included yet\n")
+	for _, include := range []string{"include.path", "includeIf.onbranch:other.path"} {
+		p.git("config", include, "../more.md")
+		p.mustRefuse("more.md", settingsAllow, "part of git's configuration")
+		p.git("config", include, "../missing")
+		p.mustRefuse("missing", settingsAllow, "part of git's configuration")
+		p.git("config", "--unset", include)
+	}
+}
+
 func TestNestedSettingsOnlyNarrow(t *testing.T) {
 	p := newProject(t)
 	p.put("sub/x.md", "old\n")
