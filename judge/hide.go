@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/session"
 )
 
 // What stands in the place of what would give away who did the work.
@@ -22,10 +23,16 @@ type hider struct {
 	dirs  []string // longest first
 }
 
-// newHider takes ids of agents and models, and directories, which begin with a slash. The first
-// word of an id is a name too: agents speak of themselves by it.
+// newHider takes ids of agents and models, and directories, which begin with a slash. Where it is
+// known who trained a model, that is hidden too, and the first word of the id, by which agents speak
+// of themselves; the first word of any other id may be an ordinary one.
 func newHider(hide []string) *hider {
 	h := &hider{}
+	add := func(name string, shortest int) {
+		if len(name) >= shortest && !slices.Contains(h.names, name) {
+			h.names = append(h.names, name)
+		}
+	}
 	for _, one := range hide {
 		if strings.HasPrefix(one, "/") {
 			if dir := strings.TrimRight(one, "/"); dir != "" {
@@ -34,11 +41,12 @@ func newHider(hide []string) *hider {
 			continue
 		}
 		name := lowerASCII(strings.TrimSpace(one))
-		word, _, _ := strings.Cut(name, "-")
-		for _, n := range []string{name, word, strings.ReplaceAll(name, "-", " ")} {
-			if len(n) >= shortestName && !slices.Contains(h.names, n) {
-				h.names = append(h.names, n)
-			}
+		add(name, shortestName)
+		add(strings.ReplaceAll(name, "-", " "), shortestName)
+		if family := FamilyOf(name); family != "" {
+			word, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], "-")
+			add(word, 3)
+			add(family, shortestName)
 		}
 	}
 	longestFirst := func(a, b string) int { return len(b) - len(a) }
@@ -104,6 +112,33 @@ func replaceWord(text, in, word, by string) string {
 		return text
 	}
 	return out.String() + text[at:]
+}
+
+// canonicalTools replaces the names that agents give their tools, as far as they cannot be ordinary
+// words: those with an underscore or a capital inside.
+func canonicalTools(text string) string {
+	var out strings.Builder
+	kept := 0
+	for start := 0; start < len(text); {
+		if !isWord(text[start]) {
+			start++
+			continue
+		}
+		end, odd := start, false
+		for ; end < len(text) && isWord(text[end]); end++ {
+			odd = odd || text[end] == '_' || end > start && 'A' <= text[end] && text[end] <= 'Z'
+		}
+		if odd {
+			switch canonical := session.CanonicalTool(text[start:end]); canonical {
+			case session.ToolOther, session.ToolWeb, session.ToolPlan: // of the last two any word may be one
+			default:
+				out.WriteString(text[kept:start] + canonical)
+				kept = end
+			}
+		}
+		start = end
+	}
+	return out.String() + text[kept:]
 }
 
 func hideAfter(text, mark string) string {

@@ -95,7 +95,8 @@ var families = []struct{ prefix, family string }{
 	{"grok", "xai"},
 	{"kimi", "moonshot"},
 	{"glm", "zhipu"},
-	{"command", "cohere"},
+	{"command-r", "cohere"},
+	{"command-a", "cohere"},
 	{"nova", "amazon"},
 	{"phi", "microsoft"},
 }
@@ -109,7 +110,7 @@ func FamilyOf(model string) string {
 	}
 	for _, known := range families {
 		rest, found := strings.CutPrefix(model, known.prefix)
-		if found && (rest == "" || !('a' <= rest[0] && rest[0] <= 'z')) {
+		if found && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
 			return known.family
 		}
 	}

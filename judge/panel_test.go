@@ -103,18 +103,45 @@ func TestWhoDidItIsHidden(t *testing.T) {
 		{Line: 2, Kind: evidence.StepCall, Tool: "bash", Text: "cat /work/cell/claude-code/x.go /home/joe/.config/y.json"},
 		{Line: 3, Kind: evidence.StepCall, Tool: "bash", Text: "git commit -m 'Fix\n\nCo-Authored-By: Some Agent <a@b>'"},
 		{Line: 4, Kind: evidence.StepMessage, Text: "the key is ghp_" + strings.Repeat("a1B2", 9)},
+		{Line: 5, Kind: evidence.StepCall, Tool: "edit", Text: `x.go {"file_path":"x.go","old_string":"a"}`},
+		{Line: 6, Kind: evidence.StepMessage, Text: "Now MultiEdit and apply_patch, then read_me; by Anthropic"},
 	}
 	v := newView(&s)
 	text := fence(shown{v.task(""), v.patch(""), v.trace("")})
-	for _, secret := range []string{"laude", "onnet", "/work/cell", "/home/joe", "Some Agent", "ghp_a1B2"} {
+	for _, secret := range []string{
+		"laude", "onnet", "/work/cell", "/home/joe", "Some Agent", "ghp_a1B2", "old_string", "MultiEdit",
+		"apply_patch", "nthropic",
+	} {
 		if strings.Contains(text, secret) {
 			t.Errorf("%q is shown:\n%s", secret, text)
 		}
 	}
-	for _, kept := range []string{"subqueries stay", "cat ./x.go [path]/y.json", "[hidden]"} {
+	for _, kept := range []string{"subqueries stay", "cat ./x.go [path]/y.json", "[hidden]", "edit call: x.go\n", "then read_me"} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("%q is not shown:\n%s", kept, text)
 		}
+	}
+}
+
+// TestALongTraceIsCut: its beginning and its end are shown.
+func TestALongTraceIsCut(t *testing.T) {
+	s := subject("t", "a", 0)
+	s.Run.Steps = nil
+	for i := range 400 {
+		s.Run.Steps = append(s.Run.Steps, evidence.Step{Line: int64(i), Kind: "result", Text: strings.Repeat("z", 2000)})
+	}
+	part := newView(&s).trace("")
+	if len(part.text) > maxTrace+20<<10 || !strings.Contains(part.text, "steps are not shown here") {
+		t.Errorf("%d bytes are shown", len(part.text))
+	}
+	for line, shown := range map[string]bool{"trace:0": true, "trace:399": true, "trace:200": false} {
+		if (part.other[line] != nil) != shown {
+			t.Errorf("%s is shown: %v, want %v", line, !shown, shown)
+		}
+	}
+	from, to := middle([]string{"a", "b"}, 10)
+	if from != 2 || to != 2 {
+		t.Errorf("of a short trace %d to %d go", from, to)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
 )
 
 // The bounds of what is shown, in bytes. A token has about four of them.
@@ -21,6 +22,7 @@ const (
 	maxLine   = 2 << 10
 	maxVerify = 8 << 10
 	maxPrompt = 64 << 10
+	maxTrace  = 240 << 10
 )
 
 // shapes takes secrets of well-known shapes out of the evidence. It knows no environment: the same
@@ -204,10 +206,35 @@ func (v *view) trace(prefix string) *section {
 	if left := v.subject.Run.StepsLeftOut; left > 0 {
 		b.note("%d steps are not shown", left)
 	}
+	texts, left := make([]string, len(steps)), 0
 	for i := range steps {
-		b.cite(prefix+"trace:"+strconv.FormatInt(steps[i].Line, 10), v.hide.paths(v.clean(stepText(&steps[i]))))
+		texts[i] = v.hide.paths(v.clean(canonicalTools(stepText(&steps[i]))))
+	}
+	from, to := middle(texts, maxTrace)
+	for i := range steps {
+		if i >= from && i < to {
+			left++
+			continue
+		}
+		if i == to && left > 0 {
+			b.note("%d steps are not shown here", left)
+		}
+		b.cite(prefix+"trace:"+strconv.FormatInt(steps[i].Line, 10), texts[i])
 	}
 	return b.done()
+}
+
+// middle is the part of texts that must go so that the others have at most limit bytes, half of
+// them before it and half after it.
+func middle(texts []string, limit int) (from, to int) {
+	from, to = 0, len(texts)
+	for size := 0; from < len(texts) && size+len(texts[from]) <= limit/2; from++ {
+		size += len(texts[from])
+	}
+	for size := 0; to > from && size+len(texts[to-1]) <= limit/2; to-- {
+		size += len(texts[to-1])
+	}
+	return from, to
 }
 
 // stepText is a step as judges read it.
@@ -222,7 +249,12 @@ func stepText(step *evidence.Step) string {
 	case step.IsError:
 		what += " failed"
 	}
-	return what + ": " + strings.TrimRight(step.Text, "\n")
+	text := step.Text
+	if step.Kind == evidence.StepCall && (step.Tool == session.ToolEdit || step.Tool == session.ToolWrite) {
+		// the arguments of a call give away whose tool it is, and the patch has what was edited
+		text, _, _ = strings.Cut(text, "{")
+	}
+	return what + ": " + strings.TrimRight(text, " \n")
 }
 
 // fence puts evidence between two marks. The mark is made from the evidence's own digest: nobody
