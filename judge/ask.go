@@ -72,23 +72,23 @@ type Outcome struct {
 	LeftOut map[string]string
 }
 
-// ErrNoMembers is returned when the self-test leaves no member of the panel.
-var ErrNoMembers = errors.New("no member of the panel passed the self-test")
+// errNoMembers is returned when the self-test leaves no member of the panel.
+var errNoMembers = errors.New("no member of the panel passed the self-test")
 
-// DownError says which members could not be asked. Everything else was asked and kept.
-type DownError struct {
-	// Members are those that failed, in the order of the panel, and Err what the first one failed
+// downMembers says which members could not be asked. Everything else was asked and kept.
+type downMembers struct {
+	// members are those that failed, in the order of the panel, and err what the first one failed
 	// with.
-	Members []string
-	Err     error
+	members []string
+	err     error
 }
 
-func (e *DownError) Error() string {
+func (e *downMembers) Error() string {
 	return fmt.Sprintf("judge %s cannot be asked: %v; what the others said is kept, and the same command asks only "+
-		"what is missing", strings.Join(e.Members, ", "), e.Err)
+		"what is missing", strings.Join(e.members, ", "), e.err)
 }
 
-func (e *DownError) Unwrap() error { return e.Err }
+func (e *downMembers) Unwrap() error { return e.err }
 
 // Ask puts every question that has no reply yet: first the self-test, then the questions about
 // single runs, then the comparisons. What was answered before an error is kept.
@@ -173,7 +173,7 @@ func noMembers(d *deriver) error {
 	for i := range d.members {
 		reasons = append(reasons, d.members[i].member.Name+": "+d.members[i].LeftOut)
 	}
-	return fmt.Errorf("%w (%s)", ErrNoMembers, strings.Join(reasons, "; "))
+	return fmt.Errorf("%w (%s)", errNoMembers, strings.Join(reasons, "; "))
 }
 
 func trialQuestions(d *deriver) iter.Seq[*question] {
@@ -335,7 +335,7 @@ func (a *asking) write(lines <-chan []byte, cancel context.CancelCauseFunc) erro
 			}
 		}
 		if failed != nil {
-			continue // the senders must not wait for ever
+			continue // the senders must not wait
 		}
 		if failed = jsonlines.Append(a.store.file, bytes.Join(batch, []byte("\n"))); failed != nil {
 			cancel(failed)
@@ -414,14 +414,14 @@ func (a *asking) setDown(m Member, err error) {
 }
 
 func (a *asking) downError(panel Panel) error {
-	var down DownError
+	var down downMembers
 	for _, member := range panel.Members {
 		if err := a.down[member.Name]; err != nil {
-			down.Members = append(down.Members, member.Name)
-			down.Err = cmp.Or(down.Err, err)
+			down.members = append(down.members, member.Name)
+			down.err = cmp.Or(down.err, err)
 		}
 	}
-	if len(down.Members) == 0 {
+	if len(down.members) == 0 {
 		return nil
 	}
 	return &down

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/price"
@@ -127,7 +128,8 @@ func TestJudgesThatDoNotCite(t *testing.T) {
 	}
 	verdict := result.Cells[0].Dimensions[evidence.Correctness]
 	if verdict.Pass != 2 || verdict.Fail != 0 || verdict.Abstained != 5 || *verdict.Result != Pass {
-		t.Errorf("%d Pass, %d Fail, %d abstained, result %v", verdict.Pass, verdict.Fail, verdict.Abstained, verdict.Result)
+		t.Errorf("%d Pass, %d Fail, %d abstained, result %v", verdict.Pass, verdict.Fail, verdict.Abstained,
+			verdict.Result)
 	}
 	dropped := map[string]int{"missing": 2, "context": 1, "wrong": 1}
 	for i, vote := range verdict.Votes {
@@ -223,8 +225,8 @@ func TestAMemberThatIsDown(t *testing.T) {
 	settings := Settings{Panel: s.panel("down", "up"), Prompts: builtin(t)}
 	subjects := []Subject{subject("t", "a", 0)}
 	outcome, err := ask(t, dir, settings, subjects, Limits{Parallel: 1})
-	var down *DownError
-	if !errors.As(err, &down) || strings.Join(down.Members, ",") != "down" || outcome.Asked != 5 {
+	var down *downMembers
+	if !errors.As(err, &down) || strings.Join(down.members, ",") != "down" || outcome.Asked != 5 {
 		t.Fatalf("error %v, asked %d, want member down and 5", err, outcome.Asked)
 	}
 	if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "who are you") {
@@ -235,7 +237,8 @@ func TestAMemberThatIsDown(t *testing.T) {
 	}
 	mended := serve(t, map[string]string{"up": good, "down": good})
 	settings.Panel = mended.panel("down", "up")
-	if outcome, err := ask(t, dir, settings, subjects, Limits{}); err != nil || outcome.Asked != 5 || mended.count() != 5 {
+	outcome, err = ask(t, dir, settings, subjects, Limits{})
+	if err != nil || outcome.Asked != 5 || mended.count() != 5 {
 		t.Errorf("asked %d, %v; want the 5 that were missing", outcome.Asked, err)
 	}
 }
@@ -244,7 +247,7 @@ func TestAKeyThatIsNotSet(t *testing.T) {
 	settings := Settings{Panel: panel("a"), Prompts: builtin(t)}
 	settings.Panel.Members[0].KeyEnv = "FIT_TEST_NO_SUCH_KEY"
 	_, err := ask(t, t.TempDir(), settings, []Subject{subject("t", "a", 0)}, Limits{})
-	var down *DownError
+	var down *downMembers
 	if !errors.As(err, &down) || !strings.Contains(err.Error(), "FIT_TEST_NO_SUCH_KEY") {
 		t.Errorf("error %v", err)
 	}
@@ -255,7 +258,8 @@ func prices(t *testing.T, models ...string) price.Table {
 	t.Helper()
 	var lines []string
 	for _, model := range models {
-		lines = append(lines, fmt.Sprintf(`{"model":%q,"from":"2020-01-01","input":1,"output":10,"source":"test"}`, model))
+		lines = append(lines, fmt.Sprintf(
+			`{"model":%q,"from":"2020-01-01","input":1,"output":10,"source":"test"}`, model))
 	}
 	table, err := price.Load(strings.NewReader(`{"prices":[` + strings.Join(lines, ",") + `]}`))
 	if err != nil {
@@ -328,7 +332,7 @@ func TestTheSelfTest(t *testing.T) {
 	}
 	settings.Panel = s.panel("swayed")
 	before := s.count()
-	if _, err := ask(t, dir, settings, subjects, Limits{}); !errors.Is(err, ErrNoMembers) || s.count() != before {
+	if _, err := ask(t, dir, settings, subjects, Limits{}); !errors.Is(err, errNoMembers) || s.count() != before {
 		t.Errorf("error %v, %d new requests", err, s.count()-before)
 	}
 }
@@ -376,7 +380,7 @@ func TestOneStoreAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); !errors.Is(err, ErrLocked) {
+	if _, err := Open(dir); !errors.Is(err, jsonlines.ErrLocked) {
 		t.Errorf("error %v", err)
 	}
 	if err := store.Close(); err != nil {

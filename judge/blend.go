@@ -44,7 +44,8 @@ func ParseWeights(text string) (Weights, error) {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		weight, known := weights[name]
 		if !known {
-			return nil, fmt.Errorf("weights: there is no dimension %q, only %s", name, strings.Join(evidence.Dimensions(), ", "))
+			return nil, fmt.Errorf("weights: there is no dimension %q, only %s", name,
+				strings.Join(evidence.Dimensions(), ", "))
 		}
 		share, heuristic, both := strings.Cut(value, "/")
 		var err error

@@ -21,16 +21,18 @@ func TestBlend(t *testing.T) {
 		return rest
 	}
 	for _, test := range []struct {
-		name                    string
-		h, j                    Scores
-		failed, disqualified    bool
-		want                    Scores
-		overall, coverage       float64
-		capped, nothingIsToldOf bool
+		name                 string
+		h, j                 Scores
+		failed, disqualified bool
+		want                 Scores
+		overall, coverage    float64
+		capped, nothing      bool
 	}{
 		{
 			name: "vector 1", h: h, j: j, overall: 0.789667, coverage: 1,
-			want: Scores{"correctness": 1, "verification": 1, "completeness": .15, "codeQuality": .92, "minimalDiff": .716667},
+			want: Scores{
+				"correctness": 1, "verification": 1, "completeness": .15, "codeQuality": .92, "minimalDiff": .716667,
+			},
 		},
 		{
 			name: "vector 2", h: without(h, "correctness", "codeQuality"), j: without(j, "completeness", "codeQuality"),
@@ -38,22 +40,26 @@ func TestBlend(t *testing.T) {
 			want: Scores{"correctness": 1, "verification": 1, "completeness": .5, "minimalDiff": .716667},
 		},
 		{
-			name: "the check failed", h: Scores{}, j: Scores{"correctness": 1}, failed: true, overall: .3, coverage: .35,
-			want: Scores{"correctness": .3}, capped: true,
+			name: "the check failed", h: Scores{}, j: Scores{"correctness": 1}, failed: true, overall: .3,
+			coverage: .35, want: Scores{"correctness": .3}, capped: true,
 		},
 		{
 			name: "the check failed, and so did the panel", h: Scores{"correctness": 0}, j: Scores{"correctness": 0},
 			failed: true, overall: 0, coverage: .35, want: Scores{"correctness": 0},
 		},
-		{name: "disqualified", h: Scores{"correctness": 1}, disqualified: true, coverage: .35, want: Scores{"correctness": 1}},
-		{name: "nothing is known", nothingIsToldOf: true, want: Scores{}},
+		{
+			name: "disqualified", h: Scores{"correctness": 1}, disqualified: true, coverage: .35,
+			want: Scores{"correctness": 1},
+		},
+		{name: "nothing is known", nothing: true, want: Scores{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := DefaultWeights().Blend(test.h, test.j, test.failed, test.disqualified)
-			if (b.Overall == nil) != test.nothingIsToldOf || b.Overall != nil && math.Abs(*b.Overall-test.overall) > 1e-6 {
+			if (b.Overall == nil) != test.nothing || b.Overall != nil && math.Abs(*b.Overall-test.overall) > 1e-6 {
 				t.Errorf("overall %v, want %v", b.Overall, test.overall)
 			}
-			if math.Abs(b.Coverage-test.coverage) > 1e-9 || b.Capped != test.capped || b.Disqualified != test.disqualified {
+			if math.Abs(b.Coverage-test.coverage) > 1e-9 || b.Capped != test.capped ||
+				b.Disqualified != test.disqualified {
 				t.Errorf("%+v", b)
 			}
 			if len(b.PerDimension) != len(test.want) {

@@ -25,11 +25,11 @@ const calibrationFile = "calibration.jsonl"
 // aggregation names the rule by which votes become a verdict. Another rule is another judge.
 const aggregation = "majority of at least two votes, abstentions out/1"
 
-// StatusStale says that a dimension was calibrated with another prompt or other members.
-const StatusStale = "stale"
+// statusStale says that a dimension was calibrated with another prompt or other members.
+const statusStale = "stale"
 
-// ErrSealed is returned for a second look at the test split.
-var ErrSealed = errors.New("the test split was measured already; a second look needs --again, and no rate is " +
+// errSealed is returned for a second look at the test split.
+var errSealed = errors.New("the test split was measured already; a second look needs --again, and no rate is " +
 	"corrected by it any more")
 
 // panelID identifies what a calibration is about: dimension, prompt, members, aggregation.
@@ -69,8 +69,8 @@ func (m Measurement) Pooled() stats.Calibration {
 	return sum
 }
 
-// Agreement returns Cohen's kappa and Gwet's AC1 of panel and people; an error where every rating is
-// the same. Neither replaces TPR and TNR.
+// Agreement returns Cohen's kappa and Gwet's AC1 of panel and people, or an error where every
+// rating is the same. Neither replaces TPR and TNR.
 func (m Measurement) Agreement() (kappa, ac1 stats.Kappa, err error) {
 	c := m.Pooled()
 	table := [][]int{{c.TP, c.M1 - c.TP}, {c.M0 - c.TN, c.TN}}
@@ -173,7 +173,7 @@ func (l *Labels) seal(m *Measurement, again bool) error {
 	}
 	m.Again = slices.ContainsFunc(before, func(b Measurement) bool { return b.ID == m.ID })
 	if m.Again && !again {
-		return fmt.Errorf("%s (%s): %w", m.Dimension, m.ID, ErrSealed)
+		return fmt.Errorf("%s (%s): %w", m.Dimension, m.ID, errSealed)
 	}
 	line, err := jsonenc.Marshal(m)
 	if err == nil {
@@ -222,7 +222,7 @@ func readMeasurements(r io.Reader) ([]Measurement, error) {
 type Calibration struct {
 	ID        string `json:"id"`
 	Dimension string `json:"dimension"`
-	// Status is ok, judge-uninformative, stale or uncalibrated; Reason says why, where it is not ok.
+	// Status is ok, judge-uninformative, stale or uncalibrated; Reason says why it is not ok.
 	Status string   `json:"status"`
 	Reason string   `json:"reason,omitempty"`
 	TPR    *float64 `json:"tpr"`
@@ -260,9 +260,9 @@ func (c *Calibration) For(arm string) (stats.Calibration, bool) {
 	return stats.Calibration{}, false
 }
 
-// Pair returns the calibrations that correct the difference of two arms, and whether they share one.
-// It reports false unless both arms have labels of both kinds: a judge that is kinder to one of them
-// fakes a difference, and only labels of both can show it.
+// Pair returns the calibrations that correct the difference of two arms, and whether they share
+// one. It reports false unless both arms have labels of both kinds: a judge that is kinder to one
+// of them fakes a difference, and only labels of both can show it.
 func (c *Calibration) Pair(first, second string) (a, b stats.Calibration, common, ok bool) {
 	if !c.Valid() || c.Homogeneity == nil || !c.labelled(first) || !c.labelled(second) {
 		return a, b, false, false
@@ -323,7 +323,7 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 		c.Reason = fmt.Sprintf("the test split was looked at %d times", len(looks))
 		return c, nil
 	case len(looks) == 0 && others > 0:
-		c.Status, c.Reason = StatusStale, "measured with another prompt or other members"
+		c.Status, c.Reason = statusStale, "measured with another prompt or other members"
 		return c, nil
 	case len(looks) == 0:
 		c.Reason = "not measured on the test split"

@@ -113,7 +113,7 @@ func TestLabelling(t *testing.T) {
 		byCluster[cluster] = one.Split
 		counts[one.Split]++
 	}
-	if counts[SplitTest] != 8 || counts[SplitDev] != 8 || counts[SplitTrain] != 4 {
+	if counts[SplitTest] != 8 || counts[SplitDev] != 8 || counts[splitTrain] != 4 {
 		t.Errorf("splits %v", counts)
 	}
 	if n, err := again.Split(subjects, 99); err != nil || n != 0 {
@@ -211,14 +211,14 @@ func TestCalibration(t *testing.T) {
 	}
 
 	// the same panel again: sealed
-	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 3); !errors.Is(err, ErrSealed) {
+	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 3); !errors.Is(err, errSealed) {
 		t.Errorf("error %v, want the split to be sealed", err)
 	}
 	// another prompt is another judge
 	changed := correctness("m")
 	changed.Prompts[evidence.Correctness] = "another question"
 	other := Derive(answered(changed, subjects, say), changed, subjects, nil)
-	if c := status(other); c.Status != StatusStale {
+	if c := status(other); c.Status != statusStale {
 		t.Errorf("after a change of the prompt: %+v", c)
 	}
 	if c := corrected(other); c.Status != stats.StatusUncalibrated || c.CorrectedRate != nil {

@@ -109,7 +109,8 @@ func correctRate(byTask map[string][]float64, arm string, calibration *Calibrati
 		return correction, nil
 	}
 	if c.Status == stats.StatusOK {
-		correction.CorrectedRate, correction.CI95Low, correction.CI95High, correction.RawTheta = c.Est, c.Lo, c.Hi, c.Raw
+		correction.CorrectedRate, correction.RawTheta = c.Est, c.Raw
+		correction.CI95Low, correction.CI95High = c.Lo, c.Hi
 	}
 	return correction, nil
 }

@@ -3,9 +3,8 @@
 //
 //  1. A Subject is one run as judges may see it: the task, the patch, the check, the trace. Nothing
 //     in it says who did the work.
-//  2. Store.Ask puts one binary question per dimension and member of the panel and keeps every reply
-//     in replies.jsonl, under the SHA-256 of the exact request. A request that has a reply is never
-//     made again.
+//  2. Store.Ask puts one binary question per dimension and member and keeps every reply
+//     in replies.jsonl, under the SHA-256 of the exact request. The same request is made once.
 //  3. Derive reads the replies: it parses them, drops every claim whose citation does not hold in
 //     what was shown, takes the majority of the panel, and reconciles comparisons made in both
 //     orders. It is a pure function: a better rule costs no call.

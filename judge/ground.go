@@ -108,7 +108,8 @@ func quoted(lines []string, quote string) bool {
 			return true
 		}
 	}
-	return utf8.RuneCountInString(quote) >= shortestQuote && strings.Contains(collapse(strings.Join(lines, "\n")), quote)
+	return utf8.RuneCountInString(quote) >= shortestQuote &&
+		strings.Contains(collapse(strings.Join(lines, "\n")), quote)
 }
 
 func collapse(text string) string { return strings.Join(strings.Fields(text), " ") }

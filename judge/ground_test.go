@@ -106,11 +106,17 @@ func TestGrounding(t *testing.T) {
 	}{
 		{name: "pass with a citation", reply: verdictJSON(Pass, failing), result: Pass},
 		{name: "fail with a citation", reply: verdictJSON(Fail, failing), result: Fail},
-		{name: "one of three holds", reply: verdictJSON(Fail, "x.go:12", `x.go:1 "return sum"`, failing), result: Fail, dropped: 2},
+		{
+			name: "one of three holds", reply: verdictJSON(Fail, "x.go:12", `x.go:1 "return sum"`, failing),
+			result: Fail, dropped: 2,
+		},
 		{name: "pass without a citation", reply: verdictJSON(Pass), abstained: true},
 		{name: "fail without a citation", reply: verdictJSON(Fail), abstained: true},
 		{name: "a missing line", reply: verdictJSON(Fail, `x.go:40 "return sum // done"`), abstained: true, dropped: 1},
-		{name: "a context line", reply: verdictJSON(Fail, `x.go:10 "func add(a, b int) int {"`), abstained: true, dropped: 1},
+		{
+			name: "a context line", reply: verdictJSON(Fail, `x.go:10 "func add(a, b int) int {"`), abstained: true,
+			dropped: 1,
+		},
 		{name: "a wrong quote", reply: verdictJSON(Fail, `x.go:12 "return a - b"`), abstained: true, dropped: 1},
 		{name: "tests fail, but verify passed", reply: reply, abstained: true, dropped: 1},
 		{
@@ -182,7 +188,8 @@ func TestReplies(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			o, err := parseReply(test.text, test.pair)
 			want, wrong := strings.CutPrefix(test.want, "!")
-			if !wrong && (err != nil || o.result != want) || wrong && (err == nil || !strings.Contains(err.Error(), want)) {
+			if !wrong && (err != nil || o.result != want) ||
+				wrong && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%q, error %v; want %s", o.result, err, test.want)
 			}
 		})

@@ -24,8 +24,8 @@ type hider struct {
 }
 
 // newHider takes ids of agents and models, and directories, which begin with a slash. Where it is
-// known who trained a model, that is hidden too, and the first word of the id, by which agents speak
-// of themselves; the first word of any other id may be an ordinary one.
+// known who trained a model, that is hidden too, and the first word of the id, by which agents
+// speak of themselves; the first word of any other id may be an ordinary one.
 func newHider(hide []string) *hider {
 	h := &hider{}
 	add := func(name string, shortest int) {
@@ -43,7 +43,7 @@ func newHider(hide []string) *hider {
 		name := lowerASCII(strings.TrimSpace(one))
 		add(name, shortestName)
 		add(strings.ReplaceAll(name, "-", " "), shortestName)
-		if family := FamilyOf(name); family != "" {
+		if family := familyOf(name); family != "" {
 			word, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], "-")
 			add(word, 3)
 			add(family, shortestName)

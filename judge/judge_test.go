@@ -82,8 +82,8 @@ func verdictJSON(result string, evidence ...string) string {
 	for i, item := range evidence {
 		quoted[i] = fmt.Sprintf("%q", item)
 	}
-	return fmt.Sprintf("1. So.\n5. Decided.\n{%q: %q, \"confidence\": 0.9, \"critique\": \"fine\", \"evidence\": [%s], "+
-		"\"claims\": []}", field, result, strings.Join(quoted, ", "))
+	return fmt.Sprintf("1. So.\n5. Decided.\n{%q: %q, \"confidence\": 0.9, \"critique\": \"fine\", "+
+		"\"evidence\": [%s], \"claims\": []}", field, result, strings.Join(quoted, ", "))
 }
 
 // answered holds the replies of members that say what say says.

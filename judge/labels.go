@@ -18,7 +18,7 @@ import (
 // The parts that labels are split into. The train split is for examples in prompts, the dev split
 // for choosing, the test split for measuring, once.
 const (
-	SplitTrain = "train"
+	splitTrain = "train"
 	SplitDev   = "dev"
 	SplitTest  = "test"
 )
@@ -106,7 +106,8 @@ func parseLabels(path string, source []byte) (labelsFile, error) {
 		}
 		seen[at] = true
 		if l.Dimension != "" && l.Arm == "" {
-			return labelsFile{}, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "a label of a dimension needs its arm")
+			return labelsFile{}, doc.ErrorAt([]string{"labels", strconv.Itoa(i)},
+				"a label of a dimension needs its arm")
 		}
 	}
 	return file, nil
@@ -184,7 +185,7 @@ func (l *Labels) Add(item Item, pass bool) error {
 		Dimension: item.Dimension,
 		Human:     human,
 	}
-	// A line at the end keeps what people wrote; where the file is of another form it is written anew.
+	// A line at the end keeps what people wrote; a file of another form is written anew.
 	source := append(slices.Clone(l.source), []byte(added.line())...)
 	file, err := parseLabels(l.path, source)
 	if err == nil && len(file.Labels) == len(l.file.Labels)+1 {
@@ -228,7 +229,12 @@ func (l label) line() string {
 		fields = append(fields, "arm: "+jsonenc.String(l.Arm))
 	}
 	fields = append(fields, "run: "+strconv.Itoa(l.Run))
-	for _, optional := range [][2]string{{"dimension", l.Dimension}, {"human", l.Human}, {"judge", l.Judge}, {"split", l.Split}} {
+	for _, optional := range [][2]string{
+		{"dimension", l.Dimension},
+		{"human", l.Human},
+		{"judge", l.Judge},
+		{"split", l.Split},
+	} {
 		if optional[1] != "" {
 			fields = append(fields, optional[0]+": "+optional[1])
 		}
@@ -265,11 +271,11 @@ func (f labelsFile) text(old []byte) []byte {
 var splits = []struct {
 	name  string
 	share float64
-}{{SplitTest, 0.425}, {SplitDev, 0.425}, {SplitTrain, 0.15}}
+}{{SplitTest, 0.425}, {SplitDev, 0.425}, {splitTrain, 0.15}}
 
 // Split gives every label of a dimension a part, all labels of a cluster the same one: runs of one
-// task are alike, and a judge must not be measured on what it was chosen by. It keeps what was split
-// before, and returns how many labels are new.
+// task are alike, and a judge must not be measured on what it was chosen by. It keeps what was
+// split before, and returns how many labels are new.
 func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
 	clusters := map[string]string{} // by task
 	for i := range subjects {

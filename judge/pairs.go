@@ -107,7 +107,7 @@ func (d *deriver) comparePairs(cells []CellVerdicts) []PairwiseVerdict {
 		return nil
 	}
 	verdicts := []PairwiseVerdict{}
-	views := map[string]map[string][]stats.SwapView{} // by member and dimension
+	views := map[string]swapViews{} // by member
 	for _, c := range couples(d.subjects) {
 		if verdict := d.compare(cells, c, views); verdict.PerDimension != nil {
 			verdicts = append(verdicts, verdict)
@@ -122,8 +122,11 @@ func (d *deriver) comparePairs(cells []CellVerdicts) []PairwiseVerdict {
 	return verdicts
 }
 
+// swapViews are a member's views of all pairs, by dimension.
+type swapViews map[string][]stats.SwapView
+
 // compare derives the votes on one pair.
-func (d *deriver) compare(cells []CellVerdicts, c couple, views map[string]map[string][]stats.SwapView) PairwiseVerdict {
+func (d *deriver) compare(cells []CellVerdicts, c couple, views map[string]swapViews) PairwiseVerdict {
 	a, b := newView(&d.subjects[c.a]), newView(&d.subjects[c.b])
 	verdict := PairwiseVerdict{
 		AgentA: a.subject.cell().arm,
@@ -147,7 +150,7 @@ func (d *deriver) compare(cells []CellVerdicts, c couple, views map[string]map[s
 			verdict.Votes = append(verdict.Votes, vote)
 			if valid {
 				if views[m.member.Name] == nil {
-					views[m.member.Name] = map[string][]stats.SwapView{}
+					views[m.member.Name] = swapViews{}
 				}
 				views[m.member.Name][dimension] = append(views[m.member.Name][dimension], view)
 			}
@@ -209,7 +212,7 @@ func (v *PairwiseVerdict) arm(winner stats.Winner) string {
 }
 
 // summarise measures how much the order matters to a member; nil where it compared nothing.
-func summarise(views map[string][]stats.SwapView) *Swaps {
+func summarise(views swapViews) *Swaps {
 	if len(views) == 0 {
 		return nil
 	}
@@ -220,7 +223,8 @@ func summarise(views map[string][]stats.SwapView) *Swaps {
 			continue
 		}
 		all = append(all, views[dimension]...)
-		swaps.PerDimension[dimension], _ = stats.SummariseSwaps(views[dimension], false) // fails on unknown winners only
+		// it fails on unknown winners only
+		swaps.PerDimension[dimension], _ = stats.SummariseSwaps(views[dimension], false)
 	}
 	swaps.SwapSummary, _ = stats.SummariseSwaps(all, false)
 	swaps.Dropped = swaps.FlipRate > maxFlipRate && swaps.Coverage >= minCoverage && swaps.Decisive >= minDecisivePairs

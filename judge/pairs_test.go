@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/evidence"
 )
 
-// compareRuns judges pairs of runs; each pair is what the member says when A is shown first and when
-// B is, in terms of A, B and T.
+// compareRuns judges pairs of runs; each pair is what the member says when A is shown first and
+// when B is, in terms of A, B and T.
 func compareRuns(t *testing.T, views ...string) *Result {
 	t.Helper()
 	settings := Settings{Panel: panel("m"), Prompts: builtin(t), Pairwise: PairsAll}
@@ -102,7 +102,8 @@ func TestOnlyTiesAreCompared(t *testing.T) {
 		return verdictJSON(Pass, cite(q))
 	}
 	result := Derive(answered(settings, subjects, say), settings, subjects, nil)
-	if _, compared := result.Pairs[0].PerDimension[evidence.CodeQuality]; compared || pairs != 2 || result.Missing != 0 {
+	_, compared := result.Pairs[0].PerDimension[evidence.CodeQuality]
+	if compared || pairs != 2 || result.Missing != 0 {
 		t.Errorf("%d comparisons, %v, %d missing", pairs, result.Pairs[0].PerDimension, result.Missing)
 	}
 }

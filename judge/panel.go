@@ -1,11 +1,13 @@
 package judge
 
 import (
+	_ "embed" // the built-in families
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/fit-eval/fit/internal/document"
 )
@@ -53,7 +55,7 @@ func parsePanel(path string, source []byte) (Panel, error) {
 		at := func(key, format string, args ...any) error {
 			return doc.ErrorAt([]string{"members", strconv.Itoa(i), key}, format, args...)
 		}
-		if known := FamilyOf(member.Model); known != "" && known != member.family() {
+		if known := familyOf(member.Model); known != "" && known != member.family() {
 			return Panel{}, at("family", "%s is a model of %s, not of %s", member.Model, known, member.Family)
 		}
 		for _, other := range panel.Members[:i] {
@@ -73,45 +75,30 @@ func parsePanel(path string, source []byte) (Panel, error) {
 
 func (m Member) family() string { return strings.ToLower(m.Family) }
 
-// families maps how ids of models begin to who trained them.
-var families = []struct{ prefix, family string }{
-	{"claude", "anthropic"},
-	{"gpt", "openai"},
-	{"chatgpt", "openai"},
-	{"codex", "openai"},
-	{"o1", "openai"},
-	{"o3", "openai"},
-	{"o4", "openai"},
-	{"gemini", "google"},
-	{"gemma", "google"},
-	{"mistral", "mistral"},
-	{"codestral", "mistral"},
-	{"devstral", "mistral"},
-	{"magistral", "mistral"},
-	{"llama", "meta"},
-	{"qwen", "alibaba"},
-	{"qwq", "alibaba"},
-	{"deepseek", "deepseek"},
-	{"grok", "xai"},
-	{"kimi", "moonshot"},
-	{"glm", "zhipu"},
-	{"command-r", "cohere"},
-	{"command-a", "cohere"},
-	{"nova", "amazon"},
-	{"phi", "microsoft"},
-}
+// familiesSource maps how ids of models begin to who trained them.
+//
+//go:embed families.json
+var familiesSource []byte
 
-// FamilyOf is who trained a model, by its id or that of the agent built on it; empty where that is
+var families = sync.OnceValue(func() map[string]string {
+	var known map[string]string
+	if err := document.DecodeJSON("families.json", familiesSource, &known); err != nil {
+		panic("built-in families: " + err.Error()) // a test reads it
+	}
+	return known
+})
+
+// familyOf is who trained a model, by its id or that of the agent built on it; empty where that is
 // not known. A vendor before a slash, as routers write it, counts.
-func FamilyOf(model string) string {
+func familyOf(model string) string {
 	model = strings.ToLower(model)
 	if slash := strings.LastIndexByte(model, '/'); slash >= 0 {
 		model = model[slash+1:]
 	}
-	for _, known := range families {
-		rest, found := strings.CutPrefix(model, known.prefix)
+	for prefix, family := range families() { // no prefix is the beginning of another up to a whole word
+		rest, found := strings.CutPrefix(model, prefix)
 		if found && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
-			return known.family
+			return family
 		}
 	}
 	return ""
@@ -134,7 +121,7 @@ func (p Panel) Related(underTest []string) []string {
 	var kin []string
 	for _, member := range p.Members {
 		for _, tested := range underTest {
-			if FamilyOf(tested) == member.family() || tested == member.Model {
+			if familyOf(tested) == member.family() || tested == member.Model {
 				kin = append(kin, fmt.Sprintf("judge %s is of the family %s, and so is %s, which is under test",
 					member.Name, member.Family, tested))
 				break

@@ -22,7 +22,7 @@ func TestPanels(t *testing.T) {
 		{"an unknown protocol", "protocol: chat", "protocol: grpc", "panel.yaml:2:"},
 		{"no family", ", family: mistral", "", "panel.yaml:2:"},
 		{"two of one name", "name: b", "name: a", "two members are called a"},
-		{"two of one family", "family: Other", "family: Mistral", "panel.yaml:3:60: members.1.family: a and b are both of the family"},
+		{"two of one family", "family: Other", "family: Mistral", "panel.yaml:3:60: members.1.family: a and b are"},
 		{"the wrong family", "family: mistral", "family: google", "is a model of mistral, not of google"},
 		{"the same model", "model: local-1, family: Other", "model: mistral-large-2411, family: mistral", "family"},
 		{"nobody", goodPanel, "members: []\n", "at least one member"},
@@ -31,7 +31,7 @@ func TestPanels(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			source := strings.Replace(goodPanel, test.old, test.new, 1)
 			_, err := parsePanel("panel.yaml", []byte(source))
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
@@ -52,7 +52,7 @@ func TestNobodyJudgesTheirOwnKind(t *testing.T) {
 			t.Errorf("%q: related %v", underTest, p.Related([]string{underTest}))
 		}
 	}
-	if FamilyOf("claude-code") != "anthropic" || FamilyOf("scripted") != "" {
+	if familyOf("claude-code") != "anthropic" || familyOf("scripted") != "" {
 		t.Error("families are not known by the ids of models")
 	}
 }
@@ -76,7 +76,8 @@ func TestPrompts(t *testing.T) {
 				t.Errorf("the system prompt begins with %q", first)
 			}
 		}
-		if first, _, _ := strings.Cut(prompts.system(kindSelfTest, dimension), "\n"); first != "fit-judge/1 single "+dimension {
+		first, _, _ := strings.Cut(prompts.system(kindSelfTest, dimension), "\n")
+		if first != "fit-judge/1 single "+dimension {
 			t.Errorf("a question of the self-test begins with %q", first)
 		}
 	}
@@ -96,12 +97,12 @@ func TestPrompts(t *testing.T) {
 
 func TestWhoDidItIsHidden(t *testing.T) {
 	s := subject("t", "a", 0)
-	s.Run.Session.Model, s.Run.Session.Cwd = "claude-sonnet-4-5", "/work/cell/claude-code"
+	s.Run.Session.Model, s.Run.Session.Cwd = "claude-sonnet-4-5", "/cells/7/claude-code"
 	s.Hide = []string{"subq"}
 	s.Run.Steps = []evidence.Step{
 		{Line: 1, Kind: evidence.StepMessage, Text: "I am Claude Code, model claude-sonnet-4-5; subqueries stay."},
-		{Line: 2, Kind: evidence.StepCall, Tool: "bash", Text: "cat /work/cell/claude-code/x.go /home/joe/.config/y.json"},
-		{Line: 3, Kind: evidence.StepCall, Tool: "bash", Text: "git commit -m 'Fix\n\nCo-Authored-By: Some Agent <a@b>'"},
+		{Line: 2, Kind: evidence.StepCall, Tool: "bash", Text: "cat /cells/7/claude-code/x.go /home/joe/.conf/y.json"},
+		{Line: 3, Kind: evidence.StepCall, Tool: "bash", Text: "git commit -m 'Fix\n\nCo-Authored-By: An Agent <a@b>'"},
 		{Line: 4, Kind: evidence.StepMessage, Text: "the key is ghp_" + strings.Repeat("a1B2", 9)},
 		{Line: 5, Kind: evidence.StepCall, Tool: "edit", Text: `x.go {"file_path":"x.go","old_string":"a"}`},
 		{Line: 6, Kind: evidence.StepMessage, Text: "Now MultiEdit and apply_patch, then read_me; by Anthropic"},
@@ -109,14 +110,16 @@ func TestWhoDidItIsHidden(t *testing.T) {
 	v := newView(&s)
 	text := fence(shown{v.task(""), v.patch(""), v.trace("")})
 	for _, secret := range []string{
-		"laude", "onnet", "/work/cell", "/home/joe", "Some Agent", "ghp_a1B2", "old_string", "MultiEdit",
+		"laude", "onnet", "/cells/7", "/home/joe", "An Agent", "ghp_a1B2", "old_string", "MultiEdit",
 		"apply_patch", "nthropic",
 	} {
 		if strings.Contains(text, secret) {
 			t.Errorf("%q is shown:\n%s", secret, text)
 		}
 	}
-	for _, kept := range []string{"subqueries stay", "cat ./x.go [path]/y.json", "[hidden]", "edit call: x.go\n", "then read_me"} {
+	for _, kept := range []string{
+		"subqueries stay", "cat ./x.go [path]/y.json", "[hidden]", "edit call: x.go\n", "then read_me",
+	} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("%q is not shown:\n%s", kept, text)
 		}
@@ -128,7 +131,8 @@ func TestALongTraceIsCut(t *testing.T) {
 	s := subject("t", "a", 0)
 	s.Run.Steps = nil
 	for i := range 400 {
-		s.Run.Steps = append(s.Run.Steps, evidence.Step{Line: int64(i), Kind: "result", Text: strings.Repeat("z", 2000)})
+		step := evidence.Step{Line: int64(i), Kind: "result", Text: strings.Repeat("z", 2000)}
+		s.Run.Steps = append(s.Run.Steps, step)
 	}
 	part := newView(&s).trace("")
 	if len(part.text) > maxTrace+20<<10 || !strings.Contains(part.text, "steps are not shown here") {
@@ -174,7 +178,8 @@ func TestAHugePatchIsCut(t *testing.T) {
 	s := subject("t", "a", 0)
 	var b strings.Builder
 	for range 400 {
-		b.WriteString("diff --git a/f.go b/f.go\n--- a/f.go\n+++ b/f.go\n@@ -1,0 +1,1 @@\n+" + strings.Repeat("y", 9000) + "\n")
+		b.WriteString("diff --git a/f.go b/f.go\n--- a/f.go\n+++ b/f.go\n@@ -1,0 +1,1 @@\n+")
+		b.WriteString(strings.Repeat("y", 9000) + "\n")
 	}
 	s.Patch = []byte(b.String())
 	part := newView(&s).patch("")
@@ -247,7 +252,8 @@ func TestWhichRunsAreSpared(t *testing.T) {
 	} {
 		s := subject("t", "a", 0)
 		test.change(&s)
-		if s.asked(Auto, evidence.Correctness) != test.correctness || s.asked(Auto, evidence.MinimalDiff) != test.others {
+		if s.asked(Auto, evidence.Correctness) != test.correctness ||
+			s.asked(Auto, evidence.MinimalDiff) != test.others {
 			t.Errorf("%s: asked about correctness %v, others %v", test.name, !test.correctness, !test.others)
 		}
 		if !s.asked(All, evidence.Correctness) {

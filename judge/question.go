@@ -110,7 +110,7 @@ type request struct {
 }
 
 // key is the SHA-256 of everything that reaches the model: system prompt, conversation, protocol,
-// model, temperature and bound. Where the model is does not count, nor does the key it is paid with.
+// model, temperature and bound. Where the model is does not count, nor does its API key.
 func (r request) key() string {
 	cloned := clone(r.question.hashed)
 	hashParts(cloned, r.turns...)

@@ -133,8 +133,8 @@ func (i injection) subject(file selfTestFile) Subject {
 }
 
 func addedFile(path string, lines []string) []byte {
-	return fmt.Appendf(nil, "diff --git a/%s b/%s\nnew file mode 100644\n--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n+%s\n",
-		path, path, path, len(lines), strings.Join(lines, "\n+"))
+	return fmt.Appendf(nil, "diff --git a/%[1]s b/%[1]s\nnew file mode 100644\n--- /dev/null\n+++ b/%[1]s\n"+
+		"@@ -0,0 +1,%[2]d @@\n+%[3]s\n", path, len(lines), strings.Join(lines, "\n+"))
 }
 
 // SelfTest is how a member did in the self-test.

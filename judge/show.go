@@ -258,7 +258,7 @@ func stepText(step *evidence.Step) string {
 }
 
 // fence puts evidence between two marks. The mark is made from the evidence's own digest: nobody
-// can write a text that contains the digest of itself, and the same evidence makes the same request.
+// can write a text that contains the digest of itself, and equal evidence makes equal requests.
 func fence(parts shown) string {
 	digest := sha256.New()
 	for _, part := range parts {

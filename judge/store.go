@@ -26,9 +26,6 @@ const repliesFile = "replies.jsonl"
 // maxReplyLine bounds a line of replies.jsonl.
 const maxReplyLine = 16 << 20
 
-// ErrLocked is returned when another process is judging the same directory.
-var ErrLocked = jsonlines.ErrLocked
-
 // The kinds of lines of replies.jsonl.
 const (
 	lineReply    = "reply"
