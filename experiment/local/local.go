@@ -211,7 +211,8 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 func (e *Executor) hidden() []string {
 	run := e.artefacts.AttemptDir("")
 	hidden := []string{e.work, run}
-	plans, _ := filepath.Glob(filepath.Join(filepath.Dir(run), "*", experiment.PlanFile)) // none where it cannot be read
+	// none where it cannot be read
+	plans, _ := filepath.Glob(filepath.Join(filepath.Dir(run), "*", experiment.PlanFile))
 	for _, plan := range plans {
 		hidden = append(hidden, filepath.Dir(plan))
 	}

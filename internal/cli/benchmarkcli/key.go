@@ -19,7 +19,8 @@ func checkSigner(con *console.Console, path, signer, trusted string) error {
 	}
 	switch signer {
 	case "":
-		return console.Exitf(console.ExitNegative, "%s is not signed, so a complete rewrite would not be detected", path)
+		return console.Exitf(console.ExitNegative, "%s is not signed, so a complete rewrite would not be detected",
+			path)
 	case trusted:
 		fmt.Fprintf(con.Stdout, "%s: signed by the key given\n", path)
 	case own:

@@ -174,7 +174,8 @@ func (l *linter) task(ctx context.Context, t *task.Task) error {
 		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
 	}
 	if t.Solution == "" {
-		l.doubt(t, "there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
+		l.doubt(t,
+			"there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
 			t.ID)
 		return nil
 	}

@@ -201,8 +201,9 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	}
 	for _, name := range plainFlags {
 		if flags.Changed(name) {
-			return nil, console.Usagef("--%s describes the only arm, so it cannot go with --arm or --arms; put it into "+
-				"the arm instead", name)
+			return nil,
+				console.Usagef("--%s describes the only arm, so it cannot go with --arm or --arms; put it into "+
+					"the arm instead", name)
 		}
 	}
 	if err := experiment.CheckArms(arms); err != nil {

@@ -134,7 +134,8 @@ func (r *Run) announce(e experiment.Estimate) {
 	if plan.Shard.N > 0 {
 		fmt.Fprintf(r.Console.Stderr, ", shard %s", plan.Shard)
 	}
-	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells, r.Workers,
+	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells,
+		r.Workers,
 		r.Output)
 	switch {
 	case e.Cells == 0:

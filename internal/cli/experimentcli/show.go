@@ -49,7 +49,8 @@ func (s *show) interrupted(cells int, drain time.Duration) {
 		fmt.Fprintln(s.con.Stderr, "stopping")
 		return
 	}
-	fmt.Fprintf(s.con.Stderr, "finishing %s, at most %s; press Ctrl-C again to stop now\n", report.Count(cells, "cell"), drain)
+	fmt.Fprintf(s.con.Stderr, "finishing %s, at most %s; press Ctrl-C again to stop now\n", report.Count(cells, "cell"),
+		drain)
 }
 
 // secondSignal returns a channel that is closed by the second signal that asks the process to end.

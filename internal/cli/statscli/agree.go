@@ -148,7 +148,8 @@ func checkRatings(rows []line) error {
 	for _, row := range rows {
 		for _, cell := range row.cells {
 			if value, err := strconv.ParseFloat(cell, 64); err == nil && (math.IsNaN(value) || math.IsInf(value, 0)) {
-				return fmt.Errorf("line %d: %s is not a rating; leave the cell empty if there is none", row.number, cell)
+				return fmt.Errorf("line %d: %s is not a rating; leave the cell empty if there is none", row.number,
+					cell)
 			}
 		}
 	}

@@ -115,7 +115,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	most := uint64(0)
-	err := Parallel(context.Background(), NewBlocks(repeated(line, int64(len(line))*int64(testenv.Size(300, 120))), -1), nil,
+	err := Parallel(context.Background(), NewBlocks(repeated(line, int64(len(line))*int64(testenv.Size(300, 120))), -1),
+		nil,
 		func(*Batch) error {
 			runtime.ReadMemStats(&now)
 			most = max(most, now.HeapInuse)
