@@ -260,24 +260,6 @@ func (c *Calibration) For(arm string) (stats.Calibration, bool) {
 	return stats.Calibration{}, false
 }
 
-// Pair returns the calibrations that correct the difference of two arms, and whether they share
-// one. It reports false unless both arms have labels of both kinds: a judge that is kinder to one
-// of them fakes a difference, and only labels of both can show it.
-func (c *Calibration) Pair(first, second string) (a, b stats.Calibration, common, ok bool) {
-	if !c.Valid() || c.Homogeneity == nil || !c.labelled(first) || !c.labelled(second) {
-		return a, b, false, false
-	}
-	a, okA := c.For(first)
-	b, okB := c.For(second)
-	return a, b, !c.Homogeneity.PerAgent, okA && okB
-}
-
-func (c *Calibration) labelled(arm string) bool {
-	return slices.ContainsFunc(c.PerArm, func(one stats.Calibration) bool {
-		return one.Agent == arm && one.M1 > 0 && one.M0 > 0
-	})
-}
-
 // Calibrations says for every dimension what is known about the errors of the panel that made a
 // result.
 func (l *Labels) Calibrations(result *Result) ([]Calibration, error) {

@@ -273,9 +273,10 @@ func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b, common, ok := calibrations[0].Pair("a", "b")
-	if !ok || common || a.Agent != "a" || b.Agent != "b" {
-		t.Fatalf("%+v %+v, common %v, ok %v: want the errors of each arm", a, b, common, ok)
+	a, okA := calibrations[0].For("a")
+	b, okB := calibrations[0].For("b")
+	if !okA || !okB || !calibrations[0].Homogeneity.PerAgent || a.Agent != "a" || b.Agent != "b" {
+		t.Fatalf("%+v %v, %+v %v: want the errors of each arm", a, okA, b, okB)
 	}
 	corrections, err := Correct(result, calibrations)
 	if err != nil {
@@ -286,8 +287,8 @@ func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
 	if observed < 0.2 || math.Abs(gap) > 0.12 {
 		t.Errorf("a gap of %.2f was seen and corrected to %.2f, want 0", observed, gap)
 	}
-	if _, _, _, ok := calibrations[0].Pair("a", "c"); ok {
-		t.Error("an arm without labels is compared")
+	if _, ok := calibrations[0].For("c"); ok {
+		t.Error("an arm without labels is corrected by the labels of others, although they differ")
 	}
 }
 

@@ -187,6 +187,22 @@ func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T)
 	}
 }
 
+// Labels of one arm say nothing about how kind the judge is to the other.
+func TestLabelsOfOneArmCarryNoClaim(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 5))
+	arms := []string{"a", "b"}
+	judges := map[string][2]float64{"a": {.98, .60}, "b": {.80, .95}}
+	m := draw(random, 60, 3, arms, judges)
+	known := calibrate(t, random, 200, arms, judges)
+	known.pooled, known.perAgent = known.perArm["a"], false
+	delete(known.perArm, "b")
+	m.known = map[string]calibration{evidence.Correctness: known}
+	d := m.report(t).Pairs[0].Dimensions[0]
+	if d.Claim != claimInconclusive || d.Corrected == nil || len(d.Obstacles) == 0 {
+		t.Errorf("claim %s with a corrected difference of %+v, obstacles %q", d.Claim, d.Corrected, d.Obstacles)
+	}
+}
+
 // Without labels verdicts are shown and carry no claim, however clear they are.
 func TestUncalibratedVerdictsCarryNoClaim(t *testing.T) {
 	m := newMade()

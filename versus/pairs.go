@@ -214,7 +214,8 @@ func (d *DimensionPair) correct(arms [2]string, verdicts []stats.Pair, known cal
 	comparison := common
 	decide.WorstCases, decide.Unsure = nil, "a judge that errs differently on the two arms"
 	first, second := known.perArm[arms[0]], known.perArm[arms[1]]
-	if first.M1 > 0 && first.M0 > 0 && second.M1 > 0 && second.M0 > 0 {
+	labelled := first.M1 > 0 && first.M0 > 0 && second.M1 > 0 && second.M0 > 0
+	if labelled {
 		own, err := stats.CompareCorrectedPerAgent(verdicts, first, second, settings)
 		switch {
 		case err != nil && known.perAgent:
@@ -229,6 +230,10 @@ func (d *DimensionPair) correct(arms [2]string, verdicts []stats.Pair, known cal
 	}
 	tests.add(comparison, decide, func(decision *stats.Decision) {
 		d.Corrected, d.Claim, d.Obstacles = difference(decision), claimOf(decision), orEmpty(decision.Obstacles)
+		if !labelled {
+			d.Claim = claimInconclusive
+			d.Obstacles = append(d.Obstacles, "an arm lacks labels of both kinds: the panel may be kinder to it")
+		}
 	})
 	return nil
 }
