@@ -209,7 +209,9 @@ func (c *Conversation) Until(ctx context.Context, check func() bool) error {
 			if check() {
 				return nil
 			}
-			return proc.failure()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return withComplaint(proc.failure(), c.complaint)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -77,6 +77,14 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 	}
 }
 
+// withComplaint adds to an error what the program has said.
+func withComplaint(err error, complaint string) error {
+	if complaint == "" {
+		return err
+	}
+	return fmt.Errorf("%w; it said: %s", err, display.Line(complaint))
+}
+
 // explainEnd adds what the end of the process tells beside the stream.
 func explainEnd(result *Result, proc *process, complaint string) {
 	switch {
@@ -92,10 +100,7 @@ func explainEnd(result *Result, proc *process, complaint string) {
 			result.Outcome = session.OutcomeError
 		}
 	case result.Outcome == session.OutcomeNoResult:
-		result.Err = fmt.Errorf("the agent ended without a result: %w", proc.failure())
-		if complaint != "" {
-			result.Err = fmt.Errorf("%w; it said: %s", result.Err, display.Line(complaint))
-		}
+		result.Err = withComplaint(fmt.Errorf("the agent ended without a result: %w", proc.failure()), complaint)
 	case result.Success && proc.err != nil:
 		result.Err = proc.err
 	}

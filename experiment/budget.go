@@ -71,6 +71,19 @@ func (s *spending) add(r *ledger.Record) {
 	}
 }
 
+// probed adds a probe. It says nothing about what a cell costs.
+func (s *spending) probed(p *Probe) {
+	a := s.arm(p.Who)
+	tokens := p.Tokens.Total()
+	a.tokens += tokens
+	switch {
+	case p.CostUSD != nil:
+		a.usd += *p.CostUSD
+	case tokens > 0:
+		a.unpriced++
+	}
+}
+
 func insertSorted(values []float64, value float64) []float64 {
 	at, _ := slices.BinarySearch(values, value)
 	return slices.Insert(values, at, value)

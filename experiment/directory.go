@@ -230,12 +230,22 @@ func (d *Directory) state(cell ledger.Cell) *cellState {
 
 // started takes in an attempt that an earlier process began.
 func (d *Directory) started(s start) {
+	if s.Probe != nil {
+		d.spent.probed(s.Probe)
+		return
+	}
 	state := d.state(ledger.Cell{Arm: s.Arm, TaskID: s.TaskID, RunIndex: s.RunIndex})
 	state.attempts = max(state.attempts, s.Attempt)
 	if state.open == nil {
 		state.open = map[int]bool{}
 	}
 	state.open[s.Attempt] = true
+}
+
+// RecordProbe records what a probe cost; budgets and totals count it.
+func (d *Directory) RecordProbe(p Probe) error {
+	d.spent.probed(&p)
+	return d.journal.start(start{StartMs: time.Now().UnixMilli(), PID: os.Getpid(), Probe: &p})
 }
 
 // note keeps of a record what is asked about its cell later.

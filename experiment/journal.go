@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/ledger"
 )
 
 // start is a line of the journal: an attempt that was begun.
@@ -17,6 +21,17 @@ type start struct {
 	Attempt  int    `json:"attempt"`
 	StartMs  int64  `json:"startMs"`
 	PID      int    `json:"pid"`
+	// Probe is set where no attempt was begun but a model was asked for one reply.
+	Probe *Probe `json:"probe,omitempty"`
+}
+
+// Probe is what it cost to see, before the first cell, that the model of an arm or of the judge
+// replies.
+type Probe struct {
+	Who        string         `json:"who"` // an arm, or judge
+	Tokens     *ledger.Tokens `json:"tokens,omitempty"`
+	CostUSD    *float64       `json:"costUsd"`
+	CostSource string         `json:"costSource,omitempty"`
 }
 
 // journal notes attempts before they begin. It is written without waiting for the disk: a killed
@@ -31,27 +46,53 @@ func openJournal(path string, visit func(start)) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	rest, err := readJournal(file, visit)
+	if err == nil && len(rest) > 0 {
+		_, err = file.Write([]byte("\n"))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal %s: %w", path, err), file.Close())
+	}
+	return &journal{file: file}, nil
+}
+
+// readJournal visits the whole lines and returns the one that has no end.
+func readJournal(file io.Reader, visit func(start)) (rest []byte, err error) {
 	reader := bufio.NewReader(file)
 	for {
 		line, err := reader.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, errors.Join(fmt.Errorf("read journal %s: %w", path, err), file.Close())
+		switch {
+		case errors.Is(err, io.EOF):
+			return line, nil
+		case err != nil:
+			return nil, err
 		}
 		var s start
-		whole := err == nil
-		if whole && json.Unmarshal(line, &s) == nil && s.Attempt > 0 {
+		if json.Unmarshal(line, &s) == nil && (s.Attempt > 0 || s.Probe != nil) {
 			visit(s)
 		}
-		if whole {
-			continue
-		}
-		if len(line) > 0 {
-			if _, err := file.Write([]byte("\n")); err != nil {
-				return nil, errors.Join(fmt.Errorf("open journal %s: %w", path, err), file.Close())
-			}
-		}
-		return &journal{file: file}, nil
 	}
+}
+
+// ReadProbes returns the probes of a run directory.
+func ReadProbes(dir string) ([]Probe, error) {
+	file, err := os.Open(filepath.Join(dir, AttemptsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a ledger that was downloaded alone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read probes: %w", err)
+	}
+	defer file.Close()
+	var probes []Probe
+	if _, err = readJournal(file, func(s start) {
+		if s.Probe != nil {
+			probes = append(probes, *s.Probe)
+		}
+	}); err != nil {
+		return nil, fmt.Errorf("read probes: %w", err)
+	}
+	return probes, nil
 }
 
 func (j *journal) start(s start) error {

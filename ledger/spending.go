@@ -20,7 +20,7 @@ func SpendingOf(records []Record) Spending {
 		} else if r.Tokens.Total() > 0 || r.Verdict != Error { // an error before the first token is free
 			known = false
 		}
-		s.Tokens.add(r.Tokens)
+		s.Tokens.Add(r.Tokens)
 	}
 	if known {
 		cost := s.KnownCostUSD
@@ -29,7 +29,8 @@ func SpendingOf(records []Record) Spending {
 	return s
 }
 
-func (t *Tokens) add(o *Tokens) {
+// Add adds other tokens; nil is none.
+func (t *Tokens) Add(o *Tokens) {
 	if o == nil {
 		return
 	}

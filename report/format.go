@@ -92,10 +92,14 @@ func Money(usd *float64) string {
 
 // spent is what is known about a group's cost, with a sign where it is not all.
 func (t *Totals) spent() string {
+	text := Money(t.CostUSD)
 	if t.CostUSD == nil && t.KnownCostUSD > 0 {
-		return fmt.Sprintf("over $%.2f", t.KnownCostUSD)
+		text = fmt.Sprintf("over $%.2f", t.KnownCostUSD)
 	}
-	return Money(t.CostUSD)
+	if t.EstimatedCosts > 0 {
+		text += fmt.Sprintf(" (%d of %s estimated)", t.EstimatedCosts, Count(t.Attempts, "attempt"))
+	}
+	return text
 }
 
 // duration rounds to seconds: 40s, 2m 5s, 3m, 0s.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -39,6 +40,11 @@ func (g *Group) addUp(attempts []ledger.Record) {
 func (t *Totals) measure(attempts, counting []ledger.Record) {
 	spent := ledger.SpendingOf(attempts)
 	t.Attempts, t.CostUSD, t.KnownCostUSD, t.Tokens = len(attempts), spent.CostUSD, spent.KnownCostUSD, spent.Tokens
+	for i := range attempts {
+		if attempts[i].CostSource == session.CostEstimated {
+			t.EstimatedCosts++
+		}
+	}
 	var durations, turns []int64
 	for i := range counting {
 		if r := &counting[i]; r.Verdict != ledger.Error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -60,7 +61,7 @@ func TestAClaimDoesNotStandOnALostShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, out.String(), "28 missing runs could change the answer", "shard 3/3",
-		"whatever the outcome of 28 runs", "a: 22 of 36 runs have a verdict")
+		"whatever the outcome of 28 runs", "every arm: 22 of 36 runs have a verdict")
 }
 
 func TestAClaimThatNoMissingRunCanChangeStands(t *testing.T) {
@@ -146,4 +147,20 @@ func TestAnEnlargedExperimentNeedsMoreEvidence(t *testing.T) {
 	}
 	wantIn(t, strings.Join(c.Warnings, "\n"), "the size was changed after results had been recorded",
 		"after 24 attempts from 12 tasks", "multiplied by 2")
+}
+
+// A cost that was computed from what an agent had reported when it was cut off is an estimate, and
+// whoever reads it must know.
+func TestEstimatedCostsSaySo(t *testing.T) {
+	records := outcomes("t1", "PPP")
+	records[1].CostSource = session.CostEstimated
+	r := build(t, Input{Records: records})
+	if r.Totals.EstimatedCosts != 1 {
+		t.Errorf("%d estimates", r.Totals.EstimatedCosts)
+	}
+	var text strings.Builder
+	if err := r.Text(&text, []int{1}); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, text.String(), "$0.75 (1 of 3 attempts estimated)")
 }

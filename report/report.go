@@ -27,6 +27,8 @@ type Input struct {
 	Level float64
 	// Detail adds the single runs to every task.
 	Detail bool
+	// Probes are what it cost to see that the models reply, before the first run; nil is nothing.
+	Probes *Probes
 	// Labels are the verdicts of people on judged runs; nil corrects nothing.
 	Labels *Labels
 
@@ -119,6 +121,36 @@ type Totals struct {
 	MedianDurationMs int64           `json:"medianDurationMs"`
 	MedianTurns      int             `json:"medianTurns"`
 	Attempts         int             `json:"attempts"`
+	// EstimatedCosts counts the attempts whose cost is an estimate: they were cut off before they
+	// had reported all tokens.
+	EstimatedCosts int `json:"estimatedCosts,omitempty"`
+	// Probes are part of the costs and tokens above; only the totals of the report have them.
+	Probes *Probes `json:"probes,omitempty"`
+}
+
+// Probes are the replies that models gave before the first run, and what they cost.
+type Probes struct {
+	Replies int `json:"replies"`
+	// CostUSD is nil where the cost of some reply is unknown.
+	CostUSD      *float64      `json:"costUsd"`
+	KnownCostUSD float64       `json:"knownCostUsd"`
+	Tokens       ledger.Tokens `json:"tokens"`
+}
+
+// addProbes counts probes among the costs.
+func (t *Totals) addProbes(p *Probes) {
+	if p == nil || p.Replies == 0 {
+		return
+	}
+	t.Probes = p
+	t.KnownCostUSD += p.KnownCostUSD
+	if t.CostUSD != nil && p.CostUSD != nil {
+		sum := *t.CostUSD + *p.CostUSD
+		t.CostUSD = &sum
+	} else {
+		t.CostUSD = nil
+	}
+	t.Tokens.Add(&p.Tokens)
 }
 
 // Build makes a report.
@@ -171,6 +203,7 @@ func Build(in Input) (*Report, error) {
 		}
 		r.Totals.measure(in.Records, counting)
 	}
+	r.Totals.addProbes(in.Probes)
 	if in.Skipped > 0 {
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("skipped %s of the ledger that failed verification", Count(in.Skipped, "line")))

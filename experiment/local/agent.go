@@ -42,8 +42,14 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		return false
 	}
 	settings, injections, err := a.agentConfig(chosen)
-	if err != nil {
-		return a.agentEnded(ctx, ending{}, err)
+	var noModel *agent.AuthError
+	switch {
+	case errors.As(err, &noModel):
+		a.fail(ctx, ledger.ErrorAuth, err)
+		return false
+	case err != nil:
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
 	}
 	writer, err := a.openTrace(agentTrace)
 	if err != nil {
@@ -121,8 +127,10 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
 	case errors.As(err, &noModel):
 		a.fail(ctx, ledger.ErrorAuth, err)
+	case errors.Is(err, sandbox.ErrBroken):
+		a.fail(ctx, ledger.ErrorSandbox, err)
 	case err != nil:
-		a.fail(ctx, ledger.ErrorSetup, err)
+		a.fail(ctx, ledger.ErrorAgentStart, err)
 	case (end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider) && a.couldForge(end):
 		a.record.Unverified = 1
 		a.fail(ctx, ledger.ErrorProvider, end.cause())

@@ -123,7 +123,7 @@ func TestTroubleOfTheServiceIsMissingData(t *testing.T) {
 				Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, test.script),
 			}}})
 			_, executor := p.open(t, t.TempDir())
-			if err := executor.Probe(t.Context()); err == nil {
+			if err := executor.Probe(t.Context(), noProbes); err == nil {
 				t.Error("the probe sees nothing")
 			}
 			_, _, records := execute(t, p, 1)

@@ -276,6 +276,8 @@ type attempt struct {
 	space  *workspace.Workspace
 	began  time.Time // by the monotonic clock: durations do not follow a clock that is set
 	redact *redact.Redactor
+	// probed records what a probe cost; nil in a cell.
+	probed func(experiment.Probe) error
 }
 
 func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error) {

@@ -181,7 +181,7 @@ func TestTheBuiltInAgentSolvesATask(t *testing.T) {
 			ModelURL: url,
 		}}, Runs: 2})
 	_, executor := p.open(t, t.TempDir())
-	if err := executor.Probe(t.Context()); err != nil {
+	if err := executor.Probe(t.Context(), noProbes); err != nil {
 		t.Fatal(err)
 	}
 	path, outcome, records := execute(t, p, 2)

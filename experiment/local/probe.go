@@ -41,8 +41,11 @@ func (e *Executor) Check(ctx context.Context) error {
 // Probe waits for one good reply in every arm: from the agent itself, in a workspace like that of a
 // cell, with the arm's own settings, and from its lead. Wrong credentials, a wrong URL, a wrong
 // model's name or a broken program cost one call and not a grid.
-func (e *Executor) Probe(ctx context.Context) error {
+//
+// What every reply cost is handed to record, also where it was none.
+func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
 	err := e.inEveryArm(ctx, func(a *attempt) error {
+		a.probed = record
 		chosen, err := e.machine.Registry.Get(a.arm.Agent)
 		if err != nil {
 			return err
@@ -68,7 +71,7 @@ func (e *Executor) Probe(ctx context.Context) error {
 	if err != nil || e.prepared.Judge.Agent == "" {
 		return err
 	}
-	if err := e.probeJudge(ctx); err != nil {
+	if err := e.probeJudge(ctx, record); err != nil {
 		return &probeError{Who: "judge", Err: err}
 	}
 	return nil
@@ -118,6 +121,16 @@ func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.
 		Timeout: probeTimeout,
 		Trace:   trace.NewWriter(io.Discard, trace.Config{}),
 	})
+	a.spend(result.Usage)
+	recorded := a.probed(experiment.Probe{
+		Who:        a.cell.Arm,
+		Tokens:     a.record.Tokens,
+		CostUSD:    a.record.CostUSD,
+		CostSource: a.record.CostSource,
+	})
+	if err = errors.Join(err, recorded); recorded != nil {
+		return err
+	}
 	end := ending{reason: result.Reason, err: result.Err}
 	replied := result.Turns > 0 && (result.Reason == session.OutcomeSuccess || result.Reason == session.OutcomeMaxTurns)
 	switch {
@@ -136,7 +149,7 @@ func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.
 }
 
 // probeJudge waits for one reply of the judge, in a directory of its own.
-func (e *Executor) probeJudge(ctx context.Context) error {
+func (e *Executor) probeJudge(ctx context.Context, record func(experiment.Probe) error) error {
 	room, err := os.MkdirTemp(e.work, "probe-")
 	if err != nil {
 		return err
@@ -146,6 +159,7 @@ func (e *Executor) probeJudge(ctx context.Context) error {
 		Dir:      filepath.Join(room, "work"),
 		Home:     filepath.Join(room, "home"),
 		Environ:  e.machine.Host.Environ,
+		Prices:   e.machine.Prices,
 		Model:    e.prepared.Judge.Model,
 		ModelURL: experiment.Cell{TaskID: "probe", Arm: "judge"}.ModelURL(e.prepared.Judge.ModelURL),
 		Spawner:  e.spawner,
@@ -162,6 +176,6 @@ func (e *Executor) probeJudge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a := &attempt{Executor: e}
+	a := &attempt{Executor: e, cell: experiment.Cell{Arm: "judge"}, probed: record}
 	return a.reply(ctx, chosen, settings)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/agent/claudecode"
+	"github.com/fit-eval/fit/agent/codex"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -68,17 +69,19 @@ func installed(t *testing.T, agents ...agent.Agent) *Machine {
 func brokenProgram(t *testing.T) *Machine {
 	t.Helper()
 	dir := t.TempDir()
-	writeFiles(t, dir, map[string]string{"claude.sh": "#!/bin/sh\n" +
-		`[ "$1" = --version ] && { echo "2.1.90 (Claude Code)"; exit 0; }` +
-		"\necho \"Error: Cannot find module './cli.js'\" >&2\nexit 1\n"})
-	if err := os.Rename(filepath.Join(dir, "claude.sh"), filepath.Join(dir, "claude")); err != nil {
-		t.Fatal(err)
+	for name, version := range map[string]string{"claude": "2.1.90 (Claude Code)", "codex": "codex-cli 0.166.0"} {
+		writeFiles(t, dir, map[string]string{name + ".sh": "#!/bin/sh\n" +
+			`[ "$1" = --version ] && { echo "` + version + `"; exit 0; }` +
+			"\necho \"Error: Cannot find module './cli.js'\" >&2\nexit 1\n"})
+		if err := os.Rename(filepath.Join(dir, name+".sh"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	machine := testMachine()
-	machine.Registry = agent.NewRegistry(claudecode.New())
+	machine.Registry = agent.NewRegistry(claudecode.New(), codex.New())
 	machine.Host.Environ = []string{
 		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"),
-		"HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=a-key-for-tests",
+		"HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=a-key-for-tests", "OPENAI_API_KEY=a-key-for-tests",
 	}
 	return machine
 }
@@ -87,6 +90,9 @@ const (
 	noSuchModelAnthropic = `{"type":"error","error":{"type":"not_found_error","message":"model: claude-of-nobody"}}`
 	noSuchModelOpenAI    = `{"error":{"message":"The model gpt-of-nobody does not exist","type":"invalid_request_error","code":"model_not_found"}}`
 )
+
+// noProbes throws away what probes cost.
+func noProbes(experiment.Probe) error { return nil }
 
 // An agent that never completed a turn of its model has not been measured.
 func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
@@ -145,7 +151,8 @@ func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
 			"claude-of-nobody",
 			func(t *testing.T) string { return answering(t, http.StatusNotFound, noSuchModelAnthropic) }, 0,
 		},
-		"a broken program": {brokenProgram, "claude-code", "claude-sonnet-4-5", hanging, 0},
+		"a broken program":        {brokenProgram, "claude-code", "claude-sonnet-4-5", hanging, 0},
+		"a broken program, codex": {brokenProgram, "codex", "gpt-5.1-codex", hanging, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := preparedOn(t, test.machine(t), oneTask(t, nil), experiment.Setup{
@@ -156,15 +163,18 @@ func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
 				}},
 			})
 			// a hanging model takes the probe's time, and vendors' programs take theirs to give up
-			if test.limit == 0 && (test.agent == "builtin" || name == "a broken program") {
+			if test.limit == 0 && (test.agent == "builtin" || strings.HasPrefix(name, "a broken program")) {
 				_, executor := tr.open(t, t.TempDir())
-				if err := executor.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "arm default") {
+				if err := executor.Probe(t.Context(), noProbes); err == nil || !strings.Contains(err.Error(), "arm default") {
 					t.Errorf("the probe passes: %v", err)
 				}
 			}
 			_, outcome, records := execute(t, tr, 1)
 			r := records[0]
 			missing := r.ErrorClass == ledger.ErrorAgentStart || r.ErrorClass == ledger.ErrorProvider
+			if strings.HasPrefix(name, "a broken program") && !strings.Contains(r.ErrorMessage, "Cannot find module") {
+				t.Errorf("the record does not say what the program said: %s", r.ErrorMessage)
+			}
 			if r.Verdict != ledger.Error || !missing || r.Grade != nil || r.ErrorMessage == "" {
 				t.Errorf("%s %s after %d turns: %s", r.Verdict, r.ErrorClass, r.Turns, r.ErrorMessage)
 			}
@@ -205,7 +215,7 @@ func TestEveryArmIsProbed(t *testing.T) {
 				{Name: "first", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: good}, second,
 			}})
 			_, executor := tr.open(t, t.TempDir())
-			if err := executor.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "arm second") {
+			if err := executor.Probe(t.Context(), noProbes); err == nil || !strings.Contains(err.Error(), "arm second") {
 				t.Errorf("%v", err)
 			}
 		})

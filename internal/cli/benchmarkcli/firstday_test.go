@@ -1,14 +1,15 @@
 package benchmarkcli
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -211,14 +212,14 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 		content, err := os.ReadFile(traces[0])
 		return err == nil && strings.Contains(string(content), "sleep 300")
 	})
-	if err := child.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := child.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the first signal is answered", func() bool { return strings.Contains(output(), "again to stop now") })
 	if !strings.Contains(output(), "finishing 2 cells, at most 5m0s") {
 		t.Errorf("%s", output())
 	}
-	if err := child.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := child.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	err = child.Wait()
@@ -226,6 +227,71 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	if !errors.As(err, &ended) || ended.ExitCode() != 130 {
 		t.Errorf("%v\n%s", err, output())
 	}
+}
+
+// A signal while models are probed is no failure of theirs.
+func TestASignalBeforeTheFirstCellSaysSo(t *testing.T) {
+	c, run := tiny(t, 1)
+	child := childOf(t, c, with(run, "--model-url", c.model(`{"turns":[{"fault":{"stream":"hang"},"text":"x"}]}`)))
+	child.Dir = c.dir
+	stderr, err := child.StderrPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); fmt.Fprintln(&said, lines.Text()) {
+		if strings.Contains(lines.Text(), "every arm's model replies") {
+			if err := child.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = child.Wait()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 130 || !strings.Contains(said.String(),
+		"interrupted before the first cell") {
+		t.Errorf("%v\n%s", err, said.String())
+	}
+}
+
+// What it costs to ask every model for one reply is recorded, and part of what all of it cost.
+func TestProbesArePaidFor(t *testing.T) {
+	c, run := tiny(t, 2)
+	totals := func() (all, arm float64, replies int) {
+		c.want(0, "report", "--input", "out")
+		var built struct {
+			Groups []struct{ Totals struct{ CostUSD float64 } }
+			Totals struct {
+				CostUSD float64
+				Probes  struct {
+					Replies int
+					CostUSD float64
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(c.stdout), &built); err != nil {
+			t.Fatal(err)
+		}
+		if sum := built.Groups[0].Totals.CostUSD + built.Totals.Probes.CostUSD; built.Totals.CostUSD != sum {
+			t.Errorf("$%g are spent, the arm and the probes cost $%g", built.Totals.CostUSD, sum)
+		}
+		return built.Totals.CostUSD, built.Groups[0].Totals.CostUSD, built.Totals.Probes.Replies
+	}
+	c.want(0, with(run, "--runs", "1")...)
+	all, arm, replies := totals()
+	if replies != 1 || all <= arm {
+		t.Errorf("%d replies cost $%g", replies, all-arm)
+	}
+	c.want(0, with(run, "--runs", "2")...)
+	if _, _, replies := totals(); replies != 2 {
+		t.Errorf("%d replies after two probes", replies)
+	}
+	c.want(0, "report", "--input", "out", "--format", "text")
+	c.contains(c.stdout, "checking the models before the first run: 2 calls, $0.")
+	c.want(4, with(run, "--runs", "3", "--max-cost-usd", fmt.Sprint(all))...) // budgets count it, too
 }
 
 // waitFor waits until something has happened; the test's own deadline ends the wait.

@@ -36,7 +36,7 @@ func beBenchmark() {
 	}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(os.Args[1:])
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := root.ExecuteContext(ctx)
 	if err != nil {

@@ -22,6 +22,7 @@ type results struct {
 	plans   []*experiment.Plan
 	skipped int
 	ledgers int
+	probes  report.Probes
 	labels  *report.Labels // those of the family, if it has any
 }
 
@@ -45,6 +46,9 @@ func loadResults(con *console.Console, dirs []string, damagedToo bool) (*results
 			}
 			records, err := all.load(con, at, damagedToo)
 			if err != nil {
+				return nil, err
+			}
+			if err := all.addProbes(at); err != nil {
 				return nil, err
 			}
 			parts = append(parts, records)
@@ -92,6 +96,7 @@ func (all *results) build(ks []int, detail bool) (*report.Report, error) {
 		K:       ks,
 		Detail:  detail,
 		Labels:  all.labels,
+		Probes:  &all.probes,
 	})
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
@@ -169,6 +174,32 @@ func (all *results) load(con *console.Console, dir string, damagedToo bool) ([]l
 		all.plans = append(all.plans, plan)
 	}
 	return contents.Records, nil
+}
+
+// addProbes adds what the probes in a run directory cost.
+func (all *results) addProbes(dir string) error {
+	probes, err := experiment.ReadProbes(dir)
+	if err != nil {
+		return err
+	}
+	p := &all.probes
+	if p.Replies == 0 {
+		p.CostUSD = new(float64)
+	}
+	for _, one := range probes {
+		p.Replies++
+		p.Tokens.Add(one.Tokens)
+		switch {
+		case one.CostUSD == nil:
+			p.CostUSD = nil
+		case p.CostUSD != nil:
+			*p.CostUSD += *one.CostUSD
+		}
+		if one.CostUSD != nil {
+			p.KnownCostUSD += *one.CostUSD
+		}
+	}
+	return nil
 }
 
 // addPlans finds what should be there: all of the experiment, whichever of its shards are.

@@ -110,17 +110,18 @@ func (r *Run) probe(ctx context.Context, executor *local.Executor, cells int) er
 	if cells == 0 {
 		return nil
 	}
-	check, hint := executor.Probe, "check credentials, model and URL, or skip the models' part of this check with "+
-		"--no-probe"
-	if r.NoProbe {
-		check, hint = executor.Check, "no cell can run with this setup"
-	}
-	if !r.NoProbe {
+	hint := "no cell can run with this setup"
+	err := executor.Check(ctx)
+	if err == nil && !r.NoProbe {
 		fmt.Fprintf(r.Console.Stderr, "checking that every arm's model replies\n")
+		err = executor.Probe(ctx, r.Dir.RecordProbe)
+		hint = "check credentials, model and URL, or skip the models' part of this check with --no-probe"
 	}
-	err := check(ctx)
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
+	switch {
+	case ctx.Err() != nil:
+		return console.Exitf(console.ExitInterrupted, "interrupted before the first cell; nothing was started")
+	case err == nil:
+		return nil
 	}
 	return console.Exitf(console.ExitIncomplete, "%w\nnothing was started; %s", err, hint)
 }
@@ -192,7 +193,7 @@ var wayOut = map[string]string{
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or see what is missing with fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
-	ledger.ErrorAgentStart: "the agent got no reply from its model: check the model's name, --model-url and fit doctor",
+	ledger.ErrorAgentStart: "the agent did not start, or got no reply from its model: check the model's name, --model-url and fit doctor",
 	ledger.ErrorAuth:       "check the credentials with fit doctor",
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
