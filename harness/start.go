@@ -52,15 +52,12 @@ func (l *loop) startAgent(
 	settings := l.agentSettings(config)
 	settings.Resume, settings.Events, settings.Started = resume, watch.events, watch.started
 	settings.Consumed, settings.Redactor = watch.consumed, l.hub.redactor
-	lost, err := adapt(&settings, played, l.hub.state.mode, config)
+	note, err := adapt(&settings, played, l.hub.state.mode, config)
 	if err != nil {
 		return nil, &StartError{config.Name, err}
 	}
-	if lost != nil {
-		l.note(noteEvent{
-			Type: typeWarning, Agent: config.Name,
-			Text: "some tools of its role are missing: " + lost.Error(),
-		})
+	if note != "" {
+		l.note(noteEvent{Type: typeWarning, Agent: config.Name, Text: note})
 	}
 	if l.connector != nil && l.hub.state.members[config.Name] != nil {
 		servers, err := l.connector.Servers(config.Name, info)
@@ -154,23 +151,44 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	return err
 }
 
-// adapt takes back the list of tools that a member has only because of its role, where the agent
-// cannot honour it, and returns why: it keeps everything that is denied to it. A list that somebody
-// asked for is honoured or refused, and so is every list of a judge.
-func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (lost error, err error) {
+// adapt changes the list of tools that a member has only because of its role, where the agent cannot
+// honour it, and says how. An agent that reads files by running commands runs them in a sandbox where
+// they can change nothing; without one it reads nothing. Everything else that is denied to the member
+// stays so. A list that somebody asked for is honoured or refused, and so is every list of a judge.
+func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
 	if played.Info().Capabilities.MCP == agent.Unsupported { // it lives in this process and has no tools of its own
-		return nil, nil
+		return "", nil
 	}
 	err = agent.Check(played, *settings)
 	var lacking *agent.CapabilityError
 	if !errors.As(err, &lacking) || mode == ModeJudge || !member.ToolsByRole {
-		return nil, err
+		return "", err
+	}
+	reading := readingByCommands(*settings)
+	if settings.Isolation.Kind == sandbox.IsolationBwrap && agent.Check(played, reading) == nil {
+		*settings = reading
+		return lacking.Error() + "; so it runs commands, in a sandbox where they can change nothing", nil
 	}
 	without := *settings
 	without.AllowedTools = nil
 	if agent.Check(played, without) != nil {
-		return nil, err
+		return "", err
 	}
 	*settings = without
-	return lacking, nil
+	return "some tools of its role are missing: " + lacking.Error() + "; with --isolation bwrap it could read", nil
+}
+
+// readingByCommands allows commands, and makes everything but the agent's home read-only.
+func readingByCommands(settings agent.Config) agent.Config {
+	const commands = "Bash"
+	settings.AllowedTools = append(slices.Clone(settings.AllowedTools), commands)
+	settings.DisallowedTools = slices.DeleteFunc(slices.Clone(settings.DisallowedTools),
+		func(tool string) bool { return tool == commands })
+	isHome := func(path string) bool { return path == settings.Home }
+	writable := settings.Isolation.Writable
+	settings.Isolation.ReadOnly = slices.Concat(settings.Isolation.ReadOnly,
+		slices.DeleteFunc(slices.Clone(writable), isHome), []string{settings.Dir})
+	settings.Isolation.Writable = slices.DeleteFunc(slices.Clone(writable),
+		func(path string) bool { return !isHome(path) })
+	return settings
 }

@@ -1,0 +1,148 @@
+package teams
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// reviewer is a facilitator that reads a file, tries to change it, and then has somebody answer.
+const reviewer = `{"scenarios":[
+  {"name":"facilitator","when":{"system":"You chair a session"},"turns":[
+    {"calls":[{"read":"notes.txt"}]},
+    {"calls":[{"bash":"echo mine > notes.txt; echo mine > new.txt"}]},
+    {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Ready?"}}]},
+    {"text":"I wait."},
+    {"calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"It is."}}]},
+    {"text":"Over."}]}],
+ "turns":[
+    {"calls":[{"read":"notes.txt"}]},
+    {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Ready."}}]},
+    {"text":"Done."}]}`
+
+// TestEveryFacilitatorReadsAndChangesNothing lets each vendor's agent chair a session in a directory
+// with a file.
+func TestEveryFacilitatorReadsAndChangesNothing(t *testing.T) {
+	if !sandbox.Detect(t.Context()).Bwrap.OK {
+		testenv.Missing(t, "bubblewrap, which keeps files read-only")
+	}
+	for _, lead := range []string{"claude-code", "codex", "pi-agent", "builtin"} {
+		t.Run(lead, func(t *testing.T) {
+			t.Parallel()
+			m := gather(t, reviewer, lead)
+			m.write(t, "notes.txt", "all is well\n")
+			m.write(t, ".claude/agents/alice.md", "You are alice.\n")
+			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", "scripted-model",
+				"--agent-profiles", "alice", "--isolation", "bwrap", "--task-text", "Review the notes.",
+				"--output", "trace.ndjson", "--session-timeout", "110s")
+			m.check(t, map[string]string{"facilitator": lead}, map[string]string{"alice": "Ready."})
+			if !m.toldOf("You chair a session", "all is well") {
+				t.Errorf("the facilitator has not read the file\n%s", m.tail())
+			}
+			notes, err := os.ReadFile(filepath.Join(m.dir, "notes.txt"))
+			if err != nil || string(notes) != "all is well\n" {
+				t.Errorf("the notes are %q, %v", notes, err)
+			}
+			if _, err := os.Stat(filepath.Join(m.dir, "new.txt")); err == nil {
+				t.Error("the facilitator wrote a file")
+			}
+		})
+	}
+}
+
+// toldOf reports whether the model was told a text in a conversation with that system prompt.
+func (m *meeting) toldOf(system, text string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.requests, func(request string) bool {
+		return strings.Contains(request, system) && strings.Contains(request, text)
+	})
+}
+
+// TestAParticipantHasTheToolsOfItsRole compares what the model is offered, whoever plays a
+// participant: commands, reading and writing, the session's tools, and nothing else.
+func TestAParticipantHasTheToolsOfItsRole(t *testing.T) {
+	session := []string{"Announce", "Answer", "Ask", "RequestForComment", "RollCall"}
+	// Codex reads by commands, and with a model that it does not know it writes by them too. It has no
+	// switch for its tools for resources, of which the session's server has none, nor for questions to
+	// its user, which are declined.
+	fixed := []string{"list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource", "request_user_input"}
+	for _, test := range []struct {
+		agent, model string
+		want         []string
+	}{
+		{"claude-code", "scripted-model", append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)},
+		{"codex", "scripted-model", slices.Concat([]string{"exec_command", "write_stdin"}, fixed, session)},
+		// the session's tools are found by a search
+		{"codex", "gpt-5.5", append([]string{"apply_patch", "exec_command", "write_stdin", "tool_search"}, fixed...)},
+		{"pi-agent", "scripted-model", append([]string{"bash", "edit", "find", "grep", "read", "write"}, session...)},
+		{"builtin", "scripted-model", append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)},
+	} {
+		t.Run(test.agent+" "+test.model, func(t *testing.T) {
+			t.Parallel()
+			m := gather(t, reviewer, test.agent)
+			m.write(t, "notes.txt", "all is well\n")
+			m.write(t, ".claude/agents/alice.md", "You are alice.\n")
+			m.hold(t, "facilitate", "--agent", test.agent, "--model", test.model, "--lead-agent", "builtin",
+				"--agent-profiles", "alice", "--task-text", "Review the notes.", "--output", "trace.ndjson",
+				"--session-timeout", "110s")
+			if diff := cmp.Diff(slices.Sorted(slices.Values(test.want)), m.offered("You are alice.")); diff != "" {
+				t.Errorf("what the model is offered:\n%s", diff)
+			}
+		})
+	}
+}
+
+// offered are the names of the tools in the requests of a conversation, without the prefix of a tool
+// server.
+func (m *meeting) offered(system string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for _, request := range m.requests {
+		var body struct {
+			Tools []toolOffer `json:"tools"`
+		}
+		if !strings.Contains(request, system) || json.Unmarshal([]byte(request), &body) != nil {
+			continue
+		}
+		for _, tool := range body.Tools {
+			names = append(names, tool.names()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// toolOffer is a tool as the protocols describe it; some put tools of one server into a namespace.
+type toolOffer struct {
+	Type     string      `json:"type"`
+	Name     string      `json:"name"`
+	Function *toolOffer  `json:"function"`
+	Tools    []toolOffer `json:"tools"`
+}
+
+func (o toolOffer) names() []string {
+	switch {
+	case o.Function != nil:
+		return o.Function.names()
+	case len(o.Tools) > 0:
+		var names []string
+		for _, tool := range o.Tools {
+			names = append(names, tool.names()...)
+		}
+		return names
+	case o.Name == "":
+		return []string{o.Type}
+	}
+	parts := strings.Split(o.Name, "__")
+	return parts[len(parts)-1:]
+}
