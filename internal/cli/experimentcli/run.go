@@ -190,7 +190,7 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 
 // wayOut says what to do about a class of errors.
 var wayOut = map[string]string{
-	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or see what is missing with fit doctor",
+	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
 	ledger.ErrorAgentStart: "the agent did not start, or got no reply from its model: check the model's name, --model-url and fit doctor",
