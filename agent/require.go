@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/session"
 )
@@ -58,6 +59,22 @@ func Require(info Info, cfg Config) error {
 		return errors.New("start agent: no home directory given")
 	}
 	return nil
+}
+
+// RequirePrice refuses a budget in dollars for an agent that does not report its cost, where the
+// price of its model is not known either.
+func RequirePrice(id session.AgentID, cfg Config, model string) error {
+	if cfg.MaxCostUSD <= 0 {
+		return nil
+	}
+	if cfg.Prices != nil {
+		usage := session.TokenUsage{InputTokens: 1, TotalTokens: 1}
+		if _, known := cfg.Prices(model, usage, time.Now().UnixMilli()); known {
+			return nil
+		}
+	}
+	return Refuse(id, "a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or "+
+		"drop the budget", model)
 }
 
 // RequireTools refuses a list of allowed tools that means nothing to an agent with these tools: one

@@ -85,7 +85,8 @@ func (a *Agent) Check(cfg agent.Config) error {
 	if err != nil {
 		return err
 	}
-	return a.priced(cfg, endpoint)
+	cfg.Prices = pricesOf(cfg)
+	return agent.RequirePrice(ID, cfg, endpoint.model)
 }
 
 func pricesOf(cfg agent.Config) session.Prices {
@@ -93,18 +94,6 @@ func pricesOf(cfg agent.Config) session.Prices {
 		return cfg.Prices
 	}
 	return session.ListPrices(price.Default())
-}
-
-// priced refuses a budget that could not be held, because nobody knows what the model costs.
-func (a *Agent) priced(cfg agent.Config, endpoint endpoint) error {
-	if cfg.MaxCostUSD <= 0 {
-		return nil
-	}
-	if _, known := pricesOf(cfg)(endpoint.model, session.TokenUsage{}, a.now().UnixMilli()); known {
-		return nil
-	}
-	return agent.Refuse(ID, "a dollar budget needs a price, and model %q has none; name it in a price file "+
-		"(FIT_PRICES) or drop the budget", endpoint.model)
 }
 
 // Start implements agent.Agent.

@@ -15,7 +15,6 @@ package codex
 
 import (
 	"context"
-	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -96,32 +95,11 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	return newConversation(cfg, installation, login, place), nil
 }
 
-// priced checks that a budget can be enforced: the program does not say what it costs, so the model
-// must have a price. A model that is not known yet, because the program chooses it, is checked when
-// it is.
+// priced checks that a budget can be enforced. The program does not report its cost. A model that is
+// not known yet, because the program chooses it, is checked when it is.
 func priced(cfg agent.Config, model string) error {
-	if cfg.MaxCostUSD <= 0 {
+	if model == "" && cfg.Prices != nil {
 		return nil
 	}
-	if cfg.Prices == nil {
-		return agent.Refuse(
-			agentID,
-			"agent %s does not report its cost, and there is no price table to enforce the budget with",
-			agentID,
-		)
-	}
-	if model == "" {
-		return nil
-	}
-	if _, known := cfg.Prices(model, session.TokenUsage{InputTokens: 1, TotalTokens: 1},
-		time.Now().UnixMilli()); !known {
-		return agent.Refuse(
-			agentID,
-			"the budget cannot be enforced: agent %s does not report its cost, and the price of model "+
-				"%s is not known",
-			agentID,
-			model,
-		)
-	}
-	return nil
+	return agent.RequirePrice(agentID, cfg, model)
 }

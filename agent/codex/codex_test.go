@@ -298,8 +298,8 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		`cannot be denied the tool "Telephone"`: func(c *agent.Config) { c.DisallowedTools = []string{"Telephone"} },
 		"cannot be allowed Read without Bash":   func(c *agent.Config) { c.AllowedTools = []string{"Read"} },
 		"works with the vendor's own endpoint":  func(c *agent.Config) { c.Auth = agent.AuthSubscription },
-		"no price table":                        func(c *agent.Config) { c.MaxCostUSD = 1 },
-		"price of model m ":                     func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
+		"a dollar budget needs a price":         func(c *agent.Config) { c.MaxCostUSD = 1 },
+		`model "m" has none`:                    func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
 	} {
 		cfg := agent.Config{
 			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",

@@ -19,7 +19,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -116,8 +115,10 @@ func (*Agent) Check(cfg agent.Config) error {
 	if err := agent.RequireTools(agentID, ownTools, toolNames(cfg.AllowedTools)); err != nil {
 		return err
 	}
-	if err := budgetCanBeHeld(cfg); err != nil {
-		return err
+	if cfg.ModelURL != "" { // with another endpoint the program does not know prices
+		if err := agent.RequirePrice(agentID, cfg, cfg.Model); err != nil {
+			return err
+		}
 	}
 	_, err := chooseEndpoint(cfg)
 	return err
@@ -143,26 +144,6 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 		}
 	}
 	return newConversation(cfg, installation, endpoint, place), nil
-}
-
-// budgetCanBeHeld refuses a budget that nobody could count. With another endpoint the program does
-// not know prices, so ours must.
-func budgetCanBeHeld(cfg agent.Config) error {
-	if cfg.MaxCostUSD <= 0 || cfg.ModelURL == "" {
-		return nil
-	}
-	if cfg.Prices != nil {
-		if _, known := cfg.Prices(cfg.Model, session.TokenUsage{InputTokens: 1, TotalTokens: 1},
-			time.Now().UnixMilli()); known {
-			return nil
-		}
-	}
-	return agent.Refuse(
-		agentID,
-		"a budget needs a price, and none is known for the model %q; add it to the price table "+
-			"or leave out the budget",
-		cfg.Model,
-	)
 }
 
 // makeDirs creates directories that only we can read.

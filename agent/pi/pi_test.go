@@ -272,11 +272,11 @@ func TestServersThatCannotBeAttached(t *testing.T) {
 func TestWhatItCannotDoIsRefused(t *testing.T) {
 	unknown := func(string, session.TokenUsage, int64) (float64, bool) { return 0, false }
 	for missing, change := range map[string]func(*agent.Config){
-		"running on a subscription":   func(c *agent.Config) { c.Auth = agent.AuthSubscription },
-		"none is known for the model": func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, unknown },
-		"a budget needs a price":      func(c *agent.Config) { c.MaxCostUSD = 1 },
-		"no conversation":             func(c *agent.Config) { c.Resume = "../../etc" },
-		"no working directory":        func(c *agent.Config) { c.Dir = "" },
+		"running on a subscription":     func(c *agent.Config) { c.Auth = agent.AuthSubscription },
+		"has none; name it in a price":  func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, unknown },
+		"a dollar budget needs a price": func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"no conversation":               func(c *agent.Config) { c.Resume = "../../etc" },
+		"no working directory":          func(c *agent.Config) { c.Dir = "" },
 	} {
 		cfg := agent.Config{
 			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
