@@ -77,3 +77,17 @@ func scriptOf(page string) (script string, commands int) {
 	}
 	return steps.String() + files.String(), commands
 }
+
+// TestCommandsOfTheHeadToHeadGuide runs the page as it stands.
+func TestCommandsOfTheHeadToHeadGuide(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/head-to-head.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, commands := scriptOf(string(page))
+	if commands < 3 {
+		t.Fatalf("the page has only %d blocks of commands", commands)
+	}
+	runScript(t, script)
+}

@@ -172,9 +172,14 @@ type neverSpawner struct{ spec sandbox.SpawnSpec }
 
 var errRehearsal = errors.New("a rehearsal starts nothing")
 
-// Spawn implements sandbox.ProcessSpawner.
-func (s *neverSpawner) Spawn(_ context.Context, spec sandbox.SpawnSpec, _, _ io.Writer) (sandbox.SpawnResult, error) {
+// Spawn implements sandbox.ProcessSpawner. It prints one empty event, with which agents say what
+// they have started.
+func (s *neverSpawner) Spawn(_ context.Context, spec sandbox.SpawnSpec, stdout, _ io.Writer,
+) (sandbox.SpawnResult, error) {
 	s.spec = spec
+	if _, err := io.WriteString(stdout, "{}\n"); err != nil {
+		return sandbox.SpawnResult{}, err
+	}
 	return sandbox.SpawnResult{}, errRehearsal
 }
 
