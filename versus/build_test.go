@@ -187,6 +187,33 @@ func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T)
 	}
 }
 
+// A panel may refine the causes that need an understanding of the change, and no others.
+func TestThePanelRanksCausesAnew(t *testing.T) {
+	for _, test := range []struct {
+		cause, want        string
+		correct, completed bool
+	}{
+		{evidence.CauseWrongFix, evidence.CauseIncompleteFix, true, false},
+		{evidence.CauseWrongFix, evidence.CauseWrongFix, false, false},
+		{evidence.CauseWrongFix, evidence.CauseWrongFix, true, true},
+		{evidence.CauseTimeout, evidence.CauseTimeout, true, false},
+	} {
+		m := newMade()
+		run := m.add("t", "a", 0, yes(false), map[string]bool{
+			evidence.Correctness: test.correct, evidence.Completeness: test.completed,
+		})
+		run.Attribution = &evidence.ErrorAttribution{Category: test.cause, Method: evidence.MethodHeuristic}
+		cause := m.report(t).Cells[0].Errors[0]
+		if cause.Category != test.want || (cause.Method == evidence.MethodLLM) != (test.cause != test.want) {
+			t.Errorf("%s with correctness %v and completeness %v is %+v, want %s", test.cause, test.correct,
+				test.completed, cause, test.want)
+		}
+		if run.Attribution.Category != test.cause {
+			t.Error("the evidence was changed")
+		}
+	}
+}
+
 // Labels of one arm say nothing about how kind the judge is to the other.
 func TestLabelsOfOneArmCarryNoClaim(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 5))

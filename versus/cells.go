@@ -52,6 +52,7 @@ func (b *builder) cell(i int) Cell {
 		}
 	}
 	b.addVerdicts(i, &cell)
+	cell.rerank()
 	heuristic := judge.Scores{}
 	for _, dimension := range evidence.Dimensions() {
 		if score := run.Rubric.Of(dimension); score != nil {
@@ -82,6 +83,33 @@ func (b *builder) addVerdicts(i int, cell *Cell) {
 		}
 		for _, vote := range verdict.Votes {
 			cell.DroppedClaims += vote.DroppedClaims
+		}
+	}
+}
+
+// rerank lets the panel say why an attempt failed, among the causes that need an understanding of
+// the change: work that resolves the root cause and leaves requirements open is incomplete.
+func (c *Cell) rerank() {
+	if len(c.Errors) == 0 || !evidence.Rerankable(c.Errors[0].Category) {
+		return
+	}
+	correct, known := c.passed(evidence.Correctness)
+	complete, asked := c.passed(evidence.Completeness)
+	if !known || !asked || correct == 0 || complete == 1 {
+		return
+	}
+	cause := &c.Errors[0]
+	cause.Category, cause.Method, cause.Evidence = evidence.CauseIncompleteFix, evidence.MethodLLM, []string{}
+	for i := range c.Verdicts {
+		verdict := &c.Verdicts[i]
+		if verdict.Dimension != evidence.Completeness {
+			continue
+		}
+		cause.Confidence = float64(verdict.Fail) / float64(verdict.Pass+verdict.Fail)
+		for _, vote := range verdict.Votes {
+			if vote.Result != nil && *vote.Result == judge.Fail {
+				cause.Evidence = append(cause.Evidence, vote.Evidence...)
+			}
 		}
 	}
 }

@@ -19,12 +19,9 @@ var unreached = map[string]string{
 	"internal/cli/console.priceSchema": "a test keeps the schema in docs equal to it",
 	"profile.Schema":                   "a test keeps the schema in docs equal to it",
 	"model/scripted.New":               "tests write scripts in Go",
-	"stats.nothingKnown":               "part of the difference between agents whose judge was calibrated for each",
-	"stats.smoothCalibration":          "part of the difference between agents whose judge was calibrated for each",
 	"stats.drawCorrected":              "part of JudgeBootstrap",
 	"stats.judgeInterval":              "part of JudgeBootstrap",
 	"stats.newcombePhi":                "part of NewcombePaired",
-	"stats.SwapSummary.count":          "part of SummariseSwaps",
 	"runTeam":                          "part of the modes for Go programs",
 }
 
