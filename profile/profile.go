@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 )
 
@@ -42,6 +43,7 @@ func (l *wordList) UnmarshalYAML(decode func(any) error) error {
 	if err := decode(&line); err != nil {
 		return err
 	}
+	*l = wordList{} // which is not the same as none
 	for word := range strings.SplitSeq(line, ",") {
 		if word = strings.TrimSpace(word); word != "" {
 			*l = append(*l, word)
@@ -145,9 +147,17 @@ func parse(file string, text []byte) (Profile, error) {
 			file,
 		)
 	}
+	if len(trimmed) == 0 {
+		return Profile{}, fmt.Errorf("%s is empty: a profile that says nothing would allow everything", file)
+	}
 	settings, body, err := document.FrontMatter(file, text)
 	if err != nil {
 		return Profile{}, err
+	}
+	if settings == nil {
+		if err := checkUnfenced(file, string(trimmed)); err != nil {
+			return Profile{}, err
+		}
 	}
 	if settings != nil && !settings.Empty() {
 		if err := settings.Conforms(FrontMatter{}); err != nil {
@@ -159,9 +169,24 @@ func parse(file string, text []byte) (Profile, error) {
 		if err := checkOther(file, p.Other); err != nil {
 			return Profile{}, err
 		}
+		if p.Tools != nil && len(p.Tools) == 0 {
+			return Profile{}, fmt.Errorf("%s: tools is empty; name at least one tool, or leave tools out to allow all", file)
+		}
 	}
 	p.Persona, p.Protocol = hoistProtocol(string(body))
 	return p, nil
+}
+
+// checkUnfenced refuses a text that was meant to have settings: they would pass for text, and
+// everything that they restrict would be allowed.
+func checkUnfenced(file, text string) error {
+	first, _, _ := strings.Cut(text, "\n")
+	name, _, isSetting := strings.Cut(first, ":")
+	if isSetting && slices.Contains(known, strings.TrimSpace(name)) || strings.HasPrefix(first, "--") {
+		return fmt.Errorf("%s: the first line %q looks like a setting; put settings between two lines ---", file,
+			display.CutRunes(display.Line(first), 80))
+	}
+	return nil
 }
 
 // known are the settings of a profile, and toolSettings those of other programs that would mean

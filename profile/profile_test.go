@@ -63,6 +63,13 @@ func TestFrontMatterIsHonoured(t *testing.T) {
 		"---\nmax-turns: 3\n---\n":            `no setting "max-turns"; did you mean maxTurns?`,
 		"---\nallowed-tools: Read\n---\n":     `"allowed-tools" is not supported; list the tools`,
 		"---\ndisallowedTools: Bash\n---\n":   `"disallowedTools" is not supported`,
+		"---\ntools: []\n---\nBody":           "tools is empty",
+		"---\ntools: \"\"\n---\nBody":         "tools is empty",
+		"---\ntools: \",\"\n---\nBody":        "tools is empty",
+		"----\ntools: Read\n----\nBody":       "looks like a setting",
+		"--- # yaml\ntools: Read\n---\nBody":  "looks like a setting",
+		"tools: Read\n---\nBody":              "looks like a setting",
+		" \n":                                 "is empty",
 	} {
 		if _, err := parse("x.md", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

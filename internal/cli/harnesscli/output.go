@@ -22,7 +22,11 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if format.Value == "text" {
-				return replay(con, registry, io.Discard)
+				known, err := replay(con, registry, io.Discard)
+				if err == nil && !known {
+					err = console.Exit(console.ExitUsage, query.ErrNothing)
+				}
+				return err
 			}
 			return writeDocument(command.Context(), con, registry)
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -30,14 +31,16 @@ func newTee(con *console.Console, registry *agent.Registry) *cobra.Command {
 				defer file.Close()
 				copyTo = file
 			}
-			return replay(con, registry, copyTo)
+			_, err := replay(con, registry, copyTo)
+			return err
 		},
 	}
 }
 
 // replay renders a trace from standard input and copies every line, broken ones included, as it
-// came but for secrets.
-func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) error {
+// came but for secrets. It reports whether an event of ours or of an agent that fit knows was among
+// them.
+func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) (known bool, err error) {
 	text := newRenderer(con, registry)
 	redactor := newRedactor(con, registry)
 	reader := trace.NewReader(con.Stdin)
@@ -47,18 +50,26 @@ func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) er
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("read trace: %w", err)
+			return known, fmt.Errorf("read trace: %w", err)
 		}
 		clean := redactor.JSON(line.Raw)
 		if _, err := copyTo.Write(append(slices.Clone(clean), '\n')); err != nil {
-			return fmt.Errorf("copy trace: %w", err)
+			return known, fmt.Errorf("copy trace: %w", err)
 		}
 		if env, err := trace.ParseLine(clean); line.Problem == nil && err == nil {
 			text.Line(env)
+			known = known || env.Source == trace.Orchestrator || recognised(registry, env.Event)
 		}
 	}
 	if reader.Skipped > 0 {
-		fmt.Fprintf(con.Stderr, "%d lines could not be read\n", reader.Skipped)
+		fmt.Fprintf(con.Stderr, "lines that could not be read: %d\n", reader.Skipped)
 	}
-	return text.Close()
+	return known, text.Close()
+}
+
+// recognised reports whether an agent that fit knows prints such events.
+func recognised(registry *agent.Registry, event []byte) bool {
+	return slices.ContainsFunc(registry.Dialects(), func(d session.Dialect) bool {
+		return d.Recognise != nil && d.Recognise(event)
+	})
 }

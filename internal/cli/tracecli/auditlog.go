@@ -43,7 +43,11 @@ func parseAudit(event []byte) *auditEntry {
 	return &entry
 }
 
-type auditDecoder struct{ writes int }
+// auditDecoder folds the two lines of a write, its beginning and its outcome, into one call.
+type auditDecoder struct {
+	writes int
+	begun  string // path of the write whose outcome comes next
+}
 
 // Decode implements session.Decoder.
 func (d *auditDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
@@ -52,20 +56,37 @@ func (d *auditDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) 
 		to.ParseError()
 		return
 	}
-	d.writes++
-	id, origin := "selfedit-"+strconv.Itoa(d.writes), session.Origin{Stamp: at}
+	origin := session.Origin{Stamp: at}
+	if entry.Outcome == "started" || d.begun != entry.Path { // older logs have the outcome alone
+		d.writes++
+		d.call(entry, event, origin, to)
+	}
+	d.begun = ""
+	if entry.Outcome == "started" {
+		d.begun = entry.Path
+		return
+	}
+	content := entry.Outcome
+	if entry.Reason != "" {
+		content += ": " + entry.Reason
+	}
+	to.ToolResult(origin, session.Returned{
+		CallID:  d.id(),
+		IsError: entry.Outcome != "written",
+		Content: content,
+	})
+}
+
+func (d *auditDecoder) id() string { return "selfedit-" + strconv.Itoa(d.writes) }
+
+func (d *auditDecoder) call(entry *auditEntry, event []byte, origin session.Origin, to *session.Fold) {
 	to.Message(origin, "assistant",
 		fmt.Sprintf("%s on %s by %s, %d bytes", entry.Path, entry.Branch, entry.Rule, entry.Bytes), "")
 	to.ToolCall(origin, session.Call{
-		ID:        id,
+		ID:        d.id(),
 		Name:      "selfedit",
 		Canonical: session.ToolWrite,
 		Args:      event,
 		Paths:     []string{entry.Path},
 	})
-	content := entry.Outcome
-	if entry.Reason != "" {
-		content += ": " + entry.Reason
-	}
-	to.ToolResult(origin, session.Returned{CallID: id, IsError: entry.Outcome != "written", Content: content})
 }
