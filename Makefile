@@ -54,7 +54,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-benchmark bench-bus bench-versus bench-judge
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge
 
 # What takes too long for make test: sessions of each vendor's agents that are killed forty times.
 soak:
@@ -68,7 +68,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-benchmark bench-bus bench-versus bench-judge
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -93,6 +93,10 @@ bench-trace:
 # Every kind of stream that the recordings hold, read at 300 MB/s on one core in flat memory. FIT_BENCH_ONLY=part-of-a-name looks at some of them only.
 bench-session:
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestEnrichment$$' -count=1 -timeout 30m -v
+
+# The evidence of 200 MB of every kind of trace beside the flat fold of the same, and the memory for 10 MB beside that for 1 GB.
+bench-evidence:
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestEvidence' -count=1 -timeout 30m -v
 
 bench-benchmark:
 	FIT_BENCH=1 $(GO) test ./experiment -run "^TestOverhead$$" -count=1 -v

@@ -29,6 +29,7 @@ type observer struct {
 	total     int
 	open      map[string]*openCall
 	openOrder []string
+	free      *openCall // the last one that was answered: its memory serves the next
 	edits     editLog
 	tests     testLog
 	trouble   troubleLog
@@ -147,18 +148,22 @@ const maxCommand = 2 << 10
 
 // await returns the place of a new call. The oldest one is forgotten when there are many.
 func (o *observer) await(id string) *openCall {
-	call := &openCall{}
+	call := o.free
+	if o.free = nil; call == nil {
+		call = &openCall{}
+	}
+	*call = openCall{paths: call.paths[:0]}
 	if id == "" {
 		return call
 	}
-	id = strings.Clone(id)
 	if o.open[id] == nil {
+		id = strings.Clone(id)
 		o.openOrder = append(o.openOrder, id)
 	}
 	o.open[id] = call
-	for len(o.open) > maxOpen {
+	if len(o.openOrder) > maxOpen { // those that were answered among them, behind one that was not
 		delete(o.open, o.openOrder[0])
-		o.openOrder = o.openOrder[1:]
+		o.openOrder = o.openOrder[:copy(o.openOrder, o.openOrder[1:])]
 	}
 	return call
 }
@@ -170,9 +175,11 @@ func (o *observer) taken(id string) *openCall {
 		return nil
 	}
 	delete(o.open, id)
-	for len(o.openOrder) > 0 && o.open[o.openOrder[0]] == nil {
-		o.openOrder = o.openOrder[1:]
+	answered := 0
+	for answered < len(o.openOrder) && o.open[o.openOrder[answered]] == nil {
+		answered++
 	}
+	o.openOrder = o.openOrder[:copy(o.openOrder, o.openOrder[answered:])]
 	return call
 }
 
@@ -199,6 +206,7 @@ func (o *observer) result(event *session.EnrichedEvent) {
 	}
 	o.audit.result(call, r)
 	o.steps.result(event, call.effective, failed, call.isEdit)
+	o.free = call
 }
 
 func (o *observer) edited(event *session.EnrichedEvent, call *openCall, failed bool) {

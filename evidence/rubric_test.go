@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -149,5 +150,22 @@ func TestCompleteness(t *testing.T) {
 			added("a.go", "x"), score((0 + 1 + 1.0/3) / 3)},
 	} {
 		same(t, name, known(v.task, v.record, v.diff).completeness(), v.want)
+	}
+}
+
+// TestACallWithoutAResultHoldsNothingUp: what is remembered of open calls does not grow behind one
+// that nobody answers.
+func TestACallWithoutAResultHoldsNothingUp(t *testing.T) {
+	o := newObserver(&Task{}, nil)
+	o.await("never answered")
+	for i := range 4 * maxOpen {
+		id := fmt.Sprint(i)
+		o.await(id)
+		if o.taken(id) == nil {
+			t.Fatalf("call %d is not known any more", i)
+		}
+	}
+	if len(o.openOrder) > maxOpen || len(o.open) > maxOpen {
+		t.Errorf("%d calls in order, %d open", len(o.openOrder), len(o.open))
 	}
 }

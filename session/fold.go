@@ -13,8 +13,8 @@ type Options struct {
 	// Prices computes the cost of what an agent does not price itself; nil leaves such costs
 	// unknown.
 	Prices Prices
-	// OnEvent, if set, sees every canonical event as it is made. With Flat its strings are valid
-	// during the call only.
+	// OnEvent, if set, sees every canonical event as it is made. The event, and with Flat its
+	// strings, are valid during the call only.
 	OnEvent func(*EnrichedEvent)
 	// Flat keeps nothing but totals, milestones and the last words, so that a stream of any length
 	// is read in flat memory.
@@ -82,8 +82,10 @@ type Fold struct {
 
 	args     jsontape.Parser
 	shell    shellReader
-	tool     ToolCall // the call that is being told of
-	paths    []string // its files
+	event    EnrichedEvent // the one that is being passed on
+	result   ToolResult    // what it is about, if that is a result
+	tool     ToolCall      // the call that is being told of
+	paths    []string      // its files
 	seq      int
 	lastMs   int64
 	turns    turnCounter
@@ -177,7 +179,7 @@ func (f *Fold) Message(o Origin, role, text, label string) {
 	f.turns.saw(role == "assistant", o)
 	at := f.place(o)
 	if f.watched {
-		f.emit(o, at, &EnrichedEvent{
+		f.emit(o, at, EnrichedEvent{
 			Kind:  KindMessage,
 			Role:  role,
 			Text:  text,
@@ -203,7 +205,7 @@ func (f *Fold) Thinking(o Origin, text string) {
 	f.turns.saw(true, o)
 	at := f.place(o)
 	if f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})
+		f.emit(o, at, EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})
 	}
 }
 
@@ -211,7 +213,7 @@ func (f *Fold) Thinking(o Origin, text string) {
 func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
 	at := f.place(o)
 	if f.watched {
-		f.emit(o, at, &EnrichedEvent{
+		f.emit(o, at, EnrichedEvent{
 			Kind:  KindSystemPrompt,
 			Role:  "system",
 			Text:  content,
@@ -236,7 +238,7 @@ func (f *Fold) Error(o Origin, info ErrorInfo) {
 	if f.watched {
 		own := info
 		own.Message = strings.Clone(info.Message)
-		f.emit(o, at, &EnrichedEvent{Kind: KindError, Text: own.Message, Error: &own})
+		f.emit(o, at, EnrichedEvent{Kind: KindError, Text: own.Message, Error: &own})
 	}
 }
 
@@ -338,7 +340,9 @@ func (f *Fold) place(o Origin) place {
 }
 
 // emit passes an event on and keeps it.
-func (f *Fold) emit(o Origin, at place, event *EnrichedEvent) {
+func (f *Fold) emit(o Origin, at place, made EnrichedEvent) {
+	f.event = made
+	event := &f.event
 	event.Seq, event.TimestampMs, event.TsSource, event.TurnIndex = at.seq, at.ms, at.source, at.turn
 	event.ElapsedMs = max(0, at.ms-f.session.StartMs)
 	event.Parent, event.Lane, event.MessageID, event.RawLine = o.Parent, o.Lane, o.MessageID, o.Line

@@ -49,7 +49,7 @@ func (f *Fold) reach(o Origin, kind milestoneKind) {
 	m.TurnIndex = f.turns.index
 	f.session.Milestones = append(f.session.Milestones, m)
 	if at := f.place(o); f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindMilestone, Label: m.Kind, Milestone: &m})
+		f.emit(o, at, EnrichedEvent{Kind: KindMilestone, Label: m.Kind, Milestone: &m})
 	}
 }
 

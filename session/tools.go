@@ -100,7 +100,7 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 	}
 	at := f.place(o)
 	if f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindToolCall, Role: "assistant", Tool: tool})
+		f.emit(o, at, EnrichedEvent{Kind: KindToolCall, Role: "assistant", Tool: tool})
 	}
 	f.open(tool, head, at.turn)
 	f.noteCall(o, tool)
@@ -174,14 +174,15 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 func (f *Fold) ToolResult(o Origin, r Returned) {
 	f.turns.saw(false, o)
 	if at := f.place(o); f.watched {
-		f.emit(o, at, &EnrichedEvent{Kind: KindToolResult, Role: "user", Result: &ToolResult{
+		f.result = ToolResult{
 			CallID:   r.CallID,
 			IsError:  r.IsError,
 			ExitCode: r.ExitCode,
 			Bytes:    len(r.Content),
 			Preview:  preview(r.Content),
 			Content:  r.Content,
-		}})
+		}
+		f.emit(o, at, EnrichedEvent{Kind: KindToolResult, Role: "user", Result: &f.result})
 	}
 	if call := f.calls.take(r.CallID); call != nil {
 		failed := r.IsError || (r.ExitCode != nil && *r.ExitCode != 0)

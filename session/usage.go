@@ -75,7 +75,7 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 	}
 	if at := f.place(o); f.watched {
 		own := increment
-		f.emit(o, at, &EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &own})
+		f.emit(o, at, EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &own})
 	}
 }
 
