@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -44,7 +45,7 @@ func (r *Renderer) footer() string {
 	if used.CostUSD != nil {
 		price = fmt.Sprintf("$%.4f", *used.CostUSD)
 	}
-	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", headline, turns, price,
+	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", display.Line(headline), turns, price,
 		shownDuration(duration))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
@@ -78,13 +79,13 @@ func (o *output) cleaned(s *session.EnrichedSession) (*session.EnrichedSession, 
 	return clean, nil
 }
 
-// print writes what was rendered.
+// print writes what was rendered, with nothing in it that a terminal would obey.
 func (o *output) print(render func(w io.Writer) error) error {
 	var page bytes.Buffer
 	if err := render(&page); err != nil {
 		return err
 	}
-	_, err := o.con.Stdout.Write(o.clean(page.Bytes()))
+	_, err := o.con.Stdout.Write(display.JSON(o.clean(page.Bytes())))
 	return err
 }
 
@@ -208,7 +209,7 @@ func runExport(con *console.Console, dialects session.Dialects, opts exportOptio
 	}
 	document = out.clean(document)
 	if opts.out == "" {
-		_, err = con.Stdout.Write(document)
+		_, err = con.Stdout.Write(display.JSON(document))
 		return err
 	}
 	if err := os.WriteFile(con.Path(opts.out), document, 0o600); err != nil {
