@@ -6,9 +6,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What a document may be, so that a small file cannot exhaust memory: an alias stands for all that
-// it refers to, and aliases of aliases grow without bound.
+// What a document may be, so that a file can exhaust neither memory nor patience: an alias stands for
+// all that it refers to, aliases of aliases grow without bound, and every key is compared with every
+// other one of its mapping.
 const (
+	// maxSource is how many bytes a document may have.
+	maxSource = 4 << 20
+	// maxKeys is how many keys a mapping may have.
+	maxKeys = 5000
 	// maxDepth is how deeply values may be nested.
 	maxDepth = 100
 	// maxNodes is how many values a document may have once every alias is expanded.
@@ -46,6 +51,9 @@ func (m *measure) of(node *yaml.Node, depth int) (expansion, error) {
 	size := expansion{nodes: 1, bytes: len(node.Value)}
 	if err := m.check(node, size, depth); err != nil {
 		return size, err
+	}
+	if node.Kind == yaml.MappingNode && len(node.Content) > 2*maxKeys {
+		return size, m.document.at(node.Line, node.Column, "a mapping has more than %d keys", maxKeys)
 	}
 	m.open[node] = true
 	defer delete(m.open, node)

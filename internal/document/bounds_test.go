@@ -18,11 +18,21 @@ func billionLaughs(levels int) string {
 	return b.String()
 }
 
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: 1\n", i)
+	}
+	return b.String()
+}
+
 func TestBombsAreRefusedBeforeTheyAreExpanded(t *testing.T) {
 	for name, source := range map[string]string{
 		"aliases of aliases": billionLaughs(9),
 		"long scalars":       "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 100) + "]\n",
 		"a loop":             "a: &a [*a]\n",
+		"a long text":        "a: " + strings.Repeat("x", 5<<20),
+		"many keys":          manyKeys(20_000),
 		"flow depth":         strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
 		"block depth":        strings.Repeat("- ", 5000) + "x",
 		"depth by aliases": func() string {

@@ -69,6 +69,9 @@ func Parse(name string, source []byte) (*Document, error) { return parseAt(name,
 // the file's lines.
 func parseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	d := &Document{name: name, source: source, line: linesBefore}
+	if len(source) > maxSource {
+		return nil, d.at(1, 1, "the document is larger than %d bytes", maxSource)
+	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {
 		return nil, d.located(err)
