@@ -72,6 +72,10 @@ func TestCitationsOfPairs(t *testing.T) {
 		`Y/verify "passed with exit code 0"`: true,
 		`verify "passed with exit code 0"`:   false,
 		`req:r1 "add returns the sum"`:       true,
+		`X/req:r1 "add returns the sum"`:     true,
+		`Y/req:r2 "tested"`:                  true,
+		`Y/req:r3 "tested"`:                  false,
+		`Z/req:r2 "tested"`:                  false,
 	} {
 		if q.shown.holds(item) != holds {
 			t.Errorf("%s holds: %v, want %v", item, !holds, holds)

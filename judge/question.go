@@ -78,7 +78,7 @@ func (v *view) single(f *frames, kind, dimension string) *question {
 
 // pair is the question which of two runs is better in one dimension. x is shown first.
 func pair(f *frames, dimension string, x, y *view) *question {
-	parts := append(shown{x.part(x.task, "task", "")}, x.evidence("X/", dimension)...)
+	parts := append(shown{x.part(x.sharedTask, "shared task", "")}, x.evidence("X/", dimension)...)
 	parts = append(parts, y.evidence("Y/", dimension)...)
 	xPassed, yPassed := x.subject.testsPassed(), y.subject.testsPassed()
 	return newQuestion(question{

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,15 @@ func (v *view) task(string) *section {
 		b.cite("req:"+r.ID, oneLine(cut(v.clean(r.Text), maxLine)))
 	}
 	return b.done()
+}
+
+// sharedTask is the task of two runs. It is shown once, and what it asks for can be cited of either.
+func (v *view) sharedTask(string) *section {
+	part := v.task("")
+	for address, lines := range maps.Clone(part.other) {
+		part.other["X/"+address], part.other["Y/"+address] = lines, lines
+	}
+	return part
 }
 
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
