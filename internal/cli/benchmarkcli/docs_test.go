@@ -95,13 +95,23 @@ func TestTheWorkflow(t *testing.T) {
 		t.Error("the report must run even when shards fail")
 	}
 	commands := 0
-	for _, job := range workflow.Jobs {
+	for name, job := range workflow.Jobs {
+		before := ""
 		for _, step := range job.Steps {
 			rest, ours := strings.CutPrefix(step.Run, "fit-benchmark ")
 			if !ours {
+				before += step.Run + "\n"
 				continue
 			}
 			commands++
+			for tool, install := range map[string]string{
+				"fit-benchmark": "bin/fit-benchmark", "agent:claude-code": "@anthropic-ai/claude-code",
+				" run ": "apt-get install -y bubblewrap",
+			} {
+				if strings.Contains(" "+step.Run, tool) && !strings.Contains(before, install) {
+					t.Errorf("job %s uses %s and installs it nowhere before", name, tool)
+				}
+			}
 			words := strings.Fields(regexp.MustCompile(`\$\{\{[^}]*\}\}`).ReplaceAllString(strings.Split(rest, ">")[0],
 				"1"))
 			root := New(&console.Console{Stdout: os.Stdout, Stderr: os.Stderr}, agent.NewRegistry(builtin.New()))

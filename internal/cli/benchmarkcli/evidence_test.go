@@ -200,6 +200,10 @@ func TestGradeRefusesAFinalDirectoryThatWasChanged(t *testing.T) {
 	if err := os.WriteFile(answers[0], []byte(strings.Repeat("4", len(before))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c.want(1, "grade", "--family", "family", "--input", "out")
-	c.contains(c.stderr, "not the one that was recorded")
+	attempt := filepath.Dir(filepath.Dir(answers[0]))
+	id := strings.Split(filepath.ToSlash(strings.TrimPrefix(attempt, filepath.Join(c.dir, "out", "runs"))), "/")[1]
+	for _, what := range [][]string{{"--input", "out"}, {"--task", id, "--run-dir", attempt}} {
+		c.want(1, append([]string{"grade", "--family", "family"}, what...)...)
+		c.contains(c.stderr, "not the one that was recorded")
+	}
 }

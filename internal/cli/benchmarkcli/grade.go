@@ -126,6 +126,9 @@ func (g *grader) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.unaltered(g.con.Path(g.opts.runDir)); err != nil {
+		return err
+	}
 	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), local.FinalDir))
 	if err != nil {
 		return err
@@ -141,6 +144,34 @@ func (g *grader) one(ctx context.Context) error {
 	default:
 		return console.Exitf(console.ExitIncomplete, "the grader reached no verdict: %s", record.Grade.Reason)
 	}
+}
+
+// unaltered compares the final directory of an attempt with the ledger of the run directory that it
+// lies in; without one there is nothing to compare it with.
+func (g *grader) unaltered(dir string) error {
+	top := filepath.Join(dir, "..", "..", "..", "..", "..") // runs/<task>/<arm>/<run>/<attempt>
+	if !isFile(filepath.Join(top, experiment.LedgerFile)) {
+		return nil
+	}
+	found, err := loadResults(g.con, []string{top}, false)
+	if err != nil {
+		return err
+	}
+	inside, err := filepath.Rel(top, dir)
+	if err != nil {
+		return err
+	}
+	for _, r := range found.records {
+		if r.RunDir != filepath.ToSlash(inside) || r.Digests.Final == "" {
+			continue
+		}
+		digest, err := experiment.TreeDigest(filepath.Join(dir, local.FinalDir))
+		if err == nil && digest != r.Digests.Final {
+			return console.Exitf(console.ExitNegative, "%s: the final directory is not the one that was recorded: its "+
+				"grade would say nothing about the run", r.Key())
+		}
+	}
+	return nil
 }
 
 // all grades every verdict of a run directory again and shows where the answer differs.
