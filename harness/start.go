@@ -151,10 +151,11 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	return err
 }
 
-// adapt changes the list of tools that a member has only because of its role, where the agent cannot
-// honour it, and says how. An agent that reads files by running commands runs them in a sandbox where
-// they can change nothing; without one it reads nothing. Everything else that is denied to the member
-// stays so. A list that somebody asked for is honoured or refused, and so is every list of a judge.
+// adapt changes the list of tools that a member has only because of its role, where the agent
+// cannot honour it, and says how. An agent that reads files by running commands runs them in a
+// sandbox where they can change nothing; without one it reads nothing. Everything else that is
+// denied to the member stays so. A list that somebody asked for is honoured or refused, and so is
+// every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
 	if played.Info().Capabilities.MCP == agent.Unsupported { // it lives in this process and has no tools of its own
 		return "", nil

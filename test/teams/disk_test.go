@@ -14,8 +14,8 @@ import (
 )
 
 // TestAFullDiskIsNotTheFaultOfAnAgent holds sessions on disks that are too small for the trace, or
-// for what the agents keep. Each ends with 3, keeps everything, and is resumed to the outcome that it
-// would have had.
+// for what the agents keep. Each ends with 3, keeps everything, and is resumed to the outcome that
+// it would have had.
 func TestAFullDiskIsNotTheFaultOfAnAgent(t *testing.T) {
 	bwrap := testenv.NeedTool(t, "bwrap")
 	for _, test := range []struct {
@@ -52,7 +52,8 @@ exit $code`)
 				fmt.Sprint(test.kilobytes<<10), "--tmpfs", filepath.Join(m.dir, "small"), "--chdir", m.dir,
 				"sh", "held.sh", "facilitate", "--isolation", "none", "--agent", test.agent,
 				"--lead-agent", "builtin", "--agent-model", "gpt-5.5", "--agent-profiles", "alice,bob",
-				"--task-text", "Hold two rounds.", "--output", small, "--session-home", homes, "--session-timeout", "10m")
+				"--task-text", "Hold two rounds.", "--output", small, "--session-home", homes,
+				"--session-timeout", "10m")
 			command.Dir, command.Env = m.dir, append(slices.Clone(m.con.Environ), asProgram+"=1")
 			var stderr bytes.Buffer
 			command.Stderr = &stderr

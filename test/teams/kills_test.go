@@ -17,7 +17,7 @@ import (
 )
 
 // careful is a participant that does what a careful agent would do after an interruption: it skips
-// what its conversation or its prompt says is done, and where it is told of a command without a
+// what its conversation or its prompt says is done, and where a command is listed without a
 // result it looks before it runs the command again.
 func careful(name string, asks ...int) string {
 	step := func(n int, next string) string {

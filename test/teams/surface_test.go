@@ -28,8 +28,8 @@ const reviewer = `{"scenarios":[
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Ready."}}]},
     {"text":"Done."}]}`
 
-// TestEveryFacilitatorReadsAndChangesNothing lets each vendor's agent chair a session in a directory
-// with a file.
+// TestEveryFacilitatorReadsAndChangesNothing lets each vendor's agent chair a session in a
+// directory with a file.
 func TestEveryFacilitatorReadsAndChangesNothing(t *testing.T) {
 	if !sandbox.Detect(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps files read-only")
@@ -71,20 +71,21 @@ func (m *meeting) toldOf(system, text string) bool {
 // participant: commands, reading and writing, the session's tools, and nothing else.
 func TestAParticipantHasTheToolsOfItsRole(t *testing.T) {
 	session := []string{"Announce", "Answer", "Ask", "RequestForComment", "RollCall"}
-	// Codex reads by commands, and with a model that it does not know it writes by them too. It has no
-	// switch for its tools for resources, of which the session's server has none, nor for questions to
-	// its user, which are declined.
+	// Codex reads by commands, and with a model that it does not know it writes by them too. It has
+	// no switch for its tools for resources, of which the session's server has none, nor for
+	// questions to its user, which are declined.
 	fixed := []string{"list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource", "request_user_input"}
+	usual := append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)
 	for _, test := range []struct {
 		agent, model string
 		want         []string
 	}{
-		{"claude-code", "scripted-model", append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)},
+		{"claude-code", "scripted-model", usual},
 		{"codex", "scripted-model", slices.Concat([]string{"exec_command", "write_stdin"}, fixed, session)},
 		// the session's tools are found by a search
 		{"codex", "gpt-5.5", append([]string{"apply_patch", "exec_command", "write_stdin", "tool_search"}, fixed...)},
 		{"pi-agent", "scripted-model", append([]string{"bash", "edit", "find", "grep", "read", "write"}, session...)},
-		{"builtin", "scripted-model", append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)},
+		{"builtin", "scripted-model", usual},
 	} {
 		t.Run(test.agent+" "+test.model, func(t *testing.T) {
 			t.Parallel()
@@ -101,8 +102,8 @@ func TestAParticipantHasTheToolsOfItsRole(t *testing.T) {
 	}
 }
 
-// offered are the names of the tools in the requests of a conversation, without the prefix of a tool
-// server.
+// offered are the names of the tools in the requests of a conversation, without the prefix of a
+// tool server.
 func (m *meeting) offered(system string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

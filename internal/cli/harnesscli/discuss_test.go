@@ -1,11 +1,13 @@
 package harnesscli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
@@ -27,5 +29,39 @@ func TestAResumeContextIsReadFromTheFlagAFileOrStandardInput(t *testing.T) {
 	}
 	if _, err := readResumeContext(&console.Console{Dir: dir}, "@missing.json"); err == nil {
 		t.Error("a file that is missing was read")
+	}
+}
+
+// TestWhatTheNextRunNeedsIsReplacedInOneStep keeps the old file open while a new one is written: a
+// crash in between leaves the one or the other, and never half of one.
+func TestWhatTheNextRunNeedsIsReplacedInOneStep(t *testing.T) {
+	r := room{dir: t.TempDir()}
+	leave := func(reason string) {
+		t.Helper()
+		err := r.leave(harness.Result{
+			Verdict: harness.VerdictRecessed,
+			Resume:  &harness.ResumeContext{Reason: reason},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave("the old reason")
+	old, err := os.Open(filepath.Join(r.dir, resumeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	leave("another reason")
+	before, err := io.ReadAll(old)
+	if err != nil || !strings.Contains(string(before), "the old reason") {
+		t.Errorf("the old file was written to: %q, %v", before, err)
+	}
+	after, err := os.ReadFile(filepath.Join(r.dir, resumeFile))
+	if err != nil || !strings.Contains(string(after), "another reason") {
+		t.Errorf("the new file holds %q, %v", after, err)
+	}
+	if files, err := os.ReadDir(r.dir); err != nil || len(files) != 1 {
+		t.Errorf("files are left behind: %v, %v", files, err)
 	}
 }
