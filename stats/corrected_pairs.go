@@ -25,7 +25,8 @@ const (
 // t. Δ = 0 exactly where d̄ = 0, so the p-value is that of the verdicts.
 //
 // Use it for a dimension that a calibrated judge decides. Coverage is at least 94 % from 20 tasks
-// with 1 to 3 runs and 20 labels of each kind on, for judges with TPR and TNR of 0.8 and more.
+// with 2 or 3 runs, 30 with one, and 20 labels of each kind on, for judges with TPR and TNR of 0.8
+// and more.
 //
 // Do not use it where [Homogeneity] asks for parameters per agent: [CompareCorrectedPerAgent].
 func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Comparison, error) {
@@ -68,7 +69,7 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 // limits by t; the p-value belongs to the same statistic.
 //
 // Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 20 tasks
-// with 1 to 3 runs and 20 labels of each kind and arm on.
+// with 2 or 3 runs, 30 with one, and 20 labels of each kind and arm on.
 //
 // Do not use it with a common calibration: the shared error would be counted twice.
 func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, config CompareConfig) (Comparison,

@@ -52,14 +52,14 @@ type section struct {
 func (r *EvalReport) sections() []section {
 	sections := []section{{lines: []string{r.Statement}}, agentSection(r.PerAgent)}
 	sections = append(sections, pairSections(r.Pairs)...)
-	return append(sections, errorSection(r.PerAgent), milestoneSection(r.Pairs), r.judgeSection(), r.agentsSection(),
-		section{title: "Notes", lines: r.Warnings})
+	return append(sections, errorSection(r.PerAgent), milestoneSection(r.Pairs), promptSection(r.Pairs),
+		r.judgeSection(), r.agentsSection(), section{title: "Notes", lines: r.Warnings})
 }
 
 func (c *Comparison) sections() []section {
 	sections := []section{{lines: []string{c.Statement}}, agentSection(c.PerAgent)}
 	sections = append(sections, pairSections(c.Pairs)...)
-	return append(sections, errorSection(c.PerAgent), milestoneSection(c.Pairs),
+	return append(sections, errorSection(c.PerAgent), milestoneSection(c.Pairs), promptSection(c.Pairs),
 		section{title: "Notes", lines: c.Warnings})
 }
 
@@ -219,6 +219,27 @@ func milestoneSection(pairs []Pair) section {
 			s.rows = append(s.rows, []string{
 				p.A + " − " + p.B, gap.Kind, time, turns, fmt.Sprint(gap.Both),
 				fmt.Sprintf("%d, %d", gap.CensoredA, gap.CensoredB),
+			})
+		}
+	}
+	return s
+}
+
+// promptSection says how the system prompts of two agents differ, or that they were not captured.
+func promptSection(pairs []Pair) section {
+	s := section{title: "System prompts", head: []string{"pair", "label", "status", "bytes", "lines"}}
+	for i := range pairs {
+		p := &pairs[i]
+		name := p.A + ", " + p.B
+		for _, side := range [][2]string{{p.A, p.Prompts.A}, {p.B, p.Prompts.B}} {
+			if side[1] == evidence.PromptsNotCaptured {
+				s.rows = append(s.rows, []string{name, dash, side[0] + ": " + side[1], dash, dash})
+			}
+		}
+		for _, label := range p.Prompts.Labels {
+			s.rows = append(s.rows, []string{
+				name, label.Label, label.Status, fmt.Sprintf("%d, %d", label.BytesA, label.BytesB),
+				fmt.Sprintf("+%d −%d", label.Added, label.Removed),
 			})
 		}
 	}
