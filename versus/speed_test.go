@@ -1,19 +1,23 @@
-package versus
+package versus_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
-	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/versus/versustest"
 )
 
-func BenchmarkBuild(b *testing.B) {
-	random := rand.New(rand.NewPCG(15, 5))
-	arms := []string{"a", "b", "c"}
-	judges := map[string][2]float64{"a": {.9, .85}, "b": {.9, .85}, "c": {.9, .85}}
-	m := draw(random, 20, 3, arms, judges)
-	m.known = map[string]calibration{evidence.Correctness: calibrate(b, random, 40, arms, judges)}
+// BenchmarkReport builds the report of a directory with 100 cells and 1,500 replies, its evidence
+// cached.
+func BenchmarkReport(b *testing.B) {
+	d := three()
+	d.Arms = d.Arms[:2]
+	d.Arms[1].Does = versustest.Mistakes
+	d.Tasks, d.Runs, d.Distinct = 10, 5, true
+	dir := written(b, d)
+	if err := versustest.Judge(b.Context(), dir, options(), 3); err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
-		m.report(b)
+		robot(b, build(b, dir, options()))
 	}
 }

@@ -25,11 +25,11 @@ func (r *EvalReport) Robot(w io.Writer) error { return robot(w, r) }
 func (c *Comparison) Robot(w io.Writer) error { return robot(w, c) }
 
 func robot(w io.Writer, document any) error {
-	var out strings.Builder
-	if err := jsonenc.WriteIndented(&out, document); err != nil {
+	encoded, err := jsonenc.Marshal(document)
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(display.JSON([]byte(out.String())))
+	_, err = fmt.Fprintf(w, "%s\n", display.JSON(encoded))
 	return err
 }
 
