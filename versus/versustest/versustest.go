@@ -182,13 +182,14 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 	if !passed {
 		record.Verify.ExitCode, output = 1, "--- FAIL: TestAdd (0.00s)\nFAIL\n"
 	}
-	diff := diffs[does]
+	diff, printed := diffs[does], trace(arm, does, at)
 	if d.Distinct {
 		diff = strings.Replace(diff, "return a + b", fmt.Sprintf("return a + b // %d", number), 1)
 		diff = strings.Replace(diff, "return b - a", fmt.Sprintf("return b - a // %d", number), 1)
+		printed = strings.ReplaceAll(printed, `"text":"Done."`, fmt.Sprintf(`"text":"Done %d."`, number))
 	}
 	for _, file := range [][2]string{
-		{record.AgentTracePath, trace(arm, does, at)},
+		{record.AgentTracePath, printed},
 		{record.DiffPath, diff},
 		{record.Verify.OutputPath, output},
 	} {
