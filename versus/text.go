@@ -29,7 +29,7 @@ func robot(w io.Writer, document any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", display.JSON(encoded))
+	_, err = w.Write(append(display.JSON(encoded), '\n'))
 	return err
 }
 
