@@ -111,7 +111,7 @@ func (v *view) task(string) *section {
 	return b.done()
 }
 
-// sharedTask is the task of two runs. It is shown once, and its requirements can be cited of either.
+// sharedTask is the task of two runs. It is shown once; its requirements can be cited of either.
 func (v *view) sharedTask(string) *section {
 	part := v.task("")
 	for address, lines := range maps.Clone(part.other) {
