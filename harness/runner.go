@@ -146,7 +146,9 @@ func (r *runner) prompt(ctx context.Context, prompt string) (out outcome) {
 		result, err = r.ask(ctx, conversation, prompt)
 	}
 	r.open(agent.Started{}) // an agent that printed nothing still has its line
-	r.recall = r.recall && !(result.Success && err == nil)
+	if result.Success && err == nil {
+		r.recall = false
+	}
 	if result.SessionID == "" {
 		result.SessionID = conversation.ID()
 	}

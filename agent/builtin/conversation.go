@@ -294,9 +294,9 @@ func (c *conversation) say(m model.Message) error { return c.keep(storedMessage{
 
 func (c *conversation) keep(m storedMessage) error {
 	c.messages = append(c.messages, m.Message)
-	messages := append(c.unkept, m)
+	kept := append(c.unkept, m) //nolint:gocritic // the list begins anew
 	c.unkept = nil
-	return c.store.append(c.id, messages...)
+	return c.store.append(c.id, kept...)
 }
 
 func (c *conversation) show(reply model.Response) {

@@ -135,9 +135,9 @@ func TestACallOfAnotherProcessIsRefusedAndTraced(t *testing.T) {
 	}
 }
 
-// The lead runs a program that the agent under judgement wrote, in its own tree of processes: it finds
-// the lead's socket and starts the relay like the lead's agent. The agent was there first, and only it
-// is served.
+// The lead runs a program that the agent under judgement wrote, in its own tree of processes: it
+// finds the lead's socket and starts the relay like the lead's agent. The agent was there first,
+// and only it is served.
 func TestAProgramThatTheLeadRunsIsRefused(t *testing.T) {
 	connector, server, out := traced(t, mcpserve.Config{})
 	// The agent's own relay answers first; then the agent runs the program.

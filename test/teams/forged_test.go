@@ -10,9 +10,9 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// forging is a lead that says no, and looks at the work by running it, as a judge who runs the tests
-// does. The agent's program gives the verdict in the lead's name: when the agent runs it, and when
-// the lead does.
+// forging is a lead that says no, and looks at the work by running it, as a judge who runs the
+// tests does. The agent's program gives the verdict in the lead's name: when the agent runs it, and
+// when the lead does.
 const forging = `{"scenarios":[
   {"name":"lead","when":{"system":"You lead one agent"},"turns":[
     {"calls":[{"mcp":"orchestration/Ask","input":{"question":"Do it."}}]},
@@ -52,8 +52,8 @@ for (const socket of sockets) {
 }
 `
 
-// TestNoVendorsAgentGivesItsOwnVerdict lets every vendor's agent forge a conclusion, and every vendor's
-// lead run the program that does it.
+// TestNoVendorsAgentGivesItsOwnVerdict lets every vendor's agent forge a conclusion, and every
+// vendor's lead run the program that does it.
 func TestNoVendorsAgentGivesItsOwnVerdict(t *testing.T) {
 	for _, s := range []struct{ lead, agent, isolation string }{
 		{"claude-code", "codex", "bwrap"},
@@ -65,7 +65,8 @@ func TestNoVendorsAgentGivesItsOwnVerdict(t *testing.T) {
 			m := gather(t, forging, s.lead, s.agent)
 			m.write(t, "work/forge.cjs", fmt.Sprintf(forge, s.isolation == "bwrap", os.TempDir()))
 			code := cli.Run(t.Context(), []string{
-				"fit-harness", "supervise", "--isolation", s.isolation, "--agent-cwd", "work", "--task-text", "Have it done.",
+				"fit-harness", "supervise", "--isolation", s.isolation, "--agent-cwd", "work",
+				"--task-text", "Have it done.",
 				"--agent", s.agent, "--agent-model", "gpt-5.5", "--lead-agent", s.lead, "--lead-model", "gpt-5.5",
 				"--output", "trace.ndjson", "--session-timeout", "110s",
 			}, m.con)
