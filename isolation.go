@@ -16,9 +16,9 @@ import (
 var Isolations = []string{"auto", sandbox.IsolationBwrap, sandbox.IsolationNone}
 
 // isolate decides what the agents of a session see of the machine and how much of it they may use,
-// unless the caller has decided, and returns a note about it. In a sandbox, an agent can write to its working directory and its
-// own home; it sees the system's directories and the rest of its repository, read-only, and nothing
-// else.
+// unless the caller has decided, and returns a note about it. In a sandbox, an agent can write to
+// its working directory and its own home; it sees the system's directories and the rest of its
+// repository, read-only, and nothing else.
 func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string) (note string, err error) {
 	isolation := &base.Isolation
 	defer func() {

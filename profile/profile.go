@@ -170,7 +170,8 @@ func parse(file string, text []byte) (Profile, error) {
 			return Profile{}, err
 		}
 		if p.Tools != nil && len(p.Tools) == 0 {
-			return Profile{}, fmt.Errorf("%s: tools is empty; name at least one tool, or leave tools out to allow all", file)
+			return Profile{},
+				fmt.Errorf("%s: tools is empty; name at least one tool, or leave tools out to allow all", file)
 		}
 	}
 	p.Persona, p.Protocol = hoistProtocol(string(body))

@@ -23,7 +23,8 @@ func (r *Report) Text(w io.Writer, k []int) error {
 		}
 	}
 	if p := r.Totals.Probes; p != nil {
-		fmt.Fprintf(w, "checking the models before the first run: %s, $%.4f\n", Count(p.Replies, "call"), p.KnownCostUSD)
+		fmt.Fprintf(w, "checking the models before the first run: %s, $%.4f\n", Count(p.Replies, "call"),
+			p.KnownCostUSD)
 	}
 	if r.Sequential != nil {
 		fmt.Fprintf(w, "note: %s\n", r.Sequential.text())

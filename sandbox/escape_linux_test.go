@@ -276,7 +276,8 @@ func TestSystemCallsThatReachOutOfTheSandboxAreRefused(t *testing.T) {
 		out := a.attack(t, "calls")
 		for _, name := range []string{
 			"keyctl", "ptrace", "process_vm_readv", "bpf", "perf_event_open", "userfaultfd",
-			"mount", "fsopen", "open_tree", "kexec_load", "io_uring_setup", "add_key", "request_key", "vsock", "vsock pair",
+			"mount", "fsopen", "open_tree", "kexec_load", "io_uring_setup", "add_key",
+			"request_key", "vsock", "vsock pair",
 		} {
 			if !strings.Contains(out, name+" refused\n") {
 				t.Errorf("%s: %s", name, out)

@@ -57,8 +57,9 @@ var refusedCalls = map[uint32]unix.Errno{
 	unix.SYS_IO_URING_REGISTER: unix.ENOSYS,
 }
 
-// sharedSockets are the families of sockets that no network namespace divides, so that two sandboxes
-// without a network could talk to each other, or to the machine that this one is a guest of.
+// sharedSockets are the families of sockets that no network namespace divides, so that two
+// sandboxes without a network could talk to each other, or to the machine that this one is a guest
+// of.
 var sharedSockets = []uint32{unix.AF_VSOCK, unix.AF_ALG, unix.AF_TIPC, unix.AF_QIPCRTR, unix.AF_SMC, unix.AF_RDS}
 
 // Where the kernel's struct seccomp_data has the number of the call, the instruction set, and the

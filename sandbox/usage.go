@@ -90,7 +90,8 @@ func (w *usageWatch) follow(pid int) {
 			w.exceeded <- ExceededMemory
 			return
 		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
-			w.diskUsed()-w.before+int64(filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec // no disk is that large
+			// no disk is that large
+			w.diskUsed()-w.before+int64(filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec
 			w.exceeded <- ExceededDisk
 			return
 		}

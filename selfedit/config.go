@@ -21,8 +21,8 @@ type homeDirs struct {
 // case.
 type configEntry struct{ key, value string }
 
-// includedFile is the key under which config returns the path of every file that git's configuration
-// includes, whether or not it exists: whoever writes it configures git.
+// includedFile is the key under which config returns the path of every file that git's
+// configuration includes, whether or not it exists: whoever writes it configures git.
 const includedFile = "fit.included"
 
 // maxIncludes bounds how many included configuration files are read for one question.
@@ -87,8 +87,8 @@ func (h homeDirs) environments() [][]string {
 	return all
 }
 
-// readConfig lists variables, and the files that are included, under a condition or not. What comes from
-// our own command line is left out.
+// readConfig lists variables, and the files that are included, under a condition or not. What comes
+// from our own command line is left out.
 func readConfig(ctx context.Context, dir string, homes, env []string,
 	args ...string,
 ) (entries []configEntry, included []string, err error) {
@@ -105,7 +105,8 @@ func readConfig(ctx context.Context, dir string, homes, env []string,
 		key, value, _ := strings.Cut(pair[1], "\n")
 		entries = append(entries, configEntry{key, value})
 		file, isFile := strings.CutPrefix(pair[0], "file:")
-		if isFile && (key == "include.path" || strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path")) {
+		if isFile &&
+			(key == "include.path" || strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path")) {
 			paths, err := expandHome(value, homes)
 			if err != nil {
 				return nil, nil, err

@@ -193,7 +193,8 @@ func (p *plan) checkGitOwned(home homeDirs) error {
 	}
 	for _, entry := range p.config {
 		if entry.key == includedFile && names(entry.value, p.target) {
-			return notAllowed("'%s' is part of git's configuration, and no rule can make it writable", display.Name(p.rel))
+			return notAllowed("'%s' is part of git's configuration, and no rule can make it writable",
+				display.Name(p.rel))
 		}
 		if runsProgram.MatchString(entry.key) && commandNames(entry.value, p.target) {
 			return notAllowed("'%s' is a program that git runs (%s), and no rule can make it writable",

@@ -98,7 +98,8 @@ func onlyIn(out string, place Place) bool {
 }
 
 // Whatever holds a copy of a family's history is known: the repository, the directory that it is a
-// linked worktree of, the other worktrees, repositories around it, and those it borrows objects from.
+// linked worktree of, the other worktrees, repositories around it, and those it borrows objects
+// from.
 func TestEveryPlaceOfAHistoryIsKnown(t *testing.T) {
 	base := t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{base}, names...)...) }

@@ -95,8 +95,8 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	return newConversation(cfg, installation, login, place), nil
 }
 
-// priced checks that a budget can be enforced. The program does not report its cost. A model that is
-// not known yet, because the program chooses it, is checked when it is.
+// priced checks that a budget can be enforced. The program does not report its cost. A model that
+// is not known yet, because the program chooses it, is checked when it is.
 func priced(cfg agent.Config, model string) error {
 	if model == "" && cfg.Prices != nil {
 		return nil

@@ -47,7 +47,8 @@ func TestABudgetNeedsThePriceOfTheModelThatTheProgramChooses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer talk.Close()
-	if _, err := talk.Prompt(t.Context(), "Do it"); err == nil || !strings.Contains(err.Error(), "a dollar budget needs a price") {
+	if _, err := talk.Prompt(t.Context(), "Do it"); err == nil ||
+		!strings.Contains(err.Error(), "a dollar budget needs a price") {
 		t.Errorf("error: %v", err)
 	}
 	if len(s.Requests()) > 0 {

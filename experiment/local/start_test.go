@@ -165,7 +165,8 @@ func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
 			// a hanging model takes the probe's time, and vendors' programs take theirs to give up
 			if test.limit == 0 && (test.agent == "builtin" || strings.HasPrefix(name, "a broken program")) {
 				_, executor := tr.open(t, t.TempDir())
-				if err := executor.Probe(t.Context(), noProbes); err == nil || !strings.Contains(err.Error(), "arm default") {
+				if err := executor.Probe(t.Context(), noProbes); err == nil ||
+					!strings.Contains(err.Error(), "arm default") {
 					t.Errorf("the probe passes: %v", err)
 				}
 			}
@@ -215,7 +216,8 @@ func TestEveryArmIsProbed(t *testing.T) {
 				{Name: "first", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: good}, second,
 			}})
 			_, executor := tr.open(t, t.TempDir())
-			if err := executor.Probe(t.Context(), noProbes); err == nil || !strings.Contains(err.Error(), "arm second") {
+			if err := executor.Probe(t.Context(), noProbes); err == nil ||
+				!strings.Contains(err.Error(), "arm second") {
 				t.Errorf("%v", err)
 			}
 		})

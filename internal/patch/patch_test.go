@@ -124,7 +124,8 @@ func TestAgainstGit(t *testing.T) {
 	many := strings.Repeat("a line\n", 40)
 	run("init", "-q")
 	for name, content := range map[string]string{
-		"plain": "a\nb\nc\n", "with blank": "x\n", "quote\"d\n": "y", "ümlaut": "z\n", "binary": "\x00\x01", "gone": "1\n2\n",
+		"plain": "a\nb\nc\n", "with blank": "x\n", "quote\"d\n": "y", "ümlaut": "z\n",
+		"binary": "\x00\x01", "gone": "1\n2\n",
 		"d/moved": many, "crlf": "a\r\nb\r\n", "empty": "", " b/odd": "q\n",
 	} {
 		write(name, content)
@@ -132,7 +133,8 @@ func TestAgainstGit(t *testing.T) {
 	run("add", "-A")
 	run("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "base")
 	for name, content := range map[string]string{
-		"plain": "a\nB\nc\nd", "with blank": "x\n--- y\n", "quote\"d\n": "Y\n", "ümlaut": "", "binary": "\x00\x02", "crlf": "a\nb\r\n",
+		"plain": "a\nB\nc\nd", "with blank": "x\n--- y\n", "quote\"d\n": "Y\n", "ümlaut": "",
+		"binary": "\x00\x02", "crlf": "a\nb\r\n",
 		"empty": "no more", "new": "n\n", " b/odd": "Q\n",
 	} {
 		write(name, content)

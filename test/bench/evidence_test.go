@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// mostOfFold is how much longer than the flat fold the evidence may take. The small run of every
-	// day, on a busy machine and perhaps with the race detector, may take twice that.
+	// mostOfFold is how much longer than the flat fold the evidence may take. The small run of
+	// every day, on a busy machine and perhaps with the race detector, may take twice that.
 	mostOfFold      = 1.5
 	mostOfSmallFold = 3
 	// mostOfShort is how much more memory a trace takes that is a hundred times as long as another.

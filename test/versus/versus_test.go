@@ -72,7 +72,8 @@ func (s *stage) serve() {
 		s.t.Fatal(err)
 	}
 	s.server, err = scripted.Listen("127.0.0.1:0",
-		scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{LogBodies: true, OnRequest: s.count}))
+		scripted.NewServer(map[string]*scripted.Script{"": script},
+			scripted.Options{LogBodies: true, OnRequest: s.count}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -240,8 +241,8 @@ func (s *stage) asksOnce() {
 	}
 }
 
-// reportsAgain: the report is a function of the directory's content; there is neither an agent nor a
-// model any more.
+// reportsAgain: the report is a function of the directory's content; there is neither an agent nor
+// a model any more.
 func (s *stage) reportsAgain(robot []byte) {
 	s.t.Helper()
 	if err := s.server.Close(); err != nil {

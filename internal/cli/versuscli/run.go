@@ -98,7 +98,8 @@ func steps(con *console.Console, output string) func(local.Step) {
 	return func(step local.Step) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(con.Stderr, "%s %s/%s for task %s, run %d: %s\n", step.Kind, output, step.Cell.Arm, step.Cell.TaskID,
+		fmt.Fprintf(con.Stderr, "%s %s/%s for task %s, run %d: %s\n", step.Kind, output, step.Cell.Arm,
+			step.Cell.TaskID,
 			step.Cell.RunIndex, step.Detail)
 	}
 }
@@ -132,10 +133,12 @@ func showPlan(con *console.Console, plan *experiment.Plan, output place, robot b
 	fmt.Fprintf(con.Stdout, "experiment %s in %s: %s × %s × %s\n", plan.ID, output.shown,
 		report.Count(len(plan.Tasks), "task"), report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
 	for _, arm := range plan.Arms {
-		fmt.Fprintf(con.Stdout, "arm %s: %s\n", arm.Name, strings.TrimSpace(arm.Agent+" "+arm.AgentVersion+" "+arm.Model))
+		fmt.Fprintf(con.Stdout, "arm %s: %s\n", arm.Name,
+			strings.TrimSpace(arm.Agent+" "+arm.AgentVersion+" "+arm.Model))
 	}
 	for _, cell := range plan.Cells() {
-		fmt.Fprintf(con.Stdout, "%s: task %s, run %d\n", filepath.ToSlash(filepath.Join(output.shown, cell.Arm)), cell.TaskID,
+		fmt.Fprintf(con.Stdout, "%s: task %s, run %d\n", filepath.ToSlash(filepath.Join(output.shown, cell.Arm)),
+			cell.TaskID,
 			cell.RunIndex)
 	}
 	return nil
