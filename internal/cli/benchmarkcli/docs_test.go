@@ -106,9 +106,9 @@ func TestTheWorkflow(t *testing.T) {
 			commands++
 			for tool, install := range map[string]string{
 				"fit-benchmark": "bin/fit-benchmark", "agent:claude-code": "@anthropic-ai/claude-code",
-				" run ": "apt-get install -y bubblewrap",
+				"--shard": "apt-get install -y bubblewrap",
 			} {
-				if strings.Contains(" "+step.Run, tool) && !strings.Contains(before, install) {
+				if strings.Contains(step.Run, tool) && !strings.Contains(before, install) {
 					t.Errorf("job %s uses %s and installs it nowhere before", name, tool)
 				}
 			}
