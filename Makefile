@@ -54,7 +54,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace
 
 # What takes too long for make test: sessions of each vendor's agents that are killed forty times.
 soak:
@@ -68,7 +68,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -112,3 +112,7 @@ bench-versus: build
 # 400 judgements by a model that takes 200 ms, eight at a time, beside the ideal 10 seconds.
 bench-judge:
 	$(GO) test ./judge -run '^$$' -bench '^BenchmarkAsk$$' -benchtime 1x
+
+# A workspace of 20,000 files, exported and as a worktree, beside git worktree add.
+bench-workspace:
+	FIT_BENCH=1 $(GO) test ./workspace -run '^TestPrepareBesideGit$$' -count=1 -v

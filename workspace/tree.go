@@ -165,7 +165,7 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 	}
 	defer dest.Close()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(dest, sum), io.LimitReader(source, limit+1))
+	n, err := pump(io.MultiWriter(dest, sum), io.LimitReader(source, limit+1))
 	if err == nil && n > limit {
 		err = &LimitError{What: "bytes", Limit: limit}
 	}
@@ -173,6 +173,16 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 		err = dest.Chmod(mode.Perm())
 	}
 	return hex.EncodeToString(sum.Sum(nil)), n, err
+}
+
+// buffers are lent to pump: a tree has many small files, and a buffer for each would keep the
+// collector busy.
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+func pump(to io.Writer, from io.Reader) (int64, error) {
+	buffer := buffers.Get().(*[64 << 10]byte) //nolint:forcetypeassert // nothing else is in the pool
+	defer buffers.Put(buffer)
+	return io.CopyBuffer(to, from, buffer[:])
 }
 
 // hashFile returns the hash of a regular file below a root.
@@ -183,7 +193,7 @@ func hashFile(dir *os.Root, base string, limit int64) (string, error) {
 	}
 	defer file.Close()
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(file, limit+1))
+	n, err := pump(sum, io.LimitReader(file, limit+1))
 	if err == nil && n > limit {
 		err = &LimitError{What: "bytes", Limit: limit}
 	}
