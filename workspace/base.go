@@ -28,6 +28,9 @@ type Base struct {
 	Dir   string
 	nodes map[string]node
 	order []string // paths, sorted so that directories come before what is in them
+	// checkedOut says that git makes exactly these files of the commit, which is quicker than to copy
+	// them.
+	checkedOut bool
 }
 
 // Bases keeps the snapshots that workspaces start from: built once for all attempts at the same
@@ -111,8 +114,12 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return nil, err
 	}
+	var committed *Base // what git makes of the commit that agents see
 	if cfg.Task.Settings.Repo != "" {
 		if err := exportRepository(ctx, cfg.Task.Settings, tree); err != nil {
+			return nil, err
+		}
+		if committed, err = takeSnapshot(tree); err != nil {
 			return nil, err
 		}
 	}
@@ -139,10 +146,14 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		if err := commitAll(ctx, tree); err != nil {
 			return nil, err
 		}
+		if committed, err = checkOut(ctx, tree, filepath.Join(dir, "checkout")); err != nil {
+			return nil, err
+		}
 	}
 	if base, err = takeSnapshot(tree); err != nil {
 		return nil, err
 	}
+	base.checkedOut = committed != nil && committed.Hash == base.Hash
 	return base, base.checkLinks()
 }
 

@@ -61,6 +61,23 @@ func commitAll(ctx context.Context, tree string) error {
 	return errors.Join(err, os.RemoveAll(filepath.Join(tree, ".git", "logs")))
 }
 
+// checkOut is what git makes of the commit of a repository, in a directory of its own. Attributes
+// may have it make other files than those that were committed.
+func checkOut(ctx context.Context, tree, dir string) (*Base, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	err := git.Run(ctx, git.Command{
+		Dir:  tree,
+		Args: []string{"checkout-index", "--all", "--quiet", "--prefix=" + dir + "/"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	made, err := takeSnapshot(dir)
+	return made, errors.Join(err, removeTree(dir))
+}
+
 func gitAll(ctx context.Context, tree string, calls ...[]string) error {
 	env := []string{"GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z"}
 	for _, args := range calls {
@@ -83,9 +100,9 @@ type worktree struct {
 // behind.
 var worktreeLock sync.Mutex
 
-// addWorktree makes dir a detached worktree of the repository, without files: the base brings
-// those.
-func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, error) {
+// addWorktree makes dir a detached worktree of the repository, with the files of the commit or
+// without.
+func addWorktree(ctx context.Context, s task.Settings, dir string, files bool) (*worktree, error) {
 	sha, err := git.Resolve(ctx, s.Repo, s.Ref)
 	if err != nil {
 		return nil, fmt.Errorf("repository %s: %w", s.Repo, err)
@@ -99,11 +116,12 @@ func addWorktree(ctx context.Context, s task.Settings, dir string) (*worktree, e
 		common:     common,
 		dir:        dir,
 	}
+	args := []string{"worktree", "add", "--quiet", "--detach"}
+	if !files {
+		args = append(args, "--no-checkout")
+	}
 	return w, w.locked(ctx, func() error {
-		return git.Run(ctx, git.Command{
-			Dir:  s.Repo,
-			Args: []string{"worktree", "add", "--quiet", "--detach", "--no-checkout", dir, sha},
-		})
+		return git.Run(ctx, git.Command{Dir: s.Repo, Args: append(args, dir, sha)})
 	})
 }
 

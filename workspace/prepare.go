@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 )
@@ -225,13 +226,23 @@ func (w *Workspace) fill(ctx context.Context) error {
 		if err := os.Mkdir(w.Dir, 0o755); err != nil {
 			return err
 		}
-		return w.base.copyTo(ctx, w.Dir, nil)
+		if !w.base.checkedOut {
+			return w.base.copyTo(ctx, w.Dir, nil)
+		}
+		// The repository is copied, and checked on the way; its commit has the files.
+		if err := w.base.copyTo(ctx, w.Dir, func(name string) bool { return !isGitPath(name) }); err != nil {
+			return err
+		}
+		return git.Run(ctx, git.Command{Dir: w.Dir, Args: []string{"checkout-index", "--all", "--quiet", "--index"}})
 	}
-	tree, err := addWorktree(ctx, w.cfg.Task.Settings, w.Dir)
+	tree, err := addWorktree(ctx, w.cfg.Task.Settings, w.Dir, w.base.checkedOut)
 	if err != nil {
 		return err
 	}
 	w.worktree = tree
+	if w.base.checkedOut {
+		return nil
+	}
 	if err := w.base.copyTo(ctx, w.Dir, isGitPath); err != nil {
 		return err
 	}

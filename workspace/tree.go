@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/display"
