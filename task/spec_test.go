@@ -140,28 +140,44 @@ func TestSpecMistakesNameTheirPlace(t *testing.T) {
 		{"no id", "prompt: x\nrepo: { path: base }\nverifyCommand: y\n", "task.yaml:1:1: the setting id is missing"},
 		{"bad id", "id: Bad Id\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n", "task.yaml:1:5: id"},
 		{"unknown", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nverify: z\n", "task.yaml:5:1: verify"},
-		{"unknown inside", "id: a\nprompt: x\nrepo: { path: base, branch: m }\nverifyCommand: y\n",
-			"task.yaml:3:21: repo.branch"},
+		{
+			"unknown inside", "id: a\nprompt: x\nrepo: { path: base, branch: m }\nverifyCommand: y\n",
+			"task.yaml:3:21: repo.branch",
+		},
 		{"empty prompt", "id: a\nprompt: ' '\nrepo: { path: base }\nverifyCommand: y\n", "task.yaml:2:9: prompt"},
-		{"long prompt", "id: a\nprompt: " + strings.Repeat("x", 70_000) + "\nrepo: { path: base }\nverifyCommand: y\n",
-			"task.yaml:2:9: prompt"},
+		{
+			"long prompt", "id: a\nprompt: " + strings.Repeat("x", 70_000) + "\nrepo: { path: base }\nverifyCommand: y\n",
+			"task.yaml:2:9: prompt",
+		},
 		{"no directory", "id: a\nprompt: x\nrepo: { path: nowhere }\nverifyCommand: y\n", "task.yaml:3:15: repo.path"},
-		{"ref of a plain directory", "id: a\nprompt: x\nrepo: { path: base, ref: v1 }\nverifyCommand: y\n",
-			"task.yaml:3:26: repo.ref"},
-		{"timeout", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\ntimeoutSec: 9\n",
-			"task.yaml:5:13: timeoutSec"},
-		{"glob", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\ntestGlobs: ['[']\n",
-			"task.yaml:5:13: testGlobs.0"},
-		{"requirement", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nrequirements: [no id]\n",
-			"task.yaml:5:16: requirements.0"},
+		{
+			"ref of a plain directory", "id: a\nprompt: x\nrepo: { path: base, ref: v1 }\nverifyCommand: y\n",
+			"task.yaml:3:26: repo.ref",
+		},
+		{
+			"timeout", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\ntimeoutSec: 9\n",
+			"task.yaml:5:13: timeoutSec",
+		},
+		{
+			"glob", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\ntestGlobs: ['[']\n",
+			"task.yaml:5:13: testGlobs.0",
+		},
+		{
+			"requirement", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nrequirements: [no id]\n",
+			"task.yaml:5:16: requirements.0",
+		},
 		{"requirement twice", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
 			"requirements: ['r: a', 'r: b']\n", "task.yaml:5:24: requirements.1"},
-		{"no patch", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nreference: { patch: p }\n",
-			"task.yaml:5:21: reference.patch"},
+		{
+			"no patch", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nreference: { patch: p }\n",
+			"task.yaml:5:21: reference.patch",
+		},
 		{"patch for agents to read", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
 			"reference: { patch: base/x }\n", "task.yaml:5:21: reference.patch"},
-		{"network", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nnetwork: registries\n",
-			"task.yaml:5:10: network"},
+		{
+			"network", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nnetwork: registries\n",
+			"task.yaml:5:10: network",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -42,7 +42,8 @@ func TestPrepareBesideGit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		content := fmt.Appendf(nil, "package d%d\n\n// F%d is one of many.\nfunc F%d() int { return %d }\n", i/100, i, i, i)
+		content := fmt.Appendf(nil, "package d%d\n\n// F%d is one of many.\nfunc F%d() int { return %d }\n", i/100,
+			i, i, i)
 		if err := os.WriteFile(name, content, 0o644); err != nil {
 			t.Fatal(err)
 		}

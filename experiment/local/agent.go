@@ -89,7 +89,7 @@ func (a *attempt) started(info agent.Started) {
 	if info.Model != "" {
 		a.record.Model.Agent = info.Model
 	}
-	a.step(StepStarted, strings.TrimSpace(a.arm.Agent+" "+a.record.AgentVersion))
+	a.step(stepStarted, strings.TrimSpace(a.arm.Agent+" "+a.record.AgentVersion))
 }
 
 // withoutPlace is a command line with a word for the directory of the attempt, so that those of all

@@ -42,15 +42,15 @@ type Config struct {
 type Step struct {
 	Cell    experiment.Cell
 	Attempt int
-	Kind    string // StepAllocated, StepStarted
+	Kind    string // allocated, started
 	Dir     string // the agent's working directory
 	Detail  string // how well the workspace is sealed, or which agent runs
 }
 
 // The kinds of steps.
 const (
-	StepAllocated = "allocated"
-	StepStarted   = "started"
+	stepAllocated = "allocated"
+	stepStarted   = "started"
 )
 
 // defaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
@@ -412,7 +412,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 	}
 	a.space = space
 	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
-	a.step(StepAllocated, space.Label)
+	a.step(stepAllocated, space.Label)
 	return true
 }
 

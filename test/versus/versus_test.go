@@ -169,8 +169,8 @@ func (c cell) text() string {
 	return text
 }
 
-// Claude Code solves the task, Codex deletes the test, pi gives up. The report says so, and it is
-// made again from the directory alone, wherever that lies; judges are asked once.
+// Claude Code solves the task, Codex deletes the test, pi gives up. The report says so, and the
+// directory alone yields the same one, wherever it lies; judges are asked once.
 func TestHeadToHead(t *testing.T) {
 	s := newStage(t)
 	robot := s.run(s.environ, "subq", "eval", "run", "go.yaml", "--arms", "three.yaml", "--panel", "panel.yaml",

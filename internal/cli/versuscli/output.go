@@ -73,7 +73,7 @@ func unfinished(dir string, plan *experiment.Plan, errorsToo bool) bool {
 	done := map[ledger.Cell]bool{}
 	for i := range contents.Records {
 		r := &contents.Records[i]
-		if r.Final && !(errorsToo && r.Verdict == ledger.Error) {
+		if r.Final && (!errorsToo || r.Verdict != ledger.Error) {
 			done[ledger.Cell{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex}] = true
 		}
 	}

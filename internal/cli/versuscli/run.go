@@ -99,8 +99,7 @@ func steps(con *console.Console, output string) func(local.Step) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(con.Stderr, "%s %s/%s for task %s, run %d: %s\n", step.Kind, output, step.Cell.Arm,
-			step.Cell.TaskID,
-			step.Cell.RunIndex, step.Detail)
+			step.Cell.TaskID, step.Cell.RunIndex, step.Detail)
 	}
 }
 
@@ -138,8 +137,7 @@ func showPlan(con *console.Console, plan *experiment.Plan, output place, robot b
 	}
 	for _, cell := range plan.Cells() {
 		fmt.Fprintf(con.Stdout, "%s: task %s, run %d\n", filepath.ToSlash(filepath.Join(output.shown, cell.Arm)),
-			cell.TaskID,
-			cell.RunIndex)
+			cell.TaskID, cell.RunIndex)
 	}
 	return nil
 }

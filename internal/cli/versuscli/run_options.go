@@ -173,11 +173,9 @@ func (o *runOptions) complete(con *console.Console, registry *agent.Registry, ar
 	if arm.ModelURL == "" {
 		arm.ModelURL = con.Getenv("FIT_MODEL_URL")
 	}
-	if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") &&
-		!strings.HasPrefix(arm.ModelURL, "https://") {
+	if url := arm.ModelURL; url != "" && !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return console.Usagef("arm %s: %q is not a valid model URL: it does not begin with http:// or https://",
-			arm.Name,
-			arm.ModelURL)
+			arm.Name, url)
 	}
 	if arm.Auth == "" && chosen.Info().Capabilities.Subscription != agent.Unsupported {
 		arm.Auth = o.auth.Value

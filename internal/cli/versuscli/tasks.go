@@ -1,8 +1,6 @@
 package versuscli
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"path"
 	"slices"
@@ -68,18 +66,17 @@ func describeTask(t *task.Task, facts local.TaskFacts) evidence.Task {
 	}
 	slices.Sort(one.Expected)
 	one.Expected = slices.Compact(one.Expected)
-	one.Reference = describeReference(spec.Reference)
+	one.Reference = describeReference(spec.Reference, &one)
 	return one
 }
 
-func describeReference(reference *task.Reference) *evidence.Reference {
+func describeReference(reference *task.Reference, one *evidence.Task) *evidence.Reference {
 	if reference == nil {
 		return nil
 	}
 	described := &evidence.Reference{}
 	if len(reference.Patch) > 0 {
-		sum := sha256.Sum256(reference.Patch)
-		described.SHA256, described.Patch = hex.EncodeToString(sum[:]), string(reference.Patch)
+		described = evidence.ReferenceOf(one, reference.Patch)
 	}
 	if reference.MaxLines > 0 {
 		described.MaxLines = reference.MaxLines

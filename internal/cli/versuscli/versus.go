@@ -3,6 +3,8 @@
 package versuscli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
@@ -21,8 +23,8 @@ own and records what happened in a run directory; the other commands read that d
 
 Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was asked for is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
 4 stopped by a budget · 130 interrupted.`,
-		Example: `  fit versus doctor
-  fit versus run examples/versus/go.yaml --agents claude-code,codex --runs 3`,
+		Example: fmt.Sprintf(`  fit versus doctor
+  fit versus run examples/versus/go.yaml --agents %s,%s --runs 3`, registry.Examples(2)...),
 	}
 	command.AddCommand(
 		newRun(con, registry), newJudge(con, registry), newReport(con, registry), newCompare(con, registry),
