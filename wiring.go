@@ -28,8 +28,10 @@ import (
 type Wiring struct {
 	Registry *agent.Registry // agents that can be named; nil is all of them
 	Environ  []string        // KEY=value; nil is the environment of the process
-	Prices   session.Prices  // nil is the published prices
-	Warnings io.Writer       // nil is standard error
+	// Prices are what models cost; nil is the published prices. Only the commands read FIT_PRICES:
+	// a file that cannot be read must stop them before they spend, and a program has its own way.
+	Prices   session.Prices
+	Warnings io.Writer // nil is standard error
 	// WorkTracker is where agents keep track of work: github or filesystem. Empty is what
 	// LIBHARNESS_WORK_TRACKER says, or github.
 	WorkTracker string
