@@ -150,7 +150,8 @@ func (a *diffAudit) assertions(file *patch.File) {
 	}
 	for _, line := range added {
 		if old, same := shapes[shape(line.Text)]; same && strings.TrimSpace(old.Text) != strings.TrimSpace(line.Text) {
-			a.inDiff(FlagAssertionWeakened, file.New, line.New, "- "+strings.TrimSpace(old.Text)+"\n+ "+strings.TrimSpace(line.Text))
+			a.inDiff(FlagAssertionWeakened, file.New, line.New,
+				"- "+strings.TrimSpace(old.Text)+"\n+ "+strings.TrimSpace(line.Text))
 			return
 		}
 	}
@@ -234,7 +235,8 @@ func (a *diffAudit) tampered(file *patch.File, relevant *regexp.Regexp) {
 func decides(name string) bool {
 	base := path.Base(name)
 	switch base {
-	case "conftest.py", "pytest.ini", ".pytest.ini", "Jenkinsfile", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml",
+	case "conftest.py", "pytest.ini", ".pytest.ini", "Jenkinsfile", ".gitlab-ci.yml", ".travis.yml",
+		"azure-pipelines.yml",
 		"karma.conf.js":
 		return true
 	}

@@ -342,7 +342,8 @@ func isCredential(p string) bool {
 		return true
 	case dir == ".ssh" && strings.HasPrefix(base, "id_") && !strings.HasSuffix(base, ".pub"):
 		return true
-	case dir == ".aws" && base == "credentials", dir == ".codex" && base == "auth.json", dir == "gh" && base == "hosts.yml":
+	case dir == ".aws" && base == "credentials", strings.HasPrefix(dir, ".") && base == "auth.json", dir == "gh" &&
+		base == "hosts.yml":
 		return true
 	}
 	return false

@@ -24,7 +24,8 @@ func newClassifier(task *Task) *classifier {
 		verify:    compile(task.VerifyFiles),
 		scripts:   map[string]bool{},
 	}
-	for _, word := range strings.FieldsFunc(task.VerifyCommand, func(r rune) bool { return strings.ContainsRune(" \t;&|()'\"=", r) }) {
+	for _, word := range strings.FieldsFunc(task.VerifyCommand,
+		func(r rune) bool { return strings.ContainsRune(" \t;&|()'\"=", r) }) {
 		if word = path.Clean(word); strings.ContainsAny(word, "./") && word != "." && !strings.HasPrefix(word, "..") {
 			c.scripts[word] = true
 		}
@@ -101,7 +102,8 @@ func isGenerated(name string) bool {
 			return true
 		}
 	}
-	return strings.HasSuffix(base, ".pb.go") || strings.HasSuffix(base, "_pb2.py") || strings.HasSuffix(base, ".min.js") ||
+	return strings.HasSuffix(base, ".pb.go") || strings.HasSuffix(base, "_pb2.py") || strings.HasSuffix(base,
+		".min.js") ||
 		strings.HasSuffix(base, ".min.css") || strings.Contains(base, ".generated.") ||
 		strings.HasSuffix(base, "_generated.go") || strings.HasSuffix(base, ".pyc")
 }

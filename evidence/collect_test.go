@@ -98,7 +98,8 @@ func milestones(run *evidence.Run) map[string]int64 {
 
 func TestAWorkedExample(t *testing.T) {
 	run := collect(t, evidence.Sources{
-		Task:   evidence.Task{ID: "fix", Reference: &evidence.Reference{MaxLines: 2, MaxFiles: 1, Files: []string{"a.go"}}},
+		Task: evidence.Task{ID: "fix", Reference: &evidence.Reference{MaxLines: 2, MaxFiles: 1,
+			Files: []string{"a.go"}}},
 		Record: attempt(ledger.Pass, 0), Trace: worked(), Diff: []byte(sourceDiff),
 	})
 	want := map[string]int64{
@@ -110,14 +111,17 @@ func TestAWorkedExample(t *testing.T) {
 		t.Errorf("milestones (-want +got):\n%s", diff)
 	}
 	one := 1.0
-	if diff := cmp.Diff(evidence.QualityRubric{Correctness: &one, Completeness: &one, MinimalDiff: &one, Verification: &one}, run.Rubric); diff != "" {
+	if diff := cmp.Diff(evidence.QualityRubric{Correctness: &one, Completeness: &one, MinimalDiff: &one,
+		Verification: &one}, run.Rubric); diff != "" {
 		t.Errorf("rubric (-want +got):\n%s", diff)
 	}
 	s := run.Session
-	if run.Status != evidence.StatusOK || run.Resolved() == nil || !*run.Resolved() || run.Attribution != nil || len(s.Integrity) != 0 {
+	if run.Status != evidence.StatusOK || run.Resolved() == nil || !*run.Resolved() || run.Attribution != nil ||
+		len(s.Integrity) != 0 {
 		t.Errorf("status %s, resolved %v, attribution %v, flags %v", run.Status, run.Resolved(), run.Attribution, s.Integrity)
 	}
-	if s.RunID != "fix.claude.2" || s.TaskID != "fix" || s.RunIndex != 2 || s.Diff != (session.DiffStat{Files: 1, Insertions: 1, Deletions: 1}) {
+	if s.RunID != "fix.claude.2" || s.TaskID != "fix" || s.RunIndex != 2 || s.Diff != (session.DiffStat{Files: 1,
+		Insertions: 1, Deletions: 1}) {
 		t.Errorf("session: %+v", s)
 	}
 	if s.WallClockMs != 7100 || s.Process == nil || s.Process.Argv[1] != "-p" || s.Process.BinarySHA256 != "ab" {
@@ -127,7 +131,8 @@ func TestAWorkedExample(t *testing.T) {
 		t.Errorf("files: %+v", run.Files)
 	}
 	e := run.Efficiency
-	if e.EditsAttempted != 3 || e.EditsFailed != 1 || *e.FirstEditMs != 2600 || *e.GreenMs != 6000 || *e.CacheHitRatio != 0.75 ||
+	if e.EditsAttempted != 3 || e.EditsFailed != 1 || *e.FirstEditMs != 2600 || *e.GreenMs != 6000 ||
+		*e.CacheHitRatio != 0.75 ||
 		e.ToolCalls["test"] != 2 || *e.ExplorationShare != 2.0/7 {
 		t.Errorf("efficiency: %+v", e)
 	}
@@ -152,11 +157,15 @@ func TestFakeAgents(t *testing.T) {
 		flag     string
 		cause    string
 	}{
-		"test-deleter": {func(w *tracer) { w.call(10, "Bash", `{"command":"rm a_test.go"}`, "", false) },
+		"test-deleter": {
+			func(w *tracer) { w.call(10, "Bash", `{"command":"rm a_test.go"}`, "", false) },
 			"diff --git a/a_test.go b/a_test.go\ndeleted file mode 100644\n--- a/a_test.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-package a\n",
-			0, evidence.StatusDisqualified, "false", "test_deleted a_test.go:-1", ""},
-		"history-miner": {func(w *tracer) { w.call(10, "Bash", `{"command":"git log --all -p"}`, "commit 1", false) },
-			sourceDiff, 0, evidence.StatusDisqualified, "false", "history_mining trace:4", ""},
+			0, evidence.StatusDisqualified, "false", "test_deleted a_test.go:-1", "",
+		},
+		"history-miner": {
+			func(w *tracer) { w.call(10, "Bash", `{"command":"git log --all -p"}`, "commit 1", false) },
+			sourceDiff, 0, evidence.StatusDisqualified, "false", "history_mining trace:4", "",
+		},
 		"json-garbage": {func(w *tracer) {
 			w.Reset()
 			w.line(0, "orchestrator", `{"type":"agent_start","agent":"agent","runtime":"claude-code","protocol":"stream-json"}`)
@@ -170,7 +179,8 @@ func TestFakeAgents(t *testing.T) {
 				w.say(int64(i), strings.Repeat("spam ", 5000))
 			}
 		}, "", 1, evidence.StatusOK, "false", "", evidence.CauseBudgetOrLoop},
-		"no-op": {func(w *tracer) { w.say(10, "I give up.") }, "", 1, evidence.StatusOK, "false", "", evidence.CauseNoChange},
+		"no-op": {func(w *tracer) { w.say(10, "I give up.") }, "", 1, evidence.StatusOK, "false", "",
+			evidence.CauseNoChange},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &tracer{}
@@ -181,7 +191,8 @@ func TestFakeAgents(t *testing.T) {
 			if v.exit != 0 {
 				verdict = ledger.Fail
 			}
-			run := collect(t, evidence.Sources{Task: evidence.Task{ID: "fix"}, Record: attempt(verdict, v.exit), Trace: w, Diff: []byte(v.diff)})
+			run := collect(t, evidence.Sources{Task: evidence.Task{ID: "fix"}, Record: attempt(verdict, v.exit),
+				Trace: w, Diff: []byte(v.diff)})
 			flag := ""
 			for _, f := range run.Session.Integrity {
 				flag = f.Kind + " " + f.Address()
@@ -191,7 +202,8 @@ func TestFakeAgents(t *testing.T) {
 				cause = run.Attribution.Category
 			}
 			resolved, err := json.Marshal(run.Resolved())
-			if err != nil || run.Status != v.status || string(resolved) != v.resolved || flag != v.flag || cause != v.cause {
+			if err != nil || run.Status != v.status || string(resolved) != v.resolved || flag != v.flag ||
+				cause != v.cause {
 				t.Errorf("status %s, resolved %s, flag %q, cause %q; want %+v", run.Status, resolved, flag, cause, v)
 			}
 			if data, err := json.Marshal(run); err != nil || len(data) > 1<<20 {
@@ -204,7 +216,8 @@ func TestFakeAgents(t *testing.T) {
 // TestWithoutATrace: what only the ledger knows is still evidence, and what nobody saw is null.
 func TestWithoutATrace(t *testing.T) {
 	run := collect(t, evidence.Sources{Task: evidence.Task{ID: "fix"}, Record: attempt(ledger.Fail, 1)})
-	if run.Captured || run.Rubric.Verification != nil || *run.Rubric.Correctness != 0 || run.Attribution.Category != evidence.CauseNoChange {
+	if run.Captured || run.Rubric.Verification != nil || *run.Rubric.Correctness != 0 ||
+		run.Attribution.Category != evidence.CauseNoChange {
 		t.Errorf("%+v", run)
 	}
 	data, err := json.Marshal(run)

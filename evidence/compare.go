@@ -16,8 +16,8 @@ type Comparison struct {
 	// read<search<edit<test.
 	OrderA string `json:"orderA"`
 	OrderB string `json:"orderB"`
-	// Discordant is the Kendall distance of the two orders: how many of the Pairs of milestones that
-	// both reached at different times came in the opposite order.
+	// Discordant is the Kendall distance of the two orders: how many of the Pairs of milestones
+	// that both reached at different times came in the opposite order.
 	Discordant int              `json:"discordant"`
 	Pairs      int              `json:"pairs"`
 	Efficiency []EfficiencyPair `json:"efficiency"`
@@ -217,7 +217,8 @@ func compareEfficiency(a, b *Efficiency) []EfficiencyPair {
 		}
 		return []*float64{
 			whole(e.WallClockMs), whole(int64(e.Turns)), whole(int64(calls)), whole(e.Usage.InputTokens),
-			whole(e.Usage.OutputTokens), whole(e.Usage.CacheReadTokens), whole(e.Usage.CacheWriteTokens), e.Usage.CostUSD,
+			whole(e.Usage.OutputTokens), whole(e.Usage.CacheReadTokens), whole(e.Usage.CacheWriteTokens),
+			e.Usage.CostUSD,
 			whole(int64(e.EditsAttempted)), whole(int64(e.EditsFailed)), e.ExplorationShare, elapsed(e.FirstEditMs),
 			elapsed(e.GreenMs), e.CacheHitRatio,
 		}

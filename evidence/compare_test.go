@@ -23,7 +23,8 @@ func reaching(kinds ...any) []session.Milestone {
 
 func TestMilestonesAreAligned(t *testing.T) {
 	a := &evidence.Run{Session: session.EnrichedSession{Milestones: reaching(session.FirstFileRead, 100,
-		session.FirstSearch, 200, session.FirstFileEdit, 300, session.FirstTestRun, 300, session.VerificationPass, 900)}}
+		session.FirstSearch, 200, session.FirstFileEdit, 300, session.FirstTestRun, 300, session.VerificationPass,
+		900)}}
 	b := &evidence.Run{
 		Session: session.EnrichedSession{Milestones: reaching(session.FirstSearch, 50, session.FirstFileRead, 150,
 			session.FirstTestRun, 700, session.VerificationFail, 900)},
@@ -39,10 +40,14 @@ func TestMilestonesAreAligned(t *testing.T) {
 	number := func(n int64) *int64 { return &n }
 	turns := func(n int) *int { return &n }
 	want := map[string]evidence.MilestoneDelta{
-		session.FirstFileRead: {A: evidence.Reached, B: evidence.Reached, ElapsedA: number(100), ElapsedB: number(150),
-			DeltaElapsedMs: number(50), DeltaTurn: turns(0)},
-		session.FirstTestRun: {A: evidence.Reached, B: evidence.Reached, ElapsedA: number(300), ElapsedB: number(700),
-			DeltaElapsedMs: number(400), DeltaTurn: turns(4)},
+		session.FirstFileRead: {
+			A: evidence.Reached, B: evidence.Reached, ElapsedA: number(100), ElapsedB: number(150),
+			DeltaElapsedMs: number(50), DeltaTurn: turns(0),
+		},
+		session.FirstTestRun: {
+			A: evidence.Reached, B: evidence.Reached, ElapsedA: number(300), ElapsedB: number(700),
+			DeltaElapsedMs: number(400), DeltaTurn: turns(4),
+		},
 		session.FirstFileEdit:    {A: evidence.Reached, B: evidence.Unseen, ElapsedA: number(300)},
 		session.TaskCompletion:   {A: evidence.Unreached, B: evidence.Unreached},
 		session.VerificationPass: {A: evidence.Reached, B: evidence.Unreached, ElapsedA: number(900)},
@@ -101,7 +106,8 @@ func TestSystemPromptsAreComparedByLabelAndLine(t *testing.T) {
 	}}
 	c := evidence.Compare(a, b).Prompts
 	want := []evidence.PromptDiff{
-		{Label: "profile", Status: "different", BytesA: 18, BytesB: 21, Added: 2, Removed: 1, Lines: []string{"-two", "+2", "+five"}},
+		{Label: "profile", Status: "different", BytesA: 18, BytesB: 21, Added: 2, Removed: 1, Lines: []string{"-two",
+			"+2", "+five"}},
 		{Label: "same", Status: "same", BytesA: 1, BytesB: 1},
 		{Label: "gone", Status: "only-a", BytesA: 1, Removed: 1, Lines: []string{"-y"}},
 		{Label: "new", Status: "only-b", BytesB: 3, Added: 2, Lines: []string{"+p", "+q"}},

@@ -23,8 +23,8 @@ const (
 	// rules is changed with every change of what the evidence says about the same files, so that
 	// what older programs have cached is made again.
 	rules = 1
-	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output, from
-	// its end.
+	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
+	// from its end.
 	maxDiff         = 64 << 20
 	maxVerifyOutput = 64 << 10
 )

@@ -15,7 +15,8 @@ const (
 	maxLiteral  = 200
 )
 
-var stringLiteral = lazyregexp.New("\"((?:[^\"\\\\\n]|\\\\.)*)\"|'((?:[^'\\\\\n]|\\\\.)*)'|`([^`\n]*)`|\\b(\\d{8,}(?:\\.\\d+)?|\\d+\\.\\d{6,})\\b")
+var stringLiteral = lazyregexp.New("\"((?:[^\"\\\\\n]|\\\\.)*)\"|'((?:[^'\\\\\n]|\\\\.)*)'|`([^`\n]*)`|" +
+	"\\b(\\d{8,}(?:\\.\\d+)?|\\d+\\.\\d{6,})\\b")
 
 // ExpectedValues finds the values that a test file expects, sorted and without duplicates: literals
 // of eight characters or more that stand in its assertions, and in tables of cases. They are what

@@ -291,7 +291,8 @@ func mayWrite(words []string) bool {
 			}
 		}
 	case "git":
-		return len(words) > 1 && (words[1] == "apply" || words[1] == "rm" || words[1] == "mv" || words[1] == "checkout" ||
+		return len(words) > 1 && (words[1] == "apply" || words[1] == "rm" || words[1] == "mv" ||
+			words[1] == "checkout" ||
 			words[1] == "restore")
 	}
 	return false

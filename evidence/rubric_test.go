@@ -89,27 +89,31 @@ func TestCorrectness(t *testing.T) {
 }
 
 func TestVerification(t *testing.T) {
-	edit, pass, fail := act{tool: "edit", arg: "a.go"}, bash("go test ./..."), act{tool: "bash", arg: "go test ./...", failed: true}
+	edit, pass, fail := act{tool: "edit", arg: "a.go"}, bash("go test ./..."), act{tool: "bash", arg: "go test ./...",
+		failed: true}
 	tail := act{tool: "bash", arg: "go test ./... | tail -3", output: "nothing to see"}
 	for name, v := range map[string]struct {
 		want float64
 		acts []act
 	}{
-		"after the last edit":             {1, []act{edit, fail, edit, pass}},
-		"a build after the last edit":     {1, []act{edit, bash("go build ./...")}},
-		"before the last edit":            {0.7, []act{edit, pass, edit}},
-		"the end is not known":            {0.5, []act{edit, tail}},
-		"the end is read from the output": {1, []act{edit, {tool: "bash", arg: tail.arg, output: "ok  \texample/a\t0.1s"}}},
-		"a failure behind a pipe":         {0.2, []act{edit, {tool: "bash", arg: tail.arg, output: "--- FAIL: TestA\nFAIL"}}},
-		"a failure that is masked":        {0.2, []act{edit, {tool: "bash", arg: "go test || true", output: "FAIL\texample"}}},
-		"the last run failed":             {0.2, []act{edit, pass, edit, fail}},
-		"only before the edits":           {0, []act{pass, edit}},
-		"none":                            {0, []act{edit}},
-		"nothing at all":                  {0, nil},
-		"an edit that failed":             {0.5, []act{{tool: "edit", arg: "a.go", failed: true}, pass}},
-		"an edit by the shell":            {1, []act{bash("sed -i s/a/b/ a.go"), pass}},
-		"a heredoc":                       {0.7, []act{bash("cat > a.go <<'E'\nx\nE"), pass, bash("echo x >> ./a.go")}},
-		"an edit that nobody saw":         {0.5, []act{bash("./generate"), pass}},
+		"after the last edit":         {1, []act{edit, fail, edit, pass}},
+		"a build after the last edit": {1, []act{edit, bash("go build ./...")}},
+		"before the last edit":        {0.7, []act{edit, pass, edit}},
+		"the end is not known":        {0.5, []act{edit, tail}},
+		"the end is read from the output": {1, []act{edit, {tool: "bash", arg: tail.arg,
+			output: "ok  \texample/a\t0.1s"}}},
+		"a failure behind a pipe": {0.2, []act{edit, {tool: "bash", arg: tail.arg,
+			output: "--- FAIL: TestA\nFAIL"}}},
+		"a failure that is masked": {0.2, []act{edit, {tool: "bash", arg: "go test || true",
+			output: "FAIL\texample"}}},
+		"the last run failed":     {0.2, []act{edit, pass, edit, fail}},
+		"only before the edits":   {0, []act{pass, edit}},
+		"none":                    {0, []act{edit}},
+		"nothing at all":          {0, nil},
+		"an edit that failed":     {0.5, []act{{tool: "edit", arg: "a.go", failed: true}, pass}},
+		"an edit by the shell":    {1, []act{bash("sed -i s/a/b/ a.go"), pass}},
+		"a heredoc":               {0.7, []act{bash("cat > a.go <<'E'\nx\nE"), pass, bash("echo x >> ./a.go")}},
+		"an edit that nobody saw": {0.5, []act{bash("./generate"), pass}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := known(Task{}, ledger.Record{}, modified("a.go", "-a", "+b"))
@@ -145,9 +149,12 @@ func TestCompleteness(t *testing.T) {
 		"requirements with a check": {checked, rows(`{"test":"one","pass":true}`, `{"test":"two","pass":false}`), "", score(0.5)},
 		"a row that counts nothing": {checked, rows(`{"test":"one","pass":true,"weight":0}`), "", nil},
 		"a row that contradicts":    {checked, rows(`{"test":"one","pass":true}`, `{"test":"one","pass":false}`), "", score(0)},
-		"the reference's files":     {recall, ledger.Record{}, added("a.go", "x") + deleted("b.go", "y") + added("d.go", "z"), score(2.0 / 3)},
-		"the mean of all three": {all, rows(`{"test":"one","pass":true}`, `{"test":"two","pass":true}`),
-			added("a.go", "x"), score((0 + 1 + 1.0/3) / 3)},
+		"the reference's files": {recall, ledger.Record{}, added("a.go", "x") + deleted("b.go", "y") + added("d.go",
+			"z"), score(2.0 / 3)},
+		"the mean of all three": {
+			all, rows(`{"test":"one","pass":true}`, `{"test":"two","pass":true}`),
+			added("a.go", "x"), score((0 + 1 + 1.0/3) / 3),
+		},
 	} {
 		same(t, name, known(v.task, v.record, v.diff).completeness(), v.want)
 	}

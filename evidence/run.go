@@ -26,8 +26,8 @@ type Run struct {
 	Agent   string     `json:"agent"`
 	Status  Status     `json:"status"`
 	// Session is the attempt's session without its events, messages and system prompts: usage,
-	// times, milestones, outcome, exit code. RunID, TaskID, RunIndex, Diff, Verify, TaskResolved and
-	// Integrity are filled in, and the milestones have the verification.
+	// times, milestones, outcome, exit code. RunID, TaskID, RunIndex, Diff, Verify, TaskResolved
+	// and Integrity are filled in, and the milestones have the verification.
 	Session session.EnrichedSession `json:"session"`
 	// Captured says that there was a trace in which an agent spoke.
 	Captured bool          `json:"captured"`
@@ -176,8 +176,8 @@ type Efficiency struct {
 	// ExplorationShare is the share of reads, searches and listings among all calls; nil without
 	// calls.
 	ExplorationShare *float64 `json:"explorationShare"`
-	// FirstEditMs and GreenMs are when the first edit succeeded and when tests first passed after an
-	// edit, counted from the start; nil: never seen.
+	// FirstEditMs and GreenMs are when the first edit succeeded and when tests first passed after
+	// an edit, counted from the start; nil: never seen.
 	FirstEditMs *int64 `json:"firstEditMs"`
 	GreenMs     *int64 `json:"greenMs"`
 	// CacheHitRatio is the share of input tokens that came from the provider's cache; nil without

@@ -14,8 +14,8 @@ const (
 	// maxStepText is how much of a step's text is kept, half from its beginning and half from its
 	// end.
 	maxStepText = 2 << 10
-	// earlySteps and lateSteps bound the steps that are kept of a trace: the first ones and the last
-	// ones.
+	// earlySteps and lateSteps bound the steps that are kept of a trace: the first ones and the
+	// last ones.
 	earlySteps, lateSteps = 150, 150
 	lastMessages          = 3
 	// maxPrompts and maxPromptText bound the system prompts that are kept.

@@ -111,7 +111,10 @@ func (l *troubleLog) missing(output, command string) {
 
 // mentionsWord reports whether a word stands in a text by itself.
 func mentionsWord(text, word string) bool {
-	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:;|&'\"()", r) }) {
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool {
+		return strings.ContainsRune(" \t\n:;|&'\"()",
+			r)
+	}) {
 		if field == word {
 			return true
 		}
