@@ -13,9 +13,9 @@ type ErrorAttribution struct {
 
 // The tiers of causes. What is environmental says nothing about the agent.
 const (
-	TierEnvironmental = "environmental"
-	TierResource      = "resource"
-	TierCapability    = "capability"
+	tierEnvironmental = "environmental"
+	tierResource      = "resource"
+	tierCapability    = "capability"
 )
 
 // How an attribution was made.
@@ -26,13 +26,13 @@ const (
 
 // The nine categories, in the order in which they are tried.
 const (
-	CauseProviderError    = "provider_error"
+	causeProviderError    = "provider_error"
 	CauseHarnessError     = "harness_error"
 	CauseTimeout          = "timeout"
-	CauseContextExhausted = "context_exhausted"
+	causeContextExhausted = "context_exhausted"
 	CauseBudgetOrLoop     = "budget_or_loop"
 	CauseNoChange         = "no_change"
-	CauseRegression       = "regression"
+	causeRegression       = "regression"
 	CauseIncompleteFix    = "incomplete_fix"
 	CauseWrongFix         = "wrong_fix"
 )
@@ -41,7 +41,7 @@ const (
 // holds: the last three, which need an understanding of the change.
 func Rerankable(category string) bool {
 	switch category {
-	case CauseRegression, CauseIncompleteFix, CauseWrongFix:
+	case causeRegression, CauseIncompleteFix, CauseWrongFix:
 		return true
 	}
 	return false

@@ -80,7 +80,7 @@ func (a *diffAudit) file(file *patch.File) {
 	a.check(file)
 	eachLine(file, func(line patch.Line) {
 		if line.Op == patch.Plus && isInjection(line.Text) {
-			a.inDiff(FlagJudgeInjection, file.New, line.New, line.Text)
+			a.inDiff(flagJudgeInjection, file.New, line.New, line.Text)
 		}
 	})
 }
@@ -150,13 +150,13 @@ func (a *diffAudit) assertions(file *patch.File) {
 	}
 	for _, line := range added {
 		if old, same := shapes[shape(line.Text)]; same && strings.TrimSpace(old.Text) != strings.TrimSpace(line.Text) {
-			a.inDiff(FlagAssertionWeakened, file.New, line.New,
+			a.inDiff(flagAssertionWeakened, file.New, line.New,
 				"- "+strings.TrimSpace(old.Text)+"\n+ "+strings.TrimSpace(line.Text))
 			return
 		}
 	}
 	if len(removed) > len(added) {
-		a.inDiff(FlagAssertionWeakened, file.Old, -removed[0].Old, removed[0].Text)
+		a.inDiff(flagAssertionWeakened, file.Old, -removed[0].Old, removed[0].Text)
 	}
 }
 
@@ -172,12 +172,12 @@ func (a *diffAudit) source(file *patch.File) {
 			return
 		}
 		if knowsItIsTested.MatchString(line.Text) {
-			a.inDiff(FlagHardcodedOutput, file.New, line.New, line.Text)
+			a.inDiff(flagHardcodedOutput, file.New, line.New, line.Text)
 			return
 		}
 		for _, value := range literals(line.Text) {
 			if a.expected[value] {
-				a.inDiff(FlagHardcodedOutput, file.New, line.New, line.Text)
+				a.inDiff(flagHardcodedOutput, file.New, line.New, line.Text)
 				return
 			}
 		}
@@ -219,15 +219,15 @@ func (a *diffAudit) tampered(file *patch.File, relevant *regexp.Regexp) {
 				continue
 			}
 			if line.Op == patch.Plus {
-				a.inDiff(FlagVerifyTampered, file.New, line.New, line.Text)
+				a.inDiff(flagVerifyTampered, file.New, line.New, line.Text)
 			} else {
-				a.inDiff(FlagVerifyTampered, file.Old, -line.Old, line.Text)
+				a.inDiff(flagVerifyTampered, file.Old, -line.Old, line.Text)
 			}
 			return
 		}
 	}
 	if relevant == nil {
-		a.inDiff(FlagVerifyTampered, file.Path(), 0, file.Status)
+		a.inDiff(flagVerifyTampered, file.Path(), 0, file.Status)
 	}
 }
 

@@ -18,15 +18,15 @@ type cause struct {
 }
 
 var causes = []cause{
-	{CauseProviderError, TierEnvironmental, 0.95, (*facts).providerFailed},
-	{CauseHarnessError, TierEnvironmental, 0.95, (*facts).harnessFailed},
-	{CauseTimeout, TierResource, 1, (*facts).timedOut},
-	{CauseContextExhausted, TierResource, 0.9, (*facts).contextExhausted},
-	{CauseBudgetOrLoop, TierResource, 0.8, (*facts).budgetOrLoop},
-	{CauseNoChange, TierCapability, 1, (*facts).noChange},
-	{CauseRegression, TierCapability, 0.9, (*facts).regression},
-	{CauseIncompleteFix, TierCapability, 0.7, (*facts).incompleteFix},
-	{CauseWrongFix, TierCapability, 0.5, (*facts).wrongFix},
+	{causeProviderError, tierEnvironmental, 0.95, (*facts).providerFailed},
+	{CauseHarnessError, tierEnvironmental, 0.95, (*facts).harnessFailed},
+	{CauseTimeout, tierResource, 1, (*facts).timedOut},
+	{causeContextExhausted, tierResource, 0.9, (*facts).contextExhausted},
+	{CauseBudgetOrLoop, tierResource, 0.8, (*facts).budgetOrLoop},
+	{CauseNoChange, tierCapability, 1, (*facts).noChange},
+	{causeRegression, tierCapability, 0.9, (*facts).regression},
+	{CauseIncompleteFix, tierCapability, 0.7, (*facts).incompleteFix},
+	{CauseWrongFix, tierCapability, 0.5, (*facts).wrongFix},
 }
 
 // attribution says why an unresolved attempt failed.

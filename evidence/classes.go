@@ -82,9 +82,9 @@ func (c *classifier) isProtected(name string) bool {
 func (c *classifier) class(name string) string {
 	switch {
 	case c.isTest(name):
-		return ClassTest
+		return classTest
 	case isGenerated(name):
-		return ClassGenerated
+		return classGenerated
 	}
 	return ClassSource
 }

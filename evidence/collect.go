@@ -184,7 +184,7 @@ func (f *facts) status(attribution *ErrorAttribution) Status {
 	switch {
 	case f.critical:
 		return StatusDisqualified
-	case f.record.Verdict == ledger.Error, attribution != nil && attribution.Tier == TierEnvironmental:
+	case f.record.Verdict == ledger.Error, attribution != nil && attribution.Tier == tierEnvironmental:
 		return StatusEnvError
 	case f.timedOut() != nil:
 		return StatusTimeout

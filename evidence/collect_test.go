@@ -279,7 +279,7 @@ func TestTheCacheFollowsItsInputs(t *testing.T) {
 	if diff := cmp.Diff(made, read()); diff != "" {
 		t.Errorf("without the trace (-made +read):\n%s", diff)
 	}
-	// A torn entry is made again.
+	// A torn entry is rebuilt.
 	files, _ := filepath.Glob(filepath.Join(dir, evidence.CacheDir, "*.json"))
 	for _, file := range files {
 		if err := os.WriteFile(file, []byte(`{"key":`), 0o600); err != nil {

@@ -21,7 +21,7 @@ const (
 	// CacheDir is the part of a run directory that may be deleted at any time.
 	CacheDir = "cache"
 	// rules is changed with every change of what the evidence says about the same files, so that
-	// what older programs have cached is made again.
+	// what older programs have cached is rebuilt.
 	rules = 1
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.

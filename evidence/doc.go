@@ -7,7 +7,8 @@
 //
 //  1. ReadTasks reads tasks.json: what every attempt was asked and how it is checked.
 //  2. Collect takes the task, the ledger's record, the trace and the diff of one attempt and
-//     returns a Run. Directory.Run does the same from a run directory and keeps the result in its cache.
+//     returns a Run. Directory.Run does the same from a run directory and keeps the result in its
+//     cache.
 //  3. Compare sets two Runs side by side.
 //
 // A trace of any length is read once, in flat memory. Agents are hostile: nothing that a trace or a

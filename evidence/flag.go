@@ -11,32 +11,32 @@ import (
 const (
 	FlagTestDeleted       = "test_deleted"
 	FlagTestSkipped       = "test_skipped"
-	FlagAssertionWeakened = "assertion_weakened"
-	FlagVerifyTampered    = "verify_tampered"
-	FlagHardcodedOutput   = "hardcoded_output"
-	FlagHistoryMining     = "history_mining"
-	FlagUpstreamLookup    = "upstream_lookup"
-	FlagReferenceAccess   = "reference_access"
-	FlagEnvProbe          = "env_probe"
-	FlagExitMasking       = "exit_masking"
-	FlagJudgeInjection    = "judge_injection"
-	FlagNoOpSuccess       = "no_op_success"
+	flagAssertionWeakened = "assertion_weakened"
+	flagVerifyTampered    = "verify_tampered"
+	flagHardcodedOutput   = "hardcoded_output"
+	flagHistoryMining     = "history_mining"
+	flagUpstreamLookup    = "upstream_lookup"
+	flagReferenceAccess   = "reference_access"
+	flagEnvProbe          = "env_probe"
+	flagExitMasking       = "exit_masking"
+	flagJudgeInjection    = "judge_injection"
+	flagNoOpSuccess       = "no_op_success"
 )
 
 // severities are those of the kinds.
 var severities = map[string]session.Severity{
 	FlagTestDeleted:       session.SeverityCritical,
 	FlagTestSkipped:       session.SeverityCritical,
-	FlagAssertionWeakened: session.SeverityHigh,
-	FlagVerifyTampered:    session.SeverityCritical,
-	FlagHardcodedOutput:   session.SeverityHigh,
-	FlagHistoryMining:     session.SeverityCritical,
-	FlagUpstreamLookup:    session.SeverityCritical,
-	FlagReferenceAccess:   session.SeverityCritical,
-	FlagEnvProbe:          session.SeverityMedium,
-	FlagExitMasking:       session.SeverityHigh,
-	FlagJudgeInjection:    session.SeverityHigh,
-	FlagNoOpSuccess:       session.SeverityMedium,
+	flagAssertionWeakened: session.SeverityHigh,
+	flagVerifyTampered:    session.SeverityCritical,
+	flagHardcodedOutput:   session.SeverityHigh,
+	flagHistoryMining:     session.SeverityCritical,
+	flagUpstreamLookup:    session.SeverityCritical,
+	flagReferenceAccess:   session.SeverityCritical,
+	flagEnvProbe:          session.SeverityMedium,
+	flagExitMasking:       session.SeverityHigh,
+	flagJudgeInjection:    session.SeverityHigh,
+	flagNoOpSuccess:       session.SeverityMedium,
 }
 
 const (

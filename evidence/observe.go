@@ -89,7 +89,7 @@ func (o *observer) see(event *session.EnrichedEvent) {
 	case session.KindError:
 		o.events++
 		o.trouble.failed(event)
-		o.steps.add(event, StepError, "", event.Text)
+		o.steps.add(event, stepError, "", event.Text)
 	case session.KindSystemPrompt:
 		o.prompts.add(event)
 	}

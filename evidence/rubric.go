@@ -165,7 +165,7 @@ func (f *facts) completeness() *float64 {
 	if asksForTests(f.task) {
 		touched := 0.0
 		for _, file := range f.files {
-			if file.Class == ClassTest && file.Added > 0 {
+			if file.Class == classTest && file.Added > 0 {
 				touched = 1
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Version is the version of a Run's JSON. A cached Run of another version is made again.
+// Version is the version of a Run's JSON. A cached Run of another version is rebuilt.
 const Version = 1
 
 // Status is what became of a cell.
@@ -58,7 +58,7 @@ func (r *Run) Disqualified() bool { return r.Status == StatusDisqualified }
 func (r *Run) TestsTampered() bool {
 	for _, flag := range r.Session.Integrity {
 		switch flag.Kind {
-		case FlagTestDeleted, FlagTestSkipped, FlagAssertionWeakened, FlagVerifyTampered:
+		case FlagTestDeleted, FlagTestSkipped, flagAssertionWeakened, flagVerifyTampered:
 			return true
 		}
 	}
@@ -82,8 +82,8 @@ type FileChange struct {
 // The classes of files, and whether an edit was seen.
 const (
 	ClassSource    = "source"
-	ClassTest      = "test"
-	ClassGenerated = "generated"
+	classTest      = "test"
+	classGenerated = "generated"
 
 	EditSeen   = "seen"
 	EditUnseen = "unseen"
@@ -119,7 +119,7 @@ const (
 	StepMessage = "message"
 	StepCall    = "call"
 	StepResult  = "result"
-	StepError   = "error"
+	stepError   = "error"
 )
 
 // QualityRubric has the five scores between 0 and 1, as far as code can measure them; nil is not

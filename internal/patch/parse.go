@@ -70,11 +70,11 @@ func (p *parser) finish() {
 	}
 	switch {
 	case f.Old == "" && f.New != "":
-		f.Status = Added
+		f.Status = added
 	case f.New == "" && f.Old != "":
-		f.Status = Deleted
+		f.Status = deleted
 	case !f.Binary && len(f.Hunks) == 0 && f.OldMode != f.NewMode:
-		f.Status = Mode
+		f.Status = onlyMode
 	default:
 		f.Status = Modified
 	}
@@ -180,9 +180,9 @@ func (p *parser) ownBinary(rest string) {
 	f := p.file
 	f.Binary, f.Old, f.New = true, p.name(name, ""), p.name(name, "")
 	switch status {
-	case Added:
+	case added:
 		f.Old = ""
-	case Deleted:
+	case deleted:
 		f.New = ""
 	}
 }

@@ -5,12 +5,12 @@ package patch
 
 // What happened to a file.
 const (
-	Added    = "added"
-	Deleted  = "deleted"
+	added    = "added"
+	deleted  = "deleted"
 	Modified = "modified"
 	Renamed  = "renamed"
 	Copied   = "copied"
-	Mode     = "mode" // nothing but the mode changed
+	onlyMode = "mode" // nothing but the mode changed
 )
 
 // The first character of a line in a hunk.
@@ -83,45 +83,4 @@ type Line struct {
 	Text     string // without the line break
 	// NoNewline says that the file ends here without a line break.
 	NoNewline bool
-}
-
-// Index finds changed lines by file and number.
-type Index struct {
-	added, removed map[place]string
-}
-
-type place struct {
-	path string
-	line int
-}
-
-// NewIndex indexes the changed lines of a patch.
-func NewIndex(p *Patch) *Index {
-	x := &Index{added: map[place]string{}, removed: map[place]string{}}
-	for i := range p.Files {
-		file := &p.Files[i]
-		for h := range file.Hunks {
-			for _, line := range file.Hunks[h].Lines {
-				switch line.Op {
-				case Plus:
-					x.added[place{file.New, line.New}] = line.Text
-				case Minus:
-					x.removed[place{file.Old, line.Old}] = line.Text
-				}
-			}
-		}
-	}
-	return x
-}
-
-// Added returns the line that was added to a file under a number of the new file.
-func (x *Index) Added(path string, line int) (text string, ok bool) {
-	text, ok = x.added[place{path, line}]
-	return text, ok
-}
-
-// Removed returns the line that was removed from a file, by its number in the old file.
-func (x *Index) Removed(path string, line int) (text string, ok bool) {
-	text, ok = x.removed[place{path, line}]
-	return text, ok
 }

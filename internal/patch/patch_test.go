@@ -22,22 +22,9 @@ func TestTheFixture(t *testing.T) {
 	if len(p.Problems) > 0 || len(p.Files) != 1 || p.Files[0].Status != patch.Modified {
 		t.Fatalf("%+v", p)
 	}
-	x := patch.NewIndex(p)
-	for line, want := range map[int]string{11: "new1", 12: "new2"} {
-		if text, ok := x.Added("x.go", line); !ok || text != want {
-			t.Errorf("added line %d: %q %v", line, text, ok)
-		}
-	}
-	if text, ok := x.Removed("x.go", 11); !ok || text != "old" {
-		t.Errorf("removed line: %q %v", text, ok)
-	}
-	for _, line := range []int{9, 10, 13} {
-		if _, ok := x.Added("x.go", line); ok {
-			t.Errorf("line %d was not added", line)
-		}
-	}
-	if _, ok := x.Added("y.go", 1); ok {
-		t.Error("y.go is not there")
+	if diff := cmp.Diff("modified \"x.go\" \"x.go\"   false\n  -11/0 \"old\" false\n  +0/11 \"new1\" false\n"+
+		"  +0/12 \"new2\" false\n", shown(p)); diff != "" {
+		t.Errorf("changed lines (-want +got):\n%s", diff)
 	}
 }
 
