@@ -6,9 +6,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What a document may be, so that a file can exhaust neither memory nor patience: an alias stands for
-// all that it refers to, aliases of aliases grow without bound, and every key is compared with every
-// other one of its mapping.
+// What a document may be, so that a file can exhaust neither memory nor patience: an alias stands
+// for all that it refers to, aliases of aliases grow without bound, and every key is compared with
+// every other one of its mapping.
 const (
 	// maxSource is how many bytes a document may have.
 	maxSource = 4 << 20
