@@ -47,13 +47,13 @@ type Source struct {
 	options  Options
 	plan     *plan // nil: the ledger stands alone
 	records  []ledger.Record
-	cells    []Attempt
+	cells    []attempt // that count, sorted by task, run and arm
 	tasks    map[string]evidence.Task
 	evidence *evidence.Directory
 }
 
-// Attempt is an attempt that counts, with what code alone tells about it.
-type Attempt struct {
+// attempt is an attempt with what code alone tells about it.
+type attempt struct {
 	Record *ledger.Record
 	Task   evidence.Task
 	Run    *evidence.Run
@@ -142,7 +142,7 @@ func readPlan(dir string) (*plan, error) {
 // collect gathers the evidence of every attempt that counts.
 func (s *Source) collect(ctx context.Context) error {
 	last := ledger.Last(s.records)
-	s.cells = make([]Attempt, len(last))
+	s.cells = make([]attempt, len(last))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range last {
@@ -157,7 +157,7 @@ func (s *Source) collect(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			s.cells[i] = Attempt{Record: record, Task: task, Run: run}
+			s.cells[i] = attempt{Record: record, Task: task, Run: run}
 			if err != nil { // one trace that cannot be read does not take the others along
 				s.cells[i].Run = &evidence.Run{Key: record.Key(), Agent: record.Agent, Status: evidence.StatusEnvError}
 				s.cells[i].Problem = err.Error()
@@ -167,9 +167,6 @@ func (s *Source) collect(ctx context.Context) error {
 	}
 	return group.Wait()
 }
-
-// Attempts are the attempts that count, sorted by task, run and arm.
-func (s *Source) Attempts() []Attempt { return s.cells }
 
 // LabelsPath is the file of people's verdicts.
 func (s *Source) LabelsPath() string { return filepath.Join(s.dir, labelsFile) }
