@@ -28,8 +28,8 @@ type Base struct {
 	Dir   string
 	nodes map[string]node
 	order []string // paths, sorted so that directories come before what is in them
-	// checkedOut says that git makes exactly these files of the commit, which is quicker than to copy
-	// them.
+	// checkedOut says that git makes exactly these files of the commit, which is quicker than to
+	// copy them.
 	checkedOut bool
 }
 

@@ -193,7 +193,7 @@ var wayOut = map[string]string{
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
-	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model's name, --model-url and fit doctor",
+	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAuth:       "check the credentials with fit doctor",
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
