@@ -107,7 +107,7 @@ func filesInMemory(root int) uint64 {
 				continue
 			}
 			seen[device] = true
-			sum += (about.Blocks - about.Bfree) * uint64(about.Bsize) //nolint:gosec,unconvert // it is positive
+			sum += (about.Blocks - about.Bfree) * uint64(about.Bsize) //nolint:gosec // it is positive
 		}
 	}
 	return sum

@@ -91,7 +91,7 @@ func (w *usageWatch) follow(pid int) {
 			return
 		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
 			// no disk is that large
-			w.diskUsed()-w.before+int64(filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec
+			w.diskUsed()-w.before+int64(filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec // small
 			w.exceeded <- ExceededDisk
 			return
 		}
