@@ -98,8 +98,10 @@ func milestones(run *evidence.Run) map[string]int64 {
 
 func TestAWorkedExample(t *testing.T) {
 	run := collect(t, evidence.Sources{
-		Task: evidence.Task{ID: "fix", Reference: &evidence.Reference{MaxLines: 2, MaxFiles: 1,
-			Files: []string{"a.go"}}},
+		Task: evidence.Task{ID: "fix", Reference: &evidence.Reference{
+			MaxLines: 2, MaxFiles: 1,
+			Files: []string{"a.go"},
+		}},
 		Record: attempt(ledger.Pass, 0), Trace: worked(), Diff: []byte(sourceDiff),
 	})
 	want := map[string]int64{
@@ -111,8 +113,10 @@ func TestAWorkedExample(t *testing.T) {
 		t.Errorf("milestones (-want +got):\n%s", diff)
 	}
 	one := 1.0
-	if diff := cmp.Diff(evidence.QualityRubric{Correctness: &one, Completeness: &one, MinimalDiff: &one,
-		Verification: &one}, run.Rubric); diff != "" {
+	if diff := cmp.Diff(evidence.QualityRubric{
+		Correctness: &one, Completeness: &one, MinimalDiff: &one,
+		Verification: &one,
+	}, run.Rubric); diff != "" {
 		t.Errorf("rubric (-want +got):\n%s", diff)
 	}
 	s := run.Session
@@ -120,8 +124,10 @@ func TestAWorkedExample(t *testing.T) {
 		len(s.Integrity) != 0 {
 		t.Errorf("status %s, resolved %v, attribution %v, flags %v", run.Status, run.Resolved(), run.Attribution, s.Integrity)
 	}
-	if s.RunID != "fix.claude.2" || s.TaskID != "fix" || s.RunIndex != 2 || s.Diff != (session.DiffStat{Files: 1,
-		Insertions: 1, Deletions: 1}) {
+	if s.RunID != "fix.claude.2" || s.TaskID != "fix" || s.RunIndex != 2 || s.Diff != (session.DiffStat{
+		Files:      1,
+		Insertions: 1, Deletions: 1,
+	}) {
 		t.Errorf("session: %+v", s)
 	}
 	if s.WallClockMs != 7100 || s.Process == nil || s.Process.Argv[1] != "-p" || s.Process.BinarySHA256 != "ab" {
@@ -179,8 +185,10 @@ func TestFakeAgents(t *testing.T) {
 				w.say(int64(i), strings.Repeat("spam ", 5000))
 			}
 		}, "", 1, evidence.StatusOK, "false", "", evidence.CauseBudgetOrLoop},
-		"no-op": {func(w *tracer) { w.say(10, "I give up.") }, "", 1, evidence.StatusOK, "false", "",
-			evidence.CauseNoChange},
+		"no-op": {
+			func(w *tracer) { w.say(10, "I give up.") }, "", 1, evidence.StatusOK, "false", "",
+			evidence.CauseNoChange,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &tracer{}
@@ -191,8 +199,10 @@ func TestFakeAgents(t *testing.T) {
 			if v.exit != 0 {
 				verdict = ledger.Fail
 			}
-			run := collect(t, evidence.Sources{Task: evidence.Task{ID: "fix"}, Record: attempt(verdict, v.exit),
-				Trace: w, Diff: []byte(v.diff)})
+			run := collect(t, evidence.Sources{
+				Task: evidence.Task{ID: "fix"}, Record: attempt(verdict, v.exit),
+				Trace: w, Diff: []byte(v.diff),
+			})
 			flag := ""
 			for _, f := range run.Session.Integrity {
 				flag = f.Kind + " " + f.Address()

@@ -106,8 +106,10 @@ func TestSystemPromptsAreComparedByLabelAndLine(t *testing.T) {
 	}}
 	c := evidence.Compare(a, b).Prompts
 	want := []evidence.PromptDiff{
-		{Label: "profile", Status: "different", BytesA: 18, BytesB: 21, Added: 2, Removed: 1, Lines: []string{"-two",
-			"+2", "+five"}},
+		{Label: "profile", Status: "different", BytesA: 18, BytesB: 21, Added: 2, Removed: 1, Lines: []string{
+			"-two",
+			"+2", "+five",
+		}},
 		{Label: "same", Status: "same", BytesA: 1, BytesB: 1},
 		{Label: "gone", Status: "only-a", BytesA: 1, Removed: 1, Lines: []string{"-y"}},
 		{Label: "new", Status: "only-b", BytesB: 3, Added: 2, Lines: []string{"+p", "+q"}},

@@ -89,8 +89,10 @@ func TestCorrectness(t *testing.T) {
 }
 
 func TestVerification(t *testing.T) {
-	edit, pass, fail := act{tool: "edit", arg: "a.go"}, bash("go test ./..."), act{tool: "bash", arg: "go test ./...",
-		failed: true}
+	edit, pass, fail := act{tool: "edit", arg: "a.go"}, bash("go test ./..."), act{
+		tool: "bash", arg: "go test ./...",
+		failed: true,
+	}
 	tail := act{tool: "bash", arg: "go test ./... | tail -3", output: "nothing to see"}
 	for name, v := range map[string]struct {
 		want float64
@@ -100,12 +102,18 @@ func TestVerification(t *testing.T) {
 		"a build after the last edit": {1, []act{edit, bash("go build ./...")}},
 		"before the last edit":        {0.7, []act{edit, pass, edit}},
 		"the end is not known":        {0.5, []act{edit, tail}},
-		"the end is read from the output": {1, []act{edit, {tool: "bash", arg: tail.arg,
-			output: "ok  \texample/a\t0.1s"}}},
-		"a failure behind a pipe": {0.2, []act{edit, {tool: "bash", arg: tail.arg,
-			output: "--- FAIL: TestA\nFAIL"}}},
-		"a failure that is masked": {0.2, []act{edit, {tool: "bash", arg: "go test || true",
-			output: "FAIL\texample"}}},
+		"the end is read from the output": {1, []act{edit, {
+			tool: "bash", arg: tail.arg,
+			output: "ok  \texample/a\t0.1s",
+		}}},
+		"a failure behind a pipe": {0.2, []act{edit, {
+			tool: "bash", arg: tail.arg,
+			output: "--- FAIL: TestA\nFAIL",
+		}}},
+		"a failure that is masked": {0.2, []act{edit, {
+			tool: "bash", arg: "go test || true",
+			output: "FAIL\texample",
+		}}},
 		"the last run failed":     {0.2, []act{edit, pass, edit, fail}},
 		"only before the edits":   {0, []act{pass, edit}},
 		"none":                    {0, []act{edit}},
