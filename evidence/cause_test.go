@@ -71,7 +71,8 @@ func TestAttribution(t *testing.T) {
 		},
 		"a toolchain is missing": {
 			failed(failing, edited, Task{RequiredTools: []string{"cargo"}},
-				act{tool: "bash", arg: "cargo test", output: "sh: 1: cargo: not found", failed: true}), CauseHarnessError,
+				act{tool: "bash", arg: "cargo test", output: "sh: 1: cargo: not found", failed: true}),
+			CauseHarnessError,
 			tierEnvironmental,
 		},
 		"another program is missing": {
