@@ -1,7 +1,6 @@
 package versus
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -15,15 +14,6 @@ import (
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
 )
-
-// Build reads a run directory and makes its report.
-func Build(ctx context.Context, dir string, options Options) (*EvalReport, error) {
-	source, err := Open(ctx, dir, options)
-	if err != nil {
-		return nil, err
-	}
-	return source.Report()
-}
 
 // Report builds the report of what is in the directory.
 func (s *Source) Report() (*EvalReport, error) {

@@ -31,7 +31,11 @@ func written(t testing.TB, d versustest.Directory) string {
 
 func build(t testing.TB, dir string, o versus.Options) *versus.EvalReport {
 	t.Helper()
-	built, err := versus.Build(t.Context(), dir, o)
+	source, err := versus.Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := source.Report()
 	if err != nil {
 		t.Fatal(err)
 	}
