@@ -44,6 +44,7 @@ func TestShippedFamiliesPassLint(t *testing.T) {
 		{"../../examples/quick-shell", "sh"},
 		{"../../examples/quick-node", "node"},
 		{"../../examples/quick-python", "python3"},
+		{"../../examples/quick-go", "go"},
 	} {
 		t.Run(filepath.Base(family.dir), func(t *testing.T) {
 			testenv.NeedTool(t, family.tool)

@@ -16,8 +16,7 @@ import (
 )
 
 // scaffolds are small families that pass lint, one for each language's own runner. Files of the one
-// in Go carry the suffix .txt here, so that they are not part of our own module; it has twelve
-// tasks, like the quick families among the examples.
+// in Go carry the suffix .txt here, so that they are not part of our own module.
 //
 //go:embed all:scaffold all:scaffold-go all:scaffold-node all:scaffold-python
 var scaffolds embed.FS

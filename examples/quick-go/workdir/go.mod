@@ -1,0 +1,3 @@
+module example.test/quick
+
+go 1.24
