@@ -98,18 +98,27 @@ func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
 	c.OK, c.Detail = true, "works"
 }
 
+// tryTimeout is how long a sandbox may take to start. On a busy machine it takes seconds, and giving
+// up too early would run agents without isolation.
+const tryTimeout = 30 * time.Second
+
 func tryIsolation(ctx context.Context, isolation Isolation) error {
 	result, err := Local{}.Spawn(ctx, SpawnSpec{
 		Argv:      []string{"true"},
 		Dir:       "/",
 		Isolation: isolation,
 		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
-		Timeout:   5 * time.Second,
+		Timeout:   tryTimeout,
 	}, nil, nil)
-	if err == nil && (result.ExitCode != 0 || result.TimedOut) {
-		err = errors.New("bubblewrap hangs or fails")
+	switch {
+	case err != nil:
+		return err
+	case result.TimedOut:
+		return fmt.Errorf("bubblewrap hangs: it did not start a program within %s", tryTimeout)
+	case result.ExitCode != 0:
+		return fmt.Errorf("bubblewrap fails with exit code %d", result.ExitCode)
 	}
-	return err
+	return nil
 }
 
 // installCommand is how to install a package on this system.
