@@ -44,7 +44,7 @@ func fixtures(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, pattern := range []string{
-		"testdata/recordings/*.jsonl", "testdata/docs/*.ndjson",
+		"testdata/recordings/*.jsonl", "../../../examples/traces/*.ndjson",
 		"../../../query/testdata/*.ndjson", "../../../query/testdata/transcripts/*/*.jsonl",
 	} {
 		files, err := filepath.Glob(pattern)
