@@ -69,6 +69,21 @@ func (p *purse) check(panel Panel) error {
 	return nil
 }
 
+// Check finds what would keep members from being asked, without asking them: a budget without
+// prices, which is an UnpricedError, and API keys that are not set.
+func (l Limits) Check(panel Panel) error {
+	l = l.withDefaults()
+	if err := newPurse(l, 0).check(panel); err != nil {
+		return err
+	}
+	for _, member := range panel.Members {
+		if _, err := newClient(member, l.Getenv, nil); err != nil {
+			return fmt.Errorf("judge %s cannot be asked: %w", member.Name, err)
+		}
+	}
+	return nil
+}
+
 // bytesPerToken is a cautious guess: a token has rarely fewer.
 const bytesPerToken = 2
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/model"
 )
 
 // Panel is panel.yaml: the models that judge.
@@ -57,6 +58,10 @@ func parsePanel(path string, source []byte) (Panel, error) {
 		}
 		if known := familyOf(member.Model); known != "" && known != member.family() {
 			return Panel{}, at("family", "%s is a model of %s, not of %s", member.Model, known, member.Family)
+		}
+		endpoint := model.Config{Protocol: model.Protocol(member.Protocol), ModelURL: member.ModelURL}
+		if _, err := model.New(endpoint); err != nil {
+			return Panel{}, at("modelUrl", "%s", err)
 		}
 		for _, other := range panel.Members[:i] {
 			switch {

@@ -1,8 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/versus/versustest"
 )
 
@@ -28,4 +35,17 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 
 func three() versustest.Directory {
 	return versustest.Three([3]string{"claude-code", "codex", "pi-agent"}, "claude-sonnet-4-5")
+}
+
+// A signal while the tasks are read is an interruption and no mistake in the call.
+func TestRunInterruptedWhilePreparing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stderr bytes.Buffer
+	code := cli.Run(ctx, []string{"fit", "versus", "run", "../../examples/versus/go.yaml", "--agents", "builtin",
+		"--output", t.TempDir()}, &console.Console{Stdout: &bytes.Buffer{}, Stderr: &stderr})
+	if code != console.ExitInterrupted || !strings.Contains(stderr.String(), "interrupted before the first cell") {
+		t.Errorf("exit code %d, want 130: %s", code, &stderr)
+	}
 }

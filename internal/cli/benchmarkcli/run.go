@@ -190,7 +190,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Commands:        experimentcli.HookCommands(),
 	}, machine)
 	if err != nil {
-		return nil, experimentcli.PrepareError(err)
+		return nil, experimentcli.PrepareError(ctx, err)
 	}
 	return prepared, nil
 }
@@ -236,7 +236,7 @@ func loadFamily(ctx context.Context, con *console.Console, origin string) (*task
 	}
 	family, err := task.Load(ctx, origin, task.Options{Environ: con.Environ})
 	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
+		return nil, experimentcli.PrepareError(ctx, err)
 	}
 	if family.Calibration != "" {
 		if _, err := report.LoadLabels(family.Calibration); err != nil {

@@ -4,6 +4,7 @@
 package experimentcli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -112,8 +113,11 @@ func DirectoryError(err error) error {
 }
 
 // PrepareError gives a mistake in a setup its exit code: an agent that is not installed is this
-// machine's lack, everything else is a mistake of the call.
-func PrepareError(err error) error {
+// machine's lack, everything else is a mistake of the call, unless a signal came first.
+func PrepareError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return startError(ctx, err)
+	}
 	var notFound *agent.NotFoundError
 	if errors.As(err, &notFound) {
 		return console.Exit(console.ExitIncomplete, err)

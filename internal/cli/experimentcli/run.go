@@ -65,26 +65,40 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 		KeepWorkspaces: r.KeepWorkspaces,
 	})
 	if err != nil {
-		return experiment.Outcome{}, err
+		return experiment.Outcome{}, startError(ctx, err)
 	}
 	outcome, err := r.execute(ctx, executor, estimate.Cells)
 	return outcome, errors.Join(err, executor.Close())
 }
 
-// execute warms caches, probes the models and runs the cells that are left.
-func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
+// startError is what keeps an experiment from its first cell. Whatever a signal broke off, it is an
+// interruption.
+func startError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return console.Exitf(console.ExitInterrupted, "interrupted before the first cell; nothing was started")
+	}
+	return err
+}
+
+// ready warms caches and finds what cannot work before the first cell.
+func (r *Run) ready(ctx context.Context, executor *local.Executor, cells int) error {
 	if cells > 0 {
 		if err := executor.Warm(ctx); err != nil {
-			return experiment.Outcome{}, err
+			return err
 		}
 	}
 	if r.Before != nil {
 		if err := r.Before(ctx, executor, cells); err != nil {
-			return experiment.Outcome{}, err
+			return err
 		}
 	}
-	if err := r.probe(ctx, executor, cells); err != nil {
-		return experiment.Outcome{}, err
+	return r.probe(ctx, executor, cells)
+}
+
+// execute runs the cells that are left.
+func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
+	if err := r.ready(ctx, executor, cells); err != nil {
+		return experiment.Outcome{}, startError(ctx, err)
 	}
 	show := newShow(r.Console, r.Record)
 	stopNow, forget := secondSignal()
@@ -117,11 +131,8 @@ func (r *Run) probe(ctx context.Context, executor *local.Executor, cells int) er
 		err = executor.Probe(ctx, r.Dir.RecordProbe)
 		hint = "check credentials, model and URL, or skip the models' part of this check with --no-probe"
 	}
-	switch {
-	case ctx.Err() != nil:
-		return console.Exitf(console.ExitInterrupted, "interrupted before the first cell; nothing was started")
-	case err == nil:
-		return nil
+	if err = startError(ctx, err); err == nil || ctx.Err() != nil {
+		return err
 	}
 	return console.Exitf(console.ExitIncomplete, "%w\nnothing was started; %s", err, hint)
 }
@@ -192,7 +203,7 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 var wayOut = map[string]string{
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
-	ledger.ErrorProvider:   "the model's service failed: wait, lower --concurrency, then --retry-errors",
+	ledger.ErrorProvider:   "the model's service failed: wait, run fewer attempts at a time, then --retry-errors",
 	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAuth:       "check the credentials with fit doctor",
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",

@@ -102,8 +102,9 @@ func (o *judgeOptions) settings(con *console.Console, before judge.Settings, ask
 	return s, len(s.Panel.Members) > 0, nil
 }
 
-// check finds mistakes before anything is run: in the panel, the prompts, and in who judges whom.
-func (o *judgeOptions) check(con *console.Console, arms []experiment.Arm) error {
+// check finds mistakes before anything is run: in the panel, the prompts, in who judges whom, and
+// what would keep a member from being asked.
+func (o *judgeOptions) check(ctx context.Context, con *console.Console, arms []experiment.Arm) error {
 	if o.asksNobody() {
 		return nil
 	}
@@ -118,7 +119,16 @@ func (o *judgeOptions) check(con *console.Console, arms []experiment.Arm) error 
 	if err := settings.Panel.Check(underTest, settings.SameFamily); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	return nil
+	return judgingError(ctx, o.limits(con).Check(settings.Panel))
+}
+
+// limits say how questions are put.
+func (o *judgeOptions) limits(con *console.Console) judge.Limits {
+	limits := judge.Limits{Parallel: o.parallel.Value, Prices: con.PriceTable(), Getenv: con.Getenv}
+	if o.budget.Given {
+		limits.BudgetUSD = &o.budget.Value
+	}
+	return limits
 }
 
 func parseDimensions(text string) ([]string, error) {
@@ -161,15 +171,8 @@ func (o *judgeOptions) ask(ctx context.Context, d *reader, dir string, source *v
 	if err != nil {
 		return outcome, true, console.Exit(console.ExitIncomplete, err)
 	}
-	limits := judge.Limits{
-		Parallel: o.parallel.Value,
-		Prices:   d.con.PriceTable(),
-		Redactor: experimentcli.Redactor(d.con, d.registry),
-		Getenv:   d.con.Getenv,
-	}
-	if o.budget.Given {
-		limits.BudgetUSD = &o.budget.Value
-	}
+	limits := o.limits(d.con)
+	limits.Redactor = experimentcli.Redactor(d.con, d.registry)
 	outcome, err = store.Ask(ctx, settings, subjects, limits)
 	for name, why := range outcome.LeftOut {
 		fmt.Fprintf(d.con.Stderr, "judge %s was left out: %s\n", display.Line(name), display.Line(why))

@@ -80,7 +80,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, err
 	}
-	if err := o.judge.check(con, arms); err != nil {
+	if err := o.judge.check(ctx, con, arms); err != nil {
 		return nil, err
 	}
 	paths := make([]string, len(files))
@@ -89,7 +89,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	}
 	family, err := task.LoadSpecs(ctx, paths, task.SpecOptions{Workspace: o.workspace.Value})
 	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
+		return nil, experimentcli.PrepareError(ctx, err)
 	}
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
@@ -104,7 +104,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Commands:        experimentcli.HookCommands(),
 	}, machine)
 	if err != nil {
-		return nil, experimentcli.PrepareError(err)
+		return nil, experimentcli.PrepareError(ctx, err)
 	}
 	return prepared, nil
 }
