@@ -3,6 +3,8 @@ package evidence_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -258,13 +260,7 @@ func TestTheCacheFollowsItsInputs(t *testing.T) {
 		}
 		return run
 	}
-	entries := func() int {
-		files, err := filepath.Glob(filepath.Join(dir, evidence.CacheDir, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(files)
-	}
+	entries := func() int { return len(cacheFiles(t, dir)) }
 	first := read()
 	if diff := cmp.Diff(first, read()); diff != "" {
 		t.Errorf("from the cache (-made +read):\n%s", diff)
@@ -280,28 +276,97 @@ func TestTheCacheFollowsItsInputs(t *testing.T) {
 	if run := read(); len(run.Files) != 2 || entries() != 4 {
 		t.Errorf("%d files, %d entries", len(run.Files), entries())
 	}
-	// What the sealed record vouches for is not opened when the cache has it.
-	record.Artifacts = []ledger.Artifact{{Path: "trace.ndjson", SHA256: "t"}, {Path: "diff.patch", SHA256: "d"}}
-	made := read()
-	if err := os.Remove(filepath.Join(dir, "trace.ndjson")); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(made, read()); diff != "" {
-		t.Errorf("without the trace (-made +read):\n%s", diff)
-	}
 	// A torn entry is rebuilt.
-	files, _ := filepath.Glob(filepath.Join(dir, evidence.CacheDir, "*.json"))
-	for _, file := range files {
+	for _, file := range cacheFiles(t, dir) {
 		if err := os.WriteFile(file, []byte(`{"key":`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if run := read(); run.Captured {
-		t.Error("a trace that is gone was read from a torn entry")
+	if run := read(); len(run.Files) != 2 {
+		t.Errorf("after a torn entry: %d files", len(run.Files))
 	}
 	record.AgentTracePath, record.Artifacts = "../outside", nil
 	if _, err := d.Run(context.Background(), task, record); err == nil {
 		t.Error("a trace outside the run directory was read")
+	}
+}
+
+func cacheFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, evidence.CacheDir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestAnArtefactIsWhatTheRecordSays: whoever takes away or changes a trace or a diff takes the
+// evidence away, and never gets a clean bill for the run. What was made from the right files stays.
+func TestAnArtefactIsWhatTheRecordSays(t *testing.T) {
+	contents := map[string]string{"trace.ndjson": worked().String(), "diff.patch": sourceDiff}
+	vouching := attempt(ledger.Pass, 0)
+	vouching.AgentTracePath, vouching.DiffPath = "trace.ndjson", "diff.patch"
+	naming := *vouching
+	for name, content := range contents {
+		sum := sha256.Sum256([]byte(content))
+		vouching.Artifacts = append(vouching.Artifacts, ledger.Artifact{Path: name, SHA256: hex.EncodeToString(sum[:])})
+	}
+	for _, damage := range []struct {
+		name, file, content string // without content the file is missing
+		record              *ledger.Record
+	}{
+		{"the diff is gone", "diff.patch", "", vouching},
+		{"the diff is empty", "diff.patch", "\n", vouching},
+		{"the trace is gone", "trace.ndjson", "", vouching},
+		{"the trace goes on", "trace.ndjson", contents["trace.ndjson"] + "{}\n", vouching},
+		{"a packed trace is cut", "trace.ndjson", "\x28\xb5\x2f\xfd", vouching},
+		{"a diff is gone for which nobody vouches", "diff.patch", "", &naming},
+		{"a trace is gone for which nobody vouches", "trace.ndjson", "", &naming},
+	} {
+		t.Run(damage.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(name, content string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			harm := func() {
+				t.Helper()
+				if damage.content != "" {
+					write(damage.file, damage.content)
+				} else if err := os.Remove(filepath.Join(dir, damage.file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, content := range contents {
+				write(name, content)
+			}
+			harm()
+			d := &evidence.Directory{Root: dir, Dialects: dialects}
+			_, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record)
+			if err == nil || !strings.Contains(err.Error(), damage.file) {
+				t.Errorf("error %v", err)
+			}
+			if files := cacheFiles(t, dir); len(files) != 0 {
+				t.Errorf("kept: %s", files)
+			}
+			for name, content := range contents {
+				write(name, content)
+			}
+			made, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if damage.record != vouching {
+				return
+			}
+			harm()
+			again, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record)
+			if diff := cmp.Diff(made, again); err != nil || diff != "" {
+				t.Errorf("from the cache: %v (-made +read):\n%s", err, diff)
+			}
+		})
 	}
 }
 

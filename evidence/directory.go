@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -22,7 +20,7 @@ const (
 	CacheDir = "cache"
 	// rules is changed with every change of what the evidence says about the same files, so that
 	// what older programs have cached is rebuilt.
-	rules = 1
+	rules = 2
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
 	maxDiff         = 64 << 20
@@ -39,8 +37,9 @@ type Directory struct {
 }
 
 // Run returns the evidence about an attempt: from the cache, if that was made from the same files,
-// the same task and the same record, else from the trace and the diff. A cache that cannot be
-// written is no error.
+// the same task and the same record, else from the trace and the diff. Files that the record names
+// and that are missing or not what was recorded are an error. A cache that cannot be written is
+// none.
 func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (*Run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 		Dialects: d.Dialects,
 		Prices:   d.Prices,
 	}
-	file, err := d.open(record.AgentTracePath)
+	file, err := d.open(record, record.AgentTracePath)
 	if err != nil {
 		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
 	}
@@ -72,6 +71,14 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 		sources.Trace = cancellable{ctx, file}
 	}
 	run, err := Collect(sources)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	if file != nil { // that it is another file says more than why that one cannot be read
+		if _, changed := file.digest(); changed != nil {
+			return nil, fmt.Errorf("evidence about %s: %w", name(record), changed)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,20 +101,16 @@ func (c cancellable) Read(p []byte) (int, error) {
 }
 
 // key is the digest of everything that the evidence is made from. What the sealed record vouches
-// for is not read again.
+// for is not read here: the files are compared with it when the evidence is made from them.
 func (d *Directory) key(task *Task, record *ledger.Record) (string, error) {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	inputs := []any{rules, Version, record.Hash, record.Key(), task}
-	vouched := map[string]string{}
-	for _, artifact := range record.Artifacts {
-		vouched[artifact.Path] = artifact.SHA256
-	}
 	for _, name := range []string{record.AgentTracePath, record.DiffPath} {
-		sum := vouched[name]
-		if sum == "" && name != "" {
+		sum := vouched(record, name)
+		if sum == "" {
 			var err error
-			if sum, err = d.digest(name); err != nil {
+			if sum, err = d.digest(record, name); err != nil {
 				return "", err
 			}
 		}
@@ -121,41 +124,9 @@ func (d *Directory) key(task *Task, record *ledger.Record) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// digest hashes a file that nobody vouches for; one that is not there has none.
-func (d *Directory) digest(name string) (string, error) {
-	file, err := d.open(name)
-	if file == nil || err != nil {
-		return "", err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-// open opens a file of the directory by the name that a record gives it; nil: it is not there. A
-// name that leads out of the directory is refused.
-func (d *Directory) open(name string) (*os.File, error) {
-	if name == "" {
-		return nil, nil
-	}
-	root, err := os.OpenRoot(d.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	file, err := root.Open(filepath.FromSlash(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return file, err
-}
-
-// Diff returns the patch of an attempt; nil if there is none.
+// Diff returns the patch of an attempt; nil if it changed nothing.
 func (d *Directory) Diff(record *ledger.Record) ([]byte, error) {
-	data, err := d.read(record.DiffPath, maxDiff)
+	data, err := d.read(record, record.DiffPath, maxDiff)
 	if err != nil {
 		return nil, fmt.Errorf("diff of %s: %w", name(record), err)
 	}
@@ -167,21 +138,11 @@ func (d *Directory) VerifyOutput(record *ledger.Record) ([]byte, error) {
 	if record.Verify == nil {
 		return nil, nil
 	}
-	data, err := d.read(record.Verify.OutputPath, maxDiff)
+	data, err := d.read(record, record.Verify.OutputPath, maxDiff)
 	if err != nil {
 		return nil, fmt.Errorf("output of the check of %s: %w", name(record), err)
 	}
 	return data[max(0, len(data)-maxVerifyOutput):], nil
-}
-
-// read reads a file up to a bound.
-func (d *Directory) read(name string, most int64) ([]byte, error) {
-	file, err := d.open(name)
-	if file == nil || err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // cached returns the evidence that was made from the same inputs; nil if there is none.

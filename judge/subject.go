@@ -21,6 +21,8 @@ type Subject struct {
 	// Hide lists what else would give away who did the work: names, and directories, which begin
 	// with a slash.
 	Hide []string
+	// Problem is why nobody can be asked about the run; empty if there is none.
+	Problem string
 }
 
 // name identifies a run in replies.jsonl, for people.
@@ -69,6 +71,9 @@ const (
 
 // asked reports whether a mode asks about a dimension of the run.
 func (s *Subject) asked(mode, dimension string) bool {
+	if s.Problem != "" {
+		return false
+	}
 	if mode == All {
 		return true
 	}

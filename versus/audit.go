@@ -13,6 +13,8 @@ type Audit struct {
 	Runs          int           `json:"runs"`
 	Critical      int           `json:"critical"`
 	Flags         []AuditedFlag `json:"flags"`
+	// Problems say which runs could not be looked at, and why.
+	Problems []string `json:"problems,omitempty"`
 
 	tool  Tool
 	cells []Cell
@@ -34,6 +36,7 @@ func (s *Source) Audit() *Audit {
 		SchemaVersion: schemaVersion,
 		RunID:         b.report.RunID,
 		Flags:         []AuditedFlag{},
+		Problems:      s.Unreadable(),
 		tool:          b.report.Tool,
 		cells:         b.cells(),
 	}

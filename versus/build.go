@@ -277,14 +277,35 @@ func (b *builder) warn() {
 	if strings.Contains(r.Isolation, "leaky") {
 		add("isolation: worktree (leaky): agents could read the repository's history, later commits included")
 	}
-	if problems := count(r.Cells, func(c *Cell) bool { return c.Problem != "" }); problems > 0 {
-		add("%s could not be read; those runs are missing data", report.Count(problems, "trace"))
+	if problems := b.source.Unreadable(); len(problems) > 0 {
+		add("%s could not be read and may hide anything, so nothing is claimed about the arm: %s",
+			report.Count(len(problems), "run"), problems[0])
 	}
-	if excluded := count(r.Cells, func(c *Cell) bool { return c.Status == evidence.StatusEnvError }); excluded > 0 {
+	if excluded := count(r.Cells, func(c *Cell) bool {
+		return c.Status == evidence.StatusEnvError && c.Problem == ""
+	}); excluded > 0 {
 		add("%s had an environmental cause and left the denominators", report.Count(excluded, "run"))
 	}
 	if unseen := count(r.Cells, func(c *Cell) bool { return len(c.Unseen) > 0 }); unseen > 0 {
 		add("%s changed files without an edit that the trace shows (unseen)", report.Count(unseen, "run"))
+	}
+	b.warnOfJudges(add)
+	for _, summary := range r.PerAgent {
+		for _, warning := range summary.Warnings {
+			add("%s: %s", summary.Arm, warning)
+		}
+	}
+}
+
+// warnOfJudges collects what a reader must know about the panel.
+func (b *builder) warnOfJudges(add func(format string, args ...any)) {
+	r := b.report
+	if b.judgement != nil {
+		for i := range b.judgement.Subjects { // one that is readable for code and not for judges
+			if problem := b.judgement.Subjects[i].Problem; problem != "" && r.Cells[i].Problem == "" {
+				add("no judge is heard about a run: %s", problem)
+			}
+		}
 	}
 	for _, member := range r.Panel.Members {
 		if member.LeftOut != "" {
@@ -300,11 +321,6 @@ func (b *builder) warn() {
 	}
 	if r.Panel.SameFamily {
 		add("judges of the family of a model under test were allowed (--same-family)")
-	}
-	for _, summary := range r.PerAgent {
-		for _, warning := range summary.Warnings {
-			add("%s: %s", summary.Arm, warning)
-		}
 	}
 }
 

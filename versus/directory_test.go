@@ -199,6 +199,53 @@ func TestAClaimNeedsTasksAndNoOpenFlag(t *testing.T) {
 	}
 }
 
+// Whoever removes or changes the proof of a run takes the run out of the report: nothing is said
+// to be resolved, and nothing is claimed about its arm.
+func TestARunWithoutItsFilesProvesNothing(t *testing.T) {
+	t.Parallel()
+	d := versustest.Directory{
+		Arms: []versustest.Arm{
+			{Name: "good", Agent: "claude-code", Model: "m", Does: versustest.Solves},
+			{Name: "bad", Agent: "codex", Model: "n", Does: versustest.Mistakes},
+		},
+		Tasks:     40,
+		Runs:      1,
+		Workspace: "export",
+	}
+	for name, harm := range map[string]func(string) error{
+		"diff.patch":   os.Remove,
+		"trace.ndjson": func(file string) error { return os.WriteFile(file, nil, 0o600) },
+	} {
+		dir := written(t, d)
+		files, err := filepath.Glob(filepath.Join(dir, "runs", "*", "good", "*", "*", name))
+		if err != nil || len(files) != 40 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		if err := harm(files[0]); err != nil {
+			t.Fatal(err)
+		}
+		named, err := filepath.Rel(dir, files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		built := build(t, dir, options())
+		unreadable := 0
+		for _, cell := range built.Cells {
+			if cell.Problem == "" {
+				continue
+			}
+			unreadable++
+			if cell.Status != evidence.StatusEnvError || cell.Resolved != nil || cell.Arm != "good" {
+				t.Errorf("%s: cell %+v", name, cell)
+			}
+		}
+		if unreadable != 1 || built.Pairs[0].Claim == "A>B" ||
+			!strings.Contains(strings.Join(built.Warnings, "\n"), named) {
+			t.Errorf("%s: %d runs, claim %s, warnings %q", name, unreadable, built.Pairs[0].Claim, built.Warnings)
+		}
+	}
+}
+
 // The cache is what makes reports on large directories quick: no trace is opened.
 func TestWithItsCacheAReportOpensNoTrace(t *testing.T) {
 	dir := written(t, three())

@@ -30,10 +30,7 @@ func (s *Source) Judgement() (*Judgement, error) {
 	if !asked {
 		return nil, nil
 	}
-	j := &Judgement{Settings: settings, newestMs: replies.NewestMs()}
-	if j.Subjects, err = s.Subjects(); err != nil {
-		return nil, err
-	}
+	j := &Judgement{Settings: settings, Subjects: s.Subjects(), newestMs: replies.NewestMs()}
 	if j.Labels, err = judge.LoadLabels(s.LabelsPath()); err != nil {
 		return nil, err
 	}

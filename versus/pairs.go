@@ -90,7 +90,7 @@ func (b *builder) compare(pair *Pair, i, j int, config report.CompareConfig, tes
 	case err != nil:
 		return err
 	default:
-		prepared.Config.IntegrityFlags = b.critical(i) + b.critical(j)
+		prepared.Config.IntegrityFlags = b.suspicions(i) + b.suspicions(j)
 		tests.add(prepared.Comparison, prepared.Config, pair.settle)
 	}
 	if err := b.compareDimensions(pair, i, j, config, prepared.Config, tests); err != nil {
@@ -131,13 +131,18 @@ func claimOf(decision *stats.Decision) string {
 	return claimInconclusive
 }
 
-// critical counts the critical flags of an arm, which nobody has resolved.
-func (b *builder) critical(group int) int {
-	flags := 0
+// suspicions counts the critical flags of an arm, which nobody has resolved, and its attempts that
+// cannot be looked at: their files are gone or changed.
+func (b *builder) suspicions(group int) int {
+	n := 0
 	for _, i := range b.members[group] {
-		flags += b.report.Cells[i].critical()
+		cell := &b.report.Cells[i]
+		n += cell.critical()
+		if cell.Problem != "" {
+			n++
+		}
 	}
-	return flags
+	return n
 }
 
 // compareDimensions compares what the panel says, over the tasks in which both arms were judged.

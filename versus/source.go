@@ -185,29 +185,48 @@ func (s *Source) UnderTest() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Subjects are the attempts as judges are asked about them.
-func (s *Source) Subjects() ([]judge.Subject, error) {
+// Unreadable says why there is no evidence about some attempts; nil if there is about all.
+func (s *Source) Unreadable() []string {
+	var problems []string
+	for i := range s.cells {
+		if s.cells[i].Problem != "" {
+			problems = append(problems, s.cells[i].Problem)
+		}
+	}
+	return problems
+}
+
+// Subjects are the attempts as judges are asked about them. One whose files cannot be read is
+// among them with its problem.
+func (s *Source) Subjects() []judge.Subject {
 	hide := s.identities()
 	subjects := make([]judge.Subject, len(s.cells))
 	for i := range s.cells {
 		cell := &s.cells[i]
-		patch, err := s.evidence.Diff(cell.Record)
-		if err != nil {
-			return nil, err
-		}
-		output, err := s.evidence.VerifyOutput(cell.Record)
-		if err != nil {
-			return nil, err
-		}
 		subjects[i] = judge.Subject{
-			Task:         cell.Task,
-			Run:          cell.Run,
-			Patch:        patch,
-			VerifyOutput: string(output),
-			Hide:         hide,
+			Task:    cell.Task,
+			Run:     cell.Run,
+			Hide:    hide,
+			Problem: cell.Problem,
+		}
+		if cell.Problem == "" {
+			s.addFiles(&subjects[i], cell.Record)
 		}
 	}
-	return subjects, nil
+	return subjects
+}
+
+// addFiles adds what an attempt changed and what its check printed.
+func (s *Source) addFiles(subject *judge.Subject, record *ledger.Record) {
+	patch, err := s.evidence.Diff(record)
+	if err == nil {
+		var output []byte
+		output, err = s.evidence.VerifyOutput(record)
+		subject.Patch, subject.VerifyOutput = patch, string(output)
+	}
+	if err != nil {
+		subject.Problem = err.Error()
+	}
 }
 
 // identities is what would give away who did the work, the same for all so that nothing about one

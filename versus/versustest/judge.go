@@ -28,10 +28,7 @@ func Judge(ctx context.Context, dir string, options versus.Options, members int)
 	if settings.Prompts, err = judge.LoadPrompts(""); err != nil {
 		return err
 	}
-	subjects, err := source.Subjects()
-	if err != nil {
-		return err
-	}
+	subjects := source.Subjects()
 	store, err := judge.Open(dir)
 	if err != nil {
 		return err

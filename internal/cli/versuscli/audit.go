@@ -29,7 +29,9 @@ func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "audit DIRECTORY",
 		Short: "Show signs of cheating in the runs of a run directory, with file and line",
 		Long: `Show signs of cheating in the runs of a run directory, of fit versus or fit-benchmark: deleted or weakened tests, a changed check, mined history, and others, each
-with its place. It looks at traces and changes, and not at whether the runs passed. A critical flag disqualifies a run until a person has looked at it.`,
+with its place. It looks at traces and changes, and not at whether the runs passed. A critical flag disqualifies a run until a person has looked at it.
+
+It exits with 3 when the files of a run are missing or not what was recorded; the flags of the others are shown.`,
 		Example: `  fit versus audit eval/run-001
   fit versus audit eval/run-001 --strict --format sarif > findings.sarif`,
 		Args: cobra.ExactArgs(1),
@@ -58,10 +60,19 @@ func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) er
 	default:
 		err = printAudit(d.con, audit)
 	}
+	if err == nil && len(audit.Problems) > 0 {
+		return unreadable(audit.Problems)
+	}
 	if err == nil && opts.strict && audit.Critical > 0 {
 		return console.Exitf(console.ExitNegative, "%s in %s", report.Count(audit.Critical, "critical flag"), dir)
 	}
 	return err
+}
+
+// unreadable is the error of runs that cannot be looked at.
+func unreadable(problems []string) error {
+	return console.Exitf(console.ExitIncomplete, "%s could not be read: %s", report.Count(len(problems), "run"),
+		display.Line(problems[0]))
 }
 
 func printAudit(con *console.Console, audit *versus.Audit) error {

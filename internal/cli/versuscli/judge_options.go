@@ -167,17 +167,26 @@ func (o *judgeOptions) ask(ctx context.Context, d *reader, dir string, source *v
 	if err := settings.Panel.Check(source.UnderTest(), settings.SameFamily); err != nil {
 		return outcome, true, console.Exit(console.ExitUsage, err)
 	}
-	subjects, err := source.Subjects()
-	if err != nil {
-		return outcome, true, console.Exit(console.ExitIncomplete, err)
-	}
+	subjects := source.Subjects()
 	limits := o.limits(d.con)
 	limits.Redactor = experimentcli.Redactor(d.con, d.registry)
 	outcome, err = store.Ask(ctx, settings, subjects, limits)
 	for name, why := range outcome.LeftOut {
 		fmt.Fprintf(d.con.Stderr, "judge %s was left out: %s\n", display.Line(name), display.Line(why))
 	}
-	return outcome, true, judgingError(ctx, err)
+	if err != nil {
+		return outcome, true, judgingError(ctx, err)
+	}
+	var problems []string
+	for i := range subjects {
+		if subjects[i].Problem != "" {
+			problems = append(problems, subjects[i].Problem)
+		}
+	}
+	if len(problems) > 0 {
+		return outcome, true, unreadable(problems)
+	}
+	return outcome, true, nil
 }
 
 // judgingError gives what went wrong its exit code.

@@ -111,7 +111,7 @@ func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
 	p.line("%d turns · %.1f s · %d files, +%d −%d · exit code %d", cell.Turns, float64(cell.WallClockMs)/1000,
 		cell.Diff.Files, cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
 	if cell.Problem != "" {
-		p.line("the trace could not be read: %s", cell.Problem)
+		p.line("the run could not be read: %s", cell.Problem)
 	}
 	p.line("scores (heuristic, panel, blended; coverage %.2f):", cell.Coverage)
 	for _, dimension := range evidence.Dimensions() {

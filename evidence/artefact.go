@@ -1,0 +1,104 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// artefact is a file that a record names. It is hashed while it is read, so that what was read can
+// be compared with what the sealed record vouches for.
+type artefact struct {
+	io.Reader
+	file    *os.File
+	hash    hash.Hash
+	name    string
+	vouched string // empty: nobody vouches for it
+}
+
+// vouched is the digest that a record has of one of its files; empty if it has none.
+func vouched(record *ledger.Record, name string) string {
+	for _, artifact := range record.Artifacts {
+		if artifact.Path == name {
+			return artifact.SHA256
+		}
+	}
+	return ""
+}
+
+// open opens a file by the name that a record gives it; nil: the record names none. A file that is
+// not there is an error: without it nobody knows what the agent did. So is a name that leads out
+// of the directory.
+func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) {
+	if name == "" {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(d.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.FromSlash(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is missing: put it back as it was recorded", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	return &artefact{
+		Reader:  io.TeeReader(file, sum),
+		file:    file,
+		hash:    sum,
+		name:    name,
+		vouched: vouched(record, name),
+	}, nil
+}
+
+// digest reads the rest of the file and returns the digest of the whole. A file that is not what
+// was recorded is an error.
+func (a *artefact) digest() (string, error) {
+	if _, err := io.Copy(io.Discard, a); err != nil {
+		return "", err
+	}
+	sum := hex.EncodeToString(a.hash.Sum(nil))
+	if a.vouched != "" && sum != a.vouched {
+		return "", fmt.Errorf("%s is not what was recorded: put back the original", a.name)
+	}
+	return sum, nil
+}
+
+func (a *artefact) Close() error { return a.file.Close() }
+
+// digest hashes a file that a record names.
+func (d *Directory) digest(record *ledger.Record, name string) (string, error) {
+	file, err := d.open(record, name)
+	if file == nil || err != nil {
+		return "", err
+	}
+	defer file.Close()
+	return file.digest()
+}
+
+// read reads a file that a record names, up to a bound.
+func (d *Directory) read(record *ledger.Record, name string, most int64) ([]byte, error) {
+	file, err := d.open(record, name)
+	if file == nil || err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.digest()
+	return data, err
+}
