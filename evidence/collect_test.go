@@ -372,7 +372,7 @@ func TestAnArtefactIsWhatTheRecordSays(t *testing.T) {
 
 func TestTasksAreReadBack(t *testing.T) {
 	dir := t.TempDir()
-	if tasks, err := evidence.ReadTasks(dir); tasks != nil || err != nil {
+	if tasks, err := evidence.ReadTasks(dir, ""); tasks != nil || err != nil {
 		t.Errorf("no file: %v %v", tasks, err)
 	}
 	task := evidence.Task{ID: "fix", Prompt: "Fix <it> & more", ProtectedGlobs: []string{"**/*_test.go"}}
@@ -384,10 +384,10 @@ func TestTasksAreReadBack(t *testing.T) {
 	if diff := cmp.Diff([]string{"good morning"}, task.Expected); diff != "" {
 		t.Error(diff)
 	}
-	if err := evidence.WriteTasks(dir, []evidence.Task{task}); err != nil {
+	if _, err := evidence.WriteTasks(dir, []evidence.Task{task}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := evidence.ReadTasks(dir)
+	got, err := evidence.ReadTasks(dir, "")
 	if diff := cmp.Diff([]evidence.Task{task}, got); err != nil || diff != "" {
 		t.Errorf("%v (-written +read):\n%s", err, diff)
 	}
@@ -395,7 +395,7 @@ func TestTasksAreReadBack(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, evidence.TasksFile), []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := evidence.ReadTasks(dir); err == nil {
+		if _, err := evidence.ReadTasks(dir, ""); err == nil {
 			t.Errorf("%s was read", damaged)
 		}
 	}

@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,37 +92,62 @@ type tasksDocument struct {
 	Tasks   []Task `json:"tasks"`
 }
 
-// ReadTasks reads the tasks of a run directory. A directory without the file has none: its tasks
-// were written for another front end, and what is not known of them is not measured.
-func ReadTasks(dir string) ([]Task, error) {
-	data, err := os.ReadFile(filepath.Join(dir, TasksFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// TasksChanged is the error of a run directory whose tasks are no longer those of the run.
+type TasksChanged struct {
+	Path    string
+	Missing bool
+}
+
+func (e *TasksChanged) Error() string {
+	what := "was changed after the run"
+	if e.Missing {
+		what = "is missing"
 	}
-	if err != nil {
+	return fmt.Sprintf("%s %s; repeat the command that made the run, which writes it anew", e.Path, what)
+}
+
+// ReadTasks reads the tasks of a run directory. digest is what WriteTasks returned; another file,
+// or none, is a TasksChanged. Where it is empty, a directory without the file has no tasks: they
+// were written for another front end, and what is not known of them is not measured.
+func ReadTasks(dir, digest string) ([]Task, error) {
+	path := filepath.Join(dir, TasksFile)
+	data, err := os.ReadFile(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case missing && digest == "":
+		return nil, nil
+	case err != nil && !missing:
 		return nil, fmt.Errorf("read tasks: %w", err)
+	case missing, digest != "" && digest != digestOf(data):
+		return nil, &TasksChanged{path, missing}
 	}
 	var document tasksDocument
 	if err := json.Unmarshal(data, &document); err != nil {
-		return nil, fmt.Errorf("read tasks: %s is damaged: %w", filepath.Join(dir, TasksFile), err)
+		return nil, fmt.Errorf("read tasks: %s is damaged: %w", path, err)
 	}
 	if document.Version > tasksVersion {
 		return nil, fmt.Errorf("read tasks: %s has version %d, and this program knows %d; use a newer one",
-			filepath.Join(dir, TasksFile), document.Version, tasksVersion)
+			path, document.Version, tasksVersion)
 	}
 	return document.Tasks, nil
 }
 
-// WriteTasks writes the tasks of a run directory, all at once or not at all.
-func WriteTasks(dir string, tasks []Task) error {
+// WriteTasks writes the tasks of a run directory, all at once or not at all. It returns the digest
+// of the file.
+func WriteTasks(dir string, tasks []Task) (digest string, err error) {
 	var out bytes.Buffer
 	if err := jsonenc.WriteIndented(&out, tasksDocument{tasksVersion, tasks}); err != nil {
-		return fmt.Errorf("write tasks: %w", err)
+		return "", fmt.Errorf("write tasks: %w", err)
 	}
 	if err := writeFile(filepath.Join(dir, TasksFile), out.Bytes()); err != nil {
-		return fmt.Errorf("write tasks: %w", err)
+		return "", fmt.Errorf("write tasks: %w", err)
 	}
-	return nil
+	return digestOf(out.Bytes()), nil
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // writeFile writes a file under another name first, so that nobody ever sees half of it.

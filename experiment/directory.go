@@ -248,6 +248,15 @@ func (d *Directory) RecordProbe(p Probe) error {
 	return d.journal.start(start{StartMs: time.Now().UnixMilli(), PID: os.Getpid(), Probe: &p})
 }
 
+// RecordTasks writes the digest of tasks.json into the plan, so that a change of the file is found.
+func (d *Directory) RecordTasks(digest string) error {
+	if d.Plan.TasksDigest == digest {
+		return nil
+	}
+	d.Plan.TasksDigest = digest
+	return writePlan(d.Path, d.Plan, d.redactor)
+}
+
 // note keeps of a record what is asked about its cell later.
 func (d *Directory) note(state *cellState, r *ledger.Record) {
 	state.verdict, state.done = r.Verdict, r.Final

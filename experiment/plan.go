@@ -37,6 +37,9 @@ type Plan struct {
 	AgentTimeoutMs int64             `json:"agentTimeoutMs,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions on the machine that made the plan
 	Host           string            `json:"host,omitempty"`
+	// TasksDigest is that of tasks.json, which says what judges are told about the tasks; empty
+	// where the directory has no such file.
+	TasksDigest string `json:"tasksDigest,omitempty"`
 	// Grown are the enlargements of the experiment after it had begun.
 	Grown []Growth `json:"grown,omitempty"`
 }
@@ -130,7 +133,7 @@ func (p *Plan) Seal() error {
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
-	same.Grown = nil
+	same.Grown, same.TasksDigest = nil, ""
 	same.Arms = slices.Clone(p.Arms)
 	for i := range same.Arms {
 		same.Arms[i].Arm = Arm{Name: p.Arms[i].Name, Hash: p.Arms[i].Hash}
@@ -201,6 +204,7 @@ func (p *Plan) revision() string {
 func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
 	grown := *wanted
 	grown.ID, grown.CreatedMs, grown.Family.Revision = p.ID, p.CreatedMs, p.Family.Revision
+	grown.TasksDigest = p.TasksDigest
 	growth := Growth{
 		AtMs:    atMs,
 		Records: records,

@@ -25,7 +25,8 @@ const calibrationFile = "calibration.jsonl"
 // aggregation names the rule by which votes become a verdict. Another rule is another judge.
 const aggregation = "majority of at least two votes, abstentions out/1"
 
-// statusStale says that a dimension was calibrated with another prompt or other members.
+// statusStale says that a dimension was calibrated with another prompt, other members or other
+// labels.
 const statusStale = "stale"
 
 // errSealed is returned for a second look at the test split.
@@ -56,6 +57,8 @@ type Measurement struct {
 	// Unjudged counts labels on runs without a verdict of the panel.
 	Unjudged    int    `json:"unjudged"`
 	LabelDesign string `json:"labelDesign"`
+	// LabelsDigest identifies the labels of the split.
+	LabelsDigest string `json:"labelsDigest,omitempty"`
 	// Again says that it was a second look at the test split, which makes the id worthless.
 	Again bool `json:"again,omitempty"`
 }
@@ -102,6 +105,8 @@ func (l *Labels) measure(result *Result, dimension, split string) Measurement {
 		Split:       split,
 		PerArm:      []stats.Calibration{},
 		LabelDesign: l.design(),
+
+		LabelsDigest: l.digestOf(dimension, split),
 	}
 	verdicts := result.verdicts(dimension)
 	arms := map[string]*stats.Calibration{}
@@ -309,6 +314,9 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 		return c, nil
 	case len(looks) == 0:
 		c.Reason = "not measured on the test split"
+		return c, nil
+	case looks[0].LabelsDigest != "" && looks[0].LabelsDigest != l.digestOf(dimension, SplitTest):
+		c.Status, c.Reason = statusStale, "the labels changed after the measurement"
 		return c, nil
 	}
 	c.LabelDesign, c.PerArm, c.Pooled = looks[0].LabelDesign, looks[0].PerArm, looks[0].Pooled()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,32 @@ func TestMistakesInLabels(t *testing.T) {
 	}
 }
 
+// Labels are of runs that are there, and those of a cluster are in one split.
+func TestLabelsThatDoNotFitTheRuns(t *testing.T) {
+	subjects := population(4, func(int, string) bool { return true }) // two tasks to a cluster
+	one := func(task string, subject *Subject, split string) string {
+		return label{task, subject.cell().arm, 0, evidence.Correctness, humanPass, "", split}.line()
+	}
+	first, second, third := &subjects[0], &subjects[2], &subjects[4]
+	for labels, want := range map[string]string{
+		one("t00", first, SplitTest) + one("t01", second, SplitTest) + one("t02", third, SplitDev): "",
+		one("t00", first, SplitTest) + one("t01", second, ""):                                      "",
+		one("t00", first, SplitTest) + one("t01", second, SplitDev):                                "l.yaml:3:5: ",
+		one("t00", first, SplitTest) + one("t99", first, SplitTest):                                "there is no run 0 of task t99",
+		"  - {task: t99, human: pass}\n":                                                           "",
+	} {
+		source := []byte("labels:\n" + labels)
+		file, err := parseLabels("l.yaml", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = (&Labels{path: "l.yaml", source: source, file: file}).Check(subjects)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", labels, err, want)
+		}
+	}
+}
+
 // TestCalibration: a judge that errs on every fifth run.
 func TestCalibration(t *testing.T) {
 	dir := t.TempDir()
@@ -223,6 +250,17 @@ func TestCalibration(t *testing.T) {
 	}
 	if c := corrected(other); c.Status != stats.StatusUncalibrated || c.CorrectedRate != nil {
 		t.Errorf("corrected by a stale calibration: %+v", c)
+	}
+	// so are other labels
+	kept := slices.Clone(labels.file.Labels)
+	at := slices.IndexFunc(kept, func(one label) bool { return one.Split == SplitTest && one.pass() })
+	labels.file.Labels[at].Human = humanFail
+	if c := status(result); c.Status != statusStale || !strings.Contains(c.Reason, "the labels changed") {
+		t.Errorf("after a change of a label: %+v", c)
+	}
+	labels.file.Labels = kept
+	if c := status(result); c.Status != stats.StatusOK {
+		t.Errorf("with the labels as they were: %+v", c)
 	}
 	// a second look burns the id
 	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, true, 4); err != nil {

@@ -277,16 +277,7 @@ var splits = []struct {
 // task are alike, and a judge must not be measured on what it was chosen by. It keeps what was
 // split before, and returns how many labels are new.
 func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
-	clusters := map[string]string{} // by task
-	for i := range subjects {
-		clusters[subjects[i].Task.ID] = subjects[i].cluster()
-	}
-	clusterOf := func(one label) string {
-		if cluster, known := clusters[one.Task]; known {
-			return cluster
-		}
-		return one.Task
-	}
+	clusterOf := clusters(subjects)
 	assigned := map[string]string{}
 	counts := map[string][2]float64{} // fails and passes by split; all of them under ""
 	fresh := map[string][2]float64{}  // of the clusters without a split

@@ -34,6 +34,9 @@ func (s *Source) Judgement() (*Judgement, error) {
 	if j.Labels, err = judge.LoadLabels(s.LabelsPath()); err != nil {
 		return nil, err
 	}
+	if err := j.Labels.Check(j.Subjects); err != nil {
+		return nil, err
+	}
 	j.Result = judge.Derive(replies, settings, j.Subjects, nil)
 	var selection judge.Selection
 	if selection, j.Choices = j.Labels.Select(j.Result); len(selection) > 0 {

@@ -76,8 +76,9 @@ type plan struct {
 		Model        string `json:"model"`
 		Auth         string `json:"auth"`
 	} `json:"arms"`
-	Tools map[string]string `json:"tools"`
-	Grown []struct {
+	Tools       map[string]string `json:"tools"`
+	TasksDigest string            `json:"tasksDigest"`
+	Grown       []struct {
 		Records int `json:"records"`
 		Runs    int `json:"runs"`
 		Tasks   int `json:"tasks"`
@@ -111,7 +112,11 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if s.plan, err = readPlan(dir); err != nil {
 		return nil, err
 	}
-	tasks, err := evidence.ReadTasks(dir)
+	digest := ""
+	if s.plan != nil {
+		digest = s.plan.TasksDigest
+	}
+	tasks, err := evidence.ReadTasks(dir, digest)
 	if err != nil {
 		return nil, err
 	}

@@ -101,19 +101,21 @@ func (d Directory) Write(dir string) error {
 	if err := write(dir, "results.jsonl", out.String()); err != nil || d.Workspace == "" {
 		return err
 	}
-	if err := evidence.WriteTasks(dir, tasks); err != nil {
+	digest, err := evidence.WriteTasks(dir, tasks)
+	if err != nil {
 		return err
 	}
-	return d.writePlan(dir, tasks)
+	return d.writePlan(dir, tasks, digest)
 }
 
-func (d Directory) writePlan(dir string, tasks []evidence.Task) error {
+func (d Directory) writePlan(dir string, tasks []evidence.Task, digest string) error {
 	plan := map[string]any{
-		"version": 1,
-		"id":      "sha256:experiment",
-		"seed":    7,
-		"runs":    d.Runs,
-		"tools":   map[string]string{"fit": "v1.2.3, revision abcdef, 2026-11-15"},
+		"version":     1,
+		"id":          "sha256:experiment",
+		"seed":        7,
+		"tasksDigest": digest,
+		"runs":        d.Runs,
+		"tools":       map[string]string{"fit": "v1.2.3, revision abcdef, 2026-11-15"},
 	}
 	var arms, planned []map[string]any
 	for _, arm := range d.Arms {

@@ -74,7 +74,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Watch:          steps(con, output.shown),
 		KeepWorkspaces: opts.keepWorktrees,
 		Before: func(ctx context.Context, executor *local.Executor, cells int) error {
-			return checkTasks(ctx, executor, prepared, output.path, cells)
+			return checkTasks(ctx, executor, prepared, dir, cells)
 		},
 	}
 	outcome, err := run.Do(ctx)
@@ -105,12 +105,15 @@ func steps(con *console.Console, output string) func(local.Step) {
 
 // checkTasks finds tasks that measure nothing before anything is spent, and writes down what they
 // are, so that judging needs neither task file, repository nor agent.
-func checkTasks(ctx context.Context, executor *local.Executor, prepared *experiment.Prepared, dir string,
-	cells int,
+func checkTasks(ctx context.Context, executor *local.Executor, prepared *experiment.Prepared,
+	dir *experiment.Directory, cells int,
 ) error {
-	if known, err := evidence.ReadTasks(dir); err != nil {
+	known, err := evidence.ReadTasks(dir.Path, dir.Plan.TasksDigest)
+	var changed *evidence.TasksChanged
+	switch {
+	case err != nil && !errors.As(err, &changed): // a changed file is written anew
 		return err
-	} else if cells == 0 && len(known) > 0 {
+	case cells == 0 && len(known) > 0:
 		return nil
 	}
 	facts, err := executor.CheckTasks(ctx, isTest)
@@ -121,7 +124,11 @@ func checkTasks(ctx context.Context, executor *local.Executor, prepared *experim
 	case err != nil:
 		return err
 	}
-	return evidence.WriteTasks(dir, describe(prepared.Family, facts))
+	digest, err := evidence.WriteTasks(dir.Path, describe(prepared.Family, facts))
+	if err != nil {
+		return err
+	}
+	return dir.RecordTasks(digest)
 }
 
 // showPlan shows what a run would do.

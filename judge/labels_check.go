@@ -1,0 +1,68 @@
+package judge
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// Check refuses labels of runs that are not there, and clusters with labels in two splits: a judge
+// must not be measured on what it was chosen by.
+func (l *Labels) Check(subjects []Subject) error {
+	runs := map[cell]bool{}
+	for i := range subjects {
+		runs[subjects[i].cell()] = true
+	}
+	clusterOf, splitOf := clusters(subjects), map[string]string{}
+	for i, one := range l.file.Labels {
+		cluster := clusterOf(one)
+		switch before := splitOf[cluster]; {
+		case one.Dimension == "": // of a benchmark, whose runs may be elsewhere
+		case !runs[one.cell()]:
+			return l.errorAt(i, "there is no run %d of task %s with arm %s", one.Run, one.Task, one.Arm)
+		case before != "" && one.Split != "" && before != one.Split:
+			return l.errorAt(i, "cluster %s has labels in the splits %s and %s; give all of them the same one", cluster,
+				before, one.Split)
+		case one.Split != "":
+			splitOf[cluster] = one.Split
+		}
+	}
+	return nil
+}
+
+// errorAt is a mistake in a label, with its place.
+func (l *Labels) errorAt(at int, format string, args ...any) error {
+	doc, err := document.Parse(l.path, l.source)
+	if err != nil {
+		return err
+	}
+	return doc.ErrorAt([]string{"labels", strconv.Itoa(at)}, format, args...)
+}
+
+// clusters finds the cluster of a label. A task that is not known is one of its own.
+func clusters(subjects []Subject) func(label) string {
+	byTask := map[string]string{}
+	for i := range subjects {
+		byTask[subjects[i].Task.ID] = subjects[i].cluster()
+	}
+	return func(one label) string {
+		if cluster, known := byTask[one.Task]; known {
+			return cluster
+		}
+		return one.Task
+	}
+}
+
+// digestOf identifies the labels that a dimension is measured with, in whatever order they stand.
+func (l *Labels) digestOf(dimension, split string) string {
+	var lines []string
+	for _, one := range l.file.Labels {
+		if one.Dimension == dimension && one.Split == split {
+			lines = append(lines, one.line())
+		}
+	}
+	slices.Sort(lines)
+	return digest(strings.Join(lines, ""))
+}
