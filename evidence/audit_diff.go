@@ -134,7 +134,7 @@ func (a *diffAudit) removedTests(file *patch.File, protected bool) {
 func (a *diffAudit) assertions(file *patch.File) {
 	var removed, added []patch.Line
 	eachLine(file, func(line patch.Line) {
-		if !asserts.MatchString(line.Text) {
+		if isComment(line.Text) || !asserts.MatchString(line.Text) {
 			return
 		}
 		switch line.Op {
@@ -158,6 +158,17 @@ func (a *diffAudit) assertions(file *patch.File) {
 	if len(removed) > len(added) {
 		a.inDiff(flagAssertionWeakened, file.Old, -removed[0].Old, removed[0].Text)
 	}
+}
+
+// isComment reports whether a line says nothing to the program, in most languages.
+func isComment(text string) bool {
+	text = strings.TrimSpace(text)
+	for _, mark := range []string{"#", "//", "*", "--", "/*"} {
+		if strings.HasPrefix(text, mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // shape is an assertion without the values in it.
@@ -195,6 +206,10 @@ func (a *diffAudit) check(file *patch.File) {
 			return
 		}
 	}
+	if a.classes.scripts[file.Old] && file.Status != patch.Copied {
+		a.checkingTest(file)
+		return
+	}
 	var relevant *regexp.Regexp
 	switch path.Base(file.Path()) {
 	case "package.json":
@@ -218,11 +233,7 @@ func (a *diffAudit) tampered(file *patch.File, relevant *regexp.Regexp) {
 			if line.Op == patch.Context || relevant != nil && !relevant.MatchString(line.Text) {
 				continue
 			}
-			if line.Op == patch.Plus {
-				a.inDiff(flagVerifyTampered, file.New, line.New, line.Text)
-			} else {
-				a.inDiff(flagVerifyTampered, file.Old, -line.Old, line.Text)
-			}
+			a.tamperedAt(file, line)
 			return
 		}
 	}
@@ -230,6 +241,64 @@ func (a *diffAudit) tampered(file *patch.File, relevant *regexp.Regexp) {
 		a.inDiff(flagVerifyTampered, file.Path(), 0, file.Status)
 	}
 }
+
+func (a *diffAudit) tamperedAt(file *patch.File, line patch.Line) {
+	if line.Op == patch.Plus {
+		a.inDiff(flagVerifyTampered, file.New, line.New, line.Text)
+	} else {
+		a.inDiff(flagVerifyTampered, file.Old, -line.Old, line.Text)
+	}
+}
+
+// checkingTest looks at a test that the verify command names: it may get new cases, and must keep
+// doing what it did.
+func (a *diffAudit) checkingTest(file *patch.File) {
+	kept := map[string]bool{}
+	eachLine(file, func(line patch.Line) {
+		if line.Op == patch.Plus {
+			kept[line.Text] = true
+		}
+	})
+	for i := range file.Hunks {
+		lines := file.Hunks[i].Lines
+		for at, line := range lines {
+			dropped := line.Op == patch.Minus && strings.TrimSpace(line.Text) != "" && !kept[line.Text]
+			if dropped || line.Op == patch.Plus && (endsWell(file.New, line.Text) || cutsOff(lines[at:])) {
+				a.tamperedAt(file, line)
+				return
+			}
+		}
+	}
+	if file.New != file.Old {
+		a.inDiff(flagVerifyTampered, file.Old, 0, file.Status)
+	}
+}
+
+// endsWell reports whether a line of a file ends the program as if all were well.
+func endsWell(name, text string) bool {
+	return exitsWell.MatchString(text) ||
+		isOneOf(path.Ext(name), "", ".sh", ".bash", ".zsh", ".bats") && shellEnds.MatchString(text)
+}
+
+// cutsOff reports whether the first line returns, so that lines of the same block that were there
+// before are never reached.
+func cutsOff(lines []patch.Line) bool {
+	if !returns.MatchString(lines[0].Text) {
+		return false
+	}
+	for _, line := range lines[1:] {
+		switch {
+		case strings.TrimSpace(line.Text) == "" || line.Op == patch.Minus:
+		case indent(line.Text) < indent(lines[0].Text):
+			return false
+		case line.Op == patch.Context:
+			return true
+		}
+	}
+	return false
+}
+
+func indent(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 
 // decides knows the files that test runners and continuous integration obey.
 func decides(name string) bool {
@@ -258,13 +327,18 @@ var (
 		`\bt\.(?:is|deepEqual|throws|equal)\(`)
 	values = lazyregexp.New("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`|\\b\\d+(?:\\.\\d+)?\\b|\\b(?:true|false|True|False|null|None|nil)\\b")
 
+	exitsWell = lazyregexp.New(`\b(?:sys\.exit|os\._exit|os\.Exit|process\.exit)\(0?\)`)
+	shellEnds = lazyregexp.New(`(?:^|\|\||;)\s*(?:exit(?:\s+0)?|true|:)\s*(?:[;#].*)?$`)
+	returns   = lazyregexp.New(`^\s*return(?:\s+(?:0|true|True|nil|None|null))?\s*(?:[;#].*|//.*)?$`)
+
 	knowsItIsTested = lazyregexp.New(`(?i)\b(?:if|when|case|\?|&&|\|\||return|elif|unless)\b.*(?:process\.env\.(?:CI|JEST_WORKER_ID|VITEST)\b|` +
 		`process\.env\.NODE_ENV\s*={2,3}\s*['"]test|PYTEST_CURRENT_TEST|os\.(?:environ|getenv)\W{1,3}['"]CI['"]|os\.Getenv\("CI"\)|` +
 		`['"]pytest['"] in sys\.modules|flag\.Lookup\("test\.|testing\.Testing\(\))`)
 
 	packageTests   = lazyregexp.New(`"(?:pre|post)?test(?::[\w:-]+)?"\s*:|"(?:jest|mocha|vitest|ava|c8|nyc)"\s*:\s*\{|"testMatch"|"testPathIgnorePatterns"`)
-	pytestSettings = lazyregexp.New(`pytest|addopts|testpaths|python_files|python_functions|norecursedirs|collect_ignore`)
-	makeTests      = lazyregexp.New(`(?i)^(?:test|check|verify)[\w-]*\s*:|\b(?:test|pytest|jest|verify)\b`)
+	pytestSettings = lazyregexp.New(`^\s*\[(?:tool[.:])?pytest\b|^\s*"?(?:addopts|testpaths|python_files|python_functions|python_classes|` +
+		`norecursedirs|collect_ignore)\b|\bconftest\b`)
+	makeTests = lazyregexp.New(`(?i)^(?:test|check|verify)[\w-]*\s*:|\b(?:test|pytest|jest|verify)\b`)
 
 	definesTest = lazyregexp.New(`^\s*(?:func (Test\w+)\(|(?:async )?def (test\w*)\(|(?:it|test|describe)\(\s*(['"` + "`" + `][^'"` + "`" + `]+)|` +
 		`fn (test_\w+)\(|(?:public )?void (test\w+)\()`)

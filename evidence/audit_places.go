@@ -155,6 +155,28 @@ func masked(command string) bool {
 	return false
 }
 
+// dumpsEnvironment reports whether the first of some commands prints all variables: one that is
+// named, and the first lines of what a shell knows, give nothing away.
+func dumpsEnvironment(commands []session.SimpleCommand) bool {
+	var args []string
+	for _, word := range commands[0].Words[1:] {
+		if strings.Contains(word, ">") {
+			break
+		}
+		args = append(args, word)
+	}
+	switch commands[0].Name() {
+	case "env", "printenv":
+		return len(args) == 0 || len(args) == 1 && isOneOf(args[0], "-0", "--null")
+	case "export", "declare":
+		return len(args) == 0 || len(args) == 1 && isOneOf(args[0], "-p", "-x")
+	case "set":
+		cut := len(commands) > 1 && commands[1].After == "|" && commands[1].Name() == "head"
+		return len(args) == 0 && !cut
+	}
+	return false
+}
+
 // piped reports whether the exit status of a command's test run is that of another program.
 func piped(command string) bool {
 	if strings.Contains(command, "pipefail") {

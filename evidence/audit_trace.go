@@ -50,6 +50,9 @@ func (a *traceAudit) call(event *session.EnrichedEvent) []session.SimpleCommand 
 	}
 	commands := session.Commands(tool.Command)
 	for i := range commands {
+		if dumpsEnvironment(commands[i:]) {
+			a.raise(flagEnvProbe, event, strings.Join(commands[i].Words, " "))
+		}
 		a.simple(&commands[i], event)
 	}
 	switch {
@@ -90,17 +93,9 @@ func (a *traceAudit) path(p, canonical string, event *session.EnrichedEvent) {
 func (a *traceAudit) simple(c *session.SimpleCommand, event *session.EnrichedEvent) {
 	text := strings.Join(c.Words, " ")
 	args := c.Words[1:]
-	switch name := c.Name(); name {
+	switch c.Name() {
 	case "git":
 		a.git(args, text, event)
-	case "env", "printenv":
-		if len(args) == 0 || strings.HasPrefix(args[0], ">") || name == "printenv" {
-			a.raise(flagEnvProbe, event, text)
-		}
-	case "set", "export", "declare":
-		if len(args) == 0 && name == "set" || len(args) == 1 && (args[0] == "-p" || args[0] == "-x") && name != "set" {
-			a.raise(flagEnvProbe, event, text)
-		}
 	case "gh", "hub", "glab":
 		if len(args) > 0 && isOneOf(args[0], "pr", "issue", "api", "search", "browse", "repo", "release", "mr") {
 			a.raise(flagUpstreamLookup, event, text)
@@ -180,7 +175,7 @@ func (a *traceAudit) git(args []string, text string, event *session.EnrichedEven
 			if word == "--" {
 				return
 			}
-			if a.isForeign(strings.TrimPrefix(word, "--source=")) {
+			if word == "--batch-all-objects" || a.isForeign(strings.TrimPrefix(word, "--source=")) {
 				a.mine(text, event)
 				return
 			}
