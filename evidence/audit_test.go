@@ -234,7 +234,9 @@ var seeds = []struct {
 		bash("cd a; export"), bash("set | grep -i key"),
 	}},
 	{"a variable", "", "", []act{bash("printenv PATH"), bash("printenv HOME PATH"), bash("declare -x A=1")}},
-	{"settings of the shell", "", "", []act{bash("set -e; go test ./..."), bash("set -o | grep e"), bash("set | head -5")}},
+	{"settings of the shell", "", "", []act{
+		bash("set -e; go test ./..."), bash("set -o | grep e"), bash("set | head -5"),
+	}},
 	{"credentials", "env_probe@trace:1", "", []act{bash("cat ~/.aws/credentials")}},
 	{"the environment of a process", "env_probe@trace:1", "", []act{bash("cat /proc/self/environ")}},
 	{"the last test run cannot fail", "exit_masking@trace:1", "", []act{bash("go test ./... || true")}},

@@ -33,7 +33,7 @@ func Collect(from Sources) (*Run, error) {
 	f := &facts{
 		task:    task,
 		record:  record,
-		patch:   patch.Parse(from.Diff),
+		patch:   parse(from.Diff),
 		classes: newClassifier(task),
 		verify:  verifyOf(record),
 		session: &session.EnrichedSession{},
@@ -49,6 +49,14 @@ func Collect(from Sources) (*Run, error) {
 
 func name(record *ledger.Record) string {
 	return fmt.Sprintf("%s/%s/%d", record.TaskID, record.Arm, record.RunIndex)
+}
+
+// parse reads a diff without what git keeps for itself in repositories below the workspace.
+func parse(diff []byte) *patch.Patch {
+	p := patch.Parse(diff)
+	own := func(name string) bool { return name == "" || strings.Contains("/"+name, "/.git/") }
+	p.Files = slices.DeleteFunc(p.Files, func(file patch.File) bool { return own(file.Old) && own(file.New) })
+	return p
 }
 
 // changes lists the files of the diff.

@@ -291,6 +291,68 @@ func TestTheCacheFollowsItsInputs(t *testing.T) {
 	}
 }
 
+// TestAnEditedEntryIsRebuilt: what stands in the cache is what was made, for the run it was made for.
+func TestAnEditedEntryIsRebuilt(t *testing.T) {
+	dir := t.TempDir()
+	d := &evidence.Directory{Root: dir, Dialects: dialects}
+	read := func(verdict string) *evidence.Run {
+		t.Helper()
+		record := attempt(verdict, 1)
+		record.Hash = verdict
+		run, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	made := read(ledger.Fail)
+	failed := cacheFiles(t, dir)[0]
+	content, err := os.ReadFile(failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := bytes.Replace(content, []byte(`"taskResolved":false`), []byte(`"taskResolved":true`), 1)
+	if bytes.Equal(edited, content) {
+		t.Fatalf("nothing to edit in %s", content)
+	}
+	if err := os.WriteFile(failed, edited, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(made, read(ledger.Fail)); diff != "" {
+		t.Errorf("an edited entry (-made +read):\n%s", diff)
+	}
+	read(ledger.Pass)
+	for _, file := range cacheFiles(t, dir) {
+		if file == failed {
+			continue
+		}
+		if err := os.Rename(file, failed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(made, read(ledger.Fail)); diff != "" {
+		t.Errorf("the entry of another run (-made +read):\n%s", diff)
+	}
+}
+
+// TestARepositoryInTheWorkspaceIsNoChange: what git keeps for itself is nobody's work.
+func TestARepositoryInTheWorkspaceIsNoChange(t *testing.T) {
+	task := evidence.Task{ID: "fix", Reference: &evidence.Reference{MaxLines: 2, MaxFiles: 1}}
+	nested := strings.ReplaceAll(sourceDiff, "a.go", "sub/.git/config") + "# binary file added: sub/.git/index\n" +
+		strings.ReplaceAll(sourceDiff, "a.go", ".gitignore")
+	run := collect(t, evidence.Sources{Task: task, Record: attempt(ledger.Pass, 0), Diff: []byte(sourceDiff + nested)})
+	if want := (session.DiffStat{Files: 2, Insertions: 2, Deletions: 2}); run.Session.Diff != want ||
+		len(run.Files) != 2 {
+		t.Errorf("%+v, files %+v", run.Session.Diff, run.Files)
+	}
+	hidden := "diff --git a/a_test.go b/sub/.git/a_test.go\nsimilarity index 100%\nrename from a_test.go\n" +
+		"rename to sub/.git/a_test.go\n"
+	run = collect(t, evidence.Sources{Task: task, Record: attempt(ledger.Pass, 0), Diff: []byte(hidden)})
+	if !run.Disqualified() {
+		t.Errorf("a test that was hidden there: %s, %+v", run.Status, run.Session.Integrity)
+	}
+}
+
 func cacheFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, evidence.CacheDir, "*.json"))

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,7 @@ const (
 	CacheDir = "cache"
 	// rules is changed with every change of what the evidence says about the same files, so that
 	// what older programs have cached is rebuilt.
-	rules = 3
+	rules = 4
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
 	maxDiff         = 64 << 20
@@ -154,18 +155,23 @@ func (d *Directory) cached(key string) *Run {
 	if err != nil {
 		return nil
 	}
+	sum, body, _ := bytes.Cut(data, []byte("\n"))
 	var entry cacheEntry
-	if json.Unmarshal(data, &entry) != nil || entry.Key != key || entry.Run == nil {
+	if string(sum) != sumOf(body) || json.Unmarshal(body, &entry) != nil || entry.Key != key || entry.Run == nil {
 		return nil
 	}
 	return entry.Run
 }
 
-// cacheEntry is one file of the cache.
+// cacheEntry is one file of the cache, behind a line with its digest: what somebody has edited is
+// not taken for evidence.
 type cacheEntry struct {
 	Key string `json:"key"`
 	Run *Run   `json:"run"`
 }
+
+// sumOf is a digest as a line of JSON.
+func sumOf(body []byte) string { return fmt.Sprintf(`"%x"`, sha256.Sum256(body)) }
 
 func (d *Directory) cacheFile(key string) string {
 	return filepath.Join(d.Root, CacheDir, "evidence-"+key[:32]+".json")
@@ -180,5 +186,5 @@ func (d *Directory) keep(key string, run *Run) {
 	if err != nil || os.MkdirAll(filepath.Join(d.Root, CacheDir), 0o700) != nil {
 		return
 	}
-	_ = writeFile(d.cacheFile(key), data) // as said above
+	_ = writeFile(d.cacheFile(key), append([]byte(sumOf(data)+"\n"), data...)) // as said above
 }
