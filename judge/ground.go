@@ -27,12 +27,13 @@ type section struct {
 type shown []*section
 
 // holds reports whether an evidence item, ADDRESS "QUOTE", resolves in what was shown and its quote
-// stands there.
+// stands there. Some models escape the quotation marks in a quote once more than JSON asks for.
 func (s shown) holds(item string) bool {
 	address, quote, ok := parseItem(item)
-	if !ok {
-		return false
-	}
+	return ok && (s.hold(address, quote) || s.hold(address, strings.ReplaceAll(quote, `\"`, `"`)))
+}
+
+func (s shown) hold(address, quote string) bool {
 	for _, part := range s {
 		if quoted(part.other[address], quote) || quoted(part.fileLines(address), quote) {
 			return true

@@ -12,6 +12,8 @@ func TestCitations(t *testing.T) {
 	short := subject("t", "a", 0)
 	short.Patch = []byte(fixture)
 	long := subject("t", "a", 0)
+	quoting := subject("t", "a", 0)
+	quoting.Patch = []byte("--- a/x.go\n+++ b/x.go\n@@ -0,0 +1,1 @@\n+say(\"done\")\n")
 	for _, test := range []struct {
 		name  string
 		of    *Subject
@@ -47,6 +49,8 @@ func TestCitations(t *testing.T) {
 		{"a huge number", &long, `x.go:99999999999999999999 "return sum // done"`, false},
 		{"a signed number", &long, `x.go:+12 "return sum // done"`, false},
 		{"a range that is turned round", &long, `x.go:14-11 "return sum // done"`, false},
+		{"escaped quotes", &quoting, `x.go:1 "say(\"done\")"`, true},
+		{"quotes", &quoting, `x.go:1 "say("done")"`, true},
 		{"words after the quote", &long, `x.go:12 "return sum // done" is wrong`, false},
 		{"a side in a single question", &long, `X/x.go:12 "return sum // done"`, false},
 	} {
@@ -172,7 +176,9 @@ func TestReplies(t *testing.T) {
 		{"only the object", good, false, Pass},
 		{"after prose with braces", "1. {x} and } and {\n2. done\n" + good, false, Pass},
 		{"in a fence", "```json\n" + good + "\n```\n", false, Pass},
-		{"the last of two", strings.Replace(good, "Pass", "Fail", 1) + "\n" + good, false, Pass},
+		{"two that agree", good + "\n" + good, false, Pass},
+		{"two that contradict", strings.Replace(good, "Pass", "Fail", 1) + "\n" + good, false, "!two JSON objects"},
+		{"another object before it", `{"a": {"result": 1}} ` + good, false, Pass},
 		{"braces in its texts", strings.Replace(good, `"c"`, `"if x { y } }"`, 1), false, Pass},
 		{"more fields", strings.Replace(good, `"critique"`, `"why":{"a":[1]},"critique"`, 1), false, Pass},
 		{"a pair", strings.Replace(good, `"result":"Pass"`, `"winner":"tie"`, 1), true, winnerTie},

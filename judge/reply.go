@@ -32,7 +32,7 @@ type claim struct{ kind, cite string }
 
 // parseReply reads the one JSON object that ends a reply. The error tells a model what to mend.
 func parseReply(text string, pair bool) (opinion, error) {
-	fields, err := lastObject(text)
+	fields, before, err := lastObject(text)
 	if err != nil {
 		return opinion{}, err
 	}
@@ -43,6 +43,9 @@ func parseReply(text string, pair bool) (opinion, error) {
 	o := opinion{result: fields.text(field, &err), critique: fields.text("critique", nil)}
 	if err == nil && !slices.Contains(want, o.result) {
 		err = fmt.Errorf("%q is %q, want one of %q", field, o.result, want)
+	}
+	if err == nil && contradicted(before, field, o.result, want) {
+		err = fmt.Errorf("the reply holds two JSON objects that differ in %q", field)
 	}
 	if o.confidence = fields.get("confidence", jsontape.Number, &err).Float64(); o.confidence < 0 || o.confidence > 1 {
 		err = cmp.Or(err, fmt.Errorf("\"confidence\" is %v, want a number from 0 to 1", o.confidence))
@@ -87,17 +90,37 @@ func (o object) text(name string, problem *error) string {
 	return strings.Clone(o.get(name, jsontape.String, problem).Text())
 }
 
-// lastObject finds the JSON object that a text ends with, which may stand in a code fence.
-func lastObject(text string) (object, error) {
+// contradicted reports whether an object in the text before the verdict gives another one. Which of
+// them the model means is anybody's guess.
+func contradicted(text, field, result string, want []string) bool {
+	start := len(text)
+	for range maxCandidates {
+		if start = strings.LastIndexByte(text[:start], '{'); start < 0 {
+			return false
+		}
+		var fields map[string]any
+		if json.NewDecoder(strings.NewReader(text[start:])).Decode(&fields) != nil {
+			continue
+		}
+		if other, is := fields[field].(string); is && other != result && slices.Contains(want, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// lastObject finds the JSON object that a text ends with, which may stand in a code fence, and the
+// text before it.
+func lastObject(text string) (fields object, before string, err error) {
 	text = strings.TrimSpace(text[max(0, len(text)-maxVerdict):])
 	if rest, fenced := strings.CutSuffix(text, "```"); fenced {
 		text = strings.TrimSpace(rest)
 	}
 	if text == "" {
-		return nil, errors.New("the reply is empty")
+		return nil, "", errors.New("the reply is empty")
 	}
 	if !strings.HasSuffix(text, "}") {
-		return nil, errors.New("the reply does not end with a JSON object")
+		return nil, "", errors.New("the reply does not end with a JSON object")
 	}
 	bytes := []byte(text)
 	start := len(text)
@@ -106,10 +129,11 @@ func lastObject(text string) (object, error) {
 			break
 		}
 		if json.Valid(bytes[start:]) {
-			return readObject(bytes[start:])
+			fields, err = readObject(bytes[start:])
+			return fields, text[:start], err
 		}
 	}
-	return nil, errors.New("the reply ends with a brace, but not with a valid JSON object")
+	return nil, "", errors.New("the reply ends with a brace, but not with a valid JSON object")
 }
 
 // readObject reads an object whose members have different names: of two verdicts neither counts.

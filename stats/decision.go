@@ -305,8 +305,11 @@ func designFaults(comparison Comparison, config DecideConfig) []string {
 	if gap := math.Abs(config.Candidate.Rate() - config.Baseline.Rate()); gap >= MaxExclusionGap-1e-12 {
 		faults = append(faults, fmt.Sprintf("exclusion rates differ by %.1f points", 100*gap))
 	}
-	if config.IntegrityFlags > 0 {
-		faults = append(faults, fmt.Sprintf("%d open integrity flag(s)", config.IntegrityFlags))
+	switch flags := config.IntegrityFlags; {
+	case flags == 1:
+		faults = append(faults, "1 open integrity flag")
+	case flags > 1:
+		faults = append(faults, fmt.Sprintf("%d open integrity flags", flags))
 	}
 	return faults
 }

@@ -75,7 +75,7 @@ func TestClaimRule(t *testing.T) {
 			wonAndLost(20, 3, 27),
 			DecideConfig{IntegrityFlags: 1},
 			NotProven,
-			"1 open integrity flag",
+			"1 open integrity flag;",
 		},
 		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "would show"},
 		"the same within a margin": {

@@ -235,6 +235,9 @@ func (l *specLoader) check(spec *Spec) {
 	seen := map[string]bool{}
 	for i, text := range l.file.Require {
 		id, rest, _ := strings.Cut(text, ":")
+		if id == "task" {
+			l.wrong([]string{"requirements", strconv.Itoa(i)}, "the id task is taken: judges cite the prompt by it")
+		}
 		if seen[id] {
 			l.wrong([]string{"requirements", strconv.Itoa(i)}, "the id %q is used twice", id)
 		}

@@ -166,6 +166,18 @@ func TestSpecMistakesNameTheirPlace(t *testing.T) {
 			"requirement", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nrequirements: [no id]\n",
 			"task.yaml:5:16: requirements.0",
 		},
+		{
+			"a requirement with the prompt's name", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
+				"requirements: ['task: a']\n", "task.yaml:5:16: requirements.0",
+		},
+		{
+			"no number", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nmaxCostUsd: .nan\n",
+			"task.yaml:5:13: maxCostUsd: must be a finite number",
+		},
+		{
+			"no end", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nmaxCostUsd: .inf\n",
+			"task.yaml:5:13: maxCostUsd: must be a finite number",
+		},
 		{"requirement twice", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
 			"requirements: ['r: a', 'r: b']\n", "task.yaml:5:24: requirements.1"},
 		{

@@ -3,6 +3,7 @@ package versus
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -40,16 +41,26 @@ func Compare(sides []Side) (*Comparison, error) {
 		experiments[sides[i].Source.runID()] = true
 	}
 	var pairs [][2]int
-	for _, other := range owners[1:] {
+	itself := false
+	for i, other := range owners[1:] {
+		same := sides[0].Source.sameDir(sides[i+1].Source)
 		for _, a := range owners[0] {
 			for _, b := range other {
+				if same && merged.sameArm(a, b) {
+					itself = true
+					continue
+				}
 				if len(owners[0]) == 1 || len(other) == 1 || merged.sameArm(a, b) {
 					pairs = append(pairs, [2]int{a, b})
 				}
 			}
 		}
 	}
-	if len(pairs) == 0 {
+	switch {
+	case len(pairs) == 0 && itself:
+		return nil, fmt.Errorf("%s is compared with itself; name two directories, or two arms of one: DIRECTORY:ARM",
+			sides[0].Name)
+	case len(pairs) == 0:
 		return nil, fmt.Errorf("%s and the others have no arm of the same name; name one: DIRECTORY:ARM", sides[0].Name)
 	}
 	if err := merged.comparePairs(pairs); err != nil {
@@ -68,6 +79,13 @@ func Compare(sides []Side) (*Comparison, error) {
 			"anything that changed in between is part of the difference")
 	}
 	return c, nil
+}
+
+// sameDir reports whether two sources are one directory, by whatever name.
+func (s *Source) sameDir(other *Source) bool {
+	one, err := os.Stat(s.dir)
+	two, otherErr := os.Stat(other.dir)
+	return err == nil && otherErr == nil && os.SameFile(one, two)
 }
 
 func (s *Source) runID() string {

@@ -127,7 +127,11 @@ func pairSections(pairs []Pair) []section {
 		if p.Diff != nil {
 			row[2], row[3] = points(p.Diff), fmt.Sprintf("%.4f", p.Diff.PAdj)
 		}
-		if p.MDE != nil {
+		switch {
+		case p.MDE == nil:
+		case *p.MDE > 1:
+			row[4] = "no size"
+		default:
 			row[4] = report.Detectable(*p.MDE)
 		}
 		claims.rows = append(claims.rows, row)

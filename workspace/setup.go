@@ -55,8 +55,10 @@ func runSetup(ctx context.Context, cfg Config, tree, scratch string) error {
 		return fmt.Errorf("setupCommand took longer than %s", setupTimeout)
 	case result.ExitCode != 0:
 		printed := strings.TrimSpace(output.String())
-		return fmt.Errorf("setupCommand ended with exit code %d: %s", result.ExitCode,
-			display.Line(printed[max(0, len(printed)-messageLimit):]))
+		if printed != "" {
+			printed = ": " + display.Line(printed[max(0, len(printed)-messageLimit):])
+		}
+		return fmt.Errorf("setupCommand ended with exit code %d%s", result.ExitCode, printed)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package document
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -57,6 +58,8 @@ func broken(schema *jsonschema.Schema, value any) string {
 
 func brokenNumber(schema *jsonschema.Schema, n float64, written string) string {
 	switch {
+	case math.IsNaN(n) || math.IsInf(n, 0): // YAML has them, JSON does not, and no bound refuses all
+		return fmt.Sprintf("must be a finite number, but is %s", written)
 	case schema.Minimum != nil && n < *schema.Minimum:
 		return fmt.Sprintf("must be at least %s, but is %s", number(*schema.Minimum), written)
 	case schema.Maximum != nil && n > *schema.Maximum:

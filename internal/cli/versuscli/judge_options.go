@@ -109,8 +109,15 @@ func (o *judgeOptions) check(ctx context.Context, con *console.Console, arms []e
 		return nil
 	}
 	settings, found, err := o.settings(con, judge.Settings{}, false)
-	if err != nil || !found {
+	switch {
+	case err != nil:
 		return err
+	case !found && o.mode.Value == judge.All:
+		return console.Usagef("--judge all needs judges: --panel names them")
+	case !found && o.pairwise.Value != "" && o.pairwise.Value != judge.PairsOff:
+		return console.Usagef("--pairwise %s needs judges: --panel names them", o.pairwise.Value)
+	case !found:
+		return nil
 	}
 	var underTest []string
 	for _, arm := range arms {

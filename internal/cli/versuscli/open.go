@@ -78,6 +78,10 @@ func newReportOptions() reportOptions {
 
 // forVersus checks the flags.
 func (o *reportOptions) forVersus() (versus.Options, error) {
+	if o.robot && (o.format.Value == formatMarkdown || o.format.Value == formatSARIF) {
+		return versus.Options{}, console.Usagef("--robot prints JSON, --format %s does not; give one of them",
+			o.format.Value)
+	}
 	weights, err := judge.ParseWeights(o.weights)
 	if err != nil {
 		return versus.Options{}, console.Exit(console.ExitUsage, fmt.Errorf("--weights: %w", err))

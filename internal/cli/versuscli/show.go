@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/versus"
 )
 
@@ -108,8 +109,9 @@ func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
 	p := &page{w: w}
 	p.line("%s/%s/%d · %s · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, string(cell.Status),
 		resolvedText(cell.Resolved))
-	p.line("%d turns · %.1f s · %d files, +%d −%d · exit code %d", cell.Turns, float64(cell.WallClockMs)/1000,
-		cell.Diff.Files, cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
+	p.line("%s · %.1f s · %s, +%d −%d · exit code %d", report.Count(cell.Turns, "turn"),
+		float64(cell.WallClockMs)/1000, report.Count(cell.Diff.Files, "file"),
+		cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
 	if cell.Problem != "" {
 		p.line("the run could not be read: %s", cell.Problem)
 	}
