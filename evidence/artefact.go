@@ -76,6 +76,7 @@ func (a *artefact) digest() (string, error) {
 	return sum, nil
 }
 
+// Close implements io.Closer.
 func (a *artefact) Close() error { return a.file.Close() }
 
 // digest hashes a file that a record names.

@@ -291,7 +291,7 @@ func TestTheCacheFollowsItsInputs(t *testing.T) {
 	}
 }
 
-// TestAnEditedEntryIsRebuilt: what stands in the cache is what was made, for the run it was made for.
+// TestAnEditedEntryIsRebuilt: what stands in the cache is what was made, and for the same run.
 func TestAnEditedEntryIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	d := &evidence.Directory{Root: dir, Dialects: dialects}

@@ -36,7 +36,7 @@ func (s *Source) Audit() *Audit {
 		SchemaVersion: schemaVersion,
 		RunID:         b.report.RunID,
 		Flags:         []AuditedFlag{},
-		Problems:      s.Unreadable(),
+		Problems:      s.unreadable(),
 		tool:          b.report.Tool,
 		cells:         b.cells(),
 	}

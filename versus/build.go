@@ -277,7 +277,7 @@ func (b *builder) warn() {
 	if strings.Contains(r.Isolation, "leaky") {
 		add("isolation: worktree (leaky): agents could read the repository's history, later commits included")
 	}
-	if problems := b.source.Unreadable(); len(problems) > 0 {
+	if problems := b.source.unreadable(); len(problems) > 0 {
 		add("%s could not be read and may hide anything, so nothing is claimed about the arm: %s",
 			report.Count(len(problems), "run"), problems[0])
 	}

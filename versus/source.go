@@ -190,8 +190,8 @@ func (s *Source) UnderTest() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Unreadable says why there is no evidence about some attempts; nil if there is about all.
-func (s *Source) Unreadable() []string {
+// unreadable says why there is no evidence about some attempts; nil if there is about all.
+func (s *Source) unreadable() []string {
 	var problems []string
 	for i := range s.cells {
 		if s.cells[i].Problem != "" {
