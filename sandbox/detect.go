@@ -98,8 +98,8 @@ func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
 	c.OK, c.Detail = true, "works"
 }
 
-// tryTimeout is how long a sandbox may take to start. On a busy machine it takes seconds, and giving
-// up too early would run agents without isolation.
+// tryTimeout is how long a sandbox may take to start. On a busy machine it takes seconds, and
+// giving up too early would run agents without isolation.
 const tryTimeout = 30 * time.Second
 
 func tryIsolation(ctx context.Context, isolation Isolation) error {
