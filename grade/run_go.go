@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 
 	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
 )
 
 // buildFactor is how many times longer than tests their compilation may take.
@@ -215,9 +216,11 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 // is never one that the agent could write to.
 func (s *suiteRun) goBuildSettings(out string) (flags []string, env map[string]string) {
 	env = goEnvironment()
+	own := filepath.Join(out, "cache")
 	if s.place.Env["GOCACHE"] == "" {
-		env["GOCACHE"] = filepath.Join(out, "cache")
+		env["GOCACHE"] = own
 	}
+	env["GOCACHEPROG"] = workspace.GoCacheProgram(s.place.Env, own)
 	// What the agent added of these was taken away when the copy was made, so what is there belongs
 	// to the task.
 	flags = []string{"-buildvcs=false"}

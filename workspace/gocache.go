@@ -21,6 +21,16 @@ import (
 // files; this costs the start of a process.
 const goCacheCommand = "fit-serve-go-cache"
 
+// GoCacheProgram is the GOCACHEPROG with which the go command reads the warmed cache of an
+// environment and writes to a directory of its own. It is empty without a warmed cache.
+func GoCacheProgram(environment map[string]string, own string) string {
+	server := environment["GOCACHEPROG"]
+	if server == "" {
+		return ""
+	}
+	return server[:strings.LastIndexByte(server, ' ')+1] + own
+}
+
 // Like a supervisor of the sandbox, the server is our own binary started again: every binary that
 // imports the package can do it.
 var _ = maybeServeGoCache()
