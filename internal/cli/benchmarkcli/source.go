@@ -69,10 +69,18 @@ func (all *results) needRecords(dirs ...string) error {
 	switch {
 	case all.ledgers == 0:
 		return console.Usagef("%s: no results: there is no %s", strings.Join(dirs, ", "), experiment.LedgerFile)
-	case len(all.records) == 0:
+	case len(all.records) == 0 && !all.nothingPlanned():
 		return console.Exitf(console.ExitIncomplete, "%s: no results yet", strings.Join(dirs, ", "))
 	}
 	return nil
+}
+
+// nothingPlanned reports whether there is nothing because nothing was to be done, as in a shard that
+// selects no cells.
+func (all *results) nothingPlanned() bool {
+	return len(all.plans) > 0 && !slices.ContainsFunc(all.plans, func(plan *experiment.Plan) bool {
+		return len(plan.Cells()) > 0
+	})
 }
 
 // withLabels takes the labels that the user names in place of the family's.
