@@ -25,7 +25,11 @@ func (s simulated) records(random *rand.Rand) []ledger.Record {
 		if s.perCluster < 2 || i%s.perCluster == 0 {
 			rate = .1 + .8*random.Float64()*(1-s.lift)
 		}
-		for arm, chance := range map[string]float64{"a": rate, "b": rate + s.lift} {
+		for _, arm := range []string{"a", "b"} {
+			chance := rate
+			if arm == "b" {
+				chance += s.lift
+			}
 			for run := range s.runs {
 				word := "F"
 				if random.Float64() < chance {
