@@ -37,8 +37,8 @@ type Plan struct {
 	AgentTimeoutMs int64             `json:"agentTimeoutMs,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions on the machine that made the plan
 	Host           string            `json:"host,omitempty"`
-	// TasksDigest is that of tasks.json, which says what judges are told about the tasks; empty
-	// where the directory has no such file.
+	// TasksDigest is the digest of tasks.json, from which judges learn what the tasks are. It is
+	// empty where the directory has no such file.
 	TasksDigest string `json:"tasksDigest,omitempty"`
 	// Grown are the enlargements of the experiment after it had begun.
 	Grown []Growth `json:"grown,omitempty"`

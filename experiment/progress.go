@@ -57,8 +57,8 @@ func (t *tally) end(task, verdict string) {
 	}
 }
 
-// interval is computed again for every verdict at first and in steps of a hundredth later, so that
-// long experiments do not pay for it again and again.
+// interval is recomputed with each verdict at first, and later only when the number of verdicts has
+// grown by a hundredth: long experiments would spend their time on it.
 func (t *tally) interval() *stats.Interval {
 	if t.verdicts == 0 || t.rate != nil && t.verdicts-t.ratedAt < 1+t.verdicts/100 {
 		return t.rate

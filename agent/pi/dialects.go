@@ -89,8 +89,8 @@ func recogniseEntry(event []byte) bool {
 	return false
 }
 
-// repeats finds the lines that carry everything so far again for every piece that is new, so
-// that the output grows as the square of an answer.
+// repeats reports whether a line repeats the whole answer so far to add one piece to it. Such lines
+// make the output grow with the square of the answer.
 func repeats(line []byte) bool {
 	for _, prefix := range repeating {
 		if bytes.HasPrefix(line, prefix) {

@@ -30,8 +30,8 @@ type Config struct {
 	// Work is a private directory outside any repository for workspaces. It is emptied at the
 	// start: what an earlier process left there belongs to attempts that are over.
 	Work string
-	// Watch, if set, is told when a workspace was made and when an agent was started, from several
-	// goroutines.
+	// Watch, if set, is called when a workspace was made and when an agent was started, from
+	// several goroutines.
 	Watch func(Step)
 	// KeepWorkspaces leaves the workspaces of attempts where they are, worktrees registered: for
 	// people who want to look. The next executor of the same Work removes them.

@@ -75,8 +75,8 @@ func (all *results) needRecords(dirs ...string) error {
 	return nil
 }
 
-// nothingPlanned reports whether there is nothing because nothing was to be done, as in a shard that
-// selects no cells.
+// nothingPlanned reports whether the results are empty because the plans have no cells, as in a
+// shard that selects none.
 func (all *results) nothingPlanned() bool {
 	return len(all.plans) > 0 && !slices.ContainsFunc(all.plans, func(plan *experiment.Plan) bool {
 		return len(plan.Cells()) > 0

@@ -95,7 +95,7 @@ func New(con *console.Console) *cobra.Command {
 	flags.BoolVar(&options.Diff, "diff", false, "print how many lines change to standard output")
 	flags.BoolVar(&options.Mkdir, "mkdir", false, "create missing directories of the path")
 	flags.StringVar(&options.ExpectSHA256, "expect-sha256", "",
-		"write only if the file's current content has this hash (none: only if there is no file)")
+		"write only if the current content has this hash; \"none\" means that the file must not exist")
 	flags.Int64Var(&options.MaxBytes, "max-bytes", selfedit.MaxBytes,
 		"refuse more content than this; the limit can only be lowered")
 	flags.StringVar(&options.Format, "format", "text", "how to report: text, or json on standard output")
