@@ -43,8 +43,10 @@ func TestRunInterruptedWhilePreparing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stderr bytes.Buffer
-	code := cli.Run(ctx, []string{"fit", "versus", "run", "../../examples/versus/go.yaml", "--agents", "builtin",
-		"--output", t.TempDir()}, &console.Console{Stdout: &bytes.Buffer{}, Stderr: &stderr})
+	code := cli.Run(ctx, []string{
+		"fit", "versus", "run", "../../examples/versus/go.yaml", "--agents", "builtin",
+		"--output", t.TempDir(),
+	}, &console.Console{Stdout: &bytes.Buffer{}, Stderr: &stderr})
 	if code != console.ExitInterrupted || !strings.Contains(stderr.String(), "interrupted before the first cell") {
 		t.Errorf("exit code %d, want 130: %s", code, &stderr)
 	}
