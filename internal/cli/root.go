@@ -115,6 +115,9 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	code := exitCode(ctx, err)
 	if err.Error() != "" {
 		message := document.Explain(err)
+		if code == console.ExitInterrupted && errors.Is(err, context.Canceled) {
+			message = "interrupted"
+		}
 		if code == console.ExitUsage && command != nil && !isSafeguard(command) &&
 			!strings.Contains(message, "--help") && !isAboutFile(err) {
 			message += fmt.Sprintf(" (see: %s --help)", command.CommandPath())
@@ -132,12 +135,14 @@ func isAboutFile(err error) bool {
 	return errors.As(err, &problem)
 }
 
+// exitCode is the exit code of an error. A command that was interrupted fails in many ways, and says
+// that it was called wrongly or that something is broken; its verdicts and budgets still count.
 func exitCode(ctx context.Context, err error) int {
-	var coded *console.Error
-	if !errors.As(err, &coded) && ctx.Err() != nil {
+	code := console.Code(err)
+	if ctx.Err() != nil && (code == console.ExitUsage || code == console.ExitIncomplete) {
 		return console.ExitInterrupted
 	}
-	return console.Code(err)
+	return code
 }
 
 // isSafeguard reports whether exit code 2 of a command is a refusal and not a mistake in the call.
