@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -44,16 +45,16 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 		return harness.NewJudge(cfg)
 	}
 	team.equip = func(ctx context.Context, p *parts) (func(), error) {
-		room, err := os.MkdirTemp("", "fit-judge-")
+		room, err := scratch.Make("", "fit-judge-")
 		if err != nil {
 			return nil, fmt.Errorf("make a neutral directory for the judge: %w", err)
 		}
-		release := func() { _ = os.RemoveAll(room) } // a copy left behind does no harm
-		if err := copyWork(work, filepath.Join(room, exhibitName)); err != nil {
+		release := func() { _ = room.Remove() } // a copy left behind does no harm
+		if err := copyWork(work, filepath.Join(room.Path, exhibitName)); err != nil {
 			release()
 			return nil, fmt.Errorf("copy the work: %w", err)
 		}
-		p.room, p.sealed = room, p.options.Base.Isolation.Kind == sandbox.IsolationBwrap
+		p.room, p.sealed = room.Path, p.options.Base.Isolation.Kind == sandbox.IsolationBwrap
 		return release, nil
 	}
 	return w.newTeam("JudgeConfig", team)

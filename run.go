@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
@@ -68,10 +69,12 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	if err != nil {
 		return RunResult{}, err
 	}
-	if settings.Home, err = os.MkdirTemp("", "fit-run-"); err != nil {
+	home, err := scratch.Make("", "fit-run-")
+	if err != nil {
 		return RunResult{}, fmt.Errorf("make a home for the agent: %w", err)
 	}
-	defer os.RemoveAll(settings.Home)
+	defer func() { _ = home.Remove() }()
+	settings.Home = home.Path
 	if err := agent.Check(played, settings); err != nil {
 		return RunResult{}, err
 	}

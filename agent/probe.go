@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -84,11 +85,12 @@ func (p Program) locate(ctx context.Context, host Host) (Installation, error) {
 }
 
 func (p Program) askVersion(ctx context.Context, path string, host Host) (string, error) {
-	home, err := os.MkdirTemp("", "fit-probe-")
+	room, err := scratch.Make("", "fit-probe-")
 	if err != nil {
 		return "", fmt.Errorf("ask agent %s for its version: %w", p.Agent, err)
 	}
-	defer os.RemoveAll(home)
+	defer func() { _ = room.Remove() }()
+	home := room.Path
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: host.Environ, Home: home, TmpDir: home})
 	var stdout, stderr bytes.Buffer
 	spawner := host.Spawner

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -116,8 +117,8 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 // grading is one call of Run, or one run of graders without the agent.
 type grading struct {
 	Config
-	scratch    string // always there
-	ownScratch bool
+	scratch    string       // always there
+	ownScratch *scratch.Dir // nil where the caller gave one
 	artifacts  []string
 	// fromBase grades the base instead of what the agent left, and solved lays the reference
 	// solution over it.
@@ -140,11 +141,11 @@ func newGrading(cfg Config) (*grading, error) {
 	}
 	g.Redactor = g.Redactor.With(secrets(cfg.Task.Env))
 	if g.scratch == "" {
-		dir, err := os.MkdirTemp("", "fit-grade-")
+		own, err := scratch.Make("", "fit-grade-")
 		if err != nil {
 			return nil, fmt.Errorf("grade %s: %w", cfg.Task.ID, err)
 		}
-		g.scratch, g.ownScratch = dir, true
+		g.scratch, g.ownScratch = own.Path, own
 	}
 	return g, nil
 }
@@ -160,9 +161,9 @@ func secrets(env []task.Variable) map[string]string {
 }
 
 func (g *grading) close() {
-	if g.ownScratch {
+	if g.ownScratch != nil {
 		// Nothing of it is needed any more; a rest in the temporary directory harms nobody.
-		_ = os.RemoveAll(g.scratch)
+		_ = g.ownScratch.Remove()
 	}
 }
 

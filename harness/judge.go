@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -40,7 +40,7 @@ var judgeDenied = []string{
 type Judge struct {
 	loop *loop
 	work string
-	room string // the neutral directory, if it is ours to remove
+	room *scratch.Dir // the neutral directory, if it is ours to remove
 }
 
 // NewJudge checks the config and reads the profile.
@@ -52,10 +52,10 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 	j := &Judge{work: work}
 	room := cfg.Judge.Cwd
 	if room == "" {
-		if room, err = os.MkdirTemp("", "fit-judge-"); err != nil {
+		if j.room, err = scratch.Make("", "fit-judge-"); err != nil {
 			return nil, fmt.Errorf("judge: %w", err)
 		}
-		j.room = room
+		room = j.room.Path
 	}
 	judge := leadConfig(ModeJudge, cfg.Judge, room, cmp.Or(cfg.JudgeProfile, "judge"))
 	if cfg.ReadOnlySandbox {
@@ -87,8 +87,8 @@ func (j *Judge) Run(ctx context.Context, task string) (Result, error) {
 }
 
 func (j *Judge) clear() {
-	if j.room != "" {
-		_ = os.RemoveAll(j.room) // an empty directory left behind does no harm
+	if j.room != nil {
+		_ = j.room.Remove() // an empty directory left behind does no harm
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcprelay"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -37,7 +38,7 @@ type server struct {
 	cfg        Config
 	endpoints  map[string]*endpoint // by participant
 	program    string               // relays to the sockets
-	dir        string               // of the sockets
+	dir        *scratch.Dir         // of the sockets
 	web        *webServer           // with Config.HTTP
 	serving    sync.WaitGroup
 	closing    sync.Once
@@ -93,15 +94,15 @@ func (s *server) listenSockets() error {
 	if len(parent) > maxSocketDir {
 		parent = "/tmp"
 	}
-	if s.dir, err = os.MkdirTemp(parent, "fit-mcp-"); err != nil {
+	if s.dir, err = scratch.Make(parent, "fit-mcp-"); err != nil {
 		return err
 	}
-	if err := os.Chmod(s.dir, 0o711); err != nil {
+	if err := os.Chmod(s.dir.Path, 0o711); err != nil {
 		return err
 	}
 	for i, name := range s.dispatcher.Participants() {
 		own := s.endpoints[name]
-		own.socket = filepath.Join(s.dir, strconv.Itoa(i))
+		own.socket = filepath.Join(s.dir.Path, strconv.Itoa(i))
 		if own.listener, err = net.Listen("unix", own.socket); err != nil {
 			return err
 		}
@@ -219,8 +220,8 @@ func (s *server) Close() error {
 			s.closeErr = s.web.close()
 		}
 		s.serving.Wait()
-		if s.dir != "" {
-			s.closeErr = errors.Join(s.closeErr, os.RemoveAll(s.dir))
+		if s.dir != nil {
+			s.closeErr = errors.Join(s.closeErr, s.dir.Remove())
 		}
 	})
 	return s.closeErr

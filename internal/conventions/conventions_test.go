@@ -63,6 +63,7 @@ var rooms = map[string][]string{
 	"internal/display":     {},
 	"internal/github":      {"internal/retry"},
 	"internal/retry":       {},
+	"internal/scratch":     {},
 	"internal/testenv":     {},
 	"internal/conventions": {},
 	"internal/jsonenc":     {},

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite", without cgo
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/query"
 )
 
@@ -100,12 +100,12 @@ func Query(ctx context.Context, traces []*query.Trace, statement string) (*Rows,
 			return nil, err
 		}
 	}
-	dir, err := os.MkdirTemp("", "fit-sql-") // on disk, because traces may be larger than memory
+	dir, err := scratch.Make("", "fit-sql-") // on disk, because traces may be larger than memory
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	db, err := sql.Open("sqlite", filepath.Join(dir, "trace.db"))
+	defer func() { _ = dir.Remove() }()
+	db, err := sql.Open("sqlite", filepath.Join(dir.Path, "trace.db"))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
@@ -85,11 +86,12 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, red
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "fit-grade-")
+	room, err := scratch.Make("", "fit-grade-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = local.RemoveAll(work) }()
+	work := room.Path
+	defer func() { _ = errors.Join(local.RemoveAll(work), room.Remove()) }()
 	g := &grader{
 		con:      con,
 		opts:     opts,

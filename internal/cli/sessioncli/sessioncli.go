@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
@@ -265,12 +266,12 @@ func load(con *console.Console, dialects session.Dialects, path string) ([]*sess
 // loadStdin keeps standard input in a file, because telling kinds of files apart may need to read
 // them twice.
 func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.EnrichedSession, error) {
-	dir, err := os.MkdirTemp("", "fit-session-")
+	dir, err := scratch.Make("", "fit-session-")
 	if err != nil {
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "stdin")
+	defer func() { _ = dir.Remove() }()
+	path := filepath.Join(dir.Path, "stdin")
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, console.Exit(console.ExitIncomplete, err)

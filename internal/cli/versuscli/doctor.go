@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -124,11 +124,12 @@ func (d *doctor) examine(ctx context.Context, chosen agent.Agent) examined {
 
 // rehearse starts a session whose process is never started.
 func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.Installation, one *examined) error {
-	room, err := os.MkdirTemp("", "fit-doctor-")
+	own, err := scratch.Make("", "fit-doctor-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(room)
+	defer func() { _ = own.Remove() }()
+	room := own.Path
 	spawner := &neverSpawner{}
 	session, err := chosen.Start(ctx, agent.Config{
 		Name:         "agent",
