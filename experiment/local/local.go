@@ -274,8 +274,10 @@ type attempt struct {
 	dir    string // of the artefacts, absolute
 	record ledger.Record
 	space  *workspace.Workspace
-	began  time.Time // by the monotonic clock: durations do not follow a clock that is set
-	redact *redact.Redactor
+	// changed are the files that the agent changed, once the workspace is sealed.
+	changed []workspace.FileChange
+	began   time.Time // by the monotonic clock: durations do not follow a clock that is set
+	redact  *redact.Redactor
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }
@@ -442,6 +444,9 @@ func (a *attempt) seal(ctx context.Context) bool {
 		return false
 	}
 	diff, err := a.space.Diff(ctx)
+	if err == nil {
+		a.changed = diff.Files
+	}
 	var limit *workspace.LimitError
 	switch {
 	case errors.As(err, &limit): // the agent's doing: grading will say the same
@@ -484,7 +489,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		return false
 	}
 	defer func() { _ = RemoveAll(scratch) }() // what stays is removed with the directory of all workspaces
-	result, err := grade.Run(ctx, grade.Config{
+	config := grade.Config{
 		Task:      a.task,
 		Source:    a.space,
 		Artifacts: filepath.Join(a.dir, gradingDir),
@@ -493,7 +498,8 @@ func (a *attempt) grade(ctx context.Context) bool {
 		Spawner:   a.spawner,
 		Redactor:  a.redact,
 		Verify:    verifyCommands(a.task),
-	})
+	}
+	result, err := grade.Run(ctx, config)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorGrader, err)
 		return false
@@ -504,6 +510,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 	}
 	a.adopt(result)
 	a.verified(result)
+	a.lint(ctx, config)
 	return a.record.Verdict == ledger.Pass
 }
 

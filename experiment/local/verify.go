@@ -51,6 +51,25 @@ func (a *attempt) verified(result grade.Result) {
 	}
 }
 
+// lint records what the task's linter says about the changed files. It decides nothing, so a linter
+// that cannot be run is noted and does no harm.
+func (a *attempt) lint(ctx context.Context, cfg grade.Config) {
+	if a.task.Spec == nil || a.task.Spec.LintCommand == "" || len(a.changed) == 0 {
+		return
+	}
+	linter := grade.Linter{Command: a.task.Spec.LintCommand, Timeout: a.task.Settings.Timeouts.Test}
+	result, err := grade.Lint(ctx, cfg, linter, a.changed)
+	if err != nil {
+		result.Error = err.Error()
+	}
+	a.record.Lint = &ledger.Lint{
+		ExitCode: result.ExitCode,
+		Before:   result.Before,
+		After:    result.After,
+		Error:    result.Error,
+	}
+}
+
 // TaskError says that a task measures nothing: an agent that does nothing would pass, or no
 // solution can.
 type TaskError struct {
