@@ -113,6 +113,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 func startChild(t testing.TB, c *command, args []string) *exec.Cmd {
 	t.Helper()
 	process := childOf(t, c, args)
+	process.Stderr = new(strings.Builder)
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,6 @@ func childOf(t testing.TB, c *command, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	process := exec.Command(self, args...)
-	process.Stderr = new(strings.Builder)
 	process.Env = append([]string{
 		childVariable + "=1", "GORACE=atexit_sleep_ms=0",
 		"TMPDIR=" + filepath.Join(c.dir, "tmp"),

@@ -3,20 +3,25 @@ package benchmarkcli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
@@ -87,11 +92,12 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "fit-lint-")
+	room, err := scratch.Make("", "fit-lint-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = local.RemoveAll(work) }()
+	work := room.Path
+	defer func() { _ = errors.Join(local.RemoveAll(work), room.Remove()) }()
 	l := &linter{
 		con:    con,
 		opts:   opts,
@@ -102,24 +108,19 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	if cache := experimentcli.CacheDir(); cache != "" {
 		l.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
-	chosen := 0
+	var chosen []*taskLinter
 	for i := range family.Tasks {
-		t := &family.Tasks[i]
-		if only != nil && !slices.Contains(only, t.ID) {
-			continue
+		if t := &family.Tasks[i]; only == nil || slices.Contains(only, t.ID) {
+			chosen = append(chosen, &taskLinter{linter: l, t: t, number: i})
 		}
-		chosen++
-		began := time.Now()
-		if err := l.task(ctx, t); err != nil {
-			return fmt.Errorf("lint task %s: %w", t.ID, err)
-		}
-		total := len(family.Tasks)
-		if only != nil {
-			total = len(only)
-		}
-		fmt.Fprintf(con.Stderr, "%d/%d %s (%s)\n", chosen, total, t.ID, report.Duration(time.Since(began)))
 	}
-	return l.conclude(chosen)
+	if err := l.tasks(ctx, chosen); err != nil {
+		return err
+	}
+	for _, one := range chosen {
+		l.findings = append(l.findings, one.findings...)
+	}
+	return l.conclude(len(chosen))
 }
 
 type linter struct {
@@ -130,70 +131,101 @@ type linter struct {
 	ports    *workspace.Ports
 	caches   *workspace.Caches
 	findings []finding
+}
+
+// tasks checks tasks side by side, and shows how far it is.
+func (l *linter) tasks(ctx context.Context, chosen []*taskLinter) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.NumCPU())
+	var mu sync.Mutex
+	done := 0
+	for _, one := range chosen {
+		group.Go(func() error {
+			began := time.Now()
+			if err := one.check(ctx); err != nil {
+				return fmt.Errorf("lint task %s: %w", one.t.ID, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			fmt.Fprintf(l.con.Stderr, "%d/%d %s (%s)\n", done, len(chosen), one.t.ID, report.Duration(time.Since(began)))
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// taskLinter checks one task.
+type taskLinter struct {
+	*linter
+	t        *task.Task
+	number   int // of the task in its family
+	findings []finding
 	spaces   int
-	// undeclared are the tasks that were reported.
-	undeclared map[string]bool
+	// undeclared says that undeclared checks of the task's hook were reported.
+	undeclared bool
 }
 
-func (l *linter) wrong(t *task.Task, format string, args ...any) {
-	l.findings = append(l.findings, finding{Task: t.ID, Level: "error", Message: fmt.Sprintf(format, args...)})
+func (l *taskLinter) wrong(format string, args ...any) {
+	l.findings = append(l.findings, finding{Task: l.t.ID, Level: "error", Message: fmt.Sprintf(format, args...)})
 }
 
-func (l *linter) doubt(t *task.Task, format string, args ...any) {
-	l.findings = append(l.findings, finding{Task: t.ID, Level: "warning", Message: fmt.Sprintf(format, args...)})
+func (l *taskLinter) doubt(format string, args ...any) {
+	l.findings = append(l.findings, finding{Task: l.t.ID, Level: "warning", Message: fmt.Sprintf(format, args...)})
 }
 
-func (l *linter) task(ctx context.Context, t *task.Task) error {
-	untouched, ok, err := l.gradeOnce(ctx, t, "", nil)
+func (l *taskLinter) check(ctx context.Context) error {
+	t := l.t
+	untouched, ok, err := l.gradeOnce(ctx, "", nil)
 	if err != nil || !ok {
 		return err
 	}
 	switch {
 	case untouched.Grade.Verdict == grade.VerdictPass:
-		l.wrong(t, "the graders pass on the untouched scaffold: an agent that does nothing would pass")
+		l.wrong("the graders pass on the untouched scaffold: an agent that does nothing would pass")
 	case untouched.Grade.Verdict != grade.VerdictFail:
-		l.wrong(t, "the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
+		l.wrong("the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
 	default:
 		for _, row := range untouched.Rows {
 			if name, free := freeCredit(row); free {
-				l.wrong(t, "check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
+				l.wrong("check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
 					"or remove it", name)
 			}
 		}
 	}
 	if untouched.Grade.Malformed > 0 {
-		l.wrong(t, "%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight "+
+		l.wrong("%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight "+
 			"that is not negative", untouched.Grade.Malformed)
 	}
-	l.declared(t, untouched)
+	l.declared(untouched)
 	warnings, notes := grade.Hints(t)
 	for _, warning := range warnings {
-		l.doubt(t, "%s", warning)
+		l.doubt("%s", warning)
 	}
 	for _, note := range notes {
 		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
 	}
 	if t.Solution == "" {
-		l.doubt(t,
+		l.doubt(
 			"there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
 			t.ID)
 		return nil
 	}
-	return l.solution(ctx, t)
+	return l.solution(ctx)
 }
 
-func (l *linter) solution(ctx context.Context, t *task.Task) error {
+func (l *taskLinter) solution(ctx context.Context) error {
 	var flaky []grade.FlakyCheck
-	solved, ok, err := l.gradeOnce(ctx, t, t.Solution, &flaky)
+	solved, ok, err := l.gradeOnce(ctx, l.t.Solution, &flaky)
 	if err != nil || !ok {
 		return err
 	}
 	if solved.Grade.Verdict != grade.VerdictPass {
-		l.wrong(t, "the graders do not pass on the reference solution: %s%s", solved.Grade.Reason, failing(solved.Rows))
+		l.wrong("the graders do not pass on the reference solution: %s%s", solved.Grade.Reason, failing(solved.Rows))
 	}
-	l.declared(t, solved)
+	l.declared(solved)
 	for _, check := range flaky {
-		l.wrong(t, "check %q is flaky: it gave different results for the same files", check.Name)
+		l.wrong("check %q is flaky: it gave different results for the same files", check.Name)
 	}
 	return nil
 }
@@ -201,8 +233,8 @@ func (l *linter) solution(ctx context.Context, t *task.Task) error {
 // declared wants the names of a hook's checks in task.yaml. Where they are, a row that anybody else
 // writes counts for nothing; where they are not, a program of the agent that the hook starts could
 // add rows that pass.
-func (l *linter) declared(t *task.Task, result grade.Result) {
-	if len(t.Settings.Checks) > 0 || l.undeclared[t.ID] {
+func (l *taskLinter) declared(result grade.Result) {
+	if len(l.t.Settings.Checks) > 0 || l.undeclared {
 		return
 	}
 	var names []string
@@ -215,27 +247,24 @@ func (l *linter) declared(t *task.Task, result grade.Result) {
 	if len(names) == 0 {
 		return
 	}
-	if l.undeclared == nil {
-		l.undeclared = map[string]bool{}
-	}
-	l.undeclared[t.ID] = true
+	l.undeclared = true
 	quoted, err := json.Marshal(names)
 	if err != nil {
 		return
 	}
-	l.wrong(t, "the checks of hooks/invariants.sh are not declared, so a program of the agent that it runs could add "+
+	l.wrong("the checks of hooks/invariants.sh are not declared, so a program of the agent that it runs could add "+
 		"some; write into task.yaml: checks: %s", quoted)
 }
 
 // gradeOnce grades a fresh workspace with the solution laid over it, if there is one. It reports
 // false where the workspace could not even be set up, which is a finding and no reason to stop.
-func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
-	flaky *[]grade.FlakyCheck,
+func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]grade.FlakyCheck,
 ) (result grade.Result, ok bool, err error) {
+	t := l.t
 	l.spaces++
 	cfg := workspace.Config{
 		Root:      l.work,
-		Name:      fmt.Sprintf("w%d", l.spaces),
+		Name:      fmt.Sprintf("w%d-%d", l.number, l.spaces),
 		Family:    l.family,
 		Task:      t,
 		Environ:   l.con.Environ,
@@ -246,7 +275,7 @@ func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
 	}
 	if len(t.Settings.Cache) > 0 && l.caches != nil {
 		warm := cfg
-		warm.Name = fmt.Sprintf("warm%d", l.spaces)
+		warm.Name = fmt.Sprintf("warm%d-%d", l.number, l.spaces)
 		if err := l.caches.Warm(ctx, warm); err != nil {
 			return result, false, err
 		}
@@ -256,7 +285,7 @@ func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
 		if ctx.Err() != nil {
 			return result, false, ctx.Err()
 		}
-		l.wrong(t, "%v", err)
+		l.wrong("%v", err)
 		return result, false, nil
 	}
 	defer func() { _ = space.Remove(context.WithoutCancel(ctx)) }()
@@ -265,7 +294,7 @@ func (l *linter) gradeOnce(ctx context.Context, t *task.Task, solution string,
 		return result, false, err
 	}
 	if !preflight.OK() {
-		l.wrong(t, "hooks/preflight.sh fails on the untouched scaffold: %s", preflight.Message)
+		l.wrong("hooks/preflight.sh fails on the untouched scaffold: %s", preflight.Message)
 		return result, false, nil
 	}
 	if solution != "" {
