@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/fit-eval/fit/model/wire"
+)
+
+// door decides which requests are calls of members.
+type door struct {
+	gateway *Gateway
+	only    *Seat // the only seat whose token is valid; nil: all
+}
+
+// refusal is an answer of the gateway itself.
+type refusal struct {
+	status  int
+	message string
+}
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.gateway.begin() {
+		return
+	}
+	defer d.gateway.serving.Done()
+	if (r.Method == http.MethodHead || r.Method == http.MethodGet) && r.URL.Path == "/" && isLocal(r) {
+		return // some agents look whether anybody is there
+	}
+	to, refused := routeOf(r)
+	if refused == nil && !isLocal(r) {
+		refused = &refusal{
+			http.StatusMisdirectedRequest,
+			"fit's gateway answers requests to itself only; it is no proxy for other hosts",
+		}
+	}
+	var seat *Seat
+	if refused == nil {
+		if seat = d.gateway.seatOf(r.Header); seat == nil || d.only != nil && seat != d.only {
+			refused = &refusal{
+				http.StatusUnauthorized,
+				"fit's gateway does not know this key; it accepts the token of a participant while it takes part",
+			}
+		}
+	}
+	if refused != nil {
+		refused.answer(w, to.protocol)
+		return
+	}
+	newExchange(seat, to, r).serve(w)
+}
+
+// isLocal reports whether a request is meant for this machine. One that names another host, in its
+// first line or in its header, is not.
+func isLocal(r *http.Request) bool {
+	for _, name := range []string{r.Host, r.URL.Host} {
+		host, _, err := net.SplitHostPort(name)
+		if err != nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "" && host != "localhost" &&
+			(ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
+
+// route is what a path asks for.
+type route struct {
+	protocol string // empty: any
+	path     string // without /v1
+	turn     bool   // it carries a turn of an agent
+}
+
+// routeOf finds out what a request asks for, or why it is refused.
+func routeOf(r *http.Request) (route, *refusal) {
+	if r.Method == http.MethodConnect {
+		return route{}, &refusal{http.StatusMethodNotAllowed, "fit's gateway opens no tunnels"}
+	}
+	path, versioned := strings.CutPrefix(r.URL.Path, "/v1/")
+	to := route{path: "/" + path}
+	method := http.MethodPost
+	switch {
+	case !versioned || strings.Contains(path, ".."):
+	case path == "messages":
+		to.protocol, to.turn = Anthropic, true
+	case path == "messages/count_tokens":
+		to.protocol = Anthropic
+	case path == "responses":
+		to.protocol, to.turn = Responses, true
+	case strings.HasPrefix(path, "responses/"): // counting of tokens, compaction
+		to.protocol = Responses
+	case path == "chat/completions":
+		to.protocol, to.turn = Chat, true
+	case path == "models" || strings.HasPrefix(path, "models/"):
+		method = http.MethodGet
+		if r.Header.Get("Anthropic-Version") != "" {
+			to.protocol = Anthropic
+		}
+	default:
+		versioned = false
+	}
+	switch {
+	case !versioned || strings.Contains(path, ".."):
+		return route{}, &refusal{
+			http.StatusNotFound, "fit's gateway has no " + r.Method + " " + r.URL.Path +
+				"; it serves /v1/messages, /v1/responses, /v1/chat/completions and /v1/models",
+		}
+	case r.Method != method:
+		return to, &refusal{http.StatusMethodNotAllowed, r.URL.Path + " is asked with " + method}
+	}
+	return to, nil
+}
+
+// answer sends the refusal in the form that clients of the protocol understand, and asks them not
+// to try again.
+func (f *refusal) answer(w http.ResponseWriter, protocol string) {
+	w.Header().Set("X-Should-Retry", "false")
+	writeError(w, protocol, f.status, f.message)
+}
+
+// writeError answers with an error of the protocol.
+func writeError(w http.ResponseWriter, protocol string, status int, message string) {
+	body := wire.OpenAIErrorBody(status, wire.APIError{Message: message})
+	if protocol == Anthropic {
+		body = wire.AnthropicErrorBody(status, wire.APIError{Message: message})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/session"
+)
+
+// exchange is one call: the request of a member and the answer to it.
+type exchange struct {
+	seat  *Seat
+	route route
+	r     *http.Request
+	body  []byte
+	asked asked
+	began time.Time
+	call  calls.Call
+
+	reservation *Reservation
+	observer    *observer
+	kept        bytes.Buffer // the reply, where it is recorded
+	abort       bool         // the client must see that the reply is not complete
+}
+
+func newExchange(seat *Seat, to route, r *http.Request) *exchange {
+	now := seat.gateway.cfg.Now()
+	return &exchange{
+		seat:  seat,
+		route: to,
+		r:     r,
+		began: now,
+		call: calls.Call{
+			Participant: seat.member.Name,
+			Cell:        seat.member.Cell,
+			Protocol:    to.protocol,
+			Path:        "/v1" + to.path,
+			StartMs:     now.UnixMilli(),
+			Outcome:     calls.Failed,
+		},
+	}
+}
+
+func (x *exchange) config() Config { return x.seat.gateway.cfg }
+
+func (x *exchange) elapsed() int64 { return x.config().Now().Sub(x.began).Milliseconds() }
+
+// serve takes the call through all steps and records it.
+func (x *exchange) serve(w http.ResponseWriter) {
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	x.r = x.r.WithContext(ctx)
+	body, refused := readBody(w, x.r)
+	if refused != nil {
+		x.refuse(w, refused)
+		x.finish()
+		return
+	}
+	x.body = body
+	x.read()
+	number, turns := x.seat.count(x.body, x.route.turn, &x.call)
+	if limit := x.seat.member.MaxTurns; limit > 0 && x.route.turn && turns > limit {
+		x.stop(w, fmt.Errorf("the limit of %d turns is reached", limit))
+		x.finish()
+		return
+	}
+	if !x.replayed(w) {
+		fault := x.config().Faults.Draw(x.seat.member.Cell, number)
+		if fault.Apply(w, func(w http.ResponseWriter) { x.forward(w, cancel) }) {
+			x.call.Outcome = calls.Fault
+		}
+	}
+	x.finish()
+	if x.abort {
+		panic(http.ErrAbortHandler) // the one way to end a reply visibly before its end
+	}
+}
+
+// read learns what the request asks for, and takes out what it may not ask for.
+func (x *exchange) read() {
+	if len(x.body) == 0 {
+		return
+	}
+	_ = json.Unmarshal(x.body, &x.asked) // what cannot be read is the upstream's to refuse
+	x.call.Model, x.call.Stream = x.asked.Model, x.asked.Stream
+	kinds, others := serverTools(x.asked)
+	x.call.ServerTools = kinds
+	if len(kinds) == 0 || !x.config().DenyServerTools {
+		return
+	}
+	if body, err := without(x.body, others); err == nil {
+		x.body, x.call.ToolsDenied = body, true
+	}
+}
+
+// count numbers the call, and notices the same request again.
+func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number, turns int) {
+	sum := sha256.Sum256(body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seq++
+	call.Seq = s.seq
+	if !turn {
+		return int(s.seq), s.turns
+	}
+	if sum == s.last {
+		s.repeats++
+	} else {
+		s.last, s.repeats = sum, 0
+		s.turns++
+	}
+	call.Retry = s.repeats
+	return int(s.seq), s.turns
+}
+
+// replayed answers from the record that the member has, if it has one.
+func (x *exchange) replayed(w http.ResponseWriter) bool {
+	replay := x.seat.member.Replay
+	if replay == nil {
+		return false
+	}
+	recorded, found, err := replay.Answer(Request{
+		Protocol: x.route.protocol,
+		Path:     x.call.Path,
+		Model:    x.asked.Model,
+		Body:     x.body,
+	})
+	switch {
+	case err != nil:
+		x.refuse(w, &refusal{http.StatusBadRequest, err.Error()})
+		return true
+	case !found:
+		return false
+	}
+	copyHeader(w.Header(), recorded.Header)
+	w.WriteHeader(recorded.Status)
+	_, _ = w.Write(recorded.Body) // a client that has gone needs no answer
+	x.keep(recorded.Body)
+	x.call.Status, x.call.Outcome, x.call.Usage = recorded.Status, calls.Replayed, recorded.Usage
+	x.call.FirstByteMs = x.elapsed()
+	return true
+}
+
+// refuse answers in place of the upstream, for good.
+func (x *exchange) refuse(w http.ResponseWriter, f *refusal) {
+	x.call.Status, x.call.Error = f.status, f.message
+	f.answer(w, x.route.protocol)
+}
+
+// trouble answers in place of an upstream that gave no usable answer. Agents try again.
+func (x *exchange) trouble(w http.ResponseWriter, status int, format string, args ...any) {
+	x.call.Status, x.call.Error = status, fmt.Sprintf(format, args...)
+	writeError(w, x.route.protocol, status, x.call.Error)
+}
+
+// stop refuses a call because of a limit. The status is one that no agent takes for a reason to try
+// again.
+func (x *exchange) stop(w http.ResponseWriter, limit error) {
+	x.refuse(w, &refusal{http.StatusBadRequest, limit.Error()})
+	x.call.Outcome = calls.Budget
+}
+
+// keep records a piece of the reply.
+func (x *exchange) keep(p []byte) {
+	if x.seat.member.Calls != nil && x.kept.Len()+len(p) <= maxReply {
+		x.kept.Write(p)
+	}
+}
+
+// finish settles and records the call.
+func (x *exchange) finish() {
+	call := &x.call
+	call.EndMs = x.elapsed()
+	if x.observer != nil {
+		call.Usage = x.observer.usage()
+		call.Model = firstOf(call.Model, x.observer.model)
+	}
+	x.reservation.Settle(call.Usage)
+	if call.Outcome != calls.Replayed {
+		call.CostUSD = x.cost()
+	}
+	if redactor := x.config().Redactor; redactor != nil {
+		call.Error = redactor.String(call.Error)
+	}
+	call.Error = display.CutBytes(call.Error, maxError)
+	x.seat.record.Lock()
+	defer x.seat.record.Unlock()
+	if writer := x.seat.member.Calls; writer != nil {
+		if err := writer.Append(*call, x.body, x.kept.Bytes()); err != nil {
+			call.Error = errors.Join(errors.New(call.Error), fmt.Errorf("record the call: %w", err)).Error()
+		}
+	}
+	if x.seat.member.OnCall != nil {
+		x.seat.member.OnCall(*call)
+	}
+}
+
+// maxError bounds what is kept of an error.
+const maxError = 2000
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// cost is what the call costs by the list; nil is unknown.
+func (x *exchange) cost() *float64 {
+	used := x.call.Usage
+	if used == nil || x.config().Prices == nil {
+		return nil
+	}
+	usd, known := x.config().Prices(x.call.Model, session.TokenUsage{
+		InputTokens:      used.Input,
+		OutputTokens:     used.Output,
+		CacheReadTokens:  used.CacheRead,
+		CacheWriteTokens: used.CacheWrite5m + used.CacheWrite1h,
+		TotalTokens:      used.Input + used.Output + used.CacheRead + used.CacheWrite5m + used.CacheWrite1h,
+	}, x.call.StartMs)
+	if !known {
+		return nil
+	}
+	return &usd
+}

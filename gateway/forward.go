@@ -1,0 +1,299 @@
+package gateway
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/retry"
+	"github.com/fit-eval/fit/model/wire"
+)
+
+const (
+	// maxReply bounds a reply. A model's is far smaller; a server that sends more is not a model.
+	maxReply = 64 << 20
+	// maxErrorBody bounds an error reply, which is read as a whole.
+	maxErrorBody = 1 << 20
+)
+
+// errSilent is why a call ends whose upstream says nothing any more.
+var errSilent = errors.New("the model's endpoint was silent for too long")
+
+// forward passes the call on to the upstream and the reply back.
+func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc) {
+	to, ok := x.upstream()
+	if !ok {
+		x.refuse(w, &refusal{
+			http.StatusNotFound,
+			"this participant has no endpoint for " + x.call.Path + "; its agent speaks another protocol",
+		})
+		return
+	}
+	account := x.seat.member.Account
+	if account == nil {
+		account = x.config().Account
+	}
+	reservation, err := account.Reserve(Estimate{
+		Model:    x.asked.Model,
+		Protocol: x.route.protocol,
+		Body:     x.body,
+		Turn:     x.route.turn,
+	})
+	if err != nil {
+		x.stop(w, err)
+		return
+	}
+	x.reservation = reservation
+	release, err := x.config().Rate.Acquire(x.r.Context(), to.provider(), to.key())
+	if err != nil {
+		x.ended(w, to, err)
+		return
+	}
+	status, retryAfter := 0, time.Duration(0)
+	defer func() { release(status, retryAfter) }()
+
+	idle := time.AfterFunc(x.config().IdleTimeout, func() { cancel(errSilent) })
+	defer idle.Stop()
+	resp, err := x.seat.gateway.transport.RoundTrip(to.request(x.r, x.route.path, x.body))
+	if err != nil {
+		x.ended(w, to, err)
+		return
+	}
+	defer resp.Body.Close()
+	status, retryAfter = resp.StatusCode, max(0, retry.Asked(resp.Header, x.config().Now()))
+	x.call.ID = firstOf(resp.Header.Get("Request-Id"), resp.Header.Get("X-Request-Id"))
+	x.answer(w, to, resp, func() { idle.Reset(x.config().IdleTimeout) })
+}
+
+// upstream is where the call goes. A list of models is the same for the protocols of one endpoint,
+// so whichever the member has answers.
+func (x *exchange) upstream() (upstream, bool) {
+	if to, ok := x.seat.upstreams[x.route.protocol]; ok || x.route.protocol != "" {
+		return to, ok
+	}
+	for _, protocol := range []string{Responses, Chat, Anthropic} {
+		if to, ok := x.seat.upstreams[protocol]; ok {
+			return to, true
+		}
+	}
+	return upstream{}, false
+}
+
+// ended answers a call that failed before a reply began.
+func (x *exchange) ended(w http.ResponseWriter, to upstream, err error) {
+	switch cause := context.Cause(x.r.Context()); {
+	case errors.Is(cause, errSilent):
+		x.trouble(w, http.StatusGatewayTimeout, "%v: %s", errSilent, to.provider())
+	case cause != nil:
+		x.call.Outcome = calls.Disconnected
+	default:
+		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s cannot be reached: %v", to.provider(), err)
+	}
+}
+
+// answer passes the reply of the upstream on, if it is one that a model gives.
+func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Response, alive func()) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty where it cannot be read
+	body, err := decoded(resp)
+	isJSON := kind == "application/json" || strings.HasSuffix(kind, "+json")
+	switch {
+	case err != nil:
+		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s: %v", to.provider(), err)
+	case resp.StatusCode < 200 || resp.StatusCode >= 300 && resp.StatusCode < 400:
+		x.refuse(w, &refusal{http.StatusBadGateway, redirected(to, resp)})
+	case resp.StatusCode >= 400:
+		x.passError(w, to, resp, body, isJSON)
+	case !isJSON && kind != "text/event-stream":
+		x.refuse(w, &refusal{
+			http.StatusBadGateway,
+			fmt.Sprintf("the model's endpoint %s answered with %s, which is no reply of a model; is its address right?",
+				to.provider(), firstOf(kind, "a body of no type")),
+		})
+	case resp.ContentLength > maxReply:
+		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})
+	default:
+		x.pass(w, to, resp, body, kind == "text/event-stream", alive)
+	}
+}
+
+func tooLarge(to upstream) string {
+	return fmt.Sprintf("the model's endpoint %s sent more than %d MiB", to.provider(), maxReply>>20)
+}
+
+// redirected says what is wrong with a reply that sends the call elsewhere. We would have to show
+// the key there.
+func redirected(to upstream, resp *http.Response) string {
+	where := ""
+	if target, err := resp.Location(); err == nil {
+		where = " to " + target.Scheme + "://" + target.Host
+	}
+	return fmt.Sprintf("the model's endpoint %s answered with status %d%s, which is not followed; name the final "+
+		"address as the model URL", to.provider(), resp.StatusCode, where)
+}
+
+// decoded is the body of a reply without its compression, which nobody has asked for.
+func decoded(resp *http.Response) (io.Reader, error) {
+	switch encoding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); encoding {
+	case "", "identity":
+		return resp.Body, nil
+	case "gzip", "x-gzip":
+		resp.Header.Del("Content-Encoding")
+		resp.Header.Del("Content-Length")
+		resp.ContentLength = -1
+		reader, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			return nil, fmt.Errorf("its compressed reply cannot be read: %w", err)
+		}
+		return reader, nil
+	default:
+		return nil, fmt.Errorf("it compressed its reply with %q, though it was asked not to", encoding)
+	}
+}
+
+// passError passes an error reply on. One that is not in the form of a protocol, such as the page
+// of some proxy on the way, is put into it.
+func (x *exchange) passError(w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, isJSON bool) {
+	content, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
+	if err != nil && context.Cause(x.r.Context()) != nil {
+		x.ended(w, to, err)
+		return
+	}
+	x.call.Status, x.call.Error = resp.StatusCode, wire.DecodeError(content).Error()
+	x.call.FirstByteMs = x.elapsed()
+	copyHeader(w.Header(), resp.Header)
+	w.Header().Del("Content-Length")
+	x.keep(content)
+	if !isJSON {
+		writeError(w, x.route.protocol, resp.StatusCode, fmt.Sprintf("the model's endpoint %s answered: %s",
+			to.provider(), x.call.Error))
+		return
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = w.Write(content) // a client that has gone needs no answer
+}
+
+// copyHeader copies what concerns the client.
+func copyHeader(to, from http.Header) {
+	from = from.Clone()
+	removeHopHeaders(from)
+	from.Del("Alt-Svc") // the upstream's other addresses are not for the agent
+	for name, values := range from {
+		to[name] = values
+	}
+}
+
+// pieces are buffers for what a reply is passed on in.
+var pieces = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// pass passes a reply on as it arrives.
+func (x *exchange) pass(
+	w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, stream bool, alive func(),
+) {
+	x.call.Status = resp.StatusCode
+	x.observer = &observer{protocol: x.route.protocol, stream: stream}
+	copyHeader(w.Header(), resp.Header)
+	w.WriteHeader(resp.StatusCode)
+	flush := func() error { return nil }
+	if stream {
+		flush = http.NewResponseController(w).Flush
+		_ = flush() // the first write meets the same error
+	}
+	buffer := pieces.Get().(*[]byte)
+	defer pieces.Put(buffer)
+	var total int64
+	for {
+		n, err := body.Read(*buffer)
+		piece := (*buffer)[:n]
+		if n > 0 {
+			alive()
+			if total == 0 {
+				x.call.FirstByteMs = x.elapsed()
+			}
+			if total += int64(n); total > maxReply {
+				x.cut(errors.New(tooLarge(to)))
+				return
+			}
+			if _, failed := w.Write(piece); failed != nil || flush() != nil {
+				x.call.Outcome = calls.Disconnected
+				return
+			}
+			x.observer.Write(piece)
+			x.keep(piece)
+			if x.spent(w) {
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			x.complete()
+			return
+		case err != nil:
+			x.cut(err)
+			return
+		}
+	}
+}
+
+// complete ends a reply that was passed on to its end.
+func (x *exchange) complete() {
+	x.observer.end()
+	x.call.Error = x.observer.failure
+	switch {
+	case x.observer.failure != "":
+		x.call.Outcome = calls.Failed
+	case !x.observer.complete && x.route.turn:
+		x.call.Outcome, x.call.Error = calls.Cut, "the stream ended before the reply was complete"
+	default:
+		x.call.Outcome = calls.OK
+	}
+}
+
+// cut ends a reply that broke off, so that the client sees that it did.
+func (x *exchange) cut(err error) {
+	cause := context.Cause(x.r.Context())
+	if cause != nil && !errors.Is(cause, errSilent) {
+		x.call.Outcome = calls.Disconnected
+		return
+	}
+	if cause != nil {
+		err = cause
+	}
+	x.call.Outcome, x.call.Error, x.abort = calls.Cut, err.Error(), true
+}
+
+// spent stops a stream whose budget is used up, between two events, with an error that the client
+// understands.
+func (x *exchange) spent(w http.ResponseWriter) bool {
+	if x.reservation == nil || !x.observer.boundary {
+		return false
+	}
+	var used calls.Usage
+	if said := x.observer.usage(); said != nil {
+		used = *said
+	}
+	err := x.reservation.Spend(used, x.observer.streamed)
+	if err == nil {
+		return false
+	}
+	failure := wire.APIError{Type: "invalid_request_error", Message: err.Error()}
+	var event wire.Event
+	switch x.route.protocol {
+	case Anthropic:
+		event = wire.AnthropicErrorEvent(failure)
+	case Responses:
+		event = wire.ResponsesErrorEvent(wire.Response{Model: x.call.Model}, failure)
+	default:
+		event = wire.Event{Data: wire.OpenAIErrorBody(http.StatusBadRequest, failure)}
+	}
+	_, _ = event.WriteTo(w) // a client that has gone needs no answer
+	x.call.Outcome, x.call.Error = calls.Budget, err.Error()
+	return true
+}

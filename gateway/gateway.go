@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
+)
+
+// Config says how a gateway treats the calls of all its members. The zero value passes them on.
+type Config struct {
+	// Addr is the loopback address to listen on; empty is 127.0.0.1 with a free port.
+	Addr string
+	// Redactor takes secrets out of the errors that are kept; nil keeps them as they are.
+	Redactor *redact.Redactor
+	// Prices says what calls cost; nil: nobody knows.
+	Prices  session.Prices
+	Account *Account     // nil: no budget
+	Rate    *RateControl // nil: no limit
+	Faults  *Faults      // nil: none
+	// DenyServerTools takes the tools that run at the vendor out of every request.
+	DenyServerTools bool
+	// IdleTimeout is the longest silence of an upstream, before its reply and within it; 0 is
+	// defaultIdleTimeout.
+	IdleTimeout time.Duration
+	Now         func() time.Time // nil is the system's clock
+}
+
+const (
+	// defaultIdleTimeout is generous because a reply that is not streamed is silent until it is
+	// complete.
+	defaultIdleTimeout = 10 * time.Minute
+	// maxHeader bounds the header of a request. Agents send a few kilobytes.
+	maxHeader = 64 << 10
+	// readHeaderTimeout bounds how long a client may take to send it.
+	readHeaderTimeout = 30 * time.Second
+)
+
+// Gateway is a running gateway.
+type Gateway struct {
+	cfg       Config
+	url       string
+	port      int
+	socket    string
+	transport *http.Transport
+	servers   []*http.Server
+	// ctx ends when the gateway closes, and with it every call.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	serving sync.WaitGroup // listeners and calls
+
+	mu     sync.Mutex
+	closed bool
+	seats  map[tokenHash]*Seat
+}
+
+// Start opens a gateway. Whoever starts it closes it.
+func Start(cfg Config) (*Gateway, error) {
+	if cfg.IdleTimeout <= 0 {
+		cfg.IdleTimeout = defaultIdleTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	removeLeftDirectories()
+	tcp, err := listenLoopback(cfg.Addr)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", directoryPrefix()+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		_ = tcp.Close()
+		return nil, fmt.Errorf("make a directory for the gateway's socket: %w", err)
+	}
+	socket := filepath.Join(dir, "gateway.sock")
+	unix, err := net.Listen("unix", socket)
+	if err != nil {
+		_, _ = tcp.Close(), os.RemoveAll(dir)
+		return nil, fmt.Errorf("open the gateway's socket: %w", err)
+	}
+	g := &Gateway{
+		cfg:       cfg,
+		url:       "http://" + tcp.Addr().String(),
+		port:      tcp.Addr().(*net.TCPAddr).Port,
+		socket:    socket,
+		transport: newTransport(),
+		seats:     map[tokenHash]*Seat{},
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	for _, listener := range []net.Listener{tcp, unix} {
+		server := g.newServer(nil)
+		g.servers = append(g.servers, server)
+		g.serving.Go(func() { _ = server.Serve(listener) }) // it always ends with an error
+	}
+	return g, nil
+}
+
+func listenLoopback(addr string) (net.Listener, error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("address %q is not on the loopback interface; use 127.0.0.1:PORT", addr)
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("open the gateway: %w", err)
+	}
+	return listener, nil
+}
+
+// newTransport makes what calls upstreams. It follows no redirect and asks for no compression,
+// which would hold events back.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 1 << 20,
+	}
+}
+
+// newServer makes the server of one listener. With a seat, only the token of that seat is valid.
+func (g *Gateway) newServer(only *Seat) *http.Server {
+	return &http.Server{
+		Handler:           &door{gateway: g, only: only},
+		ReadHeaderTimeout: readHeaderTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong, they are told
+		BaseContext:       func(net.Listener) context.Context { return g.ctx },
+	}
+}
+
+// URL is the gateway's address on the loopback interface.
+func (g *Gateway) URL() string { return g.url }
+
+// Close ends the gateway and every call that is under way, and waits for them. All tokens are void.
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	seats := g.seats
+	g.seats = map[tokenHash]*Seat{}
+	g.mu.Unlock()
+	g.cancel()
+	var failed []error
+	for _, server := range g.servers {
+		failed = append(failed, server.Close())
+	}
+	for _, seat := range seats {
+		failed = append(failed, seat.close())
+	}
+	g.serving.Wait()
+	g.transport.CloseIdleConnections()
+	return errors.Join(append(failed, os.RemoveAll(filepath.Dir(g.socket)))...)
+}
+
+// begin counts a call, unless the gateway is closed.
+func (g *Gateway) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.serving.Add(1)
+	}
+	return !g.closed
+}
+
+func directoryPrefix() string { return "fit-gateway-" + strconv.Itoa(os.Getuid()) + "-" }
+
+// removeLeftDirectories removes the sockets of processes that were killed.
+func removeLeftDirectories() {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), directoryPrefix()+"*")) // the pattern is well-formed
+	for _, dir := range left {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), directoryPrefix()), "-")
+		if pid, err := strconv.Atoi(number); err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir) // the next start tries again
+		}
+	}
+}

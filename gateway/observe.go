@@ -1,0 +1,206 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/model/wire"
+)
+
+const (
+	// maxLine bounds what is kept of one line of a stream; one that is longer says nothing to us.
+	maxLine = 32 << 20
+	// maxWhole bounds what is kept of a reply that is not streamed.
+	maxWhole = 16 << 20
+)
+
+// observer reads on the side what a reply says about tokens, errors and its end. It keeps at most
+// one line of a stream.
+type observer struct {
+	protocol string
+	stream   bool
+
+	line     []byte // the beginning of a line, or of a reply that is not streamed
+	skipping bool   // the rest of the line is too long to be kept
+	boundary bool   // the last line was empty: between two events
+	streamed int64  // bytes of data so far
+
+	complete  bool // the reply said that it is complete
+	model     string
+	failure   string // the error that it reported
+	told      bool   // it said something about tokens
+	anthropic wire.AnthropicUsage
+	responses wire.ResponsesUsage
+	chat      wire.ChatUsage
+}
+
+// Write takes the next piece of the reply. It never fails.
+func (o *observer) Write(p []byte) {
+	if !o.stream {
+		o.skipping = o.skipping || len(o.line)+len(p) > maxWhole
+		if !o.skipping {
+			o.line = append(o.line, p...)
+		}
+		return
+	}
+	for {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			o.keep(p)
+			return
+		}
+		line := p[:end]
+		if len(o.line) > 0 {
+			o.keep(line)
+			line = o.line
+		}
+		if !o.skipping {
+			o.take(bytes.TrimSuffix(line, []byte("\r")))
+		}
+		o.line, o.skipping = o.line[:0], false
+		p = p[end+1:]
+	}
+}
+
+// keep adds to the line that has not ended yet.
+func (o *observer) keep(p []byte) {
+	if len(p) > 0 {
+		o.boundary = false
+	}
+	if o.skipping = o.skipping || len(o.line)+len(p) > maxLine; !o.skipping {
+		o.line = append(o.line, p...)
+	}
+}
+
+var (
+	dataField    = []byte("data:")
+	usageKey     = []byte(`"usage"`)
+	errorKey     = []byte(`"error"`)
+	messageStop  = []byte(`"message_stop"`)
+	chatDone     = []byte("[DONE]")
+	finishReason = []byte(`"finish_reason":"`)
+)
+
+// take reads one line of a stream. Most lines hold a piece of the reply's text and are not decoded.
+func (o *observer) take(line []byte) {
+	o.boundary = len(line) == 0
+	data, ok := bytes.CutPrefix(line, dataField)
+	if !ok {
+		return
+	}
+	data = bytes.TrimSpace(data)
+	o.streamed += int64(len(data))
+	switch {
+	case o.protocol == Anthropic && len(data) < 64 && bytes.Contains(data, messageStop),
+		o.protocol == Chat && bytes.Equal(data, chatDone):
+		o.complete = true
+	case bytes.Contains(data, usageKey), bytes.Contains(data, errorKey):
+		o.decode(data)
+	}
+	if o.protocol == Chat && bytes.Contains(data, finishReason) {
+		o.complete = true // some servers leave out the closing words
+	}
+}
+
+// end takes notice that the reply is over.
+func (o *observer) end() {
+	if !o.stream && !o.skipping {
+		o.decode(o.line)
+		o.complete = true
+	}
+	o.line = nil
+}
+
+// reply has what counts in the events of all protocols, and in whole replies.
+type reply struct {
+	Type    string          `json:"type"`
+	Model   string          `json:"model"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Message *reply          `json:"message"`
+	// Response is the whole reply in the events of the Responses protocol.
+	Response *reply `json:"response"`
+}
+
+func (o *observer) decode(data []byte) {
+	var r reply
+	if json.Unmarshal(data, &r) != nil {
+		return
+	}
+	inner := &r
+	switch {
+	case r.Response != nil:
+		inner = r.Response
+		switch r.Type {
+		case "response.completed", "response.incomplete", "response.failed":
+			o.complete = true
+		}
+	case r.Message != nil:
+		inner = r.Message
+	}
+	if inner.Model != "" {
+		o.model = inner.Model
+	}
+	if holds(inner.Usage) {
+		o.count(inner.Usage)
+	}
+	if raw := inner.Error; holds(raw) {
+		o.failure = wire.DecodeError([]byte(`{"error":` + string(raw) + `}`)).Error()
+	}
+}
+
+func holds(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// count takes a report of usage. What a later report leaves out has not changed.
+func (o *observer) count(raw json.RawMessage) {
+	var into any = &o.chat
+	switch o.protocol {
+	case Anthropic:
+		into = &o.anthropic
+	case Responses:
+		into = &o.responses
+	}
+	if json.Unmarshal(raw, into) == nil {
+		o.told = true
+	}
+}
+
+// usage is what the reply has said so far about tokens; nil: nothing.
+func (o *observer) usage() *calls.Usage {
+	if !o.told {
+		return nil
+	}
+	switch o.protocol {
+	case Anthropic:
+		u := o.anthropic
+		said := &calls.Usage{
+			Input:        u.InputTokens,
+			Output:       u.OutputTokens,
+			CacheRead:    u.CacheReadInputTokens,
+			CacheWrite5m: u.CacheCreationInputTokens,
+		}
+		if split := u.CacheCreation; split != nil {
+			said.CacheWrite1h = min(split.Ephemeral1h, u.CacheCreationInputTokens)
+			said.CacheWrite5m -= said.CacheWrite1h
+		}
+		return said
+	case Responses:
+		u := o.responses
+		return openAIUsage(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
+	default:
+		u := o.chat
+		return openAIUsage(u.PromptTokens, u.CompletionTokens, u.PromptTokensDetails, u.CompletionTokensDetails)
+	}
+}
+
+// openAIUsage counts the cached tokens apart, which the protocols of OpenAI count as input too.
+func openAIUsage(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) *calls.Usage {
+	return &calls.Usage{
+		Input:        max(0, input-in.CachedTokens-in.CacheWriteTokens),
+		Output:       output,
+		CacheRead:    in.CachedTokens,
+		CacheWrite5m: in.CacheWriteTokens,
+		Reasoning:    out.ReasoningTokens,
+	}
+}

@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// maxRequest bounds the body of a request. The vendors accept 32 MiB.
+const maxRequest = 64 << 20
+
+// asked is what the gateway reads of a request.
+type asked struct {
+	Model  string            `json:"model"`
+	Stream bool              `json:"stream"`
+	Tools  []json.RawMessage `json:"tools"`
+	// WebSearch is how Chat Completions asks for a search of the web.
+	WebSearch json.RawMessage `json:"web_search_options"`
+}
+
+// readBody reads the whole request: it is counted, recorded and compared before it is passed on.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	var body bytes.Buffer
+	if r.ContentLength > 0 && r.ContentLength <= maxRequest {
+		body.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxRequest))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &refusal{http.StatusRequestEntityTooLarge, "the request is larger than 64 MiB"}
+	case err != nil:
+		return nil, &refusal{http.StatusBadRequest, "the request ended before it was complete"}
+	}
+	return body.Bytes(), nil
+}
+
+func setBody(r *http.Request, body []byte) {
+	r.ContentLength = int64(len(body))
+	r.Header.Del("Content-Length")
+	r.Body, r.GetBody = http.NoBody, nil
+	if len(body) > 0 {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+}
+
+// serverTools returns the types of the tools that run at the vendor, and the tools that do not.
+func serverTools(request asked) (kinds []string, others []json.RawMessage) {
+	if len(request.WebSearch) > 0 {
+		kinds = append(kinds, "web_search")
+	}
+	for _, raw := range request.Tools {
+		var tool struct {
+			Type string `json:"type"`
+		}
+		_ = json.Unmarshal(raw, &tool) // what cannot be read is passed on, for the vendor to refuse
+		if !runsAtVendor(tool.Type) {
+			others = append(others, raw)
+		} else if !slices.Contains(kinds, tool.Type) {
+			kinds = append(kinds, tool.Type)
+		}
+	}
+	return kinds, others
+}
+
+// vendorTools are the types of tools that run at the vendor; some versions of them have a suffix.
+// Tools that the agent runs itself have no type, or one such as function or custom.
+var vendorTools = []string{
+	"web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp",
+}
+
+func runsAtVendor(kind string) bool {
+	return slices.ContainsFunc(vendorTools, func(known string) bool {
+		rest, found := strings.CutPrefix(kind, known)
+		return found && (rest == "" || rest[0] == '_')
+	})
+}
+
+// without returns the request with other tools in place of its own. Everything else stays as it is.
+// A choice of a tool that is gone would be refused, so it goes too.
+func without(body []byte, others []json.RawMessage) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "tools")
+	delete(fields, "web_search_options")
+	if len(others) > 0 {
+		kept, err := json.Marshal(others)
+		if err != nil {
+			return nil, err
+		}
+		fields["tools"] = kept
+	}
+	var choice struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(fields["tool_choice"], &choice) == nil && (len(others) == 0 || choice.Type != "" &&
+		!slices.Contains([]string{"auto", "any", "none", "tool", "function", "custom"}, choice.Type)) {
+		delete(fields, "tool_choice")
+	}
+	return json.Marshal(fields)
+}

@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/gateway/calls"
+)
+
+// Member is a participant whose model calls go through the gateway.
+type Member struct {
+	Name string // the participant's; the lane of its calls
+	Cell string // task, arm and run, for faults
+	// Upstreams are where its calls go, one entry for each protocol that it may speak.
+	Upstreams []Upstream
+	Calls     *calls.Writer // nil: not recorded
+	Replay    *Replay       // nil: the upstream answers
+	Account   *Account      // nil: the gateway's
+	// OnCall, if set, is called after each call, one at a time.
+	OnCall func(calls.Call)
+	// MaxTurns bounds the calls that carry a turn; 0 does not.
+	MaxTurns int
+}
+
+// TokenHeader is where an agent shows its token when it sends a login of its own as well.
+const TokenHeader = "X-Fit-Token"
+
+// Seat is the place of a member at the gateway.
+type Seat struct {
+	// Token is the member's key, and the only one that it sees.
+	Token string
+	// URL is the member's base URL, without /v1.
+	URL string
+	// SocketPath is where the gateway listens beside that.
+	SocketPath string
+
+	gateway   *Gateway
+	member    Member
+	upstreams map[string]upstream // by protocol
+
+	mu      sync.Mutex
+	left    bool
+	servers []*http.Server
+	seq     int64
+	turns   int
+	last    [sha256.Size]byte // the request before
+	repeats int
+	record  sync.Mutex // one call at a time is recorded
+}
+
+// tokenHash is what is kept of a token. Looking one up by it takes a time that says nothing about
+// the tokens there are.
+type tokenHash [sha256.Size]byte
+
+func hashOf(token string) tokenHash { return sha256.Sum256([]byte(token)) }
+
+// Join gives a member a seat, with a token of its own.
+func (g *Gateway) Join(m Member) (*Seat, error) {
+	seat := &Seat{
+		Token:      "fit-" + rand.Text(),
+		URL:        g.url,
+		SocketPath: g.socket,
+		gateway:    g,
+		member:     m,
+		upstreams:  map[string]upstream{},
+	}
+	for _, to := range m.Upstreams {
+		resolved, err := to.resolve()
+		if err != nil {
+			return nil, err
+		}
+		seat.upstreams[to.Protocol] = resolved
+	}
+	if len(seat.upstreams) == 0 && m.Replay == nil {
+		return nil, fmt.Errorf("gateway: %s has no upstream", m.Name)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, errors.New("the gateway is closed")
+	}
+	g.seats[hashOf(seat.Token)] = seat
+	return seat, nil
+}
+
+// Port is the port of the gateway on the loopback interface.
+func (s *Seat) Port() int { return s.gateway.port }
+
+// Serve answers on another listener, on which only the token of this seat is valid, until the
+// listener is closed or the member leaves.
+func (s *Seat) Serve(listener net.Listener) error {
+	server := s.gateway.newServer(s)
+	s.mu.Lock()
+	if s.left {
+		s.mu.Unlock()
+		_ = listener.Close()
+		return http.ErrServerClosed
+	}
+	s.servers = append(s.servers, server)
+	s.mu.Unlock()
+	return server.Serve(listener)
+}
+
+// Leave makes the token void and ends the listeners of the seat. Calls that are under way end by
+// themselves.
+func (s *Seat) Leave() error {
+	s.gateway.mu.Lock()
+	delete(s.gateway.seats, hashOf(s.Token))
+	s.gateway.mu.Unlock()
+	return s.close()
+}
+
+func (s *Seat) close() error {
+	s.mu.Lock()
+	servers := s.servers
+	s.left, s.servers = true, nil
+	s.mu.Unlock()
+	var failed []error
+	for _, server := range servers {
+		failed = append(failed, server.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// seatOf finds the seat whose token a request shows.
+func (g *Gateway) seatOf(header http.Header) *Seat {
+	given := hashOf(tokenIn(header))
+	g.mu.Lock()
+	seat := g.seats[given]
+	g.mu.Unlock()
+	if seat == nil {
+		return nil
+	}
+	if held := hashOf(seat.Token); subtle.ConstantTimeCompare(held[:], given[:]) != 1 {
+		return nil
+	}
+	return seat
+}
+
+// tokenIn is the token of a request, wherever its protocol puts keys.
+func tokenIn(header http.Header) string {
+	if token := header.Get(TokenHeader); token != "" {
+		return token
+	}
+	if key := header.Get("X-Api-Key"); key != "" {
+		return key
+	}
+	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}

@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// The protocols.
+const (
+	Anthropic = "anthropic" // Anthropic Messages
+	Responses = "responses" // OpenAI Responses
+	Chat      = "chat"      // OpenAI Chat Completions
+)
+
+// Upstream is where the calls of one protocol go.
+type Upstream struct {
+	Protocol string // Anthropic, Responses or Chat
+	// URL is what /v1 stands for in a call, as in https://api.anthropic.com/v1.
+	URL string
+	// Header holds the key as the endpoint wants it. It takes the place of the agent's token.
+	Header http.Header
+	// Login says that the agent sends a login of its own, which is passed on as it is.
+	Login bool
+}
+
+// Bearer is the header of a key that is sent as a bearer token.
+func Bearer(key string) http.Header { return http.Header{"Authorization": {"Bearer " + key}} }
+
+// APIKey is the header of a key as the Messages protocol sends it.
+func APIKey(key string) http.Header { return http.Header{"X-Api-Key": {key}} }
+
+// upstream is an Upstream whose address was read.
+type upstream struct {
+	Upstream
+	base *url.URL
+}
+
+func (u Upstream) resolve() (upstream, error) {
+	base, err := url.Parse(strings.TrimRight(u.URL, "/"))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return upstream{}, fmt.Errorf("the model's address %q is not an http or https URL", u.URL)
+	}
+	switch u.Protocol {
+	case Anthropic, Responses, Chat:
+	default:
+		return upstream{}, fmt.Errorf("unknown model protocol %q", u.Protocol)
+	}
+	if base.User != nil && u.Header.Get("Authorization") == "" && !u.Login {
+		password, _ := base.User.Password()
+		basic := http.Request{Header: http.Header{}}
+		basic.SetBasicAuth(base.User.Username(), password)
+		u.Header = u.Header.Clone()
+		if u.Header == nil {
+			u.Header = http.Header{}
+		}
+		u.Header.Set("Authorization", basic.Header.Get("Authorization"))
+	}
+	base.User = nil
+	return upstream{u, base}, nil
+}
+
+// provider names the endpoint, for rate control and messages.
+func (u upstream) provider() string { return u.base.Host }
+
+// key is what calls with the same key have in common, for rate control.
+func (u upstream) key() string { return u.Header.Get("X-Api-Key") + u.Header.Get("Authorization") }
+
+// request turns a call of an agent into one to the upstream. Everything that would hold events
+// back, or that concerns only the connection to us, stays here.
+func (u upstream) request(r *http.Request, path string, body []byte) *http.Request {
+	out := r.Clone(r.Context())
+	target := *u.base
+	target.Path = strings.TrimRight(target.Path, "/") + path
+	target.RawPath = ""
+	target.RawQuery = r.URL.RawQuery
+	out.URL, out.Host, out.RequestURI, out.Close = &target, target.Host, "", false
+	removeHopHeaders(out.Header)
+	for _, name := range []string{TokenHeader, "Accept-Encoding", "Expect", "X-Forwarded-For", "Forwarded"} {
+		out.Header.Del(name)
+	}
+	if !u.Login {
+		out.Header.Del("X-Api-Key")
+		out.Header.Del("Authorization")
+	}
+	for name, values := range u.Header {
+		out.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	out.Header.Set("Accept-Encoding", "identity")
+	setBody(out, body)
+	return out
+}
+
+// hopHeaders concern one connection only.
+var hopHeaders = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade",
+}
+
+func removeHopHeaders(header http.Header) {
+	for _, list := range header["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			header.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hopHeaders {
+		header.Del(name)
+	}
+}
