@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/fit-eval/fit/model"
 )
 
 // The protocols.
@@ -25,11 +27,32 @@ type Upstream struct {
 	Login bool
 }
 
+// Versioned is the URL of an Upstream for an endpoint that is given without its version. People
+// paste it with the version too; no path ends in /v1/v1.
+func Versioned(url string) string {
+	return strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1") + "/v1"
+}
+
 // Bearer is the header of a key that is sent as a bearer token.
 func Bearer(key string) http.Header { return http.Header{"Authorization": {"Bearer " + key}} }
 
 // APIKey is the header of a key as the Messages protocol sends it.
 func APIKey(key string) http.Header { return http.Header{"X-Api-Key": {key}} }
+
+// UpstreamOf is where a client of package model with this config would send its calls.
+func UpstreamOf(cfg model.Config) (Upstream, error) {
+	base, err := cfg.Base()
+	to := Upstream{Protocol: string(cfg.Protocol), URL: base}
+	switch {
+	case cfg.Protocol == model.Anthropic && cfg.AuthToken != "":
+		to.Header = Bearer(cfg.AuthToken)
+	case cfg.Protocol == model.Anthropic && cfg.APIKey != "":
+		to.Header = APIKey(cfg.APIKey)
+	case cfg.APIKey != "":
+		to.Header = Bearer(cfg.APIKey)
+	}
+	return to, err
+}
 
 // upstream is an Upstream whose address was read.
 type upstream struct {

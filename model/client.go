@@ -138,6 +138,12 @@ func endpointURL(cfg Config) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("unknown model protocol %q: want %q, %q or %q", cfg.Protocol, Anthropic, Responses, Chat)
 	}
+	base, err := cfg.Base()
+	return base + path, err
+}
+
+// Base is the address that the paths of the protocol are below, its version included.
+func (cfg Config) Base() (string, error) {
 	base, what := cfg.BaseURL, "base URL"
 	switch {
 	case cfg.ModelURL != "":
@@ -150,7 +156,7 @@ func endpointURL(cfg Config) (string, error) {
 	case base == "":
 		base = "https://api.openai.com/v1"
 	}
-	u, err := url.Parse(strings.TrimRight(base, "/") + path)
+	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return "", fmt.Errorf("%s %q is not an http or https address", what, base)
 	}
