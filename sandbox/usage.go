@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What a whole tree of processes may use is looked at while it runs; the kernel's own limits hold
@@ -76,6 +79,7 @@ func (w *usageWatch) close() {
 func (w *usageWatch) follow(pid int) {
 	if w.limits.DiskBytes > 0 {
 		w.before = w.diskUsed()
+		w.limits.DiskBytes = diskAllowance(w.limits.DiskBytes, freeOnDisk(w.dirs))
 	}
 	ticker := time.NewTicker(usageEvery)
 	defer ticker.Stop()
@@ -96,6 +100,22 @@ func (w *usageWatch) follow(pid int) {
 			return
 		}
 	}
+}
+
+// diskAllowance is how much a program may write where that much is free: a limit larger than the
+// disk would let it fill the disk, and what fails then is everybody else.
+func diskAllowance(limit, free uint64) uint64 { return min(limit, max(free/4, 1<<30)) }
+
+// freeOnDisk is what is free on the fullest of the disks of some directories.
+func freeOnDisk(dirs []string) uint64 {
+	var free uint64 = math.MaxUint64
+	for _, dir := range dirs {
+		var disk unix.Statfs_t
+		if unix.Statfs(dir, &disk) == nil {
+			free = min(free, disk.Bavail*uint64(disk.Bsize)) //nolint:gosec // a block has a positive size
+		}
+	}
+	return free
 }
 
 // diskUsed adds up the files in the directories, as far as they can be seen.
