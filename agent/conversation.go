@@ -152,7 +152,8 @@ func (c *Conversation) Open(ctx context.Context, cmd Command) error {
 	return nil
 }
 
-// Send queues one line for the program's standard input. It does not block.
+// Send queues one line for the program's standard input. It does not block; a program that asks and
+// asks and does not read the answers is reported by an error.
 func (c *Conversation) Send(message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -162,8 +163,16 @@ func (c *Conversation) Send(message any) error {
 	if proc == nil || proc.input == nil {
 		return errors.New("the agent's process is not running")
 	}
-	proc.input.put(append(line, '\n'))
-	return nil
+	return proc.input.put(append(line, '\n'))
+}
+
+// Note records something about the conversation that the program did not print, such as what it was
+// sent, as an event of the program's: the caller sees it, and the dialect's decoder does.
+func (c *Conversation) Note(event []byte) {
+	c.pass(event)
+	c.mu.Lock()
+	c.meter.take(event, time.Now().UnixMilli())
+	c.mu.Unlock()
 }
 
 // Alive reports whether the process of a long-lived protocol is running.

@@ -239,12 +239,18 @@ func (c *Conversation) awaitExit(ctx context.Context, proc *process) {
 
 // outbox feeds a process's standard input without blocking the writer.
 type outbox struct {
-	mu     sync.Mutex
-	ready  *sync.Cond
-	queue  [][]byte
-	closed bool
-	done   chan struct{}
+	mu      sync.Mutex
+	ready   *sync.Cond
+	queue   [][]byte
+	waiting int // bytes of the queue
+	closed  bool
+	done    chan struct{}
 }
+
+// maxWaiting is how much may wait for a program that does not read its input.
+const maxWaiting = 64 << 20
+
+var errNotReading = errors.New("the agent does not read its standard input")
 
 func newOutbox(to io.WriteCloser) *outbox {
 	o := &outbox{done: make(chan struct{})}
@@ -277,16 +283,24 @@ func (o *outbox) next() ([]byte, bool) {
 	}
 	line := o.queue[0]
 	o.queue = o.queue[1:]
+	o.waiting -= len(line)
 	return line, true
 }
 
-func (o *outbox) put(line []byte) {
+func (o *outbox) put(line []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.closed {
-		o.queue = append(o.queue, line)
-		o.ready.Signal()
+	if o.closed {
+		return nil // how the process ended is reported elsewhere
 	}
+	// one line alone may be longer, as prompts can be
+	if o.waiting > 0 && o.waiting+len(line) > maxWaiting {
+		return errNotReading
+	}
+	o.queue = append(o.queue, line)
+	o.waiting += len(line)
+	o.ready.Signal()
+	return nil
 }
 
 func (o *outbox) close() {

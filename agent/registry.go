@@ -10,10 +10,30 @@ import (
 )
 
 // Registry is the one list of agents. Its order decides which agent is used when nobody says.
-type Registry struct{ agents []Agent }
+type Registry struct {
+	agents  []Agent
+	schemes []Scheme
+}
+
+// Scheme makes an agent of the text behind a prefix, as in "acp:my-agent --stdio". The agent's id is
+// the whole text, so that a record that names it is enough to find it again.
+type Scheme struct {
+	Prefix string // without the colon
+	Usage  string // what may be written, for help and messages: "acp:COMMAND [ARGUMENT...]"
+	// New starts nothing and looks at nothing; its errors are about the text.
+	New func(rest string) (Agent, error)
+	// Dialects are what such agents speak, where no agent of the list speaks it.
+	Dialects []session.Dialect
+}
 
 // NewRegistry returns a registry of agents in order of preference.
 func NewRegistry(agents ...Agent) *Registry { return &Registry{agents: agents} }
+
+// WithSchemes adds ways to name agents that are not in the list, and returns the registry.
+func (r *Registry) WithSchemes(schemes ...Scheme) *Registry {
+	r.schemes = append(r.schemes, schemes...)
+	return r
+}
 
 // All returns the agents in order.
 func (r *Registry) All() []Agent { return r.agents }
@@ -40,14 +60,26 @@ func (r *Registry) Examples(n int) []any {
 	return ids
 }
 
-// Get returns the agent of an id.
+// Get returns the agent of an id: one of the list, or one that a scheme makes of it.
 func (r *Registry) Get(id string) (Agent, error) {
 	for _, a := range r.agents {
 		if string(a.Info().ID) == id {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("unknown agent %q; known are %s", id, strings.Join(r.IDs(), ", "))
+	prefix, rest, found := strings.Cut(id, ":")
+	known := r.IDs()
+	for _, scheme := range r.schemes {
+		if found && scheme.Prefix == prefix {
+			made, err := scheme.New(rest)
+			if err != nil {
+				return nil, fmt.Errorf("agent %q: %w; write %s", id, err, scheme.Usage)
+			}
+			return made, nil
+		}
+		known = append(known, scheme.Usage)
+	}
+	return nil, fmt.Errorf("unknown agent %q; known are %s", id, strings.Join(known, ", "))
 }
 
 // First returns the first agent that is found on the host.
@@ -70,12 +102,18 @@ func (r *Registry) First(ctx context.Context, host Host) (Agent, Installation, e
 // Dialects returns the dialects of all agents in order, each name once.
 func (r *Registry) Dialects() session.Dialects {
 	var all session.Dialects
-	for _, a := range r.agents {
-		for _, d := range a.Dialects() {
+	add := func(dialects []session.Dialect) {
+		for _, d := range dialects {
 			if _, known := all.Named(d.Name); !known {
 				all = append(all, d)
 			}
 		}
+	}
+	for _, a := range r.agents {
+		add(a.Dialects())
+	}
+	for _, scheme := range r.schemes {
+		add(scheme.Dialects)
 	}
 	return all
 }

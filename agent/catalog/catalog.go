@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/acp"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/agent/claudecode"
 	"github.com/fit-eval/fit/agent/codex"
@@ -11,12 +12,14 @@ import (
 )
 
 // Default returns the agents in order of preference: the first one that is installed is used when
-// nobody says which.
+// nobody says which. The one that is part of the binary always is, so those after it are used only
+// when they are named.
 func Default() *agent.Registry {
-	return agent.NewRegistry(
+	agents := []agent.Agent{
 		claudecode.New(),
 		codex.New(),
 		pi.New(),
 		builtin.New(),
-	)
+	}
+	return agent.NewRegistry(append(agents, acp.Agents()...)...).WithSchemes(acp.Scheme())
 }

@@ -4,19 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
 )
 
-// The protocols, as agent.Info names them.
-const (
-	protocolAnthropic = "anthropic"
-	protocolResponses = "responses"
-	protocolChat      = "chat"
-)
+// protocols are those that the program speaks, the one for unknown models first.
+var protocols = []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic}
 
 // providerName is what our own entry in the program's models file is called.
 const providerName = "fit"
@@ -111,9 +106,9 @@ func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	}
 	variable := vendors["openai"][0]
 	switch protocolOf(cfg.Model) {
-	case protocolAnthropic:
+	case agent.ProtocolAnthropic:
 		chosen.api, chosen.baseURL, variable = "anthropic-messages", url, vendors["anthropic"][0]
-	case protocolResponses:
+	case agent.ProtocolResponses:
 		chosen.api = "openai-responses"
 	}
 	if chosen.keys = keysOf(cfg.Environ, variable); len(chosen.keys) > 0 {
@@ -122,18 +117,7 @@ func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	return chosen, nil
 }
 
-var openAIModel = regexp.MustCompile(`^(?:gpt-\d|o\d|codex|chatgpt)`)
-
-func protocolOf(model string) string {
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	switch {
-	case strings.HasPrefix(name, "claude"):
-		return protocolAnthropic
-	case openAIModel.MatchString(name):
-		return protocolResponses
-	}
-	return protocolChat
-}
+func protocolOf(model string) string { return agent.ProtocolOf(model, protocols...) }
 
 // vendorOf finds the vendor of a model: the one that its name begins with, as in vendor/model, or
 // the one whose models have such names.
@@ -143,9 +127,9 @@ func vendorOf(model string) (vendor string, named bool) {
 	}
 	switch name := strings.ToLower(model); {
 	case strings.Contains(model, "/") || model == "":
-	case protocolOf(name) == protocolAnthropic:
+	case protocolOf(name) == agent.ProtocolAnthropic:
 		return "anthropic", false
-	case protocolOf(name) == protocolResponses:
+	case protocolOf(name) == agent.ProtocolResponses:
 		return "openai", false
 	case strings.HasPrefix(name, "gemini"):
 		return "google", false

@@ -45,7 +45,7 @@ func (*Agent) Info() agent.Info {
 		Title:       "pi",
 		InstallHint: installHint,
 		LoginHint:   loginHint,
-		Protocols:   []string{protocolChat, protocolResponses, protocolAnthropic},
+		Protocols:   protocols,
 		Credentials: credentials(),
 		CallIDKey:   "pi/toolCallId", // as the bridge sends it
 		Capabilities: agent.Capabilities{

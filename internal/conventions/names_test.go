@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/fit-eval/fit/agent/acp"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/agent/catalog"
 )
@@ -55,13 +56,14 @@ type agentName struct {
 }
 
 // realAgents are the agents of the catalog that are programs of their own. The one that is part of
-// fit is its demonstration and its fallback, and is meant where it is named.
+// fit is its demonstration and its fallback, and is meant where it is named. Those that are rows of
+// a table have nothing that could be known but the row, and are called like models and vendors.
 func realAgents(t *testing.T) []agentName {
 	t.Helper()
 	var all []agentName
 	for _, a := range catalog.Default().All() {
 		info := a.Info()
-		if info.ID == builtin.ID {
+		if _, row := a.(*acp.Agent); row || info.ID == builtin.ID {
 			continue
 		}
 		folder := path.Base(reflect.TypeOf(a).Elem().PkgPath())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/acp"
 	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/agent/catalog"
 	"github.com/fit-eval/fit/internal/testenv"
@@ -30,10 +31,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eachAgent runs a test for every agent of the catalog; an agent whose program is not installed is
-// missing.
+// eachAgent runs a test for every agent of the catalog that has an adapter of its own; an agent whose
+// program is not installed is missing. Those of the Agent Client Protocol are in test/acp.
 func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
 	for _, a := range catalog.Default().All() {
+		if _, shared := a.(*acp.Agent); shared {
+			continue
+		}
 		t.Run(string(a.Info().ID), func(t *testing.T) {
 			t.Parallel()
 			test(t, a)

@@ -1,0 +1,192 @@
+package acp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/jsontape"
+)
+
+type object = map[string]any
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// The codes of JSON-RPC errors that are used here.
+const (
+	codeAuthRequired  = -32000
+	codeNoMethod      = -32601
+	codeInvalidParams = -32602
+)
+
+// client is our side of the protocol: the requests that wait for an answer.
+type client struct {
+	mu       sync.Mutex
+	requests int64
+	waiting  map[int64]bool
+	replies  map[int64][]byte
+}
+
+// rpcError is an answer that says no.
+type rpcError struct {
+	code    int64
+	message string
+}
+
+func (e *rpcError) Error() string { return e.message }
+
+// maxMessage is how much of an error of the program's is shown.
+const maxMessage = 300
+
+// begin numbers a request. With wait its answer is kept until it is fetched.
+func (c *client) begin(wait bool) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests++
+	if wait {
+		if c.waiting == nil {
+			c.waiting, c.replies = map[int64]bool{}, map[int64][]byte{}
+		}
+		c.waiting[c.requests] = true
+	}
+	return c.requests
+}
+
+// answered keeps an answer that somebody waits for. Others are nobody's: the decoder counts them.
+func (c *client) answered(v jsontape.Value) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id := v.Get("id"); id.Kind() == jsontape.Number && c.waiting[id.Int64()] {
+		delete(c.waiting, id.Int64())
+		c.replies[id.Int64()] = bytes.Clone(v.Raw())
+	}
+}
+
+func (c *client) fetch(id int64) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, answered := c.replies[id]
+	if answered {
+		delete(c.replies, id)
+	}
+	return answer, answered
+}
+
+// message is a JSON-RPC message that we send.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      any             `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  object          `json:"params,omitempty"`
+	Result  any             `json:"result,omitempty"`
+	Error   *messageError   `json:"error,omitempty"`
+}
+
+type messageError struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+}
+
+// note is how what we send stands in the trace.
+type note struct {
+	Dir string `json:"dir"`
+	// Rules are what the stream is to be read by, with the first message.
+	Rules *rules `json:"rules,omitempty"`
+	// Permission says what was decided, with the answer to a request for permission.
+	Permission *permission `json:"permission,omitempty"`
+	// Reason says why the prompt is cancelled, where it was not the caller.
+	Reason string  `json:"reason,omitempty"`
+	Msg    message `json:"msg"`
+}
+
+// send writes a message to the program, and into the trace with what must not stand there left out.
+func (c *conversation) send(n note, secret ...string) error {
+	full := n.Msg
+	if len(secret) > 0 {
+		shown := maps.Clone(n.Msg.Params)
+		for _, name := range secret {
+			delete(shown, name)
+		}
+		n.Msg.Params = shown
+	}
+	n.Dir = "out"
+	line, err := jsonenc.Marshal(n)
+	if err != nil {
+		return fmt.Errorf("encode message to agent: %w", err)
+	}
+	c.Note(line)
+	return c.Send(full)
+}
+
+// call sends a request and waits for its answer, which is a copy of the line.
+func (c *conversation) call(ctx context.Context, n note, secret ...string) (jsontape.Value, error) {
+	id := c.client.begin(true)
+	n.Msg.Version, n.Msg.ID = "2.0", id
+	if err := c.send(n, secret...); err != nil {
+		return jsontape.Value{}, err
+	}
+	var line []byte
+	err := c.Until(ctx, func() (answered bool) {
+		line, answered = c.client.fetch(id)
+		return answered
+	})
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer after %v", startTimeout)
+		}
+		return jsontape.Value{}, fmt.Errorf("%s: %w", n.Msg.Method, err)
+	}
+	v, _ := jsontape.Parse(line) // it was parsed before
+	if refused := v.Get("error"); refused.Kind() == jsontape.Object {
+		code, text := failureText(refused)
+		return jsontape.Value{}, fmt.Errorf("%s: %w", n.Msg.Method, &rpcError{
+			code:    code,
+			message: c.cfg.Redactor.Cut(cmp.Or(display.Line(text), "refused without a reason"), maxMessage),
+		})
+	}
+	return v.Get("result"), nil
+}
+
+// observe follows the protocol: answers to our requests, and requests of the program.
+func (c *conversation) observe(event []byte) error {
+	v, ok := jsontape.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
+		return nil // the decoder counts it
+	}
+	method, id := v.TextOf("method"), v.Get("id")
+	c.quiet.heard(method, v.Get("params"))
+	if c.setup.restricted && method == "session/update" {
+		c.named(v.Path("params", "update"))
+	}
+	switch {
+	case method == "" && id.Exists():
+		c.client.answered(v)
+	case method != "" && id.Exists() && id.Kind() != jsontape.Null:
+		return c.answer(method, id, v.Get("params"))
+	}
+	return nil
+}
+
+// answer replies to a request of the program. Whatever is asked for must not hang.
+func (c *conversation) answer(method string, id jsontape.Value, params jsontape.Value) error {
+	reply := message{Version: "2.0", ID: json.RawMessage(bytes.Clone(id.Raw()))}
+	switch {
+	case method == "session/request_permission":
+		return c.permit(reply, params)
+	case c.entry.ServeFiles && method == "fs/read_text_file":
+		reply.Result, reply.Error = c.readFile(params)
+	case c.entry.ServeFiles && method == "fs/write_text_file":
+		reply.Result, reply.Error = c.writeFile(params)
+	default:
+		reply.Error = &messageError{Code: codeNoMethod, Message: "not supported: " + display.CutBytes(method, 100)}
+	}
+	return c.Send(reply)
+}

@@ -1,0 +1,290 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/session"
+)
+
+// conversation is one session with an agent.
+type conversation struct {
+	*agent.Conversation
+	entry  Entry
+	cfg    agent.Config
+	setup  setup
+	client client
+	quiet  *silence
+
+	toolsMu sync.Mutex
+	tools   map[string]string // the tools' own names by call
+
+	promptMu sync.Mutex
+	prompt   context.Context // of the prompt that runs; nil without one
+
+	prompting sync.Mutex
+	spentUSD  float64
+}
+
+func newConversation(e Entry, cfg agent.Config, installation agent.Installation, made setup) *conversation {
+	cfg.Installation = &installation
+	c := &conversation{
+		entry: e,
+		cfg:   cfg,
+		setup: made,
+		quiet: newSilence(e.silence()),
+		tools: map[string]string{},
+	}
+	spoken := dialect(rulesOf(e))
+	c.Conversation = agent.NewConversation(agent.ConversationConfig{
+		Agent:         session.AgentID(e.ID),
+		Config:        cfg,
+		Dialect:       spoken,
+		Observe:       c.observe,
+		EnforceTurns:  true,
+		EnforceBudget: true,
+		Started: agent.Started{
+			Version:    installation.Version,
+			Protocol:   spoken.Name,
+			Model:      cfg.Model,
+			Auth:       agent.AuthAPIKey,
+			KeyVisible: made.keyVisible,
+		},
+	})
+	return c
+}
+
+// protocolVersion is the version that we speak. Some agents answer 2 when asked for it, which is
+// another protocol.
+const protocolVersion = 1
+
+// startTimeout is how long the program may take to answer each request before the first prompt. On
+// a busy machine some take half a minute.
+const startTimeout = 2 * time.Minute
+
+// errSilent is why a prompt ends whose agent waits for its model for ever.
+var errSilent = errors.New("the agent waits for its model without a word")
+
+// Prompt implements agent.Session.
+func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	c.prompting.Lock()
+	defer c.prompting.Unlock()
+	if strings.TrimSpace(text) == "" {
+		return agent.Result{}, fmt.Errorf("run agent %s: the prompt is empty", c.entry.ID)
+	}
+	if c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD {
+		return agent.Result{}, errors.New("the session's budget is used up")
+	}
+	result, err := c.converse(ctx, text)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", c.entry.ID, err)
+	}
+	if result.Usage.CostUSD != nil {
+		c.spentUSD += *result.Usage.CostUSD
+	}
+	return result, nil
+}
+
+// converse gives a prompt to the process, starting it if it does not run.
+func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
+	if !c.Alive() {
+		if err := c.open(ctx); err != nil {
+			return agent.Result{}, err
+		}
+	}
+	bounded, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	c.begin(bounded)
+	defer c.begin(nil)
+	say := func() error {
+		c.quiet.start(func() { giveUp(errSilent) })
+		return c.send(note{Msg: message{
+			Version: "2.0",
+			ID:      c.client.begin(false),
+			Method:  "session/prompt",
+			Params:  object{"sessionId": c.ID(), "prompt": []object{{"type": "text", "text": text}}},
+		}}, "prompt")
+	}
+	defer c.quiet.stop()
+	result, err := c.Turn(bounded, say, c.stop)
+	if err == nil && result.Aborted && ctx.Err() == nil && errors.Is(context.Cause(bounded), errSilent) {
+		result.Aborted, result.Outcome, result.Err = false, session.OutcomeProvider, c.silent()
+	}
+	return result, err
+}
+
+func (c *conversation) silent() error { return fmt.Errorf("%w for %v", errSilent, c.entry.silence()) }
+
+// begin remembers the prompt that runs.
+func (c *conversation) begin(ctx context.Context) {
+	c.promptMu.Lock()
+	defer c.promptMu.Unlock()
+	c.prompt = ctx
+}
+
+// running returns the context of the prompt that runs; nil without one.
+func (c *conversation) running() context.Context {
+	c.promptMu.Lock()
+	defer c.promptMu.Unlock()
+	return c.prompt
+}
+
+// cancelled reports whether the prompt that runs is being cancelled. Some agents wait for the answer
+// to an open request for permission before they stop.
+func (c *conversation) cancelled() bool {
+	ctx := c.running()
+	return ctx != nil && ctx.Err() != nil
+}
+
+// stop asks the agent to cancel the prompt that runs.
+func (c *conversation) stop() error {
+	n := note{Msg: message{
+		Version: "2.0",
+		Method:  "session/cancel",
+		Params:  object{"sessionId": c.ID()},
+	}}
+	if ctx := c.running(); ctx != nil && errors.Is(context.Cause(ctx), errSilent) {
+		n.Reason = c.silent().Error()
+	}
+	return c.send(n)
+}
+
+// open starts the process and begins or resumes the conversation.
+func (c *conversation) open(ctx context.Context) error {
+	if err := c.Open(ctx, agent.Command{Argv: c.setup.argv, Env: c.setup.env}); err != nil {
+		return err
+	}
+	if err := c.greet(ctx); err != nil {
+		_ = c.Close() // a process that is not ready for prompts is of no use
+		var refused *rpcError
+		if errors.As(err, &refused) && refused.code == codeAuthRequired {
+			return &agent.AuthError{Reason: err.Error()}
+		}
+		return err
+	}
+	return nil
+}
+
+func (c *conversation) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	applied := rulesOf(c.entry)
+	hello, err := c.call(ctx, note{Rules: &applied, Msg: message{Method: "initialize", Params: object{
+		"protocolVersion": protocolVersion,
+		"clientInfo":      object{"name": "fit", "title": "fit", "version": "1"},
+		"clientCapabilities": object{
+			"fs":       object{"readTextFile": c.entry.ServeFiles, "writeTextFile": c.entry.ServeFiles},
+			"terminal": false,
+		},
+	}}})
+	if err != nil {
+		return err
+	}
+	if version := hello.Get("protocolVersion").Int64(); version != protocolVersion {
+		return fmt.Errorf("the agent speaks version %d of the Agent Client Protocol; fit speaks version %d", version,
+			protocolVersion)
+	}
+	if c.entry.Authenticate != "" {
+		params := object{"methodId": c.entry.Authenticate}
+		if _, err := c.call(ctx, note{Msg: message{Method: "authenticate", Params: params}}); err != nil {
+			return err
+		}
+	}
+	opened, err := c.enter(ctx, hello.Get("agentCapabilities"))
+	if err != nil {
+		return err
+	}
+	if c.setup.mode != "" {
+		params := object{"sessionId": c.ID(), "modeId": c.setup.mode}
+		if _, err := c.call(ctx, note{Msg: message{Method: "session/set_mode", Params: params}}); err != nil {
+			return err
+		}
+	}
+	return c.chooseModel(ctx, opened)
+}
+
+// enter begins a session, or continues one.
+func (c *conversation) enter(ctx context.Context, can jsontape.Value) (jsontape.Value, error) {
+	servers := []object{}
+	if !c.entry.mentions("MCPServers") {
+		servers = mcpList(c.cfg.MCPServers)
+	}
+	params := object{"cwd": c.cfg.Dir, "mcpServers": servers}
+	id := c.ID()
+	if id == "" {
+		opened, err := c.call(ctx, note{Msg: message{Method: "session/new", Params: params}}, "mcpServers")
+		if err == nil && opened.TextOf("sessionId") == "" {
+			err = errors.New("session/new: the agent gave the session no id")
+		}
+		return opened, err
+	}
+	method, able := "session/load", can.Get("loadSession").Bool()
+	if c.entry.Resume == byResume {
+		method, able = "session/resume", can.Path("sessionCapabilities", "resume").Exists()
+	}
+	if !able {
+		return jsontape.Value{}, fmt.Errorf("%w: the agent has no %s", agent.ErrNoConversation, method)
+	}
+	params["sessionId"] = id
+	opened, err := c.call(ctx, note{Msg: message{Method: method, Params: params}}, "mcpServers")
+	var refused *rpcError
+	if errors.As(err, &refused) && refused.code != codeAuthRequired {
+		return opened, fmt.Errorf("%w: %w", agent.ErrNoConversation, err)
+	}
+	return opened, err
+}
+
+// chooseModel sets the model of a session, where the program was not started with it.
+func (c *conversation) chooseModel(ctx context.Context, opened jsontape.Value) error {
+	how := c.entry.SetModel
+	if how == "" && !c.entry.mentions("Model") {
+		how = offered(opened)
+		if how == "" && c.cfg.Model != "" {
+			return agent.Refuse(session.AgentID(c.entry.ID),
+				"agent %s offers no choice of models; leave --model out", c.entry.ID)
+		}
+	}
+	if c.cfg.Model == "" {
+		return nil
+	}
+	var err error
+	switch how {
+	case setByOption:
+		_, err = c.call(ctx, note{Msg: message{
+			Method: "session/set_config_option",
+			Params: object{"sessionId": c.ID(), "configId": "model", "value": c.cfg.Model},
+		}})
+	case setByMethod:
+		_, err = c.call(ctx, note{Msg: message{
+			Method: "session/set_model",
+			Params: object{"sessionId": c.ID(), "modelId": c.cfg.Model},
+		}})
+	}
+	return err
+}
+
+// offered is how an agent lets its client choose a model. Several options may be about models; the
+// one that is meant has the id.
+func offered(opened jsontape.Value) string {
+	for option := range opened.Get("configOptions").Elements() {
+		if option.TextOf("id") == "model" {
+			return setByOption
+		}
+	}
+	if opened.Get("models").Kind() == jsontape.Object {
+		return setByMethod
+	}
+	return ""
+}
+
+// Close implements agent.Session.
+func (c *conversation) Close() error {
+	c.quiet.stop()
+	return c.Conversation.Close()
+}

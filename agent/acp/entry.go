@@ -1,0 +1,252 @@
+package acp
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsonenc"
+)
+
+// Entry is one agent that speaks the protocol: a row of the table, or an entry of agents.yaml.
+//
+// Arguments, variables, files and the mode are templates of package text/template. They are given
+// URL (the model's endpoint without /v1, empty for the vendor's own), Key, Model, Protocol (the
+// model protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir
+// (the workspace), SystemPrompt, MCPServers (see MCPServers in home.go), Restricted (whether tools
+// are to be asked for, because some are not allowed), Retries (how often a failed model call is
+// tried again), and the function json. Arguments, variables and files that turn out empty are left
+// out.
+type Entry struct {
+	ID      string   `yaml:"id" required:"true" pattern:"^[a-z][a-z0-9-]*$" doc:"Name of the agent."`
+	Title   string   `yaml:"title" doc:"Name of the agent, for people."`
+	Command string   `yaml:"command" required:"true" doc:"Program to start: a name that is looked up in PATH, or a path."`
+	Args    []string `yaml:"args" doc:"Arguments of the program; templates."`
+
+	Env   map[string]string `yaml:"env" doc:"Variables of the program's environment; the values are templates."`
+	Files map[string]string `yaml:"files" doc:"Files in the session's home, by path; the contents are templates."`
+
+	Keys      []string `yaml:"keys" pattern:"^[A-Za-z_][A-Za-z0-9_]*$" doc:"Variables of your environment that may hold the key of the model; the first that is set is used."`
+	Protocols []string `yaml:"protocols" enum:"chat,responses,anthropic,gemini" doc:"Model protocols that the agent speaks; the first is for models of no known family."`
+
+	Install string `yaml:"install" doc:"Command that installs the agent."`
+	Login   string `yaml:"login" doc:"How to give it credentials, for people."`
+	Version string `yaml:"version" doc:"Oldest version that works, as in 1.18, or \"any\": then the program is not asked for its version with --version."`
+
+	Authenticate string `yaml:"authenticate" doc:"Authentication method to call after initialize."`
+	Mode         string `yaml:"mode" doc:"Session mode to set; a template."`
+	SetModel     string `yaml:"setModel" enum:"option,method" doc:"How the model is chosen in a session: by the option \"model\", or by session/set_model. Without it and without {{.Model}} in a template, whichever the agent offers is used."`
+	Resume       string `yaml:"resume" enum:"load,resume" doc:"Method that continues a conversation in a new process; without it resuming is refused."`
+
+	AsksForAll bool `yaml:"asksForAll" doc:"The agent asks for permission before every tool where Restricted is true, so that lists of tools can be enforced."`
+	ServeFiles bool `yaml:"serveFiles" doc:"Serve the client's file methods, within the workspace, to an agent that cannot do without them."`
+
+	// Silence bounds how long an agent may wait for its model without a word.
+	Silence string `yaml:"silence" doc:"How long the agent may say nothing while it waits for its model, as in 90s; default 5m."`
+
+	Usage    string   `yaml:"usage" enum:"none,turn,turn-cached,last-call,per-call,quota" doc:"What the token counts mean: see docs/agents.md; default none."`
+	ToolName string   `yaml:"toolName" enum:"title,title-prefix,id-prefix" doc:"Where a tool's own name stands, for agents that do not send it as such."`
+	Errors   []string `yaml:"errors" doc:"Beginnings of a last message that mean that the model could not be reached, although the turn is said to have ended well."`
+	Notices  []string `yaml:"notices" doc:"Beginnings of messages that the agent itself says, not the model."`
+
+	// names are what the agent calls itself, by which its recordings are recognised.
+	names []string
+}
+
+// versionUnasked is the Version of programs that are not asked for it.
+const versionUnasked = "any"
+
+// The meanings of token counts.
+const (
+	usageNone       = "none"        // there are none
+	usageTurn       = "turn"        // of the turn, input without what came from the cache
+	usageTurnCached = "turn-cached" // of the turn, input with what came from the cache
+	usageLastCall   = "last-call"   // of the turn's last model call only
+	usagePerCall    = "per-call"    // in the message after each call, input with what came from the cache
+	usageQuota      = "quota"       // of the turn in _meta.quota, input with the cache, output without thoughts
+)
+
+// The ways to choose a model and to resume.
+const (
+	setByOption = "option"
+	setByMethod = "method"
+	byLoad      = "load"
+	byResume    = "resume"
+)
+
+const defaultSilence = 5 * time.Minute
+
+// adHoc is the entry of a command line of which nothing is known. It gets the model's endpoint and
+// key in the variables that most agents read.
+func adHoc(id string, words []string) Entry {
+	return Entry{
+		ID:      id,
+		Command: words[0],
+		Args:    literal(words[1:]),
+		Version: versionUnasked,
+		Install: "put " + words[0] + " into PATH",
+		Keys:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"},
+		Protocols: []string{
+			agent.ProtocolChat, agent.ProtocolAnthropic, agent.ProtocolResponses, agent.ProtocolGemini,
+		},
+		Env: map[string]string{
+			"OPENAI_BASE_URL":        "{{if .URL}}{{.URL}}/v1{{end}}",
+			"OPENAI_API_KEY":         "{{if .URL}}{{.Key}}{{end}}",
+			"ANTHROPIC_BASE_URL":     "{{.URL}}",
+			"ANTHROPIC_API_KEY":      "{{if .URL}}{{.Key}}{{end}}",
+			"GOOGLE_GEMINI_BASE_URL": "{{.URL}}",
+			"GEMINI_API_KEY":         "{{if .URL}}{{.Key}}{{end}}",
+		},
+	}
+}
+
+// literal escapes words that are no templates.
+func literal(words []string) []string {
+	escaped := make([]string, len(words))
+	for i, word := range words {
+		escaped[i] = strings.ReplaceAll(word, "{{", `{{"{{"}}`)
+	}
+	return escaped
+}
+
+func (e Entry) title() string {
+	if e.Title != "" {
+		return e.Title
+	}
+	return e.ID
+}
+
+// installHint is never empty: an agent without one would be taken for part of this binary.
+func (e Entry) installHint() string {
+	if e.Install != "" {
+		return e.Install
+	}
+	return "put " + e.Command + " into PATH"
+}
+
+var oldestVersion = regexp.MustCompile(`^(\d{1,6})\.(\d{1,6})$`)
+
+func (e Entry) oldest() (oldest [2]int) {
+	_, _ = fmt.Sscanf(e.Version, "%d.%d", &oldest[0], &oldest[1]) // none given is none needed
+	return oldest
+}
+
+func (e Entry) silence() time.Duration {
+	if bound, err := time.ParseDuration(e.Silence); err == nil && bound > 0 {
+		return bound
+	}
+	return defaultSilence
+}
+
+// Validate says what is wrong with an entry.
+func (e Entry) Validate() error {
+	if e.ID == "" || e.Command == "" {
+		return errors.New("an agent of kind acp needs an id and a command")
+	}
+	for _, choice := range []struct {
+		field, value string
+		allowed      []string
+	}{
+		{"usage", e.Usage, []string{
+			usageNone, usageTurn, usageTurnCached, usageLastCall, usagePerCall, usageQuota,
+		}},
+		{"setModel", e.SetModel, []string{setByOption, setByMethod}},
+		{"resume", e.Resume, []string{byLoad, byResume}},
+		{"toolName", e.ToolName, []string{nameIsTitle, nameStartsTitle, nameStartsID}},
+	} {
+		if choice.value != "" && !slices.Contains(choice.allowed, choice.value) {
+			return fmt.Errorf("%s: %q is not allowed; write %s", choice.field, choice.value,
+				strings.Join(choice.allowed, ", "))
+		}
+	}
+	if e.Version != "" && e.Version != versionUnasked && !oldestVersion.MatchString(e.Version) {
+		return fmt.Errorf("version: %q is not allowed; write two numbers, as in \"1.18\", or any", e.Version)
+	}
+	if bound, err := time.ParseDuration(e.Silence); e.Silence != "" && (err != nil || bound <= 0) {
+		return fmt.Errorf("silence: %q is not allowed; write a duration, as in 90s", e.Silence)
+	}
+	for path := range e.Files {
+		if !filepath.IsLocal(path) {
+			return fmt.Errorf("files: %q is not a path below the session's home", path)
+		}
+	}
+	for field, text := range e.templates() {
+		if _, err := render(text, values{}); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	return nil
+}
+
+// templates yields every template of an entry, and where it stands.
+func (e Entry) templates() func(yield func(field, text string) bool) {
+	return func(yield func(field, text string) bool) {
+		for _, text := range e.Args {
+			if !yield("args", text) {
+				return
+			}
+		}
+		for _, group := range []struct {
+			field string
+			texts map[string]string
+		}{{"env", e.Env}, {"files", e.Files}} {
+			for name, text := range group.texts {
+				if !yield(group.field+": "+name, text) {
+					return
+				}
+			}
+		}
+		yield("mode", e.Mode)
+	}
+}
+
+// mentions reports whether some template uses a value.
+func (e Entry) mentions(name string) bool {
+	for _, text := range e.templates() {
+		if strings.Contains(text, "."+name) {
+			return true
+		}
+	}
+	return false
+}
+
+// values are what templates are given.
+type values struct {
+	URL, Key, Model, Protocol string
+	Home, Dir                 string
+	SystemPrompt              string
+	MCPServers                string
+	Restricted                bool
+	Retries                   int
+}
+
+func render(text string, v values) (string, error) {
+	if !strings.Contains(text, "{{") {
+		return text, nil
+	}
+	parsed, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		"json": func(value any) (string, error) {
+			encoded, err := jsonenc.Marshal(value)
+			return string(encoded), err
+		},
+	}).Parse(text)
+	if err != nil {
+		return "", templateError(err)
+	}
+	var b strings.Builder
+	if err := parsed.Execute(&b, v); err != nil {
+		return "", templateError(err)
+	}
+	return b.String(), nil
+}
+
+// templateError leaves out the name of the template, which has none.
+func templateError(err error) error {
+	return errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "template: "), ":"))
+}

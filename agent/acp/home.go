@@ -1,0 +1,191 @@
+package acp
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// setup is a program that is ready to be started.
+type setup struct {
+	argv       []string
+	env        []string
+	mode       string
+	keyVisible bool
+	restricted bool
+}
+
+// noKey is what a program gets as a key where another endpoint is used and no key is set: most
+// refuse to start without any.
+const noKey = "no-key-needed"
+
+// defaultRetries rides out a quarter of a minute of trouble.
+const defaultRetries = 4
+
+// prepare lays out the session's home, and fills in the entry's templates.
+func prepare(e Entry, cfg agent.Config, installation agent.Installation) (setup, error) {
+	home, tmp := filepath.Join(cfg.Home, "home"), filepath.Join(cfg.Home, "tmp")
+	for _, dir := range []string{home, tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return setup{}, fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	v, err := valuesOf(e, cfg, home)
+	if err != nil {
+		return setup{}, err
+	}
+	made := setup{restricted: v.Restricted, keyVisible: v.Key != noKey, argv: []string{installation.Path}}
+	for _, text := range e.Args {
+		argument, err := render(text, v)
+		if err != nil {
+			return setup{}, err
+		}
+		if argument != "" || text == "" {
+			made.argv = append(made.argv, argument)
+		}
+	}
+	if made.mode, err = render(e.Mode, v); err != nil {
+		return setup{}, err
+	}
+	if err := writeFiles(e, v, home); err != nil {
+		return setup{}, err
+	}
+	made.env, err = environment(e, cfg, v, tmp)
+	return made, err
+}
+
+func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
+	v := values{
+		URL:          strings.TrimRight(cfg.ModelURL, "/"),
+		Key:          noKey,
+		Model:        cfg.Model,
+		Protocol:     agent.ProtocolOf(cfg.Model, e.Protocols...),
+		Home:         home,
+		Dir:          cfg.Dir,
+		SystemPrompt: cfg.SystemPrompt,
+		Restricted:   len(cfg.AllowedTools) > 0 || len(cfg.DisallowedTools) > 0,
+		Retries:      defaultRetries,
+	}
+	if cfg.Retries != nil {
+		v.Retries = max(0, *cfg.Retries)
+	}
+	for _, name := range e.Keys {
+		if value := agent.Getenv(cfg.Environ, name); value != "" {
+			v.Key = value
+			break
+		}
+	}
+	var err error
+	v.MCPServers, err = mcpFile(cfg.MCPServers)
+	return v, err
+}
+
+// writeFiles writes the entry's files. They stay in the home: a path was checked to be local, and a
+// link that a program has left there is not followed.
+func writeFiles(e Entry, v values, home string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return fmt.Errorf("prepare agent home: %w", err)
+	}
+	defer root.Close()
+	for path, text := range e.Files {
+		content, err := render(text, v)
+		if err != nil {
+			return err
+		}
+		if content == "" {
+			continue
+		}
+		if err := root.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("prepare agent home: %w", err)
+		}
+		if err := root.WriteFile(path, []byte(content), 0o600); err != nil {
+			return fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	return nil
+}
+
+// environment is everything the child sees. Without an endpoint of ours the program gets the keys
+// that it knows.
+func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, error) {
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: v.Home, TmpDir: tmp})
+	if v.URL == "" {
+		env.Allow(cfg.Environ, e.Keys...)
+	}
+	for name, text := range e.Env {
+		value, err := render(text, v)
+		if err != nil {
+			return nil, err
+		}
+		if value != "" {
+			env[name] = value
+		}
+	}
+	env.Assign(cfg.ExtraEnv...)
+	return env.List(), nil
+}
+
+// mcpFile is the tool servers in the form of the settings files of most agents; empty without any.
+func mcpFile(servers []agent.MCPServer) (string, error) {
+	if len(servers) == 0 {
+		return "", nil
+	}
+	entries := map[string]object{}
+	for _, server := range servers {
+		if server.Name == "" || (server.URL == "") == (server.Command == "") {
+			return "", fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
+		}
+		if server.URL != "" {
+			entries[server.Name] = object{
+				"type": "http", "url": server.URL, "headers": nonNil(server.Headers), "tools": []string{"*"},
+			}
+			continue
+		}
+		entries[server.Name] = object{
+			"type": "stdio", "command": server.Command, "args": append([]string{}, server.Args...),
+			"env": nonNil(server.Env), "tools": []string{"*"},
+		}
+	}
+	encoded, err := jsonenc.Marshal(object{"mcpServers": entries})
+	return string(encoded), err
+}
+
+func nonNil(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// mcpList is the tool servers in the protocol's form, in which variables and headers are lists that
+// must be there.
+func mcpList(servers []agent.MCPServer) []object {
+	list := []object{}
+	for _, server := range servers {
+		if server.URL != "" {
+			list = append(list, object{
+				"type": "http", "name": server.Name, "url": server.URL, "headers": pairs(server.Headers),
+			})
+			continue
+		}
+		list = append(list, object{
+			"name": server.Name, "command": server.Command, "args": append([]string{}, server.Args...),
+			"env": pairs(server.Env),
+		})
+	}
+	return list
+}
+
+func pairs(m map[string]string) []object {
+	list := []object{}
+	for _, name := range sortedKeys(m) {
+		list = append(list, object{"name": name, "value": m[name]})
+	}
+	return list
+}

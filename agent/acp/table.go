@@ -1,0 +1,184 @@
+package acp
+
+import "github.com/fit-eval/fit/agent"
+
+// table is every agent that fit knows to speak the protocol. A new one is a new entry here, and
+// nothing else. What the entries say was seen with the versions that test/acp pins.
+var table = []Entry{
+	openCode("opencode", "OpenCode", "OPENCODE", Entry{
+		Title:   "opencode",
+		Command: "opencode",
+		Install: "npm install -g opencode-ai",
+		Version: "1.18",
+	}),
+	{
+		ID:        "qwen-code",
+		Title:     "Qwen Code",
+		Command:   "qwen",
+		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}"},
+		Install:   "npm install -g @qwen-code/qwen-code",
+		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
+		Version:   "0.24",
+		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
+		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
+		Env: map[string]string{
+			"OPENAI_BASE_URL":    `{{if and .URL (ne .Protocol "anthropic")}}{{.URL}}/v1{{end}}`,
+			"OPENAI_API_KEY":     `{{if and .URL (ne .Protocol "anthropic")}}{{.Key}}{{end}}`,
+			"OPENAI_MODEL":       `{{if ne .Protocol "anthropic"}}{{.Model}}{{end}}`,
+			"ANTHROPIC_BASE_URL": `{{if eq .Protocol "anthropic"}}{{.URL}}{{end}}`,
+			"ANTHROPIC_API_KEY":  `{{if and .URL (eq .Protocol "anthropic")}}{{.Key}}{{end}}`,
+			"ANTHROPIC_MODEL":    `{{if eq .Protocol "anthropic"}}{{.Model}}{{end}}`,
+		},
+		Files: map[string]string{
+			// Its defaults call the model for a classifier before every command, and for memory and
+			// suggestions after every turn.
+			".qwen/settings.json": `{
+				"security": {"auth": {"selectedType": {{if eq .Protocol "anthropic"}}"anthropic"{{else}}"openai"{{end}}}},
+				"general": {"enableAutoUpdate": false},
+				"privacy": {"usageStatisticsEnabled": false},
+				"telemetry": {"enabled": false},
+				"tools": {"approvalMode": {{if .Restricted}}"default"{{else}}"yolo"{{end}}},
+				"memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
+				"ui": {"enableFollowupSuggestions": false}
+			}`,
+			".qwen/QWEN.md": "{{.SystemPrompt}}",
+		},
+		Resume: byLoad,
+		Usage:  usagePerCall,
+		names:  []string{"qwen-code"},
+	},
+	{
+		ID:      "copilot",
+		Title:   "GitHub Copilot CLI",
+		Command: "copilot",
+		Args: []string{
+			"--acp", "{{if not .Restricted}}--allow-all{{end}}",
+			"{{if .MCPServers}}--additional-mcp-config=@{{.Home}}/mcp.json{{end}}",
+		},
+		Install:   "npm install -g @github/copilot",
+		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
+		Version:   "1.0",
+		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
+		Protocols: []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic},
+		Env: map[string]string{
+			"COPILOT_OFFLINE":           "true",
+			"COPILOT_AUTO_UPDATE":       "false",
+			"COPILOT_HOME":              "{{.Home}}/.copilot",
+			"COPILOT_PROVIDER_BASE_URL": `{{if eq .Protocol "anthropic"}}{{or .URL "https://api.anthropic.com"}}{{else}}{{or .URL "https://api.openai.com"}}/v1{{end}}`,
+			"COPILOT_PROVIDER_API_KEY":  "{{.Key}}",
+			"COPILOT_PROVIDER_TYPE":     `{{if eq .Protocol "anthropic"}}anthropic{{end}}`,
+			"COPILOT_PROVIDER_WIRE_API": `{{if eq .Protocol "responses"}}responses{{end}}`,
+			"COPILOT_MODEL":             "{{.Model}}",
+		},
+		Files: map[string]string{
+			"mcp.json":                         "{{.MCPServers}}", // what session/new brings is dropped
+			".copilot/copilot-instructions.md": "{{.SystemPrompt}}",
+		},
+		Resume:  byLoad,
+		Usage:   usageTurnCached,
+		Errors:  []string{"Error: "},
+		Notices: []string{"Info: "},
+		names:   []string{"Copilot"},
+	},
+	{
+		ID:        "cline",
+		Title:     "Cline",
+		Command:   "cline",
+		Args:      []string{"--acp", "--auto-approve", "{{not .Restricted}}"},
+		Install:   "npm install -g cline",
+		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
+		Version:   "3.0",
+		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
+		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
+		Env: map[string]string{
+			"CLINE_API_KEY":              "{{.Key}}",
+			"CLINE_PROVIDER":             clineProvider,
+			"CLINE_MODEL":                "{{.Model}}",
+			"CLINE_SESSION_BACKEND_MODE": "local", // or a daemon is left behind
+			"CLINE_MCP_SETTINGS_PATH":    "{{if .MCPServers}}{{.Home}}/mcp.json{{end}}",
+		},
+		Files: map[string]string{
+			".cline/data/settings/global-settings.json": `{"telemetryOptOut": true, "autoUpdateEnabled": false}`,
+			".cline/data/settings/providers.json": `{{if .URL}}{"version": 1, "lastUsedProvider": "` + clineProvider + `",
+				"providers": {"` + clineProvider + `": {"settings": {
+					"provider": "` + clineProvider + `", "apiKey": {{json .Key}}, "model": {{json .Model}},
+					"baseUrl": {{json (print .URL "/v1")}}
+				}, "tokenSource": "manual"}}}{{end}}`,
+			"mcp.json": "{{.MCPServers}}", // what session/new brings is ignored
+		},
+		SetModel:   setByOption, // the variable is ignored for names that it does not know
+		Resume:     byLoad,
+		AsksForAll: true,
+		ToolName:   nameStartsTitle,
+		names:      []string{"cline"},
+	},
+	{
+		ID:        "gemini",
+		Title:     "Gemini CLI",
+		Command:   "gemini",
+		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}", "{{if .Model}}--model={{.Model}}{{end}}"},
+		Install:   "npm install -g @google/gemini-cli",
+		Login:     "set GEMINI_API_KEY",
+		Version:   "0.61",
+		Keys:      []string{"GEMINI_API_KEY"},
+		Protocols: []string{agent.ProtocolGemini},
+		Env: map[string]string{
+			"GOOGLE_GEMINI_BASE_URL":     "{{.URL}}",
+			"GEMINI_API_KEY":             "{{.Key}}",
+			"GEMINI_CLI_TRUST_WORKSPACE": "true",
+		},
+		Files: map[string]string{
+			".gemini/settings.json": `{
+				"security": {"auth": {"selectedType": "gemini-api-key"}},
+				"general": {"enableAutoUpdate": false},
+				"privacy": {"usageStatisticsEnabled": false},
+				"telemetry": {"enabled": false}
+			}`,
+			".gemini/GEMINI.md": "{{.SystemPrompt}}",
+		},
+		Usage:    usageQuota,
+		ToolName: nameStartsID,
+		names:    []string{"gemini-cli"},
+	},
+	openCode("kilo", "Kilo", "KILO", Entry{
+		Title:   "Kilo Code",
+		Command: "kilo",
+		Install: "npm install -g @kilocode/cli",
+		Version: "7.7",
+	}),
+}
+
+// clineProvider is the provider's name in Cline's settings.
+const clineProvider = `{{if eq .Protocol "anthropic"}}anthropic{{else}}openai-compatible{{end}}`
+
+// openCode fills in the entry of opencode or of a program made from it. All of its configuration is
+// a variable.
+func openCode(id, name, prefix string, e Entry) Entry {
+	e.ID, e.names = id, []string{name}
+	e.Args = []string{"acp"}
+	e.Login = "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models, and name the model as provider/model"
+	e.Keys = []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
+	e.Protocols = []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic}
+	e.Env = map[string]string{
+		prefix + "_DISABLE_AUTOUPDATE":      "1",
+		prefix + "_DISABLE_MODELS_FETCH":    "1",
+		prefix + "_DISABLE_LSP_DOWNLOAD":    "1",
+		prefix + "_DISABLE_DEFAULT_PLUGINS": "1",
+		prefix + "_CONFIG_CONTENT": `{
+			"autoupdate": false, "share": "disabled",
+			"permission": {{if .Restricted}}"ask"{{else}}"allow"{{end}}
+			{{if .SystemPrompt}}, "instructions": [{{json (print .Home "/instructions.md")}}]{{end}}
+			{{if .URL}}, "model": {{json (print "fit/" .Model)}}, "small_model": {{json (print "fit/" .Model)}},
+			"enabled_providers": ["fit"],
+			"provider": {"fit": {
+				"npm": {{if eq .Protocol "anthropic"}}"@ai-sdk/anthropic"{{else if eq .Protocol "responses"}}"@ai-sdk/openai"{{else}}"@ai-sdk/openai-compatible"{{end}},
+				"options": {"baseURL": {{json (print .URL "/v1")}}, "apiKey": {{json .Key}}},
+				"models": { {{json .Model}}: {"limit": {"context": 200000, "output": 32000}} }
+			}}
+			{{else if .Model}}, "model": {{json .Model}}, "small_model": {{json .Model}}{{end}}
+		}`,
+	}
+	e.Files = map[string]string{"instructions.md": "{{.SystemPrompt}}"}
+	e.Resume, e.Usage, e.ToolName, e.AsksForAll = byLoad, usageLastCall, nameIsTitle, true
+	return e
+}
