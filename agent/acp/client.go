@@ -82,12 +82,12 @@ func (c *client) fetch(id int64) ([]byte, bool) {
 
 // message is a JSON-RPC message that we send.
 type message struct {
-	Version string          `json:"jsonrpc"`
-	ID      any             `json:"id,omitempty"`
-	Method  string          `json:"method,omitempty"`
-	Params  object          `json:"params,omitempty"`
-	Result  any             `json:"result,omitempty"`
-	Error   *messageError   `json:"error,omitempty"`
+	Version string        `json:"jsonrpc"`
+	ID      any           `json:"id,omitempty"`
+	Method  string        `json:"method,omitempty"`
+	Params  object        `json:"params,omitempty"`
+	Result  any           `json:"result,omitempty"`
+	Error   *messageError `json:"error,omitempty"`
 }
 
 type messageError struct {
