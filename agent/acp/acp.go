@@ -106,14 +106,14 @@ func (a *Agent) Dialects() []session.Dialect {
 
 // Probe implements agent.Agent.
 func (a *Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
-	if a.entry.Version == versionUnasked {
+	if a.entry.Oldest == [2]int{} {
 		return a.locate(host)
 	}
 	return agent.Program{
 		Agent:     session.AgentID(a.entry.ID),
 		Name:      a.entry.Command,
 		Hint:      a.entry.installHint(),
-		Oldest:    a.entry.oldest(),
+		Oldest:    a.entry.Oldest,
 		ReadPaths: readPaths,
 		Login:     a.login,
 	}.Find(ctx, host)

@@ -34,7 +34,7 @@ func rulesOf(e Entry) rules {
 // rulesNamed returns the rules of the agent in the table that calls itself by a name.
 func rulesNamed(name string) (rules, bool) {
 	for _, entry := range table {
-		if slices.Contains(entry.names, name) {
+		if slices.Contains(entry.Names, name) {
 			return rulesOf(entry), true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -24,6 +23,7 @@ import (
 // tried again), and the function json. Arguments, variables and files that turn out empty are left
 // out.
 type Entry struct {
+	Kind    string   `yaml:"kind" enum:"acp" doc:"Kind of the agent."`
 	ID      string   `yaml:"id" required:"true" pattern:"^[a-z][a-z0-9-]*$" doc:"Name of the agent."`
 	Title   string   `yaml:"title" doc:"Name of the agent, for people."`
 	Command string   `yaml:"command" required:"true" doc:"Program to start: a name that is looked up in PATH, or a path."`
@@ -37,7 +37,6 @@ type Entry struct {
 
 	Install string `yaml:"install" doc:"Command that installs the agent."`
 	Login   string `yaml:"login" doc:"How to give it credentials, for people."`
-	Version string `yaml:"version" doc:"Oldest version that works, as in 1.18, or \"any\": then the program is not asked for its version with --version."`
 
 	Authenticate string `yaml:"authenticate" doc:"Authentication method to call after initialize."`
 	Mode         string `yaml:"mode" doc:"Session mode to set; a template."`
@@ -55,12 +54,12 @@ type Entry struct {
 	Errors   []string `yaml:"errors" doc:"Beginnings of a last message that mean that the model could not be reached, although the turn is said to have ended well."`
 	Notices  []string `yaml:"notices" doc:"Beginnings of messages that the agent itself says, not the model."`
 
-	// names are what the agent calls itself, by which its recordings are recognised.
-	names []string
+	// Oldest is the first version, major and minor, that works. Without it the program is not asked
+	// for its version: it may be anybody's script, and looking for agents must not run it.
+	Oldest [2]int `yaml:"-"`
+	// Names are what the agent calls itself, by which its recordings are recognised.
+	Names []string `yaml:"-"`
 }
-
-// versionUnasked is the Version of programs that are not asked for it.
-const versionUnasked = "any"
 
 // The meanings of token counts.
 const (
@@ -89,7 +88,6 @@ func adHoc(id string, words []string) Entry {
 		ID:      id,
 		Command: words[0],
 		Args:    literal(words[1:]),
-		Version: versionUnasked,
 		Install: "put " + words[0] + " into PATH",
 		Keys:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"},
 		Protocols: []string{
@@ -130,13 +128,6 @@ func (e Entry) installHint() string {
 	return "put " + e.Command + " into PATH"
 }
 
-var oldestVersion = regexp.MustCompile(`^(\d{1,6})\.(\d{1,6})$`)
-
-func (e Entry) oldest() (oldest [2]int) {
-	_, _ = fmt.Sscanf(e.Version, "%d.%d", &oldest[0], &oldest[1]) // none given is none needed
-	return oldest
-}
-
 func (e Entry) silence() time.Duration {
 	if bound, err := time.ParseDuration(e.Silence); err == nil && bound > 0 {
 		return bound
@@ -164,9 +155,6 @@ func (e Entry) Validate() error {
 			return fmt.Errorf("%s: %q is not allowed; write %s", choice.field, choice.value,
 				strings.Join(choice.allowed, ", "))
 		}
-	}
-	if e.Version != "" && e.Version != versionUnasked && !oldestVersion.MatchString(e.Version) {
-		return fmt.Errorf("version: %q is not allowed; write two numbers, as in \"1.18\", or any", e.Version)
 	}
 	if bound, err := time.ParseDuration(e.Silence); e.Silence != "" && (err != nil || bound <= 0) {
 		return fmt.Errorf("silence: %q is not allowed; write a duration, as in 90s", e.Silence)

@@ -9,7 +9,7 @@ var table = []Entry{
 		Title:   "opencode",
 		Command: "opencode",
 		Install: "npm install -g opencode-ai",
-		Version: "1.18",
+		Oldest:  [2]int{1, 18},
 	}),
 	{
 		ID:        "qwen-code",
@@ -18,7 +18,7 @@ var table = []Entry{
 		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}"},
 		Install:   "npm install -g @qwen-code/qwen-code",
 		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
-		Version:   "0.24",
+		Oldest:    [2]int{0, 24},
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
 		Env: map[string]string{
@@ -45,7 +45,7 @@ var table = []Entry{
 		},
 		Resume: byLoad,
 		Usage:  usagePerCall,
-		names:  []string{"qwen-code"},
+		Names:  []string{"qwen-code"},
 	},
 	{
 		ID:      "copilot",
@@ -57,7 +57,7 @@ var table = []Entry{
 		},
 		Install:   "npm install -g @github/copilot",
 		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
-		Version:   "1.0",
+		Oldest:    [2]int{1, 0},
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic},
 		Env: map[string]string{
@@ -78,7 +78,7 @@ var table = []Entry{
 		Usage:   usageTurnCached,
 		Errors:  []string{"Error: "},
 		Notices: []string{"Info: "},
-		names:   []string{"Copilot"},
+		Names:   []string{"Copilot"},
 	},
 	{
 		ID:        "cline",
@@ -87,7 +87,7 @@ var table = []Entry{
 		Args:      []string{"--acp", "--auto-approve", "{{not .Restricted}}"},
 		Install:   "npm install -g cline",
 		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
-		Version:   "3.0",
+		Oldest:    [2]int{3, 0},
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
 		Env: map[string]string{
@@ -110,7 +110,7 @@ var table = []Entry{
 		Resume:     byLoad,
 		AsksForAll: true,
 		ToolName:   nameStartsTitle,
-		names:      []string{"cline"},
+		Names:      []string{"cline"},
 	},
 	{
 		ID:        "gemini",
@@ -119,7 +119,7 @@ var table = []Entry{
 		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}", "{{if .Model}}--model={{.Model}}{{end}}"},
 		Install:   "npm install -g @google/gemini-cli",
 		Login:     "set GEMINI_API_KEY",
-		Version:   "0.61",
+		Oldest:    [2]int{0, 61},
 		Keys:      []string{"GEMINI_API_KEY"},
 		Protocols: []string{agent.ProtocolGemini},
 		Env: map[string]string{
@@ -138,13 +138,13 @@ var table = []Entry{
 		},
 		Usage:    usageQuota,
 		ToolName: nameStartsID,
-		names:    []string{"gemini-cli"},
+		Names:    []string{"gemini-cli"},
 	},
 	openCode("kilo", "Kilo", "KILO", Entry{
 		Title:   "Kilo Code",
 		Command: "kilo",
 		Install: "npm install -g @kilocode/cli",
-		Version: "7.7",
+		Oldest:  [2]int{7, 7},
 	}),
 }
 
@@ -154,7 +154,7 @@ const clineProvider = `{{if eq .Protocol "anthropic"}}anthropic{{else}}openai-co
 // openCode fills in the entry of opencode or of a program made from it. All of its configuration is
 // a variable.
 func openCode(id, name, prefix string, e Entry) Entry {
-	e.ID, e.names = id, []string{name}
+	e.ID, e.Names = id, []string{name}
 	e.Args = []string{"acp"}
 	e.Login = "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models, and name the model as provider/model"
 	e.Keys = []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}

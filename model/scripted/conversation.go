@@ -315,6 +315,8 @@ var cwdPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`<cwd>([^<]+)</cwd>`),
 	regexp.MustCompile(`(?im)\bworking directory(?: is)?: *(/[^\n]*)`),
 	regexp.MustCompile(`(?m)\bcwd: *(/[^\n]*)`),
+	regexp.MustCompile(`(?m)\bworking in the directory: *(/[^\n]*)`),
+	regexp.MustCompile(`(?m)\*\*Workspace Directories:\*\*\s*(?:- *)?(/[^\n]*)`),
 }
 
 // cwd is the agent's working directory, or empty where its prompt does not say.

@@ -54,19 +54,24 @@ type role []string
 var (
 	roleCommand = role{"command", "cmd"}
 	rolePath    = role{"file_path", "path", "filename", "file"}
-	roleContent = role{"content", "contents", "text"}
+	roleContent = role{"content", "contents", "text", "file_text"}
 	roleBefore  = role{"old_string", "old_text", "old_str"}
 	roleAfter   = role{"new_string", "new_text", "new_str"}
 	rolePattern = role{"pattern", "regex", "query"}
 	rolePlace   = role{"path", "directory", "dir"}
 	rolePatch   = role{"input", "patch"}
+	// roleCommands and roleFiles are lists, of tools that do several things at once.
+	roleCommands = role{"commands"}
+	roleFiles    = role{"files"}
 	// roleTimeout is when a command is killed, rolePatience how long a client waits for one before
 	// it answers with what there is.
 	roleTimeout  = role{"timeout", "timeout_ms", "timeout_seconds"}
 	rolePatience = role{"yield_time_ms"}
 	// roleReason is what people are told about a call, roleDetail how much of a finding is shown.
 	roleReason = role{"description"}
-	roleDetail = role{"output_mode"}
+	// roleInstruction is what an edit is for, in words.
+	roleInstruction = role{"instruction"}
+	roleDetail      = role{"output_mode"}
 )
 
 // find returns the name of the field that has a role.

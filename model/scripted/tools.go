@@ -58,12 +58,14 @@ var (
 		"bash", "execcommand", "shellcommand", "shell", "runcommand", "runshellcommand",
 		"executecommand", "terminal",
 	}, []role{roleCommand}}
-	jobRead  = job{[]string{"read", "readfile", "viewfile"}, []role{rolePath}}
-	jobWrite = job{[]string{"write", "writefile", "createfile"}, []role{rolePath, roleContent}}
-	jobEdit  = job{[]string{"edit", "editfile", "replace", "strreplace"}, []role{rolePath}}
-	jobPatch = job{names: []string{"applypatch"}}
-	jobGlob  = job{[]string{"glob", "find", "findfiles"}, []role{rolePattern}}
-	jobGrep  = job{[]string{"grep", "searchfiles"}, []role{rolePattern}}
+	jobShells = job{[]string{"runcommands"}, []role{roleCommands}}
+	jobRead   = job{[]string{"read", "readfile", "viewfile", "view"}, []role{rolePath}}
+	jobReads  = job{[]string{"readfiles"}, []role{roleFiles}}
+	jobWrite  = job{[]string{"write", "writefile", "createfile", "create"}, []role{rolePath, roleContent}}
+	jobEdit   = job{[]string{"edit", "editfile", "replace", "strreplace", "editor"}, []role{rolePath}}
+	jobPatch  = job{names: []string{"applypatch"}}
+	jobGlob   = job{[]string{"glob", "find", "findfiles"}, []role{rolePattern}}
+	jobGrep   = job{[]string{"grep", "searchfiles"}, []role{rolePattern}}
 )
 
 // toolFor finds the tool that does a job.
@@ -120,6 +122,11 @@ const patienceMs = 30000
 
 // shell runs a command with whatever the client has for it.
 func (c conversation) shell(command string, timeoutMs int) toolCall {
+	if t, ok := c.toolFor(jobShells); ok {
+		arguments := args{}
+		t.set(arguments, roleCommands, []string{command})
+		return t.use(arguments)
+	}
 	t, ok := c.toolFor(jobShell)
 	if !ok {
 		t = offeredTool{name: "Bash", kind: "function"}
@@ -141,6 +148,11 @@ func (c conversation) shell(command string, timeoutMs int) toolCall {
 func (c conversation) read(call Call) toolCall {
 	if t, ok := c.toolFor(jobRead); ok {
 		return t.use(c.file(t, call.Read))
+	}
+	if t, ok := c.toolFor(jobReads); ok {
+		arguments := args{}
+		t.set(arguments, roleFiles, []args{{rolePath[1]: c.absolute(call.Read)}})
+		return t.use(arguments)
 	}
 	return c.shell("cat -- "+quote(call.Read), 0)
 }
@@ -180,6 +192,7 @@ func (t offeredTool) replacement(arguments args, call Call) (args, bool) {
 	if t.input == nil || t.input.have(roleBefore, roleAfter) {
 		t.set(arguments, roleBefore, call.Old)
 		t.set(arguments, roleAfter, call.New)
+		t.add(arguments, roleInstruction, "Replace the text")
 		return arguments, true
 	}
 	name, items, ok := t.input.list(roleBefore, roleAfter)
@@ -240,11 +253,11 @@ func (c conversation) search(t offeredTool, pattern, in string) args {
 }
 
 // findMCP looks up the tool of an MCP server under the names clients give such tools:
-// mcp__server__tool, a namespace mcp__server, or the bare name.
+// mcp__server__tool, with fewer underscores or a hyphen, a namespace mcp__server, or the bare name.
 func (c conversation) findMCP(server, tool string) (offeredTool, bool) {
 	for _, t := range c.tools {
-		if flat := t.flatName(); flat == "mcp__"+server+"__"+tool || flat == server+"__"+tool ||
-			flat == server+"_"+tool {
+		switch strings.TrimPrefix(strings.TrimPrefix(t.flatName(), "mcp__"), "mcp_") {
+		case server + "__" + tool, server + "_" + tool, server + "-" + tool:
 			return t, true
 		}
 	}
