@@ -1,17 +1,59 @@
-// Package calls is the record of model calls: what was asked, what was answered, when, and at what
-// cost.
 package calls
+
+import (
+	"path/filepath"
+	"strings"
+)
 
 // The outcomes of a call.
 const (
 	OK           = "ok"
-	Failed       = "error"        // the endpoint answered with an error, or could not be reached
-	Cut          = "cut"          // the reply ended before it was complete
+	Failed       = "error"        // the model's service answered with an error, or not at all
+	Cut          = "cut"          // the stream ended before the reply was complete
 	Disconnected = "disconnected" // the agent did not wait for the end
-	Budget       = "budget"       // refused or stopped, because a limit was reached
-	Fault        = "fault"        // made on purpose
+	Budget       = "budget"       // refused, or stopped, because the money or the turns are used up
+	Fault        = "fault"        // spoiled on purpose
 	Replayed     = "replayed"     // answered from a record
 )
+
+// Call is one request to a model and what became of it.
+type Call struct {
+	Seq int64 `json:"seq"` // counts the calls of a participant from 1
+	// ID is the service's own id of the reply, where it has one.
+	ID          string `json:"id,omitempty"`
+	Participant string `json:"participant,omitempty"`
+	Cell        string `json:"cell,omitempty"`
+	Protocol    string `json:"protocol"` // anthropic, responses, chat
+	Path        string `json:"path"`     // as in /v1/messages
+	Model       string `json:"model,omitempty"`
+	Stream      bool   `json:"stream,omitempty"`
+	Status      int    `json:"status"` // as the agent saw it; 0 is none
+	Error       string `json:"error,omitempty"`
+	Outcome     string `json:"outcome"`
+	// Retry is how often the same request was made before, in a row.
+	Retry int `json:"retry,omitempty"`
+	// StartMs is in epoch milliseconds. FirstByteMs and EndMs are milliseconds after it by the
+	// monotonic clock; FirstByteMs is 0 if nothing came.
+	StartMs     int64 `json:"startMs"`
+	FirstByteMs int64 `json:"firstByteMs,omitempty"`
+	EndMs       int64 `json:"endMs"`
+	// Usage is what the service said about tokens; nil if it said nothing.
+	Usage *Usage `json:"usage,omitempty"`
+	// CostUSD is nil if the price is unknown, which is not zero.
+	CostUSD *float64 `json:"costUsd,omitempty"`
+	// OriginalUSD is what a call that was answered from a record cost when it was recorded.
+	OriginalUSD *float64 `json:"originalUsd,omitempty"`
+	// Tools and Messages are how many tools the request offers and how long its conversation is.
+	Tools    int `json:"tools,omitempty"`
+	Messages int `json:"messages,omitempty"`
+	// ServerTools are the tools of the request that run at the vendor, such as a search of the web.
+	ServerTools []string `json:"serverTools,omitempty"`
+	// ToolsDenied says that they were taken out before the request was passed on.
+	ToolsDenied bool `json:"toolsDenied,omitempty"`
+	// Request and Response say where the bodies are. A Writer fills them in.
+	Request  *Body `json:"request,omitempty"`
+	Response *Body `json:"response,omitempty"`
+}
 
 // Usage counts the tokens of a call. The figures do not overlap, except that Reasoning is part of
 // Output.
@@ -19,33 +61,44 @@ type Usage struct {
 	Input        int64 `json:"input"`
 	Output       int64 `json:"output"`
 	CacheRead    int64 `json:"cacheRead,omitempty"`
-	CacheWrite5m int64 `json:"cacheWrite5m,omitempty"`
-	CacheWrite1h int64 `json:"cacheWrite1h,omitempty"`
+	CacheWrite5m int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
+	CacheWrite1h int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
 	Reasoning    int64 `json:"reasoning,omitempty"`
 }
 
-// Call is one request to a model and what became of it.
-type Call struct {
-	Seq         int64  `json:"seq"`          // counts the calls of a participant from 1
-	ID          string `json:"id,omitempty"` // the endpoint's id of the request
+// CacheWrite is everything that was written to the cache.
+func (u *Usage) CacheWrite() int64 { return u.CacheWrite5m + u.CacheWrite1h }
+
+// Body says where the body of a request or a response is.
+type Body struct {
+	// Bytes is its length as it was sent.
+	Bytes int64 `json:"bytes"`
+	// Stream says that a response is a stream of events.
+	Stream bool `json:"stream,omitempty"`
+	// Chunks are the chunks it consists of; empty if the body was not kept.
+	Chunks Ranges `json:"chunks,omitempty"`
+	// Omitted says why it was not kept.
+	Omitted string `json:"omitted,omitempty"`
+}
+
+// Place is where a participant works.
+type Place struct {
 	Participant string `json:"participant"`
-	Cell        string `json:"cell,omitempty"`
-	Protocol    string `json:"protocol"` // anthropic, responses, chat
-	Path        string `json:"path"`     // as in /v1/messages
-	Model       string `json:"model,omitempty"`
-	Stream      bool   `json:"stream,omitempty"`
-	Status      int    `json:"status"` // as the agent saw it; 0: none
-	Error       string `json:"error,omitempty"`
-	Outcome     string `json:"outcome"`
-	Retry       int    `json:"retry,omitempty"` // how often the same request was made before, in a row
-	StartMs     int64  `json:"startMs"`
-	FirstByteMs int64  `json:"firstByteMs,omitempty"` // after the start
-	EndMs       int64  `json:"endMs"`                 // after the start
-	// Usage is what the endpoint said; nil: nothing.
-	Usage   *Usage   `json:"usage,omitempty"`
-	CostUSD *float64 `json:"costUsd,omitempty"` // nil is unknown, which is not zero
-	// ServerTools are the tools of the request that run at the vendor, such as a search of the web.
-	ServerTools []string `json:"serverTools,omitempty"`
-	// ToolsDenied says that they were taken out before the request was passed on.
-	ToolsDenied bool `json:"toolsDenied,omitempty"`
+	// Dirs are directories that differ from run to run, by what they are: cwd, home.
+	Dirs map[string]string `json:"dirs"`
+}
+
+// Extension ends the names of records.
+const Extension = ".calls"
+
+// Path is where the record of a trace is: beside it, agent.calls for agent.ndjson and
+// agent.ndjson.zst.
+func Path(trace string) string {
+	dir, name := filepath.Split(trace)
+	for _, ending := range []string{".zst", ".gz", ".ndjson", ".jsonl", ".json"} {
+		if cut, ok := strings.CutSuffix(name, ending); ok && cut != "" {
+			name = cut
+		}
+	}
+	return dir + name + Extension
 }

@@ -128,6 +128,18 @@ func (v Value) Raw() []byte {
 	return v.p.text[n.start:n.end]
 }
 
+// Span is where the value is in the text, the quotes of a string included.
+func (v Value) Span() (start, end int) {
+	if v.p == nil {
+		return 0, 0
+	}
+	n := v.node()
+	if n.kind == String {
+		return int(n.start) - 1, int(n.end) + 1
+	}
+	return int(n.start), int(n.end)
+}
+
 // Text is the text of a string, as a view: it is valid as long as the value is.
 func (v Value) Text() string {
 	if v.Kind() != String {
