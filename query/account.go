@@ -78,6 +78,11 @@ func (in *Info) add(l *laneState, s *session.EnrichedSession) {
 		return
 	}
 	in.used = in.used.Plus(s.Usage)
+	l.byWire = s.Usage.CostSource == session.CostWire
+	if l.byWire && s.ReportedUsage != nil {
+		l.word = s.ReportedUsage.CostUSD
+	}
+	in.original = addOptional(in.original, s.OriginalCostUSD)
 	if l.CostUSD = s.Usage.CostUSD; l.CostUSD == nil {
 		in.unpriced = append(in.unpriced, l.Lane)
 	}

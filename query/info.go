@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/session"
@@ -56,6 +57,7 @@ type Info struct {
 	parser   jsontape.Parser
 
 	used          session.TokenUsage
+	original      *float64 // what replayed calls cost when they were recorded
 	usageReported bool     // by a result
 	unpriced      []string // lanes some of whose cost is unknown
 	models        ModelUsage
@@ -122,6 +124,9 @@ type laneState struct {
 	account *account     // if it does, and a question needs it
 	foreign *foreignLane // if it speaks another
 	turns   int          // the model's turns, where an index knows them
+	calls   []calls.Call // that the gateway saw
+	word    *float64     // the cost by the agent's own word, where CostUSD comes from the wire
+	byWire  bool
 }
 
 // source is the name of the lane in envelopes, nil for bare events.
@@ -192,6 +197,11 @@ func (in *Info) lifecycle(event []byte) {
 		}
 	case trace.TypeAgentStart:
 		in.agentStart(v)
+	case trace.TypeModelCall:
+		if call, lane, ok := modelCall(event, v); ok {
+			l := in.lane(lane, false)
+			l.calls = append(l.calls, call)
+		}
 	}
 }
 
@@ -216,10 +226,15 @@ func (in *Info) finish() {
 		if !l.wanted {
 			continue
 		}
+		if l.foreign == nil && l.account == nil && len(l.calls) > 0 {
+			l.account = newAccount(l, in.prices) // an agent whose words nobody understands
+		}
 		switch {
 		case l.foreign != nil:
+			l.took(l.foreign.fold)
 			l.foreign.finish(in)
 		case l.account != nil:
+			l.took(l.account.fold)
 			s := l.account.fold.Session()
 			s.Turns = cmp.Or(l.turns, s.Turns)
 			in.add(l, s)

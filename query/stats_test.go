@@ -231,12 +231,12 @@ func TestCostIsUnknownWithoutResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := asJSON(t, c); got != `{"totalCostUsd":null,"bySource":{},"unknown":["agent"]}` {
+	if got := asJSON(t, c); got != `{"totalCostUsd":null,"bySource":{},"from":{},"unknown":["agent"]}` {
 		t.Errorf("cost %s", got)
 	}
 	c, _, _ = traceOf(t, goodResult, enveloped("b", 1, goodResult),
 		`{"type":"result","total_cost_usd":"7"}`).Cost(context.Background())
-	if got := asJSON(t, c); got != `{"totalCostUsd":0.5,"bySource":{"agent":0.25,"b":0.25}}` {
+	if got := asJSON(t, c); got != `{"totalCostUsd":0.5,"bySource":{"agent":0.25,"b":0.25},"from":{"agent":"agent","b":"agent"}}` {
 		t.Errorf("cost %s", got)
 	}
 }

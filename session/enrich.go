@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -62,7 +63,11 @@ func ReadFile(path string, dialects Dialects, opts Options) ([]*EnrichedSession,
 			}
 		}
 	}
-	return e.recognised()
+	sessions, err := e.recognised()
+	if err == nil && slices.ContainsFunc(sessions, func(s *EnrichedSession) bool { return len(s.ModelCalls) > 0 }) {
+		err = addPrompts(path, sessions)
+	}
+	return sessions, err
 }
 
 func (e *Enricher) readFile(path string) error {

@@ -2,8 +2,10 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/trace"
 )
@@ -66,11 +68,23 @@ func (e *Enricher) orchestrator(event []byte, at Stamp) {
 		l := e.lane(name)
 		at.Lane = name
 		l.fold.SystemPrompt(Origin{Stamp: at}, v.TextOf("source"), v.TextOf("label"), v.TextOf("content"))
+	case trace.TypeModelCall:
+		e.modelCall(event, name)
 	case trace.TypePrompt:
 		l := e.lane(name)
 		at.Lane = name
 		l.fold.Message(Origin{Stamp: at}, "user", v.TextOf("text"), "prompt")
 	}
+}
+
+// modelCall takes in a call that the gateway saw.
+func (e *Enricher) modelCall(event []byte, name string) {
+	var call calls.Call
+	if json.Unmarshal(event, &call) != nil {
+		e.broken++
+		return
+	}
+	e.lane(name).fold.ModelCall(call)
 }
 
 func (e *Enricher) agentStart(v jsontape.Value, name string) {

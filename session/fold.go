@@ -95,6 +95,7 @@ type Fold struct {
 	failures []failure
 	reached  [milestoneKinds]bool
 	usage    usageBook
+	wire     wireBook
 	outcome  Outcome // of the last final event, if ended
 	ending   []byte  // what it said
 	ended    bool
@@ -436,7 +437,7 @@ func (f *Fold) Session() *EnrichedSession {
 		f.Verified(*f.opts.Verify)
 	}
 	s.Turns = f.turns.index
-	s.Usage, s.ModelUsage = f.usage.total(), f.usage.models()
+	f.settleUsage()
 	s.WallClockMs = max(0, f.lastMs-s.StartMs)
 	if p := s.Process; p != nil && p.EndMs > p.StartMs && p.StartMs > 0 {
 		s.WallClockMs = p.EndMs - p.StartMs

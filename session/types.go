@@ -141,7 +141,9 @@ const (
 	// CostEstimated is computed from provisional counts of tokens, because the agent ended before
 	// it reported the final ones. The real cost is at least about this.
 	CostEstimated = "estimated"
-	CostUnknown   = "unknown"
+	// CostWire is computed from the tokens that the gateway saw the model's service report.
+	CostWire    = "wire"
+	CostUnknown = "unknown"
 )
 
 // Milestone marks the first time something happened.
@@ -289,6 +291,13 @@ type EnrichedSession struct {
 	Outcome       Outcome                 `json:"outcome"`
 	FinalText     string                  `json:"finalText,omitempty"`
 	ExitCode      int                     `json:"exitCode"`
+	// ModelCalls are the calls of the model that the gateway saw.
+	ModelCalls []ModelCall `json:"modelCalls,omitempty"`
+	// ReportedUsage is what the agent itself said, where Usage comes from the gateway.
+	ReportedUsage *TokenUsage `json:"reportedUsage,omitempty"`
+	// OriginalCostUSD is what the calls that were answered from a record cost when they were
+	// recorded.
+	OriginalCostUSD *float64 `json:"originalCostUsd,omitempty"`
 	// Process is how the agent's process was started, where the harness wrote it down.
 	Process      *Process        `json:"process,omitempty"`
 	TaskResolved *bool           `json:"taskResolved"`

@@ -86,7 +86,10 @@ func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
 }
 
 // TotalUsage is what was consumed so far, provisional figures included.
-func (f *Fold) TotalUsage() TokenUsage { return f.usage.total() }
+func (f *Fold) TotalUsage() TokenUsage {
+	usage, _ := f.wire.prefer(f.usage.total())
+	return usage
+}
 
 // UsageReports is how many statements about tokens the stream has made, provisional ones aside.
 func (f *Fold) UsageReports() int { return f.usage.reports }
@@ -262,6 +265,9 @@ func (u TokenUsage) Plus(v TokenUsage) TokenUsage {
 	sum.Partial, sum.CostUSD, sum.CostSource = u.Partial || v.Partial, sumOf(u.CostUSD, v.CostUSD), CostUnknown
 	if sum.CostUSD != nil {
 		sum.CostSource = CostReported
+		if u.CostSource == CostWire && v.CostSource == CostWire {
+			sum.CostSource = CostWire
+		}
 		for _, source := range []string{CostComputed, CostEstimated} {
 			if u.CostSource == source || v.CostSource == source {
 				sum.CostSource = source

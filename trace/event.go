@@ -22,6 +22,7 @@ const (
 	TypeTurnEnd           = "turn_end"
 	TypeRecovered         = "recovered"
 	TypeCallRefused       = "call_refused" // a call in a participant's name that was not the participant's
+	TypeModelCall         = "model_call"   // a call of a participant's model, as the gateway saw it
 	TypeSummary           = "summary"
 )
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -195,6 +196,11 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 			l := r.lane(event.Agent)
 			l.speaks(dialect)
 			l.firstTs = env.Ts // its first words may come a second later
+		}
+	case trace.TypeModelCall:
+		var call calls.Call
+		if json.Unmarshal(env.Event, &call) == nil {
+			r.lane(event.Agent).fold.ModelCall(call)
 		}
 	case trace.TypeSummary:
 		r.verdict = event.Verdict

@@ -1,5 +1,5 @@
 // Package sql answers SQL queries over traces. It builds SQLite tables on the fly: turns, tool
-// calls, usage, messages and lanes.
+// calls, calls of models, usage, messages and lanes.
 package sql
 
 import (
@@ -80,6 +80,9 @@ create table tool_calls (file text, turn integer, lane text, id text, name text,
 	result text, is_error integer, parent text);
 create table usage (file text, turn integer, lane text, message_id text, input_tokens integer, output_tokens integer, cache_read_tokens integer, cache_creation_tokens integer);
 create table messages (file text, line integer, ts integer, kind text, sender text, recipient text, text text, answer text, answered_by text);
+create table model_calls (file text, lane text, call integer, turn integer, ts integer, model text, protocol text, path text, status integer, outcome text, retry integer,
+	first_byte_ms integer, duration_ms integer, input_tokens integer, output_tokens integer, cache_read_tokens integer, cache_creation_tokens integer,
+	reasoning_tokens integer, cost_usd real, original_usd real, error text);
 create table lanes (file text, lane text, dialect text, agent text, model text, turns integer, cost_usd real, first_ms integer, last_ms integer);
 `
 
@@ -245,6 +248,9 @@ func (l *tableLoader) load(t *query.Trace) error {
 			return err
 		}
 	}
+	if err := l.modelCalls(t); err != nil {
+		return err
+	}
 	if err := t.Calls(l.ctx, func(c *query.Call) error { return l.call(t, c) }); err != nil {
 		return err
 	}
@@ -278,6 +284,28 @@ func (l *tableLoader) call(t *query.Trace, c *query.Call) error {
 	}
 	return l.insert("tool_calls", t.Name(), c.TurnIndex, query.LaneName(c.Source), c.ToolUseID, c.Name, string(c.Input),
 		c.Command, c.Path, c.TimestampMs, c.DurationMs, result, isError, c.Parent)
+}
+
+func (l *tableLoader) modelCalls(t *query.Trace) error {
+	all, err := t.ModelCalls(l.ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		tokens := make([]any, 5) // what the service did not say is null
+		if u := c.Usage; u != nil {
+			tokens = []any{u.Input, u.Output, u.CacheRead, u.CacheWrite(), u.Reasoning}
+		}
+		values := []any{
+			t.Name(), c.Lane, c.Seq, c.Turn, c.StartMs, c.Model, c.Protocol, c.Path, c.Status, c.Outcome, c.Retry,
+			c.FirstByteMs, c.EndMs,
+		}
+		values = append(append(values, tokens...), c.CostUSD, c.OriginalUSD, c.Error)
+		if err := l.insert("model_calls", values...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *tableLoader) messages(t *query.Trace) error {

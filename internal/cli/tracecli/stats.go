@@ -16,7 +16,9 @@ import (
 	"github.com/fit-eval/fit/query"
 )
 
-func (a *app) statsVerbs() []*cobra.Command { return []*cobra.Command{a.stats(), a.cost()} }
+func (a *app) statsVerbs() []*cobra.Command {
+	return []*cobra.Command{a.stats(), a.cost(), a.modelCalls()}
+}
 
 func (a *app) stats() *cobra.Command {
 	var byTool, summary bool
@@ -150,7 +152,17 @@ func (o *output) costTable(c *query.Cost) {
 	}
 	o.line("### 💰 Session cost: " + total)
 	o.line("")
-	o.line("What the agents of this session report, each counted once.")
+	if slices.ContainsFunc(c.BySource, func(l query.LaneCost) bool { return l.From == query.FromWire }) {
+		o.line("What the models' services reported to the gateway, and otherwise what the agents report, each counted once.")
+	} else {
+		o.line("What the agents of this session report, each counted once.")
+	}
+	if c.OriginalUSD != nil {
+		o.linef("The calls were answered from a record; when they were recorded they cost $%.4f.", *c.OriginalUSD)
+	}
+	for _, d := range c.Differences {
+		o.linef("%s says $%.4f, the wire says $%.4f (%+.1f %%).", display.Text(d.Lane), d.AgentUSD, d.WireUSD, d.Percent)
+	}
 	rows := slices.Clone(c.BySource)
 	slices.SortStableFunc(rows, func(a, b query.LaneCost) int { return cmp.Compare(b.USD, a.USD) })
 	if len(rows)+len(c.Unknown) == 0 {

@@ -110,7 +110,7 @@ func (o *output) action(action *query.Action) string {
 func (a *app) sql() *cobra.Command {
 	command := a.verb(
 		"sql FILE... QUERY",
-		"Query traces in SQL: tables turns, tool_calls, usage, messages, lanes",
+		"Query traces in SQL: tables turns, tool_calls, model_calls, usage, messages, lanes",
 		`  fit trace sql run.ndjson 'select name, count(*) n, sum(is_error) failed from tool_calls group by 1 order by 2 desc'
   fit trace sql a.ndjson b.ndjson 'select file, sum(output_tokens) from usage group by 1'`,
 		cobra.MinimumNArgs(2),

@@ -1,0 +1,68 @@
+package tracecli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/query"
+)
+
+func (a *app) modelCalls() *cobra.Command {
+	return a.fileVerb("calls", "Show the calls of the models that the gateway saw: latency, tokens, cache, retries, cost",
+		`  fit trace calls run.ndjson
+  fit trace calls --format ndjson run.ndjson | jq 'select(.retry > 0)'`,
+		func(ctx context.Context, out *output, traces []*query.Trace) error {
+			for _, t := range traces {
+				all, err := t.ModelCalls(ctx)
+				if err != nil {
+					return err
+				}
+				for i := range all {
+					if err := out.record(t.Name(), all[i], func() { out.modelCall(&all[i]) }); err != nil {
+						return err
+					}
+				}
+			}
+			return out.end()
+		})
+}
+
+// modelCall prints one line for a call of a model.
+func (o *output) modelCall(c *query.ModelCall) {
+	turn := "–"
+	if c.Turn > 0 {
+		turn = fmt.Sprint(c.Turn)
+	}
+	columns := []string{
+		display.PadColumns(display.Text(c.Model), 24),
+		display.PadColumns(fmt.Sprintf("%d %s", c.Status, display.Text(c.Outcome)), 12),
+		display.PadColumns(fmt.Sprintf("first %d ms, all %d ms", c.FirstByteMs, c.EndMs), 28),
+	}
+	if u := c.Usage; u != nil {
+		read := u.Input + u.CacheRead + u.CacheWrite()
+		columns = append(columns, fmt.Sprintf("in:%s out:%s", thousands(read), thousands(u.Output)))
+		if read > 0 {
+			columns = append(columns, fmt.Sprintf("cached %d %%", 100*u.CacheRead/read))
+		}
+	}
+	if c.Retry > 0 {
+		columns = append(columns, fmt.Sprintf("retry %d", c.Retry))
+	}
+	if c.CostUSD != nil {
+		columns = append(columns, fmt.Sprintf("$%.6f", *c.CostUSD))
+	}
+	if c.OriginalUSD != nil {
+		columns = append(columns, fmt.Sprintf("(recorded $%.6f)", *c.OriginalUSD))
+	}
+	if len(c.ServerTools) > 0 {
+		columns = append(columns, "server tools: "+display.Line(strings.Join(c.ServerTools, ", ")))
+	}
+	if c.Error != "" {
+		columns = append(columns, o.paint(red, "error:")+" "+display.Line(c.Error))
+	}
+	o.line(o.paint(dim, "["+turn+"]") + " " + o.lane(&c.Lane) + strings.Join(columns, " "))
+}

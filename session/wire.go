@@ -1,0 +1,150 @@
+package session
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fit-eval/fit/gateway/calls"
+)
+
+// ModelCall is a call of the model that the gateway saw.
+type ModelCall struct {
+	calls.Call
+	// Turn is the turn of the model that the call is part of, counted from 1. A call that fails has
+	// the turn of the one that succeeds after it. Calls without tools, such as those that find a
+	// title, have none in a session whose other calls have tools.
+	Turn int `json:"turn,omitempty"`
+}
+
+// Succeeded reports whether the model's answer arrived whole.
+func (c *ModelCall) Succeeded() bool { return succeeded(&c.Call) }
+
+func succeeded(c *calls.Call) bool {
+	return (c.Outcome == calls.OK || c.Outcome == calls.Replayed) && c.Status < 400
+}
+
+// NumberTurns says which turn each of the calls of one agent is part of.
+func NumberTurns(all []ModelCall) {
+	withTools := slices.ContainsFunc(all, func(c ModelCall) bool { return c.Tools > 0 })
+	turn := 1
+	for i := range all {
+		c := &all[i]
+		c.Turn = 0
+		if withTools && c.Tools == 0 || c.Messages == 0 && c.Usage == nil && c.Succeeded() {
+			continue // not a turn, or a question that no model answers, such as the list of models
+		}
+		c.Turn = turn
+		if c.Succeeded() {
+			turn++
+		}
+	}
+}
+
+// wireBook adds up the calls that the gateway saw.
+type wireBook struct {
+	perModel map[string]*modelTotal
+	said     int // calls whose usage is known
+	silent   int // calls that succeeded and said nothing about it
+	partial  bool
+	original float64
+	replayed bool
+}
+
+// ModelCall records a call that the gateway saw. What a session consumed is what the wire says, if
+// it says it about every call; the agent's own word is kept beside it.
+func (f *Fold) ModelCall(call calls.Call) {
+	f.wire.add(&call)
+	if !f.opts.Flat {
+		f.session.ModelCalls = append(f.session.ModelCalls, ModelCall{Call: call})
+	}
+}
+
+func (b *wireBook) add(c *calls.Call) {
+	if c.Outcome == calls.Replayed {
+		b.replayed = true
+		if c.OriginalUSD != nil {
+			b.original += *c.OriginalUSD
+		}
+	}
+	if c.Usage == nil {
+		switch {
+		case succeeded(c) && c.Messages > 0:
+			b.silent++
+		case c.Outcome == calls.Cut || c.Outcome == calls.Disconnected:
+			b.partial = true
+		}
+		return
+	}
+	b.said++
+	b.partial = b.partial || c.Outcome == calls.Cut || c.Outcome == calls.Disconnected || c.Outcome == calls.Budget
+	if b.perModel == nil {
+		b.perModel = map[string]*modelTotal{}
+	}
+	total := b.perModel[c.Model]
+	if total == nil {
+		total = &modelTotal{}
+		b.perModel[c.Model] = total
+	}
+	total.tokens = plus(total.tokens, tokensOf(c.Usage))
+	if c.CostUSD == nil {
+		total.unpriced = true
+	} else {
+		total.cost += *c.CostUSD
+	}
+}
+
+func tokensOf(u *calls.Usage) TokenUsage {
+	return TokenUsage{
+		InputTokens:      u.Input,
+		OutputTokens:     u.Output,
+		CacheReadTokens:  u.CacheRead,
+		CacheWriteTokens: u.CacheWrite(),
+	}
+}
+
+// wireUsage is what one model consumed, by the wire.
+func (m *modelTotal) wireUsage() TokenUsage {
+	u := totalled(m.tokens)
+	u.CostUSD, u.CostSource = &m.cost, CostWire
+	if m.unpriced {
+		u.CostUSD, u.CostSource = nil, CostUnknown
+	}
+	return u
+}
+
+// prefer returns what was consumed by the wire, where that is known of every call, and else the
+// agent's word.
+func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
+	if b.said == 0 || b.silent > 0 {
+		return word, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.perModel)) {
+		usage = usage.Plus(b.perModel[name].wireUsage())
+	}
+	usage.Partial = b.partial
+	if usage.CostUSD == nil && word.CostUSD != nil { // the agent may know a price that we do not
+		usage.CostUSD, usage.CostSource = word.CostUSD, word.CostSource
+	}
+	return usage, true
+}
+
+// settleUsage decides whose figures are the session's.
+func (f *Fold) settleUsage() {
+	s, b := &f.session, &f.wire
+	NumberTurns(s.ModelCalls)
+	if b.replayed {
+		s.OriginalCostUSD = &b.original
+	}
+	word, byWire := f.usage.total(), false
+	if s.Usage, byWire = b.prefer(word); !byWire {
+		s.ModelUsage = f.usage.models()
+		return
+	}
+	s.ModelUsage = map[string]TokenUsage{}
+	for name, total := range b.perModel {
+		s.ModelUsage[name] = total.wireUsage()
+	}
+	if word.TotalTokens > 0 || word.CostUSD != nil {
+		s.ReportedUsage = &word
+	}
+}
