@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/lazyregexp"
+)
+
+// normaliser takes out of a request what differs from run to run. It remembers what it has seen,
+// because most of a request is that of the one before.
+type normaliser struct {
+	dirs []directory
+	sums map[calls.Sum]calls.Sum
+}
+
+// directory is one that differs from run to run, under a name that does not.
+type directory struct{ name, path string }
+
+func newNormaliser(dirs map[string]string) *normaliser {
+	return &normaliser{dirs: sorted(dirs), sums: map[calls.Sum]calls.Sum{}}
+}
+
+// sorted puts directories before those that they lie in.
+func sorted(dirs map[string]string) []directory {
+	var list []directory
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
+		if len(dirs[name]) > 1 { // the root is in everything
+			list = append(list, directory{name, strings.TrimSuffix(dirs[name], "/")})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b directory) int { return cmp.Compare(len(b.path), len(a.path)) })
+	return list
+}
+
+// varying are the forms of what differs from run to run, and what stands for it. The order counts:
+// what is longer comes first.
+var varying = []struct {
+	form *lazyregexp.Regexp
+	with string
+}{
+	// 2026-11-15T20:31:01.123Z, 2026-11-15 20:31, 2026-11-15, 2026/11/15
+	{lazyregexp.New(`\b20\d\d[-/][01]\d[-/][0-3]\d(?:[T ,]+[0-2]?\d:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?)?(?: ?Z\b|[+-]\d\d:?\d\d\b)?`), "{date}"},
+	// Sunday, November 15, 2026 at 08:31:01 PM UTC; 15 Nov 2026; 11/15/2026
+	{lazyregexp.New(`(?i)\b(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +[0-3]?\d(?:st|nd|rd|th)?,? +(?:\d\d:\d\d:\d\d +(?:[a-z]+ +)?)?20\d\d\b`), "{date}"},
+	{lazyregexp.New(`(?i)\b[0-3]?\d +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +20\d\d\b`), "{date}"},
+	{lazyregexp.New(`\b[01]?\d/[0-3]?\d/20\d\d\b`), "{date}"},
+	{lazyregexp.New(`(?i)\b[0-2]?\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?: ?[ap]m\b)?(?: (?:utc|gmt)\b)?`), "{clock}"},
+	{lazyregexp.New(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "{id}"},
+	{lazyregexp.New(`\b(?:toolu|srvtoolu|call|msg|resp|rs|fc|ctc|req|item|chatcmpl|session|thread|run|user|turn)[_-][A-Za-z0-9_-]*\d[A-Za-z0-9_-]*`), "{id}"},
+	{lazyregexp.New(`(?i)\b[0-9a-f]{16,}\b`), "{id}"},
+	{lazyregexp.New(`\b1[5-9]\d{8}(?:\d{3}|\.\d+)?\b`), "{time}"},
+	{lazyregexp.New(`/(?:private/)?(?:var/)?tmp/[^/\s"'\\:;,)\]}<>` + "`" + `]+`), "{tmp}"},
+	{lazyregexp.New(`\b(?:127\.0\.0\.1|localhost):\d{2,5}\b`), "{address}"},
+	{lazyregexp.New(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|seconds)\b`), "{duration}"},
+	{lazyregexp.New(`\b(?i:pid)[ =:]+\d+\b`), "{pid}"},
+}
+
+// text is a text without what differs from run to run.
+func (n *normaliser) text(text []byte) []byte {
+	for _, dir := range n.dirs {
+		text = replacePath(text, dir.path, "{"+dir.name+"}")
+	}
+	for _, v := range varying {
+		text = v.form.Get().ReplaceAll(text, []byte(v.with))
+	}
+	return text
+}
+
+func (n *normaliser) sum(chunk *calls.Chunk) calls.Sum {
+	sum, known := n.sums[chunk.Sum()]
+	if !known {
+		sum = sha256.Sum256(n.text(chunk.Text()))
+		n.sums[chunk.Sum()] = sum
+	}
+	return sum
+}
+
+// replacePath replaces a path where it ends, or where a path in it follows.
+func replacePath(text []byte, path, with string) []byte {
+	if path == "" || path == with || !bytes.Contains(text, []byte(path)) {
+		return text
+	}
+	var out []byte
+	for {
+		at := bytes.Index(text, []byte(path))
+		if at < 0 {
+			return append(out, text...)
+		}
+		end := at + len(path)
+		if end < len(text) && isNameByte(text[end]) { // another path that begins alike
+			out = append(out, text[:end]...)
+		} else {
+			out = append(append(out, text[:at]...), with...)
+		}
+		text = text[end:]
+	}
+}
+
+func isNameByte(c byte) bool {
+	return c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
