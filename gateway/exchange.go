@@ -91,6 +91,7 @@ func (x *exchange) read() {
 	}
 	_ = json.Unmarshal(x.body, &x.asked) // what cannot be read is the upstream's to refuse
 	x.call.Model, x.call.Stream = x.asked.Model, x.asked.Stream
+	x.call.Tools, x.call.Messages = len(x.asked.Tools), x.asked.length()
 	kinds, others := serverTools(x.asked)
 	x.call.ServerTools = kinds
 	if len(kinds) == 0 || !x.config().DenyServerTools {
@@ -146,6 +147,7 @@ func (x *exchange) replayed(w http.ResponseWriter) bool {
 	x.keep(recorded.Body)
 	x.call.Status, x.call.Outcome, x.call.Usage = recorded.Status, calls.Replayed, recorded.Usage
 	x.call.FirstByteMs = x.elapsed()
+	x.call.CostUSD, x.call.OriginalUSD = new(float64), recorded.CostUSD
 	return true
 }
 

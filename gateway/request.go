@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // maxRequest bounds the body of a request. The vendors accept 32 MiB.
@@ -18,8 +20,24 @@ type asked struct {
 	Model  string            `json:"model"`
 	Stream bool              `json:"stream"`
 	Tools  []json.RawMessage `json:"tools"`
+	// Messages or Input are the conversation.
+	Messages []json.RawMessage `json:"messages"`
+	Input    json.RawMessage   `json:"input"`
 	// WebSearch is how Chat Completions asks for a search of the web.
 	WebSearch json.RawMessage `json:"web_search_options"`
+}
+
+// length is how long the conversation is.
+func (a *asked) length() int {
+	n := len(a.Messages)
+	input, _ := jsontape.Parse(a.Input)
+	for range input.Elements() {
+		n++
+	}
+	if input.Kind() == jsontape.String {
+		n++
+	}
+	return n
 }
 
 // readBody reads the whole request: it is counted, recorded and compared before it is passed on.

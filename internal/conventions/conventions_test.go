@@ -34,9 +34,9 @@ var layers = map[string][]string{
 	"trace":         {"redact"},
 	"ledger":        {"redact"},
 	"model":         {"price"},
-	"session":       {"trace", "price"},
-	"evidence":      {"session", "ledger"},
 	"gateway/calls": {"redact"},
+	"session":       {"trace", "price", "gateway/calls"},
+	"evidence":      {"session", "ledger"},
 	"gateway":       {"gateway/calls", "model", "price", "redact", "session", "trace"},
 	"agent":         {"gateway", "session", "sandbox", "trace", "model", "price", "redact"},
 	"query":         {"gateway/calls", "session", "trace"},
@@ -79,7 +79,7 @@ var rooms = map[string][]string{
 	"internal/messages":    {"internal/jsontape"},
 	"internal/lazyregexp":  {},
 	"internal/patch":       {},
-	"internal/render":      {"session", "trace"},
+	"internal/render":      {"session", "trace", "gateway/calls"},
 }
 
 type goFile struct {
