@@ -93,7 +93,10 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 	if err := w.fillBase(&cfg.Options.Base); err != nil {
 		return Result{}, err
 	}
-	w.Isolation = cmp.Or(w.Isolation, past.Isolation)
+	w.Isolation, w.Network = cmp.Or(w.Isolation, past.Isolation), cmp.Or(w.Network, past.Network)
+	if past.ToolTransport != "" { // as it was started
+		w.ToolServer.HTTP = past.ToolTransport == transportHTTP
+	}
 	note, err := w.isolate(ctx, &cfg.Options.Base, directories(past.Members)...)
 	if err != nil {
 		return Result{}, err
@@ -112,9 +115,6 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 		defer release()
 	}
 	thread := w.threadOf(cfg.Options.Base.Environ)
-	if past.ToolTransport != "" { // as it was started
-		w.ToolServer.HTTP = past.ToolTransport == transportHTTP
-	}
 	connect, secrets := w.toolServer(len(past.Members))
 	if cfg.Options.Connect == nil {
 		cfg.Options.Connect = connect
@@ -123,7 +123,7 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 	if past.Mode == harness.ModeDiscuss {
 		thread.connect(&cfg.Replies, &cfg.Inbox, cfg.Redactor)
 	}
-	w.ready(cfg.Options.Base.Isolation, note, past.Members...)
+	w.ready(cfg.Options.Base, note, past.Members...)
 	result, err := harness.Resume(ctx, tracePath, cfg)
 	thread.close(result)
 	return result, err

@@ -22,6 +22,9 @@ var Isolations = []string{"auto", sandbox.IsolationBwrap, sandbox.IsolationNone}
 func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string) (note string, err error) {
 	isolation := &base.Isolation
 	defer func() {
+		if err == nil {
+			err = w.closeNetwork(ctx, base)
+		}
 		if base.Limits == (sandbox.Limits{}) {
 			base.Limits = sandbox.DefaultLimits(isolation.Kind)
 		}

@@ -78,7 +78,11 @@ func (w Wiring) isolateJudge(ctx context.Context, options *Options, id, room str
 	if installation.Path == "" {
 		visible = append(visible, room)
 	}
-	options.Base.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, ReadOnly: visible, Network: true}
+	options.Base.Isolation = sandbox.Isolation{
+		Kind:     sandbox.IsolationBwrap,
+		ReadOnly: visible,
+		Network:  options.Base.Isolation.Network,
+	}
 	return nil
 }
 

@@ -65,10 +65,11 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	if err != nil {
 		return RunResult{}, err
 	}
-	played, err := w.choose(ctx, cfg.Agent, settings)
+	played, installation, err := w.choose(ctx, cfg.Agent, settings)
 	if err != nil {
 		return RunResult{}, err
 	}
+	settings.Installation = &installation
 	home, err := scratch.Make("", "fit-run-")
 	if err != nil {
 		return RunResult{}, fmt.Errorf("make a home for the agent: %w", err)
@@ -79,6 +80,9 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		return RunResult{}, err
 	}
 	note, err := w.isolate(ctx, &settings, settings.Dir)
+	if err == nil {
+		err = checkNetwork(played, settings)
+	}
 	if err != nil {
 		return RunResult{}, err
 	}
@@ -89,7 +93,7 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		return RunResult{}, err
 	}
 	id := string(played.Info().ID)
-	w.ready(settings.Isolation, note, AgentConfig{Agent: id, Model: settings.Model, Cwd: settings.Dir})
+	w.ready(settings, note, AgentConfig{Agent: id, Model: settings.Model, Cwd: settings.Dir})
 	return harness.Run(ctx, harness.RunConfig{
 		Agent:      played,
 		Session:    settings,

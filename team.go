@@ -176,7 +176,7 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 		thread.close(Result{})
 		return Result{}, err
 	}
-	t.wiring.ready(p.options.Base.Isolation, note, members...)
+	t.wiring.ready(p.options.Base, note, members...)
 	if p.warning != "" {
 		t.wiring.warnf("%s", p.warning)
 	}
@@ -189,7 +189,7 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 // there. Agents that the caller makes are the caller's business.
 func (t *Team) check(ctx context.Context, p *parts) ([]AgentConfig, error) {
 	if !t.ownAgents {
-		chosen, err := t.wiring.choose(ctx, p.options.DefaultAgent, p.options.Base)
+		chosen, _, err := t.wiring.choose(ctx, p.options.DefaultAgent, p.options.Base)
 		if err != nil {
 			return nil, err
 		}

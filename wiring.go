@@ -38,6 +38,9 @@ type Wiring struct {
 	// Isolation is what keeps agents from the rest of the machine: bwrap, none, or auto, which is
 	// bwrap where it works. Empty is auto. An isolation in the options of a config wins.
 	Isolation string
+	// Network is what agents reach: host, the machine's network; model, their model and the tools of
+	// the session and nothing else; none, which only fit's own agent can work with. Empty is host.
+	Network string
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.
@@ -55,7 +58,10 @@ type Prepared struct {
 	// Isolation is bwrap or none, and IsolationNote says what that means.
 	Isolation     string
 	IsolationNote string
-	Members       []AgentConfig // the lead first; of a run the one agent
+	// Network is host, model or none, and NetworkNote says what that means.
+	Network     string
+	NetworkNote string
+	Members     []AgentConfig // the lead first; of a run the one agent
 }
 
 // trackers are the conventions that agents know for keeping track of work, the default first.
@@ -79,9 +85,15 @@ func (w Wiring) filled() Wiring {
 
 func (w Wiring) warnf(format string, args ...any) { fmt.Fprintf(w.Warnings, format+"\n", args...) }
 
-func (w Wiring) ready(isolation sandbox.Isolation, note string, members ...AgentConfig) {
+func (w Wiring) ready(base agent.Config, note string, members ...AgentConfig) {
 	if w.Ready != nil {
-		w.Ready(Prepared{Isolation: isolation.Kind, IsolationNote: note, Members: members})
+		w.Ready(Prepared{
+			Isolation:     base.Isolation.Kind,
+			IsolationNote: note,
+			Network:       base.NetworkKind(),
+			NetworkNote:   networkNote(base.NetworkKind()),
+			Members:       members,
+		})
 	}
 }
 
@@ -132,18 +144,17 @@ func (w Wiring) tracker(environ []string) (string, error) {
 }
 
 // choose finds the agent of an id, or the first that is installed.
-func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent.Agent, error) {
+func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent.Agent, agent.Installation, error) {
 	host := hostOf(base)
 	if id == "" {
-		chosen, _, err := w.Registry.First(ctx, host)
-		return chosen, err
+		return w.Registry.First(ctx, host)
 	}
 	chosen, err := w.Registry.Get(id)
 	if err != nil {
-		return nil, &ConfigError{"Agent", err}
+		return nil, agent.Installation{}, &ConfigError{"Agent", err}
 	}
-	_, err = chosen.Probe(ctx, host)
-	return chosen, err
+	installation, err := chosen.Probe(ctx, host)
+	return chosen, installation, err
 }
 
 // hostOf is this machine as agents see it when they are looked for.
@@ -234,7 +245,13 @@ func (w Wiring) checkMembers(ctx context.Context, mode harness.Mode, options Opt
 			continue
 		}
 		probed[m.Agent] = true
-		if _, err := played.Probe(ctx, hostOf(options.Base)); err != nil {
+		installation, err := played.Probe(ctx, hostOf(options.Base))
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		settings := options.Base
+		settings.Installation, settings.MCPServers = &installation, m.MCPServers
+		if err := checkNetwork(played, settings); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}

@@ -151,6 +151,8 @@ type Config struct {
 
 	Spawner     sandbox.ProcessSpawner
 	Isolation   sandbox.Isolation
+	Network     string         // of a sandbox without the machine's: sandbox.NetworkModel or NetworkNone
+	Doors       []Door         // what answers in a NetworkModel beside the model
 	Limits      sandbox.Limits // of each process of the agent, or of its tools where it runs in ours
 	Grace       time.Duration  // between asking the agent to stop and killing it
 	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB

@@ -29,6 +29,7 @@ type Plan struct {
 	Shard     Shard         `json:"shard"`
 	Judge     PlannedJudge  `json:"judge"`
 	Isolation string        `json:"isolation,omitempty"`
+	Network   string        `json:"network,omitempty"` // what agents reach, where the command says it
 	// it decides how far an agent gets, so it is a part of what is measured
 	Cell Budget `json:"cellBudget,omitzero"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
@@ -163,6 +164,7 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note("shard", p.Shard.String(), wanted.Shard.String())
 	note("stopping early", p.Stop.String(), wanted.Stop.String())
 	note("isolation", p.Isolation, wanted.Isolation)
+	note("network", p.Network, wanted.Network)
 	note("budget of a cell", p.Cell, wanted.Cell)
 	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond,
 		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)

@@ -15,8 +15,10 @@ type Setup struct {
 	Runs int
 	Seed uint64
 	// Shard is the part to run.
-	Shard      Shard
-	Isolation  string // "none", "bwrap", or empty for what the task says or the best that works
+	Shard     Shard
+	Isolation string // "none", "bwrap", or empty for what the task says or the best that works
+	// Network is what agents reach: "host", "model" or "none"; empty for what the task says.
+	Network    string
 	CellBudget Budget
 	// DollarBudget says that the experiment or its arms have a budget in dollars, for which every
 	// model needs a price.

@@ -10,6 +10,8 @@ type startedEvent struct {
 	Started int64  `json:"startedMs"`
 	// Isolation is what keeps the agents from the rest of the machine: bwrap or none.
 	Isolation string `json:"isolation,omitempty"`
+	// Network is what the agents reach: host, model or none.
+	Network string `json:"network,omitempty"`
 	// Members are the lead and the participants, as they were configured after their profiles were
 	// read.
 	Members  []AgentConfig `json:"members"`

@@ -93,6 +93,7 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 		Lead:      s.lead.name,
 		Started:   time.Now().UnixMilli(),
 		Isolation: cmp.Or(l.cfg.options.Base.Isolation.Kind, sandbox.IsolationNone),
+		Network:   l.cfg.options.Base.NetworkKind(),
 		Settings:  s.settings,
 		Task:      l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
 	}

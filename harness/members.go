@@ -35,6 +35,8 @@ type Interrupted struct {
 	// Isolation is what kept the agents from the rest of the machine: bwrap or none; empty if the
 	// trace does not say.
 	Isolation string
+	// Network is what the agents reached: host, model or none; empty if the trace does not say.
+	Network string
 	// HomeDir is where the members keep their conversations; empty if it is a temporary directory
 	// that ends with the session.
 	HomeDir string
@@ -57,6 +59,7 @@ func Inspect(tracePath string) (Interrupted, error) {
 		Mode:          p.start.Mode,
 		Members:       p.start.Members,
 		Isolation:     p.start.Isolation,
+		Network:       p.start.Network,
 		ToolTransport: p.start.Settings.ToolTransport,
 	}
 	if !p.start.Settings.TempHome {

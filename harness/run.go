@@ -65,6 +65,7 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Mode:      modeRun,
 		Format:    trace.FormatVersion,
 		Isolation: cmp.Or(cfg.Session.Isolation.Kind, sandbox.IsolationNone),
+		Network:   cfg.Session.NetworkKind(),
 	})
 
 	result, err := recorder.drive(ctx)
@@ -117,7 +118,7 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 		}
 	}
 	id := r.cfg.Agent.Info().ID
-	conversation, err := r.cfg.Agent.Start(ctx, settings)
+	conversation, err := agent.Start(ctx, r.cfg.Agent, settings)
 	if err != nil {
 		return RunResult{Reason: session.OutcomeError}, fmt.Errorf("start agent %s: %w", id, err)
 	}

@@ -67,10 +67,7 @@ func (l *loop) startAgent(
 		settings.MCPServers = append(servers, settings.MCPServers...)
 		settings.Spawner = l.connector.Spawner(config.Name, settings.Spawner)
 	}
-	conversation, err := played.Start(ctx, settings)
-	if err == nil && conversation == nil {
-		err = errors.New("the agent returned no session")
-	}
+	conversation, err := agent.Start(ctx, played, settings)
 	if err != nil {
 		return nil, &StartError{config.Name, err}
 	}

@@ -95,8 +95,11 @@ type Record struct {
 	KeyVisible    bool     `json:"keyVisible"`
 	Isolation     string   `json:"isolation"`
 	Workspace     string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
-	AgentNetwork  bool     `json:"agentNetwork"`
-	GraderNetwork bool     `json:"graderNetwork"` // graders have the host's network
+	AgentNetwork  bool     `json:"agentNetwork"`        // the agent had the host's network
+	GraderNetwork bool     `json:"graderNetwork"`       // graders have the host's network
+	// Network is what the agent reached: host, model (its model, its team's tools and the services of
+	// its task) or none.
+	Network string `json:"network,omitempty"`
 	// where preflight's services are: private, with the graders, or host
 	ServiceNetwork string            `json:"serviceNetwork,omitempty"`
 	Digests        Digests           `json:"digests"`

@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -249,14 +251,14 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	}
 	g.Warnings = append(g.Warnings, g.aboutK...)
 	interrupted := map[ledger.Cell]int{}
-	isolations := map[string]bool{}
+	isolations, networks := map[string]bool{}, map[string]bool{}
 	for i := range attempts {
 		r := &attempts[i]
 		if r.ErrorClass == ledger.ErrorInterrupted {
 			interrupted[r.Cell()]++
 		}
 		if r.Verdict != ledger.Error {
-			isolations[r.Isolation] = true
+			isolations[r.Isolation], networks[r.Network] = true, true
 		}
 	}
 	if len(interrupted) > 0 {
@@ -272,6 +274,10 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	}
 	if len(isolations) > 1 {
 		g.Warnings = append(g.Warnings, "runs were isolated in different ways")
+	}
+	if delete(networks, ""); len(networks) > 1 { // old records do not say
+		g.Warnings = append(g.Warnings, "agents had different networks: "+
+			strings.Join(slices.Sorted(maps.Keys(networks)), ", "))
 	}
 	if g.clusters > 0 {
 		g.Warnings = append(g.Warnings,

@@ -61,6 +61,7 @@ type Provenance struct {
 	Judge          string `json:"judge,omitempty"`
 	SkillSetHash   string `json:"skillSetHash,omitempty"`
 	Isolation      string `json:"isolation,omitempty"`
+	Network        string `json:"network,omitempty"` // what agents reached: host, model, none
 }
 
 // Group is everything measured under the same conditions: one arm of one experiment.
@@ -317,6 +318,7 @@ func provenanceOf(records []ledger.Record) Provenance {
 		Judge:          best.Model.Judge,
 		SkillSetHash:   best.SkillSetHash,
 		Isolation:      best.Isolation,
+		Network:        best.Network,
 	}
 }
 

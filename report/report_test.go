@@ -201,6 +201,11 @@ func TestWarnings(t *testing.T) {
 	g := build(t, Input{Records: append(outcomes("b", "PPFFF"), open), K: []int{1, 3}}).Groups[0]
 	wantIn(t, strings.Join(g.Warnings, "\n"), "pass@3 takes only a few values", "not isolated",
 		"isolated in different ways")
+	model, host := run("a", 0, ledger.Pass), run("a", 1, ledger.Pass)
+	model.Network, host.Network = "model", "host"
+	r := build(t, Input{Records: []ledger.Record{model, host}, K: []int{1}})
+	wantIn(t, strings.Join(r.Groups[0].Warnings, "\n"), "different networks: host, model")
+	wantIn(t, markdownOf(t, r, []int{1}, Full), "Network: `model`")
 }
 
 func TestNothingIsAReportToo(t *testing.T) {

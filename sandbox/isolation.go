@@ -10,6 +10,13 @@ const (
 	IsolationBwrap = "bwrap"
 )
 
+// The networks that an agent can have, as tasks, flags and records name them.
+const (
+	NetworkHost  = "host"  // that of the machine
+	NetworkModel = "model" // a loopback on which its model, its team's tools and its task's services answer
+	NetworkNone  = "none"  // a loopback on which nobody answers
+)
+
 // Isolation decides what a program sees of the machine. Its zero value isolates
 // nothing: the program sees the files and the network of the user who runs it.
 type Isolation struct {

@@ -17,7 +17,7 @@ func (c *Capability) tryPrivateNetwork(ctx context.Context, fix string) {
 		c.Detail, c.Fix = err.Error(), fix
 		return
 	}
-	c.OK, c.Detail = true, "works"
+	c.OK, c.Detail = true, "works: agents can be given --network model"
 }
 
 // PrivateNetworkWorks tries whether isolated programs can share a private network here, and returns

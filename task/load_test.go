@@ -91,7 +91,8 @@ func TestAFamilyInFull(t *testing.T) {
 	yes := true
 	want := Settings{
 		Tags: []string{"all", "more"}, Cluster: "c", Scored: &yes, Workspace: "export", Port: true,
-		Checks: []string{"a"}, Protected: []string{"*.lock", "a/**"},
+		AgentNetwork: AgentNetwork{Kind: "model"},
+		Checks:       []string{"a"}, Protected: []string{"*.lock", "a/**"},
 		Limits: Limits{MemoryMB: 512},
 		Timeouts: Timeouts{
 			Agent: 5 * time.Minute, Preflight: 2 * time.Minute, Invariants: 2 * time.Minute,

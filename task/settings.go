@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -49,9 +50,59 @@ type timeoutsFile struct {
 }
 
 type networkFile struct {
-	Agent     *bool `yaml:"agent" doc:"Default: true."`
-	Grader    *bool `yaml:"grader" doc:"Default: false; graders and the services that preflight starts share a loopback of their own."`
-	Preflight *bool `yaml:"preflight" doc:"Preflight and the services that it starts; default: false where graders reach them on a port, else true."`
+	Agent     *agentNetworkFile `yaml:"agent" doc:"host: the machine's network, the default. model: a loopback on which only its model, its team's tools and the services of its task answer. none: nothing, which only fit's own agent can work with. true is host; false is model with required: false."`
+	Required  *bool             `yaml:"required" doc:"Whether a machine that cannot give the agent this network runs nothing; else the agent gets the host's, and the record says so. Default: true, and false for agent: false."`
+	Grader    *bool             `yaml:"grader" doc:"Default: false; graders and the services that preflight starts share a loopback of their own."`
+	Preflight *bool             `yaml:"preflight" doc:"Preflight and the services that it starts; default: false where graders reach them on a port, else true."`
+}
+
+// agentNetworkFile is what agents reach: a word, or a boolean as in earlier versions.
+type agentNetworkFile string
+
+// UnmarshalText reads what the schema allows.
+func (n *agentNetworkFile) UnmarshalText(text []byte) error {
+	*n = agentNetworkFile(strings.ToLower(string(text)))
+	return nil
+}
+
+// JSONSchema describes how the network of agents is written.
+func (agentNetworkFile) JSONSchema() map[string]any {
+	return map[string]any{"enum": []any{networkHost, networkModel, networkNone, true, false}}
+}
+
+// agentNetwork is the network that a file asks for, where it says something.
+func (n networkFile) agentNetwork() (network AgentNetwork, said bool) {
+	if n.Agent == nil {
+		return AgentNetwork{}, false
+	}
+	switch word := string(*n.Agent); word {
+	case "true":
+		network = AgentNetwork{Kind: networkHost}
+	case "false":
+		network = AgentNetwork{Kind: networkModel}
+	default:
+		network = AgentNetwork{Kind: word, Required: word != networkHost}
+	}
+	return network, true
+}
+
+// agentNetwork is what the task asks for, else what the family does. A task may change only how
+// much the family insists.
+func agentNetwork(own, family networkFile) AgentNetwork {
+	network, said := own.agentNetwork()
+	if !said {
+		if network, said = family.agentNetwork(); !said {
+			network.Kind = networkHost
+		}
+		if family.Required != nil {
+			network.Required = *family.Required
+		}
+	}
+	if own.Required != nil {
+		network.Required = *own.Required
+	}
+	network.Required = network.Required && network.Kind != networkHost
+	return network
 }
 
 type limitsFile struct {
@@ -112,7 +163,7 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 		Workspace:     first(own.Workspace, family.Workspace, "export"),
 		Repo:          first(own.Repo, family.Repo),
 		Ref:           first(own.Ref, family.Ref),
-		AgentNetwork:  said(true, own.Network.Agent, family.Network.Agent),
+		AgentNetwork:  agentNetwork(own.Network, family.Network),
 		GraderNetwork: said(false, own.Network.Grader, family.Network.Grader),
 		// A service that graders talk to is a part of the grading; other hooks may have to fetch
 		// things.

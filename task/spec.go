@@ -65,7 +65,7 @@ type specFile struct {
 	Ref      specRef  `yaml:"reference" doc:"A solution that no agent sees."`
 	TimeoutS int      `yaml:"timeoutSec" doc:"How long an agent may take; default 1200." min:"10" max:"86400"`
 	MaxCost  *float64 `yaml:"maxCostUsd" doc:"What one attempt may cost." min:"0"`
-	Network  string   `yaml:"network" doc:"deny: neither setup nor graders, nor what an agent starts as far as that can be enforced, reach the network. allow: all of them do. Default: setup and agents do, graders do not." enum:"deny,allow"`
+	Network  string   `yaml:"network" doc:"deny: neither setup nor graders reach the network, and agents reach only their model where the machine can see to it. allow: all of them do. Default: setup and agents do, graders do not." enum:"deny,allow"`
 	Cache    []string `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
 	Tags     []string `yaml:"tags" doc:"Words to select tasks by."`
 	Cluster  string   `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; default: the repository."`
@@ -258,7 +258,7 @@ func (l *specLoader) settings() Settings {
 		Tags:          l.file.Tags,
 		Cluster:       first(l.file.Cluster, l.file.Repo.Path),
 		Workspace:     first(l.opts.Workspace, "export"),
-		AgentNetwork:  l.file.Network != "deny",
+		AgentNetwork:  l.agentNetwork(),
 		GraderNetwork: l.file.Network == "allow",
 		Protected:     protected,
 		Cache:         l.file.Cache,
@@ -270,6 +270,15 @@ func (l *specLoader) settings() Settings {
 			Judge:      defaultJudgeTimeout,
 		},
 	}
+}
+
+// agentNetwork is what agents reach. They are denied everything but their model, as far as that can
+// be enforced.
+func (l *specLoader) agentNetwork() AgentNetwork {
+	if l.file.Network == "deny" {
+		return AgentNetwork{Kind: networkModel}
+	}
+	return AgentNetwork{Kind: networkHost}
 }
 
 // digests identifies the task: what agents see, and what decides about them.

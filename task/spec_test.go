@@ -75,7 +75,7 @@ func TestSpecBecomesATaskOfTheEngine(t *testing.T) {
 	got := family.Tasks[0]
 	if got.Prompt != "Repair add.\n" || got.Settings.Ref != sha || got.Settings.Workspace != "worktree" ||
 		got.Settings.Timeouts.Agent != time.Minute || got.Settings.Timeouts.Test != 90*time.Second ||
-		got.Settings.AgentNetwork || !got.HasSolution() {
+		got.Settings.AgentNetwork != (AgentNetwork{Kind: networkModel}) || !got.HasSolution() {
 		t.Errorf("the settings are wrong: %+v", got)
 	}
 	if diff := cmp.Diff([]string{"**/*_test.go"}, got.Settings.Protected); diff != "" {

@@ -1,6 +1,9 @@
 package task
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Family is a set of tasks that share a base and settings.
 type Family struct {
@@ -120,10 +123,10 @@ type Settings struct {
 	// Isolation is "none", "bwrap" or "" for the best that works here.
 	Isolation string
 	// Workspace is "export" (a directory of its own) or "worktree" (of the repository Repo at Ref).
-	Workspace string
-	Repo, Ref string
-	// AgentNetwork and GraderNetwork allow the network.
-	AgentNetwork  bool
+	Workspace    string
+	Repo, Ref    string
+	AgentNetwork AgentNetwork
+	// GraderNetwork allows graders the host's network.
 	GraderNetwork bool
 	// PreflightNetwork lets preflight and what it starts use the host's network.
 	PreflightNetwork bool
@@ -138,6 +141,46 @@ type Settings struct {
 	Limits    Limits
 	// JudgeVotes is how many votes of the judge decide; 0 is one.
 	JudgeVotes int `json:",omitempty"` // a task that does not say keeps the digest that it has always had
+}
+
+// AgentNetwork is what the agents of a task reach.
+type AgentNetwork struct {
+	Kind string // host, model or none
+	// Required says that an agent that cannot have it is not run.
+	Required bool
+}
+
+const (
+	networkHost  = "host"
+	networkModel = "model"
+	networkNone  = "none"
+)
+
+// MarshalJSON writes what earlier versions could say as they wrote it: a task that says no more
+// keeps the digest that it has always had.
+func (n AgentNetwork) MarshalJSON() ([]byte, error) {
+	switch n {
+	case AgentNetwork{Kind: networkHost}:
+		return []byte("true"), nil
+	case AgentNetwork{Kind: networkModel}:
+		return []byte("false"), nil
+	}
+	type plain AgentNetwork
+	return json.Marshal(plain(n))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (n *AgentNetwork) UnmarshalJSON(text []byte) error {
+	var onHost bool
+	if json.Unmarshal(text, &onHost) == nil {
+		*n = AgentNetwork{Kind: networkModel}
+		if onHost {
+			n.Kind = networkHost
+		}
+		return nil
+	}
+	type plain AgentNetwork
+	return json.Unmarshal(text, (*plain)(n))
 }
 
 // Timeouts bound the phases of an attempt.

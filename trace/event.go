@@ -46,6 +46,8 @@ type SessionStart struct {
 	Format int    `json:"format,omitempty"`
 	// Isolation is what kept the agents from the rest of the machine: bwrap or none.
 	Isolation string `json:"isolation,omitempty"`
+	// Network is what the agents reached: host, model or none.
+	Network string `json:"network,omitempty"`
 }
 
 // AgentStart opens the lane of one agent: who it is in the session, and what runs it.

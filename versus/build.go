@@ -75,7 +75,7 @@ func (b *builder) build() (*EvalReport, error) {
 // head fills in what is known about the whole run.
 func (b *builder) head() {
 	r, s := b.report, b.source
-	isolations, sandboxes := map[string]bool{}, map[string]bool{}
+	isolations, sandboxes, networks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	version := ""
 	for i := range s.records {
 		record := &s.records[i]
@@ -83,6 +83,9 @@ func (b *builder) head() {
 		r.CreatedMs = max(r.CreatedMs, record.EndMs)
 		if record.Isolation != "" {
 			sandboxes[record.Isolation] = true
+		}
+		if record.Network != "" {
+			networks[record.Network] = true
 		}
 		if tool := record.Tools["fit"]; tool != "" {
 			version = tool
@@ -108,6 +111,7 @@ func (b *builder) head() {
 	}
 	r.Isolation = strings.Join(slices.Sorted(maps.Keys(isolations)), ", ")
 	r.Sandbox = strings.Join(slices.Sorted(maps.Keys(sandboxes)), ", ")
+	r.Network = strings.Join(slices.Sorted(maps.Keys(networks)), ", ")
 	r.Tool = toolOf(version)
 }
 

@@ -326,6 +326,9 @@ func (r *EvalReport) agentsSection() section {
 	if r.Isolation != "" {
 		s.lines = append(s.lines, "isolation: "+r.Isolation)
 	}
+	if r.Network != "" {
+		s.lines = append(s.lines, "network: "+r.Network)
+	}
 	s.lines = append(s.lines, "weights (weight/heuristic's part): "+r.Weights.String(), r.Cost.text())
 	return s
 }

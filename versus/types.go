@@ -23,7 +23,9 @@ type EvalReport struct {
 	// confined the agents.
 	Isolation string `json:"isolation"`
 	Sandbox   string `json:"sandbox"`
-	Tool      Tool   `json:"tool"`
+	// Network is what the agents reached: host, model, none, or several of them.
+	Network string `json:"network,omitempty"`
+	Tool    Tool   `json:"tool"`
 	// Statement says in one sentence what the report claims.
 	Statement string         `json:"statement"`
 	Agents    []Agent        `json:"agents"`

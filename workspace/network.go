@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 )
 
 // Where the services of an attempt are, as records name it.
@@ -78,17 +79,51 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
 	}
 	var dialer net.Dialer
-	// Whoever is in the private network is of the attempt.
-	w.inward = openRelay(listener, func(net.Conn) bool { return true },
+	w.inward = openRelay(listener, everybody,
 		func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(w.Port)) })
 	return nil
+}
+
+// CannotEnclose returns why an agent at a task cannot have a network of its own on this machine;
+// nil if it can.
+func CannotEnclose(ctx context.Context, isolation string, t *task.Task) error {
+	if why := NotIsolated(ctx, isolation, t); why != "" {
+		return fmt.Errorf("it needs isolation %s: %s", sandbox.IsolationBwrap, why)
+	}
+	return privateNetworkWorks()
+}
+
+// agentOnHost reports whether the agent has the network of the host.
+func (w *Workspace) agentOnHost() bool {
+	return w.Isolation != sandbox.IsolationBwrap || w.cfg.AgentNetwork == "" || w.cfg.AgentNetwork == sandbox.NetworkHost
+}
+
+// ServiceDoor is the way of an agent with a network of its own to the services of its attempt, once
+// Preflight has started them: serve answers the connections on a listener at the port, until the
+// listener is closed. A task without services has port 0.
+func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
+	if !w.hasService() {
+		return 0, nil
+	}
+	port = w.Port
+	var dialer net.Dialer
+	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(port)) }
+	if private := w.private; private != nil && w.inward == nil {
+		dial = func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) }
+	}
+	return port, func(listener net.Listener) error {
+		door := newRelay(listener, everybody, dial)
+		door.accept()
+		door.close()
+		return nil
+	}
 }
 
 // openOutward lets an agent, who has the host's network, reach the service at the port of the
 // attempt. Nobody else on that network reaches it: not the agents of other attempts, nor their
 // services.
 func (w *Workspace) openOutward(ctx context.Context) error {
-	if w.private == nil || w.Port == 0 || w.inward != nil || w.outward != nil {
+	if w.private == nil || w.Port == 0 || w.inward != nil || w.outward != nil || !w.agentOnHost() {
 		return nil
 	}
 	var config net.ListenConfig
@@ -145,18 +180,26 @@ type relay struct {
 	passing  sync.WaitGroup
 }
 
+// openRelay passes connections on until close.
 func openRelay(listener net.Listener, admit func(net.Conn) bool, dial func(context.Context) (net.Conn, error)) *relay {
+	d := newRelay(listener, admit, dial)
+	d.passing.Go(d.accept)
+	return d
+}
+
+func newRelay(listener net.Listener, admit func(net.Conn) bool, dial func(context.Context) (net.Conn, error)) *relay {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &relay{
+	return &relay{
 		listener: listener,
 		admit:    admit,
 		dial:     dial,
 		cancel:   cancel,
 		ctx:      ctx,
 	}
-	d.passing.Go(d.accept)
-	return d
 }
+
+// everybody admits all connections: whoever is in a private network is of the attempt.
+func everybody(net.Conn) bool { return true }
 
 var errNotAdmitted = errors.New("not a process of the attempt")
 

@@ -117,10 +117,6 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 	service := "service of " + w.Dir + "\n"
 	expect(t, "the agent reaches the service", onHost(w), asks(w.Port, ""), service)
 	expect(t, "the agent keeps the network", onHost(w), asks(outside, ""), "host\n")
-	confined := w.Agent()
-	confined.Isolation.Network = false
-	expect(t, "an agent without network reaches the service", confined, asks(w.Port, ""), service)
-	expect(t, "an agent without network reaches nothing else", confined, asks(outside, ""), "nothing\n")
 
 	if _, err := w.Seal(t.Context()); err != nil {
 		t.Fatal(err)
@@ -146,6 +142,55 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 	}
 	if left := processesIn(namespace); len(left) > 0 {
 		t.Errorf("left in the private network: %v", left)
+	}
+}
+
+// enclosed is the place of an agent that has a network of its own.
+func enclosed(t *testing.T, w *Workspace) Place {
+	t.Helper()
+	w.cfg.AgentNetwork = sandbox.NetworkModel
+	network, err := sandbox.NewPrivateNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, serve := w.ServiceDoor()
+	listener, err := network.Listen(t.Context(), port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- serve(listener) }()
+	t.Cleanup(func() {
+		listener.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		network.Close()
+	})
+	place := w.Agent()
+	place.Isolation.Join = network
+	return place
+}
+
+func TestAnAgentWithANetworkOfItsOwnReachesItsService(t *testing.T) {
+	needPrivateNetwork(t)
+	for name, yaml := range map[string]string{
+		"in private": "", "on the host": "network: {preflight: true}\n", "with the graders on the host": "network: {grader: true}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			outside := hostListener(t)
+			w := serviceSpace(t, yaml, func(w *Workspace) string { w.cfg.AgentNetwork = sandbox.NetworkModel; return "" })
+			if conn, err := net.Dial("tcp", loopback(w.Port)); err == nil && yaml == "" {
+				conn.Close()
+				t.Error("the port of the attempt answers on the host, where the agent is not")
+			}
+			place := enclosed(t, w)
+			expect(t, "its service", place, asks(w.Port, ""), "service of "+w.Dir+"\n")
+			expect(t, "anything else", place, asks(outside, ""), "nothing\n")
+			if w.outward != nil {
+				t.Error("there is a way from the host to the service")
+			}
+		})
 	}
 }
 

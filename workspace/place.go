@@ -43,7 +43,8 @@ var tryBwrap = sync.OnceValue(func() error {
 })
 
 // Agent is the place of the agent: only its own directories are writable, hidden material, siblings
-// and the real home are not visible.
+// and the real home are not visible. An agent without the host's network has none until somebody
+// opens one for it, with ServiceDoor.
 func (w *Workspace) Agent() Place {
 	env := w.environment(w.Home, w.TmpDir, w.RunID)
 	for _, v := range w.cfg.Task.Env {
@@ -56,7 +57,7 @@ func (w *Workspace) Agent() Place {
 		writable = append(writable, w.worktree.common)
 	}
 	return w.place(w.Dir, w.Home, w.TmpDir, env,
-		sandbox.Isolation{Network: w.cfg.Task.Settings.AgentNetwork, Join: w.private, Writable: writable})
+		sandbox.Isolation{Network: w.agentOnHost(), Writable: writable})
 }
 
 // Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the

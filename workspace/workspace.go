@@ -32,6 +32,9 @@ type Config struct {
 	// Isolation is sandbox.IsolationNone or sandbox.IsolationBwrap; empty: what the task says, else
 	// the best that works here.
 	Isolation string
+	// AgentNetwork is what the agent is to reach: sandbox.NetworkHost, NetworkModel or NetworkNone;
+	// empty: the host's network.
+	AgentNetwork string
 	// ReadOnly are more paths that processes may read: toolchains outside the system's directories.
 	ReadOnly []string
 	// Hidden are paths that no process of the attempt may see, wherever they lie: the run directory

@@ -190,7 +190,7 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 		}
 		cfg.SystemPrompt += injection.Content
 	}
-	a.record.AgentNetwork = cfg.Isolation.Network || cfg.Isolation.Kind == sandbox.IsolationNone
+	a.noteNetwork(cfg)
 	return cfg, injections, agent.Check(chosen, cfg)
 }
 
@@ -203,8 +203,13 @@ func cheaper(usd float64, t *task.Task) float64 {
 	return *t.Spec.MaxCostUSD
 }
 
-// placeConfig puts an agent into a place. An agent in a process of its own needs the network to
-// reach its model, until a gateway stands between them.
+// noteNetwork records what the agent reaches.
+func (a *attempt) noteNetwork(cfg agent.Config) {
+	a.record.Network = cfg.NetworkKind()
+	a.record.AgentNetwork = a.record.Network == sandbox.NetworkHost
+}
+
+// placeConfig puts an agent into a place.
 func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 	installation, known := a.machine.lookUp(id)
 	cfg := agent.Config{
@@ -216,13 +221,12 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Redactor:  a.redact,
 		Spawner:   a.spawner,
 		Isolation: place.Isolation,
+		Network:   a.networkOf(a.arm, a.task),
+		Doors:     a.doors(),
 		Limits:    place.Limits,
 	}
 	if known {
 		cfg.Installation = &installation
-	}
-	if installation.Path != "" {
-		cfg.Isolation.Network = true
 	}
 	return cfg
 }

@@ -232,6 +232,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 // into its own home.
 func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) agent.Config {
 	installation, known := a.machine.lookUp(settings.Agent)
+	network := a.judgeNetwork()
 	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, agentTrace)}, installation.ReadPaths...)
 	cfg := agent.Config{
 		Environ:  a.machine.Host.Environ,
@@ -243,8 +244,9 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 			Kind:     a.space.Isolation,
 			ReadOnly: readable,
 			Writable: []string{room.home},
-			Network:  true,
+			Network:  network == sandbox.NetworkHost,
 		}),
+		Network: network,
 	}
 	if known {
 		cfg.Installation = &installation

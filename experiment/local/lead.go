@@ -33,8 +33,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	base.Installation = nil // lead and agent may be different programs
 	base.Auth = a.arm.Auth
 	base.ModelURL = a.cell.ModelURL(a.arm.ModelURL)
-	base.Isolation.Network = true
-	a.record.AgentNetwork = true
+	a.noteNetwork(base)
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
 		SupervisorCwd: place.Dir,
 		AgentCwd:      place.Dir,

@@ -74,6 +74,7 @@ type Executor struct {
 	spawner   sandbox.ProcessSpawner
 	tasks     map[string]*task.Task
 	arms      map[string]*experiment.Arm
+	networks  map[networkKey]network
 	ports     *workspace.Ports
 	bases     *workspace.Bases
 	caches    *workspace.Caches
@@ -103,6 +104,9 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		keepAll:   cfg.KeepWorkspaces,
 	}
 	if err := e.findAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.decideNetworks(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.forgetWorktrees(ctx); err != nil {
@@ -196,13 +200,16 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 		Env:         arm.Env,
 		RunID:       runID,
 		Isolation:   e.prepared.Isolation,
-		ReadOnly:    e.readable(arm),
-		Hidden:      e.hidden(),
-		Ports:       e.ports,
-		Bases:       e.bases,
-		Caches:      e.caches,
-		Spawner:     e.spawner,
-		Commands:    e.prepared.Commands,
+
+		AgentNetwork: e.networkOf(arm, t),
+
+		ReadOnly: e.readable(arm),
+		Hidden:   e.hidden(),
+		Ports:    e.ports,
+		Bases:    e.bases,
+		Caches:   e.caches,
+		Spawner:  e.spawner,
+		Commands: e.prepared.Commands,
 	}
 }
 

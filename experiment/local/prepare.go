@@ -59,6 +59,7 @@ func (p *preparation) plan() error {
 		Seed:           p.Seed,
 		Shard:          p.Shard,
 		Isolation:      p.Isolation,
+		Network:        p.Network,
 		Cell:           p.CellBudget,
 		Stop:           p.StopEarly,
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),

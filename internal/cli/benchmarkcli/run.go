@@ -177,6 +177,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Seed:            o.seed,
 		Shard:           shard,
 		Isolation:       o.isolation.Value,
+		Network:         o.network.Value,
 		CellBudget:      o.budget.cell(),
 		DollarBudget:    o.budget.cost.Value > 0 || o.budget.armCost.Value > 0,
 		AgentTimeout:    o.timeout.Value,

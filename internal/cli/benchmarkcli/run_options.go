@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -27,6 +29,7 @@ type runOptions struct {
 	agentProfile, judgeProfile             string
 	modelURL, judgeURL                     string
 	auth, isolation, workTracker, format   console.Choice
+	network                                console.Choice
 	prompt                                 string
 	maxTurns                               string
 	allowedTools                           string
@@ -83,6 +86,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.agent.Choices, o.lead.Choices, o.judgeAgent.Choices = registry.IDs(), registry.IDs(), registry.IDs()
 	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
 	o.isolation.Choices = []string{"none", "bwrap"}
+	o.network.Choices = fit.Networks
 	o.workTracker.Choices = []string{"github", "filesystem"}
 	o.format.Choices = []string{"text", "json"}
 	flags.StringVar(&o.family, "family", "", "directory of the task family, or url//subdir@ref")
@@ -126,6 +130,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
 	flags.Var(&o.isolation, "isolation",
 		"how attempts are isolated (default: what the task says, else the best that works here)")
+	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
 	flags.StringVar(&o.concurrency, "concurrency", "",
 		"attempts to run at once (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")

@@ -67,6 +67,9 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 	if err != nil {
 		return experiment.Outcome{}, startError(ctx, err)
 	}
+	if estimate.Cells > 0 {
+		r.warnOfNetwork(executor)
+	}
 	outcome, err := r.execute(ctx, executor, estimate.Cells)
 	return outcome, errors.Join(err, executor.Close())
 }
@@ -177,6 +180,19 @@ func (r *Run) warnOfIsolation(ctx context.Context) {
 		fmt.Fprintf(r.Console.Stderr, "warning: the runs of %s are not isolated: %s\n"+
 			"  their agents can read hidden tests, other runs and your files (docs/security.md)\n",
 			report.Count(tasks, "task"), why)
+	}
+}
+
+// NetworkUsage is the help of the flag --network.
+const NetworkUsage = "what agents reach: model is their model and the services of their task, and nothing else; none is " +
+	"for fit's own agent (default: what the task says, else host, the machine's network)"
+
+// warnOfNetwork says before anything is spent that agents will have the machine's network where
+// their task prefers another.
+func (r *Run) warnOfNetwork(executor *local.Executor) {
+	for why, tasks := range executor.NetworkFallbacks() {
+		fmt.Fprintf(r.Console.Stderr, "note: the agents of %s can use this machine's network, although the task prefers "+
+			"that they reach only their model: %s\n", report.Count(tasks, "task"), why)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // agentOptions say which agent does the work, and with which model.
@@ -23,7 +24,7 @@ type agentOptions struct {
 	modelURL string
 	auth     console.Choice
 
-	isolation console.Choice
+	isolation, network console.Choice
 }
 
 func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
@@ -45,7 +46,12 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 	o.isolation.Choices = fit.Isolations
 	flags.Var(&o.isolation, "isolation",
 		"how agents are isolated from the rest of the machine; auto is bubblewrap where it works, otherwise none")
+	o.network.Choices = fit.Networks
+	flags.Var(&o.network, "network", networkUsage)
 }
+
+const networkUsage = "what agents reach: model is their model and the session's tools, and nothing else; none is for " +
+	"fit's own agent (default: host, the machine's network)"
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
 func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {
@@ -56,6 +62,7 @@ func wire(con *console.Console, registry *agent.Registry, o *agentOptions, outpu
 		Prices:    con.Prices(),
 		Warnings:  con.Stderr,
 		Isolation: o.isolation.Value,
+		Network:   o.network.Value,
 		OpenTrace: out.open,
 		Ready:     func(p fit.Prepared) { introduce(con, p) },
 	}, out
@@ -164,6 +171,7 @@ func asFlag(err error) error {
 		"WorkTracker":            "--work-tracker",
 		"Agent":                  "--agent",
 		"Isolation":              "--isolation",
+		"Network":                "--network",
 		"RunConfig.AgentProfile": "--agent-profile",
 		"RunConfig.Cwd":          "--cwd",
 	}[config.Field]
@@ -176,6 +184,9 @@ func asFlag(err error) error {
 // introduce says how the agents are isolated, and who takes part.
 func introduce(con *console.Console, prepared fit.Prepared) {
 	fmt.Fprintf(con.Stderr, "isolation: %s; %s\n", prepared.Isolation, prepared.IsolationNote)
+	if prepared.Network != sandbox.NetworkHost {
+		fmt.Fprintf(con.Stderr, "network: %s; %s\n", prepared.Network, prepared.NetworkNote)
+	}
 	for _, m := range prepared.Members {
 		if m.Name == "" { // of a run, which introduces its agent when it has started
 			continue

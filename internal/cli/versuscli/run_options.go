@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
@@ -23,6 +24,7 @@ type runOptions struct {
 	arms                              []string
 	runs, parallel                    console.Count
 	workspace, isolation, auth        console.Choice
+	network                           console.Choice
 	timeout                           console.Span
 	budget                            console.Dollars
 	seed                              uint64
@@ -55,6 +57,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.workspace, "workspace", "export: a copy with one commit and no history. worktree: a git worktree, "+
 		"quick but leaky: agents can read the repository's history and what others commit")
 	flags.Var(&o.isolation, "isolation", "how attempts are isolated (default: the best that works here)")
+	o.network.Choices = fit.Networks
+	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.parallel, "parallel", "attempts at a time (default: half the cores, from 2 to 4)")
 	flags.Var(&o.budget, "budget-usd", "stop before the agents cost more than this together")
@@ -97,6 +101,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Runs:            o.runs.Value,
 		Seed:            o.seed,
 		Isolation:       o.isolation.Value,
+		Network:         o.network.Value,
 		DollarBudget:    o.budget.Value > 0,
 		AgentTimeout:    o.timeout.Value,
 		DefaultMaxTurns: defaultTurns,

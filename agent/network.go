@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Door is something that answers an agent on a port of its own loopback.
+type Door struct {
+	Port  int
+	Serve func(net.Listener) error // returns when the listener has been closed
+}
+
+// NetworkKind is what an agent with this config reaches: sandbox.NetworkHost, NetworkModel or
+// NetworkNone.
+func (c Config) NetworkKind() string {
+	switch {
+	case c.Isolation.Kind != sandbox.IsolationBwrap || c.Isolation.Network:
+		return sandbox.NetworkHost
+	case c.Network == sandbox.NetworkModel:
+		return sandbox.NetworkModel
+	}
+	return sandbox.NetworkNone
+}
+
+// enclose puts the programs of an agent into a network of their own, in which the doors answer and
+// nobody else. Whoever starts the agent calls release when it has ended.
+func (c *Config) enclose(ctx context.Context) (release func(), err error) {
+	network, err := sandbox.NewPrivateNetwork()
+	if err != nil {
+		return nil, err
+	}
+	var serving sync.WaitGroup
+	var listeners []net.Listener
+	release = sync.OnceFunc(func() {
+		for _, listener := range listeners {
+			_ = listener.Close() // nobody connects any more
+		}
+		serving.Wait()
+		network.Close()
+	})
+	for _, door := range c.Doors {
+		listener, err := network.Listen(ctx, door.Port)
+		if err != nil {
+			release()
+			return nil, fmt.Errorf("port %d of the agent's network: %w", door.Port, err)
+		}
+		listeners = append(listeners, listener)
+		serving.Go(func() { _ = door.Serve(listener) }) // it ends by release, and says so
+	}
+	c.Isolation.Network, c.Isolation.Join = false, network
+	return release, nil
+}
+
+// NetworkError is why an agent cannot work in the network that somebody asked for.
+type NetworkError struct {
+	Network string
+	Reason  string
+}
+
+func (e *NetworkError) Error() string { return "network " + e.Network + ": " + e.Reason }
+
+// CheckNetwork returns why an agent cannot work in the network of a config; nil if it can. The
+// config must say where the agent is installed.
+func CheckNetwork(a Agent, cfg Config) error {
+	kind, id := cfg.NetworkKind(), a.Info().ID
+	// an agent that is part of this program calls its model from here
+	calls := cfg.Installation != nil && cfg.Installation.Path != "" && len(a.Info().Protocols) > 0
+	switch {
+	case kind == sandbox.NetworkHost:
+		return nil
+	case kind == sandbox.NetworkNone && calls:
+		return &NetworkError{kind, fmt.Sprintf("%s could not call its model; use %s", id, sandbox.NetworkModel)}
+	case kind == sandbox.NetworkModel && calls:
+		return &NetworkError{kind, fmt.Sprintf("the model calls of %s do not go through fit", id)}
+	}
+	for _, server := range cfg.MCPServers {
+		if server.URL != "" {
+			return &NetworkError{kind, fmt.Sprintf("it closes the way to the tool server %s; attach that as a command, "+
+				"or use %s", server.Name, sandbox.NetworkHost)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Start starts a session of an agent, in the network that its config names.
+func Start(ctx context.Context, a Agent, cfg Config) (Session, error) { return cfg.start(ctx, a) }
+
+// start starts a session in a network of its own, where the config asks for one. The network ends
+// with the session.
+func (c Config) start(ctx context.Context, a Agent) (Session, error) {
+	if c.NetworkKind() != sandbox.NetworkModel {
+		return begun(a.Start(ctx, c))
+	}
+	release, err := c.enclose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	session, err := begun(a.Start(ctx, c))
+	if err != nil {
+		release()
+		return nil, err
+	}
+	held := enclosed{session, release}
+	if once, ok := session.(promptOnce); ok {
+		return enclosedOnce{held, once}, nil
+	}
+	return held, nil
+}
+
+func begun(session Session, err error) (Session, error) {
+	if err == nil && session == nil {
+		err = errors.New("the agent returned no session")
+	}
+	return session, err
+}
+
+// enclosed is a session with a network, which it gives up when it is closed.
+type enclosed struct {
+	Session
+	release func()
+}
+
+// Close implements Session.
+func (e enclosed) Close() error {
+	defer e.release()
+	return e.Session.Close()
+}
+
+// promptOnce is what a session offers beyond Session whose conversation survives a crash.
+type promptOnce interface {
+	PromptOnce(ctx context.Context, id, prompt string) (Result, error)
+}
+
+type enclosedOnce struct {
+	enclosed
+	promptOnce
+}

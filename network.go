@@ -1,0 +1,63 @@
+package fit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// Networks are the values of Wiring.Network.
+var Networks = []string{sandbox.NetworkModel, sandbox.NetworkHost, sandbox.NetworkNone}
+
+// closeNetwork leaves the agents of a session the network that was asked for. It comes after
+// isolate. A network that cannot be had is an error: nobody who asked for it gets another.
+func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
+	asked := cmp.Or(w.Network, sandbox.NetworkHost)
+	isolation := &base.Isolation
+	switch {
+	case !slices.Contains(Networks, asked):
+		return &ConfigError{"Network", fmt.Errorf("it is %q, want model, host or none", asked)}
+	case asked == sandbox.NetworkHost:
+		return nil
+	case w.ToolServer.HTTP:
+		return &ConfigError{"Network", fmt.Errorf(
+			"%s closes the way to a tool server at an address; use the tool transport stdio", asked)}
+	case isolation.Kind != sandbox.IsolationBwrap && cmp.Or(w.Isolation, isolation.Kind) == sandbox.IsolationNone:
+		return &ConfigError{"Network", fmt.Errorf("%s needs isolation bwrap", asked)}
+	case isolation.Kind != sandbox.IsolationBwrap:
+		works := sandbox.Detect(ctx).Bwrap
+		return fmt.Errorf("network %s needs isolation bwrap, which does not work here: %s (%s)", asked, works.Detail,
+			works.Fix)
+	}
+	if err := sandbox.PrivateNetworkWorks(ctx); err != nil {
+		return fmt.Errorf("network %s does not work here: %w; fit doctor says more", asked, err)
+	}
+	isolation.Network, base.Network = false, asked
+	return nil
+}
+
+// checkNetwork makes sure that an agent can work in the network of the session.
+func checkNetwork(played agent.Agent, cfg agent.Config) error {
+	err := agent.CheckNetwork(played, cfg)
+	var refused *agent.NetworkError
+	if errors.As(err, &refused) {
+		return &ConfigError{"Network", err}
+	}
+	return err
+}
+
+// networkNote says what the agents of a session reach.
+func networkNote(kind string) string {
+	switch kind {
+	case sandbox.NetworkModel:
+		return "agents reach their model and the session's tools, and nothing else"
+	case sandbox.NetworkNone:
+		return "what agents start reaches nothing"
+	}
+	return "agents reach what this machine reaches"
+}
