@@ -73,6 +73,14 @@ type ConversationConfig struct {
 	// Settle, if set, says how long to wait after a final event for signs that the agent continues,
 	// because it will try again, for example.
 	Settle func(session.Final) time.Duration
+	// Plain, if set, says that standard output is text, and sees every line of it: no line is a
+	// native event, whatever it looks like. What such a program does counts as one turn, because
+	// nothing shows how often it asked a model.
+	Plain func(line []byte)
+	// Closing, if set, returns the final event of a process that has ended by itself without one,
+	// for programs that say by their exit code how they did. The complaint is the last line on
+	// standard error.
+	Closing func(exitCode int, complaint string) []byte
 }
 
 // Command is one start of the agent's program.
@@ -136,10 +144,13 @@ func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error)
 	}
 	proc.end(reason.cause())
 	<-proc.done
-	if proc.started() {
-		return c.result(ctx, proc, before, reason), nil
+	if !proc.started() {
+		return Result{}, proc.err
 	}
-	return Result{}, proc.err
+	if c.cfg.Closing != nil && reason == reasonExit && proc.endedByItself() {
+		c.event(c.cfg.Closing(proc.spawned.ExitCode, c.complaint))
+	}
+	return c.result(ctx, proc, before, reason), nil
 }
 
 // Open starts the program of a long-lived protocol. It ends with Close, not with the context.
@@ -261,6 +272,13 @@ func (c *Conversation) current() *process {
 
 // take is called for every line of standard output.
 func (c *Conversation) take(line []byte) {
+	if c.cfg.Plain != nil {
+		c.cfg.Plain(line)
+		if len(bytes.TrimSpace(line)) > 0 {
+			c.pass(trace.RawEvent(trace.TypeRaw, line))
+		}
+		return
+	}
 	event, native := asNative(line)
 	if event == nil {
 		return
@@ -275,10 +293,16 @@ func (c *Conversation) take(line []byte) {
 		c.mu.Unlock()
 		return
 	}
-	c.pass(event)
 	if !native {
+		c.pass(event)
 		return
 	}
+	c.event(event)
+}
+
+// event passes a native event on and takes in what it says.
+func (c *Conversation) event(event []byte) {
+	c.pass(event)
 	c.mu.Lock()
 	used, more := c.meter.take(event, time.Now().UnixMilli())
 	if id := c.meter.fold.Identity().SessionID; id != "" {

@@ -39,7 +39,7 @@ func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, 
 	c.proc = proc
 	c.cfg.Started.Argv = cmd.Argv
 	c.mu.Unlock()
-	stdout := &lineSplitter{limit: trace.MaxLine, line: c.take, tooLong: c.skip}
+	stdout := &lineSplitter{limit: trace.MaxLine, line: c.take, tooLong: c.skipOutput}
 	stderr := &lineSplitter{limit: trace.MaxLine, line: c.stderrLine, tooLong: c.skip}
 	go func() {
 		defer close(proc.done)
@@ -70,6 +70,13 @@ func (w counted) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
+func (c *Conversation) skipOutput(length int64) {
+	c.skip(length)
+	if c.cfg.Plain != nil {
+		c.cfg.Plain(fmt.Appendf(nil, "[a line of %d bytes is left out]", length))
+	}
+}
+
 func (c *Conversation) skip(length int64) {
 	c.pass(skippedEvent(length))
 	c.mu.Lock()
@@ -92,6 +99,12 @@ func (p *process) exited() bool {
 // started reports, after done, whether the program ran at all.
 func (p *process) started() bool {
 	return p.err == nil || p.spawned.StdoutBytes > 0 || p.spawned.StderrBytes > 0
+}
+
+// endedByItself reports, after done, whether the program has exited without anybody's doing.
+func (p *process) endedByItself() bool {
+	return p.err == nil && p.cause == nil && p.spawned.Signal == "" && p.spawned.Exceeded == "" &&
+		!p.spawned.OutputLimit && !p.spawned.TimedOut && !p.spawned.Cancelled
 }
 
 // failure says, after done, what became of the process.
@@ -146,7 +159,11 @@ func (r reason) cause() error {
 func (c *Conversation) mark() mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.meter.begin()
+	began := c.meter.begin()
+	if c.cfg.Plain != nil {
+		c.meter.fold.Turn()
+	}
+	return began
 }
 
 // follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the

@@ -60,13 +60,17 @@ const defaultIdleTimeout = 10 * time.Minute
 const maxReplySize = 64 << 20
 
 // ConfigFromEnv reads the variables of the vendors' SDKs: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN
-// and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and OPENAI_BASE_URL.
+// and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and OPENAI_BASE_URL, or GEMINI_API_KEY and
+// GOOGLE_GEMINI_BASE_URL.
 func ConfigFromEnv(protocol Protocol, getenv func(string) string) Config {
 	cfg := Config{Protocol: protocol}
-	if protocol == Anthropic {
-		cfg.APIKey, cfg.AuthToken, cfg.BaseURL = getenv("ANTHROPIC_API_KEY"), getenv(
-			"ANTHROPIC_AUTH_TOKEN"), getenv("ANTHROPIC_BASE_URL")
-	} else {
+	switch protocol {
+	case Anthropic:
+		cfg.APIKey, cfg.AuthToken = getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN")
+		cfg.BaseURL = getenv("ANTHROPIC_BASE_URL")
+	case Gemini:
+		cfg.APIKey, cfg.BaseURL = getenv("GEMINI_API_KEY"), getenv("GOOGLE_GEMINI_BASE_URL")
+	case Responses, Chat:
 		cfg.APIKey, cfg.BaseURL = getenv("OPENAI_API_KEY"), getenv("OPENAI_BASE_URL")
 	}
 	return cfg
@@ -113,6 +117,8 @@ func New(cfg Config) (Client, error) {
 		c.codec = responsesCodec{}
 	case Chat:
 		c.codec = chatCodec{vendor: strings.HasPrefix(endpoint, "https://api.openai.com/")}
+	case Gemini:
+		c.codec = geminiCodec{}
 	}
 	c.fillDefaults()
 	return c, nil
@@ -133,10 +139,13 @@ func (c *client) fillDefaults() {
 
 // endpointURL works out the address requests are sent to.
 func endpointURL(cfg Config) (string, error) {
-	paths := map[Protocol]string{Anthropic: "/messages", Responses: "/responses", Chat: "/chat/completions"}
+	paths := map[Protocol]string{
+		Anthropic: "/messages", Responses: "/responses", Chat: "/chat/completions", Gemini: "/models/",
+	}
 	path, ok := paths[cfg.Protocol]
 	if !ok {
-		return "", fmt.Errorf("unknown model protocol %q: want %q, %q or %q", cfg.Protocol, Anthropic, Responses, Chat)
+		return "", fmt.Errorf("unknown model protocol %q: want %q, %q, %q or %q", cfg.Protocol, Anthropic, Responses,
+			Chat, Gemini)
 	}
 	base, err := cfg.Base()
 	return base + path, err
@@ -144,11 +153,18 @@ func endpointURL(cfg Config) (string, error) {
 
 // Base is the address that the paths of the protocol are below, its version included.
 func (cfg Config) Base() (string, error) {
-	base, what := cfg.BaseURL, "base URL"
+	base, what, version := cfg.BaseURL, "base URL", "/v1"
+	if cfg.Protocol == Gemini {
+		version = "/v1beta"
+	}
 	switch {
 	case cfg.ModelURL != "":
 		// People paste the OpenAI form too; no path ends in /v1/v1.
-		base, what = strings.TrimSuffix(strings.TrimRight(cfg.ModelURL, "/"), "/v1")+"/v1", "model URL"
+		base, what = strings.TrimSuffix(strings.TrimRight(cfg.ModelURL, "/"), "/v1")+version, "model URL"
+	case cfg.Protocol == Gemini && base == "":
+		base = "https://generativelanguage.googleapis.com/v1beta"
+	case cfg.Protocol == Gemini:
+		base = strings.TrimRight(base, "/") + version
 	case cfg.Protocol == Anthropic && base == "":
 		base = "https://api.anthropic.com/v1"
 	case cfg.Protocol == Anthropic:
@@ -181,7 +197,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 			emit = func(e StreamEvent) { delivered = true; onEvent(e) }
 		}
 		var err error
-		reply, err = c.once(ctx, body, emit)
+		reply, err = c.once(ctx, c.address(req.Model, onEvent != nil), body, emit)
 		reply.Attempts = attempt
 		var failure *Error
 		if !errors.As(err, &failure) {
@@ -211,14 +227,26 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 // errSilence is the cause of a request cancelled by the idle timer.
 var errSilence = errors.New("the endpoint fell silent")
 
+// address is where a request is sent to.
+func (c *client) address(model string, stream bool) string {
+	switch {
+	case c.cfg.Protocol != Gemini:
+		return c.endpoint
+	case stream:
+		return c.endpoint + url.PathEscape(model) + ":" + wire.GeminiStream + "?alt=sse"
+	default:
+		return c.endpoint + url.PathEscape(model) + ":" + wire.GeminiGenerate
+	}
+}
+
 // once makes one request.
-func (c *client) once(ctx context.Context, body []byte, emit func(StreamEvent)) (Response, error) {
+func (c *client) once(ctx context.Context, address string, body []byte, emit func(StreamEvent)) (Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := time.AfterFunc(c.cfg.IdleTimeout, func() { cancel(errSilence) })
 	defer idle.Stop()
 
-	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
 	}
@@ -262,16 +290,20 @@ func (c *client) setHeader(header http.Header, stream bool) {
 	if stream {
 		header.Set("Accept", "text/event-stream")
 	}
-	if c.cfg.Protocol == Anthropic {
+	set := func(name, prefix, value string) {
+		if value != "" {
+			header.Set(name, prefix+value)
+		}
+	}
+	switch c.cfg.Protocol {
+	case Anthropic:
 		header.Set("anthropic-version", "2023-06-01")
-		if c.cfg.APIKey != "" {
-			header.Set("x-api-key", c.cfg.APIKey)
-		}
-		if c.cfg.AuthToken != "" {
-			header.Set("Authorization", "Bearer "+c.cfg.AuthToken)
-		}
-	} else if c.cfg.APIKey != "" {
-		header.Set("Authorization", "Bearer "+c.cfg.APIKey)
+		set("x-api-key", "", c.cfg.APIKey)
+		set("Authorization", "Bearer ", c.cfg.AuthToken)
+	case Gemini:
+		set("x-goog-api-key", "", c.cfg.APIKey)
+	case Responses, Chat:
+		set("Authorization", "Bearer ", c.cfg.APIKey)
 	}
 	for name, values := range c.cfg.Header {
 		header[http.CanonicalHeaderKey(name)] = values
@@ -283,9 +315,10 @@ func (c *client) readStream(ctx context.Context, body io.Reader, emit func(Strea
 	events, acc := wire.NewEventReader(body), c.codec.accumulator()
 	for !acc.done() {
 		event, err := events.Next()
+		if errors.Is(err, io.EOF) && acc.mayEnd() {
+			break
+		}
 		switch {
-		case errors.Is(err, io.EOF) && acc.mayEnd():
-			return acc.response()
 		case errors.Is(err, io.EOF):
 			return Response{}, &Error{
 				Kind:       KindNetwork,

@@ -1,6 +1,6 @@
 // Package model talks to language models. One neutral conversation goes in, one neutral reply comes
-// out, whichever of the three protocols lies between: Anthropic Messages, OpenAI Responses, or
-// OpenAI Chat Completions, which most local servers imitate.
+// out, whichever of the four protocols lies between: Anthropic Messages, OpenAI Responses, OpenAI
+// Chat Completions, which most local servers imitate, or Gemini's generateContent.
 //
 //	client, err := model.New(model.Config{Protocol: model.Anthropic, APIKey: key})
 //	reply, err := client.Complete(ctx, model.Request{
@@ -46,6 +46,7 @@ const (
 	Anthropic Protocol = "anthropic" // POST /v1/messages
 	Responses Protocol = "responses" // POST /v1/responses
 	Chat      Protocol = "chat"      // POST /v1/chat/completions
+	Gemini    Protocol = "gemini"    // POST /v1beta/models/NAME:generateContent
 )
 
 // Request is a conversation, and what the model may do about it.

@@ -12,14 +12,16 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/model"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
-// ID is the agent's name in the registry.
-const ID session.AgentID = "builtin"
+// The names of the two agents in the registry.
+const (
+	ID      session.AgentID = "builtin"
+	ModelID session.AgentID = "model"
+)
 
 // Agent is the built-in agent. The zero value works, with the system's clock.
 type Agent struct {
@@ -30,22 +32,36 @@ type Agent struct {
 	// MaxRetries is how often a failed model call is repeated; 0 is the client's default, a
 	// negative number is never.
 	MaxRetries int
+
+	bare bool // no tools and no system prompt of its own: a prompt is one request
 }
 
 // New returns the built-in agent.
 func New() *Agent { return &Agent{} }
 
+// NewModel returns the agent that is nothing but a model: every prompt is one request without tools.
+// It answers the questions of datasets, and is the least that other agents are measured against.
+func NewModel() *Agent { return &Agent{bare: true} }
+
+func (a *Agent) id() session.AgentID {
+	if a.bare {
+		return ModelID
+	}
+	return ID
+}
+
 // Info implements agent.Agent.
 func (a *Agent) Info() agent.Info {
-	return agent.Info{
-		ID:           ID,
+	info := agent.Info{
+		ID:           a.id(),
 		Title:        "fit's own small coding agent",
 		DefaultModel: defaultAnthropicModel,
-		Protocols:    []string{string(model.Anthropic), string(model.Responses), string(model.Chat)},
+		Protocols:    protocolNames(),
 		InstallHint:  "nothing: it is part of fit",
-		LoginHint:    "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a server with OPENAI_BASE_URL or --model-url",
-		Credentials:  []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"},
-		CallIDKey:    callIDKey,
+		LoginHint: "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name a server with OPENAI_BASE_URL " +
+			"or --model-url",
+		Credentials: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"},
+		CallIDKey:   callIDKey,
 		Capabilities: agent.Capabilities{
 			Resume:              agent.Native,
 			LongLived:           agent.Native,
@@ -61,6 +77,13 @@ func (a *Agent) Info() agent.Info {
 			ShowsFailedCalls:    agent.Native,
 		},
 	}
+	if a.bare {
+		info.Title, info.CallIDKey = "a model by itself: one request, no tools", ""
+		can := &info.Capabilities
+		can.MCP, can.AllowedTools, can.DisallowedTools = agent.Unsupported, agent.Unsupported, agent.Unsupported
+		can.ShowsFailedCalls = agent.Unsupported
+	}
+	return info
 }
 
 // Probe implements agent.Agent. The agent is always there; what may be missing is a model, which
@@ -86,7 +109,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 		return err
 	}
 	cfg.Prices = pricesOf(cfg)
-	return agent.RequirePrice(ID, cfg, endpoint.model)
+	return agent.RequirePrice(a.id(), cfg, endpoint.model)
 }
 
 func pricesOf(cfg agent.Config) session.Prices {
@@ -168,6 +191,9 @@ func (c *conversation) retries() int {
 // offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers are
 // there because somebody attached them: only the list of disallowed ones takes them away.
 func (c *conversation) offeredTools() []tool {
+	if c.agent.bare {
+		return nil
+	}
 	var offered []tool
 	for _, t := range ownTools(c) {
 		if len(c.cfg.AllowedTools) == 0 || slices.Contains(c.cfg.AllowedTools, t.name) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -566,6 +567,63 @@ func TestALongResultIsRedactedBeforeItIsCut(t *testing.T) {
 			if strings.Contains(clipped, secret[part:part+4]) {
 				t.Fatalf("with the secret at %d: %q", at, clipped)
 			}
+		}
+	}
+}
+
+// The agent that is nothing but a model sends one request, without tools and without a prompt of its
+// own, over every protocol. The script answers otherwise where tools are offered.
+func TestTheModelByItself(t *testing.T) {
+	url := scriptedtest.ServeAll(t, map[string]string{
+		"tools": `{"aux": {"text": "Offered none."}, "turns": [{"text": "Offered some."}]}`,
+		"":      `{"turns": [{"cases": [{"when": {"system": "re:^\\s*Be brief\\.\\s*$"}, "text": "Paris."}], "text": "Who am I?"}, {"text": "Rome."}]}`,
+	}, scripted.Options{})
+	for _, protocol := range []string{"anthropic", "responses", "chat", "gemini"} {
+		for script, answers := range map[string][]string{"": {"Paris.", "Rome."}, "tools": {"Offered none."}} {
+			var lines []string
+			cfg := agent.Config{
+				Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: url + scripted.Path(script, "", ""),
+				SystemPrompt: "Be brief.", MaxTurns: 1, Environ: []string{"FIT_MODEL_PROTOCOL=" + protocol},
+				Events: func(event []byte) { lines = append(lines, string(event)) },
+			}
+			a := NewModel()
+			if err := agent.Check(a, cfg); err != nil {
+				t.Fatal(err)
+			}
+			conversation, err := a.Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range answers {
+				result, err := conversation.Prompt(t.Context(), "What is the capital?")
+				if err != nil || !result.Success || result.Text != want || result.Turns != 1 ||
+					result.Usage.TotalTokens == 0 || result.Output.Agent != ModelID {
+					t.Errorf("%s: %+v, %v", protocol, result, err)
+				}
+			}
+			if err := conversation.Close(); err != nil {
+				t.Error(err)
+			}
+			sessions, err := session.Read(strings.NewReader(strings.Join(lines, "\n")), a.Dialects(), session.Options{})
+			if err != nil || len(sessions) != 1 || sessions[0].Agent != ModelID || sessions[0].Turns != len(answers) {
+				t.Errorf("%s: %+v, %v", protocol, sessions, err)
+			}
+		}
+	}
+}
+
+// What a model by itself cannot do is refused before anything starts.
+func TestTheModelByItselfHasNoTools(t *testing.T) {
+	for _, ask := range []func(*agent.Config){
+		func(cfg *agent.Config) { cfg.MCPServers = []agent.MCPServer{{Name: "x", URL: "http://127.0.0.1:1"}} },
+		func(cfg *agent.Config) { cfg.AllowedTools = []string{"Read"} },
+		func(cfg *agent.Config) { cfg.DisallowedTools = []string{"Read"} },
+	} {
+		cfg := agent.Config{Dir: t.TempDir(), Home: t.TempDir(), ModelURL: "http://127.0.0.1:1"}
+		ask(&cfg)
+		var refused *agent.CapabilityError
+		if err := agent.Check(NewModel(), cfg); !errors.As(err, &refused) {
+			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
 }

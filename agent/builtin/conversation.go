@@ -114,7 +114,7 @@ func (c *conversation) announce() {
 		Tools:          []string{},
 		MCPServers:     []serverInfo{},
 		PermissionMode: "bypassPermissions",
-		Runtime:        string(ID),
+		Runtime:        string(c.agent.id()),
 		Version:        buildVersion(),
 		Timestamp:      c.timestamp(),
 	}

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
@@ -11,10 +12,16 @@ import (
 const (
 	defaultAnthropicModel = "claude-sonnet-4-5"
 	defaultOpenAIModel    = "gpt-5.5"
+	defaultGeminiModel    = "gemini-3-pro-preview"
 	// protocolVariable says which protocol an endpoint speaks, where its address and the model's
 	// name do not say.
 	protocolVariable = "FIT_MODEL_PROTOCOL"
 )
+
+// protocolNames are the protocols that a model can be asked by.
+func protocolNames() []string {
+	return []string{string(model.Anthropic), string(model.Responses), string(model.Chat), string(model.Gemini)}
+}
 
 // endpoint is the model that a session talks to.
 type endpoint struct {
@@ -35,14 +42,18 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	e := endpoint{config: model.ConfigFromEnv(protocol, getenv), model: cfg.Model}
 	e.config.ModelURL = cfg.ModelURL
 	if e.model == "" {
-		e.model = defaultAnthropicModel
-		if protocol != model.Anthropic {
+		switch protocol {
+		case model.Anthropic:
+			e.model = defaultAnthropicModel
+		case model.Gemini:
+			e.model = defaultGeminiModel
+		case model.Responses, model.Chat:
 			e.model = defaultOpenAIModel
 		}
 	}
 	if cfg.ModelURL == "" && e.config.BaseURL == "" && !e.hasKey() {
 		return endpoint{}, &agent.AuthError{
-			Reason: "no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name " +
+			Reason: "no model to talk to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name " +
 				"an endpoint with --model-url",
 		}
 	}
@@ -51,24 +62,27 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 
 func chooseProtocol(cfg agent.Config, getenv func(string) string) (model.Protocol, error) {
 	if named := getenv(protocolVariable); named != "" {
-		switch protocol := model.Protocol(named); protocol {
-		case model.Anthropic, model.Responses, model.Chat:
-			return protocol, nil
-		default:
-			return "", fmt.Errorf("%s is %q; it can be %s, %s or %s", protocolVariable, named, model.Anthropic,
-				model.Responses, model.Chat)
+		if !slices.Contains(protocolNames(), named) {
+			return "", fmt.Errorf("%s is %q; it can be %s", protocolVariable, named,
+				strings.Join(protocolNames(), ", "))
 		}
+		return model.Protocol(named), nil
 	}
 	hasAnthropic := getenv("ANTHROPIC_API_KEY") != "" || getenv("ANTHROPIC_AUTH_TOKEN") != "" ||
 		getenv("ANTHROPIC_BASE_URL") != ""
 	hasOpenAI := getenv("OPENAI_API_KEY") != "" || getenv("OPENAI_BASE_URL") != ""
+	hasGemini := getenv("GEMINI_API_KEY") != "" || getenv("GOOGLE_GEMINI_BASE_URL") != ""
 	switch {
 	case strings.HasPrefix(cfg.Model, "claude"):
 		return model.Anthropic, nil
 	case strings.HasPrefix(cfg.Model, "gpt-"):
 		return model.Responses, nil
-	case cfg.ModelURL != "", hasAnthropic, !hasOpenAI:
+	case strings.HasPrefix(cfg.Model, "gemini-"):
+		return model.Gemini, nil
+	case cfg.ModelURL != "", hasAnthropic, !hasOpenAI && !hasGemini:
 		return model.Anthropic, nil
+	case !hasOpenAI:
+		return model.Gemini, nil
 	case getenv("OPENAI_BASE_URL") != "": // local servers speak Chat Completions, whatever else they speak
 		return model.Chat, nil
 	default:

@@ -13,7 +13,7 @@ given relative to the directory. A command that fails tells you why: read its ou
 few plain sentences and call no more tools.`
 
 func (c *conversation) systemPrompt() string {
-	if c.cfg.ReplaceSystemPrompt {
+	if c.cfg.ReplaceSystemPrompt || c.agent.bare {
 		return c.cfg.SystemPrompt
 	}
 	if c.skills == nil { // looked for once: what the agent writes later does not change what it was told

@@ -129,7 +129,7 @@ func (s *turnState) tokenUsage() session.TokenUsage {
 
 func (c *conversation) output(state *turnState) agent.RawAgentOutput {
 	return agent.RawAgentOutput{
-		Agent:         ID,
+		Agent:         c.agent.id(),
 		StartMs:       state.begin.UnixMilli(),
 		EndMs:         c.agent.now().UnixMilli(),
 		Argv:          []string{},

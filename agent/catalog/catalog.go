@@ -21,5 +21,6 @@ func Default() *agent.Registry {
 		pi.New(),
 		builtin.New(),
 	}
-	return agent.NewRegistry(append(agents, acp.Agents()...)...).WithSchemes(acp.Scheme())
+	agents = append(append(agents, acp.Agents()...), builtin.NewModel())
+	return agent.NewRegistry(agents...).WithSchemes(acp.Scheme())
 }

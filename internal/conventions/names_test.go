@@ -55,15 +55,16 @@ type agentName struct {
 	words      []string // in lower case
 }
 
-// realAgents are the agents of the catalog that are programs of their own. The one that is part of
-// fit is its demonstration and its fallback, and is meant where it is named. Those that are rows of
-// a table have nothing that could be known but the row, and are called like models and vendors.
+// realAgents are the agents of the catalog that are programs of their own. Those that are part of
+// fit are its demonstration and its fallback, and are meant where they are named. Those that are
+// rows of a table have nothing that could be known but the row, and are called like models and
+// vendors.
 func realAgents(t *testing.T) []agentName {
 	t.Helper()
 	var all []agentName
 	for _, a := range catalog.Default().All() {
 		info := a.Info()
-		if _, row := a.(*acp.Agent); row || info.ID == builtin.ID {
+		if _, row := a.(*acp.Agent); row || info.ID == builtin.ID || info.ID == builtin.ModelID {
 			continue
 		}
 		folder := path.Base(reflect.TypeOf(a).Elem().PkgPath())

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/model/wire"
 )
 
-// conversation is what the three protocols' requests have in common.
+// conversation is what the protocols' requests have in common.
 type conversation struct {
 	model  string
 	system string
@@ -121,7 +121,7 @@ func (c conversation) find(name string) (offeredTool, bool) {
 // They are no prompts.
 var asides = []string{
 	"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
-	"<permissions instructions>",
+	"<permissions instructions>", "<session_context>",
 }
 
 func isAside(text string) bool {

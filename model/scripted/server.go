@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -101,6 +102,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.notFound(out, record, fmt.Sprintf("no script is called %q", at.script))
 		return
 	}
+	if protocol, ok := geminiRequest(r, path); ok {
+		s.gemini(out, r, exchange{protocol, script, at, body, record})
+		return
+	}
 	path = strings.TrimPrefix(path, "/v1")
 	switch {
 	case r.Method == http.MethodHead, path == "", path == "/":
@@ -139,7 +144,7 @@ type exchange struct {
 // answer says the turn that the script has for a request.
 func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 	x.record.Protocol = x.name
-	if !keyAccepted(x.script.Key, r.Header) {
+	if !keyAccepted(x.script.Key, r) {
 		writeJSON(w, http.StatusUnauthorized,
 			x.errorBody(http.StatusUnauthorized, wire.APIError{Message: "invalid API key"}))
 		return
@@ -288,11 +293,9 @@ func (s *server) attempt(at cell, r reply) int {
 	return s.attempts[state]
 }
 
-func keyAccepted(want string, header http.Header) bool {
-	got := header.Get("x-api-key")
-	if got == "" {
-		got = strings.TrimPrefix(header.Get("Authorization"), "Bearer ")
-	}
+func keyAccepted(want string, r *http.Request) bool {
+	got := cmp.Or(r.Header.Get("x-api-key"), r.Header.Get("x-goog-api-key"), r.URL.Query().Get("key"),
+		strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	return want == "" || subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }
 

@@ -67,6 +67,12 @@ func TestAddresses(t *testing.T) {
 		"/s/nobody/v1/messages":     "no script is called",
 		"/v1/nothing":               "there is nothing at",
 		"/v1/messages/count_tokens": `"input_tokens":`,
+
+		"/v1beta/models/m:generateContent":                                  `"text":"root"`,
+		"/v1beta/models/m:streamGenerateContent?alt=sse":                    `"finishReason":"STOP"`,
+		"/v1beta/models/m:countTokens":                                      `"totalTokens":`,
+		"/v1beta/models/m:embedContent":                                     `"status":"NOT_FOUND"`,
+		scripted.Path("a b", "k", "3") + "/v1beta/models/m:generateContent": `"text":"k|3"`,
 	} {
 		if _, body := post(t, url+path, hello); !strings.Contains(body, want) {
 			t.Errorf("%s: %s", path, body)
@@ -101,6 +107,9 @@ func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
 		{"/v1/chat/completions", "Authorization", "Bearer right", 200},
 		{"/v1/chat/completions", "Authorization", "Bearer wrong", 401},
 		{"/v1/messages", "x", "y", 401},
+		{"/v1beta/models/m:generateContent", "x-goog-api-key", "right", 200},
+		{"/v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key", "wrong", 401},
+		{"/v1beta/models/m:generateContent?key=right", "x", "y", 200},
 	} {
 		if status, body := post(t, url+tt.path, hello, tt.header, tt.value); status != tt.status {
 			t.Errorf("%s with %s %q: %d %s", tt.path, tt.header, tt.value, status, body)
@@ -110,8 +119,10 @@ func TestTheScriptsKeyIsTheOnlyOneAccepted(t *testing.T) {
 
 func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 	url := scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [{"text": "x"}]}`}, scripted.Options{})
-	for _, path := range []string{"/v1/messages", "/v1/responses", "/v1/chat/completions"} {
-		for _, body := range []string{"", "not json", `{"messages": 5, "input": 5}`} {
+	for _, path := range []string{
+		"/v1/messages", "/v1/responses", "/v1/chat/completions", "/v1beta/models/m:generateContent",
+	} {
+		for _, body := range []string{"", "not json", `{"messages": 5, "input": 5, "contents": 5}`} {
 			if status, answer := post(t, url+path, body); status != http.StatusBadRequest {
 				t.Errorf("%s %q: %d %s", path, body, status, answer)
 			}
@@ -222,5 +233,41 @@ func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
 	}
 	if !strings.Contains(string(logged.Body), "hello") {
 		t.Errorf("the body is %s", logged.Body)
+	}
+}
+
+// Gemini's schemas have types in capitals, or are JSON Schemas under another name; a result may come
+// under several keys, and its text beside it is no prompt.
+func TestGeminisToolsAndResults(t *testing.T) {
+	url := scriptedtest.Serve(t, `{"turns": [
+		{"calls": [{"bash": "ls"}, {"read": "a.txt"}]},
+		{"cases": [{"when": {"last_result": "two files", "prompt": "Look"}, "text": "I see."}], "text": "I see nothing."}
+	]}`)
+	const tools = `"tools": [{"functionDeclarations": [
+		{"name": "run_shell_command", "parameters": {"type": "OBJECT", "properties": {"command": {"type": "STRING"}}}},
+		{"name": "read_file", "parametersJsonSchema": {"type": "object", "properties": {"file_path": {"type": "string"}}}}]}]`
+	const prompt = `{"role": "user", "parts": [{"text": "Look around"}]}`
+	address := url + "/v1beta/models/gemini-3-pro:generateContent"
+	_, first := post(t, address, `{`+tools+`, "contents": [`+prompt+`]}`)
+	for _, want := range []string{
+		`"functionCall":{"id":"call_`, `"name":"run_shell_command","args":{"command":"ls"}`,
+		`"name":"read_file","args":{"file_path":"a.txt"}`, `"finishReason":"STOP"`, `"modelVersion":"gemini-3-pro"`,
+	} {
+		if !strings.Contains(first, want) {
+			t.Fatalf("no %s in %s", want, first)
+		}
+	}
+	var reply struct {
+		Candidates []struct{ Content json.RawMessage }
+	}
+	if err := json.Unmarshal([]byte(first), &reply); err != nil {
+		t.Fatal(err)
+	}
+	for _, response := range []string{`{"output": "two files"}`, `{"result": "two files"}`, `{"n": ["two files"]}`} {
+		_, second := post(t, address, `{`+tools+`, "contents": [`+prompt+`, `+string(reply.Candidates[0].Content)+`,
+			{"role": "user", "parts": [{"functionResponse": {"name": "run_shell_command", "response": `+response+`}}, {"text": "remark"}]}]}`)
+		if !strings.Contains(second, "I see.") {
+			t.Errorf("%s: %s", response, second)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -32,12 +33,13 @@ func (e *APIError) Error() string {
 // errorDetail is the inner error object of all protocols; a code may be a string, a number or null.
 type errorDetail struct {
 	Type    string `json:"type"`
+	Status  string `json:"status"` // what Gemini calls the type
 	Code    any    `json:"code"`
 	Message string `json:"message"`
 }
 
 func (d errorDetail) apiError() *APIError {
-	e := &APIError{Type: d.Type, Message: d.Message}
+	e := &APIError{Type: cmp.Or(d.Type, d.Status), Message: d.Message}
 	if code, ok := d.Code.(string); ok {
 		e.Code = code
 	}

@@ -350,3 +350,53 @@ func FuzzDecode(f *testing.F) {
 		_ = wire.DecodeError(data).Error()
 	})
 }
+
+func TestGeminiReplySurvivesStreaming(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := wire.GeminiResponse{
+			ResponseID: "r", ModelVersion: "m",
+			UsageMetadata: &wire.GeminiUsage{PromptTokenCount: 7, CandidatesTokenCount: 3, TotalTokenCount: 10},
+		}
+		candidate := wire.GeminiCandidate{
+			Content:      wire.GeminiContent{Role: "model", Parts: []wire.GeminiPart{}},
+			FinishReason: rapid.SampledFrom([]string{"STOP", "MAX_TOKENS", "SAFETY"}).Draw(t, "finish"),
+		}
+		thought, said, inputs := "", "", ""
+		for range rapid.IntRange(0, 4).Draw(t, "parts") {
+			part := wire.GeminiPart{ThoughtSignature: "c2ln"} // which ends a text, so that two do not become one
+			switch rapid.SampledFrom([]string{"text", "thought", "call"}).Draw(t, "kind") {
+			case "text":
+				part.Text = "t" + text().Draw(t, "text")
+				said += part.Text
+			case "thought":
+				part.Text, part.Thought = "h"+text().Draw(t, "thought"), true
+				thought += part.Text
+			case "call":
+				args := json.RawMessage(object().Draw(t, "args"))
+				part.FunctionCall = &wire.GeminiFunctionCall{ID: "c", Name: "f", Args: args}
+				inputs += string(args)
+			}
+			candidate.Content.Parts = append(candidate.Content.Parts, part)
+		}
+		want.Candidates = []wire.GeminiCandidate{candidate}
+		var acc wire.GeminiAccumulator
+		var deltas []wire.Delta
+		for _, e := range overTheWire(t, wire.GeminiEvents(want)) {
+			added, err := acc.Add(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deltas = append(deltas, added...)
+		}
+		if !acc.Finished {
+			t.Fatal("the stream does not end the reply")
+		}
+		if diff := cmp.Diff(want, acc.Response()); diff != "" {
+			t.Fatal(diff)
+		}
+		if joined(deltas, wire.DeltaText) != said || joined(deltas, wire.DeltaThinking) != thought ||
+			joined(deltas, wire.DeltaToolInput) != inputs {
+			t.Fatal("the deltas do not add up")
+		}
+	})
+}

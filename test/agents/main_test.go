@@ -31,11 +31,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eachAgent runs a test for every agent of the catalog that has an adapter of its own; an agent whose
-// program is not installed is missing. Those of the Agent Client Protocol are in test/acp.
+// eachAgent runs a test for every agent of the catalog that has tools and an adapter of its own; an
+// agent whose program is not installed is missing. Those of the Agent Client Protocol are in
+// test/acp.
 func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
 	for _, a := range catalog.Default().All() {
-		if _, shared := a.(*acp.Agent); shared {
+		if _, shared := a.(*acp.Agent); shared || a.Info().Capabilities.MCP == agent.Unsupported {
 			continue
 		}
 		t.Run(string(a.Info().ID), func(t *testing.T) {

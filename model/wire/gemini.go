@@ -1,0 +1,315 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// GeminiRequest is the body of POST /v1beta/models/NAME:generateContent and of
+// :streamGenerateContent. The model and whether the reply is streamed are in the path.
+type GeminiRequest struct {
+	Contents          []GeminiContent         `json:"contents"`
+	SystemInstruction *GeminiContent          `json:"systemInstruction,omitempty"`
+	Tools             []GeminiTool            `json:"tools,omitempty"`
+	GenerationConfig  *GeminiGenerationConfig `json:"generationConfig,omitempty"`
+}
+
+// GeminiGenerationConfig bounds and shapes the reply.
+type GeminiGenerationConfig struct {
+	MaxOutputTokens int      `json:"maxOutputTokens,omitempty"`
+	Temperature     *float64 `json:"temperature,omitempty"`
+	StopSequences   []string `json:"stopSequences,omitempty"`
+}
+
+// GeminiContent is one message: of the user, whose parts may be results of functions, or of the
+// model.
+type GeminiContent struct {
+	Role  string       `json:"role,omitempty"` // user or model
+	Parts []GeminiPart `json:"parts"`
+}
+
+// UnmarshalJSON accepts a plain string too, as the service does for system instructions.
+func (c *GeminiContent) UnmarshalJSON(data []byte) error {
+	if text, ok := jsonString(data); ok {
+		*c = GeminiContent{Parts: []GeminiPart{{Text: text}}}
+		return nil
+	}
+	type plain GeminiContent
+	return json.Unmarshal(data, (*plain)(c))
+}
+
+// GeminiPart is a piece of a message; one of its fields is set. A thought is a text of the model's
+// reasoning.
+type GeminiPart struct {
+	Text             string                  `json:"text,omitempty"`
+	Thought          bool                    `json:"thought,omitempty"`
+	ThoughtSignature string                  `json:"thoughtSignature,omitempty"`
+	FunctionCall     *GeminiFunctionCall     `json:"functionCall,omitempty"`
+	FunctionResponse *GeminiFunctionResponse `json:"functionResponse,omitempty"`
+}
+
+// GeminiFunctionCall is the model's wish to call a function. Older services give it no id.
+type GeminiFunctionCall struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// GeminiFunctionResponse answers a call.
+type GeminiFunctionResponse struct {
+	ID       string          `json:"id,omitempty"`
+	Name     string          `json:"name"`
+	Response json.RawMessage `json:"response"`
+}
+
+// Text is the response as text: what stands under the key that clients use for it, or all of it.
+func (r GeminiFunctionResponse) Text() string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(r.Response, &object) == nil {
+		for _, key := range []string{"output", "result", "content", "error"} {
+			if text, ok := jsonString(object[key]); ok {
+				return text
+			}
+		}
+	}
+	return string(r.Response)
+}
+
+// GeminiTool is a set of functions the client offers.
+type GeminiTool struct {
+	FunctionDeclarations []GeminiFunction `json:"functionDeclarations,omitempty"`
+}
+
+// GeminiFunction describes a function. Its schema is in the service's own form, with types in
+// capitals, or a JSON Schema.
+type GeminiFunction struct {
+	Name                 string          `json:"name"`
+	Description          string          `json:"description,omitempty"`
+	Parameters           json.RawMessage `json:"parameters,omitempty"`
+	ParametersJSONSchema json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+// Schema is the schema of the function's input, whichever it has.
+func (f GeminiFunction) Schema() json.RawMessage {
+	if len(f.ParametersJSONSchema) > 0 {
+		return f.ParametersJSONSchema
+	}
+	return f.Parameters
+}
+
+// GeminiResponse is a whole reply, or a piece of a streamed one.
+type GeminiResponse struct {
+	Candidates     []GeminiCandidate     `json:"candidates,omitempty"`
+	PromptFeedback *GeminiPromptFeedback `json:"promptFeedback,omitempty"`
+	UsageMetadata  *GeminiUsage          `json:"usageMetadata,omitempty"`
+	ModelVersion   string                `json:"modelVersion,omitempty"`
+	ResponseID     string                `json:"responseId,omitempty"`
+}
+
+// GeminiCandidate is one of the alternatives of a reply; there is only ever one.
+type GeminiCandidate struct {
+	Content      GeminiContent `json:"content"`
+	FinishReason string        `json:"finishReason,omitempty"`
+	Index        int           `json:"index"`
+}
+
+// GeminiPromptFeedback says why a prompt got no reply.
+type GeminiPromptFeedback struct {
+	BlockReason string `json:"blockReason,omitempty"`
+}
+
+// GeminiUsage is the token accounting of a reply. PromptTokenCount includes the cached ones;
+// CandidatesTokenCount does not include the thoughts.
+type GeminiUsage struct {
+	PromptTokenCount        int64 `json:"promptTokenCount"`
+	CandidatesTokenCount    int64 `json:"candidatesTokenCount"`
+	ThoughtsTokenCount      int64 `json:"thoughtsTokenCount,omitempty"`
+	CachedContentTokenCount int64 `json:"cachedContentTokenCount,omitempty"`
+	TotalTokenCount         int64 `json:"totalTokenCount"`
+}
+
+// GeminiPath reads the model and the method out of a path such as
+// /v1beta/models/gemini-3-pro:streamGenerateContent.
+func GeminiPath(path string) (model, method string, ok bool) {
+	for _, version := range []string{"/v1beta/models/", "/v1alpha/models/", "/v1/models/"} {
+		if rest, found := strings.CutPrefix(path, version); found {
+			at := strings.LastIndexByte(rest, ':')
+			if at <= 0 || strings.Contains(rest, "/") {
+				return "", "", false
+			}
+			return rest[:at], rest[at+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// The methods of a model.
+const (
+	GeminiGenerate    = "generateContent"
+	GeminiStream      = "streamGenerateContent"
+	GeminiCountTokens = "countTokens"
+)
+
+// GeminiEvents cuts a whole reply into the events of a stream: texts come in pieces, calls whole.
+// The last event has the reason to stop and the usage.
+func GeminiEvents(r GeminiResponse) []Event {
+	var events []Event
+	chunk := func(delta bool, parts []GeminiPart, finish string, usage *GeminiUsage) {
+		content := GeminiContent{Role: "model", Parts: parts}
+		events = append(events, jsonEvent("", delta, GeminiResponse{
+			Candidates:    []GeminiCandidate{{Content: content, FinishReason: finish}},
+			UsageMetadata: usage,
+			ModelVersion:  r.ModelVersion,
+			ResponseID:    r.ResponseID,
+		}))
+	}
+	finish := ""
+	for _, candidate := range r.Candidates {
+		finish = candidate.FinishReason
+		for _, part := range candidate.Content.Parts {
+			if part.Text == "" {
+				chunk(true, []GeminiPart{part}, "", nil)
+				continue
+			}
+			texts := pieces(part.Text)
+			for i, text := range texts {
+				piece := GeminiPart{Text: text, Thought: part.Thought}
+				if i == len(texts)-1 {
+					piece.ThoughtSignature = part.ThoughtSignature
+				}
+				chunk(true, []GeminiPart{piece}, "", nil)
+			}
+		}
+	}
+	chunk(false, []GeminiPart{}, finish, r.UsageMetadata)
+	return events
+}
+
+// GeminiErrorBody renders an error reply.
+func GeminiErrorBody(status int, e APIError) []byte {
+	if e.Type == "" {
+		e.Type = geminiStatuses[status]
+	}
+	if e.Type == "" {
+		e.Type = "UNKNOWN"
+	}
+	return mustMarshal(map[string]any{
+		"error": map[string]any{"code": status, "message": e.Message, "status": e.Type},
+	})
+}
+
+var geminiStatuses = map[int]string{
+	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+}
+
+// GeminiErrorEvent is the event that reports an error inside a stream.
+func GeminiErrorEvent(e APIError) Event { return Event{Data: GeminiErrorBody(503, e)} }
+
+// GeminiAccumulator puts a streamed reply together.
+type GeminiAccumulator struct {
+	// Finished is set once the model gave its reason to stop. There is no closing event.
+	Finished bool
+
+	head  GeminiResponse
+	parts []growingPart
+}
+
+// growingPart collects pieces of a text in a byte slice, so that a long reply in small pieces costs
+// linear time.
+type growingPart struct {
+	GeminiPart
+	text []byte
+}
+
+// Response returns the reply so far.
+func (a *GeminiAccumulator) Response() GeminiResponse {
+	r := a.head
+	candidate := GeminiCandidate{Content: GeminiContent{Role: "model", Parts: []GeminiPart{}}}
+	if len(a.head.Candidates) > 0 {
+		candidate.FinishReason = a.head.Candidates[0].FinishReason
+	}
+	for _, p := range a.parts {
+		part := p.GeminiPart
+		part.Text = string(p.text)
+		candidate.Content.Parts = append(candidate.Content.Parts, part)
+	}
+	r.Candidates = []GeminiCandidate{candidate}
+	return r
+}
+
+// Add takes the next event and returns what it added. An error event comes back as an *APIError.
+func (a *GeminiAccumulator) Add(event Event) ([]Delta, error) {
+	var chunk struct {
+		GeminiResponse
+		Error json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(event.Data, &chunk); err != nil {
+		return nil, fmt.Errorf("decode stream event: %w", err)
+	}
+	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+		return nil, DecodeError(event.Data)
+	}
+	if chunk.ResponseID != "" {
+		a.head.ResponseID, a.head.ModelVersion = chunk.ResponseID, chunk.ModelVersion
+	}
+	if chunk.UsageMetadata != nil {
+		a.head.UsageMetadata = chunk.UsageMetadata
+	}
+	if chunk.PromptFeedback != nil && chunk.PromptFeedback.BlockReason != "" {
+		a.head.PromptFeedback, a.Finished = chunk.PromptFeedback, true
+	}
+	var deltas []Delta
+	for _, candidate := range chunk.Candidates {
+		if candidate.Index != 0 {
+			continue
+		}
+		for _, part := range candidate.Content.Parts {
+			added, err := a.addPart(part)
+			if err != nil {
+				return nil, err
+			}
+			deltas = append(deltas, added...)
+		}
+		if candidate.FinishReason != "" {
+			a.head.Candidates, a.Finished = []GeminiCandidate{{FinishReason: candidate.FinishReason}}, true
+		}
+	}
+	return deltas, nil
+}
+
+// addPart adds a part, or continues the text before it.
+func (a *GeminiAccumulator) addPart(part GeminiPart) ([]Delta, error) {
+	last := len(a.parts) - 1
+	isText := part.FunctionCall == nil && part.FunctionResponse == nil
+	if isText && last >= 0 && a.parts[last].FunctionCall == nil && a.parts[last].Thought == part.Thought &&
+		a.parts[last].ThoughtSignature == "" {
+		a.parts[last].text = append(a.parts[last].text, part.Text...)
+		a.parts[last].ThoughtSignature = part.ThoughtSignature
+	} else {
+		if len(a.parts) >= maxBlocks {
+			return nil, fmt.Errorf("stream has more than %d parts", maxBlocks)
+		}
+		a.parts = append(a.parts, growingPart{GeminiPart: part, text: []byte(part.Text)})
+		last++
+	}
+	switch call := part.FunctionCall; {
+	case call != nil:
+		return []Delta{
+			{
+				Kind:  DeltaToolStart,
+				Index: last,
+				ID:    call.ID,
+				Name:  call.Name,
+			},
+			{Kind: DeltaToolInput, Index: last, Text: string(call.Args)},
+		}, nil
+	case part.Text == "":
+		return nil, nil
+	case part.Thought:
+		return []Delta{{Kind: DeltaThinking, Index: last, Text: part.Text}}, nil
+	default:
+		return []Delta{{Kind: DeltaText, Index: last, Text: part.Text}}, nil
+	}
+}
