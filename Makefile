@@ -34,7 +34,7 @@ lint: $(GOLANGCI)
 
 unit: build
 	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
-	$(GO) test $(TESTFLAGS) ./harness ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
+	$(GO) test $(TESTFLAGS) ./gateway ./harness ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
 
 setup: $(GOLANGCI) $(DEADCODE)
 	scripts/setup
@@ -54,7 +54,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway
 
 # What takes too long for make test: sessions of each vendor's agents that are killed forty times.
 soak:
@@ -68,7 +68,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -116,3 +116,7 @@ bench-judge:
 # A workspace of 20,000 files, exported and as a worktree, beside git worktree add.
 bench-workspace:
 	FIT_BENCH=1 $(GO) test ./workspace -run '^TestPrepareBesideGit$$' -count=1 -v
+
+# The gateway beside direct connections: 50 streams, what it adds to an event, to memory and to a run.
+bench-gateway: build
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGateway' -count=1 -v

@@ -97,6 +97,21 @@ func (s *spending) total() (usd float64, tokens int64, unpriced int) {
 	return usd, tokens, unpriced
 }
 
+// Spent is what attempts and probes have cost.
+type Spent struct {
+	USD    float64
+	Tokens int64
+}
+
+// Spent returns what every arm has spent in this directory.
+func (d *Directory) Spent() map[string]Spent {
+	spent := map[string]Spent{}
+	for name, arm := range d.spent.arms {
+		spent[name] = Spent{USD: arm.usd, Tokens: arm.tokens}
+	}
+	return spent
+}
+
 // held is what the attempts under way may still need. Those that were started before anything was
 // known are valued at what is known now.
 func (s *spending) held(cell Budget) reservation {

@@ -32,6 +32,9 @@ type Plan struct {
 	Network   string        `json:"network,omitempty"` // what agents reach, where the command says it
 	// it decides how far an agent gets, so it is a part of what is measured
 	Cell Budget `json:"cellBudget,omitzero"`
+	// Faults is the digest of the plan of what goes wrong with model calls on purpose; empty is
+	// none.
+	Faults string `json:"faults,omitempty"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
 	Stop *StopRule `json:"stopEarly,omitempty"`
 	// AgentTimeout bounds the agent where the task does not; it is part of what is measured, too.
@@ -166,6 +169,7 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note("isolation", p.Isolation, wanted.Isolation)
 	note("network", p.Network, wanted.Network)
 	note("budget of a cell", p.Cell, wanted.Cell)
+	note("plan of faults", p.Faults, wanted.Faults)
 	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond,
 		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
 	note("judge", p.Judge, wanted.Judge)

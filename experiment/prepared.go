@@ -20,6 +20,7 @@ type Setup struct {
 	// Network is what agents reach: "host", "model" or "none"; empty for what the task says.
 	Network    string
 	CellBudget Budget
+	Faults     string // digest of the plan of faults; empty: none
 	// DollarBudget says that the experiment or its arms have a budget in dollars, for which every
 	// model needs a price.
 	DollarBudget bool

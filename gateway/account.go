@@ -1,31 +1,302 @@
 package gateway
 
-import "github.com/fit-eval/fit/gateway/calls"
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
 
-// Account is a budget that calls are paid from.
-type Account struct{}
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/session"
+)
 
-// Estimate is a call that is about to start.
-type Estimate struct {
-	Model    string
-	Protocol string
-	Body     []byte
-	Turn     bool // the call carries a turn of the agent
+// Budget bounds what an account may spend. A zero is no bound.
+type Budget struct {
+	USD    float64
+	Tokens int64
 }
 
-// Reserve sets aside what a call can cost at most.
-func (a *Account) Reserve(Estimate) (*Reservation, error) { return nil, nil }
+// Account holds money and tokens that model calls are paid from. Accounts form a tree (experiment,
+// arm, cell), and a call is paid from its own account and from all above it at once. What a call
+// may cost is reserved before it starts, so two calls never spend the same dollar. A nil Account
+// pays for everything.
+type Account struct {
+	name   string
+	parent *Account
+	tree   *accountTree
+	budget Budget
 
-// Reservation is what was set aside for one call.
-type Reservation struct{}
+	// The tree's lock guards the rest.
+	spent   amount
+	held    amount // by calls that are running, and not yet spent
+	running int
+}
 
-// Spend takes notice of what a running call has consumed; an error stops it.
-func (r *Reservation) Spend(calls.Usage, int64) error { return nil }
+// accountTree is what the accounts of one tree share.
+type accountTree struct {
+	prices  session.Prices
+	mu      sync.Mutex
+	settled chan struct{} // closed and replaced whenever a call ends
+}
 
-// Settle ends the reservation with what the call has consumed; nil is unknown.
-func (r *Reservation) Settle(*calls.Usage) {}
+// amount is money in billionths of a dollar, so that sums are exact, and tokens.
+type amount struct{ nano, tokens int64 }
 
-// BudgetError says that a call would exceed a budget.
-type BudgetError struct{ Reason string }
+func (a amount) plus(b amount) amount  { return amount{a.nano + b.nano, a.tokens + b.tokens} }
+func (a amount) minus(b amount) amount { return amount{a.nano - b.nano, a.tokens - b.tokens} }
+
+// within reports whether an amount is at most another.
+func (a amount) within(b amount) bool { return a.nano <= b.nano && a.tokens <= b.tokens }
+
+func lesser(a, b amount) amount  { return amount{min(a.nano, b.nano), min(a.tokens, b.tokens)} }
+func greater(a, b amount) amount { return amount{max(a.nano, b.nano), max(a.tokens, b.tokens)} }
+
+// unbounded is more than anybody spends, and small enough to be added to.
+const unbounded = math.MaxInt64 / 4
+
+// nanos rounds up: a budget is never exceeded by rounding.
+func nanos(usd float64) int64 { return int64(min(math.Ceil(usd*1e9), unbounded)) }
+
+// NewAccount opens the account at the root of a tree. The name is for people: "this run".
+func NewAccount(name string, budget Budget, prices session.Prices) *Account {
+	return &Account{
+		name:   name,
+		budget: budget,
+		tree:   &accountTree{prices: prices, settled: make(chan struct{})},
+	}
+}
+
+// Child opens an account below this one.
+func (a *Account) Child(name string, budget Budget) *Account {
+	return &Account{
+		name:   name,
+		parent: a,
+		tree:   a.tree,
+		budget: budget,
+	}
+}
+
+// Charge adds what was spent elsewhere, such as by an earlier process, to the account and to all
+// above it.
+func (a *Account) Charge(usd float64, tokens int64) {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	for each := a; each != nil; each = each.parent {
+		each.spent = each.spent.plus(amount{nanos(usd), tokens})
+	}
+}
+
+// Spent returns what the calls that have ended have cost.
+func (a *Account) Spent() (usd float64, tokens int64) {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	return float64(a.spent.nano) / 1e9, a.spent.tokens
+}
+
+// BudgetError reports a call that was refused, or stopped in the middle, because an account is
+// empty or its bound cannot be kept.
+type BudgetError struct {
+	Account *Account // the one that is empty
+	Reason  string
+}
 
 func (e *BudgetError) Error() string { return e.Reason }
+
+// Reservation is what a running call holds. A nil Reservation is that of a nil Account.
+type Reservation struct {
+	model         string
+	request       int   // bytes
+	bytesPerToken int64 // of the stream
+	priced        bool
+	most          amount
+	least         amount
+	parts         []part // one for each account, the call's own first
+	used          amount // as far as the stream has told
+	over          bool   // it is settled
+}
+
+// part is what a call holds of one account.
+type part struct {
+	account *Account
+	held    amount
+}
+
+// Reserve takes what a call may cost from the account and from all above it. Where an account has
+// not enough left for the largest reply, the call waits for those that are running, which as a rule
+// need less than they hold; a call that is alone gets what is left, and Spend stops it when that is
+// used up. A call that certainly costs more than what is left, or whose price is unknown where
+// dollars are bounded, gets a BudgetError.
+func (a *Account) Reserve(ctx context.Context, e Estimate) (*Reservation, error) {
+	if a == nil || !e.Turn {
+		return nil, nil
+	}
+	r := &Reservation{model: e.Model, request: len(e.Body), bytesPerToken: streamedOther}
+	if e.Protocol == Anthropic {
+		r.bytesPerToken = streamedAnthropic
+	}
+	if r.most, r.least, r.priced = a.tree.bounds(e); !r.priced {
+		if err := a.refuseUnpriced(e.Model); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		settled, err := a.take(r)
+		switch {
+		case err != nil:
+			return nil, err
+		case settled == nil:
+			return r, nil
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// refuseUnpriced refuses a model without a price where an account is bounded in dollars.
+func (a *Account) refuseUnpriced(model string) error {
+	for each := a; each != nil; each = each.parent {
+		if each.budget.USD > 0 {
+			return &BudgetError{each, fmt.Sprintf("a dollar budget needs a price, and model %q has none; name it in a "+
+				"price file (FIT_PRICES) or give the budget in tokens", model)}
+		}
+	}
+	return nil
+}
+
+// take makes the reservation. Where it must wait, it returns a channel that is closed when another
+// call has ended.
+func (a *Account) take(r *Reservation) (settled <-chan struct{}, err error) {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	wait := false
+	for each := a; each != nil; each = each.parent {
+		if r.most.within(each.room()) {
+			continue
+		}
+		if left := each.left(); !r.least.within(left) || left.nano <= 0 || left.tokens <= 0 {
+			return nil, each.empty()
+		}
+		wait = wait || each.running > 0
+	}
+	if wait {
+		return a.tree.settled, nil
+	}
+	for each := a; each != nil; each = each.parent {
+		held := lesser(r.most, each.room())
+		each.held, each.running = each.held.plus(held), each.running+1
+		r.parts = append(r.parts, part{each, held})
+	}
+	return nil, nil
+}
+
+// left is what an account has not spent yet.
+func (a *Account) left() amount {
+	left := amount{unbounded, unbounded}
+	if a.budget.USD > 0 {
+		left.nano = int64(math.Floor(a.budget.USD*1e9)) - a.spent.nano
+	}
+	if a.budget.Tokens > 0 {
+		left.tokens = a.budget.Tokens - a.spent.tokens
+	}
+	return left
+}
+
+// room is what an account has left that nobody holds.
+func (a *Account) room() amount {
+	return greater(a.left().minus(a.held), amount{})
+}
+
+// empty says that nothing, or too little, is left.
+func (a *Account) empty() *BudgetError {
+	left := a.left()
+	if a.budget.Tokens > 0 && left.tokens < left.nano {
+		return &BudgetError{a, fmt.Sprintf("the budget of %s of %d tokens is used up: %d are spent, and the next call "+
+			"needs more than is left", a.name, a.budget.Tokens, a.spent.tokens)}
+	}
+	return &BudgetError{a, fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and the next call needs "+
+		"more than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)}
+}
+
+// Spend reports what the wire has told so far, and how many bytes of the reply have come. A
+// BudgetError means that the money is gone: the call must be stopped.
+func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
+	if r == nil {
+		return nil
+	}
+	tree := r.parts[0].account.tree
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	if r.over {
+		return nil
+	}
+	r.used = greater(r.used, r.amount(r.soFar(usage, streamed)))
+	var gone error
+	for i := range r.parts {
+		part := &r.parts[i]
+		if r.used.within(part.held) {
+			continue
+		}
+		more := greater(r.used.minus(part.held), amount{})
+		if !more.within(part.account.room()) {
+			gone = part.account.stopped()
+			continue
+		}
+		part.account.held, part.held = part.account.held.plus(more), part.held.plus(more)
+	}
+	return gone
+}
+
+// stopped says that a call was stopped in the middle.
+func (a *Account) stopped() *BudgetError {
+	return &BudgetError{a, fmt.Sprintf("the budget of %s of %s is used up in the middle of a call", a.name, a.budget)}
+}
+
+// String writes a budget as people do.
+func (b Budget) String() string {
+	switch {
+	case b.USD > 0 && b.Tokens > 0:
+		return fmt.Sprintf("$%.4g and %d tokens", b.USD, b.Tokens)
+	case b.Tokens > 0:
+		return fmt.Sprintf("%d tokens", b.Tokens)
+	default:
+		return fmt.Sprintf("$%.4g", b.USD)
+	}
+}
+
+// amount returns what tokens come to. Tokens of a sort that has no price cost what was reserved.
+func (r *Reservation) amount(usage calls.Usage) amount {
+	nano, known := r.parts[0].account.tree.cost(r.model, usage)
+	if !known && r.priced {
+		nano = r.most.nano
+	}
+	return amount{nano, totalTokens(usage)}
+}
+
+// Settle ends the call with the usage that the wire has told; nil is a call that ended without
+// telling, which is charged with what it had used as far as anybody knows. Only the first Settle
+// counts.
+func (r *Reservation) Settle(usage *calls.Usage) {
+	if r == nil {
+		return
+	}
+	tree := r.parts[0].account.tree
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	if r.over {
+		return
+	}
+	r.over = true
+	if usage != nil {
+		r.used = r.amount(*usage)
+	}
+	for _, part := range r.parts {
+		each := part.account
+		each.spent, each.held = each.spent.plus(r.used), each.held.minus(part.held)
+		each.running--
+	}
+	close(tree.settled)
+	tree.settled = make(chan struct{})
+}

@@ -66,17 +66,16 @@ func (x *exchange) serve(w http.ResponseWriter) {
 	}
 	x.body = body
 	x.read()
-	number, turns := x.seat.count(x.body, x.route.turn, &x.call)
-	if limit := x.seat.member.MaxTurns; limit > 0 && x.route.turn && turns > limit {
-		x.stop(w, fmt.Errorf("the limit of %d turns is reached", limit))
-		x.finish()
-		return
-	}
-	if !x.replayed(w) {
-		fault := x.config().Faults.Draw(x.seat.member.Cell, number)
-		if fault.Apply(w, func(w http.ResponseWriter) { x.forward(w, cancel) }) {
-			x.call.Outcome = calls.Fault
+	number, allowed := x.seat.count(x.body, x.route.turn, &x.call)
+	switch {
+	case !allowed:
+		x.stop(w, ErrTurnLimit)
+	case !x.replayed(w):
+		var fault Fault
+		if x.route.turn {
+			fault = x.config().Faults.Draw(x.seat.member.FaultKey, number)
 		}
+		x.meet(w, fault, func(w http.ResponseWriter) { x.forward(w, cancel) })
 	}
 	x.finish()
 	if x.abort {
@@ -102,16 +101,18 @@ func (x *exchange) read() {
 	}
 }
 
-// count numbers the call, and notices the same request again.
-func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number, turns int) {
+// count numbers the calls that carry a turn from 0, and notices the same request again. It reports
+// whether the turn is one of those that the member may have.
+func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allowed bool) {
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq++
 	call.Seq = s.seq
 	if !turn {
-		return int(s.seq), s.turns
+		return 0, true
 	}
+	s.asked++
 	if sum == s.last {
 		s.repeats++
 	} else {
@@ -119,7 +120,7 @@ func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number, turns in
 		s.turns++
 	}
 	call.Retry = s.repeats
-	return int(s.seq), s.turns
+	return s.asked - 1, s.maxTurns == 0 || s.turns <= s.maxTurns
 }
 
 // replayed answers from the record that the member has, if it has one.
@@ -166,8 +167,9 @@ func (x *exchange) trouble(w http.ResponseWriter, status int, format string, arg
 // stop refuses a call because of a limit. The status is one that no agent takes for a reason to try
 // again.
 func (x *exchange) stop(w http.ResponseWriter, limit error) {
-	x.refuse(w, &refusal{http.StatusBadRequest, limit.Error()})
-	x.call.Outcome = calls.Budget
+	x.refuse(w, &refusal{http.StatusBadRequest, Refusal})
+	x.call.Outcome, x.call.Error = calls.Budget, limit.Error()
+	x.seat.stopped(limit)
 }
 
 // keep records a piece of the reply.
@@ -185,7 +187,11 @@ func (x *exchange) finish() {
 		call.Usage = x.observer.usage()
 		call.Model = firstOf(call.Model, x.observer.model)
 	}
-	x.reservation.Settle(call.Usage)
+	if x.observer != nil && x.observer.complete {
+		x.reservation.Settle(call.Usage)
+	} else {
+		x.reservation.Settle(nil)
+	}
 	if call.Outcome != calls.Replayed {
 		call.CostUSD = x.cost()
 	}
@@ -226,7 +232,9 @@ func (x *exchange) cost() *float64 {
 		OutputTokens:     used.Output,
 		CacheReadTokens:  used.CacheRead,
 		CacheWriteTokens: used.CacheWrite5m + used.CacheWrite1h,
-		TotalTokens:      used.Input + used.Output + used.CacheRead + used.CacheWrite5m + used.CacheWrite1h,
+		TotalTokens:      totalTokens(*used),
+
+		CacheWriteLongTokens: used.CacheWrite1h,
 	}, x.call.StartMs)
 	if !known {
 		return nil

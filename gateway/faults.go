@@ -1,18 +1,174 @@
 package gateway
 
-import "net/http"
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
 
-// Faults makes calls fail on purpose.
-type Faults struct{}
+	"github.com/fit-eval/fit/internal/document"
+)
 
-// Draw returns what happens to the n-th call of a cell.
-func (f *Faults) Draw(string, int) Fault { return Fault{} }
+// Faults are what goes wrong with model calls on purpose. What happens to a call depends on the
+// plan, its seed, the key (task and run, never the arm) and the number of the call, so every arm
+// meets the same trouble. Nil Faults are none.
+type Faults struct {
+	digest string
+	seed   uint64
+	rules  []faultRule
+}
 
-// Fault is what happens to one call; the zero value is nothing.
-type Fault struct{}
+// Digest identifies the plan: experiments with different plans are different. It is empty where
+// there is none.
+func (f *Faults) Digest() string {
+	if f == nil {
+		return ""
+	}
+	return f.digest
+}
 
-// Apply answers a call, by itself or by way of next, and reports whether it changed anything.
-func (f Fault) Apply(w http.ResponseWriter, next func(http.ResponseWriter)) bool {
-	next(w)
-	return false
+// The kinds of faults.
+const (
+	FaultRateLimit     = "rate-limit"     // 429 instead of an answer
+	FaultServerError   = "server-error"   // 5xx instead of an answer
+	FaultCutStream     = "cut-stream"     // the connection breaks in the middle of the answer
+	FaultSlowTokens    = "slow-tokens"    // every event of the answer comes late
+	FaultTruncatedJSON = "truncated-json" // a JSON text of the answer is cut off
+	FaultWrongUsage    = "wrong-usage"    // the answer reports more or fewer tokens than were used
+)
+
+// faultPlan is plan.yaml.
+type faultPlan struct {
+	Seed   uint64      `yaml:"seed" doc:"what the draws start from; another seed is other trouble"`
+	Faults []faultRule `yaml:"faults" doc:"what goes wrong; of several that meet one call, the first happens" required:"true"`
+}
+
+// faultRule is one kind of fault and how often it happens.
+type faultRule struct {
+	Kind       string  `yaml:"kind" doc:"what goes wrong" enum:"rate-limit,server-error,cut-stream,slow-tokens,truncated-json,wrong-usage" required:"true"`
+	Chance     float64 `yaml:"chance" doc:"share of the calls that it begins with, from 0 to 1" min:"0" max:"1" required:"true"`
+	Burst      int     `yaml:"burst" doc:"calls in a row that fail; rate-limit and server-error only" min:"1" max:"100"`
+	RetryAfter int     `yaml:"retryAfterSeconds" doc:"what the answer asks to wait; rate-limit and server-error only" min:"0" max:"600"`
+	Status     int     `yaml:"status" doc:"HTTP status; server-error only, default 500" min:"500" max:"599"`
+	After      int     `yaml:"afterEvents" doc:"events that pass before it happens; cut-stream and truncated-json only, default 2" min:"0"`
+	DelayMs    int     `yaml:"delayMs" doc:"how late every event comes; slow-tokens only, default 100" min:"1" max:"60000"`
+	Factor     float64 `yaml:"factor" doc:"what reported tokens are multiplied by; wrong-usage only, default 10" min:"0" max:"1000000"`
+}
+
+// Fault is what happens to one call. The zero Fault is nothing.
+type Fault struct {
+	Kind       string
+	Status     int           // of the answer that replaces the provider's
+	RetryAfter time.Duration // that this answer asks for
+	After      int           // events that pass before it happens
+	Delay      time.Duration
+	Factor     float64
+}
+
+// FaultSchema returns the JSON Schema of a plan.
+func FaultSchema() ([]byte, error) { return document.SchemaOf("fault plan", faultPlan{}) }
+
+// LoadFaults reads a plan. Mistakes are reported with file, line and column.
+func LoadFaults(path string) (*Faults, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read fault plan: %w", err)
+	}
+	doc, err := document.Parse(path, source)
+	if err != nil {
+		return nil, err
+	}
+	var plan faultPlan
+	if err := doc.Conforms(plan); err != nil {
+		return nil, err
+	}
+	if err := doc.Decode(&plan); err != nil {
+		return nil, err
+	}
+	for i, rule := range plan.Faults {
+		if field, kinds := rule.misplaced(); field != "" {
+			return nil, doc.ErrorAt([]string{"faults", strconv.Itoa(i), field}, "%s does not belong to %s; it is for %s",
+				field, rule.Kind, kinds)
+		}
+	}
+	if len(plan.Faults) == 0 {
+		return nil, doc.ErrorAt([]string{"faults"}, "the plan has no faults; leave out --faults instead")
+	}
+	digest := sha256.Sum256(fmt.Appendf(nil, "%+v", plan))
+	return &Faults{digest: hex.EncodeToString(digest[:8]), seed: plan.Seed, rules: plan.Faults}, nil
+}
+
+// misplaced returns a field of a rule that says nothing about its kind, and the kinds that it is
+// for.
+func (r faultRule) misplaced() (field, kinds string) {
+	answered := r.Kind == FaultRateLimit || r.Kind == FaultServerError
+	broken := r.Kind == FaultCutStream || r.Kind == FaultTruncatedJSON
+	for _, option := range []struct {
+		field   string
+		set, ok bool
+		kinds   string
+	}{
+		{"burst", r.Burst > 0, answered, FaultRateLimit + " and " + FaultServerError},
+		{"retryAfterSeconds", r.RetryAfter > 0, answered, FaultRateLimit + " and " + FaultServerError},
+		{"status", r.Status > 0, r.Kind == FaultServerError, FaultServerError},
+		{"afterEvents", r.After > 0, broken, FaultCutStream + " and " + FaultTruncatedJSON},
+		{"delayMs", r.DelayMs > 0, r.Kind == FaultSlowTokens, FaultSlowTokens},
+		{"factor", r.Factor > 0, r.Kind == FaultWrongUsage, FaultWrongUsage},
+	} {
+		if option.set && !option.ok {
+			return option.field, option.kinds
+		}
+	}
+	return "", ""
+}
+
+// defaults of a rule.
+const (
+	defaultFaultEvents = 2
+	defaultFaultDelay  = 100
+	defaultFaultFactor = 10
+)
+
+// Draw returns what happens to the n-th call of a task and run, counted from 0. It gives the same
+// answer whenever it is asked.
+func (f *Faults) Draw(key string, n int) Fault {
+	if f == nil {
+		return Fault{}
+	}
+	for i, rule := range f.rules {
+		for back := range max(1, rule.Burst) {
+			if n >= back && f.chance(i, key, n-back) < rule.Chance {
+				return rule.fault()
+			}
+		}
+	}
+	return Fault{}
+}
+
+// chance returns a number from 0 to less than 1 for a rule and a call.
+func (f *Faults) chance(rule int, key string, n int) float64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%d\x00%s\x00%d", f.seed, rule, key, n))
+	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
+}
+
+func (r faultRule) fault() Fault {
+	f := Fault{Kind: r.Kind, RetryAfter: time.Duration(r.RetryAfter) * time.Second}
+	switch r.Kind {
+	case FaultRateLimit:
+		f.Status = http.StatusTooManyRequests
+	case FaultServerError:
+		f.Status = cmp.Or(r.Status, http.StatusInternalServerError)
+	case FaultCutStream, FaultTruncatedJSON:
+		f.After = cmp.Or(r.After, defaultFaultEvents)
+	case FaultSlowTokens:
+		f.Delay = time.Duration(cmp.Or(r.DelayMs, defaultFaultDelay)) * time.Millisecond
+	case FaultWrongUsage:
+		f.Factor = cmp.Or(r.Factor, defaultFaultFactor)
+	}
+	return f
 }

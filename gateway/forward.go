@@ -41,14 +41,19 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	if account == nil {
 		account = x.config().Account
 	}
-	reservation, err := account.Reserve(Estimate{
+	reservation, err := account.Reserve(x.r.Context(), Estimate{
 		Model:    x.asked.Model,
 		Protocol: x.route.protocol,
 		Body:     x.body,
 		Turn:     x.route.turn,
 	})
-	if err != nil {
+	var refused *BudgetError
+	switch {
+	case errors.As(err, &refused):
 		x.stop(w, err)
+		return
+	case err != nil:
+		x.ended(w, to, err)
 		return
 	}
 	x.reservation = reservation
@@ -71,6 +76,9 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	status, retryAfter = resp.StatusCode, max(0, retry.Asked(resp.Header, x.config().Now()))
 	x.call.ID = firstOf(resp.Header.Get("Request-Id"), resp.Header.Get("X-Request-Id"))
 	x.answer(w, to, resp, func() { idle.Reset(x.config().IdleTimeout) })
+	if x.observer != nil && strings.Contains(x.observer.failure, "overloaded") {
+		status = statusOverloaded
+	}
 }
 
 // upstream is where the call goes. A list of models is the same for the protocols of one endpoint,
@@ -283,17 +291,19 @@ func (x *exchange) spent(w http.ResponseWriter) bool {
 	if err == nil {
 		return false
 	}
-	failure := wire.APIError{Type: "invalid_request_error", Message: err.Error()}
+	failure := wire.APIError{Type: "invalid_request_error", Message: Refusal}
 	var event wire.Event
 	switch x.route.protocol {
 	case Anthropic:
 		event = wire.AnthropicErrorEvent(failure)
 	case Responses:
+		failure.Code = "invalid_prompt" // of all codes the one after which no agent tries again
 		event = wire.ResponsesErrorEvent(wire.Response{Model: x.call.Model}, failure)
 	default:
 		event = wire.Event{Data: wire.OpenAIErrorBody(http.StatusBadRequest, failure)}
 	}
 	_, _ = event.WriteTo(w) // a client that has gone needs no answer
 	x.call.Outcome, x.call.Error = calls.Budget, err.Error()
+	x.seat.stopped(err)
 	return true
 }

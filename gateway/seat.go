@@ -17,7 +17,10 @@ import (
 // Member is a participant whose model calls go through the gateway.
 type Member struct {
 	Name string // the participant's; the lane of its calls
-	Cell string // task, arm and run, for faults
+	Cell string // task, arm and run
+	// FaultKey is what decides, with the number of a call, which faults the member meets: task and
+	// run, but not the arm.
+	FaultKey string
 	// Upstreams are where its calls go, one entry for each protocol that it may speak.
 	Upstreams []Upstream
 	Calls     *calls.Writer // nil: not recorded
@@ -25,8 +28,6 @@ type Member struct {
 	Account   *Account      // nil: the gateway's
 	// OnCall, if set, is called after each call, one at a time.
 	OnCall func(calls.Call)
-	// MaxTurns bounds the calls that carry a turn; 0 does not.
-	MaxTurns int
 }
 
 // TokenHeader is where an agent shows its token when it sends a login of its own as well.
@@ -45,14 +46,18 @@ type Seat struct {
 	member    Member
 	upstreams map[string]upstream // by protocol
 
-	mu      sync.Mutex
-	left    bool
-	servers []*http.Server
-	seq     int64
-	turns   int
-	last    [sha256.Size]byte // the request before
-	repeats int
-	record  sync.Mutex // one call at a time is recorded
+	mu       sync.Mutex
+	left     bool
+	servers  []*http.Server
+	seq      int64
+	asked    int               // calls that carry a turn
+	turns    int               // of the prompt, the same request again not counted
+	maxTurns int               // of the prompt; 0 does not bound them
+	limit    error             // that the member has reached
+	reached  chan struct{}     // closed when it has; nil before the first prompt
+	last     [sha256.Size]byte // the request before
+	repeats  int
+	record   sync.Mutex // one call at a time is recorded
 }
 
 // tokenHash is what is kept of a token. Looking one up by it takes a time that says nothing about

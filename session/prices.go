@@ -10,6 +10,8 @@ func ListPrices(table price.Table) Prices {
 			Output:     usage.OutputTokens,
 			CacheRead:  usage.CacheReadTokens,
 			CacheWrite: usage.CacheWriteTokens,
+
+			CacheWriteLong: usage.CacheWriteLongTokens,
 		})
 		if cost == nil {
 			return 0, false

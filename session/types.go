@@ -122,13 +122,16 @@ type ErrorInfo struct {
 
 // TokenUsage is what a run consumed. InputTokens are the uncached ones.
 type TokenUsage struct {
-	InputTokens      int64    `json:"inputTokens"`
-	OutputTokens     int64    `json:"outputTokens"`
-	CacheReadTokens  int64    `json:"cacheReadTokens"`
-	CacheWriteTokens int64    `json:"cacheWriteTokens"`
-	TotalTokens      int64    `json:"totalTokens"`
-	CostUSD          *float64 `json:"costUsd"` // nil is unknown, which is not zero
-	CostSource       string   `json:"costSource"`
+	InputTokens      int64 `json:"inputTokens"`
+	OutputTokens     int64 `json:"outputTokens"`
+	CacheReadTokens  int64 `json:"cacheReadTokens"`
+	CacheWriteTokens int64 `json:"cacheWriteTokens"`
+	// CacheWriteLongTokens are those of CacheWriteTokens that are kept for an hour, which costs
+	// more; most agents do not report them.
+	CacheWriteLongTokens int64    `json:"cacheWriteLongTokens,omitempty"`
+	TotalTokens          int64    `json:"totalTokens"`
+	CostUSD              *float64 `json:"costUsd"` // nil is unknown, which is not zero
+	CostSource           string   `json:"costSource"`
 	// Partial says that the stream was cut off before it told the final figures; the counts are a
 	// lower bound.
 	Partial bool `json:"partial,omitempty"`

@@ -282,6 +282,7 @@ func plus(a, b TokenUsage) TokenUsage {
 	a.OutputTokens += b.OutputTokens
 	a.CacheReadTokens += b.CacheReadTokens
 	a.CacheWriteTokens += b.CacheWriteTokens
+	a.CacheWriteLongTokens += b.CacheWriteLongTokens
 	return a
 }
 
@@ -291,6 +292,8 @@ func since(now, before UsageReport) (TokenUsage, *float64) {
 		OutputTokens:     now.Tokens.OutputTokens - before.Tokens.OutputTokens,
 		CacheReadTokens:  now.Tokens.CacheReadTokens - before.Tokens.CacheReadTokens,
 		CacheWriteTokens: now.Tokens.CacheWriteTokens - before.Tokens.CacheWriteTokens,
+
+		CacheWriteLongTokens: now.Tokens.CacheWriteLongTokens - before.Tokens.CacheWriteLongTokens,
 	}
 	if now.CostUSD == nil || before.CostUSD == nil {
 		return increment, now.CostUSD

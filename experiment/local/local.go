@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -29,7 +30,12 @@ type Config struct {
 	Artefacts experiment.Sink
 	// Work is a private directory outside any repository for workspaces. It is emptied at the
 	// start: what an earlier process left there belongs to attempts that are over.
-	Work string
+	Work   string
+	Faults *gateway.Faults // that model calls meet on purpose; nil: none
+	// Budgets bound what all cells spend together, and Spent is what earlier processes have spent,
+	// by arm.
+	Budgets experiment.Budgets
+	Spent   map[string]experiment.Spent
 	// Watch, if set, is called when a workspace was made and when an agent was started, from
 	// several goroutines.
 	Watch func(Step)

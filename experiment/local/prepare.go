@@ -61,6 +61,7 @@ func (p *preparation) plan() error {
 		Isolation:      p.Isolation,
 		Network:        p.Network,
 		Cell:           p.CellBudget,
+		Faults:         p.Faults,
 		Stop:           p.StopEarly,
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
 		Tools:          p.Tools,

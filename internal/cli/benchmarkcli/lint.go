@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
@@ -29,6 +30,7 @@ import (
 
 type lintOptions struct {
 	family    string
+	faults    string
 	selection selection
 	isolation console.Choice
 	repeat    console.Count
@@ -59,7 +61,8 @@ func newLint(con *console.Console) *cobra.Command {
 solution (tasks/<id>/solution), where they must pass, several times, to find checks that do not always say the same. Hooks that are not executable, placeholders
 that nobody fills in, and checks that pass without any work are errors. Exit code 1 if there is an error.`,
 		Example: `  fit-benchmark lint --family my-family
-  fit-benchmark lint --family my-family --task 'fix-*' --repeat 5`,
+  fit-benchmark lint --family my-family --task 'fix-*' --repeat 5
+  fit-benchmark lint --faults plan.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -71,6 +74,7 @@ that nobody fills in, and checks that pass without any work are errors. Exit cod
 	flags := command.Flags()
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
 	opts.selection.register(flags)
+	flags.StringVar(&opts.faults, "faults", "", "check this plan of faults too (YAML); alone, check only it")
 	flags.Var(&opts.isolation, "isolation", "how graders are isolated")
 	flags.Var(&opts.repeat, "repeat", "how often to grade the reference solution")
 	flags.Var(&opts.format, "format", "how to print it")
@@ -78,6 +82,15 @@ that nobody fills in, and checks that pass without any work are errors. Exit cod
 }
 
 func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error {
+	if opts.faults != "" {
+		if _, err := gateway.LoadFaults(con.Path(opts.faults)); err != nil {
+			return console.Exit(console.ExitNegative, err)
+		}
+		if opts.family == "" {
+			fmt.Fprintf(con.Stderr, "%s is a valid plan of faults\n", opts.faults)
+			return nil
+		}
+	}
 	if opts.family == "" {
 		return console.Usagef("--family is required: the directory of the tasks")
 	}

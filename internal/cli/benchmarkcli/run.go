@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/ledger"
@@ -56,7 +57,11 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	flags *pflag.FlagSet,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	prepared, err := opts.prepare(ctx, con, machine, flags)
+	faults, err := experimentcli.Faults(con, opts.faults)
+	if err != nil {
+		return err
+	}
+	prepared, err := opts.prepare(ctx, con, machine, flags, faults)
 	if err != nil {
 		return err
 	}
@@ -96,6 +101,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Attempts:    opts.attempts.Value,
 		BreakAfter:  opts.breakAfter.Value,
 		Budgets:     opts.budget.budgets(),
+		Faults:      faults,
 		RetryErrors: opts.retryErrors,
 		NoProbe:     opts.noProbe,
 		Drain:       opts.drain.Value,
@@ -129,7 +135,7 @@ func keepLabels(family *task.Family, output string) error {
 
 // prepare checks everything before a cent is spent.
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
-	flags *pflag.FlagSet,
+	flags *pflag.FlagSet, faults *gateway.Faults,
 ) (*experiment.Prepared, error) {
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
@@ -179,6 +185,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Isolation:       o.isolation.Value,
 		Network:         o.network.Value,
 		CellBudget:      o.budget.cell(),
+		Faults:          faults.Digest(),
 		DollarBudget:    o.budget.cost.Value > 0 || o.budget.armCost.Value > 0,
 		AgentTimeout:    o.timeout.Value,
 		Judge:           o.judge(),

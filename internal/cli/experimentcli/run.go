@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -28,6 +29,7 @@ type Run struct {
 	// BreakAfter is how many infrastructure errors in a row stop the experiment.
 	BreakAfter  int
 	Budgets     experiment.Budgets
+	Faults      *gateway.Faults // nil: none
 	RetryErrors bool
 	NoProbe     bool
 	Drain       time.Duration
@@ -60,6 +62,9 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 		Machine:   r.Machine,
 		Artefacts: r.Dir,
 		Work:      work,
+		Faults:    r.Faults,
+		Budgets:   r.Budgets,
+		Spent:     r.Dir.Spent(),
 
 		Watch:          r.Watch,
 		KeepWorkspaces: r.KeepWorkspaces,

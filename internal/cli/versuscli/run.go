@@ -45,7 +45,11 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	files []string,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	prepared, err := opts.prepare(ctx, con, machine, files)
+	faults, err := experimentcli.Faults(con, opts.faults)
+	if err != nil {
+		return err
+	}
+	prepared, err := opts.prepare(ctx, con, machine, files, faults)
 	if err != nil {
 		return err
 	}
@@ -68,6 +72,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Output:         output.path,
 		Workers:        opts.workers(),
 		Budgets:        experiment.Budgets{Experiment: experiment.Budget{USD: opts.budget.Value}},
+		Faults:         faults,
 		RetryErrors:    opts.retryErrors,
 		NoProbe:        opts.noProbe,
 		Drain:          drain,

@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/task"
@@ -28,7 +29,7 @@ type runOptions struct {
 	timeout                           console.Span
 	budget                            console.Dollars
 	seed                              uint64
-	output                            string
+	output, faults                    string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
 	judge                             judgeOptions
@@ -62,6 +63,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.parallel, "parallel", "attempts at a time (default: half the cores, from 2 to 4)")
 	flags.Var(&o.budget, "budget-usd", "stop before the agents cost more than this together")
+	flags.StringVar(&o.faults, "faults", "", experimentcli.FaultsUsage)
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.auth, "auth", "how agents are logged in, where there is a choice")
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
@@ -78,7 +80,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 
 // prepare checks everything that can be checked without running anything.
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
-	files []string,
+	files []string, faults *gateway.Faults,
 ) (*experiment.Prepared, error) {
 	arms, err := o.chooseArms(con, machine.Registry)
 	if err != nil {
@@ -103,6 +105,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Isolation:       o.isolation.Value,
 		Network:         o.network.Value,
 		DollarBudget:    o.budget.Value > 0,
+		Faults:          faults.Digest(),
 		AgentTimeout:    o.timeout.Value,
 		DefaultMaxTurns: defaultTurns,
 		Tools:           experimentcli.ToolVersions(con),

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/session"
+)
+
+// afterLimit is how long an agent may take to end by itself when the gateway has refused it a call.
+const afterLimit = 10 * time.Second
+
+// metered runs a prompt of a session whose limits the gateway holds. A limit that was reached is
+// how the prompt ended, whatever the agent makes of the call that it was refused.
+func metered(ctx context.Context, seat *gateway.Seat, maxTurns int,
+	prompt func(context.Context) (Result, error),
+) (Result, error) {
+	reached := seat.Begin(maxTurns)
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	over := make(chan struct{})
+	watching.Go(func() {
+		select {
+		case <-reached:
+		case <-over:
+			return
+		}
+		timer := time.NewTimer(afterLimit)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(seat.Limit())
+		case <-over:
+		}
+	})
+	result, err := prompt(ctx)
+	close(over)
+	watching.Wait()
+	cancel(nil)
+	if limit := seat.Limit(); limit != nil && err == nil && !result.Success &&
+		(!result.Aborted || errors.Is(context.Cause(ctx), limit)) {
+		result.Outcome, result.Err, result.Aborted = session.OutcomeBudget, limit, false
+		if errors.Is(limit, gateway.ErrTurnLimit) {
+			result.Outcome, result.Err = session.OutcomeMaxTurns, nil
+		}
+	}
+	return result, err
+}
