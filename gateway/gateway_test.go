@@ -20,7 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
+		// the server waits half a second for clients that it has refused in the middle of a request
+		goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
 
 // realKey is what no agent may see.
