@@ -90,7 +90,7 @@ func Compare(a, b *Run) Comparison {
 		OrderA:     order(a),
 		OrderB:     order(b),
 		Efficiency: compareEfficiency(&a.Efficiency, &b.Efficiency),
-		Prompts:    comparePrompts(a.Prompts, b.Prompts),
+		Prompts:    ComparePrompts(a.Prompts, b.Prompts),
 	}
 	for _, kind := range milestoneKinds {
 		c.Milestones = append(c.Milestones, compareMilestone(kind, a, b))

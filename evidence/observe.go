@@ -91,7 +91,7 @@ func (o *observer) see(event *session.EnrichedEvent) {
 		o.trouble.failed(event)
 		o.steps.add(event, stepError, "", event.Text)
 	case session.KindSystemPrompt:
-		o.prompts.add(event)
+		o.prompts.add(event.Label, event.Text, event.TurnIndex)
 	}
 }
 

@@ -21,9 +21,9 @@ const (
 	promptOnlyB     = "only-b"
 )
 
-// comparePrompts compares system prompts by label and line. Several texts of one label count as one
+// ComparePrompts compares system prompts by label and line. Several texts of one label count as one
 // text, in order.
-func comparePrompts(a, b []PromptText) PromptComparison {
+func ComparePrompts(a, b []PromptText) PromptComparison {
 	c := PromptComparison{
 		A:       captured(a),
 		B:       captured(b),

@@ -19,7 +19,7 @@ const (
 	earlySteps, lateSteps = 150, 150
 	lastMessages          = 3
 	// maxPrompts and maxPromptText bound the system prompts that are kept.
-	maxPrompts    = 64
+	maxPrompts    = 512
 	maxPromptText = 256 << 10
 )
 
@@ -141,16 +141,25 @@ type promptLog struct {
 	list []PromptText
 }
 
-func (l *promptLog) add(event *session.EnrichedEvent) {
+func (l *promptLog) add(label, text string, turn int) {
 	if len(l.list) >= maxPrompts {
 		return
 	}
-	sum := sha256.Sum256([]byte(event.Text))
+	sum := sha256.Sum256([]byte(text))
 	l.list = append(l.list, PromptText{
-		Label:     strings.Clone(event.Label),
-		Content:   strings.Clone(display.FirstBytes(event.Text, maxPromptText)),
-		TurnIndex: event.TurnIndex,
-		Bytes:     len(event.Text),
+		Label:     strings.Clone(label),
+		Content:   strings.Clone(display.FirstBytes(text, maxPromptText)),
+		TurnIndex: turn,
+		Bytes:     len(text),
 		SHA256:    hex.EncodeToString(sum[:]),
 	})
+}
+
+// Prompts are the system prompts of a session in the form in which they are compared.
+func Prompts(of []session.SystemPromptInjection) []PromptText {
+	var log promptLog
+	for _, p := range of {
+		log.add(p.Label, p.Content, p.TurnIndex)
+	}
+	return log.list
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/fit-eval/fit/gateway/calls"
 )
@@ -147,4 +148,38 @@ func (f *Fold) settleUsage() {
 	if word.TotalTokens > 0 || word.CostUSD != nil {
 		s.ReportedUsage = &word
 	}
+}
+
+// Wire collects the calls that the gateway sees while a session runs. It is safe for use from many
+// goroutines, and its zero value is ready.
+type Wire struct {
+	mu    sync.Mutex
+	calls []calls.Call
+}
+
+// Add takes in a call.
+func (w *Wire) Add(call calls.Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, call)
+}
+
+// Count is the number of calls so far.
+func (w *Wire) Count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
+}
+
+// Usage is what the calls from number first on consumed, where the wire says it of each of them;
+// else it is the agent's word.
+func (w *Wire) Usage(first int, word TokenUsage) TokenUsage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var book wireBook
+	for i := first; i < len(w.calls); i++ {
+		book.add(&w.calls[i])
+	}
+	usage, _ := book.prefer(word)
+	return usage
 }

@@ -35,7 +35,8 @@ func New(
   fit session export trace.ndjson --to atif`,
 	}
 	command.PersistentFlags().BoolVar(&out.plain, "no-redact", false, "print secrets as they are")
-	command.AddCommand(newImport(con, dialects, out), newShow(con, dialects, out), newExport(con, dialects, out))
+	command.AddCommand(newImport(con, dialects, out), newShow(con, dialects, out), newExport(con, dialects, out),
+		newPrompts(con, dialects, out))
 	return command
 }
 

@@ -1,0 +1,150 @@
+package sessioncli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/session"
+)
+
+// promptsOptions are the flags of `fit session prompts`.
+type promptsOptions struct {
+	paths  []string
+	lane   string
+	format string
+}
+
+func newPrompts(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
+	opts := promptsOptions{}
+	command := &cobra.Command{
+		Use:   "prompts A [B]",
+		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
+		Long: "Show what the model was told beside the conversation: system prompts and tool definitions, and how they " +
+			"change over the turns.\nWith two files, show the difference by label and line.\n\n" +
+			"Prompts come from the trace, and from the record of model calls (.calls) beside it.",
+		Example: `  fit session prompts results/runs/fix/before/0/agent.ndjson.zst
+  fit session prompts before.ndjson after.ndjson`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return console.Usagef("name one file, or two to compare")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			opts.paths = args
+			return runPrompts(con, dialects, opts, out)
+		},
+	}
+	command.Flags().StringVar(&opts.lane, "lane", "", "the participant, where a trace has several (default: the first)")
+	command.Flags().StringVar(&opts.format, "format", "text", "text or json")
+	return command
+}
+
+func runPrompts(con *console.Console, dialects session.Dialects, opts promptsOptions, out *output) error {
+	if opts.format != "text" && opts.format != "json" {
+		return console.Usagef("unknown --format %q; use text or json", opts.format)
+	}
+	var all [][]session.SystemPromptInjection
+	for _, path := range opts.paths {
+		found, err := promptsOf(con, dialects, path, opts.lane, out)
+		if err != nil {
+			return err
+		}
+		all = append(all, found)
+	}
+	return out.print(func(w io.Writer) error {
+		switch {
+		case len(all) == 1 && opts.format == "json":
+			return jsonenc.WriteIndented(w, all[0])
+		case len(all) == 1:
+			return showPrompts(w, all[0])
+		}
+		compared := evidence.ComparePrompts(evidence.Prompts(all[0]), evidence.Prompts(all[1]))
+		if opts.format == "json" {
+			return jsonenc.WriteIndented(w, compared)
+		}
+		return showDifference(w, &compared)
+	})
+}
+
+// promptsOf reads the prompts of one participant.
+func promptsOf(
+	con *console.Console, dialects session.Dialects, path, lane string, out *output,
+) ([]session.SystemPromptInjection, error) {
+	sessions, err := load(con, dialects, path)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	if lane != "" {
+		at = slices.IndexFunc(sessions, func(s *session.EnrichedSession) bool { return s.Lane == lane })
+	}
+	if at < 0 {
+		return nil, console.Usagef("%s has no participant %q", path, lane)
+	}
+	clean, err := out.cleaned(sessions[at])
+	if err != nil {
+		return nil, err
+	}
+	if len(clean.SystemPrompts) == 0 {
+		return nil, console.Exitf(console.ExitNegative,
+			"%s holds no prompts; run the agent through the gateway with --record bodies", path)
+	}
+	return clean.SystemPrompts, nil
+}
+
+func showPrompts(w io.Writer, prompts []session.SystemPromptInjection) error {
+	for i, p := range prompts {
+		between := "\n"
+		if i == 0 {
+			between = ""
+		}
+		what := fmt.Sprintf("%d characters", utf8.RuneCountInString(p.Content))
+		if p.Content == "" && slices.ContainsFunc(prompts[:i], func(o session.SystemPromptInjection) bool {
+			return o.Label == p.Label
+		}) {
+			what = "left out from here on"
+		}
+		if _, err := fmt.Fprintf(w, "%sturn %d  %s  %s  %s\n", between, p.TurnIndex, p.Source, p.Label, what); err != nil {
+			return err
+		}
+		for line := range strings.Lines(p.Content) {
+			if _, err := fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\r\n")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func showDifference(w io.Writer, compared *evidence.PromptComparison) error {
+	for _, d := range compared.Labels {
+		_, err := fmt.Fprintf(w, "%s  %s", d.Label, d.Status)
+		if err == nil && d.Added+d.Removed > 0 {
+			_, err = fmt.Fprintf(w, "  +%d -%d lines", d.Added, d.Removed)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w)
+		}
+		for _, line := range d.Lines {
+			if err == nil {
+				_, err = fmt.Fprintf(w, "    %s\n", line)
+			}
+		}
+		if more := d.Added + d.Removed - len(d.Lines); err == nil && more > 0 {
+			_, err = fmt.Fprintf(w, "    … and %d lines more\n", more)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
