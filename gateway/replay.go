@@ -279,7 +279,7 @@ func newForm(path, model string, chunks []calls.Chunk, normal *normaliser) form 
 		f.exact = append(f.exact, chunks[i].Sum())
 		f.plain = append(f.plain, normal.sum(&chunks[i]))
 		switch chunks[i].Member {
-		case "messages", "input":
+		case "messages", "input", "contents":
 			f.messages++
 		case "tools":
 			f.tools++

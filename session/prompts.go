@@ -113,7 +113,7 @@ func (c *promptCollector) prompt(chunk *calls.Chunk, counts map[string]int) (lab
 	switch chunk.Member {
 	case "tools":
 		return toolPrompt(v)
-	case "messages", "input":
+	case "messages", "input", "contents":
 		role := v.TextOf("role")
 		if role != "system" && role != "developer" {
 			return "", "", false
@@ -154,6 +154,9 @@ func contentText(v jsontape.Value) string {
 	case jsontape.String:
 		return strings.Clone(v.Text())
 	case jsontape.Object:
+		if parts := v.Get("parts"); parts.Exists() {
+			return contentText(parts)
+		}
 		return strings.Clone(v.TextOf("text"))
 	default:
 		var texts []string

@@ -6,9 +6,9 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// cutMembers are the members of a request that are cut out of it: of a list every element, a text as
-// a whole.
-var cutMembers = []string{"system", "instructions", "tools", "messages", "input"}
+// cutMembers are the members of a request that are cut out of it: of a list every element, anything
+// else as a whole.
+var cutMembers = []string{"system", "instructions", "tools", "messages", "input", "contents", "systemInstruction"}
 
 // piece is a part of a body: text[start:end]. What is at text[value:end] is a JSON value; a piece
 // between such values has none.
@@ -45,7 +45,7 @@ func cut(parser *jsontape.Parser, body []byte) []piece {
 		if known < 0 {
 			continue
 		}
-		if value.Kind() == jsontape.String {
+		if kind := value.Kind(); kind == jsontape.String || kind == jsontape.Object {
 			add(cutMembers[known], value, true)
 			continue
 		}
