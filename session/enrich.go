@@ -182,12 +182,12 @@ func (e *Enricher) event(event []byte, at Stamp) {
 		e.note(event, at)
 		return
 	}
-	if bytes.HasPrefix(event, recordedPrefix) {
+	l := e.lane(at.Lane)
+	if bytes.HasPrefix(event, recordedPrefix) && !e.readsBothSides(l, event) {
 		if event, at = e.recorded(event, at); event == nil {
 			return
 		}
 	}
-	l := e.lane(at.Lane)
 	if l.decoder == nil && !e.recognise(l, event) {
 		e.wait(l, event, at)
 		return
@@ -239,6 +239,15 @@ func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
 	}
 	l.waiting = append(l.waiting, bytes.Clone(event))
 	l.waitedAt = append(l.waitedAt, at)
+}
+
+// readsBothSides reports whether the lane's dialect wants a line of a recording as it is.
+func (e *Enricher) readsBothSides(l *lane, line []byte) bool {
+	if l.decoder != nil {
+		return l.dialect.BothSides
+	}
+	dialect, ok := e.Dialects.Of(line)
+	return ok && dialect.BothSides
 }
 
 // recorded unwraps a recording of both directions of a protocol, in which what was sent to the

@@ -215,7 +215,11 @@ func dollars(u TokenUsage) string {
 	return fmt.Sprintf("$%.6f %s", *u.CostUSD, u.CostSource)
 }
 
+// tokens says what was consumed. No stream consumes nothing: where nothing was told, it is unknown.
 func tokens(u TokenUsage) string {
+	if u.TotalTokens == 0 && u.CostUSD == nil {
+		return "tokens unknown"
+	}
 	text := fmt.Sprintf("%d input, %d output, %d cache read, %d cache write", u.InputTokens, u.OutputTokens,
 		u.CacheReadTokens, u.CacheWriteTokens)
 	if u.Partial {

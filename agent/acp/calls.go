@@ -35,7 +35,6 @@ type call struct {
 	output     []byte // the last that was shown
 	answerID   string // the model's answer that it belongs to
 	told, done bool
-	denied     bool
 }
 
 // calls are the calls of the prompt that runs, in order.
@@ -86,7 +85,6 @@ func (d *decoder) tool(update jsontape.Value, o session.Origin, to *session.Fold
 	}
 	switch update.TextOf("status") {
 	case statusCompleted, statusFailed:
-		d.tell(known, o, to)
 		d.finish(known, update, o, to)
 	case statusRunning:
 		d.tell(known, o, to)
@@ -111,9 +109,9 @@ func (d *decoder) merge(update jsontape.Value, o *session.Origin, to *session.Fo
 		to.ParseError()
 		return nil
 	}
+	d.flush(to)
 	known := d.calls.known(id)
 	if known == nil {
-		d.flush(to)
 		d.active(o, to)
 		known = d.calls.add(id)
 		known.answerID = d.answerID
@@ -153,7 +151,6 @@ func (d *decoder) tell(known *call, o session.Origin, to *session.Fold) {
 		return
 	}
 	known.told = true
-	d.flush(to)
 	told := session.Call{
 		ID:        known.id,
 		Name:      known.name,
@@ -177,14 +174,8 @@ func (d *decoder) tell(known *call, o session.Origin, to *session.Fold) {
 
 // finish reports the result of a call once.
 func (d *decoder) finish(known *call, update jsontape.Value, o session.Origin, to *session.Fold) {
-	if known.done {
-		return
-	}
-	known.done = true
-	d.afterResult = true
 	output := update.Get("rawOutput")
 	returned := session.Returned{
-		CallID:   known.id,
 		IsError:  update.TextOf("status") == statusFailed || failedOutput(output),
 		ExitCode: exitCode(output),
 	}
@@ -193,25 +184,28 @@ func (d *decoder) finish(known *call, update jsontape.Value, o session.Origin, t
 			returned.Content = outputText(output)
 		}
 	}
+	d.give(known, returned, o, to)
+}
+
+// give reports a call, if nobody has, and its result, once.
+func (d *decoder) give(known *call, returned session.Returned, o session.Origin, to *session.Fold) {
+	if known.done {
+		return
+	}
+	d.tell(known, o, to)
+	known.done, d.afterResult = true, true
+	returned.CallID = known.id
 	to.ToolResult(o, returned)
 	known.input, known.output = nil, nil
 }
 
-// close ends the calls that are open when the prompt is over.
+// close ends the calls that are open when the prompt is over. What is said about them later says
+// nothing.
 func (d *decoder) close(o session.Origin, to *session.Fold) {
 	for _, known := range d.calls.order {
-		if known.done {
-			continue
-		}
 		o.MessageID = known.answerID
-		d.tell(known, o, to)
-		why := "the prompt was over before the call was"
-		if known.denied {
-			why = "permission denied"
-		}
-		to.ToolResult(o, session.Returned{CallID: known.id, IsError: true, Content: why})
+		d.give(known, session.Returned{IsError: true, Content: "the prompt was over before the call was"}, o, to)
 	}
-	d.calls.reset()
 }
 
 // toolName is the tool's own name, as far as a message says it.

@@ -69,7 +69,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 			return
 		}
 		if at.Ts == 0 { // of a recording; it counts from the first line
-			o.NativeMs = v.Get("t").Int64()
+			o.NativeMs = max(v.Get("t").Int64(), v.Get("ms").Int64())
 		}
 		if dir.Text() == "out" {
 			d.sent(v, msg, o, to)
@@ -126,6 +126,7 @@ func (d *decoder) sent(v, msg jsontape.Value, o session.Origin, to *session.Fold
 // prompted begins a prompt.
 func (d *decoder) prompted(params jsontape.Value, o session.Origin, to *session.Fold) {
 	d.flush(to)
+	d.calls.reset()
 	d.said, d.failure, d.reason = d.said[:0], "", ""
 	d.replay, d.afterResult = false, true
 	if o.Lane != "" { // in a trace the harness has told the prompt already
@@ -148,8 +149,9 @@ func (d *decoder) decided(decision jsontape.Value, o session.Origin, to *session
 		Message: "permission " + decision.TextOf("decision") + ": " + decision.TextOf("tool") + " " +
 			decision.TextOf("title") + ": " + decision.TextOf("reason"),
 	})
-	if known := d.calls.known(decision.TextOf("toolCallId")); known != nil {
-		known.denied = true
+	if known := d.calls.known(decision.TextOf("toolCallId")); known != nil { // some agents say no more about it
+		o.MessageID = known.answerID
+		d.give(known, session.Returned{IsError: true, Content: "permission denied"}, o, to)
 	}
 }
 
@@ -222,6 +224,9 @@ func methodOf(msg jsontape.Value) string {
 	case result.TextOf("sessionId") != "":
 		return "session/new"
 	}
+	if msg.Get("error").Exists() {
+		return "session/prompt" // what came before it would have ended the run
+	}
 	return "session/load" // or another whose answer says nothing
 }
 
@@ -229,6 +234,9 @@ func methodOf(msg jsontape.Value) string {
 func (d *decoder) greeted(result jsontape.Value, to *session.Fold) {
 	info := result.Get("agentInfo")
 	d.rules.learn(info.TextOf("name"))
+	if d.rules.Agent == "" { // of a recording that somebody else has made
+		d.rules.Agent = "acp:" + info.TextOf("name")
+	}
 	to.Identify(session.Identity{
 		Agent:   session.AgentID(d.rules.Agent),
 		Version: info.TextOf("version"),

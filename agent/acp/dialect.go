@@ -62,6 +62,7 @@ func dialect(known rules) session.Dialect {
 		Agent:     session.AgentID(table[0].ID),
 		Recognise: recognise,
 		Repeats:   repeats,
+		BothSides: true,
 		New:       func() session.Decoder { return newDecoder(known) },
 	}
 }

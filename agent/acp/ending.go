@@ -88,6 +88,7 @@ func (d *decoder) turnUsage(result jsontape.Value, o session.Origin, to *session
 // callUsage reads the token counts of one model call.
 func (d *decoder) callUsage(usage jsontape.Value, o session.Origin, to *session.Fold) {
 	if counted := tokens(usage, true); counted != (session.TokenUsage{}) {
+		d.flush(to)
 		to.Usage(o, session.UsageReport{Rule: session.UsageDelta, Tokens: counted})
 	}
 }

@@ -48,14 +48,21 @@ type Stage struct {
 // and finds the program among the installed ones.
 func NewStage(t testing.TB, a agent.Agent, model string, turns ...Turn) *Stage {
 	t.Helper()
+	script := Turn{"turns": turns, "usage": Turn{"input": 1000, "output": 100}}
+	return NewStageIn(t, "../../test/agents/node_modules/.bin", a, model, script)
+}
+
+// NewStageIn serves a whole script, and finds the program in a directory.
+func NewStageIn(t testing.TB, dir string, a agent.Agent, model string, script Turn) *Stage {
+	t.Helper()
 	s := &Stage{t: t, agent: a}
-	data, err := json.Marshal(Turn{"turns": turns, "usage": Turn{"input": 1000, "output": 100}})
+	data, err := json.Marshal(script)
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := scriptedtest.ServeAll(t, map[string]string{"": string(data)},
 		scripted.Options{LogBodies: true, OnRequest: s.request})
-	bin, err := filepath.Abs("../../test/agents/node_modules/.bin")
+	bin, err := filepath.Abs(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,36 @@
+package acp
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/session/sessiontest"
+)
+
+// BenchmarkEnrich reads all recordings over and over, as one long stream, in flat memory.
+func BenchmarkEnrich(b *testing.B) {
+	var all bytes.Buffer
+	for _, file := range sessiontest.Recordings(b, recordings) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		all.Write(data)
+	}
+	const repeats = 16
+	b.SetBytes(int64(all.Len()) * repeats)
+	for b.Loop() {
+		enricher := &session.Enricher{Dialects: dialects(), Options: session.Options{Flat: true}}
+		for range repeats {
+			if err := enricher.Read(bytes.NewReader(all.Bytes())); err != nil && err != io.EOF {
+				b.Fatal(err)
+			}
+		}
+		if sessions := enricher.Sessions(); len(sessions) != 1 || sessions[0].Turns == 0 {
+			b.Fatal("nothing was read")
+		}
+	}
+}
