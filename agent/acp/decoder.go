@@ -30,6 +30,9 @@ type decoder struct {
 
 	calls calls
 
+	process   int
+	processID string // counts the processes, each of which counts tokens anew
+
 	answer      int    // the number of the model's current answer
 	answerID    string // its id
 	afterResult bool   // something came back to the model since it last spoke
@@ -100,6 +103,8 @@ func (d *decoder) sent(v, msg jsontape.Value, o session.Origin, to *session.Fold
 	}
 	switch method {
 	case "initialize":
+		d.process++
+		d.processID = "p" + strconv.Itoa(d.process)
 		if given := v.Get("rules"); given.Kind() == jsontape.Object {
 			d.rules = rules{}
 			if json.Unmarshal(given.Raw(), &d.rules) != nil {

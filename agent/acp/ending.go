@@ -65,7 +65,8 @@ func (d *decoder) turnUsage(result jsontape.Value, o session.Origin, to *session
 	switch d.rules.Usage {
 	case usageTurn:
 		report.Tokens = tokens(usage, false)
-	case usageTurnCached:
+	case usageSession:
+		report.Rule, report.Key = session.UsageCumulative, d.processID
 		report.Tokens = tokens(usage, true)
 	case usageLastCall: // a lower bound
 		report.Rule, report.Key = session.UsageProvisional, d.answerID

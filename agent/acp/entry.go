@@ -49,7 +49,7 @@ type Entry struct {
 	// Silence bounds how long an agent may wait for its model without a word.
 	Silence string `yaml:"silence" doc:"How long the agent may say nothing while it waits for its model, as in 90s; default 5m."`
 
-	Usage    string   `yaml:"usage" enum:"none,turn,turn-cached,last-call,per-call,quota" doc:"What the token counts mean: see docs/agents.md; default none."`
+	Usage    string   `yaml:"usage" enum:"none,turn,session,last-call,per-call,quota" doc:"What the token counts mean: see docs/agents.md; default none."`
 	ToolName string   `yaml:"toolName" enum:"title,title-prefix,id-prefix" doc:"Where a tool's own name stands, for agents that do not send it as such."`
 	Errors   []string `yaml:"errors" doc:"Beginnings of a last message that mean that the model could not be reached, although the turn is said to have ended well."`
 	Notices  []string `yaml:"notices" doc:"Beginnings of messages that the agent itself says, not the model."`
@@ -63,12 +63,12 @@ type Entry struct {
 
 // The meanings of token counts.
 const (
-	usageNone       = "none"        // there are none
-	usageTurn       = "turn"        // of the turn, input without what came from the cache
-	usageTurnCached = "turn-cached" // of the turn, input with what came from the cache
-	usageLastCall   = "last-call"   // of the turn's last model call only
-	usagePerCall    = "per-call"    // in the message after each call, input with what came from the cache
-	usageQuota      = "quota"       // of the turn in _meta.quota, input with the cache, output without thoughts
+	usageNone     = "none"      // there are none
+	usageTurn     = "turn"      // of the turn, input without what came from the cache
+	usageSession  = "session"   // of the process so far, input with what came from the cache
+	usageLastCall = "last-call" // of the turn's last model call only
+	usagePerCall  = "per-call"  // in the message after each call, input with what came from the cache
+	usageQuota    = "quota"     // of the turn in _meta.quota, input with the cache, output without thoughts
 )
 
 // The ways to choose a model and to resume.
@@ -145,7 +145,7 @@ func (e Entry) Validate() error {
 		allowed      []string
 	}{
 		{"usage", e.Usage, []string{
-			usageNone, usageTurn, usageTurnCached, usageLastCall, usagePerCall, usageQuota,
+			usageNone, usageTurn, usageSession, usageLastCall, usagePerCall, usageQuota,
 		}},
 		{"setModel", e.SetModel, []string{setByOption, setByMethod}},
 		{"resume", e.Resume, []string{byLoad, byResume}},

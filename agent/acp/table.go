@@ -75,7 +75,7 @@ var table = []Entry{
 			".copilot/copilot-instructions.md": "{{.SystemPrompt}}",
 		},
 		Resume:  byLoad,
-		Usage:   usageTurnCached,
+		Usage:   usageSession,
 		Errors:  []string{"Error: "},
 		Notices: []string{"Info: "},
 		Names:   []string{"Copilot"},

@@ -125,7 +125,10 @@ func (f field) inItsUnit(name string, ms int) int {
 }
 
 // takesRelative reports whether a path may be relative to the working directory.
-func (f field) takesRelative() bool { return strings.Contains(strings.ToLower(f.about), "relative") }
+func (f field) takesRelative() bool {
+	about := strings.ToLower(f.about)
+	return strings.Contains(about, "relative") && !strings.Contains(about, "not supported")
+}
 
 // args is the input of a tool under construction.
 type args map[string]any
