@@ -120,6 +120,7 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 		cfg.Options.Connect = connect
 	}
 	cfg.Redactor = w.redactorOr(cfg.Redactor, secrets, thread.secrets())
+	defer w.openGateway(&cfg.Options.Base, cfg.Redactor)()
 	if past.Mode == harness.ModeDiscuss {
 		thread.connect(&cfg.Replies, &cfg.Inbox, cfg.Redactor)
 	}

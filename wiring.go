@@ -41,6 +41,12 @@ type Wiring struct {
 	// Network is what agents reach: host, the machine's network; model, their model and the tools of
 	// the session and nothing else; none, which only fit's own agent can work with. Empty is host.
 	Network string
+	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
+	// on, for all agents that can be pointed at it.
+	Gateway string
+	// DenyServerTools takes tools that run at the vendor, such as a search of the web, out of the
+	// agents' requests. It needs the gateway.
+	DenyServerTools bool
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.
@@ -114,6 +120,9 @@ func (w Wiring) fillBase(base *agent.Config) error {
 	if base.ModelURL != "" && !IsURL(base.ModelURL) {
 		return &ConfigError{"ModelURL", fmt.Errorf("%q is not a valid URL; it must start with http:// or https:// "+
 			"and name a host", base.ModelURL)}
+	}
+	if err := w.decideGateway(base); err != nil {
+		return err
 	}
 	tracker, err := w.tracker(base.Environ)
 	base.ExtraEnv = append(slices.Clone(base.ExtraEnv), "LIBHARNESS_WORK_TRACKER="+tracker)

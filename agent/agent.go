@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -125,6 +126,13 @@ type Config struct {
 	ModelURL string // another endpoint of the agent's protocol, given without /v1, possibly with a path
 	Auth     string // "", "subscription" or "apikey"
 
+	// Gateway is the way to the model, where there is one. Start in this package makes use of it
+	// and fills in Seat.
+	Gateway Gateway
+	// Seat is the session's place at the gateway: the endpoint and the key that the agent gets; nil:
+	// its own.
+	Seat *gateway.Seat
+
 	// Installation is what Probe has found; nil means that Start looks for the agent itself.
 	Installation *Installation
 
@@ -195,7 +203,11 @@ type Started struct {
 	Model      string
 	Auth       string
 	KeyVisible bool // the agent and its shell can read the credential
-	Argv       []string
+	// Gateway is GatewayOn or GatewayOff, and GatewayReason why it is off; empty where nobody
+	// decided.
+	Gateway       string
+	GatewayReason string
+	Argv          []string
 }
 
 // MCPServer is a tool server to attach.

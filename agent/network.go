@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/fit-eval/fit/sandbox"
@@ -43,7 +44,11 @@ func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 		serving.Wait()
 		network.Close()
 	})
-	for _, door := range c.Doors {
+	doors := slices.Clone(c.Doors)
+	if c.Seat != nil {
+		doors = append(doors, Door{c.Seat.Port(), c.Seat.Serve})
+	}
+	for _, door := range doors {
 		listener, err := network.Listen(ctx, door.Port)
 		if err != nil {
 			release()
@@ -76,7 +81,9 @@ func CheckNetwork(a Agent, cfg Config) error {
 	case kind == sandbox.NetworkNone && calls:
 		return &NetworkError{kind, fmt.Sprintf("%s could not call its model; use %s", id, sandbox.NetworkModel)}
 	case kind == sandbox.NetworkModel && calls:
-		return &NetworkError{kind, fmt.Sprintf("the model calls of %s do not go through fit", id)}
+		if why := WithoutGateway(a, cfg); why != "" {
+			return &NetworkError{kind, fmt.Sprintf("the model calls of %s do not go through fit: %s", id, why)}
+		}
 	}
 	for _, server := range cfg.MCPServers {
 		if server.URL != "" {

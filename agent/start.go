@@ -7,9 +7,6 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// Start starts a session of an agent, in the network that its config names.
-func Start(ctx context.Context, a Agent, cfg Config) (Session, error) { return cfg.start(ctx, a) }
-
 // start starts a session in a network of its own, where the config asks for one. The network ends
 // with the session.
 func (c Config) start(ctx context.Context, a Agent) (Session, error) {
@@ -49,11 +46,6 @@ type enclosed struct {
 func (e enclosed) Close() error {
 	defer e.release()
 	return e.Session.Close()
-}
-
-// promptOnce is what a session offers beyond Session whose conversation survives a crash.
-type promptOnce interface {
-	PromptOnce(ctx context.Context, id, prompt string) (Result, error)
 }
 
 type enclosedOnce struct {

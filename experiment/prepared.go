@@ -39,6 +39,12 @@ type Setup struct {
 	// Skills is a directory that contains .claude, for arms that name none; empty: the family's.
 	Skills string
 	Tools  map[string]string
+	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
+	// on, for all agents that can be pointed at it.
+	Gateway string
+	// DenyServerTools takes tools that run at the vendor out of the agents' requests. It needs the
+	// gateway.
+	DenyServerTools bool
 	// KeepRaw leaves traces as they were written instead of packing them.
 	KeepRaw bool
 	// Commands are names under which hooks find the program that runs now, such as fit-trace.

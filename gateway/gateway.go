@@ -8,14 +8,11 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
@@ -54,6 +51,7 @@ type Gateway struct {
 	cfg       Config
 	url       string
 	port      int
+	dir       *scratch.Dir
 	socket    string
 	transport *http.Transport
 	servers   []*http.Server
@@ -75,26 +73,26 @@ func Start(cfg Config) (*Gateway, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	removeLeftDirectories()
 	tcp, err := listenLoopback(cfg.Addr)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", directoryPrefix()+strconv.Itoa(os.Getpid())+"-")
+	dir, err := scratch.Make("", "fit-gateway-")
 	if err != nil {
 		_ = tcp.Close()
 		return nil, fmt.Errorf("make a directory for the gateway's socket: %w", err)
 	}
-	socket := filepath.Join(dir, "gateway.sock")
+	socket := filepath.Join(dir.Path, "gateway.sock")
 	unix, err := net.Listen("unix", socket)
 	if err != nil {
-		_, _ = tcp.Close(), os.RemoveAll(dir)
+		_, _ = tcp.Close(), dir.Remove()
 		return nil, fmt.Errorf("open the gateway's socket: %w", err)
 	}
 	g := &Gateway{
 		cfg:       cfg,
 		url:       "http://" + tcp.Addr().String(),
 		port:      tcp.Addr().(*net.TCPAddr).Port,
+		dir:       dir,
 		socket:    socket,
 		transport: newTransport(),
 		seats:     map[tokenHash]*Seat{},
@@ -173,7 +171,7 @@ func (g *Gateway) Close() error {
 	}
 	g.serving.Wait()
 	g.transport.CloseIdleConnections()
-	return errors.Join(append(failed, os.RemoveAll(filepath.Dir(g.socket)))...)
+	return errors.Join(append(failed, g.dir.Remove())...)
 }
 
 // begin counts a call, unless the gateway is closed.
@@ -184,17 +182,4 @@ func (g *Gateway) begin() bool {
 		g.serving.Add(1)
 	}
 	return !g.closed
-}
-
-func directoryPrefix() string { return "fit-gateway-" + strconv.Itoa(os.Getuid()) + "-" }
-
-// removeLeftDirectories removes the sockets of processes that were killed.
-func removeLeftDirectories() {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), directoryPrefix()+"*")) // the pattern is well-formed
-	for _, dir := range left {
-		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), directoryPrefix()), "-")
-		if pid, err := strconv.Atoi(number); err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			_ = os.RemoveAll(dir) // the next start tries again
-		}
-	}
 }

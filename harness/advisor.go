@@ -65,14 +65,16 @@ func (l *loop) newAdvisor(cfg AdvisorConfig) *advisor {
 	a.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
 		started := func(info agent.Started) {
 			l.hub.emitRedacted(trace.AgentStart{
-				Type:       trace.TypeAgentStart,
-				Agent:      advisorName,
-				Runtime:    cfg.Agent,
-				Version:    info.Version,
-				Protocol:   info.Protocol,
-				Model:      cmp.Or(info.Model, cfg.Model),
-				KeyVisible: info.KeyVisible,
-				Auth:       info.Auth,
+				Type:          trace.TypeAgentStart,
+				Agent:         advisorName,
+				Runtime:       cfg.Agent,
+				Version:       info.Version,
+				Protocol:      info.Protocol,
+				Model:         cmp.Or(info.Model, cfg.Model),
+				KeyVisible:    info.KeyVisible,
+				Auth:          info.Auth,
+				Gateway:       info.Gateway,
+				GatewayReason: info.GatewayReason,
 			})
 		}
 		played, err := l.agentOf(cfg)

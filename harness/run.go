@@ -150,14 +150,16 @@ func (r *runRecorder) started(info agent.Started) {
 	}
 	r.opened, r.auth = true, info.Auth
 	r.emit(trace.AgentStart{
-		Type:       trace.TypeAgentStart,
-		Agent:      runLane,
-		Runtime:    string(r.cfg.Agent.Info().ID),
-		Version:    info.Version,
-		Protocol:   info.Protocol,
-		Model:      info.Model,
-		KeyVisible: info.KeyVisible,
-		Auth:       info.Auth,
+		Type:          trace.TypeAgentStart,
+		Agent:         runLane,
+		Runtime:       string(r.cfg.Agent.Info().ID),
+		Version:       info.Version,
+		Protocol:      info.Protocol,
+		Model:         info.Model,
+		KeyVisible:    info.KeyVisible,
+		Auth:          info.Auth,
+		Gateway:       info.Gateway,
+		GatewayReason: info.GatewayReason,
 	})
 	for _, injection := range r.cfg.Injections {
 		r.emit(trace.SystemPrompt{

@@ -327,14 +327,16 @@ func (r *runner) open(info agent.Started) {
 	r.opened.Do(func() {
 		config := r.member.config
 		r.loop.hub.emitRedacted(trace.AgentStart{
-			Type:       trace.TypeAgentStart,
-			Agent:      r.member.name,
-			Runtime:    string(r.id),
-			Version:    info.Version,
-			Protocol:   info.Protocol,
-			Model:      cmp.Or(info.Model, config.Model),
-			KeyVisible: info.KeyVisible,
-			Auth:       info.Auth,
+			Type:          trace.TypeAgentStart,
+			Agent:         r.member.name,
+			Runtime:       string(r.id),
+			Version:       info.Version,
+			Protocol:      info.Protocol,
+			Model:         cmp.Or(info.Model, config.Model),
+			KeyVisible:    info.KeyVisible,
+			Auth:          info.Auth,
+			Gateway:       info.Gateway,
+			GatewayReason: info.GatewayReason,
 		})
 		for _, part := range []struct{ source, label, content string }{
 			{"profile", config.AgentProfile, config.System.Profile},

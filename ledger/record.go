@@ -88,11 +88,13 @@ type Record struct {
 	AgentBinary  string           `json:"agentBinary,omitempty"` // empty: the agent is part of fit
 	AgentSHA256  string           `json:"agentSha256,omitempty"` // of the program
 	// AgentArgv is the command line of the agent's process; {workspace} stands for the directory of
-	// the attempt.
+	// the attempt, {gateway} for the address of the gateway.
 	AgentArgv     []string `json:"agentArgv,omitempty"`
 	AuthMode      string   `json:"authMode,omitempty"` // how the agent was logged in: apikey, subscription
 	Outcome       string   `json:"outcome,omitempty"`  // how the agent itself ended
 	KeyVisible    bool     `json:"keyVisible"`
+	Gateway       string   `json:"gateway,omitempty"`       // model calls went through the gateway: on or off
+	GatewayReason string   `json:"gatewayReason,omitempty"` // why it is off
 	Isolation     string   `json:"isolation"`
 	Workspace     string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
 	AgentNetwork  bool     `json:"agentNetwork"`        // the agent had the host's network

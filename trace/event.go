@@ -62,6 +62,10 @@ type AgentStart struct {
 	KeyVisible bool `json:"keyVisible,omitempty"`
 	// Auth is how the agent was logged in, where there is a choice.
 	Auth string `json:"auth,omitempty"`
+	// Gateway says whether its model calls went through the gateway: on or off, and then
+	// GatewayReason why.
+	Gateway       string `json:"gateway,omitempty"`
+	GatewayReason string `json:"gatewayReason,omitempty"`
 }
 
 // AgentEnd says how the process of an agent was started and how it ended. Teams write the same type

@@ -101,7 +101,7 @@ func (c *conversation) announce() {
 			Version:    buildVersion(),
 			Protocol:   session.StreamDialectName,
 			Model:      c.endpoint.model,
-			KeyVisible: c.endpoint.hasKey() && c.cfg.Isolation.Exposes(),
+			KeyVisible: c.endpoint.hasKey() && !c.endpoint.throughGateway && c.cfg.Isolation.Exposes(),
 		})
 	}
 	c.started = true

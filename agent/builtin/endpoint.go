@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/model"
 )
 
@@ -25,15 +26,36 @@ func protocolNames() []string {
 
 // endpoint is the model that a session talks to.
 type endpoint struct {
-	config model.Config
-	model  string
+	config         model.Config
+	model          string
+	throughGateway bool // what is called a key here is a token
 }
 
 func (e endpoint) hasKey() bool { return e.config.APIKey != "" || e.config.AuthToken != "" }
 
-// chooseEndpoint finds the model from the configuration and from the variables that the vendors'
-// own SDKs read.
+// chooseEndpoint finds the model, by way of the gateway where there is one.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
+	e, err := directEndpoint(cfg)
+	if err == nil && cfg.Seat != nil {
+		e.config.ModelURL, e.config.APIKey, e.config.AuthToken = cfg.Seat.URL, cfg.Seat.Token, ""
+		e.throughGateway = true
+	}
+	return e, err
+}
+
+// Upstreams implements agent.Routed.
+func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
+	e, err := directEndpoint(cfg)
+	if err != nil {
+		return nil, err
+	}
+	to, err := gateway.UpstreamOf(e.config)
+	return []gateway.Upstream{to}, err
+}
+
+// directEndpoint finds the model from the configuration and from the variables that the vendors'
+// own SDKs read.
+func directEndpoint(cfg agent.Config) (endpoint, error) {
 	getenv := func(name string) string { return lookup(cfg.Environ, name) }
 	protocol, err := chooseProtocol(cfg, getenv)
 	if err != nil {

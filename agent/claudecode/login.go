@@ -1,12 +1,15 @@
 package claudecode
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 )
 
 const (
@@ -14,6 +17,10 @@ const (
 	tokenVariable = "ANTHROPIC_AUTH_TOKEN"
 	oauthVariable = "CLAUDE_CODE_OAUTH_TOKEN"
 	urlVariable   = "ANTHROPIC_BASE_URL"
+	// headersVariable holds headers that the program adds to its requests.
+	headersVariable = "ANTHROPIC_CUSTOM_HEADERS"
+
+	vendorURL = "https://api.anthropic.com"
 
 	// noKey is what the program gets as a key where another endpoint is used and no key is set: it
 	// refuses to start without any.
@@ -33,9 +40,53 @@ type login struct {
 	secret bool
 }
 
-// chooseLogin decides between the plan and a key: the plan where a login is found and no other
-// endpoint is asked for, unless the caller says otherwise.
+// chooseLogin decides how the program is logged in, by way of the gateway where there is one.
 func chooseLogin(cfg agent.Config) (login, error) {
+	chosen, err := directLogin(cfg)
+	if err != nil || cfg.Seat == nil {
+		return chosen, err
+	}
+	return chosen.through(cfg.Seat), nil
+}
+
+// through is the login by way of the gateway: a key stays there, and the login of a plan, which the
+// program sends to the base URL, is passed on.
+func (l login) through(seat *gateway.Seat) login {
+	l.variables = maps.Clone(l.variables)
+	l.variables[urlVariable] = seat.URL
+	if l.mode == agent.AuthSubscription {
+		l.variables[headersVariable] = gateway.TokenHeader + ": " + seat.Token
+		return l
+	}
+	delete(l.variables, tokenVariable)
+	l.variables[keyVariable], l.secret = seat.Token, false
+	return l
+}
+
+// Upstreams implements agent.Routed.
+func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
+	login, err := directLogin(cfg)
+	if err != nil {
+		return nil, err
+	}
+	to := gateway.Upstream{
+		Protocol: gateway.Anthropic,
+		URL:      gateway.Versioned(cmp.Or(login.variables[urlVariable], vendorURL)),
+		Login:    login.mode == agent.AuthSubscription,
+	}
+	switch {
+	case !login.secret || to.Login:
+	case login.variables[tokenVariable] != "":
+		to.Header = gateway.Bearer(login.variables[tokenVariable])
+	default:
+		to.Header = gateway.APIKey(login.variables[keyVariable])
+	}
+	return []gateway.Upstream{to}, nil
+}
+
+// directLogin decides between the plan and a key: the plan where a login is found and no other
+// endpoint is asked for, unless the caller says otherwise.
+func directLogin(cfg agent.Config) (login, error) {
 	url := cfg.ModelURL
 	if url == "" {
 		url = agent.Getenv(cfg.Environ, urlVariable)

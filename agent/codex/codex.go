@@ -85,6 +85,9 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Seat != nil {
+		cfg.ModelURL = cfg.Seat.URL
+	}
 	place, err := prepare(cfg, login)
 	if err != nil {
 		return nil, err

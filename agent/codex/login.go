@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,11 +9,14 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 )
 
 const (
 	keyVariable    = "CODEX_API_KEY"
 	vendorVariable = "OPENAI_API_KEY"
+
+	vendorURL = "https://api.openai.com"
 
 	// noKey is what the program gets as a key where another endpoint is used and no key is set: it
 	// refuses to start without any.
@@ -30,9 +34,38 @@ type login struct {
 	secret bool
 }
 
-// chooseLogin decides between a plan and a key: the plan where a login is found, no key was set for
-// this program alone, and no other endpoint is asked for, unless the caller says otherwise.
+// chooseLogin decides how the program is logged in, by way of the gateway where there is one.
 func chooseLogin(cfg agent.Config) (login, error) {
+	chosen, err := directLogin(cfg)
+	if err == nil && cfg.Seat != nil {
+		chosen.key, chosen.secret = cfg.Seat.Token, false
+	}
+	return chosen, err
+}
+
+// Upstreams implements agent.Routed. The program sends the login of a plan to the plan's own
+// service, wherever its models are.
+func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
+	login, err := directLogin(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if login.mode == agent.AuthSubscription {
+		return nil, errors.New("codex sends the login of a plan to the vendor's own service only")
+	}
+	to := gateway.Upstream{
+		Protocol: gateway.Responses,
+		URL:      gateway.Versioned(cmp.Or(cfg.ModelURL, vendorURL)),
+	}
+	if login.secret {
+		to.Header = gateway.Bearer(login.key)
+	}
+	return []gateway.Upstream{to}, nil
+}
+
+// directLogin decides between a plan and a key: the plan where a login is found, no key was set for
+// this program alone, and no other endpoint is asked for, unless the caller says otherwise.
+func directLogin(cfg agent.Config) (login, error) {
 	mode := cfg.Auth
 	if mode == "" {
 		mode = agent.AuthAPIKey

@@ -36,8 +36,8 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 	if err := writeJSON(filepath.Join(p.config, "settings.json"), settings(cfg)); err != nil {
 		return place{}, err
 	}
-	if e.baseURL != "" {
-		if err := writeJSON(filepath.Join(p.config, "models.json"), e.modelsFile(cfg.Model)); err != nil {
+	if models := e.modelsFile(cfg.Model); models != nil {
+		if err := writeJSON(filepath.Join(p.config, "models.json"), models); err != nil {
 			return place{}, err
 		}
 	}

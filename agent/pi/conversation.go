@@ -57,7 +57,7 @@ func newConversation(cfg agent.Config, installation agent.Installation, e endpoi
 			Protocol:   dialect.Name,
 			Model:      cfg.Model,
 			Auth:       agent.AuthAPIKey,
-			KeyVisible: len(e.keys) > 0,
+			KeyVisible: len(e.keys) > 0 && e.gateway == "",
 		},
 	})
 	return c

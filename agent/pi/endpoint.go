@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 )
 
 // protocols are those that the program speaks, the one for unknown models first.
@@ -62,11 +64,106 @@ type endpoint struct {
 	baseURL  string            // of our own provider; empty: the vendor's
 	key      string            // of our own provider: the name of a variable, or a literal
 	keys     map[string]string // variables of the child that hold credentials
+	gateway  string            // the base URL of the gateway; empty: none, and the keys are real
 }
 
-// chooseEndpoint decides which keys the program gets: only those of the vendor that the model
-// belongs to, where that can be told.
+// chooseEndpoint decides where the model is and which keys the program gets, by way of the gateway
+// where there is one.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
+	e, err := directEndpoint(cfg)
+	if err != nil || cfg.Seat == nil {
+		return e, err
+	}
+	e.gateway = cfg.Seat.URL
+	if e.baseURL != "" {
+		e.key = e.variable()
+		e.keys = map[string]string{e.key: ""}
+		e.baseURL = e.base(e.gateway)
+	}
+	tokens := map[string]string{}
+	for name := range e.keys {
+		tokens[name] = cfg.Seat.Token
+	}
+	e.keys = tokens
+	return e, nil
+}
+
+// Upstreams implements agent.Routed. The program knows vendors that speak protocols of their own,
+// and only it knows their addresses.
+func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
+	e, err := directEndpoint(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if e.baseURL != "" {
+		to := gateway.Upstream{Protocol: protocolOf(cfg.Model), URL: gateway.Versioned(cfg.ModelURL)}
+		if key := e.keys[e.variable()]; key != "" {
+			to.Header = keyHeader(to.Protocol, key)
+		}
+		return []gateway.Upstream{to}, nil
+	}
+	var all []gateway.Upstream
+	for _, name := range e.variables() {
+		found := false
+		for vendor, known := range routed {
+			if vendors[vendor][0] != name {
+				continue
+			}
+			found = true
+			for _, protocol := range known.protocols {
+				all = append(all, gateway.Upstream{
+					Protocol: protocol,
+					URL:      gateway.Versioned(known.url),
+					Header:   keyHeader(protocol, e.keys[name]),
+				})
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("with %s, the program talks to a vendor that the gateway does not know; name another "+
+				"model, or give --model-url", name)
+		}
+	}
+	return all, nil
+}
+
+// routed are the vendors whose protocols the gateway speaks.
+var routed = map[string]struct {
+	url       string
+	protocols []string
+}{
+	"anthropic": {"https://api.anthropic.com", []string{agent.ProtocolAnthropic}},
+	"openai":    {"https://api.openai.com", []string{agent.ProtocolResponses, agent.ProtocolChat}},
+}
+
+func keyHeader(protocol, key string) http.Header {
+	if protocol == agent.ProtocolAnthropic {
+		return gateway.APIKey(key)
+	}
+	return gateway.Bearer(key)
+}
+
+// apiAnthropic is what the program calls the protocol of Anthropic.
+const apiAnthropic = "anthropic-messages"
+
+// variable is the variable that holds the key of our own provider.
+func (e endpoint) variable() string {
+	if e.api == apiAnthropic {
+		return vendors["anthropic"][0]
+	}
+	return vendors["openai"][0]
+}
+
+// base is the base URL of our own provider at an endpoint.
+func (e endpoint) base(url string) string {
+	if e.api == apiAnthropic {
+		return url
+	}
+	return url + "/v1"
+}
+
+// directEndpoint decides which keys the program gets: only those of the vendor that the model
+// belongs to, where that can be told.
+func directEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Auth != "" && cfg.Auth != agent.AuthAPIKey {
 		return endpoint{}, agent.Refuse(agentID, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, agentID)
 	}
@@ -98,21 +195,16 @@ func ownEndpoint(cfg agent.Config) (endpoint, error) {
 			"agent %s needs a model to use with another endpoint; give --model with --model-url", agentID)
 	}
 	url := strings.TrimRight(cfg.ModelURL, "/")
-	chosen := endpoint{
-		provider: providerName,
-		api:      "openai-completions",
-		baseURL:  url + "/v1",
-		key:      noKey,
-	}
-	variable := vendors["openai"][0]
+	chosen := endpoint{provider: providerName, api: "openai-completions", key: noKey}
 	switch protocolOf(cfg.Model) {
 	case agent.ProtocolAnthropic:
-		chosen.api, chosen.baseURL, variable = "anthropic-messages", url, vendors["anthropic"][0]
+		chosen.api = apiAnthropic
 	case agent.ProtocolResponses:
 		chosen.api = "openai-responses"
 	}
-	if chosen.keys = keysOf(cfg.Environ, variable); len(chosen.keys) > 0 {
-		chosen.key = variable
+	chosen.baseURL = chosen.base(url)
+	if chosen.keys = keysOf(cfg.Environ, chosen.variable()); len(chosen.keys) > 0 {
+		chosen.key = chosen.variable()
 	}
 	return chosen, nil
 }
@@ -137,9 +229,19 @@ func vendorOf(model string) (vendor string, named bool) {
 	return "", false
 }
 
-// modelsFile is the content of the program's models file for our own provider. It says nothing
-// about the price, so that ours is used for all agents alike.
+// modelsFile is the content of the program's models file: our own provider, or the vendors' at the
+// gateway; nil where none is needed. It says nothing about the price, so that ours is used for all
+// agents alike.
 func (e endpoint) modelsFile(model string) map[string]any {
+	if e.baseURL == "" && e.gateway == "" {
+		return nil
+	}
+	if e.baseURL == "" {
+		return map[string]any{"providers": map[string]any{
+			"anthropic": map[string]any{"baseUrl": e.gateway},
+			"openai":    map[string]any{"baseUrl": e.gateway + "/v1"},
+		}}
+	}
 	entry := map[string]any{
 		"id": model, "reasoning": e.api != "openai-completions", "input": []string{"text", "image"},
 		"contextWindow": 200_000, "maxTokens": 32_000,

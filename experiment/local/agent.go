@@ -83,6 +83,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 
 func (a *attempt) started(info agent.Started) {
 	a.record.KeyVisible, a.record.AuthMode = info.KeyVisible, info.Auth
+	a.record.Gateway, a.record.GatewayReason = info.Gateway, info.GatewayReason
 	if info.Version != "" {
 		a.record.AgentVersion = info.Version
 	}
@@ -92,12 +93,17 @@ func (a *attempt) started(info agent.Started) {
 	a.step(stepStarted, strings.TrimSpace(a.arm.Agent+" "+a.record.AgentVersion))
 }
 
-// withoutPlace is a command line with a word for the directory of the attempt, so that those of all
-// attempts of an arm are alike.
+// withoutPlace is a command line with words for the directory of the attempt and the address of the
+// gateway, so that those of all attempts of an arm are alike.
 func (a *attempt) withoutPlace(argv []string) []string {
+	words := []string{a.space.Root, "{workspace}"}
+	if url := a.gateway.URL(); url != "" {
+		words = append(words, url, "{gateway}")
+	}
+	replacer := strings.NewReplacer(words...)
 	alike := make([]string, 0, len(argv))
 	for _, word := range argv {
-		alike = append(alike, strings.ReplaceAll(word, a.space.Root, "{workspace}"))
+		alike = append(alike, replacer.Replace(word))
 	}
 	return alike
 }
@@ -224,6 +230,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Network:   a.networkOf(a.arm, a.task),
 		Doors:     a.doors(),
 		Limits:    place.Limits,
+		Gateway:   a.gatewayOf(a.cell),
 	}
 	if known {
 		cfg.Installation = &installation

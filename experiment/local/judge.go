@@ -239,6 +239,7 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 		ModelURL: a.cell.ForVote(room.vote).ModelURL(settings.ModelURL),
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,
+		Gateway:  a.gatewayOf(a.cell),
 		Limits:   sandbox.DefaultLimits(a.space.Isolation),
 		Isolation: a.space.Conceal(sandbox.Isolation{
 			Kind:     a.space.Isolation,

@@ -34,6 +34,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	base.Auth = a.arm.Auth
 	base.ModelURL = a.cell.ModelURL(a.arm.ModelURL)
 	a.noteNetwork(base)
+	a.noteGateway(base)
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
 		SupervisorCwd: place.Dir,
 		AgentCwd:      place.Dir,

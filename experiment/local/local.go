@@ -89,6 +89,7 @@ type Executor struct {
 	minFree   uint64 // bytes
 	watch     func(Step)
 	keepAll   bool
+	gateway   *gateway.OnDemand
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -108,6 +109,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		minFree:   minFree,
 		watch:     cfg.Watch,
 		keepAll:   cfg.KeepWorkspaces,
+		gateway:   newGateway(cfg),
 	}
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
@@ -188,10 +190,11 @@ func (e *Executor) Warm(ctx context.Context) error {
 
 // Close removes everything the executor keeps outside the run directory.
 func (e *Executor) Close() error {
+	err := errors.Join(e.gateway.Close(), e.bases.Close())
 	if e.keepAll {
-		return e.bases.Close()
+		return err
 	}
-	return errors.Join(e.bases.Close(), RemoveAll(e.work))
+	return errors.Join(err, RemoveAll(e.work))
 }
 
 func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runID string) workspace.Config {

@@ -163,6 +163,7 @@ func (e *Executor) probeJudge(ctx context.Context, record func(experiment.Probe)
 		Model:    e.prepared.Judge.Model,
 		ModelURL: experiment.Cell{TaskID: "probe", Arm: "judge"}.ModelURL(e.prepared.Judge.ModelURL),
 		Spawner:  e.spawner,
+		Gateway:  e.gatewayOf(experiment.Cell{TaskID: "probe", Arm: "judge"}),
 	}
 	for _, dir := range []string{settings.Dir, settings.Home} {
 		if err := os.Mkdir(dir, 0o700); err != nil {

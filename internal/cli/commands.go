@@ -8,6 +8,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/democli"
 	"github.com/fit-eval/fit/internal/cli/doctorcli"
+	"github.com/fit-eval/fit/internal/cli/gatewaycli"
 	"github.com/fit-eval/fit/internal/cli/harnesscli"
 	"github.com/fit-eval/fit/internal/cli/modelcli"
 	"github.com/fit-eval/fit/internal/cli/selfeditcli"
@@ -27,6 +28,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		sessioncli.New(con, registry.Dialects(), registry.Secrets),
 		statscli.New(con),
 		modelcli.New(con),
+		gatewaycli.New(con, registry.Secrets),
 		selfeditcli.New(con),
 		democli.New(con),
 		doctorcli.New(con, registry),

@@ -140,6 +140,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
 	}
+	if err := o.gateway.Check(); err != nil {
+		return nil, err
+	}
 	shard, err := experiment.ParseShard(o.shard)
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
@@ -193,6 +196,8 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		NodeModules:     modules,
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
+		Gateway:         o.gateway.Value,
+		DenyServerTools: o.gateway.DenyServerTools,
 		KeepRaw:         o.keepRaw,
 		Tools:           experimentcli.ToolVersions(con),
 		Commands:        experimentcli.HookCommands(),

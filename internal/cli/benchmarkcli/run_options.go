@@ -40,6 +40,7 @@ type runOptions struct {
 	attempts, breakAfter, judgeVotes       console.Count
 	retryErrors, noProbe, summary, keepRaw bool
 	stopEarly                              bool
+	gateway                                console.Gateway
 	gates                                  gates
 	alpha                                  float64
 	metrics, faults                        string
@@ -131,6 +132,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.isolation, "isolation",
 		"how attempts are isolated (default: what the task says, else the best that works here)")
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
+	o.gateway.Register(flags)
 	flags.StringVar(&o.concurrency, "concurrency", "",
 		"attempts to run at once (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")

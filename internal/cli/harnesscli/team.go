@@ -25,6 +25,7 @@ type agentOptions struct {
 	auth     console.Choice
 
 	isolation, network console.Choice
+	gateway            console.Gateway
 }
 
 func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
@@ -48,6 +49,7 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 		"how agents are isolated from the rest of the machine; auto is bubblewrap where it works, otherwise none")
 	o.network.Choices = fit.Networks
 	flags.Var(&o.network, "network", networkUsage)
+	o.gateway.Register(flags)
 }
 
 const networkUsage = "what agents reach: model is their model and the session's tools, and nothing else; none is for " +
@@ -57,14 +59,16 @@ const networkUsage = "what agents reach: model is their model and the session's 
 func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {
 	out := &sink{con: con, registry: registry, path: output}
 	return fit.Wiring{
-		Registry:  registry,
-		Environ:   con.Environ,
-		Prices:    con.Prices(),
-		Warnings:  con.Stderr,
-		Isolation: o.isolation.Value,
-		Network:   o.network.Value,
-		OpenTrace: out.open,
-		Ready:     func(p fit.Prepared) { introduce(con, p) },
+		Registry:        registry,
+		Environ:         con.Environ,
+		Prices:          con.Prices(),
+		Warnings:        con.Stderr,
+		Isolation:       o.isolation.Value,
+		Network:         o.network.Value,
+		Gateway:         o.gateway.Value,
+		DenyServerTools: o.gateway.DenyServerTools,
+		OpenTrace:       out.open,
+		Ready:           func(p fit.Prepared) { introduce(con, p) },
 	}, out
 }
 
@@ -172,6 +176,8 @@ func asFlag(err error) error {
 		"Agent":                  "--agent",
 		"Isolation":              "--isolation",
 		"Network":                "--network",
+		"Gateway":                "--gateway",
+		"DenyServerTools":        "--deny-server-tools",
 		"RunConfig.AgentProfile": "--agent-profile",
 		"RunConfig.Cwd":          "--cwd",
 	}[config.Field]

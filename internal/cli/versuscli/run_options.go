@@ -32,6 +32,7 @@ type runOptions struct {
 	output, faults                    string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
+	gateway                           console.Gateway
 	judge                             judgeOptions
 }
 
@@ -74,6 +75,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not wait for one reply of every arm's model before the first cell")
+	o.gateway.Register(flags)
 	o.judge = newJudgeOptions()
 	o.judge.register(flags)
 }
@@ -82,6 +84,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
 	files []string, faults *gateway.Faults,
 ) (*experiment.Prepared, error) {
+	if err := o.gateway.Check(); err != nil {
+		return nil, err
+	}
 	arms, err := o.chooseArms(con, machine.Registry)
 	if err != nil {
 		return nil, err
@@ -108,6 +113,8 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Faults:          faults.Digest(),
 		AgentTimeout:    o.timeout.Value,
 		DefaultMaxTurns: defaultTurns,
+		Gateway:         o.gateway.Value,
+		DenyServerTools: o.gateway.DenyServerTools,
 		Tools:           experimentcli.ToolVersions(con),
 		Commands:        experimentcli.HookCommands(),
 	}, machine)

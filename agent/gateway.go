@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fit-eval/fit/gateway"
+)
+
+// Routed is an agent whose model calls can go through a gateway. Where Config.Seat is set, it
+// starts with the URL and the token of the seat in place of its endpoint and its key.
+type Routed interface {
+	// Upstreams says where a session with this config sends its model calls and with what key, one
+	// entry for each protocol that it may speak. An error says why the calls cannot go through a
+	// gateway.
+	Upstreams(cfg Config) ([]gateway.Upstream, error)
+}
+
+// Gateway says how the model calls of a session go through a gateway.
+type Gateway struct {
+	// Join gives the session a seat; nil: the agent talks to its model itself.
+	Join func(cfg Config, upstreams []gateway.Upstream) (*gateway.Seat, error)
+	// Off says why there is no gateway.
+	Off string
+}
+
+// The values of Started.Gateway.
+const (
+	GatewayOn  = "on"
+	GatewayOff = "off"
+)
+
+// WithoutGateway returns why the model calls of a session cannot go through a gateway; empty where
+// they can. It costs nothing.
+func WithoutGateway(a Agent, cfg Config) string {
+	_, err := upstreamsOf(a, cfg)
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func upstreamsOf(a Agent, cfg Config) ([]gateway.Upstream, error) {
+	if cfg.Gateway.Off != "" {
+		return nil, errors.New(cfg.Gateway.Off)
+	}
+	routed, ok := a.(Routed)
+	if !ok {
+		return nil, fmt.Errorf("agent %s cannot be pointed at another endpoint", a.Info().ID)
+	}
+	return routed.Upstreams(cfg)
+}
+
+// Start starts a session of an agent, in the network that its config names, and by way of the
+// gateway where the config has one and the agent can use it. Config.Started is told whether it
+// does.
+func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
+	if cfg.Gateway.Join == nil && cfg.Gateway.Off == "" {
+		return cfg.start(ctx, a)
+	}
+	upstreams, err := upstreamsOf(a, cfg)
+	if err != nil {
+		return cfg.announcing(GatewayOff, err.Error()).start(ctx, a)
+	}
+	seat, err := cfg.Gateway.Join(cfg, upstreams)
+	if err != nil {
+		return nil, fmt.Errorf("join the gateway: %w", err)
+	}
+	cfg.Seat = seat
+	started, err := cfg.announcing(GatewayOn, "").start(ctx, a)
+	if err != nil {
+		_ = seat.Leave() // the first error is the one to tell
+		return nil, err
+	}
+	held := seated{started, seat}
+	if once, ok := started.(promptOnce); ok {
+		return seatedOnce{held, once}, nil
+	}
+	return held, nil
+}
+
+// announcing is the config with a note for whoever is told that the agent has started.
+func (c Config) announcing(state, reason string) Config {
+	if tell := c.Started; tell != nil {
+		c.Started = func(started Started) {
+			started.Gateway, started.GatewayReason = state, reason
+			tell(started)
+		}
+	}
+	return c
+}
+
+// seated is a session with a seat at the gateway, which it gives up when it is closed.
+type seated struct {
+	Session
+	seat *gateway.Seat
+}
+
+func (s seated) Close() error { return errors.Join(s.Session.Close(), s.seat.Leave()) }
+
+// promptOnce is what a session offers beyond Session whose conversation survives a crash.
+type promptOnce interface {
+	PromptOnce(ctx context.Context, id, prompt string) (Result, error)
+}
+
+type seatedOnce struct {
+	seated
+	promptOnce
+}

@@ -1,0 +1,52 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/redact"
+)
+
+// decideGateway finds out whether the model calls of a session go through a gateway, unless the
+// caller has decided.
+func (w Wiring) decideGateway(base *agent.Config) error {
+	switch w.Gateway {
+	case "", agent.GatewayOn:
+		return nil
+	case agent.GatewayOff:
+	default:
+		return &ConfigError{"Gateway", fmt.Errorf("it is %q, want on or off", w.Gateway)}
+	}
+	if w.DenyServerTools {
+		return &ConfigError{
+			"DenyServerTools", errors.New("only the gateway can take tools out of requests, and it is off"),
+		}
+	}
+	if base.Gateway.Join == nil && base.Gateway.Off == "" {
+		base.Gateway.Off = "it was switched off"
+	}
+	return nil
+}
+
+// openGateway sends the model calls of a session through a gateway, unless it was decided
+// otherwise. What it returns ends the gateway.
+func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end func()) {
+	if base.Gateway.Join != nil || base.Gateway.Off != "" {
+		return func() {}
+	}
+	proxy := &gateway.OnDemand{Config: gateway.Config{
+		Redactor:        redactor,
+		Prices:          base.Prices,
+		DenyServerTools: w.DenyServerTools,
+	}}
+	base.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+		return proxy.Join(gateway.Member{Name: cfg.Name, Upstreams: upstreams})
+	}
+	return func() {
+		if err := proxy.Close(); err != nil {
+			w.warnf("close the gateway: %v", err)
+		}
+	}
+}

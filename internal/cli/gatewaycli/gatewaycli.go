@@ -1,0 +1,162 @@
+// Package gatewaycli is the command tree of fit gateway: the gateway as a server of its own, for
+// agents that fit does not start itself.
+package gatewaycli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/model"
+	"github.com/fit-eval/fit/redact"
+)
+
+// New returns the command fit gateway. secrets are the credentials of all agents in an environment.
+func New(con *console.Console, secrets func([]string) map[string]string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Serve the proxy between agents and their models",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newServe(con, secrets))
+	return cmd
+}
+
+// serveOptions are the flags of fit gateway serve.
+type serveOptions struct {
+	addr, modelURL  string
+	format          console.Choice
+	denyServerTools bool
+}
+
+func newServe(con *console.Console, secrets func([]string) map[string]string) *cobra.Command {
+	opts := serveOptions{format: console.Choice{Value: "text", Choices: []string{"text", "json"}}}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the gateway on the loopback interface",
+		Long: `Serve the gateway on the loopback interface until interrupted.
+
+The other commands start it by themselves. By hand it is for agents that fit does not start: they get its address and a token in place of the key, and every
+call that they make is shown on standard error. The variables to give them are printed on standard output.
+
+Calls go to --model-url, or to what ANTHROPIC_BASE_URL and OPENAI_BASE_URL name, or to the vendors, with the keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and
+OPENAI_API_KEY.`,
+		Example: `  fit gateway serve >gateway.env
+  fit gateway serve --model-url http://127.0.0.1:8080 --format json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), con, opts, redact.New(redact.Config{
+				Environ: con.Environ,
+				Extra:   secrets(con.Environ),
+				Warn:    con.Stderr,
+			}))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 finds a free one")
+	flags.StringVar(&opts.modelURL, "model-url", "",
+		"model endpoint that calls go to, without /v1 (also FIT_MODEL_URL; default: the vendors')")
+	flags.Var(&opts.format, "format", "how to print the address and the token")
+	flags.BoolVar(&opts.denyServerTools, "deny-server-tools", false,
+		"take the tools that run at the model's vendor, such as a search of the web, out of every request")
+	return cmd
+}
+
+// serve runs the gateway until the context ends, which is its ordinary end and no error.
+func serve(ctx context.Context, con *console.Console, opts serveOptions, redactor *redact.Redactor) error {
+	upstreams, err := upstreamsOf(con, opts.modelURL)
+	if err != nil {
+		return err
+	}
+	proxy, err := gateway.Start(gateway.Config{
+		Addr:            opts.addr,
+		Redactor:        redactor,
+		Prices:          con.Prices(),
+		DenyServerTools: opts.denyServerTools,
+	})
+	if err != nil {
+		return console.Usagef("--addr: %w", err)
+	}
+	log := &callLog{w: con.Stderr}
+	seat, err := proxy.Join(gateway.Member{Name: "agent", Upstreams: upstreams, OnCall: log.show})
+	if err == nil {
+		err = announce(con.Stdout, opts.format.Value, seat)
+	}
+	if err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, proxy.Close())
+}
+
+// upstreamsOf are the endpoints that an environment names: those with a key, and those with an
+// address.
+func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, error) {
+	if modelURL == "" {
+		modelURL = con.Getenv("FIT_MODEL_URL")
+	}
+	var found []gateway.Upstream
+	for _, protocol := range []model.Protocol{model.Anthropic, model.Responses, model.Chat} {
+		cfg := model.ConfigFromEnv(protocol, con.Getenv)
+		cfg.ModelURL = modelURL
+		to, err := gateway.UpstreamOf(cfg)
+		if err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+		if modelURL != "" || cfg.BaseURL != "" || to.Header != nil {
+			found = append(found, to)
+		}
+	}
+	if len(found) == 0 {
+		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --model-url")
+	}
+	return found, nil
+}
+
+// announce prints what an agent needs: as variables of a shell, or as JSON.
+func announce(w io.Writer, format string, seat *gateway.Seat) error {
+	if format == "json" {
+		return json.NewEncoder(w).Encode(struct {
+			URL    string `json:"url"`
+			Token  string `json:"token"`
+			Socket string `json:"socket"`
+		}{seat.URL, seat.Token, seat.SocketPath})
+	}
+	_, err := fmt.Fprintf(w, "ANTHROPIC_BASE_URL=%[1]s\nANTHROPIC_API_KEY=%[2]s\nOPENAI_BASE_URL=%[1]s/v1\n"+
+		"OPENAI_API_KEY=%[2]s\n", seat.URL, seat.Token)
+	return err
+}
+
+// callLog shows calls as they end.
+type callLog struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *callLog) show(c calls.Call) {
+	line := fmt.Sprintf("%s %s %d %s %dms", c.Path, c.Model, c.Status, c.Outcome, c.EndMs)
+	if c.Usage != nil {
+		line += fmt.Sprintf(", %d tokens in, %d out", c.Usage.Input+c.Usage.CacheRead+c.Usage.CacheWrite5m+
+			c.Usage.CacheWrite1h, c.Usage.Output)
+	}
+	if c.CostUSD != nil {
+		line += fmt.Sprintf(", $%.4f", *c.CostUSD)
+	}
+	if len(c.ServerTools) > 0 {
+		line += fmt.Sprintf(", tools at the vendor: %v", c.ServerTools)
+	}
+	if c.Error != "" {
+		line += ": " + c.Error
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(l.w, display.Line(line))
+}
