@@ -1,5 +1,5 @@
-// Package agents drives every agent of the catalog for real, against the scripted model on
-// loopback: no key, no network. The table is the same for all of them and its assertions are on the
+// Package agents drives every agent of the catalog for real, through the gateway and against the
+// scripted model on loopback: no key, no network. The table is the same for all of them and its assertions are on the
 // canonical session; where agents truly differ, what they declare about themselves decides what is
 // expected.
 package agents
@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/fit-eval/fit/agent/acp"
 	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/gateway"
+	modelcalls "github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/model/scripted/scriptedtest"
@@ -70,6 +73,7 @@ type rig struct {
 	config agent.Config
 	trace  string
 	writer *trace.Writer
+	calls  atomic.Int64 // that went through the gateway
 }
 
 // scriptName is the name of the script for those who ask for it by name.
@@ -90,6 +94,12 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	if r.writer, err = trace.Open(r.trace, trace.Config{}); err != nil {
 		t.Fatal(err)
 	}
+	proxy := &gateway.OnDemand{}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	r.config = agent.Config{
 		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env,
 		ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
@@ -97,11 +107,19 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 		Installation: &installation,
 		Grace:        3 * time.Second,
 		Events:       r.record,
+		Gateway: agent.Gateway{Join: func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+			return proxy.Join(gateway.Member{
+				Name:      lane,
+				Upstreams: upstreams,
+				OnCall:    func(modelcalls.Call) { r.calls.Add(1) },
+			})
+		}},
 		Started: func(s agent.Started) {
 			r.emit(trace.AgentStart{
 				Type: trace.TypeAgentStart, Agent: lane, Runtime: string(a.Info().ID), Version: s.Version,
 				Protocol: s.Protocol,
-				Model:    s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth,
+				Model:    s.Model, KeyVisible: s.KeyVisible, Auth: s.Auth, Gateway: s.Gateway,
+				GatewayReason: s.GatewayReason,
 			})
 		},
 	}
@@ -157,7 +175,7 @@ func (r *rig) emit(value any) {
 // start begins a session with the agent, which ends with the test.
 func (r *rig) start() agent.Session {
 	r.t.Helper()
-	s, err := r.agent.Start(r.t.Context(), r.config)
+	s, err := agent.Start(r.t.Context(), r.agent, r.config)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -185,6 +203,9 @@ func (r *rig) run(text string) (agent.Result, *session.EnrichedSession) {
 	result := r.prompt(r.t.Context(), s, text)
 	if err := s.Close(); err != nil {
 		r.t.Errorf("close: %v", err)
+	}
+	if _, routed := r.agent.(agent.Routed); routed && r.calls.Load() == 0 {
+		r.t.Error("no model call went through the gateway")
 	}
 	return result, r.session()
 }

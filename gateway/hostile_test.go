@@ -1,0 +1,351 @@
+package gateway_test
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
+)
+
+// hang keeps an upstream silent until its client has gone.
+func hang(r *http.Request) { <-r.Context().Done() }
+
+// vanish ends the connection of an upstream in the middle of what it says.
+func vanish(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = conn.Close()
+	}
+}
+
+// zeros writes n bytes that are no reply of a model.
+func zeros(w io.Writer, n int) {
+	chunk := make([]byte, 1<<20)
+	for range n >> 20 {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+// TestHostileUpstreams: each has one clear result, for the agent and in the record, and none hangs.
+func TestHostileUpstreams(t *testing.T) {
+	for name, test := range map[string]struct {
+		upstream http.HandlerFunc
+		status   int    // 0: the client sees that the reply is cut
+		text     string // in what the client gets
+		outcome  string
+		reason   string // in the record
+	}{
+		"hangs": {
+			func(_ http.ResponseWriter, r *http.Request) { hang(r) },
+			504, "was silent for too long", calls.Failed, "was silent for too long",
+		},
+		"hangs in the stream": {
+			func(w http.ResponseWriter, r *http.Request) { stream(w, messageStart); hang(r) },
+			0, "message_start", calls.Cut, "was silent for too long",
+		},
+		"dies in the stream": {
+			func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageDelta); vanish(w) },
+			0, "hello", calls.Cut, "EOF",
+		},
+		"dies before it answers": {
+			func(w http.ResponseWriter, _ *http.Request) { vanish(w) },
+			502, "cannot be reached", calls.Failed, "EOF",
+		},
+		"ends too early": {
+			func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageDelta) },
+			200, "hello", calls.Cut, "before the reply was complete",
+		},
+		"reports an error in the stream": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				stream(w, messageStart, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n")
+			},
+			200, "overloaded_error", calls.Failed, "overloaded_error: Overloaded",
+		},
+		"is a page": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = io.WriteString(w, "<html>Sign in</html>")
+			},
+			502, "answered with text/html", calls.Failed, "text/html",
+		},
+		"is a page about trouble": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(503)
+				_, _ = io.WriteString(w, "<html>Back soon</html>")
+			},
+			503, `"type":"error"`, calls.Failed, "Back soon",
+		},
+		"redirects": {
+			func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "https://elsewhere.example.com/v1/messages", http.StatusTemporaryRedirect)
+			},
+			502, "https://elsewhere.example.com, which is not followed", calls.Failed, "307",
+		},
+		"says hold on": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				for range 3 {
+					w.WriteHeader(http.StatusEarlyHints)
+				}
+				stream(w, messageStart, messageEnd)
+			},
+			200, "message_stop", calls.OK, "",
+		},
+		"switches protocols": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				conn, buffer, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					return
+				}
+				_, _ = buffer.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chess\r\n\r\n")
+				_ = buffer.Flush()
+				_ = conn.Close()
+			},
+			502, "status 101", calls.Failed, "101",
+		},
+		"compresses": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.Header().Set("Content-Encoding", "gzip")
+				packed := gzip.NewWriter(w)
+				_, _ = io.WriteString(packed, messageStart+messageEnd)
+				_ = packed.Close()
+			},
+			200, "message_stop", calls.OK, "",
+		},
+		"compresses badly": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = io.WriteString(w, "this is no gzip at all")
+			},
+			502, "compressed reply cannot be read", calls.Failed, "gzip",
+		},
+		"compresses strangely": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "br")
+				_, _ = io.WriteString(w, "?")
+			},
+			502, "though it was asked not to", calls.Failed, "br",
+		},
+		"announces 200 MB": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", fmt.Sprint(200<<20))
+				zeros(w, 200<<20)
+			},
+			502, "sent more than 64 MiB", calls.Failed, "64 MiB",
+		},
+		"sends 200 MB": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				zeros(w, 200<<20)
+			},
+			0, "", calls.Cut, "64 MiB",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			idle := 10 * time.Second
+			if strings.HasPrefix(name, "hangs") {
+				idle = 100 * time.Millisecond
+			}
+			h := open(t, gateway.Config{IdleTimeout: idle}, test.upstream)
+			resp, text, err := post(t.Context(), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
+			if cut := errors.Is(err, io.ErrUnexpectedEOF); cut != (test.status == 0) || err != nil && !cut {
+				t.Fatalf("the client got %v", err)
+			}
+			if test.status != 0 && resp.StatusCode != test.status {
+				t.Errorf("status %d, want %d", resp.StatusCode, test.status)
+			}
+			if text = text[:min(len(text), 2000)]; !strings.Contains(text, test.text) {
+				t.Errorf("the client got %q, want %q in it", text, test.text)
+			}
+			if c := h.last(); c.Outcome != test.outcome || !strings.Contains(c.Error, test.reason) || c.Error != "" && test.reason == "" {
+				t.Errorf("recorded %s %q, want %s with %q", c.Outcome, c.Error, test.outcome, test.reason)
+			}
+		})
+	}
+}
+
+func TestAnUpstreamThatIsNotThere(t *testing.T) {
+	h := openAt(t, gateway.Config{}, "http://127.0.0.1:1")
+	resp, text := h.ask("/v1/responses", `{"model":"m"}`)
+	if resp.StatusCode != 502 || !strings.Contains(text, "127.0.0.1:1 cannot be reached") || strings.Contains(text, realKey) {
+		t.Errorf("got %d %s", resp.StatusCode, text)
+	}
+	if c := h.last(); c.Outcome != calls.Failed || c.Status != 502 {
+		t.Errorf("recorded %+v", c)
+	}
+}
+
+// TestAClientThatLeavesEndsItsCall: the upstream notices, and so does the record.
+func TestAClientThatLeavesEndsItsCall(t *testing.T) {
+	left := make(chan struct{})
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		stream(w, messageStart)
+		hang(r)
+		close(left)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, h.seat.URL+"/v1/messages", strings.NewReader(messageRequest))
+	r.Header.Set("X-Api-Key", h.seat.Token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, len(messageStart))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	resp.Body.Close()
+	if c := h.last(); c.Outcome != calls.Disconnected || c.Usage == nil || c.Usage.Input != 7 {
+		t.Errorf("recorded %+v", c)
+	}
+	<-left
+}
+
+// TestClosingEndsRunningCalls: a gateway that closes leaves nothing behind that waits.
+func TestClosingEndsRunningCalls(t *testing.T) {
+	begun := make(chan struct{})
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		stream(w, messageStart)
+		close(begun)
+		hang(r)
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := post(context.WithoutCancel(t.Context()), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
+		ended <- err
+	}()
+	<-begun
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the client was not told that the reply is cut")
+	}
+	if c := h.last(); c.Outcome != calls.Disconnected {
+		t.Errorf("recorded %+v", c)
+	}
+	if _, err := h.Join(gateway.Member{Name: "late"}); err == nil {
+		t.Error("a closed gateway gave a seat")
+	}
+}
+
+// TestAnEndlessRequestIsRefused: a request has a size that it can have at most.
+func TestAnEndlessRequestIsRefused(t *testing.T) {
+	h := open(t, gateway.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("the upstream got it") })
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.seat.URL+"/v1/messages",
+		io.LimitReader(endless{}, 200<<20))
+	r.Header.Set("X-Api-Key", h.seat.Token)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		t.Skip(err) // the connection may be closed before the answer is read
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestMemoryStaysFlatOverAStream: ten thousand events leave nothing in the gateway.
+func TestMemoryStaysFlatOverAStream(t *testing.T) {
+	const events = 10_000
+	half, proceed := make(chan struct{}), make(chan struct{})
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		stream(w, messageStart)
+		for i := range events {
+			if i == 100 || i == events-100 {
+				half <- struct{}{}
+				<-proceed
+			}
+			_, _ = io.WriteString(w, messageDelta)
+		}
+		stream(w, messageEnd)
+	})
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.seat.URL+"/v1/messages", strings.NewReader(messageRequest))
+	r.Header.Set("X-Api-Key", h.seat.Token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	go func() { _, _ = io.Copy(io.Discard, resp.Body) }()
+	heap := func() uint64 {
+		<-half
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		proceed <- struct{}{}
+		return stats.HeapAlloc
+	}
+	before, after := heap(), heap()
+	if after > before+512<<10 {
+		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	}
+	if c := h.last(); c.Outcome != calls.OK || c.Usage.Output != 42 {
+		t.Errorf("recorded %+v", c)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
+	for name, test := range map[string]struct{ path, request, want, denied string }{
+		"messages": {
+			"/v1/messages",
+			`{"model":"m","tools":[{"name":"Bash","input_schema":{}},{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"auto"}}`,
+			"[web_search_20250305]",
+			`{"model":"m","tool_choice":{"type":"auto"},"tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124","name":"bash"}]}`,
+		},
+		"responses": {
+			"/v1/responses",
+			`{"model":"m","tools":[{"type":"web_search"},{"type":"web_search"},{"type":"mcp","server_url":"x"}],"tool_choice":{"type":"web_search"}}`,
+			"[web_search mcp]", `{"model":"m"}`,
+		},
+		"chat": {
+			"/v1/chat/completions",
+			`{"model":"m","tools":[{"type":"function","function":{"name":"f"}}],"web_search_options":{}}`,
+			"[web_search]", `{"model":"m","tools":[{"type":"function","function":{"name":"f"}}]}`,
+		},
+		"none": {"/v1/messages", `{"model":"m","tools":[{"type":"custom","name":"mcp__web_search"}]}`, "[]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, deny := range []bool{false, true} {
+				got := make(chan string, 1)
+				h := open(t, gateway.Config{DenyServerTools: deny}, func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					got <- string(body)
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(w, "{}")
+				})
+				h.ask(test.path, test.request)
+				want := test.request
+				if deny && test.denied != "" {
+					want = test.denied
+				}
+				if body := <-got; body != want {
+					t.Errorf("deny %v: the upstream got %s, want %s", deny, body, want)
+				}
+				c := h.last()
+				if fmt.Sprint(c.ServerTools) != test.want || c.ToolsDenied != (deny && test.denied != "") {
+					t.Errorf("deny %v: recorded %v, denied %v", deny, c.ServerTools, c.ToolsDenied)
+				}
+			}
+		})
+	}
+}
