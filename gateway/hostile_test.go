@@ -16,8 +16,12 @@ import (
 	"github.com/fit-eval/fit/gateway/calls"
 )
 
-// hang keeps an upstream silent until its client has gone.
-func hang(r *http.Request) { <-r.Context().Done() }
+// hang keeps an upstream silent until its client has gone, which it notices only once it has read
+// the request.
+func hang(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
 
 // vanish ends the connection of an upstream in the middle of what it says.
 func vanish(w http.ResponseWriter) {

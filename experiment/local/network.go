@@ -67,14 +67,19 @@ func (e *Executor) canWorkIn(kind, id string, arm *experiment.Arm) error {
 	if err != nil {
 		return err
 	}
-	installation := e.machine.installation(id)
+	installation, model := e.machine.installation(id), arm.Model
+	if id != arm.Agent {
+		model = arm.LeadModel
+	}
 	return agent.CheckNetwork(chosen, agent.Config{
 		Installation: &installation,
 		Isolation:    sandbox.Isolation{Kind: sandbox.IsolationBwrap},
 		Network:      kind,
 		Environ:      e.machine.Host.Environ,
+		Model:        model,
 		ModelURL:     arm.ModelURL,
 		Auth:         arm.Auth,
+		Gateway:      e.gatewayOf(experiment.Cell{}),
 	})
 }
 
