@@ -70,6 +70,10 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		return RunResult{}, err
 	}
 	settings.Installation = &installation
+	limited := cmp.Or(cfg.MaxTurns, profile.MaxTurns) != 0
+	if !limited && played.Info().Capabilities.MaxTurns != agent.Unsupported {
+		settings.MaxTurns = DefaultRunTurns
+	}
 	home, err := scratch.Make("", "fit-run-")
 	if err != nil {
 		return RunResult{}, fmt.Errorf("make a home for the agent: %w", err)
@@ -138,7 +142,7 @@ func (w Wiring) runSettings(cfg *RunConfig) (agent.Config, harness.RunProfile, e
 		ModelURL:     cfg.ModelURL,
 		Model:        cmp.Or(cfg.Model, profile.Model),
 		Auth:         cfg.Auth,
-		MaxTurns:     max(0, cmp.Or(cfg.MaxTurns, profile.MaxTurns, DefaultRunTurns)),
+		MaxTurns:     max(0, cmp.Or(cfg.MaxTurns, profile.MaxTurns)),
 		MaxCostUSD:   cfg.MaxCostUSD,
 		AllowedTools: cfg.AllowedTools,
 		MCPServers:   cfg.MCPServers,

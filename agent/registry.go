@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/session"
@@ -33,6 +34,11 @@ func NewRegistry(agents ...Agent) *Registry { return &Registry{agents: agents} }
 func (r *Registry) WithSchemes(schemes ...Scheme) *Registry {
 	r.schemes = append(r.schemes, schemes...)
 	return r
+}
+
+// With returns a registry that has more agents, after those of this one.
+func (r *Registry) With(agents ...Agent) *Registry {
+	return &Registry{agents: slices.Concat(r.agents, agents), schemes: r.schemes}
 }
 
 // All returns the agents in order.

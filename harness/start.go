@@ -154,8 +154,12 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 // denied to the member stays so. A list that somebody asked for is honoured or refused, and so is
 // every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
-	if played.Info().Capabilities.MCP == agent.Unsupported { // it lives in this process and has no tools of its own
-		return "", nil
+	info := played.Info()
+	if info.InstallHint == "" && info.Capabilities.MCP == agent.Unsupported {
+		return "", nil // a function of the caller's, which reaches the session without tools
+	}
+	if info.Capabilities.LongLived == agent.Unsupported && info.Capabilities.Resume == agent.Unsupported {
+		return "", &agent.CapabilityError{Agent: info.ID, Missing: "several prompts in one session"}
 	}
 	err = agent.Check(played, *settings)
 	var lacking *agent.CapabilityError

@@ -3,11 +3,15 @@
 package catalog
 
 import (
+	"slices"
+
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/acp"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/agent/claudecode"
 	"github.com/fit-eval/fit/agent/codex"
+	"github.com/fit-eval/fit/agent/command"
+	"github.com/fit-eval/fit/agent/http"
 	"github.com/fit-eval/fit/agent/pi"
 )
 
@@ -22,5 +26,6 @@ func Default() *agent.Registry {
 		builtin.New(),
 	}
 	agents = append(append(agents, acp.Agents()...), builtin.NewModel())
-	return agent.NewRegistry(agents...).WithSchemes(acp.Scheme())
+	schemes := slices.Concat([]agent.Scheme{acp.Scheme()}, command.Schemes(), http.Schemes())
+	return agent.NewRegistry(agents...).WithSchemes(schemes...)
 }

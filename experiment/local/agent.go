@@ -279,10 +279,20 @@ func (a *attempt) spend(u session.TokenUsage) {
 		CacheWrite: u.CacheWriteTokens,
 	}
 	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
-	if u.TotalTokens == 0 && u.CostUSD == nil { // nothing was consumed, and that costs nothing
+	// where nothing was consumed, that costs nothing; an agent that counts nothing has not said so
+	if u.TotalTokens == 0 && u.CostUSD == nil && a.counts() {
 		nothing := 0.0
 		a.record.CostUSD, a.record.CostSource = &nothing, session.CostReported
 	}
+}
+
+// counts reports whether the agent says how many tokens it consumes.
+func (a *attempt) counts() bool {
+	if a.arm == nil { // the judge's
+		return true
+	}
+	chosen, err := a.machine.Registry.Get(a.arm.Agent)
+	return err != nil || chosen.Info().Capabilities.Usage != agent.Unsupported
 }
 
 // kept returns what the ledger keeps of a text: redacted first, because a secret that was cut is no

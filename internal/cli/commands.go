@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/agentscli"
 	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/democli"
@@ -31,6 +32,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		gatewaycli.New(con, registry.Secrets),
 		selfeditcli.New(con),
 		democli.New(con),
+		agentscli.New(con, registry),
 		doctorcli.New(con, registry),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -91,8 +92,14 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	if !ok {
 		name = "fit"
 	}
-	registry := catalog.Default()
+	registry, mistake := catalog.Load(catalog.Files(con.Dir, con.Environ)...)
 	root := newRoot(con, registry)
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
+		if mistake != nil && runsAgents(command) {
+			return console.Exit(console.ExitUsage, mistake)
+		}
+		return nil
+	}
 	misspelt := refuseHelpOnNothing(root)
 	given := args[1:]
 	if name == "subq" && len(given) > 0 && given[0] == "eval" {
@@ -127,6 +134,15 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		fmt.Fprintf(con.Stderr, "%s: %s\n", name, display.Text(redactor.String(message)))
 	}
 	return code
+}
+
+// runsAgents reports whether a command may use the agents of agents.yaml, so that a mistake in the
+// file stops it. Those that only read what is there are not in its way.
+func runsAgents(command *cobra.Command) bool {
+	for command.HasParent() && command.Parent().HasParent() {
+		command = command.Parent()
+	}
+	return slices.Contains([]string{"harness", "benchmark", "versus", "agents", "doctor"}, command.Name())
 }
 
 // isAboutFile reports whether a mistake is in a file and not in the call.

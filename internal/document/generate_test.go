@@ -56,7 +56,7 @@ func TestAStructsSchemaChecksItsFiles(t *testing.T) {
 		"name: Tom\nage: -1\n":            "f.yaml:2:6: age:",
 		"name: Tom\nnap: soon\n":          "f.yaml:2:6: nap:",
 		"name: Tom\ntoys: [ball, B]\n":    "f.yaml:2:14: toys.1:",
-		"name: Tom\nsecret: x\nwho: me\n": "f.yaml:2:1: secret: there is no such setting\nf.yaml:3:1: who: there is no such setting",
+		"name: Tom\nsecret: x\nwho: me\n": "f.yaml:2:1: secret: there is no such setting; there are age, labels, name, nap, toys\nf.yaml:3:1: who: there is",
 		"name: Tom\nlabels: {a: [1]}\n":   "f.yaml:2:13: labels.a:",
 	} {
 		doc, err := Parse("f.yaml", []byte(source))

@@ -123,7 +123,7 @@ func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path 
 			c.value(schema.AdditionalProperties, object[key], append(slices.Clone(path), key))
 		}
 	}
-	c.found = append(c.found, c.document.unknownKeys(path, unknown)...)
+	c.found = append(c.found, c.document.unknownKeys(path, unknown, slices.Sorted(maps.Keys(schema.Properties)))...)
 }
 
 // isFalse reports whether a schema is the one that nothing fits: "additionalProperties": false.
@@ -189,8 +189,13 @@ func (d *Document) ErrorAt(path []string, format string, args ...any) *Error {
 	return d.at(line, col, "%s%s", name, fmt.Sprintf(format, args...))
 }
 
-// unknownKeys makes one error for each key that a mapping must not have, where the key stands.
-func (d *Document) unknownKeys(path, keys []string) []*Error {
+// unknownKeys makes one error for each key that a mapping must not have, where the key stands, and
+// says which it may have.
+func (d *Document) unknownKeys(path, keys, allowed []string) []*Error {
+	message := "%s: there is no such setting"
+	if len(allowed) > 0 {
+		message += "; there are " + strings.Join(allowed, ", ")
+	}
 	mapping := d.find(path)
 	var all []*Error
 	for _, key := range keys {
@@ -198,7 +203,7 @@ func (d *Document) unknownKeys(path, keys []string) []*Error {
 		if node := keyNode(mapping, key); node != nil {
 			line, col = node.Line, node.Column
 		}
-		all = append(all, d.at(line, col, "%s: there is no such setting",
+		all = append(all, d.at(line, col, message,
 			strings.Join(append(slices.Clone(path), key), ".")))
 	}
 	return all

@@ -24,7 +24,7 @@ type runOptions struct {
 	arms                                   []string
 	runs                                   console.Count
 	seed                                   uint64
-	agent, lead, judgeAgent                console.Choice
+	agent, lead, judgeAgent                console.AgentID
 	agentModel, leadModel, judgeModel      string
 	agentProfile, judgeProfile             string
 	modelURL, judgeURL                     string
@@ -84,7 +84,7 @@ const (
 )
 
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
-	o.agent.Choices, o.lead.Choices, o.judgeAgent.Choices = registry.IDs(), registry.IDs(), registry.IDs()
+	o.agent.Registry, o.lead.Registry, o.judgeAgent.Registry = registry, registry, registry
 	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
 	o.isolation.Choices = []string{"none", "bwrap"}
 	o.network.Choices = fit.Networks

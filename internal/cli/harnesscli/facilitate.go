@@ -99,6 +99,9 @@ func parseParticipants(con *console.Console, registry *agent.Registry, list, cwd
 	for entry := range strings.SplitSeq(list, ",") {
 		profile, played, _ := strings.Cut(entry, "=")
 		id, model, _ := strings.Cut(played, ":")
+		if _, err := registry.Get(strings.TrimSpace(played)); err == nil { // a command behind a prefix has colons too
+			id, model = played, ""
+		}
 		cfg := fit.AgentConfig{
 			AgentProfile: strings.TrimSpace(profile),
 			Agent:        strings.TrimSpace(id),

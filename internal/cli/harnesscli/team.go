@@ -19,7 +19,7 @@ import (
 
 // agentOptions say which agent does the work, and with which model.
 type agentOptions struct {
-	agent    console.Choice
+	agent    console.AgentID
 	model    string
 	modelURL string
 	auth     console.Choice
@@ -29,9 +29,9 @@ type agentOptions struct {
 }
 
 func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
-	o.agent.Choices = registry.IDs()
+	o.agent.Registry = registry
 	o.isolation.Value = fit.Isolations[0]
-	flags.Var(&o.agent, "agent", "agent to run (default: the first that is installed)")
+	flags.Var(&o.agent, "agent", agentUsage)
 	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's own)")
 	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
 	o.registerModel(flags)
@@ -54,6 +54,9 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 
 const networkUsage = "what agents reach: model is their model and the session's tools, and nothing else; none is for " +
 	"fit's own agent (default: host, the machine's network)"
+
+const agentUsage = "agent to run, as fit agents list names it, or any other: cmd:PROGRAM, acp:PROGRAM, http://HOST " +
+	"(default: the first that is installed)"
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
 func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {

@@ -16,7 +16,7 @@ type teamOptions struct {
 	agent       agentOptions
 	leadProfile string
 	leadModel   string
-	leadAgent   console.Choice
+	leadAgent   console.AgentID
 	maxTurns    console.Count // of one call
 	output      string
 	home        string
@@ -31,7 +31,7 @@ type teamOptions struct {
 func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.task.register(flags)
 	o.agent.register(flags, registry)
-	o.leadAgent.Choices = registry.IDs()
+	o.leadAgent.Registry = registry
 	o.transport = console.Choice{Value: "stdio", Choices: []string{"stdio", "http"}}
 	o.retries = console.Count{Value: 1}
 	flags.StringVar(&o.leadProfile, "lead-profile", "", "profile of the lead: .claude/agents/NAME.md in its directory")

@@ -1,0 +1,258 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/events"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// maxAnswer bounds the answer that is taken from standard output. The trace has every line.
+const maxAnswer = 1 << 20
+
+// temporaryFailure is the exit code with which a program says that the model's service failed and
+// not the program: EX_TEMPFAIL of sysexits.h.
+const temporaryFailure = 75
+
+// conversation is one session with the program: a process for every prompt.
+type conversation struct {
+	*agent.Conversation
+	entry Entry
+	cfg   agent.Config
+	id    string // ours, where the command takes one
+
+	prompting sync.Mutex
+	prompts   int
+	answer    answer // of the prompt that runs; the process owns it until it has ended
+}
+
+func newConversation(entry Entry, cfg agent.Config) (*conversation, error) {
+	c := &conversation{entry: entry, cfg: cfg}
+	if strings.Contains(entry.Command, wordSession) && cfg.Resume == "" {
+		c.id = rand.Text()
+	}
+	for _, dir := range []string{c.home(), c.tmp()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	settings := agent.ConversationConfig{
+		Agent:         session.AgentID(entry.ID),
+		Config:        cfg,
+		Dialect:       events.Dialect(),
+		Closing:       c.closing,
+		EnforceTurns:  true,
+		EnforceBudget: true,
+		Started: agent.Started{
+			Version:    cfg.Installation.Version,
+			Protocol:   events.DialectName,
+			Model:      cfg.Model,
+			Auth:       c.auth(),
+			KeyVisible: c.auth() != "",
+		},
+	}
+	if entry.Events != eventsNDJSON {
+		settings.Plain = c.answer.add
+	}
+	c.Conversation = agent.NewConversation(settings)
+	return c, nil
+}
+
+func (c *conversation) home() string { return filepath.Join(c.cfg.Home, "home") }
+func (c *conversation) tmp() string  { return filepath.Join(c.cfg.Home, "tmp") }
+
+func (c *conversation) auth() string {
+	for _, name := range c.entry.keys() {
+		if agent.Getenv(c.cfg.Environ, name) != "" {
+			return agent.AuthAPIKey
+		}
+	}
+	return ""
+}
+
+// ID implements agent.Session.
+func (c *conversation) ID() string {
+	if told := c.Conversation.ID(); told != "" {
+		return told
+	}
+	return c.id
+}
+
+// Prompt implements agent.Session.
+func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
+	c.prompting.Lock()
+	defer c.prompting.Unlock()
+	line := c.entry.Command
+	if c.prompts > 0 || c.cfg.Resume != "" {
+		if line = c.entry.Resume; line == "" || c.ID() == "" {
+			return agent.Result{}, &agent.CapabilityError{
+				Agent: session.AgentID(c.entry.ID),
+				Reason: fmt.Sprintf("agent %s cannot continue a conversation: its entry has no resume, or it has "+
+					"told no session", c.entry.ID),
+			}
+		}
+	}
+	c.prompts++
+	c.answer.reset()
+	command, err := c.command(line, text)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	result, err := c.RunOnce(ctx, command)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("run agent %s: %w", c.entry.ID, err)
+	}
+	result.SessionID = c.ID()
+	return result, nil
+}
+
+// command fills a command line in and lays out the files that it names.
+func (c *conversation) command(line, prompt string) (agent.Command, error) {
+	values := map[string]string{
+		wordModel:    c.cfg.Model,
+		wordModelURL: strings.TrimSuffix(c.cfg.ModelURL, "/"),
+		wordSession:  c.ID(),
+		wordDir:      c.cfg.Dir,
+		wordHome:     c.home(),
+	}
+	servers, err := serversFile(c.cfg.MCPServers)
+	if err != nil {
+		return agent.Command{}, err
+	}
+	for word, content := range map[string]string{
+		wordPrompt: prompt, wordSystem: c.cfg.SystemPrompt, wordMCP: servers,
+	} {
+		if !c.entry.has(word) {
+			continue
+		}
+		file := filepath.Join(c.cfg.Home, strings.Trim(word, "{}"))
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			return agent.Command{}, fmt.Errorf("prepare agent home: %w", err)
+		}
+		values[word] = file
+	}
+	fill := func(text string) string {
+		return wordForm.ReplaceAllStringFunc(text, func(word string) string { return values[word] })
+	}
+	made := agent.Command{Argv: c.entry.split(line)}
+	for i, word := range made.Argv {
+		made.Argv[i] = fill(word)
+	}
+	made.Argv[0] = c.cfg.Installation.Path
+	if !strings.Contains(line, wordPrompt) {
+		made.Stdin = prompt
+	}
+	made.Env = c.environ(fill)
+	return made, nil
+}
+
+// environ is everything the program sees. The addresses of the model have the names under which the
+// vendors' SDKs look for them.
+func (c *conversation) environ(fill func(string) string) []string {
+	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{
+		Parent: c.cfg.Environ,
+		Home:   c.home(),
+		TmpDir: c.tmp(),
+	})
+	env.Allow(c.cfg.Environ, c.entry.keys()...)
+	env.Allow(c.cfg.Environ, "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+	if url := strings.TrimSuffix(c.cfg.ModelURL, "/"); url != "" {
+		env.Assign("FIT_MODEL_URL="+url, "ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1",
+			"GOOGLE_GEMINI_BASE_URL="+url)
+	}
+	if c.cfg.Model != "" {
+		env.Assign("FIT_MODEL=" + c.cfg.Model)
+	}
+	for name, value := range c.entry.Env {
+		env[name] = fill(value)
+	}
+	env.Assign(c.cfg.ExtraEnv...)
+	return env.List()
+}
+
+// closing makes the result of a program that has told none.
+func (c *conversation) closing(exitCode int, complaint string) []byte {
+	result := events.Result{
+		Type:     events.TypeResult,
+		Success:  exitCode == 0,
+		Text:     c.answer.text(),
+		ExitCode: &exitCode,
+	}
+	if exitCode != 0 {
+		result.Text = fmt.Sprintf("the program ended with exit code %d", exitCode)
+		if complaint != "" {
+			result.Text += "; it said: " + display.Line(complaint)
+		}
+	}
+	if exitCode == temporaryFailure {
+		result.Kind = string(session.ErrorAPI)
+	}
+	return events.Line(result)
+}
+
+// serversFile is the file of tool servers in the form that most clients read.
+func serversFile(servers []agent.MCPServer) (string, error) {
+	type entry struct {
+		Type    string            `json:"type"`
+		URL     string            `json:"url,omitempty"`
+		Headers map[string]string `json:"headers,omitempty"`
+		Command string            `json:"command,omitempty"`
+		Args    []string          `json:"args,omitempty"`
+		Env     map[string]string `json:"env,omitempty"`
+	}
+	all := map[string]entry{}
+	for _, server := range servers {
+		one := entry{
+			Type:    "http",
+			URL:     server.URL,
+			Headers: server.Headers,
+			Command: server.Command,
+			Args:    server.Args,
+			Env:     server.Env,
+		}
+		if server.Command != "" {
+			one.Type = "stdio"
+		}
+		all[server.Name] = one
+	}
+	data, err := json.Marshal(map[string]any{"mcpServers": all})
+	if err != nil {
+		return "", fmt.Errorf("write tool servers: %w", err)
+	}
+	return string(data), nil
+}
+
+// answer collects the lines of standard output, up to maxAnswer.
+type answer struct {
+	lines strings.Builder
+	cut   int
+}
+
+func (a *answer) reset() { *a = answer{} }
+
+func (a *answer) add(line []byte) {
+	if a.cut > 0 || a.lines.Len()+len(line) >= maxAnswer {
+		a.cut += len(line) + 1
+		return
+	}
+	a.lines.Write(line)
+	a.lines.WriteByte('\n')
+}
+
+func (a *answer) text() string {
+	text := strings.ToValidUTF8(strings.TrimSpace(a.lines.String()), "\uFFFD")
+	if a.cut > 0 {
+		text += fmt.Sprintf("\n[%d more bytes are in the trace]", a.cut)
+	}
+	return text
+}
