@@ -92,7 +92,7 @@ func (a *Agent) Info() agent.Info {
 		c.AllowedTools, c.DisallowedTools = agent.Enforced, agent.Enforced
 	}
 	switch e.Usage {
-	case usageNone, usageLastCall:
+	case "", usageNone, usageLastCall:
 	default:
 		c.Usage, c.BudgetUSD = agent.Native, agent.Enforced
 	}

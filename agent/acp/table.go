@@ -100,10 +100,10 @@ var table = []Entry{
 		Files: map[string]string{
 			".cline/data/settings/global-settings.json": `{"telemetryOptOut": true, "autoUpdateEnabled": false}`,
 			".cline/data/settings/providers.json": `{{if .URL}}{"version": 1, "lastUsedProvider": "` + clineProvider + `",
-				"providers": {"` + clineProvider + `": {"settings": {
+				"modes": {}, "providers": {"` + clineProvider + `": {"settings": {
 					"provider": "` + clineProvider + `", "apiKey": {{json .Key}}, "model": {{json .Model}},
 					"baseUrl": {{json (print .URL "/v1")}}
-				}, "tokenSource": "manual"}}}{{end}}`,
+				}, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}{{end}}`,
 			"mcp.json": "{{.MCPServers}}", // what session/new brings is ignored
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know
