@@ -104,7 +104,8 @@ var table = []Entry{
 					"provider": "` + clineProvider + `", "apiKey": {{json .Key}}, "model": {{json .Model}},
 					"baseUrl": {{json (print .URL "/v1")}}
 				}, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}{{end}}`,
-			"mcp.json": "{{.MCPServers}}", // what session/new brings is ignored
+			".cline/rules/fit.md": "{{.SystemPrompt}}",
+			"mcp.json":            "{{.MCPServers}}", // what session/new brings is ignored
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know
 		Resume:     byLoad,
