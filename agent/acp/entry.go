@@ -18,10 +18,10 @@ import (
 // Arguments, variables, files and the mode are templates of package text/template. They are given
 // URL (the model's endpoint without /v1, empty for the vendor's own), Key, Model, Protocol (the
 // model protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir
-// (the workspace), SystemPrompt, MCPServers (see MCPServers in home.go), Restricted (whether tools
-// are to be asked for, because some are not allowed), Retries (how often a failed model call is
-// tried again), and the function json. Arguments, variables and files that turn out empty are left
-// out.
+// (the workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
+// Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often a
+// failed model call is tried again), and the function json. Arguments, variables and files that turn
+// out empty are left out.
 type Entry struct {
 	Kind    string   `yaml:"kind" enum:"acp" doc:"Kind of the agent."`
 	ID      string   `yaml:"id" required:"true" pattern:"^[a-z][a-z0-9-]*$" doc:"Name of the agent."`
@@ -209,7 +209,7 @@ type values struct {
 	URL, Key, Model, Protocol string
 	Home, Dir                 string
 	SystemPrompt              string
-	MCPServers                string
+	MCPServers                toolServers
 	Restricted                bool
 	Retries                   int
 }

@@ -70,6 +70,7 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 		SystemPrompt: cfg.SystemPrompt,
 		Restricted:   len(cfg.AllowedTools) > 0 || len(cfg.DisallowedTools) > 0,
 		Retries:      defaultRetries,
+		MCPServers:   cfg.MCPServers,
 	}
 	if cfg.Retries != nil {
 		v.Retries = max(0, *cfg.Retries)
@@ -80,9 +81,7 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 			break
 		}
 	}
-	var err error
-	v.MCPServers, err = mcpFile(cfg.MCPServers)
-	return v, err
+	return v, v.MCPServers.check()
 }
 
 // writeFiles writes the entry's files. They stay in the home: a path was checked to be local, and a
@@ -131,19 +130,20 @@ func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, err
 	return env.List(), nil
 }
 
-// mcpFile is the tool servers in the form of the settings files of most agents; empty without any.
-func mcpFile(servers []agent.MCPServer) (string, error) {
+// toolServers are the tool servers for templates.
+type toolServers []agent.MCPServer
+
+// File is the servers in the form of most agents' settings files, in which the servers of HTTP have
+// a type that agents call differently; empty without servers.
+func (servers toolServers) File(httpType string) (string, error) {
 	if len(servers) == 0 {
 		return "", nil
 	}
 	entries := map[string]object{}
 	for _, server := range servers {
-		if server.Name == "" || (server.URL == "") == (server.Command == "") {
-			return "", fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
-		}
 		if server.URL != "" {
 			entries[server.Name] = object{
-				"type": "http", "url": server.URL, "headers": nonNil(server.Headers), "tools": []string{"*"},
+				"type": httpType, "url": server.URL, "headers": nonNil(server.Headers), "tools": []string{"*"},
 			}
 			continue
 		}
@@ -154,6 +154,16 @@ func mcpFile(servers []agent.MCPServer) (string, error) {
 	}
 	encoded, err := jsonenc.Marshal(object{"mcpServers": entries})
 	return string(encoded), err
+}
+
+// check says what is wrong with the servers.
+func (servers toolServers) check() error {
+	for _, server := range servers {
+		if server.Name == "" || (server.URL == "") == (server.Command == "") {
+			return fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
+		}
+	}
+	return nil
 }
 
 func nonNil(m map[string]string) map[string]string {

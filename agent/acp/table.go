@@ -71,7 +71,7 @@ var table = []Entry{
 			"COPILOT_MODEL":             "{{.Model}}",
 		},
 		Files: map[string]string{
-			"mcp.json":                         "{{.MCPServers}}", // what session/new brings is dropped
+			"mcp.json":                         `{{.MCPServers.File "http"}}`, // what session/new brings is dropped
 			".copilot/copilot-instructions.md": "{{.SystemPrompt}}",
 		},
 		Resume:  byLoad,
@@ -105,7 +105,7 @@ var table = []Entry{
 					"baseUrl": {{json (print .URL "/v1")}}
 				}, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}{{end}}`,
 			".cline/rules/fit.md": "{{.SystemPrompt}}",
-			"mcp.json":            "{{.MCPServers}}", // what session/new brings is ignored
+			"mcp.json":            `{{.MCPServers.File "streamableHttp"}}`, // what session/new brings is ignored
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know
 		Resume:     byLoad,
