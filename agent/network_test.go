@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -68,10 +72,7 @@ func answering(port int, word string) agent.Door {
 }
 
 func TestAnAgentIsEnclosedWithItsDoors(t *testing.T) {
-	testenv.NeedTool(t, "bash")
-	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
-		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
-	}
+	needPrivateNetwork(t)
 	cfg := agent.Config{
 		Isolation: sandbox.Isolation{Kind: sandbox.IsolationBwrap},
 		Network:   sandbox.NetworkModel,
@@ -117,6 +118,84 @@ func TestAnAgentIsEnclosedWithItsDoors(t *testing.T) {
 	}
 }
 
+// routed is an agent whose model calls go through a gateway.
+type routed struct {
+	plain
+	upstream string
+}
+
+func (r routed) Upstreams(agent.Config) ([]gateway.Upstream, error) {
+	return []gateway.Upstream{{Protocol: gateway.Anthropic, URL: r.upstream, Header: gateway.APIKey("the-key")}}, nil
+}
+
+// posting is a program that sends a model call with a token to a port and prints the status.
+func posting(port int, token string) string {
+	return fmt.Sprintf(`exec 3<>/dev/tcp/127.0.0.1/%d && printf 'POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n`+
+		`X-Api-Key: %s\r\nContent-Type: application/json\r\nContent-Length: 13\r\nConnection: close\r\n\r\n{"model":"m"} ' >&3 `+
+		`&& head -n 1 <&3 | tr -d '\r\n'`, port, token)
+}
+
+// An agent that has got hold of another's token can use it on the machine's loopback, where all
+// agents without a network of their own are, and nowhere else.
+func TestTheTokenOfAnotherIsWorthNothingInANetworkOfOnesOwn(t *testing.T) {
+	needPrivateNetwork(t)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"message","role":"assistant","content":[],"model":"m","usage":{"input_tokens":1,"output_tokens":1}}`)
+	}))
+	defer upstream.Close()
+	proxy, err := gateway.Start(gateway.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var seats []*gateway.Seat
+	join := func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+		seat, err := proxy.Join(gateway.Member{Name: "one", Upstreams: upstreams})
+		seats = append(seats, seat)
+		return seat, err
+	}
+	start := func(isolation sandbox.Isolation) agent.Session {
+		session, err := agent.Start(t.Context(), routed{upstream: upstream.URL}, agent.Config{
+			Isolation: isolation, Network: sandbox.NetworkModel, Gateway: agent.Gateway{Join: join},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { session.Close() })
+		return session
+	}
+	inside := start(sandbox.Isolation{Kind: sandbox.IsolationBwrap})
+	outside := start(sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true})
+	own, other := seats[0], seats[1]
+	for _, c := range []struct {
+		name    string
+		session agent.Session
+		token   string
+		want    string
+	}{
+		{"its own", inside, own.Token, "HTTP/1.1 200 OK"},
+		{"another's", inside, other.Token, "HTTP/1.1 401 Unauthorized"},
+		{"another's, on the machine's loopback", outside, own.Token, "HTTP/1.1 200 OK"},
+	} {
+		if result, err := c.session.Prompt(t.Context(), posting(own.Port(), c.token)); result.Text != c.want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", c.name, result.Text, err, c.want)
+		}
+	}
+}
+
+func needPrivateNetwork(t *testing.T) {
+	t.Helper()
+	testenv.NeedTool(t, "bash")
+	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
+		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
+	}
+}
+
 func TestNetworksThatAnAgentCannotWorkIn(t *testing.T) {
 	outside := &agent.Installation{Path: "/usr/bin/agent"}
 	inside := &agent.Installation{}
@@ -131,6 +210,9 @@ func TestNetworksThatAnAgentCannotWorkIn(t *testing.T) {
 		"none, its own":      {calls, agent.Config{Installation: outside, Isolation: closed, Network: "none"}, "could not call its model"},
 		"none, fit's own":    {calls, agent.Config{Installation: inside, Isolation: closed, Network: "none"}, ""},
 		"none, no model":     {plain{}, agent.Config{Installation: outside, Isolation: closed, Network: "none"}, ""},
+		"model, no gateway":  {calls, agent.Config{Installation: outside, Isolation: closed, Network: "model"}, "do not go through fit"},
+		"model, by gateway":  {routed{plain: calls}, agent.Config{Installation: outside, Isolation: closed, Network: "model"}, ""},
+		"model, it is off":   {routed{plain: calls}, agent.Config{Installation: outside, Isolation: closed, Network: "model", Gateway: agent.Gateway{Off: "x"}}, "do not go through fit: x"},
 		"model, fit's own":   {calls, agent.Config{Installation: inside, Isolation: closed, Network: "model"}, ""},
 		"a server at an URL": {calls, agent.Config{Installation: inside, Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{{Name: "web", URL: "http://x"}}}, "tool server web"},
 		"a server's command": {calls, agent.Config{Installation: inside, Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{{Name: "web", Command: "x"}}}, ""},

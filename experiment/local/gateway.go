@@ -15,10 +15,18 @@ func newGateway(cfg Config) *gateway.OnDemand {
 	}}
 }
 
+// gatewayOff is why agents have no gateway; empty if they have one.
+func gatewayOff(setup *experiment.Setup) string {
+	if setup.Gateway == agent.GatewayOff {
+		return "it was switched off"
+	}
+	return ""
+}
+
 // gatewayOf is the way of the agents of a cell to their models.
 func (e *Executor) gatewayOf(cell experiment.Cell) agent.Gateway {
-	if e.prepared.Gateway == agent.GatewayOff {
-		return agent.Gateway{Off: "it was switched off"}
+	if off := gatewayOff(&e.prepared.Setup); off != "" {
+		return agent.Gateway{Off: off}
 	}
 	return agent.Gateway{
 		Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {

@@ -30,7 +30,9 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	}
 	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(agentTrace), a.artefact(agentTrace)
 	base := a.placeConfig(place, a.arm.Agent)
-	base.Installation = nil // lead and agent may be different programs
+	// Lead and agent may be different programs. They are found as they were before, also where the
+	// sandbox shows them at another place than the search path names.
+	base.Installation, base.Environ = nil, a.machine.Host.Environ
 	base.Auth = a.arm.Auth
 	base.ModelURL = a.cell.ModelURL(a.arm.ModelURL)
 	a.noteNetwork(base)

@@ -114,7 +114,8 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.decideNetworks(ctx); err != nil {
+	var err error
+	if e.networks, err = e.machine.decideNetworks(ctx, &e.prepared.Setup); err != nil {
 		return nil, err
 	}
 	if err := e.forgetWorktrees(ctx); err != nil {

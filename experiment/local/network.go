@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -21,66 +22,80 @@ type network struct {
 	instead string
 }
 
+// NetworkError says that an agent cannot have the network that somebody insists on.
+type NetworkError struct {
+	Arm, Task, Network string
+	Err                error // an agent.NetworkError where it is not this machine's fault
+}
+
+func (e *NetworkError) Error() string {
+	return fmt.Sprintf("arm %s, task %s: network %s cannot be had here: %v", e.Arm, e.Task, e.Network, e.Err)
+}
+
+func (e *NetworkError) Unwrap() error { return e.Err }
+
 // decideNetworks finds out what agents will reach, before the first of them starts. Somebody who
-// insists on a network that cannot be had gets an error.
-func (e *Executor) decideNetworks(ctx context.Context) error {
-	e.networks = map[networkKey]network{}
-	for i := range e.prepared.Arms {
-		for j := range e.prepared.Family.Tasks {
-			arm, t := &e.prepared.Arms[i], &e.prepared.Family.Tasks[j]
-			decided, err := e.decideNetwork(ctx, arm, t)
-			if err != nil {
-				return err
+// insists on a network that cannot be had gets a NetworkError.
+func (m *Machine) decideNetworks(ctx context.Context, setup *experiment.Setup) (map[networkKey]network, error) {
+	decided := map[networkKey]network{}
+	for i := range setup.Arms {
+		for j := range setup.Family.Tasks {
+			arm, t := &setup.Arms[i], &setup.Family.Tasks[j]
+			asked := t.Settings.AgentNetwork
+			if setup.Network != "" {
+				asked = task.AgentNetwork{Kind: setup.Network, Required: true}
 			}
-			e.networks[networkKey{arm.Name, t.ID}] = decided
+			key := networkKey{arm.Name, t.ID}
+			why := m.cannotHave(ctx, asked.Kind, setup, arm, t)
+			switch {
+			case why == nil:
+				decided[key] = network{kind: asked.Kind}
+			case asked.Required:
+				return nil, &NetworkError{arm.Name, t.ID, asked.Kind, why}
+			default:
+				decided[key] = network{kind: sandbox.NetworkHost, instead: why.Error()}
+			}
+		}
+	}
+	return decided, nil
+}
+
+// cannotHave returns why the agents of an arm cannot have a network in a task; nil if they can.
+func (m *Machine) cannotHave(
+	ctx context.Context, kind string, setup *experiment.Setup, arm *experiment.Arm, t *task.Task,
+) error {
+	if kind == sandbox.NetworkHost {
+		return nil
+	}
+	if cmp.Or(setup.Isolation, t.Settings.Isolation) == sandbox.IsolationNone {
+		return &agent.NetworkError{Network: kind, Reason: "it needs isolation bwrap, and isolation none is set"}
+	}
+	if err := workspace.CannotEnclose(ctx, setup.Isolation, t); err != nil {
+		return err
+	}
+	for _, who := range []struct{ id, model string }{{arm.Agent, arm.Model}, {arm.Lead, arm.LeadModel}} {
+		if who.id == "" {
+			continue
+		}
+		if err := m.canWorkIn(kind, who.id, setup, agent.Config{
+			Model: who.model, ModelURL: arm.ModelURL, Auth: arm.Auth,
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (e *Executor) decideNetwork(ctx context.Context, arm *experiment.Arm, t *task.Task) (network, error) {
-	asked := t.Settings.AgentNetwork
-	if e.prepared.Network != "" {
-		asked = task.AgentNetwork{Kind: e.prepared.Network, Required: true}
-	}
-	if asked.Kind == sandbox.NetworkHost || asked.Kind == "" {
-		return network{kind: sandbox.NetworkHost}, nil
-	}
-	why := workspace.CannotEnclose(ctx, e.prepared.Isolation, t)
-	for _, id := range []string{arm.Agent, arm.Lead} {
-		if why == nil && id != "" {
-			why = e.canWorkIn(asked.Kind, id, arm)
-		}
-	}
-	switch {
-	case why == nil:
-		return network{kind: asked.Kind}, nil
-	case asked.Required:
-		return network{}, fmt.Errorf("arm %s, task %s: network %s cannot be had here: %w", arm.Name, t.ID, asked.Kind, why)
-	}
-	return network{kind: sandbox.NetworkHost, instead: why.Error()}, nil
-}
-
 // canWorkIn returns why an agent cannot work in a network of its own; nil if it can.
-func (e *Executor) canWorkIn(kind, id string, arm *experiment.Arm) error {
-	chosen, err := e.machine.Registry.Get(id)
+func (m *Machine) canWorkIn(kind, id string, setup *experiment.Setup, cfg agent.Config) error {
+	chosen, err := m.Registry.Get(id)
 	if err != nil {
 		return err
 	}
-	installation, model := e.machine.installation(id), arm.Model
-	if id != arm.Agent {
-		model = arm.LeadModel
-	}
-	return agent.CheckNetwork(chosen, agent.Config{
-		Installation: &installation,
-		Isolation:    sandbox.Isolation{Kind: sandbox.IsolationBwrap},
-		Network:      kind,
-		Environ:      e.machine.Host.Environ,
-		Model:        model,
-		ModelURL:     arm.ModelURL,
-		Auth:         arm.Auth,
-		Gateway:      e.gatewayOf(experiment.Cell{}),
-	})
+	installation := m.installation(id)
+	cfg.Installation, cfg.Environ, cfg.Gateway.Off = &installation, m.Host.Environ, gatewayOff(setup)
+	cfg.Isolation, cfg.Network = sandbox.Isolation{Kind: sandbox.IsolationBwrap}, kind
+	return agent.CheckNetwork(chosen, cfg)
 }
 
 // NetworkFallbacks returns why agents have the network of the machine where their task prefers
@@ -111,8 +126,9 @@ func (e *Executor) networkOf(arm *experiment.Arm, t *task.Task) string {
 // judgeNetwork is what the judge reaches: its model and nothing else, where that is what the agent
 // had.
 func (a *attempt) judgeNetwork() string {
-	if a.networkOf(a.arm, a.task) == sandbox.NetworkHost || a.canWorkIn(sandbox.NetworkModel, a.prepared.Judge.Agent,
-		&experiment.Arm{ModelURL: a.prepared.Judge.ModelURL}) != nil {
+	judge := a.prepared.Judge
+	if a.networkOf(a.arm, a.task) == sandbox.NetworkHost || a.machine.canWorkIn(sandbox.NetworkModel,
+		judge.Agent, &a.prepared.Setup, agent.Config{Model: judge.Model, ModelURL: judge.ModelURL}) != nil {
 		return sandbox.NetworkHost
 	}
 	return sandbox.NetworkModel

@@ -34,7 +34,7 @@ func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*ex
 		Prepared: experiment.Prepared{Setup: setup, SkillHashes: map[string]string{}},
 		machine:  machine,
 	}
-	for _, step := range []func(context.Context) error{p.chooseTasks, p.chooseAgents, p.sealArms} {
+	for _, step := range []func(context.Context) error{p.chooseTasks, p.chooseAgents, p.checkNetworks, p.sealArms} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -144,6 +144,12 @@ func (p *preparation) chooseAgents(ctx context.Context) error {
 		}
 	}
 	return p.machine.find(ctx, p.Judge.Agent)
+}
+
+// checkNetworks makes sure that agents can have the networks that somebody insists on.
+func (p *preparation) checkNetworks(ctx context.Context) error {
+	_, err := p.machine.decideNetworks(ctx, &p.Setup)
+	return err
 }
 
 // checkAbilities makes sure that the agent of an arm can do what the arm asks of it, before a grid

@@ -185,24 +185,26 @@ after    %s
 	if err := errors.Join(comparison.Markdown(file), file.Close()); err != nil {
 		return err
 	}
+	last := lastRecord(out)
 	fmt.Fprintf(con.Stdout, `
+agents   isolation %s, network %s (docs/security.md)
 report   %s
 ledger   %s
 one run  fit-trace timeline %s
 again    fit demo --seed 2     another roll of the dice
          fit demo --solo       one agent at work, live
-`, page, filepath.Join(out, experiment.LedgerFile), someTrace(out))
+`, last.Isolation, last.Network, page, filepath.Join(out, experiment.LedgerFile),
+		filepath.Join(out, last.AgentTracePath))
 	return nil
 }
 
-// someTrace names one trace of the experiment, to look at.
-func someTrace(out string) string {
+// lastRecord is one run of the experiment, to look at.
+func lastRecord(out string) ledger.Record {
 	contents, err := ledger.ReadFile(filepath.Join(out, experiment.LedgerFile))
 	if err != nil || len(contents.Records) == 0 {
-		return out
+		return ledger.Record{}
 	}
-	last := contents.Records[len(contents.Records)-1]
-	return filepath.Join(out, last.AgentTracePath)
+	return contents.Records[len(contents.Records)-1]
 }
 
 // privateDir makes the directory of a demo.

@@ -129,14 +129,17 @@ func DirectoryError(err error) error {
 	}
 }
 
-// PrepareError gives a mistake in a setup its exit code: an agent that is not installed is this
-// machine's lack, everything else is a mistake of the call, unless a signal came first.
+// PrepareError gives a mistake in a setup its exit code: an agent that is not installed and a
+// network that does not work are this machine's lack, everything else is a mistake of the call,
+// unless a signal came first.
 func PrepareError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return startError(ctx, err)
 	}
 	var notFound *agent.NotFoundError
-	if errors.As(err, &notFound) {
+	var network *local.NetworkError
+	var mistaken *agent.NetworkError
+	if errors.As(err, &notFound) || errors.As(err, &network) && !errors.As(err, &mistaken) {
 		return console.Exit(console.ExitIncomplete, err)
 	}
 	return console.Exit(console.ExitUsage, err)
