@@ -71,7 +71,7 @@ func oracle(t *testing.T, token string) (url string, asked *atomic.Int64) {
 }
 
 // TestALife: a command is cancelled and leaves nothing behind, the conversation goes on after it and
-// in a new process, where the agent uses a tool of the team. It is started with a system prompt, and
+// in a new process, where the agent can resume, and uses a tool of the team. It is started with a system prompt, and
 // the token of the tool server is not in its stream.
 func TestALife(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a *acp.Agent) {
@@ -96,20 +96,21 @@ func TestALife(t *testing.T) {
 		if !again.Success || again.Text != "Went on." {
 			t.Errorf("after the cancel: outcome %q, text %q, error %v", again.Outcome, again.Text, again.Err)
 		}
-		if err := first.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		s.CheckAlone()
+		last := first
 		if a.Info().Capabilities.Resume != agent.Unsupported {
+			if err := first.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+			s.CheckAlone()
 			s.Config.Resume = again.SessionID
+			last = s.Start()
 		}
-		second := s.Start()
-		resumed := s.Prompt(t.Context(), second, "Ask")
-		if err := second.Close(); err != nil {
+		resumed := s.Prompt(t.Context(), last, "Ask")
+		if err := last.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		s.CheckAlone()
-		if s.Config.Resume != "" && (!resumed.Success || resumed.Text != "Yes it is." || resumed.SessionID != again.SessionID) {
+		if !resumed.Success || resumed.Text != "Yes it is." || resumed.SessionID != again.SessionID {
 			t.Errorf("resumed: outcome %q, text %q, id %q, error %v", resumed.Outcome, resumed.Text, resumed.SessionID, resumed.Err)
 		}
 		if asked.Load() != 1 {
@@ -181,6 +182,9 @@ func TestTheModelFails(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a *acp.Agent) {
 				entry := a.Entry()
 				entry.Silence = "5s"
+				if test.want == session.OutcomeAuth {
+					entry.Silence = "90s" // nobody tries that again, but the first answer may take its time
+				}
 				retries := 0
 				s := newScripted(t, acp.New(entry), test.script)
 				show(t, s)
@@ -205,7 +209,7 @@ func TestACutStreamIsTriedAgain(t *testing.T) {
 		s := newStage(t, acp.New(entry), turn{"text": "All of it.", "fault": turn{"stream": "cut", "times": 1}})
 		show(t, s)
 		result := s.Prompt(t.Context(), s.Start(), "Do it")
-		if result.Success && !strings.HasSuffix(result.Text, "All of it.") {
+		if result.Success && !strings.Contains(result.Text, "All of it.") {
 			t.Errorf("success with %q", result.Text)
 		}
 		if !result.Success && result.Err == nil {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 // driven are the agents that are installed here.
-var driven = []string{"opencode", "qwen-code", "copilot", "cline"}
+var driven = []string{"opencode", "qwen-code", "copilot", "cline", "gemini"}
 
 // eachAgent runs a test for every agent that is installed here.
 func eachAgent(t *testing.T, test func(t *testing.T, a *acp.Agent)) {
