@@ -55,6 +55,8 @@ func (x *exchange) elapsed() int64 { return x.config().Now().Sub(x.began).Millis
 
 // serve takes the call through all steps and records it.
 func (x *exchange) serve(w http.ResponseWriter) {
+	x.seat.begin()
+	defer x.seat.end()
 	ctx, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
 	x.r = x.r.WithContext(ctx)
@@ -206,6 +208,7 @@ func (x *exchange) finish() {
 			call.Error = errors.Join(errors.New(call.Error), fmt.Errorf("record the call: %w", err)).Error()
 		}
 	}
+	x.seat.wire.Add(*call)
 	if x.seat.member.OnCall != nil {
 		x.seat.member.OnCall(*call)
 	}

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/session"
 )
 
 // Member is a participant whose model calls go through the gateway.
@@ -58,6 +60,9 @@ type Seat struct {
 	last     [sha256.Size]byte // the request before
 	repeats  int
 	record   sync.Mutex // one call at a time is recorded
+	running  int
+	idle     chan struct{} // closed when no call is running any more
+	wire     session.Wire
 }
 
 // tokenHash is what is kept of a token. Looking one up by it takes a time that says nothing about
@@ -113,12 +118,13 @@ func (s *Seat) Serve(listener net.Listener) error {
 	return server.Serve(listener)
 }
 
-// Leave makes the token void and ends the listeners of the seat. Calls that are under way end by
-// themselves.
+// Leave makes the token void and ends the listeners of the seat. It waits for calls that are about
+// to end; others end by themselves.
 func (s *Seat) Leave() error {
 	s.gateway.mu.Lock()
 	delete(s.gateway.seats, hashOf(s.Token))
 	s.gateway.mu.Unlock()
+	s.Settle()
 	return s.close()
 }
 
@@ -163,3 +169,41 @@ func tokenIn(header http.Header) string {
 	}
 	return strings.TrimSpace(token)
 }
+
+// begin and end count the calls that are under way.
+func (s *Seat) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running++; s.running == 1 {
+		s.idle = make(chan struct{})
+	}
+}
+
+func (s *Seat) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running--; s.running == 0 {
+		close(s.idle)
+	}
+}
+
+// settleTime is how long Settle waits.
+const settleTime = time.Second
+
+// Settle waits for calls that are under way, though not for long: an agent that has come to its end
+// has seen all of its replies, and only what we note about them is missing.
+func (s *Seat) Settle() {
+	s.mu.Lock()
+	idle, running := s.idle, s.running
+	s.mu.Unlock()
+	if running == 0 {
+		return
+	}
+	select {
+	case <-idle:
+	case <-time.After(settleTime):
+	}
+}
+
+// Wire returns what the wire says about the calls of the member.
+func (s *Seat) Wire() *session.Wire { return &s.wire }
