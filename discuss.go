@@ -120,7 +120,11 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 		cfg.Options.Connect = connect
 	}
 	cfg.Redactor = w.redactorOr(cfg.Redactor, secrets, thread.secrets())
-	defer w.openGateway(&cfg.Options.Base, cfg.Redactor)()
+	end, err := w.openGateway(&cfg.Options.Base, cfg.Redactor)
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
 	if past.Mode == harness.ModeDiscuss {
 		thread.connect(&cfg.Replies, &cfg.Inbox, cfg.Redactor)
 	}

@@ -12,6 +12,17 @@ import (
 // decideGateway finds out whether the model calls of a session go through a gateway, unless the
 // caller has decided.
 func (w Wiring) decideGateway(base *agent.Config) error {
+	if w.Calls.Replay != "" {
+		if w.Gateway == agent.GatewayOff {
+			return &ConfigError{"Calls.Replay", errors.New("only the gateway can answer from a record, and it is off")}
+		}
+		if _, err := gateway.FindRecord(w.Calls.Replay); err != nil {
+			return &ConfigError{"Calls.Replay", err}
+		}
+		if w.Calls.Offline() {
+			base.ModelURL = gateway.NoEndpoint
+		}
+	}
 	switch w.Gateway {
 	case "", agent.GatewayOn:
 		return nil
@@ -32,9 +43,15 @@ func (w Wiring) decideGateway(base *agent.Config) error {
 
 // openGateway sends the model calls of a session through a gateway, unless it was decided
 // otherwise. What it returns ends the gateway.
-func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end func()) {
+func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end func(), err error) {
 	if base.Gateway.Join != nil || base.Gateway.Off != "" {
-		return func() {}
+		return func() {}, nil
+	}
+	config := w.Calls
+	config.Redactor = redactor
+	record, err := gateway.OpenRecord(config)
+	if err != nil {
+		return nil, err
 	}
 	proxy := &gateway.OnDemand{Config: gateway.Config{
 		Redactor:        redactor,
@@ -42,11 +59,15 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 		DenyServerTools: w.DenyServerTools,
 	}}
 	base.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-		return proxy.Join(gateway.Member{Name: cfg.Name, Upstreams: upstreams})
+		member := gateway.Member{Name: cfg.Name, Upstreams: upstreams, OnCall: cfg.Called}
+		if err := record.Enter(&member, cfg.OwnDirs()); err != nil {
+			return nil, err
+		}
+		return proxy.Join(member)
 	}
 	return func() {
-		if err := proxy.Close(); err != nil {
+		if err := errors.Join(proxy.Close(), record.Close()); err != nil {
 			w.warnf("close the gateway: %v", err)
 		}
-	}
+	}, nil
 }

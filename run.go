@@ -96,7 +96,11 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	if err != nil {
 		return RunResult{}, err
 	}
-	defer w.openGateway(&settings, redactor)()
+	end, err := w.openGateway(&settings, redactor)
+	if err != nil {
+		return RunResult{}, err
+	}
+	defer end()
 	id := string(played.Info().ID)
 	w.ready(settings, note, AgentConfig{Agent: id, Model: settings.Model, Cwd: settings.Dir})
 	return harness.Run(ctx, harness.RunConfig{

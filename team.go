@@ -168,7 +168,11 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	if p.options.Trace, err = t.wiring.openTrace(p.options.Trace, p.output, p.redactor); err != nil {
 		return Result{}, err
 	}
-	defer t.wiring.openGateway(&p.options.Base, p.redactor)()
+	end, err := t.wiring.openGateway(&p.options.Base, p.redactor)
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
 	if t.mode == harness.ModeDiscuss {
 		thread.connect(&p.replies, &p.inbox, p.redactor)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/price"
@@ -44,6 +45,9 @@ type Wiring struct {
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
 	// on, for all agents that can be pointed at it.
 	Gateway string
+	// Calls says what is kept of the model calls, and which record answers them; nothing is kept by
+	// default. The redactor is that of the session.
+	Calls gateway.RecordConfig
 	// DenyServerTools takes tools that run at the vendor, such as a search of the web, out of the
 	// agents' requests. It needs the gateway.
 	DenyServerTools bool

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -132,6 +133,9 @@ type Config struct {
 	// Seat is the session's place at the gateway: the endpoint and the key that the agent gets; nil:
 	// its own.
 	Seat *gateway.Seat
+	// Called, if set, is told of every model call that went through the gateway. It may be called
+	// while the agent prints.
+	Called func(calls.Call)
 
 	// Installation is what Probe has found; nil means that Start looks for the agent itself.
 	Installation *Installation

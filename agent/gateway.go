@@ -25,6 +25,9 @@ type Gateway struct {
 	Off string
 }
 
+// OwnDirs are the directories of a session that differ from run to run, by what they are.
+func (c Config) OwnDirs() map[string]string { return map[string]string{"cwd": c.Dir, "home": c.Home} }
+
 // The values of Started.Gateway.
 const (
 	GatewayOn  = "on"
@@ -97,6 +100,19 @@ type seated struct {
 	seat *gateway.Seat
 }
 
+// Prompt passes the prompt on. What it consumed is what the wire says, where the wire says it.
+func (s seated) Prompt(ctx context.Context, prompt string) (Result, error) {
+	first := s.seat.Wire().Count()
+	result, err := s.Session.Prompt(ctx, prompt)
+	return s.counted(result, first), err
+}
+
+func (s seated) counted(result Result, first int) Result {
+	s.seat.Settle()
+	result.Usage = s.seat.Wire().Usage(first, result.Usage)
+	return result
+}
+
 func (s seated) Close() error { return errors.Join(s.Session.Close(), s.seat.Leave()) }
 
 // promptOnce is what a session offers beyond Session whose conversation survives a crash.
@@ -106,5 +122,12 @@ type promptOnce interface {
 
 type seatedOnce struct {
 	seated
-	promptOnce
+	once promptOnce
+}
+
+// PromptOnce is Prompt for a prompt that must not be asked twice.
+func (s seatedOnce) PromptOnce(ctx context.Context, id, prompt string) (Result, error) {
+	first := s.seat.Wire().Count()
+	result, err := s.once.PromptOnce(ctx, id, prompt)
+	return s.counted(result, first), err
 }

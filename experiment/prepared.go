@@ -45,6 +45,11 @@ type Setup struct {
 	// DenyServerTools takes tools that run at the vendor out of the agents' requests. It needs the
 	// gateway.
 	DenyServerTools bool
+	// Record is what is kept of model calls beside the traces: bodies, meta or off. Empty is bodies.
+	Record string
+	// Replay is a run directory whose records answer the model calls; empty: the models do.
+	Replay     string
+	ReplayMode string
 	// KeepRaw leaves traces as they were written instead of packing them.
 	KeepRaw bool
 	// Commands are names under which hooks find the program that runs now, such as fit-trace.

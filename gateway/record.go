@@ -11,7 +11,6 @@ import (
 
 	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/trace"
 )
 
 // RecordConfig says what is kept of the calls of a session, and what answers them.
@@ -24,8 +23,6 @@ type RecordConfig struct {
 	Replay     string
 	ReplayMode string // empty is ReplayNearest
 	Redactor   *redact.Redactor
-	// Trace gets an event for each call; nil: nobody does.
-	Trace *trace.Writer
 }
 
 // Record keeps the calls of a session, and answers them where it is a replay. It is safe for use
@@ -54,7 +51,11 @@ func OpenRecord(cfg RecordConfig) (*Record, error) {
 }
 
 // Offline reports whether no upstream is asked.
-func (r *Record) Offline() bool { return r.replay != nil && r.replay.mode != ReplayLive }
+func (c *RecordConfig) Offline() bool { return c.Replay != "" && c.ReplayMode != ReplayLive }
+
+// NoEndpoint is the endpoint of an agent whose calls a record answers: with it the agent needs no
+// key, and nobody can be asked by mistake.
+const NoEndpoint = "http://replay.invalid"
 
 // Enter makes a member part of the record. Its directories differ from run to run.
 func (r *Record) Enter(m *Member, dirs map[string]string) error {
@@ -90,14 +91,12 @@ func (r *Record) Enter(m *Member, dirs map[string]string) error {
 }
 
 func (r *Record) took(call calls.Call) {
-	if r.cfg.Trace != nil {
-		_, _ = r.cfg.Trace.EmitValue(trace.Orchestrator, NewCallEvent(call)) // a trace keeps its error
+	if call.OriginalUSD == nil {
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if call.OriginalUSD != nil {
-		r.original += *call.OriginalUSD
-	}
+	r.original += *call.OriginalUSD
 }
 
 // OriginalUSD is what the calls that were answered cost when they were recorded; nil if this is not

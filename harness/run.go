@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
@@ -110,6 +112,9 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 		settings.Spawner = r.advisor.loop.connector.Spawner(runLane, settings.Spawner)
 	}
 	settings.Started = r.started
+	settings.Called = func(call calls.Call) {
+		_, _ = r.cfg.Trace.EmitValue(trace.Orchestrator, gateway.NewCallEvent(call)) // the trace keeps its error
+	}
 	settings.Events = func(event []byte) {
 		r.started(agent.Started{})
 		r.advisor.line(event)

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -52,6 +54,7 @@ func (l *loop) startAgent(
 	settings := l.agentSettings(config)
 	settings.Resume, settings.Events, settings.Started = resume, watch.events, watch.started
 	settings.Consumed, settings.Redactor = watch.consumed, l.hub.redactor
+	settings.Called = func(call calls.Call) { l.hub.emitRedacted(gateway.NewCallEvent(call)) }
 	note, err := adapt(&settings, played, l.hub.state.mode, config)
 	if err != nil {
 		return nil, &StartError{config.Name, err}

@@ -95,6 +95,13 @@ type Record struct {
 	KeyVisible    bool     `json:"keyVisible"`
 	Gateway       string   `json:"gateway,omitempty"`       // model calls went through the gateway: on or off
 	GatewayReason string   `json:"gatewayReason,omitempty"` // why it is off
+	// CallsPath is the record of the agent's model calls, relative to the run directory. Its digest
+	// is among the artefacts.
+	CallsPath string `json:"callsPath,omitempty"`
+	// Replay is the run directory whose records answered the model calls, and OriginalCostUSD what
+	// they cost when they were recorded.
+	Replay          string   `json:"replay,omitempty"`
+	OriginalCostUSD *float64 `json:"originalCostUsd,omitempty"`
 	Isolation     string   `json:"isolation"`
 	Workspace     string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
 	AgentNetwork  bool     `json:"agentNetwork"`        // the agent had the host's network

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -57,6 +58,11 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		return false
 	}
 	a.record.AgentTracePath = a.artefact(agentTrace)
+	if a.calls, err = a.openCalls(agentTrace); err != nil {
+		_ = writer.Close() // it holds nothing
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
 	result, err := harness.Run(ctx, harness.RunConfig{
 		Agent:      chosen,
 		Session:    settings,
@@ -69,6 +75,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	if closeErr := writer.Close(); err == nil {
 		err = closeErr
 	}
+	a.keepCalls()
 	a.spend(result.Usage)
 	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
 	a.record.Submission = a.kept(result.Text)
@@ -173,7 +180,7 @@ func (a *attempt) couldForge(end ending) bool {
 func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.SystemPromptInjection, error) {
 	place := a.space.Agent()
 	cfg := a.placeConfig(place, a.arm.Agent)
-	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.cell.ModelURL(a.arm.ModelURL), a.arm.Auth
+	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, a.modelURL(a.cell.ModelURL(a.arm.ModelURL)), a.arm.Auth
 	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
 	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
 	var injections []session.SystemPromptInjection
@@ -230,7 +237,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Network:   a.networkOf(a.arm, a.task),
 		Doors:     a.doors(),
 		Limits:    place.Limits,
-		Gateway:   a.gatewayOf(a.cell),
+		Gateway:   a.gatewayOf(a.cell, func() *gateway.Record { return a.calls }),
 	}
 	if known {
 		cfg.Installation = &installation
@@ -320,6 +327,7 @@ func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) 
 		return record
 	}
 	a.record.AgentTracePath = a.artefact(name)
+	a.nameCalls()
 	var sum session.TokenUsage
 	for _, s := range sessions {
 		sum = addUsage(sum, s.Usage)

@@ -1,9 +1,15 @@
 package local
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/ledger"
 )
 
 func newGateway(cfg Config) *gateway.OnDemand {
@@ -23,16 +29,119 @@ func gatewayOff(setup *experiment.Setup) string {
 	return ""
 }
 
-// gatewayOf is the way of the agents of a cell to their models.
-func (e *Executor) gatewayOf(cell experiment.Cell) agent.Gateway {
+// gatewayOf is the way of the agents of a cell to their models. The record keeps their calls; nil:
+// nobody does.
+func (e *Executor) gatewayOf(cell experiment.Cell, record func() *gateway.Record) agent.Gateway {
 	if off := gatewayOff(&e.prepared.Setup); off != "" {
 		return agent.Gateway{Off: off}
 	}
 	return agent.Gateway{
 		Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-			return e.gateway.Join(gateway.Member{Name: cfg.Name, Cell: cell.Name(), Upstreams: upstreams})
+			member := gateway.Member{
+				Name:      cfg.Name,
+				Cell:      cell.Name(),
+				Upstreams: upstreams,
+				OnCall:    cfg.Called,
+			}
+			if record != nil && record() != nil {
+				if err := record().Enter(&member, cfg.OwnDirs()); err != nil {
+					return nil, err
+				}
+			}
+			return e.gateway.Join(member)
 		},
 	}
+}
+
+// offline reports whether no model is asked.
+func (e *Executor) offline() bool {
+	return e.prepared.Replay != "" && e.prepared.ReplayMode != gateway.ReplayLive
+}
+
+// modelURL is the endpoint of an agent: its own, or none where a record answers its calls.
+func (e *Executor) modelURL(own string) string {
+	if e.offline() {
+		return gateway.NoEndpoint
+	}
+	return own
+}
+
+// openCalls opens the record of the model calls of a trace, and what answers them.
+func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
+	cfg := gateway.RecordConfig{
+		Path:       filepath.Join(a.dir, calls.Path(traceName)),
+		Mode:       a.prepared.Record,
+		ReplayMode: a.prepared.ReplayMode,
+		Redactor:   a.redact,
+	}
+	if a.prepared.Replay != "" {
+		dir, found := a.replays[ledger.Key{Arm: a.record.Arm, TaskID: a.record.TaskID, RunIndex: a.record.RunIndex}]
+		if found {
+			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
+		} else if a.offline() {
+			return nil, fmt.Errorf("%s holds no record of this cell", a.prepared.Replay)
+		}
+		a.record.Replay = a.prepared.Replay
+	}
+	return gateway.OpenRecord(cfg)
+}
+
+// keepCalls ends the record of an agent's calls and names it in the record of the attempt.
+func (a *attempt) keepCalls() {
+	if a.calls == nil {
+		return
+	}
+	a.addOriginal(a.calls)
+	if err := a.calls.Close(); err != nil {
+		a.note("the record of model calls: %v", err)
+	}
+	a.nameCalls()
+}
+
+// nameCalls names the record of the agent's calls, if there is one.
+func (a *attempt) nameCalls() {
+	name := calls.Path(agentTrace)
+	if _, err := os.Stat(filepath.Join(a.dir, name)); err == nil {
+		a.record.CallsPath = a.artefact(name)
+	}
+}
+
+// addOriginal adds what replayed calls cost when they were recorded.
+func (a *attempt) addOriginal(record *gateway.Record) {
+	original := record.OriginalUSD()
+	if original == nil {
+		return
+	}
+	if before := a.record.OriginalCostUSD; before != nil {
+		*original += *before
+	}
+	a.record.OriginalCostUSD = original
+}
+
+// findReplays finds the recorded attempts that answer the model calls of the cells. Of several
+// attempts at a cell the last one counts that is no error.
+func (e *Executor) findReplays() error {
+	if e.prepared.Replay == "" {
+		return nil
+	}
+	contents, err := ledger.ReadFile(filepath.Join(e.prepared.Replay, experiment.LedgerFile))
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	e.replays = map[ledger.Key]string{}
+	for i := range contents.Records {
+		r := &contents.Records[i]
+		if r.Verdict == ledger.Error || r.CallsPath == "" || !filepath.IsLocal(filepath.FromSlash(r.RunDir)) {
+			continue
+		}
+		e.replays[ledger.Key{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex}] = filepath.Join(e.prepared.Replay,
+			filepath.FromSlash(r.RunDir))
+	}
+	if len(e.replays) == 0 {
+		return fmt.Errorf("replay: %s holds no attempt whose model calls were recorded; run it with --record bodies",
+			e.prepared.Replay)
+	}
+	return nil
 }
 
 // noteGateway records whether the agent of a supervised session goes through the gateway.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
@@ -178,6 +179,10 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 	if number == 0 {
 		a.record.JudgeTracePath = a.artefact(traceName)
 	}
+	record, err := a.openCalls(traceName)
+	if err != nil {
+		return harness.Result{}, errors.Join(err, writer.Close())
+	}
 	options := harness.Options{Trace: writer, Connect: keys.Connect(mcpserve.Config{})}
 	result, err := a.judgeSession(ctx, judgeRoom{
 		view:     view,
@@ -185,8 +190,10 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 		profiles: profiles,
 		profile:  profile,
 		vote:     number,
+		calls:    record,
 	}, options)
-	return result, errors.Join(err, writer.Close())
+	a.addOriginal(record)
+	return result, errors.Join(err, writer.Close(), record.Close())
 }
 
 // judgeRoom is where a judge sits: the copy of the work, its home, its profiles, and which vote it
@@ -194,6 +201,7 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 type judgeRoom struct {
 	view, home, profiles, profile string
 	vote                          int
+	calls                         *gateway.Record
 }
 
 var judgeProfileName = "judge"
@@ -236,10 +244,10 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, agentTrace)}, installation.ReadPaths...)
 	cfg := agent.Config{
 		Environ:  a.machine.Host.Environ,
-		ModelURL: a.cell.ForVote(room.vote).ModelURL(settings.ModelURL),
+		ModelURL: a.modelURL(a.cell.ForVote(room.vote).ModelURL(settings.ModelURL)),
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,
-		Gateway:  a.gatewayOf(a.cell),
+		Gateway:  a.gatewayOf(a.cell, func() *gateway.Record { return room.calls }),
 		Limits:   sandbox.DefaultLimits(a.space.Isolation),
 		Isolation: a.space.Conceal(sandbox.Isolation{
 			Kind:     a.space.Isolation,

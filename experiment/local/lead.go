@@ -34,7 +34,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	// sandbox shows them at another place than the search path names.
 	base.Installation, base.Environ = nil, a.machine.Host.Environ
 	base.Auth = a.arm.Auth
-	base.ModelURL = a.cell.ModelURL(a.arm.ModelURL)
+	base.ModelURL = a.modelURL(a.cell.ModelURL(a.arm.ModelURL))
 	a.noteNetwork(base)
 	a.noteGateway(base)
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
@@ -67,8 +67,12 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	})
 	var result harness.Result
 	if err == nil {
+		a.calls, err = a.openCalls(agentTrace)
+	}
+	if err == nil {
 		result, err = supervisor.Run(ctx, a.task.Prompt)
 	}
+	a.keepCalls()
 	if closeErr := writer.Close(); err == nil {
 		err = closeErr
 	}

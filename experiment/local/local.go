@@ -90,6 +90,7 @@ type Executor struct {
 	watch     func(Step)
 	keepAll   bool
 	gateway   *gateway.OnDemand
+	replays   map[ledger.Key]string // the recorded attempts of cells, where this is a replay
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -112,6 +113,9 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		gateway:   newGateway(cfg),
 	}
 	if err := e.findAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.findReplays(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -295,6 +299,7 @@ type attempt struct {
 	changed []workspace.FileChange
 	began   time.Time // by the monotonic clock: durations do not follow a clock that is set
 	redact  *redact.Redactor
+	calls   *gateway.Record // of the agent; nil before it starts
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }

@@ -44,6 +44,9 @@ func (e *Executor) Check(ctx context.Context) error {
 //
 // What every reply cost is handed to record, also where it was none.
 func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
+	if e.offline() {
+		return nil // nobody would reply to a question that was not recorded
+	}
 	err := e.inEveryArm(ctx, func(a *attempt) error {
 		a.probed = record
 		chosen, err := e.machine.Registry.Get(a.arm.Agent)
@@ -163,7 +166,7 @@ func (e *Executor) probeJudge(ctx context.Context, record func(experiment.Probe)
 		Model:    e.prepared.Judge.Model,
 		ModelURL: experiment.Cell{TaskID: "probe", Arm: "judge"}.ModelURL(e.prepared.Judge.ModelURL),
 		Spawner:  e.spawner,
-		Gateway:  e.gatewayOf(experiment.Cell{TaskID: "probe", Arm: "judge"}),
+		Gateway:  e.gatewayOf(experiment.Cell{TaskID: "probe", Arm: "judge"}, nil),
 	}
 	for _, dir := range []string{settings.Dir, settings.Home} {
 		if err := os.Mkdir(dir, 0o700); err != nil {

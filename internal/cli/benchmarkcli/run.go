@@ -178,6 +178,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, err
 	}
+	recorded := o.gateway.Calls(con)
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
 		Only:            only,
@@ -198,6 +199,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		StopEarly:       stop,
 		Gateway:         o.gateway.Value,
 		DenyServerTools: o.gateway.DenyServerTools,
+		Record:          recorded.Mode,
+		Replay:          recorded.Replay,
+		ReplayMode:      recorded.ReplayMode,
 		KeepRaw:         o.keepRaw,
 		Tools:           experimentcli.ToolVersions(con),
 		Commands:        experimentcli.HookCommands(),

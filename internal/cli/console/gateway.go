@@ -4,12 +4,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
 )
 
 // Gateway are the flags that say how model calls go through fit's gateway.
 type Gateway struct {
 	Choice
 	DenyServerTools bool
+	record          Choice
+	replay          string
+	replayMode      Choice
 }
 
 // Check refuses flags that contradict each other.
@@ -17,7 +22,19 @@ func (g *Gateway) Check() error {
 	if g.DenyServerTools && g.Value == agent.GatewayOff {
 		return Usagef("--deny-server-tools needs the gateway, and --gateway is off")
 	}
+	if g.replay != "" && g.Value == agent.GatewayOff {
+		return Usagef("--replay needs the gateway, and --gateway is off")
+	}
 	return nil
+}
+
+// Calls returns what is kept of model calls, and the run or file that answers them.
+func (g *Gateway) Calls(con *Console) gateway.RecordConfig {
+	cfg := gateway.RecordConfig{Mode: g.record.Value, ReplayMode: g.replayMode.Value}
+	if g.replay != "" {
+		cfg.Replay = con.Path(g.replay)
+	}
+	return cfg
 }
 
 // Register adds the flags.
@@ -26,6 +43,14 @@ func (g *Gateway) Register(flags *pflag.FlagSet) {
 	flags.Var(&g.Choice, "gateway",
 		"whether model calls go through fit's own proxy, so that agents get a token and never the key; on is for all "+
 			"agents that can be pointed at it")
+	g.record = Choice{Value: calls.RecordBodies, Choices: []string{calls.RecordBodies, calls.RecordMeta, calls.RecordOff}}
+	flags.Var(&g.record, "record", "what is kept of model calls in a .calls file beside the trace: everything, everything "+
+		"but the bodies, or nothing")
+	flags.StringVar(&g.replay, "replay", "", "answer model calls from the record of this run or file instead of a model: "+
+		"offline, for nothing")
+	g.replayMode = Choice{Value: gateway.ReplayNearest, Choices: gateway.ReplayModes()}
+	flags.Var(&g.replayMode, "replay-mode", "which recorded call answers: the one that fits best, only one that is the "+
+		"same byte for byte, or the model itself where none is the same (live)")
 	flags.BoolVar(&g.DenyServerTools, "deny-server-tools", false,
 		"take the tools that run at the model's vendor, such as a search of the web, out of every request")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -61,6 +62,10 @@ const agentUsage = "agent to run, as fit agents list names it, or any other: cmd
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
 func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {
 	out := &sink{con: con, registry: registry, path: output}
+	recorded := o.gateway.Calls(con)
+	if output != "" {
+		recorded.Path = calls.Path(con.Path(output))
+	}
 	return fit.Wiring{
 		Registry:        registry,
 		Environ:         con.Environ,
@@ -70,6 +75,7 @@ func wire(con *console.Console, registry *agent.Registry, o *agentOptions, outpu
 		Network:         o.network.Value,
 		Gateway:         o.gateway.Value,
 		DenyServerTools: o.gateway.DenyServerTools,
+		Calls:           recorded,
 		OpenTrace:       out.open,
 		Ready:           func(p fit.Prepared) { introduce(con, p) },
 	}, out
@@ -180,6 +186,7 @@ func asFlag(err error) error {
 		"Isolation":              "--isolation",
 		"Network":                "--network",
 		"Gateway":                "--gateway",
+		"Calls.Replay":           "--replay",
 		"DenyServerTools":        "--deny-server-tools",
 		"RunConfig.AgentProfile": "--agent-profile",
 		"RunConfig.Cwd":          "--cwd",

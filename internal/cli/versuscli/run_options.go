@@ -102,6 +102,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, experimentcli.PrepareError(ctx, err)
 	}
+	recorded := o.gateway.Calls(con)
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
 		Arms:            arms,
@@ -115,6 +116,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		DefaultMaxTurns: defaultTurns,
 		Gateway:         o.gateway.Value,
 		DenyServerTools: o.gateway.DenyServerTools,
+		Record:          recorded.Mode,
+		Replay:          recorded.Replay,
+		ReplayMode:      recorded.ReplayMode,
 		Tools:           experimentcli.ToolVersions(con),
 		Commands:        experimentcli.HookCommands(),
 	}, machine)
