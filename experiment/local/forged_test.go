@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/claudecode"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
@@ -29,12 +30,13 @@ func TestAForgedProviderErrorIsMarked(t *testing.T) {
 	}
 }
 
-// What an agent that was killed had consumed is estimated: one crash must not stop an experiment
-// with a budget in dollars.
+// What an agent that was killed had consumed is estimated where no gateway has seen it: one crash
+// must not stop an experiment with a budget in dollars.
 func TestABudgetSurvivesACrash(t *testing.T) {
 	script := `{"turns":[{"calls":[{"bash":"kill -9 $PPID"}]},{"text":"done"}]}`
 	tr := preparedOn(t, installed(t, claudecode.New()), oneTask(t, nil), experiment.Setup{
-		Runs: 1,
+		Runs:    1,
+		Gateway: agent.GatewayOff,
 		Arms: []experiment.Arm{{
 			Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
 			ModelURL: serveScript(t, script),
