@@ -54,13 +54,13 @@ func (e *Executor) gatewayOf(cell experiment.Cell, record func() *gateway.Record
 }
 
 // offline reports whether no model is asked.
-func (e *Executor) offline() bool {
-	return e.prepared.Replay != "" && e.prepared.ReplayMode != gateway.ReplayLive
+func offline(setup *experiment.Setup) bool {
+	return setup.Replay != "" && setup.ReplayMode != gateway.ReplayLive
 }
 
 // modelURL is the endpoint of an agent: its own, or none where a record answers its calls.
-func (e *Executor) modelURL(own string) string {
-	if e.offline() {
+func modelURL(setup *experiment.Setup, own string) string {
+	if offline(setup) {
 		return gateway.NoEndpoint
 	}
 	return own
@@ -78,7 +78,7 @@ func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 		dir, found := a.replays[ledger.Key{Arm: a.record.Arm, TaskID: a.record.TaskID, RunIndex: a.record.RunIndex}]
 		if found {
 			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
-		} else if a.offline() {
+		} else if offline(&a.prepared.Setup) {
 			return nil, fmt.Errorf("%s holds no record of this cell", a.prepared.Replay)
 		}
 		a.record.Replay = a.prepared.Replay

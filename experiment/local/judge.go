@@ -244,7 +244,7 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, agentTrace)}, installation.ReadPaths...)
 	cfg := agent.Config{
 		Environ:  a.machine.Host.Environ,
-		ModelURL: a.modelURL(a.cell.ForVote(room.vote).ModelURL(settings.ModelURL)),
+		ModelURL: modelURL(&a.prepared.Setup, a.cell.ForVote(room.vote).ModelURL(settings.ModelURL)),
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,
 		Gateway:  a.gatewayOf(a.cell, func() *gateway.Record { return room.calls }),

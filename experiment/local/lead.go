@@ -34,7 +34,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	// sandbox shows them at another place than the search path names.
 	base.Installation, base.Environ = nil, a.machine.Host.Environ
 	base.Auth = a.arm.Auth
-	base.ModelURL = a.modelURL(a.cell.ModelURL(a.arm.ModelURL))
+	base.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	a.noteNetwork(base)
 	a.noteGateway(base)
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{

@@ -94,6 +94,7 @@ func (m *Machine) canWorkIn(kind, id string, setup *experiment.Setup, cfg agent.
 	}
 	installation := m.installation(id)
 	cfg.Installation, cfg.Environ, cfg.Gateway.Off = &installation, m.Host.Environ, gatewayOff(setup)
+	cfg.ModelURL = modelURL(setup, cfg.ModelURL)
 	cfg.Isolation, cfg.Network = sandbox.Isolation{Kind: sandbox.IsolationBwrap}, kind
 	return agent.CheckNetwork(chosen, cfg)
 }

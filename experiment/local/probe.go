@@ -44,7 +44,7 @@ func (e *Executor) Check(ctx context.Context) error {
 //
 // What every reply cost is handed to record, also where it was none.
 func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
-	if e.offline() {
+	if offline(&e.prepared.Setup) {
 		return nil // nobody would reply to a question that was not recorded
 	}
 	err := e.inEveryArm(ctx, func(a *attempt) error {
