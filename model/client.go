@@ -140,7 +140,10 @@ func (c *client) fillDefaults() {
 // endpointURL works out the address requests are sent to.
 func endpointURL(cfg Config) (string, error) {
 	paths := map[Protocol]string{
-		Anthropic: "/messages", Responses: "/responses", Chat: "/chat/completions", Gemini: "/models/",
+		Anthropic: "/messages",
+		Responses: "/responses",
+		Chat:      "/chat/completions",
+		Gemini:    "/models/",
 	}
 	path, ok := paths[cfg.Protocol]
 	if !ok {

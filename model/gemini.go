@@ -144,7 +144,7 @@ func geminiResponse(r wire.GeminiResponse) (Response, error) {
 		case part.FunctionCall != nil:
 			call := part.FunctionCall
 			id := call.ID
-			if id == "" { // older services give calls no id, and results are told by their order
+			if id == "" { // older services give calls no id
 				id = "call_" + reply.ID + "_" + strconv.Itoa(i)
 			}
 			reply.Blocks = append(reply.Blocks, Block{

@@ -39,8 +39,9 @@ type Agent struct {
 // New returns the built-in agent.
 func New() *Agent { return &Agent{} }
 
-// NewModel returns the agent that is nothing but a model: every prompt is one request without tools.
-// It answers the questions of datasets, and is the least that other agents are measured against.
+// NewModel returns the agent that is nothing but a model: every prompt is one request without
+// tools. It answers the questions of datasets, and is the least that other agents are measured
+// against.
 func NewModel() *Agent { return &Agent{bare: true} }
 
 func (a *Agent) id() session.AgentID {

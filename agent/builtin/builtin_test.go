@@ -571,8 +571,8 @@ func TestALongResultIsRedactedBeforeItIsCut(t *testing.T) {
 	}
 }
 
-// The agent that is nothing but a model sends one request, without tools and without a prompt of its
-// own, over every protocol. The script answers otherwise where tools are offered.
+// The agent that is nothing but a model sends one request, without tools and without a prompt of
+// its own, over every protocol. The script answers otherwise where tools are offered.
 func TestTheModelByItself(t *testing.T) {
 	url := scriptedtest.ServeAll(t, map[string]string{
 		"tools": `{"aux": {"text": "Offered none."}, "turns": [{"text": "Offered some."}]}`,

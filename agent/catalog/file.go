@@ -121,7 +121,8 @@ func readFile(file string, known *agent.Registry) ([]agent.Agent, error) {
 		case err != nil:
 			problems = append(problems, err)
 		case slices.Contains(taken, id):
-			problems = append(problems, part.ErrorAt([]string{"id"}, "there is an agent %q already; choose another name", id))
+			problems = append(problems, part.ErrorAt([]string{"id"},
+				"there is an agent %q already; choose another name", id))
 		default:
 			taken = append(taken, id)
 			agents = append(agents, made)

@@ -48,8 +48,8 @@ agents:
 	}
 }
 
-// Mistakes are reported with the line they are on and with what is allowed there. The agents without
-// a mistake are there all the same.
+// Mistakes are reported with the line they are on and with what is allowed there. The agents
+// without a mistake are there all the same.
 func TestMistakesInAFile(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
 		"no list":        {"crew:\n  - x\n", ":1:1: crew: there is no such setting; there are agents"},
@@ -117,7 +117,8 @@ func TestWhereFilesAreLookedFor(t *testing.T) {
 			t.Errorf("%v: %s", tt.environ, got)
 		}
 	}
-	if _, err := catalog.Load("/nowhere/agents.yaml"); err == nil || !strings.Contains(err.Error(), "/nowhere/agents.yaml") {
+	_, err := catalog.Load("/nowhere/agents.yaml")
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/agents.yaml") {
 		t.Errorf("a file that was named and is not there: %v", err)
 	}
 }

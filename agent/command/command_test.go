@@ -307,7 +307,8 @@ func TestHostilePrograms(t *testing.T) {
 			if result.Err != nil {
 				message = result.Err.Error()
 			}
-			if result.Outcome != tt.outcome || !strings.Contains(message, tt.message) || len(result.Text) > maxAnswer+100 {
+			if result.Outcome != tt.outcome || !strings.Contains(message, tt.message) ||
+				len(result.Text) > maxAnswer+100 {
 				t.Errorf("%s, %q, %d bytes of text", result.Outcome, message, len(result.Text))
 			}
 		})
@@ -318,7 +319,8 @@ func TestTheProgramsEnvironment(t *testing.T) {
 	program := agenttest.Dumper(t)
 	cfg := agenttest.Config(t, program, "1", "OPENAI_API_KEY=k", "MY_KEY=mine", "HOME=/root")
 	cfg.ModelURL, cfg.Model = "http://127.0.0.1:9/", "m"
-	entry := Entry{ID: "mine", Command: program, Env: map[string]string{"SETTING": "for {model}"}, Keys: []string{"MY_KEY"}}
+	entry := Entry{ID: "mine", Command: program, Keys: []string{"MY_KEY"}}
+	entry.Env = map[string]string{"SETTING": "for {model}"}
 	conversation, err := New(entry).Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +356,8 @@ func TestRefusals(t *testing.T) {
 		s := newStage(t, "true")
 		change(&s.entry, &s.config)
 		var refused *agent.CapabilityError
-		if err := agent.Check(New(s.entry), s.config); !errors.As(err, &refused) || !strings.Contains(err.Error(), asked) {
+		err := agent.Check(New(s.entry), s.config)
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), asked) {
 			t.Errorf("%s: %v", asked, err)
 		}
 	}

@@ -97,8 +97,8 @@ func knownWords(field, text string) error {
 
 // has reports whether a word is in the command, in the one that resumes, or in a variable.
 func (e Entry) has(word string) bool {
-	return strings.Contains(e.Command, word) || strings.Contains(e.Resume, word) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(e.Env)), func(v string) bool { return strings.Contains(v, word) })
+	texts := append(slices.Collect(maps.Values(e.Env)), e.Command, e.Resume)
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, word) })
 }
 
 // split returns the words of a command line, with files beside the entry as absolute paths. Errors

@@ -38,9 +38,9 @@ func recognise(event []byte) bool {
 	switch v.TextOf("type") {
 	case TypeText:
 		return is(jsontape.String, "text")
-	case TypeToolCall:
+	case typeToolCall:
 		return is(jsontape.String, "id", "name") && is(jsontape.Object, "input")
-	case TypeToolResult:
+	case typeToolResult:
 		return is(jsontape.String, "id", "output")
 	case TypeUsage:
 		return is(jsontape.Number, "input_tokens", "output_tokens")
@@ -70,10 +70,10 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	switch v.TextOf("type") {
 	case TypeText:
 		d.text(v, o, to)
-	case TypeToolCall:
+	case typeToolCall:
 		d.said = false
 		to.ToolCall(o, session.Call{ID: v.TextOf("id"), Name: v.TextOf("name"), Args: object(v.Get("input"))})
-	case TypeToolResult:
+	case typeToolResult:
 		d.result(v, o, to)
 	case TypeUsage:
 		usage(v, o, to)

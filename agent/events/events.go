@@ -5,8 +5,8 @@ import "encoding/json"
 // The types of events.
 const (
 	TypeText       = "text"
-	TypeToolCall   = "tool_call"
-	TypeToolResult = "tool_result"
+	typeToolCall   = "tool_call"
+	typeToolResult = "tool_result"
 	TypeUsage      = "usage"
 	TypeError      = "error"
 	TypeResult     = "result"

@@ -208,7 +208,10 @@ func (c *conversation) once(ctx context.Context, prompt string) ([]byte, error) 
 
 func (c *conversation) request(ctx context.Context, prompt string) (*nethttp.Request, error) {
 	known := map[string]string{
-		wordPrompt: prompt, wordSystem: c.cfg.SystemPrompt, wordModel: c.cfg.Model, wordSession: c.ID(),
+		wordPrompt:  prompt,
+		wordSystem:  c.cfg.SystemPrompt,
+		wordModel:   c.cfg.Model,
+		wordSession: c.ID(),
 	}
 	escaped := map[string]string{}
 	for word, value := range known {

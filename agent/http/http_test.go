@@ -34,7 +34,8 @@ func deploy(t *testing.T, handler nethttp.HandlerFunc) *deployed {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		d.mu.Lock()
-		d.requests = append(d.requests, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Authorization")+" "+string(body))
+		asked := []string{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), string(body)}
+		d.requests = append(d.requests, strings.Join(asked, " "))
 		d.mu.Unlock()
 		handler(w, r)
 	}))
@@ -86,13 +87,17 @@ func TestAnAnswer(t *testing.T) {
 			"usage":{"model":"m","in":100,"out":20,"cached":5,"usd":0.25}}`)
 	})
 	entry := Entry{
-		ID: "bot", URL: d.URL + "/chat/{session}?m={model}", Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"},
+		ID: "bot", URL: d.URL + "/chat/{session}?m={model}",
+		Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"},
 		Body: map[string]any{
 			"messages": []any{map[string]any{"role": "user", "content": "{prompt}"}},
 			"id":       "{session}", "system": "{system}", "n": 1, "about": "({model})",
 		},
 		Answer: "reply.text", Session: "conversation.id",
-		Usage: UsagePaths{Input: "usage.in", Output: "usage.out", CacheRead: "usage.cached", CostUSD: "usage.usd", Model: "usage.model"},
+		Usage: UsagePaths{
+			Input: "usage.in", Output: "usage.out", CacheRead: "usage.cached", CostUSD: "usage.usd",
+			Model: "usage.model",
+		},
 	}
 	cfg, lines := config(t, "TOKEN=looks like nothing special")
 	cfg.Model, cfg.SystemPrompt = "a b", "Be brief."
@@ -104,7 +109,8 @@ func TestAnAnswer(t *testing.T) {
 	result := ask(t, t.Context(), entry, cfg, "Say \"hi\"\n", "again")
 	u := result.Usage
 	if !result.Success || result.Text != "Fixed." || result.SessionID != "17" || result.Turns != 1 ||
-		u.InputTokens != 100 || u.OutputTokens != 20 || u.CacheReadTokens != 5 || u.CostUSD == nil || *u.CostUSD != 0.25 {
+		u.InputTokens != 100 || u.OutputTokens != 20 || u.CacheReadTokens != 5 || u.CostUSD == nil ||
+		*u.CostUSD != 0.25 {
 		t.Errorf("%+v", result)
 	}
 	want := []string{
@@ -114,7 +120,8 @@ func TestAnAnswer(t *testing.T) {
 	if strings.Join(d.asked(), "\n") != strings.Join(want, "\n") {
 		t.Errorf("it was asked\n%s", strings.Join(d.asked(), "\n"))
 	}
-	sessions, err := session.Read(strings.NewReader(strings.Join(*lines, "\n")), New(entry).Dialects(), session.Options{})
+	told := strings.NewReader(strings.Join(*lines, "\n"))
+	sessions, err := session.Read(told, New(entry).Dialects(), session.Options{})
 	if err != nil || len(sessions) != 1 || sessions[0].Turns != 2 || sessions[0].FinalText != "Fixed." {
 		t.Errorf("%+v, %v", sessions, err)
 	}
@@ -136,7 +143,8 @@ func TestSchemes(t *testing.T) {
 	if result := ask(t, t.Context(), a.(*Agent).entry, cfg, "one", "two"); result.Text != "twos1" {
 		t.Errorf("%+v", result)
 	}
-	if _, err := registry.Get("http:nonsense"); err == nil || !strings.Contains(err.Error(), "not an http or https address") {
+	_, err = registry.Get("http:nonsense")
+	if err == nil || !strings.Contains(err.Error(), "not an http or https address") {
 		t.Error(err)
 	}
 }
@@ -159,7 +167,9 @@ func TestFailures(t *testing.T) {
 		"no JSON":     {status(200, "<html>"), session.OutcomeError, 1, "not JSON: <html>"},
 		"no answer":   {status(200, `{"x":1}`), session.OutcomeError, 1, `there is no answer in the answer: {"x":1}`},
 		"null answer": {status(200, `{"answer":null}`), session.OutcomeError, 1, "there is no answer"},
-		"drops":       {func(nethttp.ResponseWriter, *nethttp.Request) { panic(nethttp.ErrAbortHandler) }, session.OutcomeProvider, 3, "no answer"},
+		"drops": {func(nethttp.ResponseWriter, *nethttp.Request) {
+			panic(nethttp.ErrAbortHandler)
+		}, session.OutcomeProvider, 3, "no answer"},
 		"flood": {func(w nethttp.ResponseWriter, _ *nethttp.Request) {
 			piece := bytes.Repeat([]byte("x"), 1<<20)
 			for range maxReply>>20 + 2 {

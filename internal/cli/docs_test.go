@@ -91,3 +91,17 @@ func TestCommandsOfTheHeadToHeadGuide(t *testing.T) {
 	}
 	runScript(t, script)
 }
+
+// TestCommandsOfTheAgentsGuide runs the page as it stands.
+func TestCommandsOfTheAgentsGuide(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, commands := scriptOf(string(page))
+	if commands < 4 {
+		t.Fatalf("the page has only %d blocks of commands", commands)
+	}
+	runScript(t, script)
+}

@@ -18,7 +18,6 @@ import (
 var unreached = map[string]string{
 	"internal/cli/console.priceSchema": "a test keeps the schema in docs equal to it",
 	"profile.Schema":                   "a test keeps the schema in docs equal to it",
-	"model/scripted.New":               "tests write scripts in Go",
 	"stats.drawCorrected":              "part of JudgeBootstrap",
 	"stats.judgeInterval":              "part of JudgeBootstrap",
 	"stats.newcombePhi":                "part of NewcombePaired",

@@ -11,7 +11,7 @@ func (d *Document) Parts(path ...string) []*Document {
 	}
 	var parts []*Document
 	for _, node := range list.Content {
-		root := &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{node}, Line: node.Line, Column: node.Column}
+		root := &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{node}}
 		parts = append(parts, &Document{
 			name:   d.name,
 			source: d.source,

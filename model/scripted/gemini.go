@@ -8,8 +8,8 @@ import (
 	"github.com/fit-eval/fit/model/wire"
 )
 
-// geminiRequest finds out whether a request is one of Gemini's protocol, which says in its path what
-// the others say in their body.
+// geminiRequest finds out whether a request is one of Gemini's protocol, which says in its path
+// what the others say in their body.
 func geminiRequest(r *http.Request, path string) (protocol, bool) {
 	model, method, ok := wire.GeminiPath(path)
 	if !ok || r.Method != http.MethodPost {

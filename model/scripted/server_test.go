@@ -236,8 +236,8 @@ func TestRequestsAreLoggedWithoutKeys(t *testing.T) {
 	}
 }
 
-// Gemini's schemas have types in capitals, or are JSON Schemas under another name; a result may come
-// under several keys, and its text beside it is no prompt.
+// Gemini's schemas have types in capitals, or are JSON Schemas under another name; a result may
+// come under several keys, and its text beside it is no prompt.
 func TestGeminisToolsAndResults(t *testing.T) {
 	url := scriptedtest.Serve(t, `{"turns": [
 		{"calls": [{"bash": "ls"}, {"read": "a.txt"}]},

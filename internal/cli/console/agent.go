@@ -33,4 +33,9 @@ func (a *AgentID) String() string {
 }
 
 // Type implements pflag.Value.
-func (a *AgentID) Type() string { return "agent" }
+func (a *AgentID) Type() string {
+	if a.Registry == nil {
+		return "agent"
+	}
+	return strings.Join(a.Registry.IDs(), "|")
+}
