@@ -107,6 +107,22 @@ func (h *house) ask(path, body string) (*http.Response, string) {
 	return resp, text
 }
 
+// begin makes a call whose reply is read by the caller.
+func (h *house) begin(ctx context.Context) *http.Response {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.seat.URL+"/v1/messages",
+		strings.NewReader(messageRequest))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+h.seat.Token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return resp
+}
+
 func post(ctx context.Context, url, token, body string) (*http.Response, string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -186,7 +202,7 @@ func TestCallsOfAllProtocolsPassWithTheirUsage(t *testing.T) {
 				stream(w, test.reply)
 			})
 			resp, text := h.ask(test.path, test.request)
-			if resp.StatusCode != 200 || text != test.reply {
+			if resp.StatusCode != http.StatusOK || text != test.reply {
 				t.Errorf("got %d %q", resp.StatusCode, text)
 			}
 			c := h.last()
@@ -209,12 +225,7 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 		<-proceed
 		stream(w, messageEnd)
 	})
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.seat.URL+"/v1/messages", strings.NewReader(messageRequest))
-	r.Header.Set("Authorization", "Bearer "+h.seat.Token)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := h.begin(t.Context())
 	defer resp.Body.Close()
 	read := func(want string) {
 		t.Helper()
@@ -245,18 +256,21 @@ func TestWhatIsNoCallOfAMemberIsRefused(t *testing.T) {
 	}
 	address := strings.TrimPrefix(h.URL(), "http://")
 	key := "X-Api-Key: " + h.seat.Token + "\r\n"
-	for name, test := range map[string]struct{ request, status, text string }{
-		"wrong token":    {"POST /v1/messages HTTP/1.1\r\nHost: " + address + "\r\nX-Api-Key: " + h.seat.Token + "x\r\nContent-Length: 2\r\n\r\n{}", "401", "does not know this key"},
-		"no token":       {"POST /v1/messages HTTP/1.1\r\nHost: " + address + "\r\nContent-Length: 2\r\n\r\n{}", "401", "does not know this key"},
-		"revoked token":  {"POST /v1/messages HTTP/1.1\r\nHost: " + address + "\r\nX-Api-Key: " + gone.Token + "\r\nContent-Length: 2\r\n\r\n{}", "401", "does not know this key"},
-		"connect":        {"CONNECT api.anthropic.com:443 HTTP/1.1\r\nHost: api.anthropic.com:443\r\n" + key + "\r\n", "405", "no tunnels"},
-		"another host":   {"POST http://example.com/v1/messages HTTP/1.1\r\nHost: example.com\r\n" + key + "Content-Length: 2\r\n\r\n{}", "421", "no proxy for other hosts"},
-		"another header": {"POST /v1/messages HTTP/1.1\r\nHost: example.com\r\n" + key + "Content-Length: 2\r\n\r\n{}", "421", "no proxy for other hosts"},
-		"another path":   {"POST /v1/files HTTP/1.1\r\nHost: " + address + "\r\n" + key + "Content-Length: 2\r\n\r\n{}", "404", "it serves /v1/messages"},
-		"dots":           {"POST /v1/messages/../files HTTP/1.1\r\nHost: " + address + "\r\n" + key + "Content-Length: 2\r\n\r\n{}", "404", "it serves /v1/messages"},
-		"another method": {"DELETE /v1/messages HTTP/1.1\r\nHost: " + address + "\r\n" + key + "\r\n", "405", "is asked with POST"},
-		"header bomb":    {"POST /v1/messages HTTP/1.1\r\nHost: " + address + "\r\n" + key + strings.Repeat("X-Bomb: "+strings.Repeat("x", 1000)+"\r\n", 200) + "\r\n", "431", "Request Header Fields Too Large"},
-		"no HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400", "Bad Request"},
+	const unknown, proxied, paths = "does not know this key", "no proxy for other hosts", "it serves /v1/messages"
+	own, length := "Host: "+address+"\r\n", "Content-Length: 2\r\n\r\n{}"
+	bomb := strings.Repeat("X-Bomb: "+strings.Repeat("x", 1000)+"\r\n", 200) + "\r\n"
+	for name, test := range map[string]struct{ line, header, status, text string }{
+		"wrong token":    {"POST /v1/messages", own + "X-Api-Key: " + h.seat.Token + "x\r\n" + length, "401", unknown},
+		"no token":       {"POST /v1/messages", own + length, "401", unknown},
+		"revoked token":  {"POST /v1/messages", own + "X-Api-Key: " + gone.Token + "\r\n" + length, "401", unknown},
+		"connect":        {"CONNECT example.com:443", "Host: example.com:443\r\n" + key + "\r\n", "405", "no tunnels"},
+		"another host":   {"POST http://example.com/v1/messages", "Host: example.com\r\n" + key + length, "421", proxied},
+		"another header": {"POST /v1/messages", "Host: example.com\r\n" + key + length, "421", proxied},
+		"another path":   {"POST /v1/files", own + key + length, "404", paths},
+		"dots":           {"POST /v1/messages/../files", own + key + length, "404", paths},
+		"another method": {"DELETE /v1/messages", own + key + "\r\n", "405", "is asked with POST"},
+		"header bomb":    {"POST /v1/messages", own + key + bomb, "431", "Request Header Fields Too Large"},
+		"no HTTP":        {"\x16\x03\x01\x02\x00\x01\x00", "\r\n", "400", "Bad Request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", address)
@@ -265,7 +279,8 @@ func TestWhatIsNoCallOfAMemberIsRefused(t *testing.T) {
 			}
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-			go func() { _, _ = io.WriteString(conn, test.request) }() // a bomb is not read to its end
+			request := test.line + " HTTP/1.1\r\n" + test.header
+			go func() { _, _ = io.WriteString(conn, request) }() // a bomb is not read to its end
 			var answer bytes.Buffer
 			buffer := make([]byte, 4096)
 			for !strings.Contains(answer.String(), test.text) {
@@ -275,7 +290,8 @@ func TestWhatIsNoCallOfAMemberIsRefused(t *testing.T) {
 					break
 				}
 			}
-			if got := answer.String(); !strings.HasPrefix(got, "HTTP/1.1 "+test.status+" ") || !strings.Contains(got, test.text) {
+			if got := answer.String(); !strings.HasPrefix(got, "HTTP/1.1 "+test.status+" ") ||
+				!strings.Contains(got, test.text) {
 				t.Errorf("got %q, want %s and %q", got, test.status, test.text)
 			}
 		})
@@ -292,10 +308,10 @@ func TestASeatsOwnListenerTakesItsTokenOnly(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- h.seat.Serve(listener) }()
 	url := fmt.Sprintf("http://%s/v1/messages", listener.Addr())
-	if resp, _, err := post(t.Context(), url, h.seat.Token, messageRequest); err != nil || resp.StatusCode != 200 {
+	if resp, _, err := post(t.Context(), url, h.seat.Token, messageRequest); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("the seat's own token: %v, %v", resp, err)
 	}
-	if resp, _, err := post(t.Context(), url, other.Token, messageRequest); err != nil || resp.StatusCode != 401 {
+	if resp, _, err := post(t.Context(), url, other.Token, messageRequest); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("another token: %v, %v", resp, err)
 	}
 	if err := h.seat.Leave(); err != nil {

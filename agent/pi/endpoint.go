@@ -119,8 +119,8 @@ func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("with %s, the program talks to a vendor that the gateway does not know; name another "+
-				"model, or give --model-url", name)
+			return nil, fmt.Errorf("with %s, the program talks to a vendor that the gateway does not know; name "+
+				"another model, or give --model-url", name)
 		}
 	}
 	return all, nil

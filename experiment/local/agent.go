@@ -373,6 +373,22 @@ func (a *attempt) agentTimeout() time.Duration {
 	return limit
 }
 
+// secretsOf are the values that must not appear in anything that is written about an attempt.
+func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
+	secrets := map[string]string{}
+	for _, variable := range t.Env {
+		if variable.Secret {
+			secrets[variable.Name] = variable.Value
+		}
+	}
+	for name, value := range arm.Env {
+		if sensitive(name) {
+			secrets[name] = value
+		}
+	}
+	return secrets
+}
+
 // sensitive reports whether a variable's name says that its value is a secret.
 func sensitive(name string) bool {
 	name = strings.ToUpper(name)

@@ -361,22 +361,6 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	return r
 }
 
-// secretsOf are the values that must not appear in anything that is written about an attempt.
-func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
-	secrets := map[string]string{}
-	for _, variable := range t.Env {
-		if variable.Secret {
-			secrets[variable.Name] = variable.Value
-		}
-	}
-	for name, value := range arm.Env {
-		if sensitive(name) {
-			secrets[name] = value
-		}
-	}
-	return secrets
-}
-
 // fail records an error that is not the agent's doing.
 func (a *attempt) fail(ctx context.Context, class string, err error) {
 	if ctx.Err() != nil {

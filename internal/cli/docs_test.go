@@ -42,6 +42,20 @@ func TestCommandsOfThePricesPage(t *testing.T) {
 		"-- hello.json --\n{\"turns\":[{\"text\":\"Hello.\"}]}\n")
 }
 
+// TestCommandsOfTheGatewayGuide gives the page the model that it talks to.
+func TestCommandsOfTheGatewayGuide(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, commands := scriptOf(string(page))
+	if commands != 3 {
+		t.Fatalf("the page has %d blocks of commands", commands)
+	}
+	runScript(t, script+"-- hello.json --\n{\"turns\":[{\"text\":\"Hello.\"}]}\n")
+}
+
 func runScript(t *testing.T, script string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.txtar")

@@ -48,9 +48,8 @@ var layers = map[string][]string{
 	"grade":      {"task", "workspace", "sandbox", "redact"},
 	"experiment": {"task", "redact", "ledger", "stats"},
 	"experiment/local": {
-		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session", "sandbox",
-		"trace",
-		"price", "redact", "ledger", "profile",
+		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",
+		"sandbox", "trace", "price", "redact", "ledger", "profile",
 	},
 	"report": {"gateway/calls", "ledger", "stats", "session", "price"},
 	"judge":  {"model", "price", "redact", "session", "evidence", "stats"},
