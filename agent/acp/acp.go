@@ -180,10 +180,12 @@ func (a *Agent) Check(cfg agent.Config) error {
 		return agent.Refuse(id, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, id)
 	}
 	if cfg.ModelURL != "" && !a.entry.mentions("URL") {
-		return agent.Refuse(id, "agent %s cannot be given another model endpoint: nothing of its entry uses {{.URL}}", id)
+		return agent.Refuse(id, "agent %s cannot be given another model endpoint: nothing in its entry uses {{.URL}}",
+			id)
 	}
 	if cfg.ModelURL != "" && cfg.Model == "" && a.entry.mentions("Model") {
-		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; give --model with --model-url", id)
+		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; give --model with --model-url",
+			id)
 	}
 	if cfg.ModelURL == "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
 		return fmt.Errorf("agent %s has no key; set %s, or give --model-url", id, strings.Join(a.entry.Keys, " or "))

@@ -100,8 +100,7 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 	}
 	bounded, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	c.begin(bounded)
-	defer c.begin(nil)
+	defer c.begin(bounded)()
 	say := func() error {
 		c.quiet.start(func() { giveUp(errSilent) })
 		return c.send(note{Msg: message{
@@ -121,11 +120,16 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 
 func (c *conversation) silent() error { return fmt.Errorf("%w for %v", errSilent, c.entry.silence()) }
 
-// begin remembers the prompt that runs.
-func (c *conversation) begin(ctx context.Context) {
+// begin remembers the prompt that runs, until it is over.
+func (c *conversation) begin(ctx context.Context) (over func()) {
 	c.promptMu.Lock()
 	defer c.promptMu.Unlock()
 	c.prompt = ctx
+	return func() {
+		c.promptMu.Lock()
+		defer c.promptMu.Unlock()
+		c.prompt = nil
+	}
 }
 
 // running returns the context of the prompt that runs; nil without one.

@@ -29,7 +29,10 @@ func (d *decoder) ended(msg jsontape.Value, o session.Origin, to *session.Fold) 
 	case "cancelled":
 		d.end(session.ErrorInfo{Kind: session.ErrorAborted, Message: stop}, o, to)
 	case "max_turn_requests":
-		d.end(session.ErrorInfo{Kind: session.ErrorMaxTurns, Message: "the agent's own limit of turns was reached"}, o, to)
+		d.end(session.ErrorInfo{
+			Kind:    session.ErrorMaxTurns,
+			Message: "the agent's own limit of turns was reached",
+		}, o, to)
 	case "max_tokens":
 		d.end(session.ErrorInfo{
 			Kind:    session.ErrorOther,

@@ -27,6 +27,7 @@ const player = "play-agent"
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
+	agenttest.MaybeDump()
 	if filepath.Base(os.Args[0]) == player {
 		play(os.Args[1])
 		os.Exit(0)
@@ -111,8 +112,8 @@ func (p *peer) take(m incoming) {
 		if p.how == "early-terminal" {
 			p.say(`{"jsonrpc":"2.0","id":0,"method":"terminal/create","params":{"command":"touch","args":["made"]}}`)
 		}
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%d,"agentCapabilities":{"loadSession":true},"agentInfo":{"name":"peer","version":"1"}}}`,
-			m.ID, version)
+		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%d,"agentCapabilities":{"loadSession":true},`+
+			`"agentInfo":{"name":"peer","version":"1"}}}`, m.ID, version)
 	case "session/new", "session/load":
 		p.cwd = m.Params.Cwd
 		if p.how == "no-login" {
@@ -122,8 +123,8 @@ func (p *peer) take(m incoming) {
 		if m.Method == "session/load" {
 			p.text("An old answer.") // the history
 		}
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"S","configOptions":[{"id":"provider","category":"model"},{"id":"model","category":"model"}]}}`,
-			m.ID)
+		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"S","configOptions":[`+
+			`{"id":"provider","category":"model"},{"id":"model","category":"model"}]}}`, m.ID)
 	case "session/set_config_option":
 		p.update(`"sessionUpdate":"config_option_update","configOptions":[]`)
 		p.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
@@ -181,22 +182,25 @@ func (p *peer) prompted(m incoming) {
 		end("cancelled")
 		return
 	case "error":
-		p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"Internal error","data":{"details":"500 broke"}}}`,
-			m.ID)
+		p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"Internal error",`+
+			`"data":{"details":"500 broke"}}}`, m.ID)
 		return
 	}
 	p.text("Done.")
 	end("end_turn")
 }
 
-const permissionParams = `"sessionId":"S","toolCall":{"toolCallId":"c","kind":"execute","title":"touch x","rawInput":{"command":"touch x"}},` +
-	`"options":[{"optionId":"e","kind":"allow_always"},{"optionId":"r","kind":"reject_once"},{"optionId":"a","kind":"allow_once"},{"optionId":"b","kind":"allow_once"}]`
+const permissionParams = `"sessionId":"S","toolCall":` +
+	`{"toolCallId":"c","kind":"execute","title":"touch x","rawInput":{"command":"touch x"}},` +
+	`"options":[{"optionId":"e","kind":"allow_always"},{"optionId":"r","kind":"reject_once"},` +
+	`{"optionId":"a","kind":"allow_once"},{"optionId":"b","kind":"allow_once"}]`
 
 // permissions asks twice, and says the answers.
 func (p *peer) permissions() {
 	for i, tool := range []string{"bash", "write"} {
 		p.update(`"sessionUpdate":"tool_call","toolCallId":"c%d","title":%q,"status":"pending"`, i, tool)
-		answer := p.ask(i, "session/request_permission", strings.Replace(permissionParams, `"c"`, fmt.Sprintf(`"c%d"`, i), 1))
+		answer := p.ask(i, "session/request_permission",
+			strings.Replace(permissionParams, `"c"`, fmt.Sprintf(`"c%d"`, i), 1))
 		var chosen struct {
 			Outcome struct {
 				OptionID string `json:"optionId"`
@@ -217,10 +221,14 @@ func (p *peer) files() {
 		}
 		p.text(fmt.Sprintf("%s %s; ", method, answer.Result))
 	}
-	for _, path := range []string{"/etc/fit-was-here", filepath.Join(p.cwd, "../fit-was-here"), filepath.Join(p.cwd, "link/fit-was-here"), "fit-was-here"} {
+	for _, path := range []string{
+		"/etc/fit-was-here", filepath.Join(p.cwd, "../fit-was-here"), filepath.Join(p.cwd, "link/fit-was-here"),
+		"fit-was-here",
+	} {
 		try("fs/write_text_file", fmt.Sprintf(`"path":%q,"content":"x"`, path))
 	}
-	try("fs/write_text_file", fmt.Sprintf(`"path":%q,"content":"one\ntwo\nthree\n"`, filepath.Join(p.cwd, "sub/inside")))
+	try("fs/write_text_file",
+		fmt.Sprintf(`"path":%q,"content":"one\ntwo\nthree\n"`, filepath.Join(p.cwd, "sub/inside")))
 	try("fs/read_text_file", fmt.Sprintf(`"path":%q,"line":2,"limit":1`, filepath.Join(p.cwd, "sub/inside")))
 	try("fs/read_text_file", fmt.Sprintf(`"path":%q`, filepath.Join(p.cwd, "link/secret")))
 	try("fs/read_text_file", fmt.Sprintf(`"path":%q`, filepath.Join(p.cwd, "pipe")))
@@ -302,7 +310,8 @@ func TestAPeerThatIsOnlyNoisy(t *testing.T) {
 				t.Fatalf("outcome %q, text %q, error %v, %v", result.Outcome, result.Text, result.Err, err)
 			}
 			if s := p.session(); s.Outcome != session.OutcomeSuccess || !check(s) {
-				t.Errorf("outcome %q; %d unknown, %d broken, %d skipped", s.Outcome, s.Unknown, s.ParseErrors, s.Skipped)
+				t.Errorf("outcome %q; %d unknown, %d broken, %d skipped", s.Outcome, s.Unknown, s.ParseErrors,
+					s.Skipped)
 			}
 			if result.Usage.TotalTokens != 0 || result.Usage.CostUSD != nil {
 				t.Errorf("usage %+v", result.Usage)
@@ -396,7 +405,10 @@ func TestFilesAreServedWithinTheWorkspace(t *testing.T) {
 			t.Errorf("%q %d times in %s", part, got, result.Text)
 		}
 	}
-	for _, path := range []string{"/etc/fit-was-here", filepath.Join(outside, "fit-was-here"), filepath.Join(filepath.Dir(p.config.Dir), "fit-was-here")} {
+	for _, path := range []string{
+		"/etc/fit-was-here", filepath.Join(outside, "fit-was-here"),
+		filepath.Join(filepath.Dir(p.config.Dir), "fit-was-here"),
+	} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s was written", path)
 		}
@@ -455,7 +467,8 @@ func TestCancelled(t *testing.T) {
 				t.Errorf("outcome %q, error %v, %v", result.Outcome, result.Err, err)
 			}
 			if how == "open-permission" {
-				if said := p.session().Messages; len(said) != 1 || !strings.Contains(said[0].Text, `"outcome":"cancelled"`) {
+				said := p.session().Messages
+				if len(said) != 1 || !strings.Contains(said[0].Text, `"outcome":"cancelled"`) {
 					t.Errorf("the request was answered %+v", said)
 				}
 			}

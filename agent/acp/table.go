@@ -33,7 +33,8 @@ var table = []Entry{
 			// Its defaults call the model for a classifier before every command, and for memory and
 			// suggestions after every turn.
 			".qwen/settings.json": `{
-				"security": {"auth": {"selectedType": {{if eq .Protocol "anthropic"}}"anthropic"{{else}}"openai"{{end}}}},
+				"security": {"auth": {"selectedType":
+					{{if eq .Protocol "anthropic"}}"anthropic"{{else}}"openai"{{end}}}},
 				"general": {"enableAutoUpdate": false},
 				"privacy": {"usageStatisticsEnabled": false},
 				"telemetry": {"enabled": false},
@@ -61,10 +62,11 @@ var table = []Entry{
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic},
 		Env: map[string]string{
-			"COPILOT_OFFLINE":           "true",
-			"COPILOT_AUTO_UPDATE":       "false",
-			"COPILOT_HOME":              "{{.Home}}/.copilot",
-			"COPILOT_PROVIDER_BASE_URL": `{{if eq .Protocol "anthropic"}}{{or .URL "https://api.anthropic.com"}}{{else}}{{or .URL "https://api.openai.com"}}/v1{{end}}`,
+			"COPILOT_OFFLINE":     "true",
+			"COPILOT_AUTO_UPDATE": "false",
+			"COPILOT_HOME":        "{{.Home}}/.copilot",
+			"COPILOT_PROVIDER_BASE_URL": `{{if eq .Protocol "anthropic"}}{{or .URL "https://api.anthropic.com"}}` +
+				`{{else}}{{or .URL "https://api.openai.com"}}/v1{{end}}`,
 			"COPILOT_PROVIDER_API_KEY":  "{{.Key}}",
 			"COPILOT_PROVIDER_TYPE":     `{{if eq .Protocol "anthropic"}}anthropic{{end}}`,
 			"COPILOT_PROVIDER_WIRE_API": `{{if eq .Protocol "responses"}}responses{{end}}`,
@@ -99,7 +101,8 @@ var table = []Entry{
 		},
 		Files: map[string]string{
 			".cline/data/settings/global-settings.json": `{"telemetryOptOut": true, "autoUpdateEnabled": false}`,
-			".cline/data/settings/providers.json": `{{if .URL}}{"version": 1, "lastUsedProvider": "` + clineProvider + `",
+			".cline/data/settings/providers.json": `{{if .URL}}{
+				"version": 1, "lastUsedProvider": "` + clineProvider + `",
 				"modes": {}, "providers": {"` + clineProvider + `": {"settings": {
 					"provider": "` + clineProvider + `", "apiKey": {{json .Key}}, "model": {{json .Model}},
 					"baseUrl": {{json (print .URL "/v1")}}
@@ -114,10 +117,12 @@ var table = []Entry{
 		Names:      []string{"cline"},
 	},
 	{
-		ID:        "gemini",
-		Title:     "Gemini CLI",
-		Command:   "gemini",
-		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}", "{{if .Model}}--model={{.Model}}{{end}}"},
+		ID:      "gemini",
+		Title:   "Gemini CLI",
+		Command: "gemini",
+		Args: []string{
+			"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}", "{{if .Model}}--model={{.Model}}{{end}}",
+		},
 		Install:   "npm install -g @google/gemini-cli",
 		Login:     "set GEMINI_API_KEY",
 		Oldest:    [2]int{0, 61},
@@ -172,7 +177,9 @@ func openCode(id, name, prefix string, e Entry) Entry {
 			{{if .URL}}, "model": {{json (print "fit/" .Model)}}, "small_model": {{json (print "fit/" .Model)}},
 			"enabled_providers": ["fit"],
 			"provider": {"fit": {
-				"npm": {{if eq .Protocol "anthropic"}}"@ai-sdk/anthropic"{{else if eq .Protocol "responses"}}"@ai-sdk/openai"{{else}}"@ai-sdk/openai-compatible"{{end}},
+				"npm": {{if eq .Protocol "anthropic"}}"@ai-sdk/anthropic"
+					{{else if eq .Protocol "responses"}}"@ai-sdk/openai"
+					{{else}}"@ai-sdk/openai-compatible"{{end}},
 				"options": {"baseURL": {{json (print .URL "/v1")}}, "apiKey": {{json .Key}}},
 				"models": { {{json .Model}}: {"limit": {"context": 200000, "output": 32000}} }
 			}}

@@ -37,7 +37,8 @@ func TestTheWholeTask(t *testing.T) {
 		show(t, s)
 		results := s.Run("Fix Add so that the tests pass", "Sure?")
 		for i, want := range []string{"Add adds now.", "Indeed."} {
-			if r := results[i]; !r.Success || r.Text != want || r.SessionID == "" || r.SessionID != results[0].SessionID {
+			r := results[i]
+			if !r.Success || r.Text != want || r.SessionID == "" || r.SessionID != results[0].SessionID {
 				t.Errorf("prompt %d: outcome %q, text %q, id %q, error %v", i+1, r.Outcome, r.Text, r.SessionID, r.Err)
 			}
 		}

@@ -90,7 +90,8 @@ func TestALife(t *testing.T) {
 		first := s.Start()
 		cancelled := s.Prompt(ctx, first, "Take your time")
 		if cancelled.Success || !cancelled.Aborted || cancelled.Outcome != session.OutcomeCancelled {
-			t.Errorf("cancelled: outcome %q, aborted %v, error %v", cancelled.Outcome, cancelled.Aborted, cancelled.Err)
+			t.Errorf("cancelled: outcome %q, aborted %v, error %v", cancelled.Outcome, cancelled.Aborted,
+				cancelled.Err)
 		}
 		again := s.Prompt(t.Context(), first, "Go on")
 		if !again.Success || again.Text != "Went on." {
@@ -111,7 +112,8 @@ func TestALife(t *testing.T) {
 		}
 		s.CheckAlone()
 		if !resumed.Success || resumed.Text != "Yes it is." || resumed.SessionID != again.SessionID {
-			t.Errorf("resumed: outcome %q, text %q, id %q, error %v", resumed.Outcome, resumed.Text, resumed.SessionID, resumed.Err)
+			t.Errorf("resumed: outcome %q, text %q, id %q, error %v", resumed.Outcome, resumed.Text,
+				resumed.SessionID, resumed.Err)
 		}
 		if asked.Load() != 1 {
 			t.Errorf("the oracle was asked %d times", asked.Load())
@@ -173,10 +175,10 @@ func TestTheModelFails(t *testing.T) {
 		script turn
 		want   session.Outcome
 	}{
-		"429":    {turn{"turns": []turn{{"text": "No.", "fault": turn{"status": 429, "message": "slow down"}}}}, session.OutcomeProvider},
-		"500":    {turn{"turns": []turn{{"text": "No.", "fault": turn{"status": 500, "message": "broke"}}}}, session.OutcomeProvider},
+		"429":    {faulty(turn{"status": 429, "message": "slow down"}), session.OutcomeProvider},
+		"500":    {faulty(turn{"status": 500, "message": "broke"}), session.OutcomeProvider},
 		"key":    {turn{"key": "the-right-one", "turns": []turn{{"text": "No."}}}, session.OutcomeAuth},
-		"silent": {turn{"turns": []turn{{"text": "No.", "fault": turn{"stream": "hang"}}}}, session.OutcomeProvider},
+		"silent": {faulty(turn{"stream": "hang"}), session.OutcomeProvider},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a *acp.Agent) {
@@ -200,6 +202,9 @@ func TestTheModelFails(t *testing.T) {
 		})
 	}
 }
+
+// faulty is a script whose only turn fails for ever.
+func faulty(fault turn) turn { return turn{"turns": []turn{{"text": "No.", "fault": fault}}} }
 
 // TestACutStreamIsTriedAgain: half an answer is not taken for all of it.
 func TestACutStreamIsTriedAgain(t *testing.T) {

@@ -75,14 +75,3 @@ func counted(s *session.EnrichedSession, effective string) int {
 	}
 	return n
 }
-
-// errorsOf returns how many errors of some kinds there are.
-func errorsOf(s *session.EnrichedSession, kinds ...session.ErrorKind) int {
-	n := 0
-	for _, event := range s.Events {
-		if event.Error != nil && slices.Contains(kinds, event.Error.Kind) {
-			n++
-		}
-	}
-	return n
-}
