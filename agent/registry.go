@@ -16,8 +16,8 @@ type Registry struct {
 	schemes []Scheme
 }
 
-// Scheme makes an agent of the text behind a prefix, as in "acp:my-agent --stdio". The agent's id is
-// the whole text, so that a record that names it is enough to find it again.
+// Scheme makes an agent of the text behind a prefix, as in "acp:my-agent --stdio". The agent's id
+// is the whole text, so that a record that names it is enough to find it again.
 type Scheme struct {
 	Prefix string // without the colon
 	Usage  string // what may be written, for help and messages: "acp:COMMAND [ARGUMENT...]"

@@ -40,8 +40,8 @@ type Dialect struct {
 	// are dropped from traces and counted.
 	Repeats func(line []byte) bool
 	// BothSides says that the decoder reads what was sent to the agent, too: lines of the form
-	// {"dir":"out","msg":…}, and {"dir":"in","msg":…} for what it printed. Of other dialects' recordings
-	// only what the agent printed is decoded.
+	// {"dir":"out","msg":…}, and {"dir":"in","msg":…} for what it printed. Of other dialects'
+	// recordings only what the agent printed is decoded.
 	BothSides bool
 	// Companions, if set, lists further files that belong to the session in a file of this dialect,
 	// such as those of its sub-agents.

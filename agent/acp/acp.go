@@ -156,8 +156,8 @@ func (a *Agent) login(environ []string) string {
 	return ""
 }
 
-// readPaths are the packages that a program of npm consists of, which lie beside it or below it, and
-// the interpreter; otherwise the program itself.
+// readPaths are the packages that a program of npm consists of, which lie beside it or below it,
+// and the interpreter; otherwise the program itself.
 func readPaths(real string, environ []string) []string {
 	at := strings.LastIndex(real, string(filepath.Separator)+"node_modules"+string(filepath.Separator))
 	if at < 0 {

@@ -68,7 +68,7 @@ const protocolVersion = 1
 // a busy machine some take half a minute.
 const startTimeout = 2 * time.Minute
 
-// errSilent is why a prompt ends whose agent waits for its model for ever.
+// errSilent is why a prompt ends whose agent waits for its model forever.
 var errSilent = errors.New("the agent waits for its model without a word")
 
 // Prompt implements agent.Session.
@@ -139,8 +139,8 @@ func (c *conversation) running() context.Context {
 	return c.prompt
 }
 
-// cancelled reports whether the prompt that runs is being cancelled. Some agents wait for the answer
-// to an open request for permission before they stop.
+// cancelled reports whether the prompt that runs is being cancelled. Some agents wait for the
+// answer to an open request for permission before they stop.
 func (c *conversation) cancelled() bool {
 	ctx := c.running()
 	return ctx != nil && ctx.Err() != nil

@@ -19,9 +19,9 @@ import (
 // URL (the model's endpoint without /v1, empty for the vendor's own), Key, Model, Protocol (the
 // model protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir
 // (the workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
-// Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often a
-// failed model call is tried again), and the function json. Arguments, variables and files that turn
-// out empty are left out.
+// Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often
+// a failed model call is tried again), and the function json. Arguments, variables and files that
+// turn out empty are left out.
 type Entry struct {
 	Kind    string   `yaml:"kind" enum:"acp" doc:"Kind of the agent."`
 	ID      string   `yaml:"id" required:"true" pattern:"^[a-z][a-z0-9-]*$" doc:"Name of the agent."`

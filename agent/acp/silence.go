@@ -9,7 +9,7 @@ import (
 )
 
 // silence bounds how long an agent may say nothing while a prompt runs. Agents that retry a failing
-// model for ever do it without a word, and none gives up on a stream in which nothing comes. While a
+// model forever do it without a word, and none gives up on a stream in which nothing comes. While a
 // tool runs the agent may be silent for as long as the tool takes.
 type silence struct {
 	bound time.Duration

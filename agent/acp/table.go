@@ -17,7 +17,7 @@ var table = []Entry{
 		Command:   "qwen",
 		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}"},
 		Install:   "npm install -g @qwen-code/qwen-code",
-		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
+		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor",
 		Oldest:    [2]int{0, 24},
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
@@ -57,7 +57,7 @@ var table = []Entry{
 			"{{if .MCPServers}}--additional-mcp-config=@{{.Home}}/mcp.json{{end}}",
 		},
 		Install:   "npm install -g @github/copilot",
-		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
+		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor",
 		Oldest:    [2]int{1, 0},
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic},
@@ -88,7 +88,7 @@ var table = []Entry{
 		Command:   "cline",
 		Args:      []string{"--acp", "--auto-approve", "{{not .Restricted}}"},
 		Install:   "npm install -g cline",
-		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models",
+		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor",
 		Oldest:    [2]int{3, 0},
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
@@ -162,7 +162,7 @@ const clineProvider = `{{if eq .Protocol "anthropic"}}anthropic{{else}}openai-co
 func openCode(id, name, prefix string, e Entry) Entry {
 	e.ID, e.Names = id, []string{name}
 	e.Args = []string{"acp"}
-	e.Login = "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for claude models, and name the model as provider/model"
+	e.Login = "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor, and name the model as provider/model"
 	e.Keys = []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
 	e.Protocols = []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic}
 	e.Env = map[string]string{

@@ -20,7 +20,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// slow says that it has begun through a pipe and then takes for ever, as a session of its own would.
+// slow says that it has begun through a pipe and then takes forever.
 const slow = "echo begun > begun; while :; do sleep 1; done"
 
 // begun waits until the agent's command runs.
@@ -70,9 +70,9 @@ func oracle(t *testing.T, token string) (url string, asked *atomic.Int64) {
 	return web.URL, asked
 }
 
-// TestALife: a command is cancelled and leaves nothing behind, the conversation goes on after it and
-// in a new process, where the agent can resume, and uses a tool of the team. It is started with a system prompt, and
-// the token of the tool server is not in its stream.
+// TestALife: a command is cancelled and leaves nothing behind, the conversation goes on after it
+// and in a new process, where the agent can resume, and uses a tool of the team. It is started with
+// a system prompt, and the token of the tool server is not in its stream.
 func TestALife(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a *acp.Agent) {
 		s := newStage(t, a, agenttest.Bash(slow), agenttest.Says("Went on."),
@@ -168,8 +168,8 @@ func TestCancelledInAnOpenPermission(t *testing.T) {
 	})
 }
 
-// TestTheModelFails: an error of the service is never a failure of the agent, and nobody waits for
-// ever, whatever the agent itself does about it.
+// TestTheModelFails: an error of the service is never a failure of the agent, and nobody waits
+// forever, whatever the agent itself does about it.
 func TestTheModelFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		script turn
@@ -203,7 +203,7 @@ func TestTheModelFails(t *testing.T) {
 	}
 }
 
-// faulty is a script whose only turn fails for ever.
+// faulty is a script whose only turn fails every time.
 func faulty(fault turn) turn { return turn{"turns": []turn{{"text": "No.", "fault": fault}}} }
 
 // TestACutStreamIsTriedAgain: half an answer is not taken for all of it.
