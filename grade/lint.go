@@ -46,14 +46,16 @@ func Lint(ctx context.Context, cfg Config, linter Linter, changed []workspace.Fi
 		}
 	}
 	var result LintResult
-	if result.Before, _, result.Error, err = g.without(false).lint(ctx, linter, before); err == nil && result.Error == "" {
+	result.Before, _, result.Error, err = g.without(false).lint(ctx, linter, before)
+	if err == nil && result.Error == "" {
 		result.After, result.ExitCode, result.Error, err = g.lint(ctx, linter, after)
 	}
 	return result, err
 }
 
 // lint counts the violations in some files of a copy.
-func (g *grading) lint(ctx context.Context, linter Linter, files []string) (count, status int, problem string, err error) {
+func (g *grading) lint(ctx context.Context, linter Linter, files []string,
+) (count, status int, problem string, err error) {
 	if len(files) == 0 {
 		return 0, 0, "", nil
 	}

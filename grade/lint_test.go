@@ -11,7 +11,11 @@ import (
 // called; one that cannot be run measures nothing.
 func TestLint(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, files{"workdir/a.txt": "bad\n", "workdir/untouched.txt": "bad\nbad\n", "hooks/invariants.sh": "#!/bin/sh\n"})
+	b := newBench(t, files{
+		"workdir/a.txt":         "bad\n",
+		"workdir/untouched.txt": "bad\nbad\n",
+		"hooks/invariants.sh":   "#!/bin/sh\n",
+	})
 	b.agent(files{"a.txt": "bad\nbad\ngood\n", "it's new; exit 1": "bad\n", "-rf": "bad\n"})
 	if _, err := b.ws.Seal(t.Context()); err != nil {
 		t.Fatal(err)
@@ -29,7 +33,8 @@ func TestLint(t *testing.T) {
 		return result
 	}
 
-	if got, want := lint("grep -h bad {files}; exit 3"), (grade.LintResult{ExitCode: 3, Before: 1, After: 4}); got != want {
+	want := grade.LintResult{ExitCode: 3, Before: 1, After: 4}
+	if got := lint("grep -h bad {files}; exit 3"); got != want {
 		t.Errorf("lint: %+v, want %+v", got, want)
 	}
 	if missing := lint("no-such-linter {files}"); !strings.Contains(missing.Error, "127") {

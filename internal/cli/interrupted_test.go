@@ -23,7 +23,10 @@ func TestInterruptedCommandsExit130(t *testing.T) {
 	commands := map[string][]string{
 		"sql":   {"fit", "trace", "sql", "../../examples/traces/team.ndjson", "select count(*) from entries"},
 		"demo":  {"fit", "demo"},
-		"grade": {"fit", "benchmark", "grade", "--family", "../../examples/quick-shell", "--task", "add", "--run-dir", attempt},
+		"grade": {
+			"fit", "benchmark", "grade", "--family", "../../examples/quick-shell",
+			"--task", "add", "--run-dir", attempt,
+		},
 	}
 	for name, args := range commands {
 		t.Run(name, func(t *testing.T) {

@@ -53,8 +53,8 @@ func TestShippedFamiliesPassLint(t *testing.T) {
 				Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 				Environ: os.Environ(),
 			}
-			if code := cli.Run(context.Background(), []string{"fit-benchmark", "lint", "--repeat", "1", "--family", family.dir},
-				con); code != 0 {
+			args := []string{"fit-benchmark", "lint", "--repeat", "1", "--family", family.dir}
+			if code := cli.Run(context.Background(), args, con); code != 0 {
 				t.Errorf("exit %d\n%s%s", code, stdout.String(), stderr.String())
 			}
 		})

@@ -26,7 +26,8 @@ func TestMakeRemovesWhatKilledProcessesLeft(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(parent, "kind-5")); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{filepath.Join(parent, "kind-1"), filepath.Join(parent, "kind-new-2"), held.Path, outside} {
+	left, named := filepath.Join(parent, "kind-1"), filepath.Join(parent, "kind-new-2")
+	for _, path := range []string{left, named, held.Path, outside} {
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
@@ -37,14 +38,14 @@ func TestMakeRemovesWhatKilledProcessesLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]bool{
-		filepath.Join(parent, "kind-1"):     false,
-		filepath.Join(parent, "kind-new-2"): true,
-		filepath.Join(parent, "other-3"):    true,
-		filepath.Join(parent, "kind-4"):     true,
-		filepath.Join(parent, "kind-5"):     true,
-		outside:                             true,
-		held.Path:                           true,
-		made.Path:                           true,
+		left:                             false,
+		named:                            true,
+		filepath.Join(parent, "other-3"): true,
+		filepath.Join(parent, "kind-4"):  true,
+		filepath.Join(parent, "kind-5"):  true,
+		outside:                          true,
+		held.Path:                        true,
+		made.Path:                        true,
 	}
 	for path, stays := range want {
 		if _, err := os.Lstat(path); (err == nil) != stays {

@@ -161,7 +161,8 @@ func (l *linter) tasks(ctx context.Context, chosen []*taskLinter) error {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			fmt.Fprintf(l.con.Stderr, "%d/%d %s (%s)\n", done, len(chosen), one.t.ID, report.Duration(time.Since(began)))
+			took := report.Duration(time.Since(began))
+			fmt.Fprintf(l.con.Stderr, "%d/%d %s (%s)\n", done, len(chosen), one.t.ID, took)
 			return nil
 		})
 	}
