@@ -39,8 +39,8 @@ type Wiring struct {
 	// Isolation is what keeps agents from the rest of the machine: bwrap, none, or auto, which is
 	// bwrap where it works. Empty is auto. An isolation in the options of a config wins.
 	Isolation string
-	// Network is what agents reach: host, the machine's network; model, their model and the tools of
-	// the session and nothing else; none, which only fit's own agent can work with. Empty is host.
+	// Network is what agents reach: host, the machine's network; model, their model and the tools
+	// of the session and nothing else; none, which only fit's own agent can work with. Empty is host.
 	Network string
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
 	// on, for all agents that can be pointed at it.

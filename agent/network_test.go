@@ -182,7 +182,8 @@ func TestTheTokenOfAnotherIsWorthNothingInANetworkOfOnesOwn(t *testing.T) {
 		{"another's", inside, other.Token, "HTTP/1.1 401 Unauthorized"},
 		{"another's, on the machine's loopback", outside, own.Token, "HTTP/1.1 200 OK"},
 	} {
-		if result, err := c.session.Prompt(t.Context(), posting(own.Port(), c.token)); result.Text != c.want || err != nil {
+		result, err := c.session.Prompt(t.Context(), posting(own.Port(), c.token))
+		if result.Text != c.want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", c.name, result.Text, err, c.want)
 		}
 	}
@@ -197,26 +198,36 @@ func needPrivateNetwork(t *testing.T) {
 }
 
 func TestNetworksThatAnAgentCannotWorkIn(t *testing.T) {
-	outside := &agent.Installation{Path: "/usr/bin/agent"}
-	inside := &agent.Installation{}
-	closed, open := sandbox.Isolation{Kind: sandbox.IsolationBwrap}, sandbox.Isolation{}
+	closed := sandbox.Isolation{Kind: sandbox.IsolationBwrap}
 	calls := plain{protocols: []string{"anthropic"}}
+	by := routed{plain: calls}
+	server := agent.MCPServer{Name: "web", URL: "http://x"}
+	program := agent.MCPServer{Name: "web", Command: "x"}
 	for name, c := range map[string]struct {
 		agent agent.Agent
+		path  string
 		cfg   agent.Config
 		want  string
 	}{
-		"host":               {calls, agent.Config{Installation: outside, Isolation: open}, ""},
-		"none, its own":      {calls, agent.Config{Installation: outside, Isolation: closed, Network: "none"}, "could not call its model"},
-		"none, fit's own":    {calls, agent.Config{Installation: inside, Isolation: closed, Network: "none"}, ""},
-		"none, no model":     {plain{}, agent.Config{Installation: outside, Isolation: closed, Network: "none"}, ""},
-		"model, no gateway":  {calls, agent.Config{Installation: outside, Isolation: closed, Network: "model"}, "do not go through fit"},
-		"model, by gateway":  {routed{plain: calls}, agent.Config{Installation: outside, Isolation: closed, Network: "model"}, ""},
-		"model, it is off":   {routed{plain: calls}, agent.Config{Installation: outside, Isolation: closed, Network: "model", Gateway: agent.Gateway{Off: "x"}}, "do not go through fit: x"},
-		"model, fit's own":   {calls, agent.Config{Installation: inside, Isolation: closed, Network: "model"}, ""},
-		"a server at an URL": {calls, agent.Config{Installation: inside, Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{{Name: "web", URL: "http://x"}}}, "tool server web"},
-		"a server's command": {calls, agent.Config{Installation: inside, Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{{Name: "web", Command: "x"}}}, ""},
+		"host":               {calls, "/x", agent.Config{}, ""},
+		"none, its own":      {calls, "/x", agent.Config{Isolation: closed, Network: "none"}, "could not call its model"},
+		"none, fit's own":    {calls, "", agent.Config{Isolation: closed, Network: "none"}, ""},
+		"none, no model":     {plain{}, "/x", agent.Config{Isolation: closed, Network: "none"}, ""},
+		"model, no gateway":  {calls, "/x", agent.Config{Isolation: closed, Network: "model"}, "do not go through fit"},
+		"model, by gateway":  {by, "/x", agent.Config{Isolation: closed, Network: "model"}, ""},
+		"model, fit's own":   {calls, "", agent.Config{Isolation: closed, Network: "model"}, ""},
+		"a server at an URL": {calls, "", agent.Config{MCPServers: []agent.MCPServer{server}}, ""},
+		"model, it is off": {by, "/x", agent.Config{
+			Isolation: closed, Network: "model", Gateway: agent.Gateway{Off: "it is late"},
+		}, "do not go through fit: it is late"},
+		"model, a server at an URL": {calls, "", agent.Config{
+			Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{server},
+		}, "tool server web"},
+		"model, a server's command": {calls, "", agent.Config{
+			Isolation: closed, Network: "model", MCPServers: []agent.MCPServer{program},
+		}, ""},
 	} {
+		c.cfg.Installation = &agent.Installation{Path: c.path}
 		err := agent.CheckNetwork(c.agent, c.cfg)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -106,8 +106,8 @@ type Record struct {
 	Workspace     string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
 	AgentNetwork  bool     `json:"agentNetwork"`        // the agent had the host's network
 	GraderNetwork bool     `json:"graderNetwork"`       // graders have the host's network
-	// Network is what the agent reached: host, model (its model, its team's tools and the services of
-	// its task) or none.
+	// Network is what the agent reached: host, model (its model, its team's tools and the services
+	// of its task) or none.
 	Network string `json:"network,omitempty"`
 	// where preflight's services are: private, with the graders, or host
 	ServiceNetwork string            `json:"serviceNetwork,omitempty"`

@@ -95,7 +95,8 @@ func CannotEnclose(ctx context.Context, isolation string, t *task.Task) error {
 
 // agentOnHost reports whether the agent has the network of the host.
 func (w *Workspace) agentOnHost() bool {
-	return w.Isolation != sandbox.IsolationBwrap || w.cfg.AgentNetwork == "" || w.cfg.AgentNetwork == sandbox.NetworkHost
+	return w.Isolation != sandbox.IsolationBwrap || w.cfg.AgentNetwork == "" ||
+		w.cfg.AgentNetwork == sandbox.NetworkHost
 }
 
 // ServiceDoor is the way of an agent with a network of its own to the services of its attempt, once

@@ -175,11 +175,16 @@ func enclosed(t *testing.T, w *Workspace) Place {
 func TestAnAgentWithANetworkOfItsOwnReachesItsService(t *testing.T) {
 	needPrivateNetwork(t)
 	for name, yaml := range map[string]string{
-		"in private": "", "on the host": "network: {preflight: true}\n", "with the graders on the host": "network: {grader: true}\n",
+		"in private":                   "",
+		"on the host":                  "network: {preflight: true}\n",
+		"with the graders on the host": "network: {grader: true}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			outside := hostListener(t)
-			w := serviceSpace(t, yaml, func(w *Workspace) string { w.cfg.AgentNetwork = sandbox.NetworkModel; return "" })
+			w := serviceSpace(t, yaml, func(w *Workspace) string {
+				w.cfg.AgentNetwork = sandbox.NetworkModel
+				return ""
+			})
 			if conn, err := net.Dial("tcp", loopback(w.Port)); err == nil && yaml == "" {
 				conn.Close()
 				t.Error("the port of the attempt answers on the host, where the agent is not")

@@ -189,15 +189,15 @@ func (r *Run) warnOfIsolation(ctx context.Context) {
 }
 
 // NetworkUsage is the help of the flag --network.
-const NetworkUsage = "what agents reach: model is their model and the services of their task, and nothing else; none is " +
-	"for fit's own agent (default: what the task says, else host, the machine's network)"
+const NetworkUsage = "what agents reach: model is their model and the services of their task, and nothing else; none " +
+	"is for fit's own agent (default: what the task says, else host, the machine's network)"
 
 // warnOfNetwork says before anything is spent that agents will have the machine's network where
 // their task prefers another.
 func (r *Run) warnOfNetwork(executor *local.Executor) {
 	for why, tasks := range executor.NetworkFallbacks() {
-		fmt.Fprintf(r.Console.Stderr, "note: the agents of %s can use this machine's network, although the task prefers "+
-			"that they reach only their model: %s\n", report.Count(tasks, "task"), why)
+		fmt.Fprintf(r.Console.Stderr, "note: the agents of %s can use this machine's network, although the task "+
+			"prefers that they reach only their model: %s\n", report.Count(tasks, "task"), why)
 	}
 }
 

@@ -1,0 +1,61 @@
+package local
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
+)
+
+func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runID string) workspace.Config {
+	return workspace.Config{
+		Root:        e.work,
+		Name:        name,
+		Family:      e.prepared.Family,
+		Task:        t,
+		Skills:      arm.Skills,
+		NodeModules: e.prepared.NodeModules,
+		Environ:     e.machine.Host.Environ,
+		Env:         arm.Env,
+		RunID:       runID,
+		Isolation:   e.prepared.Isolation,
+
+		AgentNetwork: e.networkOf(arm, t),
+
+		ReadOnly: e.readable(arm),
+		Hidden:   e.hidden(),
+		Ports:    e.ports,
+		Bases:    e.bases,
+		Caches:   e.caches,
+		Spawner:  e.spawner,
+		Commands: e.prepared.Commands,
+	}
+}
+
+// hidden are the paths that no process of an attempt may see: other attempts, what fit keeps, and
+// the run directories beside this one, which may be about the same tasks.
+func (e *Executor) hidden() []string {
+	run := e.artefacts.AttemptDir("")
+	hidden := []string{e.work, run}
+	// none where it cannot be read
+	plans, _ := filepath.Glob(filepath.Join(filepath.Dir(run), "*", experiment.PlanFile))
+	for _, plan := range plans {
+		hidden = append(hidden, filepath.Dir(plan))
+	}
+	if cache := e.machine.Host.CacheDir; cache != "" {
+		hidden = append(hidden, cache)
+	}
+	return hidden
+}
+
+// readable are the paths that the processes of an arm must be able to read in a sandbox:
+// toolchains, and the agent's own program.
+func (e *Executor) readable(arm *experiment.Arm) []string {
+	paths := slices.Clone(e.machine.installation(arm.Agent).ReadPaths)
+	if arm.Lead != "" {
+		paths = append(paths, e.machine.installation(arm.Lead).ReadPaths...)
+	}
+	return paths
+}
