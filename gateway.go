@@ -30,6 +30,9 @@ func (w Wiring) decideGateway(base *agent.Config) error {
 	default:
 		return &ConfigError{"Gateway", fmt.Errorf("it is %q, want on or off", w.Gateway)}
 	}
+	if w.Faults != nil {
+		return &ConfigError{"Faults", errors.New("only the gateway can make calls fail on purpose, and it is off")}
+	}
 	if w.DenyServerTools {
 		return &ConfigError{
 			"DenyServerTools", errors.New("only the gateway can take tools out of requests, and it is off"),
@@ -54,12 +57,20 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 		return nil, err
 	}
 	proxy := &gateway.OnDemand{Config: gateway.Config{
+		Account:         runAccount(base),
+		Faults:          w.Faults,
+		Rate:            gateway.NewRateControl(),
 		Redactor:        redactor,
 		Prices:          base.Prices,
 		DenyServerTools: w.DenyServerTools,
 	}}
 	base.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-		member := gateway.Member{Name: cfg.Name, Upstreams: upstreams, OnCall: cfg.Called}
+		member := gateway.Member{
+			Name:      cfg.Name,
+			FaultKey:  "run",
+			Upstreams: upstreams,
+			OnCall:    cfg.Called,
+		}
 		if err := record.Enter(&member, cfg.OwnDirs()); err != nil {
 			return nil, err
 		}
@@ -70,4 +81,13 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 			w.warnf("close the gateway: %v", err)
 		}
 	}, nil
+}
+
+// runAccount is what all agents of a session pay their calls from; nil where nothing bounds it.
+func runAccount(base *agent.Config) *gateway.Account {
+	budget := gateway.Budget{USD: base.MaxCostUSD, Tokens: base.MaxTokens}
+	if budget == (gateway.Budget{}) {
+		return nil
+	}
+	return gateway.NewAccount("this run", budget, base.Prices)
 }

@@ -51,6 +51,8 @@ type Wiring struct {
 	// DenyServerTools takes tools that run at the vendor, such as a search of the web, out of the
 	// agents' requests. It needs the gateway.
 	DenyServerTools bool
+	// Faults are what goes wrong with model calls on purpose; nil is nothing. They need the gateway.
+	Faults *gateway.Faults
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.

@@ -71,12 +71,19 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 		return nil, fmt.Errorf("join the gateway: %w", err)
 	}
 	cfg.Seat = seat
+	held := seated{seat: seat}
+	if a.Info().Capabilities.MaxTurns == Enforced {
+		held.maxTurns = cfg.MaxTurns
+	}
+	if seat.Paid() { // its account holds the limits, and nobody else does
+		cfg.MaxCostUSD, cfg.MaxTokens = 0, 0
+	}
 	started, err := cfg.announcing(GatewayOn, "").start(ctx, a)
 	if err != nil {
 		_ = seat.Leave() // the first error is the one to tell
 		return nil, err
 	}
-	held := seated{started, seat}
+	held.Session = started
 	if once, ok := started.(promptOnce); ok {
 		return seatedOnce{held, once}, nil
 	}
@@ -97,20 +104,13 @@ func (c Config) announcing(state, reason string) Config {
 // seated is a session with a seat at the gateway, which it gives up when it is closed.
 type seated struct {
 	Session
-	seat *gateway.Seat
+	seat     *gateway.Seat
+	maxTurns int // of a prompt that the gateway holds; 0: the agent does, or nobody
 }
 
-// Prompt passes the prompt on. What it consumed is what the wire says, where the wire says it.
-func (s seated) Prompt(ctx context.Context, prompt string) (Result, error) {
-	first := s.seat.Wire().Count()
-	result, err := s.Session.Prompt(ctx, prompt)
-	return s.counted(result, first), err
-}
-
-func (s seated) counted(result Result, first int) Result {
-	s.seat.Settle()
-	result.Usage = s.seat.Wire().Usage(first, result.Usage)
-	return result
+// Prompt implements Session.
+func (s seated) Prompt(ctx context.Context, text string) (Result, error) {
+	return s.metered(ctx, func(ctx context.Context) (Result, error) { return s.Session.Prompt(ctx, text) })
 }
 
 func (s seated) Close() error { return errors.Join(s.Session.Close(), s.seat.Leave()) }
@@ -127,7 +127,5 @@ type seatedOnce struct {
 
 // PromptOnce is Prompt for a prompt that must not be asked twice.
 func (s seatedOnce) PromptOnce(ctx context.Context, id, prompt string) (Result, error) {
-	first := s.seat.Wire().Count()
-	result, err := s.once.PromptOnce(ctx, id, prompt)
-	return s.counted(result, first), err
+	return s.metered(ctx, func(ctx context.Context) (Result, error) { return s.once.PromptOnce(ctx, id, prompt) })
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // meter follows an agent's stream: it counts turns, tokens and cost, and notices the moment at
-// which a limit is reached. It is the one place where limits are measured; a caller with a budget
-// over several agents learns the counts through Config.Consumed. The conversation's lock guards it.
+// which a limit is reached. It is the one place where the limits of agents are measured whose model
+// calls do not go through the gateway; a caller with a budget over several agents learns the counts
+// through Config.Consumed. The conversation's lock guards it.
 type meter struct {
 	decoder session.Decoder
 	fold    *session.Fold
@@ -43,7 +44,7 @@ func newMeter(cfg ConversationConfig) meter {
 		maxTokens: cfg.Config.MaxTokens,
 		over:      reasonExit,
 	}
-	if cfg.EnforceTurns {
+	if cfg.EnforceTurns && cfg.Config.Seat == nil { // the gateway counts turns exactly
 		m.maxTurns = cfg.Config.MaxTurns
 	}
 	if cfg.EnforceBudget {

@@ -13,12 +13,12 @@ import (
 // afterLimit is how long an agent may take to end by itself when the gateway has refused it a call.
 const afterLimit = 10 * time.Second
 
-// metered runs a prompt of a session whose limits the gateway holds. A limit that was reached is
-// how the prompt ended, whatever the agent makes of the call that it was refused.
-func metered(ctx context.Context, seat *gateway.Seat, maxTurns int,
-	prompt func(context.Context) (Result, error),
-) (Result, error) {
-	reached := seat.Begin(maxTurns)
+// metered runs a prompt of a session whose model calls the gateway meters. What it consumed is what
+// the wire says, where the wire says it. A limit that was reached is how the prompt ended, whatever
+// the agent makes of the call that it was refused.
+func (s seated) metered(ctx context.Context, prompt func(context.Context) (Result, error)) (Result, error) {
+	first := s.seat.Wire().Count()
+	reached := s.seat.Begin(s.maxTurns)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	over := make(chan struct{})
@@ -32,7 +32,7 @@ func metered(ctx context.Context, seat *gateway.Seat, maxTurns int,
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			cancel(seat.Limit())
+			cancel(s.seat.Limit())
 		case <-over:
 		}
 	})
@@ -40,7 +40,9 @@ func metered(ctx context.Context, seat *gateway.Seat, maxTurns int,
 	close(over)
 	watching.Wait()
 	cancel(nil)
-	if limit := seat.Limit(); limit != nil && err == nil && !result.Success &&
+	s.seat.Settle()
+	result.Usage = s.seat.Wire().Usage(first, result.Usage)
+	if limit := s.seat.Limit(); limit != nil && err == nil && !result.Success &&
 		(!result.Aborted || errors.Is(context.Cause(ctx), limit)) {
 		result.Outcome, result.Err, result.Aborted = session.OutcomeBudget, limit, false
 		if errors.Is(limit, gateway.ErrTurnLimit) {

@@ -187,7 +187,7 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		return launchStopped, reservation{}, fmt.Sprintf(
 			"the experiment's time of %s is used up%s",
 			whole.Wall,
-			largerBudget,
+			LargerBudget,
 		)
 	}
 	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) &&
@@ -226,10 +226,10 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
 			return launchWait, reservation{}, "" // what is under way may turn out cheaper than was reserved for it
 		case bound.spent >= bound.limit:
-			return bound.verdict, reservation{}, bound.text + largerBudget
+			return bound.verdict, reservation{}, bound.text + LargerBudget
 		default:
 			return bound.verdict, reservation{},
-				fmt.Sprintf("%s, and the next cell needs about %s%s", bound.text, needs(bound.next), largerBudget)
+				fmt.Sprintf("%s, and the next cell needs about %s%s", bound.text, needs(bound.next), LargerBudget)
 		}
 	}
 	a.inFlight++
@@ -237,8 +237,8 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 	return launchYes, expected, ""
 }
 
-// largerBudget is the way out where a budget is used up.
-const largerBudget = "; run the same command with a larger budget to continue"
+// LargerBudget is the way out where a budget is used up, to be added to what is wrong.
+const LargerBudget = "; run the same command with a larger budget to continue"
 
 func needs(next float64) string {
 	if next <= 0 {

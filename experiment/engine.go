@@ -420,7 +420,11 @@ func (e *engine) finish(done finished) error {
 		state.interrupted++
 		e.queue = append(e.queue, waiting{cell: done.cell})
 	case record.ErrorClass == ledger.ErrorBudget:
-		e.stop(OverBudget, record.ErrorMessage)
+		if whole := e.cfg.Budgets.Experiment; whole.USD > 0 || whole.Tokens > 0 {
+			e.stop(OverBudget, record.ErrorMessage)
+		} else {
+			e.spentArm[done.cell.Arm] = record.ErrorMessage
+		}
 		e.queue = append(e.queue, waiting{cell: done.cell})
 	default:
 		state.failures++

@@ -28,6 +28,7 @@ type exchange struct {
 	reservation *Reservation
 	observer    *observer
 	kept        bytes.Buffer // the reply, where it is recorded
+	gone        error        // the money is gone, and the reply must end with the event that it is in
 	abort       bool         // the client must see that the reply is not complete
 }
 
@@ -74,7 +75,7 @@ func (x *exchange) serve(w http.ResponseWriter) {
 		x.stop(w, ErrTurnLimit)
 	case !x.replayed(w):
 		var fault Fault
-		if x.route.turn {
+		if x.route.turn && x.seat.member.FaultKey != "" {
 			fault = x.config().Faults.Draw(x.seat.member.FaultKey, number)
 		}
 		x.meet(w, fault, func(w http.ResponseWriter) { x.forward(w, cancel) })

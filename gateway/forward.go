@@ -37,11 +37,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 		})
 		return
 	}
-	account := x.seat.member.Account
-	if account == nil {
-		account = x.config().Account
-	}
-	reservation, err := account.Reserve(x.r.Context(), Estimate{
+	reservation, err := x.seat.account().Reserve(x.r.Context(), Estimate{
 		Model:    x.asked.Model,
 		Protocol: x.route.protocol,
 		Body:     x.body,
@@ -229,13 +225,25 @@ func (x *exchange) pass(
 				x.cut(errors.New(tooLarge(to)))
 				return
 			}
-			if _, failed := w.Write(piece); failed != nil || flush() != nil {
-				x.call.Outcome = calls.Disconnected
-				return
+			if end := eventEnd(piece); x.gone != nil && end > 0 {
+				piece = piece[:end]
+			}
+			_, failed := w.Write(piece)
+			if failed == nil {
+				failed = flush()
 			}
 			x.observer.Write(piece)
 			x.keep(piece)
-			if x.spent(w) {
+			switch {
+			case failed != nil && x.observer.complete: // some clients do not wait for the end of the connection
+				x.complete()
+				return
+			case failed != nil:
+				x.call.Outcome = calls.Disconnected
+				return
+			}
+			if x.spend(); x.gone != nil && x.observer.boundary {
+				x.stopStream(w)
 				return
 			}
 		}
@@ -268,6 +276,10 @@ func (x *exchange) complete() {
 func (x *exchange) cut(err error) {
 	cause := context.Cause(x.r.Context())
 	if cause != nil && !errors.Is(cause, errSilent) {
+		if x.observer.complete {
+			x.complete()
+			return
+		}
 		x.call.Outcome = calls.Disconnected
 		return
 	}
@@ -277,20 +289,21 @@ func (x *exchange) cut(err error) {
 	x.call.Outcome, x.call.Error, x.abort = calls.Cut, err.Error(), true
 }
 
-// spent stops a stream whose budget is used up, between two events, with an error that the client
-// understands.
-func (x *exchange) spent(w http.ResponseWriter) bool {
-	if x.reservation == nil || !x.observer.boundary {
-		return false
+// spend tells the account what the reply has used so far.
+func (x *exchange) spend() {
+	if x.gone != nil || x.reservation == nil || !x.observer.stream || x.observer.complete {
+		return
 	}
 	var used calls.Usage
 	if said := x.observer.usage(); said != nil {
 		used = *said
 	}
-	err := x.reservation.Spend(used, x.observer.streamed)
-	if err == nil {
-		return false
-	}
+	x.gone = x.reservation.Spend(used, x.observer.streamed)
+}
+
+// stopStream ends a stream whose money is gone, between two events, with an error that the client
+// understands.
+func (x *exchange) stopStream(w http.ResponseWriter) {
 	failure := wire.APIError{Type: "invalid_request_error", Message: Refusal}
 	var event wire.Event
 	switch x.route.protocol {
@@ -303,7 +316,6 @@ func (x *exchange) spent(w http.ResponseWriter) bool {
 		event = wire.Event{Data: wire.OpenAIErrorBody(http.StatusBadRequest, failure)}
 	}
 	_, _ = event.WriteTo(w) // a client that has gone needs no answer
-	x.call.Outcome, x.call.Error = calls.Budget, err.Error()
-	x.seat.stopped(err)
-	return true
+	x.call.Outcome, x.call.Error = calls.Budget, x.gone.Error()
+	x.seat.stopped(x.gone)
 }

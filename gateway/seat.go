@@ -21,7 +21,7 @@ type Member struct {
 	Name string // the participant's; the lane of its calls
 	Cell string // task, arm and run
 	// FaultKey is what decides, with the number of a call, which faults the member meets: task and
-	// run, but not the arm.
+	// run, but not the arm. Without it, the member meets none.
 	FaultKey string
 	// Upstreams are where its calls go, one entry for each protocol that it may speak.
 	Upstreams []Upstream

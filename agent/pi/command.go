@@ -52,7 +52,7 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 
 // extend installs our extension where something is asked for that the program does not have itself.
 func (p *place) extend(cfg agent.Config) error {
-	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 && cfg.MaxTurns == 0 {
+	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 && ownTurns(cfg) == 0 {
 		return nil
 	}
 	settings, err := bridgeSettings(cfg)
@@ -102,10 +102,19 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	if len(cfg.DisallowedTools) > 0 {
 		settings["deny"] = toolNames(cfg.DisallowedTools)
 	}
-	if cfg.MaxTurns > 0 {
-		settings["maxTurns"] = cfg.MaxTurns
+	if turns := ownTurns(cfg); turns > 0 {
+		settings["maxTurns"] = turns
 	}
 	return settings, nil
+}
+
+// ownTurns is the limit of turns that our extension holds; 0 where there is none, or where the
+// gateway holds it.
+func ownTurns(cfg agent.Config) int {
+	if cfg.Seat != nil {
+		return 0
+	}
+	return cfg.MaxTurns
 }
 
 // ownNames is what the program calls the tools of which lists usually have these names.

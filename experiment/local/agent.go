@@ -14,7 +14,6 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -135,9 +134,12 @@ func (e ending) cause() error {
 // hands.
 func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	var noModel *agent.AuthError
+	empty := a.outOfMoney()
 	switch {
 	case ctx.Err() != nil:
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
+	case empty != nil && end.reason != session.OutcomeSuccess:
+		a.fail(ctx, ledger.ErrorBudget, fmt.Errorf("%w%s", empty, experiment.LargerBudget))
 	case errors.As(err, &noModel):
 		a.fail(ctx, ledger.ErrorAuth, err)
 	case errors.Is(err, sandbox.ErrBroken):
@@ -237,7 +239,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Network:   a.networkOf(a.arm, a.task),
 		Doors:     a.doors(),
 		Limits:    place.Limits,
-		Gateway:   a.gatewayOf(a.cell, func() *gateway.Record { return a.calls }),
+		Gateway:   a.throughGateway(),
 	}
 	if known {
 		cfg.Installation = &installation

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 func newGateway(cfg Config) *gateway.OnDemand {
 	return &gateway.OnDemand{Config: gateway.Config{
+		Rate:            cfg.Rate,
+		Faults:          cfg.Faults,
 		Redactor:        cfg.Machine.Redactor,
 		Prices:          cfg.Machine.Prices,
 		DenyServerTools: cfg.Prepared.DenyServerTools,
@@ -29,20 +32,34 @@ func gatewayOff(setup *experiment.Setup) string {
 	return ""
 }
 
-// gatewayOf is the way of the agents of a cell to their models. The record keeps their calls; nil:
-// nobody does.
-func (e *Executor) gatewayOf(cell experiment.Cell, record func() *gateway.Record) agent.Gateway {
+// openAccounts opens an account for each arm, below that of the experiment. What earlier processes
+// have spent is spent.
+func openAccounts(cfg Config) map[string]*gateway.Account {
+	whole := gateway.NewAccount("the experiment", budgetOf(cfg.Budgets.Experiment), cfg.Machine.Prices)
+	arms := map[string]*gateway.Account{}
+	for _, arm := range cfg.Prepared.Arms {
+		account := whole.Child("arm "+arm.Name, budgetOf(cfg.Budgets.Arm))
+		spent := cfg.Spent[arm.Name]
+		account.Charge(spent.USD, spent.Tokens)
+		arms[arm.Name] = account
+	}
+	return arms
+}
+
+func budgetOf(b experiment.Budget) gateway.Budget {
+	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}
+}
+
+// gatewayOf is the way of agents to their models. Each becomes a member under its own name. The
+// record keeps their calls; nil: nobody does.
+func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) agent.Gateway {
 	if off := gatewayOff(&e.prepared.Setup); off != "" {
 		return agent.Gateway{Off: off}
 	}
 	return agent.Gateway{
 		Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-			member := gateway.Member{
-				Name:      cfg.Name,
-				Cell:      cell.Name(),
-				Upstreams: upstreams,
-				OnCall:    cfg.Called,
-			}
+			member := as
+			member.Name, member.Upstreams, member.OnCall = cfg.Name, upstreams, cfg.Called
 			if record != nil && record() != nil {
 				if err := record().Enter(&member, cfg.OwnDirs()); err != nil {
 					return nil, err
@@ -140,6 +157,43 @@ func (e *Executor) findReplays() error {
 	if len(e.replays) == 0 {
 		return fmt.Errorf("replay: %s holds no attempt whose model calls were recorded; run it with --record bodies",
 			e.prepared.Replay)
+	}
+	return nil
+}
+
+// throughGateway is the way of the agents of the attempt to their models. They share one account,
+// which is bounded by what a cell may spend. They alone meet faults: neither a probe nor a judge is
+// what is measured.
+func (a *attempt) throughGateway() agent.Gateway {
+	member := gateway.Member{Cell: a.cell.Name(), Account: a.account}
+	if a.number > 0 {
+		member.FaultKey = fmt.Sprintf("%s/%d", a.cell.TaskID, a.cell.RunIndex)
+	}
+	way := a.gatewayOf(member, func() *gateway.Record { return a.calls })
+	if join := way.Join; join != nil {
+		way.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+			seat, err := join(cfg, upstreams)
+			if err == nil {
+				a.mu.Lock()
+				a.seats = append(a.seats, seat)
+				a.mu.Unlock()
+			}
+			return seat, err
+		}
+	}
+	return way
+}
+
+// outOfMoney returns the error with which a call was refused because not the cell, but its arm or
+// the experiment has spent its budget; nil if none was.
+func (a *attempt) outOfMoney() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, seat := range a.seats {
+		var empty *gateway.BudgetError
+		if errors.As(seat.Limit(), &empty) && empty.Account != a.account {
+			return empty
+		}
 	}
 	return nil
 }

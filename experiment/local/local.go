@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fit-eval/fit/experiment"
@@ -30,7 +31,8 @@ type Config struct {
 	// Work is a private directory outside any repository for workspaces. It is emptied at the
 	// start: what an earlier process left there belongs to attempts that are over.
 	Work   string
-	Faults *gateway.Faults // that model calls meet on purpose; nil: none
+	Faults *gateway.Faults      // that model calls meet on purpose; nil: none
+	Rate   *gateway.RateControl // of the calls of all cells; nil: unbounded
 	// Budgets bound what all cells spend together, and Spent is what earlier processes have spent,
 	// by arm.
 	Budgets experiment.Budgets
@@ -89,7 +91,8 @@ type Executor struct {
 	watch     func(Step)
 	keepAll   bool
 	gateway   *gateway.OnDemand
-	replays   map[ledger.Key]string // the recorded attempts of cells, where this is a replay
+	replays   map[ledger.Key]string       // the recorded attempts of cells, where this is a replay
+	accounts  map[string]*gateway.Account // by arm
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -110,6 +113,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		watch:     cfg.Watch,
 		keepAll:   cfg.KeepWorkspaces,
 		gateway:   newGateway(cfg),
+		accounts:  openAccounts(cfg),
 	}
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
@@ -247,7 +251,10 @@ type attempt struct {
 	changed []workspace.FileChange
 	began   time.Time // by the monotonic clock: durations do not follow a clock that is set
 	redact  *redact.Redactor
-	calls   *gateway.Record // of the agent; nil before it starts
+	calls   *gateway.Record  // of the agent; nil before it starts
+	account *gateway.Account // that its agents pay their calls from
+	mu      sync.Mutex
+	seats   []*gateway.Seat // of its agents
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }
@@ -264,6 +271,10 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 	if a.arm == nil || a.task == nil {
 		return nil, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
+	a.account = e.accounts[cell.Arm].Child("this cell", gateway.Budget{
+		USD:    cheaper(e.prepared.CellBudget.USD, a.task),
+		Tokens: e.prepared.CellBudget.Tokens,
+	})
 	a.record = e.blank(cell, number)
 	a.record.StartMs = e.machine.now().UnixMilli()
 	a.redact = e.machine.Redactor

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -125,6 +126,9 @@ func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.
 		Trace:   trace.NewWriter(io.Discard, trace.Config{}),
 	})
 	a.spend(result.Usage)
+	if account := a.accounts[a.cell.Arm]; account != nil && a.record.CostUSD != nil {
+		account.Charge(*a.record.CostUSD, a.record.Tokens.Total())
+	}
 	recorded := a.probed(experiment.Probe{
 		Who:        a.cell.Arm,
 		Tokens:     a.record.Tokens,
@@ -166,7 +170,7 @@ func (e *Executor) probeJudge(ctx context.Context, record func(experiment.Probe)
 		Model:    e.prepared.Judge.Model,
 		ModelURL: experiment.Cell{TaskID: "probe", Arm: "judge"}.ModelURL(e.prepared.Judge.ModelURL),
 		Spawner:  e.spawner,
-		Gateway:  e.gatewayOf(experiment.Cell{TaskID: "probe", Arm: "judge"}, nil),
+		Gateway:  e.gatewayOf(gateway.Member{Cell: "probe"}, nil),
 	}
 	for _, dir := range []string{settings.Dir, settings.Home} {
 		if err := os.Mkdir(dir, 0o700); err != nil {

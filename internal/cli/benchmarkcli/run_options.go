@@ -43,7 +43,7 @@ type runOptions struct {
 	gateway                                console.Gateway
 	gates                                  gates
 	alpha                                  float64
-	metrics, faults                        string
+	metrics                                string
 	k                                      string
 }
 
@@ -154,7 +154,6 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
-	flags.StringVar(&o.faults, "faults", "", experimentcli.FaultsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)
 	flags.StringVar(&o.k, "k", "1,3,5", "the k of pass@k in the report at the end")

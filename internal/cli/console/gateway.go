@@ -15,10 +15,26 @@ type Gateway struct {
 	record          Choice
 	replay          string
 	replayMode      Choice
+	faults          string
+}
+
+// Faults reads the plan of faults that was asked for; nil where there is none.
+func (g *Gateway) Faults(con *Console) (*gateway.Faults, error) {
+	if g.faults == "" {
+		return nil, nil
+	}
+	faults, err := gateway.LoadFaults(con.Path(g.faults))
+	if err != nil {
+		return nil, Exit(ExitUsage, err)
+	}
+	return faults, nil
 }
 
 // Check refuses flags that contradict each other.
 func (g *Gateway) Check() error {
+	if g.faults != "" && g.Value == agent.GatewayOff {
+		return Usagef("--faults needs the gateway, and --gateway is off")
+	}
 	if g.DenyServerTools && g.Value == agent.GatewayOff {
 		return Usagef("--deny-server-tools needs the gateway, and --gateway is off")
 	}
@@ -53,4 +69,7 @@ func (g *Gateway) Register(flags *pflag.FlagSet) {
 		"same byte for byte, or the model itself where none is the same (live)")
 	flags.BoolVar(&g.DenyServerTools, "deny-server-tools", false,
 		"take the tools that run at the model's vendor, such as a search of the web, out of every request")
+	flags.StringVar(&g.faults, "faults", "",
+		"make model calls fail on purpose, as this plan (YAML) says: 429, 5xx, cut streams, slow tokens, truncated JSON, "+
+			"wrong usage; the same for every arm")
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -30,22 +29,6 @@ func Machine(con *console.Console, registry *agent.Registry) *local.Machine {
 		Redactor: Redactor(con, registry),
 	}
 }
-
-// Faults reads the plan of faults that a flag names; nil where it names none.
-func Faults(con *console.Console, path string) (*gateway.Faults, error) {
-	if path == "" {
-		return nil, nil
-	}
-	faults, err := gateway.LoadFaults(con.Path(path))
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	return faults, nil
-}
-
-// FaultsUsage is the help of the flag that names a plan of faults.
-const FaultsUsage = "make model calls fail on purpose as this file (YAML) says: 429, 5xx, cut streams, slow tokens, " +
-	"truncated JSON, wrong usage; the same for every arm"
 
 // Host is this machine as agents see it.
 func Host(con *console.Console) agent.Host {

@@ -40,6 +40,8 @@ type Run struct {
 	// Watch and KeepWorkspaces are those of local.Config.
 	Watch          func(local.Step)
 	KeepWorkspaces bool
+
+	rate *gateway.RateControl
 }
 
 // Do runs the cells that are left.
@@ -53,6 +55,7 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 		r.warnOfIsolation(ctx)
 		r.describeOnly()
 	}
+	r.rate = gateway.NewRateControl()
 	work, err := local.WorkDir(r.Output)
 	if err != nil {
 		return experiment.Outcome{}, err
@@ -63,6 +66,7 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 		Artefacts: r.Dir,
 		Work:      work,
 		Faults:    r.Faults,
+		Rate:      r.rate,
 		Budgets:   r.Budgets,
 		Spent:     r.Dir.Spent(),
 
@@ -108,7 +112,7 @@ func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) 
 	if err := r.ready(ctx, executor, cells); err != nil {
 		return experiment.Outcome{}, startError(ctx, err)
 	}
-	show := newShow(r.Console, r.Record)
+	show := newShow(r.Console, r.Record, r.rate)
 	stopNow, forget := secondSignal()
 	defer forget()
 	outcome, err := experiment.Run(ctx, r.Dir, experiment.Config{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
@@ -20,12 +21,18 @@ import (
 type show struct {
 	con    *console.Console
 	record func(*ledger.Record) // may be nil
+	rate   *gateway.RateControl
 	live   bool
 	drawn  bool
 }
 
-func newShow(con *console.Console, record func(*ledger.Record)) *show {
-	return &show{con: con, record: record, live: con.StderrIsTerminal()}
+func newShow(con *console.Console, record func(*ledger.Record), rate *gateway.RateControl) *show {
+	return &show{
+		con:    con,
+		record: record,
+		rate:   rate,
+		live:   con.StderrIsTerminal(),
+	}
 }
 
 func (s *show) progress(p experiment.Progress) {
@@ -34,10 +41,10 @@ func (s *show) progress(p experiment.Progress) {
 	}
 	switch {
 	case s.live:
-		fmt.Fprintf(s.con.Stderr, "\r\x1b[K%s", statusLine(p))
+		fmt.Fprintf(s.con.Stderr, "\r\x1b[K%s", s.statusLine(p))
 		s.drawn = true
 	case p.Last != nil:
-		fmt.Fprintf(s.con.Stderr, "%s · %s\n", attemptLine(p.Last), statusLine(p))
+		fmt.Fprintf(s.con.Stderr, "%s · %s\n", attemptLine(p.Last), s.statusLine(p))
 	}
 }
 
@@ -80,6 +87,32 @@ func (s *show) end() {
 	if s.drawn {
 		fmt.Fprintln(s.con.Stderr)
 	}
+}
+
+// statusLine is how far the experiment is, and how many model calls a provider lets us make.
+func (s *show) statusLine(p experiment.Progress) string {
+	line := statusLine(p)
+	for _, rate := range s.rate.Status() {
+		if text := rateText(rate); text != "" {
+			line += " · " + text
+		}
+	}
+	return line
+}
+
+// rateText says how a provider is used; nothing where it has not complained.
+func rateText(rate gateway.RateStatus) string {
+	if rate.Limit == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s: %d of %s", rate.Provider, rate.Running, report.Count(rate.Limit, "call"))
+	if rate.Waiting > 0 {
+		text += fmt.Sprintf(", %d waiting", rate.Waiting)
+	}
+	if rate.Pause > 0 {
+		text += fmt.Sprintf(", paused for %s", report.Duration(rate.Pause))
+	}
+	return text
 }
 
 func statusLine(p experiment.Progress) string {

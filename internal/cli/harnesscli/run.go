@@ -70,6 +70,9 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	}
 	cfg.Task = task
 	wiring, out := wire(con, registry, &opts.agent, opts.output)
+	if wiring.Faults, err = opts.agent.gateway.Faults(con); err != nil {
+		return err
+	}
 	wiring.WorkTracker = opts.tracker.value
 	result, err := wiring.Run(ctx, cfg)
 	if closeErr := out.Close(); err == nil {

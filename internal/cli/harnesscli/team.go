@@ -134,6 +134,9 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 		return fit.Result{}, err
 	}
 	wiring, out := o.wiring(con, registry)
+	if wiring.Faults, err = o.agent.gateway.Faults(con); err != nil {
+		return fit.Result{}, err
+	}
 	team, err := build(wiring, options)
 	if err != nil {
 		return fit.Result{}, console.Exit(console.ExitUsage, asFlag(err))
@@ -188,6 +191,7 @@ func asFlag(err error) error {
 		"Gateway":                "--gateway",
 		"Calls.Replay":           "--replay",
 		"DenyServerTools":        "--deny-server-tools",
+		"Faults":                 "--faults",
 		"RunConfig.AgentProfile": "--agent-profile",
 		"RunConfig.Cwd":          "--cwd",
 	}[config.Field]

@@ -45,7 +45,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	files []string,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	faults, err := experimentcli.Faults(con, opts.faults)
+	faults, err := opts.gateway.Faults(con)
 	if err != nil {
 		return err
 	}

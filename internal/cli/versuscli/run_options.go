@@ -29,7 +29,7 @@ type runOptions struct {
 	timeout                           console.Span
 	budget                            console.Dollars
 	seed                              uint64
-	output, faults                    string
+	output                            string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
 	gateway                           console.Gateway
@@ -64,7 +64,6 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
 	flags.Var(&o.parallel, "parallel", "attempts at a time (default: half the cores, from 2 to 4)")
 	flags.Var(&o.budget, "budget-usd", "stop before the agents cost more than this together")
-	flags.StringVar(&o.faults, "faults", "", experimentcli.FaultsUsage)
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.auth, "auth", "how agents are logged in, where there is a choice")
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
