@@ -73,7 +73,8 @@ type rig struct {
 	config agent.Config
 	trace  string
 	writer *trace.Writer
-	calls  atomic.Int64 // that went through the gateway
+	calls  atomic.Int64    // that went through the gateway
+	kept   *gateway.Record // of those calls; nil: nobody keeps them
 }
 
 // scriptName is the name of the script for those who ask for it by name.
@@ -107,12 +108,18 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 		Installation: &installation,
 		Grace:        3 * time.Second,
 		Events:       r.record,
-		Gateway: agent.Gateway{Join: func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-			return proxy.Join(gateway.Member{
+		Gateway: agent.Gateway{Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+			member := gateway.Member{
 				Name:      lane,
 				Upstreams: upstreams,
 				OnCall:    func(modelcalls.Call) { r.calls.Add(1) },
-			})
+			}
+			if r.kept != nil {
+				if err := r.kept.Enter(&member, cfg.OwnDirs()); err != nil {
+					return nil, err
+				}
+			}
+			return proxy.Join(member)
 		}},
 		Started: func(s agent.Started) {
 			r.emit(trace.AgentStart{
