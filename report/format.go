@@ -96,6 +96,9 @@ func (t *Totals) spent() string {
 	if t.CostUSD == nil && t.KnownCostUSD > 0 {
 		text = fmt.Sprintf("over $%.2f", t.KnownCostUSD)
 	}
+	if t.OriginalCostUSD != nil {
+		text += fmt.Sprintf(" (replayed; %s when it was recorded)", Money(t.OriginalCostUSD))
+	}
 	if t.EstimatedCosts > 0 {
 		text += fmt.Sprintf(" (%d of %s estimated)", t.EstimatedCosts, Count(t.Attempts, "attempt"))
 	}

@@ -46,6 +46,12 @@ func (t *Totals) measure(attempts, counting []ledger.Record) {
 		if attempts[i].CostSource == session.CostEstimated {
 			t.EstimatedCosts++
 		}
+		if original := attempts[i].OriginalCostUSD; original != nil {
+			if t.OriginalCostUSD == nil {
+				t.OriginalCostUSD = new(float64)
+			}
+			*t.OriginalCostUSD += *original
+		}
 	}
 	var durations, turns []int64
 	for i := range counting {

@@ -115,8 +115,11 @@ type Totals struct {
 	TasksPassing int `json:"tasksPassing"`
 	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those
 	// that are known, errors and repetitions included.
-	CostUSD          *float64        `json:"costUsd"`
-	KnownCostUSD     float64         `json:"knownCostUsd"`
+	CostUSD      *float64 `json:"costUsd"`
+	KnownCostUSD float64  `json:"knownCostUsd"`
+	// OriginalCostUSD is what the model calls cost when they were recorded, of runs that were
+	// answered from a record.
+	OriginalCostUSD  *float64        `json:"originalCostUsd,omitempty"`
 	CostPerPass      *stats.Interval `json:"costPerPass,omitempty"`
 	Tokens           ledger.Tokens   `json:"tokens"`
 	MedianDurationMs int64           `json:"medianDurationMs"`

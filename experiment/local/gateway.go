@@ -92,7 +92,7 @@ func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 		Redactor:   a.redact,
 	}
 	if a.prepared.Replay != "" {
-		dir, found := a.replays[ledger.Key{Arm: a.record.Arm, TaskID: a.record.TaskID, RunIndex: a.record.RunIndex}]
+		dir, found := a.replays[ledger.Cell{Arm: a.cell.Arm, TaskID: a.cell.TaskID, RunIndex: a.cell.RunIndex}]
 		if found {
 			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
 		} else if offline(&a.prepared.Setup) {
@@ -145,14 +145,13 @@ func (e *Executor) findReplays() error {
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	e.replays = map[ledger.Key]string{}
+	e.replays = map[ledger.Cell]string{}
 	for i := range contents.Records {
 		r := &contents.Records[i]
 		if r.Verdict == ledger.Error || r.CallsPath == "" || !filepath.IsLocal(filepath.FromSlash(r.RunDir)) {
 			continue
 		}
-		e.replays[ledger.Key{Arm: r.Arm, TaskID: r.TaskID, RunIndex: r.RunIndex}] = filepath.Join(e.prepared.Replay,
-			filepath.FromSlash(r.RunDir))
+		e.replays[r.Cell()] = filepath.Join(e.prepared.Replay, filepath.FromSlash(r.RunDir))
 	}
 	if len(e.replays) == 0 {
 		return fmt.Errorf("replay: %s holds no attempt whose model calls were recorded; run it with --record bodies",

@@ -91,7 +91,7 @@ type Executor struct {
 	watch     func(Step)
 	keepAll   bool
 	gateway   *gateway.OnDemand
-	replays   map[ledger.Key]string       // the recorded attempts of cells, where this is a replay
+	replays   map[ledger.Cell]string      // the recorded attempts of cells, where this is a replay
 	accounts  map[string]*gateway.Account // by arm
 }
 
