@@ -170,9 +170,10 @@ func (x *exchange) passError(w http.ResponseWriter, to upstream, resp *http.Resp
 		x.ended(w, to, err)
 		return
 	}
+	content = []byte(to.hide(string(content)))
 	x.call.Status, x.call.Error = resp.StatusCode, wire.DecodeError(content).Error()
 	x.call.FirstByteMs = x.elapsed()
-	copyHeader(w.Header(), resp.Header)
+	to.header(w.Header(), resp.Header)
 	w.Header().Del("Content-Length")
 	x.keep(content)
 	if !isJSON {
@@ -203,7 +204,7 @@ func (x *exchange) pass(
 ) {
 	x.call.Status = resp.StatusCode
 	x.observer = &observer{protocol: x.route.protocol, stream: stream}
-	copyHeader(w.Header(), resp.Header)
+	to.header(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
 	flush := func() error { return nil }
 	if stream {
@@ -261,6 +262,7 @@ func (x *exchange) pass(
 // complete ends a reply that was passed on to its end.
 func (x *exchange) complete() {
 	x.observer.end()
+	_ = x.reservation.Spend(calls.Usage{}, x.observer.streamed) // for a reply that says no usage
 	x.call.Error = x.observer.failure
 	switch {
 	case x.observer.failure != "":

@@ -318,6 +318,21 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 			`{"model":"m","tools":[{"type":"function","function":{"name":"f"}}],"web_search_options":{}}`,
 			"[web_search]", `{"model":"m","tools":[{"type":"function","function":{"name":"f"}}]}`,
 		},
+		"a server of tools": {
+			"/v1/messages", `{"mcp_servers":[{"type":"url","url":"https://example.com"}],"model":"m"}`, "[mcp]", `{"model":"m"}`,
+		},
+		"no servers": {"/v1/messages", `{"mcp_servers":[],"model":"m"}`, "[]", ""},
+		"a choice of what is gone": {
+			"/v1/messages",
+			`{"model":"m","tools":[{"name":"Bash"},{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}}`,
+			"[web_search_20250305]", `{"model":"m","tools":[{"name":"Bash"}]}`,
+		},
+		"a choice of what stays": {
+			"/v1/chat/completions",
+			`{"model":"m","tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"f"}},"web_search_options":{}}`,
+			"[web_search]",
+			`{"model":"m","tool_choice":{"type":"function","function":{"name":"f"}},"tools":[{"type":"function","function":{"name":"f"}}]}`,
+		},
 		"none": {"/v1/messages", `{"model":"m","tools":[{"type":"custom","name":"mcp__web_search"}]}`, "[]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

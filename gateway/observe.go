@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/model/wire"
 )
 
@@ -26,13 +25,10 @@ type observer struct {
 	boundary bool   // the last line was empty: between two events
 	streamed int64  // bytes of data so far
 
-	complete  bool // the reply said that it is complete
-	model     string
-	failure   string // the error that it reported
-	told      bool   // it said something about tokens
-	anthropic wire.AnthropicUsage
-	responses wire.ResponsesUsage
-	chat      wire.ChatUsage
+	complete bool // the reply said that it is complete
+	model    string
+	failure  string // the error that it reported
+	tokens   tokens
 }
 
 // Write takes the next piece of the reply. It never fails.
@@ -108,6 +104,7 @@ func (o *observer) end() {
 	if !o.stream && !o.skipping {
 		o.decode(o.line)
 		o.complete = true
+		o.streamed = int64(len(o.line))
 	}
 	o.line = nil
 }
@@ -143,7 +140,7 @@ func (o *observer) decode(data []byte) {
 		o.model = inner.Model
 	}
 	if holds(inner.Usage) {
-		o.count(inner.Usage)
+		o.tokens.take(o.protocol, inner.Usage)
 	}
 	if raw := inner.Error; holds(raw) {
 		o.failure = wire.DecodeError([]byte(`{"error":` + string(raw) + `}`)).Error()
@@ -151,56 +148,3 @@ func (o *observer) decode(data []byte) {
 }
 
 func holds(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// count takes a report of usage. What a later report leaves out has not changed.
-func (o *observer) count(raw json.RawMessage) {
-	var into any = &o.chat
-	switch o.protocol {
-	case Anthropic:
-		into = &o.anthropic
-	case Responses:
-		into = &o.responses
-	}
-	if json.Unmarshal(raw, into) == nil {
-		o.told = true
-	}
-}
-
-// usage is what the reply has said so far about tokens; nil: nothing.
-func (o *observer) usage() *calls.Usage {
-	if !o.told {
-		return nil
-	}
-	switch o.protocol {
-	case Anthropic:
-		u := o.anthropic
-		said := &calls.Usage{
-			Input:        u.InputTokens,
-			Output:       u.OutputTokens,
-			CacheRead:    u.CacheReadInputTokens,
-			CacheWrite5m: u.CacheCreationInputTokens,
-		}
-		if split := u.CacheCreation; split != nil {
-			said.CacheWrite1h = min(split.Ephemeral1h, u.CacheCreationInputTokens)
-			said.CacheWrite5m -= said.CacheWrite1h
-		}
-		return said
-	case Responses:
-		u := o.responses
-		return openAIUsage(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
-	default:
-		u := o.chat
-		return openAIUsage(u.PromptTokens, u.CompletionTokens, u.PromptTokensDetails, u.CompletionTokensDetails)
-	}
-}
-
-// openAIUsage counts the cached tokens apart, which the protocols of OpenAI count as input too.
-func openAIUsage(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) *calls.Usage {
-	return &calls.Usage{
-		Input:        max(0, input-in.CachedTokens-in.CacheWriteTokens),
-		Output:       output,
-		CacheRead:    in.CachedTokens,
-		CacheWrite5m: in.CacheWriteTokens,
-		Reasoning:    out.ReasoningTokens,
-	}
-}

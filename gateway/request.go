@@ -25,6 +25,8 @@ type asked struct {
 	Input    json.RawMessage   `json:"input"`
 	// WebSearch is how Chat Completions asks for a search of the web.
 	WebSearch json.RawMessage `json:"web_search_options"`
+	// Servers are servers of tools that the vendor calls.
+	Servers []json.RawMessage `json:"mcp_servers"`
 }
 
 // length is how long the conversation is.
@@ -75,6 +77,9 @@ func serverTools(request asked) (kinds []string, others []json.RawMessage) {
 	if len(request.WebSearch) > 0 {
 		kinds = append(kinds, "web_search")
 	}
+	if len(request.Servers) > 0 {
+		kinds = append(kinds, "mcp")
+	}
 	for _, raw := range request.Tools {
 		var tool struct {
 			Type string `json:"type"`
@@ -111,6 +116,7 @@ func without(body []byte, others []json.RawMessage) ([]byte, error) {
 	}
 	delete(fields, "tools")
 	delete(fields, "web_search_options")
+	delete(fields, "mcp_servers")
 	if len(others) > 0 {
 		kept, err := json.Marshal(others)
 		if err != nil {
@@ -118,12 +124,34 @@ func without(body []byte, others []json.RawMessage) ([]byte, error) {
 		}
 		fields["tools"] = kept
 	}
-	var choice struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(fields["tool_choice"], &choice) == nil && (len(others) == 0 || choice.Type != "" &&
-		!slices.Contains([]string{"auto", "any", "none", "tool", "function", "custom"}, choice.Type)) {
+	if isGone(fields["tool_choice"], others) {
 		delete(fields, "tool_choice")
 	}
 	return json.Marshal(fields)
+}
+
+// named is a tool, or the choice of one.
+type named struct {
+	Type     string `json:"type"`
+	Name     string `json:"name"`
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
+}
+
+func (n *named) name() string { return firstOf(n.Name, n.Function.Name) }
+
+// isGone reports whether a choice is that of a tool which is not among those that are left.
+func isGone(raw json.RawMessage, left []json.RawMessage) bool {
+	var choice named
+	if json.Unmarshal(raw, &choice) != nil { // a word, such as auto, or nothing
+		return len(left) == 0
+	}
+	if choice.name() == "" {
+		return len(left) == 0 || choice.Type != "" && !slices.Contains([]string{"auto", "any", "none"}, choice.Type)
+	}
+	return !slices.ContainsFunc(left, func(raw json.RawMessage) bool {
+		var tool named
+		return json.Unmarshal(raw, &tool) == nil && tool.name() == choice.name()
+	})
 }

@@ -90,6 +90,31 @@ func (u upstream) provider() string { return u.base.Host }
 // key is what calls with the same key have in common, for rate control.
 func (u upstream) key() string { return u.Header.Get("X-Api-Key") + u.Header.Get("Authorization") }
 
+// hide takes the key out of what the upstream says, which the agent gets to see.
+func (u upstream) hide(text string) string {
+	for _, name := range []string{"X-Api-Key", "Authorization"} {
+		secret := u.Header.Get(name)
+		if _, after, found := strings.Cut(secret, " "); found {
+			secret = after
+		}
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[key]")
+		}
+	}
+	return text
+}
+
+// header copies what concerns the client of the header of a reply.
+func (u upstream) header(to, from http.Header) {
+	copyHeader(to, from)
+	to.Del("Set-Cookie") // it is between the upstream and us
+	for _, values := range to {
+		for i := range values {
+			values[i] = u.hide(values[i])
+		}
+	}
+}
+
 // request turns a call of an agent into one to the upstream. Everything that would hold events
 // back, or that concerns only the connection to us, stays here.
 func (u upstream) request(r *http.Request, path string, body []byte) *http.Request {

@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"encoding/json"
+
+	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/model/wire"
+)
+
+// The figures of a report of usage, as the protocols have them.
+const (
+	inputFigure = iota // with the cached tokens, in the protocols of OpenAI
+	outputFigure
+	cacheReadFigure
+	cacheWriteFigure // with those that are kept for long
+	cacheLongFigure
+	reasoningFigure
+	figures
+)
+
+// maxFigure is more tokens than any call has. Sums of such figures do not overflow.
+const maxFigure = 1 << 40
+
+// tokens is what a reply has said about tokens so far.
+type tokens struct {
+	said          [figures]int64
+	input, output bool // it said something about them
+	wrong         bool // one of its reports cannot be
+}
+
+// take takes a report of usage. What a later report leaves out has not changed, and no figure is
+// less than it was: some servers repeat in the last report those of the first as zeros.
+func (t *tokens) take(protocol string, raw json.RawMessage) {
+	report, err := reported(protocol, raw)
+	if err != nil {
+		t.wrong = true
+		return
+	}
+	for i, figure := range report {
+		t.wrong = t.wrong || figure < 0 || figure > maxFigure
+		t.said[i] = max(t.said[i], figure)
+	}
+	var named map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &named) // it was read before
+	names := [2]string{"input_tokens", "output_tokens"}
+	if protocol != Anthropic && protocol != Responses {
+		names = [2]string{"prompt_tokens", "completion_tokens"}
+	}
+	t.input = t.input || holds(named[names[0]])
+	t.output = t.output || holds(named[names[1]])
+}
+
+// reported reads a report of usage.
+func reported(protocol string, raw json.RawMessage) (report [figures]int64, err error) {
+	switch protocol {
+	case Anthropic:
+		var u wire.AnthropicUsage
+		err = json.Unmarshal(raw, &u)
+		report = [figures]int64{u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens}
+		if u.CacheCreation != nil {
+			report[cacheLongFigure] = u.CacheCreation.Ephemeral1h
+		}
+	case Responses:
+		var u wire.ResponsesUsage
+		err = json.Unmarshal(raw, &u)
+		report = openAIReport(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
+	default:
+		var u wire.ChatUsage
+		err = json.Unmarshal(raw, &u)
+		report = openAIReport(u.PromptTokens, u.CompletionTokens, u.PromptTokensDetails, u.CompletionTokensDetails)
+	}
+	return report, err
+}
+
+func openAIReport(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) [figures]int64 {
+	return [figures]int64{
+		inputFigure:      input,
+		outputFigure:     output,
+		cacheReadFigure:  in.CachedTokens,
+		cacheWriteFigure: in.CacheWriteTokens,
+		reasoningFigure:  out.ReasoningTokens,
+	}
+}
+
+// usage is what the reply has said so far about tokens; nil: nothing, or something that cannot be.
+func (o *observer) usage() *calls.Usage {
+	t := &o.tokens
+	if !t.input || !t.output || t.wrong {
+		return nil
+	}
+	said := &calls.Usage{
+		Input:        t.said[inputFigure],
+		Output:       t.said[outputFigure],
+		CacheRead:    t.said[cacheReadFigure],
+		CacheWrite1h: min(t.said[cacheLongFigure], t.said[cacheWriteFigure]),
+		Reasoning:    t.said[reasoningFigure],
+	}
+	said.CacheWrite5m = t.said[cacheWriteFigure] - said.CacheWrite1h
+	if o.protocol != Anthropic { // OpenAI counts them as input too
+		said.Input = max(0, said.Input-said.CacheRead-said.CacheWrite5m)
+	}
+	return said
+}
