@@ -64,7 +64,7 @@ The model is a scripted one on this machine, so that no key is needed and nothin
 
 const (
 	noteFile, todoFile, copyFile = "note.txt", "todo.txt", "copy.txt"
-	toolServer, toolName         = "fit-try", "stamp"
+	toolServer, toolName         = "trial", "stamp"
 	// countedInput and countedOutput are the tokens of every reply of the scripted model.
 	countedInput, countedOutput = 1000, 100
 )
