@@ -47,8 +47,8 @@ func TestAModelOnlyCellOfAnUnprivilegedUser(t *testing.T) {
 		return command
 	}
 	can := "builtin"
-	if asNobody(here, "test", "-r", "../agents/node_modules/.bin/claude").Run() == nil {
-		can = "builtin claude-code codex pi-agent"
+	if asNobody(here, "test", "-r", "../agents/node_modules/.bin/codex").Run() == nil {
+		can = "builtin codex" // how namespaces are made does not depend on the agent; this one starts fastest
 	} else {
 		here = "/" // the repository lies where others may not look
 	}
