@@ -48,6 +48,7 @@ type Conversation struct {
 	// complaint is the last line on standard error, which is where programs say why they could not
 	// begin.
 	complaint string
+	printed   bool          // the prompt's program has printed text, where that is all it prints
 	changed   chan struct{} // closed and replaced whenever an event was taken in
 	proc      *process      // the last one that was started
 
@@ -75,7 +76,7 @@ type ConversationConfig struct {
 	Settle func(session.Final) time.Duration
 	// Plain, if set, says that standard output is text, and sees every line of it: no line is a
 	// native event, whatever it looks like. What such a program does counts as one turn, because
-	// nothing shows how often it asked a model.
+	// nothing shows how often it asked a model; as none if it ends without having printed anything.
 	Plain func(line []byte)
 	// Closing, if set, returns the final event of a process that has ended by itself without one,
 	// for programs that say by their exit code how they did. The complaint is the last line on
@@ -147,6 +148,7 @@ func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error)
 	if !proc.started() {
 		return Result{}, proc.err
 	}
+	c.countPlain(reason)
 	if c.cfg.Closing != nil && reason == reasonExit && proc.endedByItself() {
 		c.event(c.cfg.Closing(proc.spawned.ExitCode, c.complaint))
 	}
@@ -273,8 +275,7 @@ func (c *Conversation) current() *process {
 // take is called for every line of standard output.
 func (c *Conversation) take(line []byte) {
 	if c.cfg.Plain != nil {
-		c.cfg.Plain(line)
-		if len(bytes.TrimSpace(line)) > 0 {
+		if c.plain(line) {
 			c.pass(trace.RawEvent(trace.TypeRaw, line))
 		}
 		return

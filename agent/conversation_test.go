@@ -107,8 +107,12 @@ func TestResultRules(t *testing.T) {
 			session.OutcomeSuccess, "",
 		},
 		"success without any usage field": {
-			prints(0, initEvent, closing("success", false, "")), true,
+			prints(0, initEvent, reply("1", "done"), closing("success", false, "")), true,
 			session.OutcomeSuccess, "",
+		},
+		"success with nothing said, done or counted": {
+			prints(0, initEvent, closing("success", false, "")), false, session.OutcomeError,
+			"no model work was done",
 		},
 		"success without model work": {
 			prints(0, initEvent, closing("success", false,

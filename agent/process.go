@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,29 @@ func (w counted) Write(p []byte) (int, error) {
 func (c *Conversation) skipOutput(length int64) {
 	c.skip(length)
 	if c.cfg.Plain != nil {
-		c.cfg.Plain(fmt.Appendf(nil, "[a line of %d bytes is left out]", length))
+		c.plain(fmt.Appendf(nil, "[a line of %d bytes is left out]", length))
+	}
+}
+
+// plain takes in a line of text, and reports whether there is something on it.
+func (c *Conversation) plain(line []byte) bool {
+	c.cfg.Plain(line)
+	if len(bytes.TrimSpace(line)) == 0 {
+		return false
+	}
+	c.mu.Lock()
+	c.printed = true
+	c.mu.Unlock()
+	return true
+}
+
+// countPlain counts the turn of a program that prints text. One that ended by itself and printed
+// nothing has shown no work; one that was stopped may have been in the middle of it.
+func (c *Conversation) countPlain(why reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cfg.Plain != nil && (c.printed || why != reasonExit) {
+		c.meter.fold.Turn()
 	}
 }
 
@@ -159,11 +182,8 @@ func (r reason) cause() error {
 func (c *Conversation) mark() mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	began := c.meter.begin()
-	if c.cfg.Plain != nil {
-		c.meter.fold.Turn()
-	}
-	return began
+	c.printed = false
+	return c.meter.begin()
 }
 
 // follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the

@@ -54,8 +54,8 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	return result
 }
 
-// judge reads the final event. Success without any sign of a model having worked is none; a stream
-// that says nothing about tokens gets the benefit of the doubt.
+// judge reads the final event. Success without any sign of a model having worked is none; in a
+// stream that says nothing about tokens, a turn is such a sign.
 func judge(result *Result, final *session.Final, usageTold bool) {
 	if final == nil {
 		result.Outcome = session.OutcomeNoResult
@@ -65,7 +65,7 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 	switch final.Outcome {
 	case session.OutcomeSuccess:
 		worked := result.Usage.TotalTokens > 0 || (result.Usage.CostUSD != nil && *result.Usage.CostUSD > 0)
-		result.Success = worked || !usageTold
+		result.Success = worked || !usageTold && result.Turns > 0
 		if !result.Success {
 			result.Outcome, result.Err = session.OutcomeError, ErrNoModelWork
 		}

@@ -149,13 +149,19 @@ func TestTheExitCodeSaysHowItWent(t *testing.T) {
 	for script, want := range map[string]struct {
 		outcome session.Outcome
 		message string
+		turns   int
 	}{
 		`echo half; echo "no such file" >&2; exit 3`: {
-			session.OutcomeError, "the program ended with exit code 3; it said: no such file",
+			session.OutcomeError, "the program ended with exit code 3; it said: no such file", 1,
 		},
-		`exit 75`:         {session.OutcomeProvider, "exit code 75"},
-		`kill -SEGV $$`:   {session.OutcomeNoResult, "ended by SIGSEGV"},
-		`exec 1>&-; true`: {session.OutcomeSuccess, ""},
+		`echo "no module named x" >&2; exit 1`: {
+			session.OutcomeError, "exit code 1; it said: no module named x", 0,
+		},
+		`exit 75`:             {session.OutcomeProvider, "exit code 75", 0},
+		`kill -SEGV $$`:       {session.OutcomeNoResult, "ended by SIGSEGV", 0},
+		`echo fine`:           {session.OutcomeSuccess, "", 1},
+		`exec 1>&-; true`:     {session.OutcomeError, "printed nothing", 0},
+		`printf ' \n\n\t \n'`: {session.OutcomeError, "printed nothing", 0},
 	} {
 		result := newStage(t, script).run(t.Context(), "x")
 		message := ""
@@ -163,7 +169,7 @@ func TestTheExitCodeSaysHowItWent(t *testing.T) {
 			message = result.Err.Error()
 		}
 		if result.Outcome != want.outcome || !strings.Contains(message, want.message) ||
-			result.Success != (want.outcome == session.OutcomeSuccess) || result.Turns != 1 {
+			result.Success != (want.outcome == session.OutcomeSuccess) || result.Turns != want.turns {
 			t.Errorf("%s: %+v", script, result)
 		}
 	}
@@ -230,6 +236,49 @@ func TestWhyAProgramFailed(t *testing.T) {
 	}
 }
 
+// A program whose last word is an error has failed, even where it ends as if all were well.
+func TestAnErrorIsTheLastWord(t *testing.T) {
+	t.Parallel()
+	failed := `{"type":"error","status":429,"message":"slow down"}`
+	said := `{"type":"text","text":"Done."}`
+	for events, want := range map[string]session.Outcome{
+		said + " " + failed: session.OutcomeProvider,
+		failed + ` {"type":"usage","input_tokens":1,"output_tokens":1}`: session.OutcomeProvider,
+		failed + " " + said: session.OutcomeSuccess,
+		said + " " + failed + ` {"type":"result","success":true}`: session.OutcomeSuccess,
+	} {
+		s := newStage(t, "printf '%s\\n' '"+strings.ReplaceAll(events, "} {", "}' '{")+"'")
+		s.entry.Events = "ndjson"
+		if result := s.run(t.Context(), "x"); result.Outcome != want || s.session().Outcome != want {
+			t.Errorf("%s: %+v", events, result)
+		}
+	}
+}
+
+// What is no count is not known, and is no zero either.
+func TestUsageThatIsNoCount(t *testing.T) {
+	t.Parallel()
+	for _, usage := range []string{
+		`"input_tokens":-5,"output_tokens":7`,
+		`"input_tokens":"12","output_tokens":7`,
+		`"output_tokens":7`,
+		`"input_tokens":9223372036854775807,"output_tokens":7`,
+		`"input_tokens":5,"output_tokens":1e400`,
+		`"input_tokens":5,"output_tokens":7,"cache_read_tokens":-1`,
+		`"input_tokens":5,"output_tokens":7,"cost_usd":1e308`,
+		`"input_tokens":5,"output_tokens":7,"cost_usd":-1`,
+	} {
+		event := `{"type":"usage",` + usage + `}`
+		s := newStage(t, "printf '%s\\n' '"+event+"' '"+event+"' '"+`{"type":"text","text":"Done."}`+"'")
+		s.entry.Events = "ndjson"
+		result := s.run(t.Context(), "x")
+		if !result.Success || result.Usage.TotalTokens != 0 || result.Usage.CostUSD != nil ||
+			s.session().ParseErrors != 2 {
+			t.Errorf("%s: %+v", usage, result)
+		}
+	}
+}
+
 func TestResumeByATemplate(t *testing.T) {
 	t.Parallel()
 	program := `case "$1" in
@@ -280,12 +329,13 @@ func TestHostilePrograms(t *testing.T) {
 	}{
 		"flood":            {`yes "I am an agent"`, "", session.OutcomeOutput, "output limit"},
 		"flood of events":  {`yes '{"type":"text","text":"I am an agent"}'`, "ndjson", session.OutcomeOutput, "output limit"},
-		"garbage":          {`head -c 300000 /dev/urandom; echo; printf '\033[2J{"type":'`, "ndjson", session.OutcomeSuccess, ""},
+		"garbage":          {`head -c 300000 /dev/urandom; echo; printf '\033[2J{"type":'`, "ndjson", session.OutcomeError, "no model work"},
 		"garbage as text":  {`head -c 300000 /dev/urandom`, "", session.OutcomeSuccess, ""},
 		"hang":             {`trap '' TERM; sleep 600 & wait`, "", session.OutcomeTimeout, ""},
 		"leaves processes": {`setsid sleep 600 & (setsid sh -c 'trap "" TERM HUP; sleep 600; sleep 600' &) ; echo done`, "", session.OutcomeSuccess, ""},
 		"100 MB line":      {`head -c 100000000 /dev/zero | tr '\0' x`, "", session.OutcomeSuccess, ""},
-		"100 MB event":     {`printf '{"type":"text","text":"'; head -c 100000000 /dev/zero | tr '\0' x; echo '"}'`, "ndjson", session.OutcomeSuccess, ""},
+		"100 MB event":     {`printf '{"type":"text","text":"'; head -c 100000000 /dev/zero | tr '\0' x; echo '"}'`, "ndjson", session.OutcomeError, "no model work"},
+		"nothing":          {`true`, "ndjson", session.OutcomeError, "no model work"},
 		"reads nothing":    {`exec 0<&-; echo fine`, "", session.OutcomeSuccess, ""},
 		"events of others": {`echo '{"type":"agent_end","messages":[]}'; echo '{"type":5}'; echo '{"type":"tool_result","id":7,"output":[]}'; echo '{"type":"usage","input_tokens":-5,"output_tokens":1e400,"cost_usd":-1}'`, "ndjson", session.OutcomeError, "no model work"},
 	} {

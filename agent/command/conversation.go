@@ -188,7 +188,11 @@ func (c *conversation) closing(exitCode int, complaint string) []byte {
 		Text:     c.answer.text(),
 		ExitCode: &exitCode,
 	}
-	if exitCode != 0 {
+	switch {
+	case exitCode == 0 && c.entry.Events != eventsNDJSON && result.Text == "":
+		result.Success = false
+		result.Text = "the program ended with exit code 0 and printed nothing; what it prints is its answer"
+	case exitCode != 0:
 		result.Text = fmt.Sprintf("the program ended with exit code %d", exitCode)
 		if complaint != "" {
 			result.Text += "; it said: " + display.Line(complaint)

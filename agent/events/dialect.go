@@ -55,6 +55,7 @@ func recognise(event []byte) bool {
 type decoder struct {
 	parser jsontape.Parser
 	failed session.ErrorInfo
+	ended  bool // nothing was said or done after that error
 	said   bool // the last text is the agent's answer, which the result need not repeat
 }
 
@@ -69,9 +70,10 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	to.Identify(session.Identity{SessionID: v.TextOf("session"), Model: v.TextOf("model")})
 	switch v.TextOf("type") {
 	case TypeText:
+		d.ended = false
 		d.text(v, o, to)
 	case typeToolCall:
-		d.said = false
+		d.said, d.ended = false, false
 		to.ToolCall(o, session.Call{ID: v.TextOf("id"), Name: v.TextOf("name"), Args: object(v.Get("input"))})
 	case typeToolResult:
 		d.result(v, o, to)
@@ -104,7 +106,7 @@ func object(input jsontape.Value) []byte {
 }
 
 func (d *decoder) result(v jsontape.Value, o session.Origin, to *session.Fold) {
-	d.said = false
+	d.said, d.ended = false, false
 	returned := session.Returned{
 		CallID:  v.TextOf("id"),
 		IsError: v.Get("is_error").Bool(),
@@ -117,20 +119,45 @@ func (d *decoder) result(v jsontape.Value, o session.Origin, to *session.Fold) {
 	to.ToolResult(o, returned)
 }
 
+// The most that one event may count. More is a mistake, and sums of it would overflow.
+const (
+	maxTokens  = 1 << 40
+	maxCostUSD = 1e9
+)
+
+// usage reads what was consumed. An event with something in it that cannot be a count says nothing:
+// a part of it would be taken for the whole.
 func usage(v jsontape.Value, o session.Origin, to *session.Fold) {
-	number := func(key string) int64 { return max(0, v.Get(key).Int64()) }
-	report := session.UsageReport{
-		Rule:  session.UsageDelta,
-		Model: v.TextOf("model"),
-		Tokens: session.TokenUsage{
-			InputTokens:      number("input_tokens"),
-			OutputTokens:     number("output_tokens"),
-			CacheReadTokens:  number("cache_read_tokens"),
-			CacheWriteTokens: number("cache_write_tokens"),
-		},
+	report := session.UsageReport{Rule: session.UsageDelta, Model: v.TextOf("model")}
+	sound := v.Get("input_tokens").Kind() == jsontape.Number && v.Get("output_tokens").Kind() == jsontape.Number
+	number := func(key string, most float64) float64 {
+		n := v.Get(key)
+		if kind := n.Kind(); kind != jsontape.Number {
+			sound = sound && (kind == jsontape.Missing || kind == jsontape.Null)
+			return 0
+		}
+		value := n.Float64()
+		sound = sound && value >= 0 && value <= most
+		return value
 	}
-	if cost := v.Get("cost_usd"); cost.Kind() == jsontape.Number && cost.Float64() >= 0 {
-		usd := cost.Float64()
+	counted := [...]float64{
+		number("input_tokens", maxTokens),
+		number("output_tokens", maxTokens),
+		number("cache_read_tokens", maxTokens),
+		number("cache_write_tokens", maxTokens),
+	}
+	usd := number("cost_usd", maxCostUSD)
+	if !sound {
+		to.ParseError()
+		return
+	}
+	report.Tokens = session.TokenUsage{
+		InputTokens:      int64(counted[0]),
+		OutputTokens:     int64(counted[1]),
+		CacheReadTokens:  int64(counted[2]),
+		CacheWriteTokens: int64(counted[3]),
+	}
+	if v.Get("cost_usd").Kind() == jsontape.Number {
 		report.CostUSD = &usd
 	}
 	to.Usage(o, report)
@@ -155,7 +182,7 @@ func (d *decoder) error(v jsontape.Value, o session.Origin, to *session.Fold) {
 	if v.Get("retrying").Bool() {
 		info.Kind = session.ErrorRetry
 	} else if info.Kind != session.ErrorWarning {
-		d.failed = info
+		d.failed, d.ended = info, true
 	}
 	to.Error(o, info)
 }
@@ -168,11 +195,12 @@ func named(v jsontape.Value) (session.ErrorKind, bool) {
 	return kinds[at], true
 }
 
-// final reads the result. An answer that no text has told is the agent's last message.
+// final reads the result. An answer that no text has told is the agent's last message. A program
+// that ended without a result has failed where its last word is an error, whatever its exit code.
 func (d *decoder) final(v jsontape.Value, o session.Origin, to *session.Fold) {
 	text := v.TextOf("text")
 	final := session.Final{Outcome: session.OutcomeSuccess, Text: text}
-	if v.Get("success").Bool() {
+	if v.Get("success").Bool() && !(d.ended && v.Get("exit_code").Kind() == jsontape.Number) {
 		if text != "" && (!d.said || to.LastText() != text) {
 			to.Message(o, "assistant", text, "final")
 		}
@@ -187,6 +215,6 @@ func (d *decoder) final(v jsontape.Value, o session.Origin, to *session.Fold) {
 			final.Text = d.failed.Message
 		}
 	}
-	d.failed, d.said = session.ErrorInfo{}, false
+	d.failed, d.ended, d.said = session.ErrorInfo{}, false, false
 	to.Final(o, final)
 }
