@@ -210,7 +210,7 @@ func TestNetworksThatAnAgentCannotWorkIn(t *testing.T) {
 		want  string
 	}{
 		"host":               {calls, "/x", agent.Config{}, ""},
-		"none, its own":      {calls, "/x", agent.Config{Isolation: closed, Network: "none"}, "could not call its model"},
+		"none, its own":      {calls, "/x", agent.Config{Isolation: closed, Network: "none"}, "could not call"},
 		"none, fit's own":    {calls, "", agent.Config{Isolation: closed, Network: "none"}, ""},
 		"none, no model":     {plain{}, "/x", agent.Config{Isolation: closed, Network: "none"}, ""},
 		"model, no gateway":  {calls, "/x", agent.Config{Isolation: closed, Network: "model"}, "do not go through fit"},
