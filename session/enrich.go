@@ -159,7 +159,8 @@ func (e *Enricher) Line(line []byte, number int64) {
 // source and an event, and no type.
 func mayBeEnvelope(line []byte) bool {
 	switch {
-	case bytes.HasPrefix(line, []byte(`{"type":`)):
+	case bytes.HasPrefix(line, []byte(`{"type":`)), bytes.HasPrefix(line, recordedPrefix),
+		bytes.HasPrefix(line, []byte(`{"jsonrpc":`)):
 		return false
 	case bytes.HasPrefix(line, []byte(`{"source":`)):
 		return true

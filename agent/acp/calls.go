@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"cmp"
 	"strconv"
 	"strings"
@@ -164,7 +165,7 @@ func (d *decoder) tell(known *call, o session.Origin, to *session.Fold) {
 	if told.Canonical == session.ToolBash {
 		told.Paths = nil // the directory, not files
 		if len(known.input) > 0 {
-			told.Command = commandsOf(known.input)
+			told.Command = d.commandsOf(known.input)
 		} else if d.rules.ToolName == nameStartsID {
 			told.Command = known.title // which never shows the input otherwise
 		}
@@ -253,16 +254,19 @@ func hasCommand(input jsontape.Value) bool {
 
 // commandsOf is the command of an agent that runs several at once; empty if there is one or none,
 // which the session finds by itself.
-func commandsOf(input []byte) string {
-	v, _ := jsontape.Parse(input)
+func (d *decoder) commandsOf(input []byte) string {
+	if !bytes.Contains(input, []byte(`"commands"`)) {
+		return ""
+	}
+	v, _ := d.inputs.Parse(input)
+	if v.Get("command").Exists() {
+		return ""
+	}
 	var commands []string
 	for command := range v.Get("commands").Elements() {
 		if text := command.Text(); text != "" {
 			commands = append(commands, text)
 		}
-	}
-	if v.Get("command").Exists() {
-		return ""
 	}
 	return strings.Join(commands, " && ")
 }

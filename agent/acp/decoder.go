@@ -15,6 +15,7 @@ import (
 // of one run.
 type decoder struct {
 	parser jsontape.Parser
+	inputs jsontape.Parser
 	rules  rules
 
 	open    map[int64]string // the methods of our requests without an answer
