@@ -133,8 +133,8 @@ type Config struct {
 	// Seat is the session's place at the gateway, with the endpoint and the key that the agent gets;
 	// nil: its own.
 	Seat *gateway.Seat
-	// Called, if set, is told of every model call that went through the gateway. It may be called
-	// while the agent prints.
+	// Called, if set, gets every model call that went through the gateway, also while the agent
+	// prints.
 	Called func(calls.Call)
 
 	// Installation is what Probe has found; nil means that Start looks for the agent itself.

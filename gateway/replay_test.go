@@ -58,7 +58,9 @@ func record(t *testing.T, dirs map[string]string, pairs ...[2]string) string {
 	return path
 }
 
-func replay(t *testing.T, path, mode string, dirs map[string]string) func(request string) (gateway.Recorded, bool, error) {
+type answerer func(request string) (gateway.Recorded, bool, error)
+
+func replay(t *testing.T, path, mode string, dirs map[string]string) answerer {
 	t.Helper()
 	recording, err := gateway.OpenReplay(path, gateway.ReplayConfig{Mode: mode})
 	if err != nil {
@@ -87,7 +89,8 @@ const (
 )
 
 func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
-	path := record(t, nil, [2]string{ask("be kind", hello), said("one")}, [2]string{ask("be kind", hello, used), said("two")})
+	path := record(t, nil, [2]string{ask("be kind", hello), said("one")},
+		[2]string{ask("be kind", hello, used), said("two")})
 	answer := replay(t, path, gateway.ReplayStrict, nil)
 	got, found, err := answer(ask("be kind", hello))
 	if err != nil || !found || string(got.Body) != said("one") || *got.CostUSD != 0.5 || got.Status != 200 ||
@@ -168,7 +171,8 @@ func TestLiveReplayIsACache(t *testing.T) {
 			t.Errorf("%v, %v", found, err)
 		}
 	}
-	if _, found, err := answer(ask("at 2026-12-24", strings.Replace(hello, "hello", "good morning", 1))); found || err != nil {
+	other := ask("at 2026-12-24", strings.Replace(hello, "hello", "good morning", 1))
+	if _, found, err := answer(other); found || err != nil {
 		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -26,14 +26,14 @@ type Cost struct {
 type LaneCost struct {
 	Lane string
 	USD  float64
-	// From is where the figure comes from: FromWire or FromAgent.
+	// From is where the figure comes from: FromWire, or "agent".
 	From string
 }
 
 // Where the cost of a lane comes from.
 const (
 	FromWire  = "wire"  // the tokens that the model's service reported to the gateway
-	FromAgent = "agent" // the agent's own word
+	fromAgent = "agent" // the agent's own word
 )
 
 // CostDifference is a lane whose agent reports another cost than the wire, by more than one per
@@ -115,7 +115,7 @@ func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
 		if !l.wanted || l.CostUSD == nil {
 			continue
 		}
-		from := FromAgent
+		from := fromAgent
 		if l.byWire {
 			from = FromWire
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// wireTrace is the trace of an agent that says it has cost half a dollar, with what the gateway saw.
+// wireTrace is the trace of an agent that says it has cost half a dollar, with what the gateway
+// saw.
 func wireTrace(t *testing.T, seen ...calls.Call) string {
 	t.Helper()
 	lines := []string{
@@ -58,7 +59,10 @@ func dollars(usd float64) *float64 { return &usd }
 
 func TestUsageFromTheWireIsPreferred(t *testing.T) {
 	usage := &calls.Usage{Input: 100, Output: 10, CacheRead: 5, CacheWrite1h: 2}
-	title := calls.Call{Model: "small", Outcome: calls.OK, Status: 200, Messages: 1, Usage: &calls.Usage{Input: 7}, CostUSD: dollars(0.01)}
+	title := calls.Call{
+		Model: "small", Outcome: calls.OK, Status: 200, Messages: 1,
+		Usage: &calls.Usage{Input: 7}, CostUSD: dollars(0.01),
+	}
 	s := readWire(t, title, calls.Call{Model: "m", Outcome: calls.Failed, Status: 529, Tools: 3, Messages: 1},
 		ok(usage, dollars(0.25)), ok(usage, dollars(0.25)))
 	want := session.TokenUsage{

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -337,10 +338,10 @@ func TestOtherFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrNotRecord) {
+		if _, err := Open(path); !errors.Is(err, errNotRecord) {
 			t.Errorf("%q: %v", content, err)
 		}
-		if _, err := Create(path, Config{}); !errors.Is(err, ErrNotRecord) {
+		if _, err := Create(path, Config{}); !errors.Is(err, errNotRecord) {
 			t.Errorf("%q was continued: %v", content, err)
 		}
 	}
@@ -355,7 +356,7 @@ func TestOneWriterAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(path, Config{}); !errors.Is(err, ErrLocked) {
+	if _, err := Create(path, Config{}); !errors.Is(err, jsonlines.ErrLocked) {
 		t.Errorf("the second writer got %v", err)
 	}
 	if err := w.Place(Place{Participant: "agent", Dirs: map[string]string{"cwd": "/w"}}); err != nil {

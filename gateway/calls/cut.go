@@ -17,8 +17,6 @@ type piece struct {
 	member            string // the member of the request that the value is in
 }
 
-func (p piece) isValue() bool { return p.member != "" }
-
 // cut divides the body of a request. The pieces follow each other without gaps. The separator
 // between two elements belongs to the latter, so that the last message of a conversation is the
 // same piece when another follows it.

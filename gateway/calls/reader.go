@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrNotRecord is returned for a file that is not a record of calls.
-var ErrNotRecord = errors.New("not a record of calls")
+// errNotRecord is returned for a file that is not a record of calls.
+var errNotRecord = errors.New("not a record of calls")
 
 // Problem is a part of a record that cannot be read.
 type Problem struct {
@@ -101,7 +101,7 @@ func newReader(file io.ReaderAt, size int64) (*Reader, error) {
 	n, err := file.ReadAt(head, 0)
 	switch {
 	case string(head[:n]) != fileHead[:n] || n == 0:
-		return nil, ErrNotRecord
+		return nil, errNotRecord
 	case n < len(fileHead): // the first thing that is written
 		r.problem(Problem{Text: "the file ends in its first line", Torn: true})
 		return r, nil

@@ -21,9 +21,6 @@ const (
 	RecordOff    = "off"    // nothing
 )
 
-// ErrLocked is returned when another process is writing the same record.
-var ErrLocked = jsonlines.ErrLocked
-
 // errClosed is returned when a call is appended after Close.
 var errClosed = errors.New("the record of calls is closed")
 
@@ -54,7 +51,7 @@ type Writer struct {
 }
 
 // Create opens a record for appending and creates it if need be. A torn end, which a writer leaves
-// that is killed, is cut off. A second writer on the same file is refused with ErrLocked.
+// that is killed, is cut off. A second writer on the same file is refused with jsonlines.ErrLocked.
 func Create(path string, cfg Config) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

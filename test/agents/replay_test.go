@@ -39,7 +39,8 @@ func TestARecordedRunIsReplayedOffline(t *testing.T) {
 		again.config.ModelURL = gateway.NoEndpoint
 		again.keep(gateway.RecordConfig{Replay: path})
 		second, s := again.run("Fix Add so that the tests pass")
-		if !first.Success || !second.Success || second.Text != first.Text || again.file("calc.go") != r.file("calc.go") {
+		if !first.Success || !second.Success || second.Text != first.Text ||
+			again.file("calc.go") != r.file("calc.go") {
 			t.Errorf("recorded: %q %v; replayed: %q %v, calc.go:\n%s", first.Text, first.Err, second.Text, second.Err,
 				again.file("calc.go"))
 		}

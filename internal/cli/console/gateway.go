@@ -59,14 +59,18 @@ func (g *Gateway) Register(flags *pflag.FlagSet) {
 	flags.Var(&g.Choice, "gateway",
 		"whether model calls go through fit's own proxy, so that agents get a token and never the key; on is for all "+
 			"agents that can be pointed at it")
-	g.record = Choice{Value: calls.RecordBodies, Choices: []string{calls.RecordBodies, calls.RecordMeta, calls.RecordOff}}
-	flags.Var(&g.record, "record", "what is kept of model calls in a .calls file beside the trace: everything, everything "+
-		"but the bodies, or nothing")
-	flags.StringVar(&g.replay, "replay", "", "answer model calls from the record of this run or file instead of a model: "+
-		"offline, for nothing")
+	g.record = Choice{
+		Value:   calls.RecordBodies,
+		Choices: []string{calls.RecordBodies, calls.RecordMeta, calls.RecordOff},
+	}
+	flags.Var(&g.record, "record",
+		"what is kept of model calls in a .calls file beside the trace: everything, everything but the bodies, or nothing")
+	flags.StringVar(&g.replay, "replay", "",
+		"answer model calls from the record of this run or file instead of a model: offline, for nothing")
 	g.replayMode = Choice{Value: gateway.ReplayNearest, Choices: gateway.ReplayModes()}
-	flags.Var(&g.replayMode, "replay-mode", "which recorded call answers: the one that fits best, only one that is the "+
-		"same byte for byte, or the model itself where none is the same (live)")
+	flags.Var(&g.replayMode, "replay-mode",
+		"which recorded call answers: the one that fits best, only one that is the same byte for byte, or the model "+
+			"itself where none is the same (live)")
 	flags.BoolVar(&g.DenyServerTools, "deny-server-tools", false,
 		"take the tools that run at the model's vendor, such as a search of the web, out of every request")
 	flags.StringVar(&g.faults, "faults", "",

@@ -27,8 +27,8 @@ func newPrompts(con *console.Console, dialects session.Dialects, out *output) *c
 	command := &cobra.Command{
 		Use:   "prompts A [B]",
 		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
-		Long: "Show what the model was told beside the conversation: system prompts and tool definitions, and how they " +
-			"change over the turns.\nWith two files, show the difference by label and line.\n\n" +
+		Long: "Show what the model was told beside the conversation: system prompts and tool definitions, and how " +
+			"they change over the turns.\nWith two files, show the difference by label and line.\n\n" +
 			"Prompts come from the trace, and from the record of model calls (.calls) beside it.",
 		Example: `  fit session prompts results/runs/fix/before/0/agent.ndjson.zst
   fit session prompts before.ndjson after.ndjson`,
@@ -113,7 +113,8 @@ func showPrompts(w io.Writer, prompts []session.SystemPromptInjection) error {
 		}) {
 			what = "left out from here on"
 		}
-		if _, err := fmt.Fprintf(w, "%sturn %d  %s  %s  %s\n", between, p.TurnIndex, p.Source, p.Label, what); err != nil {
+		_, err := fmt.Fprintf(w, "%sturn %d  %s  %s  %s\n", between, p.TurnIndex, p.Source, p.Label, what)
+		if err != nil {
 			return err
 		}
 		for line := range strings.Lines(p.Content) {

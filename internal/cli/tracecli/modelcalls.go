@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) modelCalls() *cobra.Command {
-	return a.fileVerb("calls", "Show the calls of the models that the gateway saw: latency, tokens, cache, retries, cost",
+	return a.fileVerb("calls", "Show the model calls that the gateway saw: latency, tokens, cache, retries, cost",
 		`  fit trace calls run.ndjson
   fit trace calls --format ndjson run.ndjson | jq 'select(.retry > 0)'`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {

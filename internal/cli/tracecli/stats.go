@@ -153,7 +153,8 @@ func (o *output) costTable(c *query.Cost) {
 	o.line("### 💰 Session cost: " + total)
 	o.line("")
 	if slices.ContainsFunc(c.BySource, func(l query.LaneCost) bool { return l.From == query.FromWire }) {
-		o.line("What the models' services reported to the gateway, and otherwise what the agents report, each counted once.")
+		o.line("What the models' services reported to the gateway, and otherwise what the agents report, " +
+			"each counted once.")
 	} else {
 		o.line("What the agents of this session report, each counted once.")
 	}
@@ -161,7 +162,8 @@ func (o *output) costTable(c *query.Cost) {
 		o.linef("The calls were answered from a record; when they were recorded they cost $%.4f.", *c.OriginalUSD)
 	}
 	for _, d := range c.Differences {
-		o.linef("%s says $%.4f, the wire says $%.4f (%+.1f %%).", display.Text(d.Lane), d.AgentUSD, d.WireUSD, d.Percent)
+		o.linef("%s says $%.4f, the wire says $%.4f (%+.1f %%).", display.Text(d.Lane), d.AgentUSD, d.WireUSD,
+			d.Percent)
 	}
 	rows := slices.Clone(c.BySource)
 	slices.SortStableFunc(rows, func(a, b query.LaneCost) int { return cmp.Compare(b.USD, a.USD) })
