@@ -130,8 +130,8 @@ type Config struct {
 	// Gateway is the way to the model, where there is one. Start in this package makes use of it
 	// and fills in Seat.
 	Gateway Gateway
-	// Seat is the session's place at the gateway, with the endpoint and the key that the agent gets;
-	// nil: its own.
+	// Seat is the session's place at the gateway, with the endpoint and the key that the agent
+	// gets; nil: its own.
 	Seat *gateway.Seat
 	// Called, if set, gets every model call that went through the gateway, also while the agent
 	// prints.

@@ -45,7 +45,8 @@ type Setup struct {
 	// DenyServerTools takes tools that run at the vendor out of the agents' requests. It needs the
 	// gateway.
 	DenyServerTools bool
-	// Record is what is kept of model calls beside the traces: bodies, meta or off. Empty is bodies.
+	// Record is what is kept of model calls beside the traces: bodies, meta or off. Empty is
+	// bodies.
 	Record string
 	// Replay is a run directory whose records answer the model calls; empty: the models do.
 	Replay     string

@@ -43,8 +43,8 @@ func TestAnExperimentIsReplayed(t *testing.T) {
 		is := after[at]
 		if is.Verdict != was.Verdict || is.Turns != was.Turns || is.Submission != was.Submission ||
 			is.Digests.Final != was.Digests.Final {
-			t.Errorf("%s was %s, %q and is %s, %q (%s)", was.Arm, was.Verdict, was.Submission, is.Verdict, is.Submission,
-				is.ErrorMessage)
+			t.Errorf("%s was %s, %q and is %s, %q (%s)", was.Arm, was.Verdict, was.Submission, is.Verdict,
+				is.Submission, is.ErrorMessage)
 		}
 		if is.CostUSD == nil || *is.CostUSD != 0 || is.OriginalCostUSD == nil || *is.OriginalCostUSD != *was.CostUSD ||
 			is.Replay != recorded {

@@ -91,7 +91,8 @@ func (r *Reader) text(number int) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("offset %d: the bodies of a call: %w", b.offset, err)
 	case len(text) != b.text:
-		return nil, fmt.Errorf("offset %d: the bodies of a call have %d bytes instead of %d", b.offset, len(text), b.text)
+		return nil, fmt.Errorf("offset %d: the bodies of a call have %d bytes instead of %d", b.offset, len(text),
+			b.text)
 	}
 	if r.size += len(text); r.size > maxTexts {
 		clear(r.texts)

@@ -319,7 +319,8 @@ func TestDamageIsNamed(t *testing.T) {
 		for _, call := range r.Calls() {
 			request, err := r.Body(call.Request)
 			wrong = wrong || err != nil
-			if err == nil && !slices.ContainsFunc(requests, func(want []byte) bool { return bytes.Equal(want, request) }) {
+			same := func(want []byte) bool { return bytes.Equal(want, request) }
+			if err == nil && !slices.ContainsFunc(requests, same) {
 				t.Errorf("byte %d: a wrong request without an error", at)
 			}
 			_, err = r.Body(call.Response)

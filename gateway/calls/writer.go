@@ -166,8 +166,8 @@ func (w *Writer) keep(where *Body, body []byte, cut func([]byte) []Chunk, news [
 	return news
 }
 
-// pack makes the frame of new chunks, if there are any: the number of the first, how many there are,
-// their lengths and sums, and their packed text.
+// pack makes the frame of new chunks, if there are any: the number of the first, how many there
+// are, their lengths and sums, and their packed text.
 func (w *Writer) pack(chunks []Chunk) ([]byte, error) {
 	if len(chunks) == 0 {
 		return nil, nil

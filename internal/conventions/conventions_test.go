@@ -38,7 +38,7 @@ var layers = map[string][]string{
 	"session":       {"trace", "price", "gateway/calls"},
 	"evidence":      {"session", "ledger"},
 	"gateway":       {"gateway/calls", "model", "price", "redact", "session", "trace"},
-	"agent":         {"gateway", "session", "sandbox", "trace", "model", "price", "redact"},
+	"agent":         {"gateway", "gateway/calls", "session", "sandbox", "trace", "model", "price", "redact"},
 	"query":         {"gateway/calls", "session", "trace"},
 	"harness": {
 		"agent", "gateway", "gateway/calls", "session", "sandbox", "trace", "price", "redact", "profile",
