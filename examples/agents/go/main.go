@@ -28,6 +28,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer response.Body.Close()
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }
 		Usage   struct {
