@@ -135,6 +135,9 @@ func (e ending) cause() error {
 func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	var noModel *agent.AuthError
 	empty := a.outOfMoney()
+	if a.prepared.Faults != "" && end.reason == session.OutcomeProvider {
+		end.reason = session.OutcomeError // the trouble was made on purpose: what the agent makes of it is measured
+	}
 	switch {
 	case ctx.Err() != nil:
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
