@@ -21,6 +21,8 @@ import (
 type Config struct {
 	// Addr is the loopback address to listen on; empty is 127.0.0.1 with a free port.
 	Addr string
+	// Dir is a private directory of the caller's for the socket; empty: the gateway makes one.
+	Dir string
 	// Redactor takes secrets out of the errors that are kept; nil keeps them as they are.
 	Redactor *redact.Redactor
 	// Prices says what calls cost; nil: nobody knows.
@@ -51,7 +53,7 @@ type Gateway struct {
 	cfg       Config
 	url       string
 	port      int
-	dir       *scratch.Dir
+	dir       *scratch.Dir // of the socket; nil: the caller's
 	socket    string
 	transport *http.Transport
 	servers   []*http.Server
@@ -77,33 +79,43 @@ func Start(cfg Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := scratch.Make("", "fit-gateway-")
-	if err != nil {
-		_ = tcp.Close()
-		return nil, fmt.Errorf("make a directory for the gateway's socket: %w", err)
-	}
-	socket := filepath.Join(dir.Path, "gateway.sock")
-	unix, err := net.Listen("unix", socket)
-	if err != nil {
-		_, _ = tcp.Close(), dir.Remove()
-		return nil, fmt.Errorf("open the gateway's socket: %w", err)
-	}
 	g := &Gateway{
 		cfg:       cfg,
 		url:       "http://" + tcp.Addr().String(),
 		port:      tcp.Addr().(*net.TCPAddr).Port,
-		dir:       dir,
-		socket:    socket,
 		transport: newTransport(),
 		seats:     map[tokenHash]*Seat{},
 	}
+	listeners := []net.Listener{tcp}
+	// the address works without the socket, whose path may be too long for the system
+	if unix, err := g.listenUnix(); err == nil {
+		listeners = append(listeners, unix)
+	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	for _, listener := range []net.Listener{tcp, unix} {
+	for _, listener := range listeners {
 		server := g.newServer(nil)
 		g.servers = append(g.servers, server)
 		g.serving.Go(func() { _ = server.Serve(listener) }) // it always ends with an error
 	}
 	return g, nil
+}
+
+// listenUnix opens the socket in the caller's directory, or in one of the gateway's own.
+func (g *Gateway) listenUnix() (net.Listener, error) {
+	parent := g.cfg.Dir
+	if parent == "" {
+		dir, err := scratch.Make("", "fit-gateway-")
+		if err != nil {
+			return nil, err
+		}
+		g.dir, parent = dir, dir.Path
+	}
+	path := filepath.Join(parent, "gateway.sock")
+	listener, err := net.Listen("unix", path)
+	if err == nil {
+		g.socket = path
+	}
+	return listener, err
 }
 
 func listenLoopback(addr string) (net.Listener, error) {
@@ -171,7 +183,10 @@ func (g *Gateway) Close() error {
 	}
 	g.serving.Wait()
 	g.transport.CloseIdleConnections()
-	return errors.Join(append(failed, g.dir.Remove())...)
+	if g.dir != nil {
+		failed = append(failed, g.dir.Remove())
+	}
+	return errors.Join(failed...)
 }
 
 // begin counts a call, unless the gateway is closed.

@@ -41,7 +41,7 @@ type Seat struct {
 	Token string
 	// URL is the member's base URL, without /v1.
 	URL string
-	// SocketPath is where the gateway listens beside that.
+	// SocketPath is where the gateway listens beside that; empty where it has no socket.
 	SocketPath string
 
 	gateway   *Gateway

@@ -13,10 +13,13 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
+// newGateway is the gateway of all cells. What it keeps on disk lies where the next process removes
+// what a killed one left.
 func newGateway(cfg Config) *gateway.OnDemand {
 	return &gateway.OnDemand{Config: gateway.Config{
 		Rate:            cfg.Rate,
 		Faults:          cfg.Faults,
+		Dir:             cfg.Work,
 		Redactor:        cfg.Machine.Redactor,
 		Prices:          cfg.Machine.Prices,
 		DenyServerTools: cfg.Prepared.DenyServerTools,

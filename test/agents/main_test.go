@@ -1,7 +1,7 @@
 // Package agents drives every agent of the catalog for real, through the gateway and against the
-// scripted model on loopback: no key, no network. The table is the same for all of them and its assertions are on the
-// canonical session; where agents truly differ, what they declare about themselves decides what is
-// expected.
+// scripted model on loopback: no key, no network. The table is the same for all of them and its
+// assertions are on the canonical session; where agents truly differ, what they declare about
+// themselves decides what is expected.
 package agents
 
 import (
