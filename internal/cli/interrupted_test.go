@@ -21,8 +21,8 @@ func TestInterruptedCommandsExit130(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := map[string][]string{
-		"sql":   {"fit", "trace", "sql", "../../examples/traces/team.ndjson", "select count(*) from entries"},
-		"demo":  {"fit", "demo"},
+		"sql":  {"fit", "trace", "sql", "../../examples/traces/team.ndjson", "select count(*) from entries"},
+		"demo": {"fit", "demo"},
 		"grade": {
 			"fit", "benchmark", "grade", "--family", "../../examples/quick-shell",
 			"--task", "add", "--run-dir", attempt,
