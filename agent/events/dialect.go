@@ -200,7 +200,8 @@ func named(v jsontape.Value) (session.ErrorKind, bool) {
 func (d *decoder) final(v jsontape.Value, o session.Origin, to *session.Fold) {
 	text := v.TextOf("text")
 	final := session.Final{Outcome: session.OutcomeSuccess, Text: text}
-	if v.Get("success").Bool() && !(d.ended && v.Get("exit_code").Kind() == jsontape.Number) {
+	brokeOff := d.ended && v.Get("exit_code").Kind() == jsontape.Number
+	if v.Get("success").Bool() && !brokeOff {
 		if text != "" && (!d.said || to.LastText() != text) {
 			to.Message(o, "assistant", text, "final")
 		}

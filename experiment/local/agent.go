@@ -75,8 +75,8 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		err = closeErr
 	}
 	a.keepCalls()
-	a.spend(result.Usage)
 	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
+	a.spend(result.Usage)
 	a.record.Submission = a.kept(result.Text)
 	a.record.AgentArgv = a.withoutPlace(result.Output.Argv)
 	return a.agentEnded(ctx, ending{
@@ -291,8 +291,9 @@ func (a *attempt) spend(u session.TokenUsage) {
 		CacheWrite: u.CacheWriteTokens,
 	}
 	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
-	// where nothing was consumed, that costs nothing; an agent that counts nothing has not said so
-	if u.TotalTokens == 0 && u.CostUSD == nil && a.counts() {
+	// where nothing was consumed, that costs nothing; an agent that counts nothing has not said so,
+	// and neither has one that worked and told no count
+	if u.TotalTokens == 0 && u.CostUSD == nil && a.record.Turns == 0 && a.counts() {
 		nothing := 0.0
 		a.record.CostUSD, a.record.CostSource = &nothing, session.CostReported
 	}
