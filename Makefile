@@ -119,4 +119,5 @@ bench-workspace:
 
 # The gateway beside direct connections: 50 streams, what it adds to an event, to memory and to a run.
 bench-gateway: build
-	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGateway' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGatewayInARun$$' -count=1 -v # alone: a child's memory begins with its parent's
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGateway(Latency|Holds|Takes)' -count=1 -v
