@@ -136,8 +136,9 @@ func (f *Fold) settleUsage() {
 	if b.replayed {
 		s.OriginalCostUSD = &b.original
 	}
-	word, byWire := f.usage.total(), false
-	if s.Usage, byWire = b.prefer(word); !byWire {
+	word := f.usage.total()
+	usage, byWire := b.prefer(word)
+	if s.Usage = usage; !byWire {
 		s.ModelUsage = f.usage.models()
 		return
 	}
