@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,8 +122,10 @@ func TestNearestReplayLeavesOutWhatDiffersFromRunToRun(t *testing.T) {
 	is := map[string]string{"cwd": "/home/ada/w", "home": "/home/ada"}
 	path := record(t, was,
 		[2]string{`{"model":"m","messages":[{"role":"user","content":"find a title"}]}`, said("A title")},
-		[2]string{ask("Today is 2026-11-15. cwd: /tmp/fit-1/work, id 6f1e0b5c-8c1d-4f52-9d5a-0d7c55f7c111", hello),
-			said(`{"path":"/tmp/fit-1/work/a.go","other":"/tmp/fit-1/workshop"}`)},
+		[2]string{
+			ask("Today is 2026-11-15. cwd: /tmp/fit-1/work, id 6f1e0b5c-8c1d-4f52-9d5a-0d7c55f7c111", hello),
+			said(`{"path":"/tmp/fit-1/work/a.go","other":"/tmp/fit-1/workshop"}`),
+		},
 		[2]string{ask("Today is 2026-11-15. cwd: /tmp/fit-1/work", hello, used,
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01AbC","content":"ok 0.003s"}]}`), said("two")},
 	)
@@ -208,7 +211,7 @@ func TestAReplayThroughTheGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, text, err := post(t.Context(), seat.URL+"/v1/messages", seat.Token, ask("a", hello))
-	if err != nil || resp.StatusCode != 200 || text != messageStart+messageDelta+messageEnd {
+	if err != nil || resp.StatusCode != http.StatusOK || text != messageStart+messageDelta+messageEnd {
 		t.Errorf("%v, %v: %s", resp, err, text)
 	}
 	_, text, err = post(t.Context(), seat.URL+"/v1/messages", seat.Token, ask("b", hello, hello))
