@@ -104,8 +104,8 @@ func (x *exchange) read() {
 	}
 }
 
-// count numbers the calls that carry a turn from 0, and notices the same request again. It reports
-// whether the turn is one of those that the member may have.
+// count numbers the calls that carry a turn from 0, and notices one that is tried again because it
+// failed. It reports whether the turn is one of those that the member may have.
 func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allowed bool) {
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
@@ -116,14 +116,27 @@ func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allo
 		return 0, true
 	}
 	s.asked++
-	if sum == s.last {
+	if sum == s.failed {
 		s.repeats++
+		call.Retry = s.repeats
 	} else {
-		s.last, s.repeats = sum, 0
 		s.turns++
 	}
-	call.Retry = s.repeats
 	return s.asked - 1, s.maxTurns == 0 || s.turns <= s.maxTurns
+}
+
+// ended notes whether a call that carries a turn failed. The same request after one that succeeded
+// is another turn.
+func (s *Seat) ended(body []byte, call *calls.Call) {
+	sum := sha256.Sum256(body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400; {
+	case succeeded && sum == s.failed:
+		s.failed, s.repeats = [sha256.Size]byte{}, 0
+	case !succeeded && sum != s.failed:
+		s.failed, s.repeats = sum, 0
+	}
 }
 
 // replayed answers from the record that the member has, if it has one.
@@ -186,6 +199,9 @@ func (x *exchange) keep(p []byte) {
 func (x *exchange) finish() {
 	call := &x.call
 	call.EndMs = x.elapsed()
+	if x.route.turn {
+		x.seat.ended(x.body, call)
+	}
 	if x.observer != nil {
 		call.Usage = x.observer.usage()
 		call.Model = firstOf(call.Model, x.observer.model)

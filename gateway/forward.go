@@ -97,7 +97,7 @@ func (x *exchange) ended(w http.ResponseWriter, to upstream, err error) {
 	case errors.Is(cause, errSilent):
 		x.trouble(w, http.StatusGatewayTimeout, "%v: %s", errSilent, to.provider())
 	case cause != nil:
-		x.call.Outcome = calls.Disconnected
+		x.call.Outcome, x.abort = calls.Disconnected, true // an empty reply would look like a good one
 	default:
 		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s cannot be reached: %v", to.provider(), err)
 	}
@@ -282,7 +282,7 @@ func (x *exchange) cut(err error) {
 			x.complete()
 			return
 		}
-		x.call.Outcome = calls.Disconnected
+		x.call.Outcome, x.abort = calls.Disconnected, true // by the client, or by us who close
 		return
 	}
 	if cause != nil {

@@ -15,7 +15,7 @@ const Refusal = "fit: the budget of this run is used up; the model answers no mo
 func (s *Seat) Begin(maxTurns int) (reached <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns, s.maxTurns, s.last = 0, maxTurns, [32]byte{}
+	s.turns, s.maxTurns, s.failed = 0, maxTurns, [32]byte{}
 	if s.reached == nil || errors.Is(s.limit, ErrTurnLimit) {
 		s.limit, s.reached = nil, make(chan struct{})
 	}

@@ -53,13 +53,13 @@ type Seat struct {
 	servers  []*http.Server
 	seq      int64
 	asked    int               // calls that carry a turn
-	turns    int               // of the prompt, the same request again not counted
+	turns    int               // of the prompt, those that are tried again not counted
 	maxTurns int               // of the prompt; 0 does not bound them
 	limit    error             // that the member has reached
 	reached  chan struct{}     // closed when it has; nil before the first prompt
-	last     [sha256.Size]byte // the request before
-	repeats  int
-	record   sync.Mutex // one call at a time is recorded
+	failed   [sha256.Size]byte // the request that failed last
+	repeats  int               // how often it was tried again
+	record   sync.Mutex        // one call at a time is recorded
 	running  int
 	idle     chan struct{} // closed when no call is running any more
 	wire     session.Wire

@@ -114,20 +114,31 @@ func (m *modelTotal) wireUsage() TokenUsage {
 }
 
 // prefer returns what was consumed by the wire, where that is known of every call, and else the
-// agent's word.
+// agent's word, unless the wire has already seen more than that.
 func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
-	if b.said == 0 || b.silent > 0 {
+	if b.said == 0 {
 		return word, false
 	}
+	var seen float64
 	for _, name := range slices.Sorted(maps.Keys(b.perModel)) {
 		usage = usage.Plus(b.perModel[name].wireUsage())
+		seen += b.perModel[name].cost
 	}
 	usage.Partial = b.partial
-	if usage.CostUSD == nil && word.CostUSD != nil { // the agent may know a price that we do not
+	switch {
+	case b.silent == 0 && (usage.CostUSD != nil || word.CostUSD == nil):
+	case word.CostUSD != nil && seen > *word.CostUSD*(1+wordTolerance):
+		usage.CostUSD, usage.CostSource, usage.Partial = &seen, CostWire, true
+	case b.silent > 0:
+		return word, false
+	default: // the agent may know a price that we do not
 		usage.CostUSD, usage.CostSource = word.CostUSD, word.CostSource
 	}
 	return usage, true
 }
+
+// wordTolerance is how far an agent's sum may lie below that of the wire and still be the same.
+const wordTolerance = 0.01
 
 // settleUsage decides whose figures are the session's.
 func (f *Fold) settleUsage() {

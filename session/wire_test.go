@@ -87,7 +87,7 @@ func TestUsageFromTheWireIsPreferred(t *testing.T) {
 func TestTheAgentsWordCountsWhereTheWireIsSilent(t *testing.T) {
 	silent := ok(nil, nil)
 	for name, seen := range map[string][]calls.Call{
-		"no gateway": nil, "nothing said": {silent}, "one of two": {ok(&calls.Usage{Input: 1}, dollars(1)), silent},
+		"no gateway": nil, "nothing said": {silent}, "one of two": {ok(&calls.Usage{Input: 1}, dollars(0.25)), silent},
 	} {
 		s := readWire(t, seen...)
 		if s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 || s.ReportedUsage != nil {
@@ -97,6 +97,21 @@ func TestTheAgentsWordCountsWhereTheWireIsSilent(t *testing.T) {
 	s := readWire(t, ok(&calls.Usage{Input: 3}, nil)) // tokens are known, their price is not
 	if s.Usage.InputTokens != 3 || s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 {
 		t.Errorf("%+v", s.Usage)
+	}
+}
+
+// TestAnAgentsWordIsNotLessThanWhatTheWireSaw: a call that says no usage, or whose model has no
+// price, does not hide what the others cost.
+func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {
+	unpriced := ok(&calls.Usage{Input: 1}, nil)
+	unpriced.Model = "unheard of"
+	for name, other := range map[string]calls.Call{
+		"silent": ok(nil, nil), "unpriced": unpriced, "unpriced, same model": ok(&calls.Usage{Input: 1}, nil),
+	} {
+		s := readWire(t, ok(&calls.Usage{Input: 9}, dollars(3)), other)
+		if s.Usage.CostSource != session.CostWire || *s.Usage.CostUSD != 3 || !s.Usage.Partial || s.ReportedUsage == nil {
+			t.Errorf("%s: %+v, cost %v", name, s.Usage, *s.Usage.CostUSD)
+		}
 	}
 }
 

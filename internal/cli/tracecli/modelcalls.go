@@ -38,8 +38,8 @@ func (o *output) modelCall(c *query.ModelCall) {
 		turn = fmt.Sprint(c.Turn)
 	}
 	columns := []string{
-		display.PadColumns(display.Text(c.Model), 24),
-		display.PadColumns(fmt.Sprintf("%d %s", c.Status, display.Text(c.Outcome)), 12),
+		display.PadColumns(display.Line(c.Model), 24),
+		display.PadColumns(fmt.Sprintf("%d %s", c.Status, display.Line(c.Outcome)), 12),
 		display.PadColumns(fmt.Sprintf("first %d ms, all %d ms", c.FirstByteMs, c.EndMs), 28),
 	}
 	if u := c.Usage; u != nil {
