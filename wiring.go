@@ -40,7 +40,8 @@ type Wiring struct {
 	// bwrap where it works. Empty is auto. An isolation in the options of a config wins.
 	Isolation string
 	// Network is what agents reach: host, the machine's network; model, their model and the tools
-	// of the session and nothing else; none, which only fit's own agent can work with. Empty is host.
+	// of the session and nothing else; none, which only fit's own agent can work with. Empty is
+	// host.
 	Network string
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
 	// on, for all agents that can be pointed at it.
@@ -51,7 +52,8 @@ type Wiring struct {
 	// DenyServerTools takes tools that run at the vendor, such as a search of the web, out of the
 	// agents' requests. It needs the gateway.
 	DenyServerTools bool
-	// Faults are what goes wrong with model calls on purpose; nil is nothing. They need the gateway.
+	// Faults are what goes wrong with model calls on purpose; nil is nothing. They need the
+	// gateway.
 	Faults *gateway.Faults
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string

@@ -216,8 +216,8 @@ func (a *Account) empty() *BudgetError {
 		return &BudgetError{a, fmt.Sprintf("the budget of %s of %d tokens is used up: %d are spent, and the next call "+
 			"needs more than is left", a.name, a.budget.Tokens, a.spent.tokens)}
 	}
-	return &BudgetError{a, fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and the next call needs "+
-		"more than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)}
+	return &BudgetError{a, fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and the next call "+
+		"needs more than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)}
 }
 
 // Spend reports what the wire has told so far, and how many bytes of the reply have come. A

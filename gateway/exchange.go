@@ -183,7 +183,7 @@ func (x *exchange) trouble(w http.ResponseWriter, status int, format string, arg
 // stop refuses a call because of a limit. The status is one that no agent takes for a reason to try
 // again.
 func (x *exchange) stop(w http.ResponseWriter, limit error) {
-	x.refuse(w, &refusal{http.StatusBadRequest, Refusal})
+	x.refuse(w, &refusal{http.StatusBadRequest, limitRefusal})
 	x.call.Outcome, x.call.Error = calls.Budget, limit.Error()
 	x.seat.stopped(limit)
 }

@@ -34,12 +34,12 @@ func (f *Faults) Digest() string {
 
 // The kinds of faults.
 const (
-	FaultRateLimit     = "rate-limit"     // 429 instead of an answer
-	FaultServerError   = "server-error"   // 5xx instead of an answer
-	FaultCutStream     = "cut-stream"     // the connection breaks in the middle of the answer
-	FaultSlowTokens    = "slow-tokens"    // every event of the answer comes late
-	FaultTruncatedJSON = "truncated-json" // a JSON text of the answer is cut off
-	FaultWrongUsage    = "wrong-usage"    // the answer reports more or fewer tokens than were used
+	faultRateLimit     = "rate-limit"     // 429 instead of an answer
+	faultServerError   = "server-error"   // 5xx instead of an answer
+	faultCutStream     = "cut-stream"     // the connection breaks in the middle of the answer
+	faultSlowTokens    = "slow-tokens"    // every event of the answer comes late
+	faultTruncatedJSON = "truncated-json" // a JSON text of the answer is cut off
+	faultWrongUsage    = "wrong-usage"    // the answer reports more or fewer tokens than were used
 )
 
 // faultPlan is plan.yaml.
@@ -70,9 +70,6 @@ type Fault struct {
 	Factor     float64
 }
 
-// FaultSchema returns the JSON Schema of a plan.
-func FaultSchema() ([]byte, error) { return document.SchemaOf("fault plan", faultPlan{}) }
-
 // LoadFaults reads a plan. Mistakes are reported with file, line and column.
 func LoadFaults(path string) (*Faults, error) {
 	source, err := os.ReadFile(path)
@@ -92,8 +89,8 @@ func LoadFaults(path string) (*Faults, error) {
 	}
 	for i, rule := range plan.Faults {
 		if field, kinds := rule.misplaced(); field != "" {
-			return nil, doc.ErrorAt([]string{"faults", strconv.Itoa(i), field}, "%s does not belong to %s; it is for %s",
-				field, rule.Kind, kinds)
+			return nil, doc.ErrorAt([]string{"faults", strconv.Itoa(i), field},
+				"%s does not belong to %s; it is for %s", field, rule.Kind, kinds)
 		}
 	}
 	if len(plan.Faults) == 0 {
@@ -106,19 +103,19 @@ func LoadFaults(path string) (*Faults, error) {
 // misplaced returns a field of a rule that says nothing about its kind, and the kinds that it is
 // for.
 func (r faultRule) misplaced() (field, kinds string) {
-	answered := r.Kind == FaultRateLimit || r.Kind == FaultServerError
-	broken := r.Kind == FaultCutStream || r.Kind == FaultTruncatedJSON
+	answered := r.Kind == faultRateLimit || r.Kind == faultServerError
+	broken := r.Kind == faultCutStream || r.Kind == faultTruncatedJSON
 	for _, option := range []struct {
 		field   string
 		set, ok bool
 		kinds   string
 	}{
-		{"burst", r.Burst > 0, answered, FaultRateLimit + " and " + FaultServerError},
-		{"retryAfterSeconds", r.RetryAfter > 0, answered, FaultRateLimit + " and " + FaultServerError},
-		{"status", r.Status > 0, r.Kind == FaultServerError, FaultServerError},
-		{"afterEvents", r.After > 0, broken, FaultCutStream + " and " + FaultTruncatedJSON},
-		{"delayMs", r.DelayMs > 0, r.Kind == FaultSlowTokens, FaultSlowTokens},
-		{"factor", r.Factor > 0, r.Kind == FaultWrongUsage, FaultWrongUsage},
+		{"burst", r.Burst > 0, answered, faultRateLimit + " and " + faultServerError},
+		{"retryAfterSeconds", r.RetryAfter > 0, answered, faultRateLimit + " and " + faultServerError},
+		{"status", r.Status > 0, r.Kind == faultServerError, faultServerError},
+		{"afterEvents", r.After > 0, broken, faultCutStream + " and " + faultTruncatedJSON},
+		{"delayMs", r.DelayMs > 0, r.Kind == faultSlowTokens, faultSlowTokens},
+		{"factor", r.Factor > 0, r.Kind == faultWrongUsage, faultWrongUsage},
 	} {
 		if option.set && !option.ok {
 			return option.field, option.kinds
@@ -159,15 +156,15 @@ func (f *Faults) chance(rule int, key string, n int) float64 {
 func (r faultRule) fault() Fault {
 	f := Fault{Kind: r.Kind, RetryAfter: time.Duration(r.RetryAfter) * time.Second}
 	switch r.Kind {
-	case FaultRateLimit:
+	case faultRateLimit:
 		f.Status = http.StatusTooManyRequests
-	case FaultServerError:
+	case faultServerError:
 		f.Status = cmp.Or(r.Status, http.StatusInternalServerError)
-	case FaultCutStream, FaultTruncatedJSON:
+	case faultCutStream, faultTruncatedJSON:
 		f.After = cmp.Or(r.After, defaultFaultEvents)
-	case FaultSlowTokens:
+	case faultSlowTokens:
 		f.Delay = time.Duration(cmp.Or(r.DelayMs, defaultFaultDelay)) * time.Millisecond
-	case FaultWrongUsage:
+	case faultWrongUsage:
 		f.Factor = cmp.Or(r.Factor, defaultFaultFactor)
 	}
 	return f

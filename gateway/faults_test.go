@@ -71,10 +71,10 @@ func TestTroubleDependsOnTheSeedTheTaskAndTheRun(t *testing.T) {
 		t.Errorf("%d calls differ in another run, %d with another seed", differ, differSeed)
 	}
 	// a burst of three begins with a tenth of the calls, so 1 − 0.9³ meet one
-	if share := float64(kinds[FaultRateLimit]) / n; share < 0.24 || share > 0.30 {
+	if share := float64(kinds[faultRateLimit]) / n; share < 0.24 || share > 0.30 {
 		t.Errorf("%.3f of the calls are in a burst, want 0.271", share)
 	}
-	if share := float64(kinds[FaultServerError]) / n; share < 0.06 || share > 0.09 {
+	if share := float64(kinds[faultServerError]) / n; share < 0.06 || share > 0.09 {
 		t.Errorf("%.3f of the calls meet an error of the server, want 0.073", share)
 	}
 	if len(kinds) != 7 {
@@ -134,24 +134,27 @@ func TestRepliesGoWrongAsThePlanSays(t *testing.T) {
 		err    error
 	}{
 		"cut": {
-			Fault{Kind: FaultCutStream, After: 1}, stream, events, "data: {\"a\":1}\n\n", errFault,
+			Fault{Kind: faultCutStream, After: 1}, stream, events, "data: {\"a\":1}\n\n", errFault,
 		},
 		"cut whole": {
-			Fault{Kind: FaultCutStream, After: 1}, whole, []string{`{"a":1}!`}, `{"a"`, errFault,
+			Fault{Kind: faultCutStream, After: 1}, whole, []string{`{"a":1}!`}, `{"a"`, errFault,
 		},
 		"truncated": {
-			Fault{Kind: FaultTruncatedJSON, After: 1}, stream, events,
+			Fault{Kind: faultTruncatedJSON, After: 1},
+			stream, events,
 			"data: {\"a\":1}\n\ndata: {\"b\"\n\ndata: {\"usage\":{\"output_tokens\": 7}}\n\n", nil,
 		},
 		"truncated whole": {
-			Fault{Kind: FaultTruncatedJSON}, whole, []string{`{"a":`, `1}!`}, `{"a"`, nil,
+			Fault{Kind: faultTruncatedJSON}, whole, []string{`{"a":`, `1}!`}, `{"a"`, nil,
 		},
 		"usage": {
-			Fault{Kind: FaultWrongUsage, Factor: 10}, stream, events,
+			Fault{Kind: faultWrongUsage, Factor: 10},
+			stream, events,
 			"data: {\"a\":1}\n\ndata: {\"b\":2}\n\ndata: {\"usage\":{\"output_tokens\": 70}}\n\n", nil,
 		},
 		"usage whole": {
-			Fault{Kind: FaultWrongUsage, Factor: 0.5}, whole,
+			Fault{Kind: faultWrongUsage, Factor: 0.5},
+			whole,
 			[]string{`{"usage":{"prompt_tokens":10,"cache_read_input_tokens":4,"max_tokens":9}}`},
 			`{"usage":{"prompt_tokens":5,"cache_read_input_tokens":2,"max_tokens":9}}`, nil,
 		},
@@ -172,7 +175,7 @@ func TestSlowTokensComeLateAndWhole(t *testing.T) {
 		for i := range 5 {
 			events = append(events, fmt.Sprintf("data: %d\n\n", i))
 		}
-		got, err := passThrough(t, Fault{Kind: FaultSlowTokens, Delay: time.Second}, "text/event-stream", events...)
+		got, err := passThrough(t, Fault{Kind: faultSlowTokens, Delay: time.Second}, "text/event-stream", events...)
 		if err != nil || got != strings.Join(events, "") || time.Since(began) != 5*time.Second {
 			t.Errorf("%q, %v after %s", got, err, time.Since(began))
 		}

@@ -90,16 +90,16 @@ func (w *faultWriter) event(p []byte) error {
 	w.events++
 	due := w.events > w.fault.After
 	switch {
-	case w.fault.Kind == FaultCutStream && due:
+	case w.fault.Kind == faultCutStream && due:
 		w.cut = true
 		return errFault
-	case w.fault.Kind == FaultTruncatedJSON && w.events == w.fault.After+1:
+	case w.fault.Kind == faultTruncatedJSON && w.events == w.fault.After+1:
 		p = append(bytes.Clone(p[:len(p)/2+len(p)/4]), "\n\n"...)
-	case w.fault.Kind == FaultSlowTokens:
+	case w.fault.Kind == faultSlowTokens:
 		if err := w.pause(); err != nil {
 			return err
 		}
-	case w.fault.Kind == FaultWrongUsage:
+	case w.fault.Kind == faultWrongUsage:
 		p = w.fault.miscount(p)
 	}
 	_, err := w.ResponseWriter.Write(p)
@@ -126,15 +126,15 @@ func (w *faultWriter) end() error {
 	case len(rest) == 0:
 		return nil
 	case w.stream:
-	case w.fault.Kind == FaultCutStream:
+	case w.fault.Kind == faultCutStream:
 		rest, w.cut = rest[:len(rest)/2], true
-	case w.fault.Kind == FaultTruncatedJSON:
+	case w.fault.Kind == faultTruncatedJSON:
 		rest = rest[:len(rest)/2]
-	case w.fault.Kind == FaultSlowTokens:
+	case w.fault.Kind == faultSlowTokens:
 		if err := w.pause(); err != nil {
 			return err
 		}
-	case w.fault.Kind == FaultWrongUsage:
+	case w.fault.Kind == faultWrongUsage:
 		rest = w.fault.miscount(rest)
 	}
 	_, err := w.ResponseWriter.Write(rest)

@@ -306,7 +306,7 @@ func (x *exchange) spend() {
 // stopStream ends a stream whose money is gone, between two events, with an error that the client
 // understands.
 func (x *exchange) stopStream(w http.ResponseWriter) {
-	failure := wire.APIError{Type: "invalid_request_error", Message: Refusal}
+	failure := wire.APIError{Type: "invalid_request_error", Message: limitRefusal}
 	var event wire.Event
 	switch x.route.protocol {
 	case Anthropic:

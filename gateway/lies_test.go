@@ -49,7 +49,8 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 				t.Errorf("the agent got %q", text)
 			}
 			c := h.last()
-			if c.Outcome != calls.OK || (c.Usage == nil) != (test.want == nil) || c.Usage != nil && *c.Usage != *test.want {
+			if c.Outcome != calls.OK || (c.Usage == nil) != (test.want == nil) ||
+				c.Usage != nil && *c.Usage != *test.want {
 				t.Errorf("recorded %s with usage %+v, want %+v", c.Outcome, c.Usage, test.want)
 			}
 		})

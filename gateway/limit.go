@@ -5,9 +5,9 @@ import "errors"
 // ErrTurnLimit is the limit of a member that has had all its turns.
 var ErrTurnLimit = errors.New("the limit of turns is reached")
 
-// Refusal is what an agent is told whose call is refused, or stopped, because of a limit. It has no
-// numbers: some agents look for the status of an error in its text, and try again.
-const Refusal = "fit: the budget of this run is used up; the model answers no more"
+// limitRefusal is what an agent is told whose call is refused, or stopped, because of a limit. It
+// has no numbers: some agents look for the status of an error in its text, and try again.
+const limitRefusal = "fit: the budget of this run is used up; the model answers no more"
 
 // Begin starts a prompt of the member: from now on at most so many turns are answered; 0 does not
 // bound them. What it returns is closed when a limit of the prompt is reached. A budget that was

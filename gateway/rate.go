@@ -10,10 +10,10 @@ import (
 )
 
 // RateControl bounds the calls that run at the same time, for each provider and key. A provider has
-// no bound until it says for the first time that it is busy: then half of the calls that are running
-// are allowed, and again half each time it says so later, but never fewer than one. As many good
-// calls as are allowed at a time raise the bound by one. While a provider asks to wait, no call
-// starts. All cells of a process share one RateControl. A nil RateControl bounds nothing.
+// no bound until it says for the first time that it is busy: then half of the calls that are under
+// way are allowed, and again half each time it says so later, but never fewer than one. As many
+// good calls as are allowed at a time raise the bound by one. While a provider asks to wait, no
+// call starts. All cells of a process share one RateControl. A nil RateControl bounds nothing.
 type RateControl struct {
 	mu    sync.Mutex
 	lanes map[laneKey]*rateLane

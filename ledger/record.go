@@ -102,10 +102,10 @@ type Record struct {
 	// they cost when they were recorded.
 	Replay          string   `json:"replay,omitempty"`
 	OriginalCostUSD *float64 `json:"originalCostUsd,omitempty"`
-	Isolation     string   `json:"isolation"`
-	Workspace     string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
-	AgentNetwork  bool     `json:"agentNetwork"`        // the agent had the host's network
-	GraderNetwork bool     `json:"graderNetwork"`       // graders have the host's network
+	Isolation       string   `json:"isolation"`
+	Workspace       string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
+	AgentNetwork    bool     `json:"agentNetwork"`        // the agent had the host's network
+	GraderNetwork   bool     `json:"graderNetwork"`       // graders have the host's network
 	// Network is what the agent reached: host, model (its model, its team's tools and the services
 	// of its task) or none.
 	Network string `json:"network,omitempty"`

@@ -109,7 +109,8 @@ func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {
 		"silent": ok(nil, nil), "unpriced": unpriced, "unpriced, same model": ok(&calls.Usage{Input: 1}, nil),
 	} {
 		s := readWire(t, ok(&calls.Usage{Input: 9}, dollars(3)), other)
-		if s.Usage.CostSource != session.CostWire || *s.Usage.CostUSD != 3 || !s.Usage.Partial || s.ReportedUsage == nil {
+		if s.Usage.CostSource != session.CostWire || *s.Usage.CostUSD != 3 || !s.Usage.Partial ||
+			s.ReportedUsage == nil {
 			t.Errorf("%s: %+v, cost %v", name, s.Usage, *s.Usage.CostUSD)
 		}
 	}

@@ -185,7 +185,8 @@ func (a *attempt) couldForge(end ending) bool {
 func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.SystemPromptInjection, error) {
 	place := a.space.Agent()
 	cfg := a.placeConfig(place, a.arm.Agent)
-	cfg.Model, cfg.ModelURL, cfg.Auth = a.arm.Model, modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL)), a.arm.Auth
+	cfg.Model, cfg.Auth = a.arm.Model, a.arm.Auth
+	cfg.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
 	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
 	var injections []session.SystemPromptInjection

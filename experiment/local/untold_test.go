@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// What an agent has consumed that works and tells no count is unknown. One that shows no work at all
-// has not been measured.
+// What an agent has consumed that works and tells no count is unknown. One that shows no work at
+// all has not been measured.
 func TestWhatIsNotToldIsUnknown(t *testing.T) {
 	for script, want := range map[string]string{
 		`echo '{"type":"text","text":"Done."}'`: ledger.Fail,

@@ -151,8 +151,8 @@ func isAboutFile(err error) bool {
 	return errors.As(err, &problem)
 }
 
-// exitCode is the exit code of an error. A command that was interrupted fails in many ways: it may
-// say that it was called wrongly, or that something is broken. Its verdicts and budgets still count.
+// exitCode is the exit code of an error. A command that was interrupted fails in many ways: it says
+// that it was called wrongly, or that something is broken. Verdicts and budgets still count.
 func exitCode(ctx context.Context, err error) int {
 	code := console.Code(err)
 	if ctx.Err() != nil && (code == console.ExitUsage || code == console.ExitIncomplete) {

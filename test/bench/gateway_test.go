@@ -59,7 +59,8 @@ data: {"type":"content_block_delta","index":0,"at":%d,"delta":{"type":"text_delt
 // open asks for a stream and calls seen for every event with the time that it took.
 func (s *streamer) open(t *testing.T, client *http.Client, url, token string, seen func(took time.Duration)) {
 	body := `{"model":"claude-sonnet-4-5","max_tokens":1000,"stream":true,"messages":[{"role":"user","content":"hi"}]}`
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages", strings.NewReader(body))
+	url += "/v1/messages"
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return
@@ -269,7 +270,8 @@ func TestGatewayInARun(t *testing.T) {
 	run := func(gateway string) func() *exec.Cmd {
 		return func() *exec.Cmd {
 			cmd := exec.Command(fit, "harness", "run", "--agent", "builtin", "--model-url", url, "--task-text", "read",
-				"--cwd", dir, "--gateway", gateway, "--isolation", "none", "--output", filepath.Join(dir, "trace.ndjson"))
+				"--cwd", dir, "--gateway", gateway, "--isolation", "none",
+				"--output", filepath.Join(dir, "trace.ndjson"))
 			cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+dir)
 			return cmd
 		}
