@@ -187,7 +187,8 @@ func (a *Agent) Check(cfg agent.Config) error {
 		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; give --model with --model-url",
 			id)
 	}
-	if cfg.ModelURL == "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
+	// An agent of which nobody says how it logs in may have a way of its own.
+	if cfg.ModelURL == "" && a.entry.Login != "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
 		return fmt.Errorf("agent %s has no key; set %s, or give --model-url", id, strings.Join(a.entry.Keys, " or "))
 	}
 	return agent.RequirePrice(id, cfg, cfg.Model)

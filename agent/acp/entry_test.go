@@ -61,6 +61,9 @@ func TestACommandLineIsAnAgent(t *testing.T) {
 	if again, err := registry.Get(string(made.Info().ID)); err != nil || string(again.Info().ID) != id {
 		t.Errorf("found again: %v, %v", again, err)
 	}
+	if err := agent.Check(made, p.config); err != nil {
+		t.Errorf("it may have a login of its own, and is refused: %v", err)
+	}
 	p.config.ModelURL = "http://127.0.0.1:1"
 	talk, err := made.Start(t.Context(), p.config)
 	if err != nil {

@@ -94,7 +94,14 @@ func decode(part *document.Document, form, into any) error {
 
 // readFile reads the agents of a file. Their ids must be new.
 func readFile(file string, known *agent.Registry) ([]agent.Agent, error) {
-	source, err := os.ReadFile(file)
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file; a list of agents is read from a regular file", file)
+	}
+	var source []byte
+	if err == nil {
+		source, err = os.ReadFile(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read agents: %w", err)
 	}

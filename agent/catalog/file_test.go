@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/fit-eval/fit/agent/catalog"
@@ -116,6 +117,13 @@ func TestWhereFilesAreLookedFor(t *testing.T) {
 		if got := strings.Join(catalog.Files(project, tt.environ), " "); got != tt.want {
 			t.Errorf("%v: %s", tt.environ, got)
 		}
+	}
+	pipe := filepath.Join(t.TempDir(), "agents.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := catalog.Load(pipe); err == nil || !strings.Contains(err.Error(), "not a file") {
+		t.Errorf("a pipe: %v", err)
 	}
 	_, err := catalog.Load("/nowhere/agents.yaml")
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/agents.yaml") {

@@ -9,6 +9,7 @@ import (
 	"io"
 	nethttp "net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -310,7 +311,7 @@ func (c *conversation) read(reply []byte) error {
 		return &failure{kind: session.ErrorOther, message: "the answer is not JSON: " + c.shown(string(reply))}
 	}
 	answer, err := jmespath.Search(c.entry.answer(), document)
-	if err != nil || answer == nil {
+	if err != nil || strings.TrimSpace(asText(answer)) == "" {
 		return &failure{
 			kind:    session.ErrorOther,
 			message: fmt.Sprintf("there is no %s in the answer: %s", c.entry.answer(), c.shown(string(reply))),

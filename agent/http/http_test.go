@@ -167,6 +167,7 @@ func TestFailures(t *testing.T) {
 		"no JSON":     {status(200, "<html>"), session.OutcomeError, 1, "not JSON: <html>"},
 		"no answer":   {status(200, `{"x":1}`), session.OutcomeError, 1, `there is no answer in the answer: {"x":1}`},
 		"null answer": {status(200, `{"answer":null}`), session.OutcomeError, 1, "there is no answer"},
+		"empty":       {status(200, `{"answer":" "}`), session.OutcomeError, 1, "there is no answer"},
 		"drops": {func(nethttp.ResponseWriter, *nethttp.Request) {
 			panic(nethttp.ErrAbortHandler)
 		}, session.OutcomeProvider, 3, "no answer"},
