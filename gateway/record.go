@@ -46,8 +46,21 @@ func OpenRecord(cfg RecordConfig) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
+	if sameFile(path, cfg.Path) {
+		return nil, fmt.Errorf("replay: %s cannot be written while it answers; write the trace to another file", path)
+	}
 	r.replay, err = OpenReplay(path, ReplayConfig{Mode: cfg.ReplayMode, Redactor: cfg.Redactor})
 	return r, err
+}
+
+// sameFile reports whether two names stand for one file.
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // Offline reports whether no upstream is asked.

@@ -225,3 +225,13 @@ func TestAReplayThroughTheGateway(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 }
+
+// A record that answers calls is not written at the same time.
+func TestARecordDoesNotAnswerItself(t *testing.T) {
+	t.Parallel()
+	path := record(t, nil, [2]string{ask("hi", hello), hello})
+	_, err := gateway.OpenRecord(gateway.RecordConfig{Path: path, Replay: path})
+	if err == nil || !strings.Contains(err.Error(), "another file") {
+		t.Errorf("error %v", err)
+	}
+}
