@@ -39,6 +39,24 @@ func Bearer(key string) http.Header { return http.Header{"Authorization": {"Bear
 // APIKey is the header of a key as the Messages protocol sends it.
 func APIKey(key string) http.Header { return http.Header{"X-Api-Key": {key}} }
 
+// Everywhere is one endpoint, given without its version, for every protocol, with the keys as they
+// are sent; an empty key is none.
+func Everywhere(url, anthropicKey, openAIKey string) []Upstream {
+	url = Versioned(url)
+	var anthropic, openAI http.Header
+	if anthropicKey != "" {
+		anthropic = APIKey(anthropicKey)
+	}
+	if openAIKey != "" {
+		openAI = Bearer(openAIKey)
+	}
+	return []Upstream{
+		{Protocol: Anthropic, URL: url, Header: anthropic},
+		{Protocol: Responses, URL: url, Header: openAI},
+		{Protocol: Chat, URL: url, Header: openAI},
+	}
+}
+
 // UpstreamOf is where a client of package model with this config would send its calls.
 func UpstreamOf(cfg model.Config) (Upstream, error) {
 	base, err := cfg.Base()

@@ -148,10 +148,8 @@ func (a *Agent) locate(host agent.Host) (agent.Installation, error) {
 
 // login says what credentials the caller has.
 func (a *Agent) login(environ []string) string {
-	for _, name := range a.entry.Keys {
-		if agent.Getenv(environ, name) != "" {
-			return agent.AuthAPIKey
-		}
+	if a.entry.key(environ) != "" {
+		return agent.AuthAPIKey
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func prepare(e Entry, cfg agent.Config, installation agent.Installation) (setup,
 	if err != nil {
 		return setup{}, err
 	}
-	made := setup{restricted: v.Restricted, keyVisible: v.Key != noKey, argv: []string{installation.Path}}
+	made := setup{restricted: v.Restricted, keyVisible: cfg.Seat == nil && v.Key != noKey, argv: []string{installation.Path}}
 	for _, text := range e.Args {
 		argument, err := render(text, v)
 		if err != nil {
@@ -62,7 +63,6 @@ func prepare(e Entry, cfg agent.Config, installation agent.Installation) (setup,
 func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 	v := values{
 		URL:          strings.TrimRight(cfg.ModelURL, "/"),
-		Key:          noKey,
 		Model:        cfg.Model,
 		Protocol:     agent.ProtocolOf(cfg.Model, e.Protocols...),
 		Home:         home,
@@ -75,11 +75,9 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 	if cfg.Retries != nil {
 		v.Retries = max(0, *cfg.Retries)
 	}
-	for _, name := range e.Keys {
-		if value := agent.Getenv(cfg.Environ, name); value != "" {
-			v.Key = value
-			break
-		}
+	v.Key = cmp.Or(e.key(cfg.Environ), noKey)
+	if cfg.Seat != nil {
+		v.URL, v.Key = cfg.Seat.URL, cfg.Seat.Token
 	}
 	return v, v.MCPServers.check()
 }

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/events"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -154,6 +156,24 @@ func (a *Agent) find(environ []string) (string, error) {
 		return "", fmt.Errorf("agent %s: %s is not an executable file", a.id(), path)
 	}
 	return filepath.Abs(path)
+}
+
+// Upstreams implements agent.Routed. A program that is given an endpoint is given the gateway
+// instead; without one nobody knows whether it looks at an address at all.
+func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
+	if cfg.ModelURL == "" {
+		return nil, fmt.Errorf("agent %s finds its model by itself; --model-url puts the gateway between", a.id())
+	}
+	key := func(names ...string) string {
+		for _, name := range names {
+			if value := agent.Getenv(cfg.Environ, name); value != "" && slices.Contains(a.entry.keys(), name) {
+				return value
+			}
+		}
+		return ""
+	}
+	return gateway.Everywhere(cfg.ModelURL, key("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+		key("OPENAI_API_KEY", "ANTHROPIC_API_KEY")), nil
 }
 
 // Check implements agent.Checker.

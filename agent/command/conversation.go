@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,7 +59,7 @@ func newConversation(entry Entry, cfg agent.Config) (*conversation, error) {
 			Protocol:   events.DialectName,
 			Model:      cfg.Model,
 			Auth:       c.auth(),
-			KeyVisible: c.auth() != "",
+			KeyVisible: c.keyVisible(),
 		},
 	}
 	if entry.Events != eventsNDJSON {
@@ -72,12 +73,35 @@ func (c *conversation) home() string { return filepath.Join(c.cfg.Home, "home") 
 func (c *conversation) tmp() string  { return filepath.Join(c.cfg.Home, "tmp") }
 
 func (c *conversation) auth() string {
-	for _, name := range c.entry.keys() {
-		if agent.Getenv(c.cfg.Environ, name) != "" {
-			return agent.AuthAPIKey
-		}
+	if len(c.keysSet()) > 0 {
+		return agent.AuthAPIKey
 	}
 	return ""
+}
+
+// keysSet are the variables with keys of the program that are set.
+func (c *conversation) keysSet() []string {
+	return slices.DeleteFunc(slices.Clone(c.entry.keys()), func(name string) bool {
+		return agent.Getenv(c.cfg.Environ, name) == ""
+	})
+}
+
+// routedKeys are the variables that hold the token of a program behind the gateway.
+var routedKeys = []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
+
+// keyVisible reports whether the program gets a real key.
+func (c *conversation) keyVisible() bool {
+	return slices.ContainsFunc(c.keysSet(), func(name string) bool {
+		return c.cfg.Seat == nil || name != "ANTHROPIC_AUTH_TOKEN" && !slices.Contains(routedKeys, name)
+	})
+}
+
+// modelURL is where the program finds its model.
+func (c *conversation) modelURL() string {
+	if c.cfg.Seat != nil {
+		return c.cfg.Seat.URL
+	}
+	return strings.TrimSuffix(c.cfg.ModelURL, "/")
 }
 
 // ID implements agent.Session.
@@ -120,7 +144,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 func (c *conversation) command(line, prompt string) (agent.Command, error) {
 	values := map[string]string{
 		wordModel:    c.cfg.Model,
-		wordModelURL: strings.TrimSuffix(c.cfg.ModelURL, "/"),
+		wordModelURL: c.modelURL(),
 		wordSession:  c.ID(),
 		wordDir:      c.cfg.Dir,
 		wordHome:     c.home(),
@@ -166,7 +190,13 @@ func (c *conversation) environ(fill func(string) string) []string {
 	})
 	env.Allow(c.cfg.Environ, c.entry.keys()...)
 	env.Allow(c.cfg.Environ, "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
-	if url := strings.TrimSuffix(c.cfg.ModelURL, "/"); url != "" {
+	if c.cfg.Seat != nil {
+		for _, name := range routedKeys {
+			env[name] = c.cfg.Seat.Token
+		}
+		delete(env, "ANTHROPIC_AUTH_TOKEN") // it would win over the key
+	}
+	if url := c.modelURL(); url != "" {
 		env.Assign("FIT_MODEL_URL="+url, "ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1",
 			"GOOGLE_GEMINI_BASE_URL="+url)
 	}

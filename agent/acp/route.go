@@ -1,0 +1,32 @@
+package acp
+
+import (
+	"fmt"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
+)
+
+// Upstreams implements agent.Routed: a program that can be given another endpoint can be given the
+// gateway. Which of its protocols it will speak, the program decides.
+func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
+	e := a.entry
+	switch {
+	case cfg.ModelURL == "":
+		return nil, fmt.Errorf("agent %s finds its model by itself; --model-url puts the gateway between", e.ID)
+	case agent.ProtocolOf(cfg.Model, e.Protocols...) == agent.ProtocolGemini:
+		return nil, fmt.Errorf("agent %s speaks Gemini's protocol, which the gateway does not carry", e.ID)
+	}
+	key := e.key(cfg.Environ)
+	return gateway.Everywhere(cfg.ModelURL, key, key), nil
+}
+
+// key is the key of the model, from the first variable that is set; empty where none is.
+func (e Entry) key(environ []string) string {
+	for _, name := range e.Keys {
+		if value := agent.Getenv(environ, name); value != "" {
+			return value
+		}
+	}
+	return ""
+}

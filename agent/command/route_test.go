@@ -1,0 +1,69 @@
+package command
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
+)
+
+// A program that is given an endpoint talks to it through the gateway, with a token in place of the
+// key.
+func TestAProgramGoesThroughTheGateway(t *testing.T) {
+	var mu sync.Mutex
+	var keys []string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, r.Header.Get("X-Api-Key")+r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"type":"message","role":"assistant","content":[{"type":"text","text":"42"}],` +
+			`"usage":{"input_tokens":10,"output_tokens":5}}`))
+	}))
+	defer upstream.Close()
+
+	s := newStage(t, `env; curl -s "$ANTHROPIC_BASE_URL/v1/messages" -H "x-api-key: $ANTHROPIC_API_KEY" `+
+		`-H 'content-type: application/json' -d '{"model":"claude-sonnet-4-5","max_tokens":5,"messages":[]}'; `+
+		`curl -s "$OPENAI_BASE_URL/chat/completions" -H "authorization: Bearer $OPENAI_API_KEY" `+
+		`-H 'content-type: application/json' -d '{"model":"gpt-5","messages":[]}'`)
+	s.config.Environ = append(s.config.Environ, "ANTHROPIC_API_KEY=real-anthropic", "OPENAI_API_KEY=real-openai",
+		"ANTHROPIC_AUTH_TOKEN=real-token")
+	s.config.ModelURL = upstream.URL
+	var started agent.Started
+	s.config.Started = func(now agent.Started) { started = now }
+	var seen []calls.Call
+	proxy := &gateway.OnDemand{}
+	defer proxy.Close()
+	s.config.Gateway.Join = func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams, OnCall: func(c calls.Call) {
+			seen = append(seen, c)
+		}})
+	}
+	conversation, err := agent.Start(t.Context(), New(s.entry), s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := conversation.Prompt(t.Context(), "count")
+	if err != nil || !result.Success || !strings.Contains(result.Text, "42") {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if err := conversation.Close(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(result.Text, "real-") || started.Gateway != agent.GatewayOn || started.KeyVisible {
+		t.Errorf("the program sees the key: %+v\n%s", started, result.Text)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(keys, " "); got != "real-anthropic Bearer real-openai" {
+		t.Errorf("the model got the keys %q", got)
+	}
+	if len(seen) != 2 || seen[0].Usage == nil || seen[0].Usage.Input != 10 {
+		t.Errorf("%d calls were seen: %+v", len(seen), seen)
+	}
+}
