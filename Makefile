@@ -34,7 +34,7 @@ lint: $(GOLANGCI)
 
 unit: build
 	$(GO) test -race -timeout 30m $(TESTFLAGS) ./...
-	$(GO) test $(TESTFLAGS) ./gateway ./harness ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
+	$(GO) test $(TESTFLAGS) ./gateway/... ./harness ./redact ./stats ./test/crash # at full size, which the race detector would make too slow
 
 setup: $(GOLANGCI) $(DEADCODE)
 	scripts/setup

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -171,10 +172,9 @@ func TestAThousandCallsAreListedQuickly(t *testing.T) {
 			t.Error("bodies were read")
 		}
 	}
-	if best > 50*time.Millisecond {
+	if best > 50*time.Millisecond && !testenv.Race { // it runs without the race detector too
 		t.Errorf("it took %v", best)
 	}
-	t.Logf("%v", best)
 }
 
 // processorTime is what the process has used: other processes may be busy too.
