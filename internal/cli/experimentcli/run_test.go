@@ -18,7 +18,12 @@ func TestInterruptedBeforeTheFirstCell(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	con := &console.Console{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}
-	plan := &experiment.Plan{}
+	plan, output := &experiment.Plan{}, t.TempDir()
+	dir, err := experiment.OpenDirectory(output, plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
 	run := Run{
 		Console: con,
 		Prepared: &experiment.Prepared{
@@ -28,10 +33,10 @@ func TestInterruptedBeforeTheFirstCell(t *testing.T) {
 			Plan: plan,
 		},
 		Machine: &local.Machine{Registry: &agent.Registry{}},
-		Dir:     &experiment.Directory{Plan: plan},
-		Output:  t.TempDir(),
+		Dir:     dir,
+		Output:  output,
 	}
-	_, err := run.Do(ctx)
+	_, err = run.Do(ctx)
 	const want = "interrupted before the first cell; nothing was started"
 	if err == nil || err.Error() != want || console.Code(err) != console.ExitInterrupted {
 		t.Errorf("Do = %v with code %d, want %q with 130", err, console.Code(err), want)
