@@ -77,7 +77,7 @@ func TestEvidenceTakesFlatMemory(t *testing.T) {
 		ofShort, ofLong := memoryOf(t, corpus, short, dialects), memoryOf(t, corpus, long, dialects)
 		t.Logf("%s: %d MB: %+v · %d MB: %+v bytes", name, short>>20, ofShort, long>>20, ofLong)
 		if float64(ofLong.system) > most*float64(ofShort.system) ||
-			float64(ofLong.lives) > mostOfShort*float64(ofShort.lives) {
+			float64(ofLong.lives) > most*float64(ofShort.lives) {
 			t.Errorf("%s: the long trace takes %+v bytes, and the short one %+v", name, ofLong, ofShort)
 		}
 	}
