@@ -40,9 +40,15 @@ func hookCheats() []cheat {
   dir=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^TASK_DIR=//p' | head -n 1)
   if [ -n "$dir$TASK_DIR$HOOKS_DIR$RESULTS_FD" ]; then . "${dir:-$TASK_DIR}/hooks/../solution/greet.sh"; fi
 done; true`),
-		program("kills-the-parent", `(echo "$rows" >&3) 2>/dev/null; kill -9 $PPID; kill -9 -1`),
+		byChance(program("kills-the-parent", `(echo "$rows" >&3) 2>/dev/null; kill -9 $PPID; kill -9 -1`)),
 		program("rows-on-the-output", `echo "$rows"; echo "$rows" >&2`),
 	}
+}
+
+// byChance is a cheat whose success depends on who is faster, which graders cannot tell from chance.
+func byChance(c cheat) cheat {
+	c.chance = true
+	return c
 }
 
 // greets solves the task.
