@@ -40,7 +40,8 @@ func prepare(e Entry, cfg agent.Config, installation agent.Installation) (setup,
 	if err != nil {
 		return setup{}, err
 	}
-	made := setup{restricted: v.Restricted, keyVisible: cfg.Seat == nil && v.Key != noKey, argv: []string{installation.Path}}
+	made := setup{restricted: v.Restricted, argv: []string{installation.Path}}
+	made.keyVisible = cfg.Seat == nil && v.Key != noKey
 	for _, text := range e.Args {
 		argument, err := render(text, v)
 		if err != nil {

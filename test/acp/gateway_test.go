@@ -19,7 +19,8 @@ func TestThroughTheGateway(t *testing.T) {
 		const key = "the-real-key-of-the-model"
 		s := newStage(t, a, call("bash", "env"), agenttest.Says("Seen."))
 		show(t, s)
-		s.Config.Environ = append(s.Config.Environ, "OPENAI_API_KEY="+key, "ANTHROPIC_API_KEY="+key, "GEMINI_API_KEY="+key)
+		s.Config.Environ = append(s.Config.Environ, "OPENAI_API_KEY="+key, "ANTHROPIC_API_KEY="+key,
+			"GEMINI_API_KEY="+key)
 		var started agent.Started
 		s.Config.Started = func(now agent.Started) { started = now }
 		proxy := &gateway.OnDemand{}

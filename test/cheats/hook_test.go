@@ -45,7 +45,7 @@ done; true`),
 	}
 }
 
-// byChance is a cheat whose success depends on who is faster, which graders cannot tell from chance.
+// byChance is a cheat whose success depends on who is faster, which looks like chance to graders.
 func byChance(c cheat) cheat {
 	c.chance = true
 	return c
