@@ -55,9 +55,9 @@ func upstreamsOf(a Agent, cfg Config) ([]gateway.Upstream, error) {
 	return routed.Upstreams(cfg)
 }
 
-// Start starts a session of an agent, in the network that its config names, and by way of the
-// gateway where the config has one and the agent can use it. Config.Started is told whether it
-// does.
+// Start starts a session of an agent in the network that its config names. Its model calls go
+// through the gateway if the config has one and the agent can use it; Config.Started reports
+// whether they do.
 func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	if cfg.Gateway.Join == nil && cfg.Gateway.Off == "" {
 		return cfg.start(ctx, a)
@@ -90,7 +90,7 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	return held, nil
 }
 
-// announcing is the config with a note for whoever is told that the agent has started.
+// announcing returns the config with Started reporting the state of the gateway.
 func (c Config) announcing(state, reason string) Config {
 	if tell := c.Started; tell != nil {
 		c.Started = func(started Started) {

@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// plain is an agent that runs one command for every prompt.
+// plain is an agent that runs one command per prompt.
 type plain struct{ protocols []string }
 
 func (p plain) Info() agent.Info { return agent.Info{ID: "plain", Protocols: p.protocols} }

@@ -25,7 +25,7 @@ const maxAnswer = 1 << 20
 // not the program: EX_TEMPFAIL of sysexits.h.
 const temporaryFailure = 75
 
-// conversation is one session with the program: a process for every prompt.
+// conversation is one session with the program. Each prompt starts a process.
 type conversation struct {
 	*agent.Conversation
 	entry Entry

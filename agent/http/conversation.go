@@ -34,7 +34,7 @@ const (
 	silence = 30 * time.Minute
 )
 
-// conversation is one session with the agent: a request for every prompt.
+// conversation is one session with the agent. Each prompt is a request.
 type conversation struct {
 	entry   Entry
 	cfg     agent.Config

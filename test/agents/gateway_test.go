@@ -21,21 +21,11 @@ import (
 // realKey is the key of every vendor; behind the gateway, no agent sees it.
 const realKey = "real-key-of-this-test-4711"
 
-// eachRouted runs a test for every agent that can be pointed at the gateway.
-func eachRouted(t *testing.T, test func(t *testing.T, a agent.Agent)) {
-	eachAgent(t, func(t *testing.T, a agent.Agent) {
-		if _, routed := a.(agent.Routed); !routed {
-			t.Skip("it cannot be pointed at another endpoint")
-		}
-		test(t, a)
-	})
-}
-
 // TestTheRealKeyStaysInTheGateway: the model accepts the real key only, and the agent works; a
 // command of the agent that looks at the environment and the arguments of every process does not
 // find it, and it is in no file that the run leaves.
 func TestTheRealKeyStaysInTheGateway(t *testing.T) {
-	eachRouted(t, func(t *testing.T, a agent.Agent) {
+	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		look := "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '[r]eal-key-of' >found.txt; " +
 			"env >env.txt; echo looked"
 		r := newRig(t, a, `{"key": "`+realKey+`", "turns": [{"calls": [{"bash": `+strconv.Quote(look)+`}]}, {"text": "Looked."}]}`)
@@ -111,11 +101,9 @@ func (r *rig) seatAt(url string) func() []modelcalls.Call {
 // TestAnAgentKilledInTheMiddleOfAStream: the upstream is let go, the call is recorded, and nothing
 // of the agent is alive.
 func TestAnAgentKilledInTheMiddleOfAStream(t *testing.T) {
-	eachRouted(t, func(t *testing.T, a agent.Agent) {
+	hasProcess := func(info agent.Info) bool { return strings.HasPrefix(info.InstallHint, "npm ") }
+	eachAgentThat(t, hasProcess, func(t *testing.T, a agent.Agent) {
 		r := newRig(t, a, scriptOf(t, turn{"text": "Never said."}))
-		if r.config.Installation.Path == "" {
-			t.Skip("it has no process of its own")
-		}
 		left := make(chan struct{}, 100)
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

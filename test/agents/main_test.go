@@ -38,8 +38,13 @@ func TestMain(m *testing.M) {
 // agent whose program is not installed is missing. Those of the Agent Client Protocol are in
 // test/acp.
 func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
+	eachAgentThat(t, func(agent.Info) bool { return true }, test)
+}
+
+// eachAgentThat runs a test for those agents of which a condition holds.
+func eachAgentThat(t *testing.T, holds func(agent.Info) bool, test func(t *testing.T, a agent.Agent)) {
 	for _, a := range catalog.Default().All() {
-		if _, shared := a.(*acp.Agent); shared || a.Info().Capabilities.MCP == agent.Unsupported {
+		if _, shared := a.(*acp.Agent); shared || a.Info().Capabilities.MCP == agent.Unsupported || !holds(a.Info()) {
 			continue
 		}
 		t.Run(string(a.Info().ID), func(t *testing.T) {
