@@ -12,7 +12,7 @@ NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benc
 FUZZTIME        ?= 20s
 TESTFLAGS       ?=
 
-.PHONY: build demo test check lint vet unit fuzz bench soak vuln setup clean deps
+.PHONY: build demo test check lint vet unit fuzz bench soak vuln setup clean deps web
 
 build:
 	@mkdir -p bin
@@ -63,6 +63,12 @@ soak:
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
 	scripts/dependencies > docs/dependencies.txt
+
+# The front end of fit view. Its bundle is committed, so that building fit needs Go only.
+web:
+	npm ci --prefix view/web --no-audit --no-fund --loglevel=error
+	npm run --prefix view/web check
+	npm run --prefix view/web build
 
 clean:
 	rm -rf bin

@@ -1,0 +1,64 @@
+import { render, type JSX } from "preact";
+import { frozen } from "./api";
+import { applyTheme, Bar, Help, Origin } from "./frame";
+import { listenToKeys } from "./keys";
+import { CellPage } from "./pages/cell";
+import { ExperimentPage } from "./pages/experiment";
+import { ExperimentsPage } from "./pages/experiments";
+import { LabelsPage } from "./pages/labels";
+import { SideBySidePage } from "./pages/sidebyside";
+import { TracePage } from "./pages/trace";
+import { VersusPage } from "./pages/versus";
+import { followAddress, parts, place } from "./router";
+import { Empty, Page } from "./ui";
+import "./styles/base.css";
+import "./styles/pages.css";
+import "./styles/trace.css";
+
+function App(): JSX.Element {
+  return (
+    <>
+      <Current />
+      <Origin />
+      <Help />
+    </>
+  );
+}
+
+// Addresses: / · /x/ID · /x/ID/TASK/ARM/RUN · /versus/ID · /labels/ID · /trace/T · /align/T/U.
+function Current(): JSX.Element {
+  const [kind, id, ...rest] = parts(place.value.path);
+  if (kind === undefined) return <ExperimentsPage />;
+  if (id !== undefined) {
+    switch (kind) {
+      case "x":
+        if (rest.length === 3) return <CellPage key={rest.join("/")} id={id} task={rest[0] as string} arm={rest[1] as string} run={rest[2] as string} />;
+        return <ExperimentPage key={id} id={id} />;
+      case "versus":
+        return <VersusPage key={id} id={id} />;
+      case "labels":
+        return <LabelsPage key={id} id={id} />;
+      case "trace":
+        return <TracePage key={id} trace={id} />;
+      case "align":
+        return <SideBySidePage a={id} b={rest[0] ?? ""} />;
+    }
+  }
+  return (
+    <>
+      <Bar crumbs={[]} />
+      <Page title="Not found">
+        <Empty title="There is no such page.">
+          <p>
+            <a href="#/">All experiments</a>
+          </p>
+        </Empty>
+      </Page>
+    </>
+  );
+}
+
+applyTheme();
+followAddress(frozen?.start);
+listenToKeys();
+render(<App />, document.getElementById("app") as HTMLElement);
