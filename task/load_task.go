@@ -36,6 +36,7 @@ func (l *loader) task(id string) Task {
 	where, err := readSettings(path.Join(rel, "task.yaml"), filepath.Join(t.Dir, "task.yaml"), "task.schema.json", &own)
 	l.add(err)
 	t.Settings = settings(own, l.file.TaskFile, t.Hooks.Preflight != "")
+	t.Settings.Environment = l.environment(&t, own, where)
 	l.checkSettings(&t, own, where)
 	t.Suite = l.loadSuite(&t, own.Tests.merge(l.file.Tests), where)
 	if t.Suite == nil && t.Hooks.Invariants == "" {

@@ -14,27 +14,33 @@ type familyFile struct {
 
 	Calibration string `yaml:"calibration" doc:"File of this directory with human verdicts on work that the judge has judged; reports correct the judge's pass rate by it."`
 
+	Images map[string]string `yaml:"images" doc:"Images to use in place of others, such as ubuntu:24.04: local/base; also in the FROM lines of Dockerfiles."`
+
 	TaskFile `yaml:",inline"`
 }
 
 // TaskFile is task.yaml. What it does not say follows from family.yaml, and then from the defaults.
 type TaskFile struct {
-	Tags      []string     `yaml:"tags" doc:"Words to select tasks by."`
-	Cluster   string       `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; intervals take account of it."`
-	Scored    *bool        `yaml:"scored" doc:"Whether the task has a score between 0 and 1 beside its verdict."`
-	Timeouts  timeoutsFile `yaml:"timeouts" doc:"How long the phases of an attempt may take, such as 90s or 20m."`
-	Isolation string       `yaml:"isolation" doc:"What holds the agent; default: the best that works on the machine." enum:"none,bwrap"`
-	Workspace string       `yaml:"workspace" doc:"export: a directory of its own. worktree: a git worktree of repo, which can see the repository's whole history." enum:"export,worktree"`
-	Repo      string       `yaml:"repo" doc:"Repository that the working directory starts from: a path relative to this file, or a git URL."`
-	Ref       string       `yaml:"ref" doc:"Commit, tag or branch of repo; default: HEAD."`
-	Network   networkFile  `yaml:"network" doc:"Who may use the network."`
-	Port      *bool        `yaml:"port" doc:"Whether preflight starts a service that graders reach on the port of the attempt; default: whether there is a preflight hook."`
-	Checks    []string     `yaml:"checks" doc:"Names of the rows that the invariants hook must produce."`
-	Cache     []string     `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
-	Protected []string     `yaml:"protected" doc:"Globs of files that are put back as they were before grading."`
-	Limits    limitsFile   `yaml:"limits" doc:"What the processes of an attempt may use."`
-	Tests     testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
-	Judge     judgeFile    `yaml:"judge" doc:"How the judge decides, where there is a judge.task.md."`
+	Tags       []string     `yaml:"tags" doc:"Words to select tasks by."`
+	Cluster    string       `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; intervals take account of it."`
+	Scored     *bool        `yaml:"scored" doc:"Whether the task has a score between 0 and 1 beside its verdict."`
+	Timeouts   timeoutsFile `yaml:"timeouts" doc:"How long the phases of an attempt may take, such as 90s or 20m."`
+	Isolation  string       `yaml:"isolation" doc:"What holds the agent; default: the best that works on the machine." enum:"none,bwrap,podman,docker"`
+	Image      string       `yaml:"image" doc:"Image of the container that the task's processes run in."`
+	Dockerfile string       `yaml:"dockerfile" doc:"Dockerfile to build that image from, relative to this file; its directory is what it can copy from."`
+	Workdir    string       `yaml:"workdir" doc:"Where the working directory is in the container; default: the image's, or /workspace. The agent also finds there what the image has there."`
+	User       string       `yaml:"user" doc:"User of the agent in the container: a name, a number or number:number; default: the image's."`
+	Workspace  string       `yaml:"workspace" doc:"export: a directory of its own. worktree: a git worktree of repo, which can see the repository's whole history." enum:"export,worktree"`
+	Repo       string       `yaml:"repo" doc:"Repository that the working directory starts from: a path relative to this file, or a git URL."`
+	Ref        string       `yaml:"ref" doc:"Commit, tag or branch of repo; default: HEAD."`
+	Network    networkFile  `yaml:"network" doc:"Who may use the network."`
+	Port       *bool        `yaml:"port" doc:"Whether preflight starts a service that graders reach on the port of the attempt; default: whether there is a preflight hook."`
+	Checks     []string     `yaml:"checks" doc:"Names of the rows that the invariants hook must produce."`
+	Cache      []string     `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
+	Protected  []string     `yaml:"protected" doc:"Globs of files that are put back as they were before grading."`
+	Limits     limitsFile   `yaml:"limits" doc:"What the processes of an attempt may use."`
+	Tests      testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
+	Judge      judgeFile    `yaml:"judge" doc:"How the judge decides, where there is a judge.task.md."`
 }
 
 type judgeFile struct {
@@ -106,9 +112,11 @@ func agentNetwork(own, family networkFile) AgentNetwork {
 }
 
 type limitsFile struct {
-	MemoryMB  int `yaml:"memoryMB" doc:"Private memory of each process." min:"1"`
-	Processes int `yaml:"processes" doc:"Processes of the user." min:"1"`
-	FileMB    int `yaml:"fileMB" doc:"Size of each file that is written." min:"1"`
+	MemoryMB  int     `yaml:"memoryMB" doc:"Private memory of each process; in a container, the memory of all processes together." min:"1"`
+	Processes int     `yaml:"processes" doc:"Processes of the user, or of the container." min:"1"`
+	FileMB    int     `yaml:"fileMB" doc:"Size of each file that is written." min:"1"`
+	CPUs      float64 `yaml:"cpus" doc:"Processors of a container." min:"0.01"`
+	DiskMB    int     `yaml:"diskMB" doc:"By how much all files together may grow; default 16384." min:"1"`
 }
 
 type testsFile struct {
@@ -176,6 +184,8 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 			MemoryMB:  first(own.Limits.MemoryMB, family.Limits.MemoryMB),
 			Processes: first(own.Limits.Processes, family.Limits.Processes),
 			FileMB:    first(own.Limits.FileMB, family.Limits.FileMB),
+			CPUs:      first(own.Limits.CPUs, family.Limits.CPUs),
+			DiskMB:    first(own.Limits.DiskMB, family.Limits.DiskMB),
 		},
 		JudgeVotes: first(own.Judge.Votes, family.Judge.Votes),
 	}

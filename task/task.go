@@ -120,8 +120,10 @@ type Settings struct {
 	// Scored says whether the task has a score or only a verdict; nil: it follows from the rows.
 	Scored   *bool
 	Timeouts Timeouts
-	// Isolation is "none", "bwrap" or "" for the best that works here.
+	// Isolation is "none", "bwrap", "podman", "docker" or "" for the best that works here.
 	Isolation string
+	// Environment is the container that the task's processes run in; nil: it needs none.
+	Environment *Environment `json:",omitempty"`
 	// Workspace is "export" (a directory of its own) or "worktree" (of the repository Repo at Ref).
 	Workspace    string
 	Repo, Ref    string
@@ -191,6 +193,8 @@ type Timeouts struct {
 // Limits bound what the processes of an attempt may use; zero is no limit.
 type Limits struct {
 	MemoryMB, Processes, FileMB int
+	CPUs                        float64 `json:",omitempty"`
+	DiskMB                      int     `json:",omitempty"`
 }
 
 // Digest identifies a task's content: what the agent sees, and what it must not see.

@@ -1,0 +1,183 @@
+package task
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Environment is the container that the processes of a task run in.
+type Environment struct {
+	// Image is the image to run. It wins over Dockerfile.
+	Image string `json:",omitempty"`
+	// Dockerfile, if set, is built in the directory Context; both are absolute. Content identifies
+	// what they hold, and names the image that is built.
+	Dockerfile string `json:"-"`
+	Context    string `json:"-"`
+	Content    string `json:",omitempty"`
+	// Images replaces images by others, in FROM lines too.
+	Images map[string]string `json:",omitempty"`
+	// Workdir is where the working directory is shown. Empty: the image's own, or /workspace where
+	// that is the root. What the image has there, the agent finds.
+	Workdir string `json:",omitempty"`
+	// User is the agent's; empty: the image's.
+	User string            `json:",omitempty"`
+	Env  map[string]string `json:",omitempty"` // of every process, beside the image's own
+	// KeepEntrypoint runs the image's entry point for as long as the container lives.
+	KeepEntrypoint bool `json:",omitempty"`
+	// KeepRunning lets what the agent leaves running live until the verifier, which runs in the same
+	// container, is done.
+	KeepRunning  bool          `json:",omitempty"`
+	BuildTimeout time.Duration `json:",omitempty"` // 0: ten minutes
+	Healthcheck  *Healthcheck  `json:",omitempty"`
+}
+
+// Healthcheck is a command that must succeed in the container before the agent starts.
+type Healthcheck struct {
+	Command string // of sh -c
+	// Interval is the pause between two tries; StartInterval that within StartPeriod, in which a
+	// failure does not count.
+	Interval, Timeout, StartPeriod, StartInterval time.Duration
+	// Retries is how many failures in a row end it.
+	Retries int
+}
+
+// Name is the image as records and messages name it.
+func (e *Environment) Name() string {
+	if e.Image != "" {
+		return e.Image
+	}
+	return e.Dockerfile
+}
+
+// environment is what a task says about its container, else what its family does; nil if nobody
+// says anything.
+func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environment {
+	family := l.file.TaskFile
+	e := &Environment{
+		Image:   first(own.Image, family.Image),
+		Images:  l.file.Images,
+		Workdir: first(own.Workdir, family.Workdir),
+		User:    first(own.User, family.User),
+	}
+	base, dockerfile := t.Dir, own.Dockerfile
+	if dockerfile == "" && own.Image == "" {
+		base, dockerfile = l.real, family.Dockerfile
+	}
+	if own.Dockerfile != "" { // what the task says itself comes before its family's image
+		e.Image = own.Image
+	}
+	if own.Image != "" && own.Dockerfile != "" {
+		l.add(where.wrong(l.rel(t.Dir), []string{"image"}, "give image or dockerfile, not both"))
+	}
+	if e.Workdir != "" && (!filepath.IsAbs(e.Workdir) || filepath.Clean(e.Workdir) == "/") {
+		l.add(where.wrong(l.rel(t.Dir), []string{"workdir"}, "%q is not an absolute path below the root", e.Workdir))
+	}
+	if mapped := l.file.Images[e.Image]; mapped != "" {
+		e.Image = mapped
+	}
+	switch {
+	case e.Image != "":
+		return e
+	case dockerfile == "":
+		return nil
+	}
+	e.Dockerfile = filepath.Join(base, filepath.FromSlash(dockerfile))
+	if !filepath.IsLocal(filepath.FromSlash(dockerfile)) || !isFile(e.Dockerfile) {
+		l.add(where.wrong(l.rel(t.Dir), []string{"dockerfile"}, "%s is not a file of this directory", dockerfile))
+		return nil
+	}
+	e.Context = filepath.Dir(e.Dockerfile)
+	var err error
+	if e.Content, err = ContextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
+		l.fail(err)
+	}
+	return e
+}
+
+func isFile(name string) bool { return exists(name) && !isDir(name) }
+
+// ContextDigest identifies what an image is built from: the file, everything in its directory, and
+// the images that replace others.
+func ContextDigest(dockerfile, context string, images map[string]string) (string, error) {
+	d := newDigester()
+	entries, err := walkTree(context, nil)
+	if err == nil {
+		err = d.addTree("context", entries)
+	}
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(context, dockerfile)
+	if err != nil {
+		return "", err
+	}
+	d.add(filepath.ToSlash(rel), "dockerfile", nil)
+	if len(images) > 0 {
+		replaced, err := json.Marshal(images)
+		if err != nil {
+			return "", err
+		}
+		d.add("images", "json", replaced)
+	}
+	return d.String(), nil
+}
+
+// Bases are the images that the FROM lines of a Dockerfile name, as they are after replacement.
+// Stages of its own, scratch and names that a build argument decides are left out.
+func (e *Environment) Bases(dockerfile string) []string {
+	var bases []string
+	stages := map[string]bool{"scratch": true}
+	for _, from := range fromLines(dockerfile) {
+		name := from.image
+		if mapped := e.Images[name]; mapped != "" {
+			name = mapped
+		}
+		if !stages[strings.ToLower(name)] && !strings.Contains(name, "$") && !slices.Contains(bases, name) {
+			bases = append(bases, name)
+		}
+		if from.stage != "" {
+			stages[strings.ToLower(from.stage)] = true
+		}
+	}
+	return bases
+}
+
+// Replaced is the text of a Dockerfile with the images that stand in place of others.
+func (e *Environment) Replaced(dockerfile string) string {
+	lines := strings.Split(dockerfile, "\n")
+	for _, from := range fromLines(dockerfile) {
+		if mapped := e.Images[from.image]; mapped != "" {
+			lines[from.line] = strings.Replace(lines[from.line], from.image, mapped, 1)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+type fromLine struct {
+	line         int
+	image, stage string
+}
+
+// fromLines are the FROM lines of a Dockerfile.
+func fromLines(dockerfile string) []fromLine {
+	var found []fromLine
+	for number, line := range strings.Split(dockerfile, "\n") {
+		words := strings.Fields(line)
+		if len(words) < 2 || !strings.EqualFold(words[0], "FROM") {
+			continue
+		}
+		words = slices.DeleteFunc(words[1:], func(word string) bool { return strings.HasPrefix(word, "--") })
+		if len(words) == 0 {
+			continue
+		}
+		from := fromLine{line: number, image: words[0]}
+		if len(words) > 2 && strings.EqualFold(words[1], "AS") {
+			from.stage = words[2]
+		}
+		found = append(found, from)
+	}
+	return found
+}
