@@ -68,7 +68,11 @@ func (x *exchange) serve(w http.ResponseWriter) {
 		return
 	}
 	x.body = body
-	x.read()
+	if refused := x.read(); refused != nil {
+		x.refuse(w, refused)
+		x.finish()
+		return
+	}
 	number, allowed := x.seat.count(x.body, x.route.turn, &x.call)
 	switch {
 	case !allowed:
@@ -87,21 +91,22 @@ func (x *exchange) serve(w http.ResponseWriter) {
 }
 
 // read learns what the request asks for, and takes out what it may not ask for.
-func (x *exchange) read() {
+func (x *exchange) read() *refusal {
 	if len(x.body) == 0 {
-		return
+		return nil
 	}
 	_ = json.Unmarshal(x.body, &x.asked) // what cannot be read is the upstream's to refuse
 	x.call.Model, x.call.Stream = x.asked.Model, x.asked.Stream
 	x.call.Tools, x.call.Messages = len(x.asked.Tools), x.asked.length()
-	kinds, others := serverTools(x.asked)
-	x.call.ServerTools = kinds
-	if len(kinds) == 0 || !x.config().DenyServerTools {
-		return
+	work, err := findVendorWork(x.body)
+	if err != nil {
+		return &refusal{http.StatusBadRequest, "fit's gateway: " + err.Error()}
 	}
-	if body, err := without(x.body, others); err == nil {
-		x.body, x.call.ToolsDenied = body, true
+	x.call.ServerTools = work.kinds
+	if len(work.kinds) > 0 && x.config().DenyServerTools {
+		x.body, x.call.ToolsDenied = work.body, true
 	}
+	return nil
 }
 
 // count numbers the calls that carry a turn from 0, and notices one that is tried again because it
@@ -203,7 +208,7 @@ func (x *exchange) finish() {
 		x.seat.ended(x.body, call)
 	}
 	if x.observer != nil {
-		call.Usage = x.observer.usage()
+		call.Usage = x.observer.soFar()
 		call.Model = firstOf(call.Model, x.observer.model)
 	}
 	if x.observer != nil && x.observer.complete {

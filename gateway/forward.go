@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -99,7 +101,20 @@ func (x *exchange) ended(w http.ResponseWriter, to upstream, err error) {
 	case cause != nil:
 		x.call.Outcome, x.abort = calls.Disconnected, true // an empty reply would look like a good one
 	default:
-		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s cannot be reached: %v", to.provider(), err)
+		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s %s: %v", to.provider(), misbehaviour(err), err)
+	}
+}
+
+// misbehaviour says what an upstream did that gave no reply.
+func misbehaviour(err error) string {
+	var operation *net.OpError
+	switch reached := !errors.As(err, &operation) || operation.Op != "dial"; {
+	case !reached:
+		return "cannot be reached"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), operation != nil:
+		return "closed the connection before it answered"
+	default:
+		return "gave no answer that can be read"
 	}
 }
 
@@ -111,7 +126,10 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 	switch {
 	case err != nil:
 		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s: %v", to.provider(), err)
-	case resp.StatusCode < 200 || resp.StatusCode >= 300 && resp.StatusCode < 400:
+	case resp.StatusCode < 200:
+		x.refuse(w, &refusal{http.StatusBadGateway, fmt.Sprintf("the model's endpoint %s answered with status %d, "+
+			"which is no reply of a model; is its address right?", to.provider(), resp.StatusCode)})
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		x.refuse(w, &refusal{http.StatusBadGateway, redirected(to, resp)})
 	case resp.StatusCode >= 400:
 		x.passError(w, to, resp, body, isJSON)
@@ -123,8 +141,10 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 		})
 	case resp.ContentLength > maxReply:
 		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})
+	case isJSON:
+		x.passWhole(w, to, resp, body, alive)
 	default:
-		x.pass(w, to, resp, body, kind == "text/event-stream", alive)
+		x.pass(w, to, resp, body, alive)
 	}
 }
 
@@ -198,19 +218,73 @@ func copyHeader(to, from http.Header) {
 // pieces are buffers for what a reply is passed on in.
 var pieces = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// pass passes a reply on as it arrives.
-func (x *exchange) pass(
-	w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, stream bool, alive func(),
+// passWhole passes on a reply that is no stream. It is read first: a client cannot tell half of it
+// from all of it.
+func (x *exchange) passWhole(
+	w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, alive func(),
 ) {
+	x.observer = &observer{protocol: x.route.protocol}
+	content, err := io.ReadAll(io.LimitReader(&heard{body, x.firstByte(alive)}, maxReply+1))
+	switch {
+	case err != nil && context.Cause(x.r.Context()) != nil:
+		x.ended(w, to, err)
+		return
+	case err != nil:
+		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s broke off its reply after %d bytes: %v",
+			to.provider(), len(content), err)
+		return
+	case len(content) > maxReply:
+		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})
+		return
+	}
+	content = []byte(to.hide(string(content)))
 	x.call.Status = resp.StatusCode
-	x.observer = &observer{protocol: x.route.protocol, stream: stream}
+	to.header(w.Header(), resp.Header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(resp.StatusCode)
+	_, failed := w.Write(content)
+	x.observer.Write(content)
+	x.keep(content)
+	x.complete()
+	if failed != nil {
+		x.call.Outcome = calls.Disconnected
+	}
+}
+
+// firstByte returns what is to be called for every piece of a reply: it notes when the first came.
+func (x *exchange) firstByte(alive func()) func() {
+	first := true
+	return func() {
+		alive()
+		if first {
+			first, x.call.FirstByteMs = false, x.elapsed()
+		}
+	}
+}
+
+// heard says of every piece that is read.
+type heard struct {
+	io.Reader
+	piece func()
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if n > 0 {
+		h.piece()
+	}
+	return n, err
+}
+
+// pass passes a stream on as it arrives.
+func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, alive func()) {
+	x.call.Status = resp.StatusCode
+	x.observer = &observer{protocol: x.route.protocol, stream: true}
 	to.header(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
-	flush := func() error { return nil }
-	if stream {
-		flush = http.NewResponseController(w).Flush
-		_ = flush() // the first write meets the same error
-	}
+	flush := http.NewResponseController(w).Flush
+	_ = flush() // the first write meets the same error
+	body = to.hiding(&heard{body, x.firstByte(alive)})
 	buffer := pieces.Get().(*[]byte)
 	defer pieces.Put(buffer)
 	var total int64
@@ -218,10 +292,6 @@ func (x *exchange) pass(
 		n, err := body.Read(*buffer)
 		piece := (*buffer)[:n]
 		if n > 0 {
-			alive()
-			if total == 0 {
-				x.call.FirstByteMs = x.elapsed()
-			}
 			if total += int64(n); total > maxReply {
 				x.cut(errors.New(tooLarge(to)))
 				return

@@ -3,10 +3,12 @@ package gateway_test
 import (
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -64,7 +66,34 @@ func TestHostileUpstreams(t *testing.T) {
 		},
 		"dies before it answers": {
 			func(w http.ResponseWriter, _ *http.Request) { vanish(w) },
-			502, "cannot be reached", calls.Failed, "EOF",
+			502, "closed the connection before it answered", calls.Failed, "EOF",
+		},
+		"breaks off": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", "1000")
+				_, _ = io.WriteString(w, `{"content":`)
+			},
+			502, "broke off its reply after 11 bytes", calls.Failed, "broke off",
+		},
+		"breaks off before it begins": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", "1000")
+			},
+			502, "broke off its reply after 0 bytes", calls.Failed, "broke off",
+		},
+		"speaks no HTTP": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				conn, buffer, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					return
+				}
+				_, _ = buffer.WriteString("220 mail.example.com ESMTP\r\n")
+				_ = buffer.Flush()
+				_ = conn.Close()
+			},
+			502, "gave no answer that can be read", calls.Failed, "malformed",
 		},
 		"ends too early": {
 			func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageDelta) },
@@ -116,7 +145,7 @@ func TestHostileUpstreams(t *testing.T) {
 				_ = buffer.Flush()
 				_ = conn.Close()
 			},
-			502, "status 101", calls.Failed, "101",
+			502, "status 101, which is no reply of a model", calls.Failed, "101",
 		},
 		"compresses": {
 			func(w http.ResponseWriter, _ *http.Request) {
@@ -155,7 +184,7 @@ func TestHostileUpstreams(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				zeros(w, 200<<20)
 			},
-			0, "", calls.Cut, "64 MiB",
+			502, "sent more than 64 MiB", calls.Failed, "64 MiB",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -300,13 +329,57 @@ func TestMemoryStaysFlatOverAStream(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestAConnectionThatWasClosedMeanwhile: upstreams end connections that nobody uses; the agent does
+// not notice.
+func TestAConnectionThatWasClosedMeanwhile(t *testing.T) {
+	asked := 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if asked++; asked == 2 { // the second request comes on the connection of the first
+			vanish(w)
+			return
+		}
+		if _, sent := r.Header["Idempotency-Key"]; sent || string(body) != messageRequest {
+			t.Errorf("the upstream got %s with %v", body, r.Header)
+		}
+		stream(w, messageStart, messageEnd)
+	}))
+	server.Start()
+	t.Cleanup(server.Close)
+	h := openAt(t, gateway.Config{}, server.URL)
+	for range 2 {
+		resp, text := h.ask("/v1/messages", messageRequest)
+		if c := h.last(); resp.StatusCode != http.StatusOK || c.Outcome != calls.OK {
+			t.Errorf("got %d %s; recorded %+v", resp.StatusCode, text, c)
+		}
+	}
+	if asked != 3 {
+		t.Errorf("the upstream was asked %d times", asked)
+	}
+}
+
+// TestAReplyThatDoesNotEndIsCountedByWhatCame: the figure at the beginning of a stream is not its
+// output.
+func TestAReplyThatDoesNotEndIsCountedByWhatCame(t *testing.T) {
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		long := strings.Replace(messageDelta, "hello", strings.Repeat("word ", 80), 1)
+		stream(w, messageStart, messageDelta, long)
+		vanish(w)
+	})
+	_, _, err := post(t.Context(), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
+	if c := h.last(); err == nil || c.Usage == nil || !c.Usage.Partial || c.Usage.Input != 7 ||
+		c.Usage.Output < 90 || c.Usage.Output > 110 {
+		t.Errorf("recorded %+v with %+v", c, c.Usage)
+	}
+}
+
 func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 	for name, test := range map[string]struct{ path, request, want, denied string }{
 		"messages": {
 			"/v1/messages",
 			`{"model":"m","tools":[{"name":"Bash","input_schema":{}},{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"auto"}}`,
 			"[web_search_20250305]",
-			`{"model":"m","tool_choice":{"type":"auto"},"tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124","name":"bash"}]}`,
+			`{"model":"m","tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"auto"}}`,
 		},
 		"responses": {
 			"/v1/responses",
@@ -331,7 +404,39 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 			"/v1/chat/completions",
 			`{"model":"m","tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"f"}},"web_search_options":{}}`,
 			"[web_search]",
-			`{"model":"m","tool_choice":{"type":"function","function":{"name":"f"}},"tools":[{"type":"function","function":{"name":"f"}}]}`,
+			`{"model":"m","tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"f"}}}`,
+		},
+		"a plugin": {
+			"/v1/chat/completions", `{"plugins":[{"id":"web"}],"model":"m"}`, "[plugin web]", `{"model":"m"}`,
+		},
+		"a model that is online": {"/v1/chat/completions", `{"model":"m:online"}`, "[online]", `{"model":"m"}`},
+		"a search of x":          {"/v1/chat/completions", `{"model":"m","search_parameters":{"mode":"on"}}`, "[web_search]", `{"model":"m"}`},
+		"nothing of the kind": {
+			"/v1/chat/completions", `{"model":"m","web_search_options":null,"plugins":[]}`, "[]", "",
+		},
+		"tools that come later": {
+			"/v1/responses",
+			`{"model":"m","tools":[{"type":"web_search"}],"input":[{"type":"additional_tools","tools":[{"type":"web_search"},{"type":"custom","name":"exec"},{"type":"namespace","name":"n","tools":[{"type":"mcp"},{"type":"function","name":"f"}]}]},{"role":"user","content":"x"}]}`,
+			"[web_search mcp]",
+			`{"model":"m","input":[{"type":"additional_tools","tools":[{"type":"custom","name":"exec"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]},{"role":"user","content":"x"}]}`,
+		},
+		"images by address": {
+			"/v1/messages",
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/?leak"}},{"type":"image","source":{"type":"base64","data":"aGk="}},{"type":"tool_result","content":[{"type":"document","source":{"type":"url","url":"https://x"}}]},{"type":"tool_use","input":{"url":"https://x","type":"image"}}]}]}`,
+			"[image by URL document by URL]",
+			`{"model":"m","messages":[{"role":"user","content":[` + taken("text") + `,{"type":"image","source":{"type":"base64","data":"aGk="}},{"type":"tool_result","content":[` + taken("text") + `]},{"type":"tool_use","input":{"url":"https://x","type":"image"}}]}]}`,
+		},
+		"files by address": {
+			"/v1/responses",
+			`{"model":"m","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://x"},{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},{"type":"function_call_output","output":[{"type":"input_image","image_url":"http://x"}]}]}`,
+			"[file by URL image by URL]",
+			`{"model":"m","input":[{"role":"user","content":[` + taken("input_text") + `,{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},{"type":"function_call_output","output":[` + taken("input_text") + `]}]}`,
+		},
+		"images by address in a chat": {
+			"/v1/chat/completions",
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x"}},{"type":"text","text":"https://x"}]}]}`,
+			"[image by URL]",
+			`{"model":"m","messages":[{"role":"user","content":[` + taken("text") + `,{"type":"text","text":"https://x"}]}]}`,
 		},
 		"none": {"/v1/messages", `{"model":"m","tools":[{"type":"custom","name":"mcp__web_search"}]}`, "[]", ""},
 	} {
@@ -358,5 +463,29 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func taken(kind string) string {
+	return `{"type":"` + kind + `","text":"(fit took out what the model's vendor would have fetched from an address)"}`
+}
+
+// TestARequestThatCanBeReadInTwoWaysIsRefused: the vendor must not read another one than we do.
+func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
+	h := open(t, gateway.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("the upstream got it") })
+	for request, want := range map[string]string{
+		`{"model":"m","tools":[{"type":"web_search"}],"tools":[]}`:      `has "tools" twice`,
+		`{"model":"m","tools":[],"t\u006fols":[{"type":"web_search"}]}`: `has "tools" twice`,
+		`{"model":"m","Tools":[{"type":"web_search"}]}`:                 `has "Tools" in place of "tools"`,
+		`{"model":"m","max_tokens":1,"MAX_TOKENS":9}`:                   `has "max_tokens" twice`,
+		`{"model":"m","tools":[{"type":"custom","type":"web_search"}]}`: `has "type" twice`,
+	} {
+		resp, text := h.ask("/v1/responses", request)
+		var said struct{ Error struct{ Message string } }
+		_ = json.Unmarshal([]byte(text), &said)
+		if c := h.last(); resp.StatusCode != http.StatusBadRequest || !strings.Contains(said.Error.Message, want) ||
+			!strings.Contains(c.Error, want) {
+			t.Errorf("%s: got %d %s; recorded %q", request, resp.StatusCode, text, c.Error)
+		}
 	}
 }

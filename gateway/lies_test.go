@@ -57,29 +57,42 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamThatRepeatsTheKeyDoesNotShowItToTheAgent: some say in an error which key they got.
+// TestAnUpstreamThatRepeatsTheKeyDoesNotShowItToTheAgent: some say in an error which key they got,
+// and one that an agent has written may say it anywhere.
 func TestAnUpstreamThatRepeatsTheKeyDoesNotShowItToTheAgent(t *testing.T) {
-	for _, status := range []int{http.StatusOK, http.StatusUnauthorized} {
+	for name, answer := range map[string]func(w http.ResponseWriter, key string){
+		"whole": func(w http.ResponseWriter, key string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"content":"your key is `+key+` indeed"}`)
+		},
+		"error": func(w http.ResponseWriter, key string) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"message":"your key is `+key+` indeed"}}`)
+		},
+		"stream": func(w http.ResponseWriter, key string) {
+			stream(w, "data: your key is ", key, " indeed\n\n")
+		},
+		"stream in pieces": func(w http.ResponseWriter, key string) {
+			stream(w, append([]string{"data: your key is "}, append(strings.Split(key, ""), " indeed\n\n")...)...)
+		},
+	} {
 		h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
 			key := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")
-			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Set-Cookie", "key="+key)
 			w.Header().Set("X-Key", key)
-			w.WriteHeader(status)
-			if status != http.StatusOK {
-				_, _ = io.WriteString(w, `{"error":{"message":"bad key `+key+`"}}`)
-			}
+			answer(w, key)
 		})
 		for _, path := range []string{"/v1/messages", "/v1/responses"} {
 			resp, text := h.ask(path, `{"model":"m"}`)
-			if resp.StatusCode != status || status != http.StatusOK && !strings.Contains(text, "bad key") {
-				t.Errorf("got %d %s", resp.StatusCode, text)
+			if !strings.Contains(text, "[key] indeed") {
+				t.Errorf("%s: got %d %s", name, resp.StatusCode, text)
 			}
 			for name, values := range resp.Header {
 				text += name + strings.Join(values, " ")
 			}
 			if c := h.last(); strings.Contains(text+c.Error, realKey) {
-				t.Errorf("%s shows the key: %s; recorded %s", path, text, c.Error)
+				t.Errorf("%s: %s shows the key: %s; recorded %s", name, path, text, c.Error)
 			}
 		}
 	}

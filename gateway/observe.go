@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/model/wire"
 )
 
@@ -25,10 +26,15 @@ type observer struct {
 	boundary bool   // the last line was empty: between two events
 	streamed int64  // bytes of data so far
 
+	deltas int64 // pieces of the reply, and their bytes of text
+	text   int64
+
 	complete bool // the reply said that it is complete
 	model    string
 	failure  string // the error that it reported
 	tokens   tokens
+
+	parser jsontape.Parser
 }
 
 // Write takes the next piece of the reply. It never fails.
@@ -74,6 +80,7 @@ var (
 	usageKey     = []byte(`"usage"`)
 	errorKey     = []byte(`"error"`)
 	messageStop  = []byte(`"message_stop"`)
+	blockDelta   = []byte(`"content_block_delta"`)
 	chatDone     = []byte("[DONE]")
 	finishReason = []byte(`"finish_reason":"`)
 )
@@ -91,6 +98,8 @@ func (o *observer) take(line []byte) {
 	case o.protocol == Anthropic && len(data) < 64 && bytes.Contains(data, messageStop),
 		o.protocol == Chat && bytes.Equal(data, chatDone):
 		o.complete = true
+	case o.protocol == Anthropic && bytes.Contains(data, blockDelta):
+		o.count(data)
 	case bytes.Contains(data, usageKey), bytes.Contains(data, errorKey):
 		o.decode(data)
 	}
@@ -98,6 +107,20 @@ func (o *observer) take(line []byte) {
 		o.complete = true // some servers leave out the closing words
 	}
 }
+
+// count counts a piece of a reply, for the case that it has no end.
+func (o *observer) count(data []byte) {
+	event, _ := o.parser.Parse(data)
+	o.deltas++
+	for name, member := range event.Get("delta").Members() {
+		if start, end := member.Span(); name != "type" {
+			o.text += int64(end - start)
+		}
+	}
+}
+
+// seen is how many tokens the reply had so far, by what came of it: every piece has one or more.
+func (o *observer) seen() int64 { return max(o.deltas, o.text/bytesPerToken) }
 
 // end takes notice that the reply is over.
 func (o *observer) end() {

@@ -119,6 +119,8 @@ func (r *Recording) load() error {
 		form := newForm(call.Path, call.Model, chunks, normal)
 		r.calls = append(r.calls, &recordedCall{form: form, call: call})
 	}
+	// A file may hold more than one session. The last one is what people mean by it.
+	slices.SortStableFunc(r.calls, func(a, b *recordedCall) int { return b.call.Session - a.call.Session })
 	r.dropRetried()
 	if len(r.calls) == 0 {
 		return errors.New("it holds no complete call")
@@ -131,7 +133,8 @@ func (r *Recording) load() error {
 func (r *Recording) dropRetried() {
 	r.calls = slices.DeleteFunc(r.calls, func(c *recordedCall) bool {
 		return c.call.Status >= 400 && slices.ContainsFunc(r.calls, func(later *recordedCall) bool {
-			return later.call.Status < 400 && later.call.Participant == c.call.Participant && later.same(c.form)
+			return later.call.Status < 400 && later.call.Session == c.call.Session &&
+				later.call.Participant == c.call.Participant && later.same(c.form)
 		})
 	})
 }
@@ -213,7 +216,7 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 }
 
 // find returns the call that answers a request. One that was not used yet goes before one that was,
-// and an earlier one before a later one.
+// and an earlier one before a later one of the same session.
 func (r *Recording) find(participant string, form form) *recordedCall {
 	var best *recordedCall
 	bestScore := -1

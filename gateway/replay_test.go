@@ -26,7 +26,12 @@ func said(text string) string {
 // record writes a record of requests and their replies.
 func record(t *testing.T, dirs map[string]string, pairs ...[2]string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "agent.calls")
+	return recordTo(t, filepath.Join(t.TempDir(), "agent.calls"), dirs, pairs...)
+}
+
+// recordTo adds a session to a record.
+func recordTo(t *testing.T, path string, dirs map[string]string, pairs ...[2]string) string {
+	t.Helper()
 	w, err := calls.Create(path, calls.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -233,5 +238,22 @@ func TestARecordDoesNotAnswerItself(t *testing.T) {
 	_, err := gateway.OpenRecord(gateway.RecordConfig{Path: path, Replay: path})
 	if err == nil || !strings.Contains(err.Error(), "another file") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestTheLastSessionOfAFileAnswers: whoever writes a trace to the same file again means the new one.
+func TestTheLastSessionOfAFileAnswers(t *testing.T) {
+	question := [2]string{`{"model":"m","messages":[{"role":"user","content":"what?"}]}`, said("the first")}
+	other := [2]string{`{"model":"m","messages":[{"role":"user","content":"why?"}]}`, said("because")}
+	path := record(t, nil, question, other)
+	question[1] = said("the second")
+	recordTo(t, path, nil, question)
+	for _, mode := range gateway.ReplayModes() {
+		ask := replay(t, path, mode, nil)
+		for _, want := range [][2]string{question, other} {
+			if got, found, err := ask(want[0]); err != nil || !found || string(got.Body) != want[1] {
+				t.Errorf("%s: answered %v with %q, %v", mode, found, got.Body, err)
+			}
+		}
 	}
 }

@@ -101,3 +101,14 @@ func (o *observer) usage() *calls.Usage {
 	}
 	return said
 }
+
+// soFar is the usage of a reply that may not have come to its end. What it said at its beginning
+// about its output is not what it was then.
+func (o *observer) soFar() *calls.Usage {
+	said := o.usage()
+	if said == nil || o.complete {
+		return said
+	}
+	said.Output, said.Partial = max(said.Output, o.seen()), true
+	return said
+}

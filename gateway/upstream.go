@@ -108,19 +108,31 @@ func (u upstream) provider() string { return u.base.Host }
 // key is what calls with the same key have in common, for rate control.
 func (u upstream) key() string { return u.Header.Get("X-Api-Key") + u.Header.Get("Authorization") }
 
-// hide takes the key out of what the upstream says, which the agent gets to see.
-func (u upstream) hide(text string) string {
+// secrets are the key as it is sent.
+func (u upstream) secrets() []string {
+	var all []string
 	for _, name := range []string{"X-Api-Key", "Authorization"} {
 		secret := u.Header.Get(name)
 		if _, after, found := strings.Cut(secret, " "); found {
 			secret = after
 		}
 		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "[key]")
+			all = append(all, secret)
 		}
+	}
+	return all
+}
+
+// hide takes the key out of what the upstream says, which the agent gets to see.
+func (u upstream) hide(text string) string {
+	for _, secret := range u.secrets() {
+		text = strings.ReplaceAll(text, secret, hiddenKey)
 	}
 	return text
 }
+
+// hiddenKey takes the place of the key.
+const hiddenKey = "[key]"
 
 // header copies what concerns the client of the header of a reply.
 func (u upstream) header(to, from http.Header) {
@@ -154,6 +166,11 @@ func (u upstream) request(r *http.Request, path string, body []byte) *http.Reque
 		out.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	out.Header.Set("Accept-Encoding", "identity")
+	if out.Header.Get("Idempotency-Key") == "" {
+		// Upstreams close connections that are not in use. With this, which is not sent, a request
+		// that meets such an end is made again on a new one.
+		out.Header["Idempotency-Key"] = []string{}
+	}
 	setBody(out, body)
 	return out
 }

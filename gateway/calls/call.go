@@ -50,6 +50,8 @@ type Call struct {
 	ServerTools []string `json:"serverTools,omitempty"`
 	// ToolsDenied says that they were taken out before the request was passed on.
 	ToolsDenied bool `json:"toolsDenied,omitempty"`
+	// Session counts the sessions that were recorded in one file, from 0.
+	Session int `json:"session,omitempty"`
 	// Request and Response say where the bodies are. A Writer fills them in.
 	Request  *Body `json:"request,omitempty"`
 	Response *Body `json:"response,omitempty"`
@@ -64,6 +66,8 @@ type Usage struct {
 	CacheWrite5m int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
 	CacheWrite1h int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
 	Reasoning    int64 `json:"reasoning,omitempty"`
+	// Partial says that the reply did not come to its end: Output was counted by what came of it.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // CacheWrite is everything that was written to the cache.

@@ -47,6 +47,7 @@ type Writer struct {
 	chunks  map[Sum]uint32 // the chunks in the file, by content
 	count   uint32         // of chunks
 	dropped int64
+	session int
 	err     error
 }
 
@@ -94,6 +95,9 @@ func (w *Writer) takeOver() error {
 		w.chunks[place.sum] = number
 		w.count = max(w.count, number+1)
 	}
+	for i := range r.calls {
+		w.session = max(w.session, r.calls[i].Session+1)
+	}
 	w.size, w.dropped = r.end, info.Size()-r.end
 	if w.dropped > 0 {
 		return w.file.Truncate(w.size)
@@ -123,6 +127,7 @@ func (w *Writer) Append(call Call, request, response []byte) error {
 	if w.err != nil {
 		return w.err
 	}
+	call.Session = w.session
 	call.Request = &Body{Bytes: int64(len(request))}
 	call.Response = &Body{Bytes: int64(len(response)), Stream: isStream(response)}
 	var frames []byte

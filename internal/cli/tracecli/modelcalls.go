@@ -44,7 +44,11 @@ func (o *output) modelCall(c *query.ModelCall) {
 	}
 	if u := c.Usage; u != nil {
 		read := u.Input + u.CacheRead + u.CacheWrite()
-		columns = append(columns, fmt.Sprintf("in:%s out:%s", thousands(read), thousands(u.Output)))
+		about := ""
+		if u.Partial {
+			about = "~"
+		}
+		columns = append(columns, fmt.Sprintf("in:%s out:%s%s", thousands(read), about, thousands(u.Output)))
 		if read > 0 {
 			columns = append(columns, fmt.Sprintf("cached %d %%", 100*u.CacheRead/read))
 		}

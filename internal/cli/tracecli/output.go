@@ -248,5 +248,5 @@ func (o *output) lane(source *string) string {
 	if source == nil || *source == "" {
 		return ""
 	}
-	return o.paint(bold, *source+":") + " "
+	return o.paint(bold, display.Line(*source)+":") + " "
 }

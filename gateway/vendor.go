@@ -1,0 +1,297 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/jsontape"
+)
+
+// vendorWork is what a request asks the model's vendor to do itself: to run tools, or to fetch what
+// an address stands for. An agent without a network reaches the world through it.
+type vendorWork struct {
+	kinds []string
+	body  []byte // the request without it; nil where it asks for nothing of the kind
+}
+
+// edit puts a text in the place of a part of a request.
+type edit struct {
+	start, end int
+	text       []byte
+}
+
+// finder goes through a request.
+type finder struct {
+	text  []byte
+	kinds []string
+	gone  int // tools that run at the vendor
+	edits []edit
+}
+
+// read are the members of requests that the gateway reads. A server that does not mind their case,
+// or takes the other one of two, would read another request than we do.
+var read = []string{
+	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options",
+	"search_parameters", "mcp_servers", "plugins", "max_tokens", "max_completion_tokens", "max_output_tokens",
+}
+
+// ambiguous reports what two servers can read differently in an object of a request; empty if
+// nothing.
+func ambiguous(object jsontape.Value) string {
+	seen := map[string]bool{}
+	for name := range object.Members() {
+		folded := strings.ToLower(name)
+		switch {
+		case seen[folded]:
+			return fmt.Sprintf("the request has %q twice", folded)
+		case folded != name && slices.Contains(read, folded):
+			return fmt.Sprintf("the request has %q in place of %q", strings.Clone(name), folded)
+		}
+		seen[folded] = true
+	}
+	return ""
+}
+
+// findVendorWork finds what a request asks of its vendor. An error says that the request can be
+// read in two ways.
+func findVendorWork(body []byte) (vendorWork, error) {
+	request, ok := jsontape.Parse(body)
+	if !ok || request.Kind() != jsontape.Object {
+		return vendorWork{}, nil // the upstream's to refuse
+	}
+	if wrong := ambiguous(request); wrong != "" {
+		return vendorWork{}, fmt.Errorf("%s; servers differ in what they make of that", wrong)
+	}
+	f := &finder{text: body}
+	left, err := f.tools(request.Get("tools"))
+	if err != nil {
+		return vendorWork{}, err
+	}
+	fewer := f.gone > 0
+	var members [][]byte
+	for name, value := range request.Members() {
+		switch start := len(f.edits); name {
+		case "tools":
+			if fewer && len(left) > 0 {
+				members = appendMember(members, name, array(left))
+			}
+			if fewer {
+				continue
+			}
+		case "web_search_options", "search_parameters", "mcp_servers", "plugins":
+			if f.service(name, value) {
+				continue
+			}
+		case "model":
+			if plain, online := strings.CutSuffix(value.Text(), ":online"); online {
+				f.found("online")
+				quoted, _ := json.Marshal(plain) // a string always can be
+				members = appendMember(members, name, quoted)
+				continue
+			}
+		case "messages", "input", "contents":
+			if err := f.conversation(value); err != nil {
+				return vendorWork{}, err
+			}
+			members = appendMember(members, name, f.edited(value, f.edits[start:]))
+			continue
+		}
+		members = appendMember(members, name, value.Raw())
+	}
+	if len(f.kinds) == 0 {
+		return vendorWork{}, nil
+	}
+	if fewer {
+		members = withoutChoice(members, left)
+	}
+	return vendorWork{f.kinds, slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}"))}, nil
+}
+
+// appendMember adds a member of an object.
+func appendMember(members [][]byte, name string, value []byte) [][]byte {
+	quoted, _ := json.Marshal(name) // a string always can be
+	return append(members, slices.Concat(quoted, []byte(":"), value))
+}
+
+// array writes elements as an array.
+func array(elements [][]byte) []byte {
+	return slices.Concat([]byte("["), bytes.Join(elements, []byte(",")), []byte("]"))
+}
+
+// service notes a member that asks the vendor for something that is not among the tools.
+func (f *finder) service(name string, value jsontape.Value) bool {
+	switch {
+	case value.Kind() == jsontape.Null, value.Kind() == jsontape.Array && value.Empty():
+		return false
+	case name == "mcp_servers":
+		f.found("mcp")
+	case name == "plugins":
+		for plugin := range value.Elements() {
+			f.found("plugin " + plugin.TextOf("id"))
+		}
+	default:
+		f.found("web_search")
+	}
+	return true
+}
+
+// found notes work of the vendor.
+func (f *finder) found(kind string) {
+	if kind = strings.Clone(strings.TrimSpace(kind)); !slices.Contains(f.kinds, kind) {
+		f.kinds = append(f.kinds, kind)
+	}
+}
+
+// tools notes the tools that run at the vendor, and returns those that do not.
+func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
+	for tool := range list.Elements() {
+		if wrong := ambiguous(tool); wrong != "" {
+			return nil, fmt.Errorf("a tool of %s; servers differ in what they make of that", wrong)
+		}
+		switch kind := tool.TextOf("type"); {
+		case runsAtVendor(kind):
+			f.gone++
+			f.found(kind)
+		case tool.Get("tools").Exists(): // a set of tools
+			inner, err := f.tools(tool.Get("tools"))
+			if err != nil {
+				return nil, err
+			}
+			start, end := tool.Get("tools").Span()
+			left = append(left, f.edited(tool, []edit{{start, end, array(inner)}}))
+		default:
+			left = append(left, tool.Raw())
+		}
+	}
+	return left, nil
+}
+
+// vendorTools are the types of tools that run at the vendor; some versions of them have a suffix.
+// Tools that the agent runs itself have no type, or one such as function or custom.
+var vendorTools = []string{
+	"web_search", "web_fetch", "x_search", "collections_search", "code_execution", "code_interpreter", "file_search",
+	"image_generation", "mcp",
+}
+
+func runsAtVendor(kind string) bool {
+	return strings.HasPrefix(kind, "openrouter:") || slices.ContainsFunc(vendorTools, func(known string) bool {
+		rest, found := strings.CutPrefix(kind, known)
+		return found && (rest == "" || rest[0] == '_')
+	})
+}
+
+// conversation looks for tools that come in the middle of a conversation, and for content that the
+// vendor would fetch.
+func (f *finder) conversation(list jsontape.Value) error {
+	for item := range list.Elements() {
+		if item.TextOf("type") == "additional_tools" {
+			tools := item.Get("tools")
+			before := f.gone
+			left, err := f.tools(tools)
+			if err != nil {
+				return err
+			}
+			if start, end := tools.Span(); f.gone > before {
+				f.edits = append(f.edits, edit{start, end, array(left)})
+			}
+		}
+		for _, name := range []string{"content", "output"} {
+			if err := f.content(item.Get(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// media are words in the types of content that is not text.
+var media = []string{"image", "document", "file", "audio", "video"}
+
+// content looks at the blocks of a message, and at those in the results of tools.
+func (f *finder) content(blocks jsontape.Value) error {
+	for block := range blocks.Elements() {
+		kind := block.TextOf("type")
+		if kind == "tool_result" {
+			if err := f.content(block.Get("content")); err != nil {
+				return err
+			}
+			continue
+		}
+		if !slices.ContainsFunc(media, func(word string) bool { return strings.Contains(kind, word) }) ||
+			!namesAddress(block) {
+			continue
+		}
+		f.found(strings.TrimSuffix(strings.TrimPrefix(kind, "input_"), "_url") + " by URL")
+		textType := "text"
+		if strings.HasPrefix(kind, "input_") {
+			textType = "input_text"
+		}
+		start, end := block.Span()
+		f.edits = append(f.edits, edit{start, end, fmt.Appendf(nil,
+			`{"type":%q,"text":"(fit took out what the model's vendor would have fetched from an address)"}`, textType)})
+	}
+	return nil
+}
+
+// namesAddress reports whether there is an address in a block of content, at any depth. One with
+// the content itself in it is none.
+func namesAddress(v jsontape.Value) bool {
+	if text := v.Text(); text != "" {
+		return strings.Contains(text[:min(len(text), 32)], "://")
+	}
+	for _, member := range v.Members() {
+		if namesAddress(member) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(v.Elements()), namesAddress)
+}
+
+// edited is the text of a value with its edits, which are in order and do not overlap.
+func (f *finder) edited(value jsontape.Value, edits []edit) []byte {
+	at, end := value.Span()
+	var out []byte
+	for _, e := range edits {
+		out = append(append(out, f.text[at:e.start]...), e.text...)
+		at = e.end
+	}
+	return append(out, f.text[at:end]...)
+}
+
+// named is a tool, or the choice of one.
+type named struct {
+	Type     string `json:"type"`
+	Name     string `json:"name"`
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
+}
+
+func (n *named) name() string { return firstOf(n.Name, n.Function.Name) }
+
+// withoutChoice takes the choice of a tool that is gone out of the members of a request: it would
+// be refused.
+func withoutChoice(members, left [][]byte) [][]byte {
+	return slices.DeleteFunc(members, func(member []byte) bool {
+		raw, found := bytes.CutPrefix(member, []byte(`"tool_choice":`))
+		return found && isGone(raw, left)
+	})
+}
+
+// isGone reports whether a choice is that of a tool which is not among those that are left.
+func isGone(raw []byte, left [][]byte) bool {
+	var choice named
+	if json.Unmarshal(raw, &choice) != nil { // a word, such as auto, or nothing
+		return len(left) == 0
+	}
+	if choice.name() == "" {
+		return len(left) == 0 || choice.Type != "" && !slices.Contains([]string{"auto", "any", "none"}, choice.Type)
+	}
+	return !slices.ContainsFunc(left, func(raw []byte) bool {
+		var tool named
+		return json.Unmarshal(raw, &tool) == nil && tool.name() == choice.name()
+	})
+}
