@@ -42,9 +42,12 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 	cancel(nil)
 	s.seat.Settle()
 	result.Usage = s.seat.Wire().Usage(first, result.Usage)
-	if limit := s.seat.Limit(); limit != nil && err == nil && !result.Success &&
+	limit := s.seat.Limit()
+	var budget *gateway.BudgetError
+	unpriced := errors.As(limit, &budget) && budget.Unpriced
+	if limit != nil && err == nil && (!result.Success || unpriced) &&
 		(!result.Aborted || errors.Is(context.Cause(ctx), limit)) {
-		result.Outcome, result.Err, result.Aborted = session.OutcomeBudget, limit, false
+		result.Success, result.Outcome, result.Err, result.Aborted = false, session.OutcomeBudget, limit, false
 		if errors.Is(limit, gateway.ErrTurnLimit) {
 			result.Outcome, result.Err = session.OutcomeMaxTurns, nil
 		}

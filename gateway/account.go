@@ -98,6 +98,9 @@ func (a *Account) Spent() (usd float64, tokens int64) {
 type BudgetError struct {
 	Account *Account // the one that is empty
 	Reason  string
+	// Unpriced says that the call was refused because nobody knows what it costs. No agent chooses
+	// that, so the run is over, whatever the agent can do without the call.
+	Unpriced bool
 }
 
 func (e *BudgetError) Error() string { return e.Reason }
@@ -159,8 +162,12 @@ func (a *Account) Reserve(ctx context.Context, e Estimate) (*Reservation, error)
 func (a *Account) refuseUnpriced(model string) error {
 	for each := a; each != nil; each = each.parent {
 		if each.budget.USD > 0 {
-			return &BudgetError{each, fmt.Sprintf("a dollar budget needs a price, and model %q has none; name it in a "+
-				"price file (FIT_PRICES) or give the budget in tokens", model)}
+			return &BudgetError{
+				Account:  each,
+				Unpriced: true,
+				Reason: fmt.Sprintf("a dollar budget needs a price, and model %q has none; name it in a price file "+
+					"(FIT_PRICES) or give the budget in tokens", model),
+			}
 		}
 	}
 	return nil
@@ -213,11 +220,11 @@ func (a *Account) room() amount {
 func (a *Account) empty() *BudgetError {
 	left := a.left()
 	if a.budget.Tokens > 0 && left.tokens < left.nano {
-		return &BudgetError{a, fmt.Sprintf("the budget of %s of %d tokens is used up: %d are spent, and the next call "+
-			"needs more than is left", a.name, a.budget.Tokens, a.spent.tokens)}
+		return &BudgetError{Account: a, Reason: fmt.Sprintf("the budget of %s of %d tokens is used up: %d are spent, "+
+			"and the next call needs more than is left", a.name, a.budget.Tokens, a.spent.tokens)}
 	}
-	return &BudgetError{a, fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and the next call "+
-		"needs more than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)}
+	return &BudgetError{Account: a, Reason: fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and "+
+		"the next call needs more than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)}
 }
 
 // Spend reports what the wire has told so far, and how many bytes of the reply have come. A
@@ -251,7 +258,10 @@ func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
 
 // stopped says that a call was stopped in the middle.
 func (a *Account) stopped() *BudgetError {
-	return &BudgetError{a, fmt.Sprintf("the budget of %s of %s is used up in the middle of a call", a.name, a.budget)}
+	return &BudgetError{
+		Account: a,
+		Reason:  fmt.Sprintf("the budget of %s of %s is used up in the middle of a call", a.name, a.budget),
+	}
 }
 
 // String writes a budget as people do.

@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/session"
 )
 
 // A program that is given an endpoint talks to it through the gateway, with a token in place of the
@@ -65,5 +66,31 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	}
 	if len(seen) != 2 || seen[0].Usage == nil || seen[0].Usage.Input != 10 {
 		t.Errorf("%d calls were seen: %+v", len(seen), seen)
+	}
+}
+
+// A call that nobody can price under a budget in dollars is refused, and the run is over, even if
+// the program can do without the answer.
+func TestACallWithoutAPriceEndsARunWithABudget(t *testing.T) {
+	s := newStage(t, `curl -s "$ANTHROPIC_BASE_URL/v1/messages" -H "x-api-key: $ANTHROPIC_API_KEY" `+
+		`-d '{"model":"nobody-knows","messages":[]}' > said; echo done`)
+	s.config.Environ = append(s.config.Environ, "ANTHROPIC_API_KEY=real-anthropic")
+	s.config.ModelURL = "http://127.0.0.1:1"
+	proxy := &gateway.OnDemand{Config: gateway.Config{Account: gateway.NewAccount("this run", gateway.Budget{USD: 1}, nil)}}
+	defer proxy.Close()
+	s.config.Gateway.Join = func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams})
+	}
+	conversation, err := agent.Start(t.Context(), New(s.entry), s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := conversation.Prompt(t.Context(), "count")
+	if err != nil || result.Success || result.Outcome != session.OutcomeBudget || result.Err == nil ||
+		!strings.Contains(result.Err.Error(), `model "nobody-knows" has none`) {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if err := conversation.Close(); err != nil {
+		t.Error(err)
 	}
 }
