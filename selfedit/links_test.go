@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// memoryDir returns a directory in memory where there is one, so that a thousand edits do not wait
-// for a disk a thousand times.
+// memoryDir returns a directory in memory where there is one, so that many edits do not wait
+// for a disk each.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "selfedit")
@@ -104,7 +104,7 @@ func TestThingsThatAreNoFilesAreRefused(t *testing.T) {
 }
 
 // TestSwappingADirectoryForALinkDuringTheWrite lets somebody exchange the target's directory for a
-// link to another place, and back, at a random moment of each of a thousand edits. Wherever the
+// link to another place, and back, at a random moment of each of many edits. Wherever the
 // exchange falls, the other place stays untouched and the target is whole.
 func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 	p := newProjectIn(t, memoryDir(t))
@@ -129,7 +129,7 @@ func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 		}
 	})
 	written, refused := 0, 0
-	const rounds = 1000
+	const rounds = 300
 	for i := range rounds {
 		begin <- time.Duration(rand.Int64N(int64(duration)))
 		_, err := p.edit(skill, []string{"old\n", "new\n"}[i%2])
@@ -160,7 +160,7 @@ func spin(delay time.Duration) {
 }
 
 // TestSwappingAtTheWorstMoment swaps the directory exactly between the checks and the moment the
-// file is put in place, a thousand times.
+// file is put in place, time and again.
 func TestSwappingAtTheWorstMoment(t *testing.T) {
 	p := newProjectIn(t, memoryDir(t))
 	dir, _ := outside(t)
@@ -169,7 +169,7 @@ func TestSwappingAtTheWorstMoment(t *testing.T) {
 		must(t, os.Rename(place, aside))
 		must(t, os.Symlink(dir, place))
 	}}
-	for range 1000 {
+	for range 30 {
 		_, err := editor.Edit(t.Context(), p.request(skill, "new\n"))
 		wantRefusal(t, err, settingsAllow, "moved or replaced during the write", "put back")
 		must(t, os.Remove(place))

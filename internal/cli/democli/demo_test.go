@@ -29,11 +29,9 @@ func measured(t *testing.T, opts experimentOptions) *report.Comparison {
 // equal arms. The dice are seeded, so the outcome is the same every time; that false claims are
 // rare over many seeds is shown beside the experiment itself.
 func TestNothingIsClaimedWhereNothingChanged(t *testing.T) {
-	for seed := range uint64(3) {
-		decision := measured(t, experimentOptions{seed: seed, same: true}).Decision
-		if decision.Claim == stats.Improved || decision.Claim == stats.Regressed {
-			t.Errorf("seed %d: %s", seed, decision.Sentence)
-		}
+	decision := measured(t, experimentOptions{seed: 1, same: true}).Decision
+	if decision.Claim == stats.Improved || decision.Claim == stats.Regressed {
+		t.Error(decision.Sentence)
 	}
 }
 
