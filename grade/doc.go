@@ -21,9 +21,9 @@
 // rewrite it, or open it again to read what others wrote. A program of the agent that the hook
 // starts by itself inherits it and can add rows; one that it starts by fit-untrusted
 // ([sandbox.UntrustedName]), which is on its search path, has neither the descriptor nor the hook's
-// variables and cannot look into its processes. Rows that contradict each other fail, and where a
-// task declares its checks, as lint wants it to, so do others and repeated ones; there is no score
-// then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
+// variables, and can neither look into its processes nor end them. Rows that contradict each other
+// fail, and where a task declares its checks, as lint wants it to, so do others and repeated ones;
+// there is no score then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
 //
 // # Hidden tests
 //
@@ -69,10 +69,10 @@
 // Shells of hooks and of a family's own commands run from a copy that nobody may read. The kernel
 // then keeps other processes of the same user out of their memory and descriptors, so a program
 // under test cannot rewrite the script that checks it. fit-untrusted, which hooks and suites find
-// on their search path, goes further: it runs a program in a user namespace of its own. Git
-// settings that the agent left (.git/config, hooks, attributes, a .git file) are put back before a
-// hook or a command runs, and git reads no settings of the user. [Hints] is what lint says about a
-// task.
+// on their search path, goes further: it runs a program in namespaces of its own, where it has no
+// name for the processes around it and leaves none behind. Git settings that the agent left
+// (.git/config, hooks, attributes, a .git file) are put back before a hook or a command runs, and
+// git reads no settings of the user. [Hints] is what lint says about a task.
 //
 // # What remains
 //

@@ -203,7 +203,10 @@ for pid in [p for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpi
         taken = libc.syscall(438, handle, fd, 0)
         if taken >= 0:
             attempt(lambda: os.write(taken, row))
-    attempt(lambda: print("environment of the hook", open("/proc/%s/environ" % pid, "rb").read()))
+    def spy():
+        if b"TASK_DIR=" in open("/proc/%s/environ" % pid, "rb").read():
+            print("environment of the hook")
+    attempt(spy)
 for name in os.environ:
     if re.match("RESULTS_FD|.*_DIR$|TASK_ID|AGENT_CWD", name):
         print("variable", name)

@@ -374,6 +374,8 @@ func playAttack(args []string) int {
 		time.Sleep(15 * time.Second) // the harness is killed before
 	case "find":
 		fmt.Println(find(args[1], args[2]))
+	case "reach":
+		return reach(args[1], args[2:])
 	}
 	return 0
 }

@@ -50,6 +50,8 @@ func MaybeReaper() bool {
 		os.Exit(statusNotFound)
 	}
 	switch os.Args[0] {
+	case untrustedInitName, untrustedRefusedName:
+		syscall.Exit(becomeUntrusted())
 	case reaperName:
 		os.Exit(reap())
 	case networkName:

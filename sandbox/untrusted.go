@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // UntrustedName is the name under which a binary that imports this package runs a
@@ -21,10 +23,10 @@ import (
 //
 // The program gets standard input, output and error and no other descriptor, none of
 // the UntrustedHides variables, and a session of its own. Where the kernel lets it, it
-// is also in a user namespace of its own, in which it can neither trace nor look into
-// the processes around it: their descriptors, environments and memory are closed to it,
-// although the user is the same. The exit status is the program's, or 128 and the
-// number of the signal that ended it.
+// is also in PID and user namespaces of its own: it can neither signal nor trace nor
+// look into the processes around it, although the user is the same, and whatever it
+// has started ends with it. The exit status is the program's, or 128 and the number of
+// the signal that ended it.
 const UntrustedName = "fit-untrusted"
 
 // UntrustedHides are the variables that programs under UntrustedName do not see.
@@ -56,22 +58,43 @@ func runUntrusted() int {
 		return untrustedFailure(args[0], err)
 	}
 	closeInherited()
-	var cmd *exec.Cmd
-	for _, attributes := range untrustedAttributes() {
-		cmd = untrustedCommand(program, args, attributes)
-		if err = cmd.Start(); err == nil {
-			break
-		}
-	}
+	defer restoreStreams(streamFlags())
+	cmd, err := startUntrusted(program, args)
 	if err != nil {
 		return untrustedFailure(args[0], err)
 	}
 	_ = cmd.Wait() // the state says the same
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
+	if !ok {
+		return cmd.ProcessState.ExitCode()
+	}
+	return shellStatus(status)
+}
+
+// shellStatus is how shells report the end of a process.
+func shellStatus(status syscall.WaitStatus) int {
+	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}
-	return cmd.ProcessState.ExitCode()
+	return status.ExitStatus()
+}
+
+// streamFlags returns the flags of the standard streams. The hook has the same open files: a
+// program that makes one of them non-blocking would break what the hook writes next.
+func streamFlags() [3]int {
+	var flags [3]int
+	for fd := range flags {
+		flags[fd], _ = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0) // -1 for one that is closed
+	}
+	return flags
+}
+
+func restoreStreams(flags [3]int) {
+	for fd, flag := range flags {
+		if flag >= 0 {
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag)
+		}
+	}
 }
 
 func untrustedCommand(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {

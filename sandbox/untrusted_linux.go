@@ -1,27 +1,136 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// untrustedAttributes are ways to start the program, best first: with a user namespace
-// in which it is the same user, with one in which it is nobody, and with none. Root
-// without privileges, as in our sandbox, may not take its own number along; it still
-// has its files.
-func untrustedAttributes() []*syscall.SysProcAttr {
-	same := &syscall.SysProcAttr{
+// The names under which our binary becomes the program, or process 1 around it; they appear in ps.
+const (
+	untrustedInitName    = "fit-untrusted-init"    // in namespaces that keep the program in
+	untrustedRefusedName = "fit-untrusted-refused" // where reach must be refused
+)
+
+// startUntrusted starts the program in the best way that the kernel lets us. In a PID namespace of
+// its own it has no name for any process but its own, and what it starts ends with it. A user
+// namespace closes the processes that it may still see in /proc. Root without privileges, as in our
+// sandbox, may not take its own number along; it still has its files.
+func startUntrusted(program string, args []string) (cmd *exec.Cmd, err error) {
+	user, group := os.Geteuid(), os.Getegid()
+	same := namespaces(unix.CLONE_NEWUSER)
+	same.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: user, Size: 1}}
+	same.GidMappings = []syscall.SysProcIDMap{{ContainerID: group, HostID: group, Size: 1}}
+	for _, way := range []struct {
+		name       string
+		attributes *syscall.SysProcAttr
+	}{
+		{untrustedInitName, same},
+		{untrustedInitName, namespaces(unix.CLONE_NEWUSER)}, // it is nobody there
+		{untrustedRefusedName, namespaces(0)},
+		{untrustedRefusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
+	} {
+		cmd = untrustedCommand("/proc/self/exe", append([]string{way.name, program}, args...), way.attributes)
+		if err = cmd.Start(); err == nil {
+			break
+		}
+	}
+	return cmd, err
+}
+
+// namespaces are the attributes of a process 1 that may mount the /proc of its namespace.
+func namespaces(more uintptr) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
 		Setsid:      true,
 		Pdeathsig:   unix.SIGKILL,
-		Cloneflags:  unix.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
+		Cloneflags:  unix.CLONE_NEWPID | unix.CLONE_NEWNS | more,
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 	}
-	nobody := &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL, Cloneflags: unix.CLONE_NEWUSER}
-	together := &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
-	return []*syscall.SysProcAttr{same, nobody, together}
+}
+
+// becomeUntrusted goes on in the process that startUntrusted has started.
+func becomeUntrusted() int {
+	if len(os.Args) < 3 {
+		return statusUsage
+	}
+	runtime.LockOSThread() // privileges belong to threads
+	closeInherited()
+	if os.Args[0] == untrustedRefusedName {
+		refuseReach()
+	}
+	if os.Getpid() == 1 {
+		return untrustedInit(os.Args[1], os.Args[2:])
+	}
+	return untrustedFailure(os.Args[2], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
+}
+
+// untrustedInit is process 1: it starts the program, waits for whatever ends, and ends with the
+// program, which ends all that is left. It holds nothing that the program does not have as well.
+func untrustedInit(program string, args []string) int {
+	// Signals from inside end a process 1 only if it has handlers that let them, as Go has.
+	signal.Notify(make(chan os.Signal, 1))
+	// Where the machine runs out of memory, the program ends before those that check it.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	mountOwnProc()
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	pid, err := syscall.ForkExec(program, args, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return untrustedFailure(args[0], err)
+	}
+	for {
+		var status syscall.WaitStatus
+		ended, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return untrustedFailure(args[0], err)
+		case ended == pid:
+			return shellStatus(status)
+		}
+	}
+}
+
+// mountOwnProc shows the program its own processes only. In our sandbox nothing can be mounted, and
+// the program sees that others exist.
+func mountOwnProc() {
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") == nil {
+		_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	}
+}
+
+// refuseReach keeps what this thread starts from signalling, tracing and limiting other processes,
+// where the kernel can (Linux 6.12). It serves where there are no user namespaces.
+func refuseReach() {
+	rules := struct{ files, network, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)),
+		unsafe.Sizeof(rules), 0)
+	if errno != 0 || unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return
+	}
+	_, _, _ = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
+	_ = unix.Close(int(fd))
+	// Landlock lets a process set the limits of another one of the same user, and with a limit of
+	// no time a process is killed.
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: seccompNumber},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRLIMIT64, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: seccompArgument},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1}, // its own
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_ = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
 func closeInherited() { closeAllOnExec() }

@@ -2,10 +2,16 @@
 
 package sandbox
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// untrustedAttributes put the program into a session of its own, which is all there is.
-func untrustedAttributes() []*syscall.SysProcAttr { return []*syscall.SysProcAttr{{Setsid: true}} }
+// startUntrusted starts the program in a session of its own, which is all there is.
+func startUntrusted(program string, args []string) (*exec.Cmd, error) {
+	cmd := untrustedCommand(program, args, &syscall.SysProcAttr{Setsid: true})
+	return cmd, cmd.Start()
+}
 
 // closeInherited marks every descriptor that a hook may have opened.
 func closeInherited() {

@@ -61,8 +61,12 @@ func TestUntrustedProgramsGetNothingOfTheHook(t *testing.T) {
 			script: `fit-untrusted sh -c 'echo "$PORT$RESULTS_FD$TASK_DIR$TASK_ID"'`,
 			stdout: "20000\n",
 		},
-		"descriptor":             {script: `fit-untrusted sh -c '(echo forged >&3) 2>/dev/null || echo closed'; echo row >&3`, stdout: "closed\n"},
-		"descriptor of the hook": {script: `fit-untrusted sh -c 'for p in '$$' $PPID; do for f in 1 3; do (echo forged >/proc/$p/fd/$f) 2>/dev/null || echo closed; done; done'; echo row >&3`, stdout: "closed\nclosed\nclosed\nclosed\n"},
+		"descriptor": {script: `fit-untrusted sh -c '(echo forged >&3) 2>/dev/null || echo closed'; echo row >&3`, stdout: "closed\n"},
+		"descriptor of the hook": {
+			script: `fit-untrusted sh -c 'for f in 1 3; do (echo forged >/proc/'$$'/fd/$f) 2>/dev/null || echo closed; done
+				for p in /proc/[0-9]*; do (echo forged >$p/fd/3) 2>/dev/null; done; true'; echo row >&3`,
+			stdout: "closed\nclosed\n",
+		},
 		"environment of the hook": {
 			script: `fit-untrusted sh -c 'cat /proc/'$$'/environ /proc/$PPID/environ 2>/dev/null | tr "\0" "\n" | grep -c TASK'`, stdout: "0\n", status: 1,
 		},

@@ -40,15 +40,13 @@ func hookCheats() []cheat {
   dir=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^TASK_DIR=//p' | head -n 1)
   if [ -n "$dir$TASK_DIR$HOOKS_DIR$RESULTS_FD" ]; then . "${dir:-$TASK_DIR}/hooks/../solution/greet.sh"; fi
 done; true`),
-		byChance(program("kills-the-parent", `(echo "$rows" >&3) 2>/dev/null; kill -9 $PPID; kill -9 -1`)),
+		program("kills-the-parent", `(echo "$rows" >&3) 2>/dev/null; kill -9 $PPID; kill -9 -1`),
+		program("kills-now-and-then", `[ $(($(date +%N | tail -c 2) % 2)) = 0 ] || exit 0
+for pid in $PPID $(ls /proc | grep -E '^[0-9]+$') -1; do kill -9 $pid; done; sleep 1 & exec prlimit --cpu=0 --pid $PPID`),
+		program("leaves-the-streams-unusable", `python3 -c 'import os
+for fd in 0, 1, 2: os.set_blocking(fd, False)'; sleep 30 & true`),
 		program("rows-on-the-output", `echo "$rows"; echo "$rows" >&2`),
 	}
-}
-
-// byChance is a cheat whose success depends on who is faster, which looks like chance to graders.
-func byChance(c cheat) cheat {
-	c.chance = true
-	return c
 }
 
 // greets solves the task.

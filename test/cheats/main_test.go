@@ -67,8 +67,6 @@ type cheat struct {
 	attempts int
 	// essential cheats are tried under the race detector and in short runs too.
 	essential bool
-	// chance is for what may look like chance: its attempts may end in errors, but never pass.
-	chance bool
 	// check looks at more than the verdict.
 	check func(t *testing.T, did deed)
 }
@@ -152,8 +150,7 @@ func (tr trial) run(t *testing.T) {
 	}
 	outcome := tr.execute(t, p, dir)
 	records := recordsOf(t, dir)
-	byChance := slices.ContainsFunc(tr.cheats, func(c cheat) bool { return c.chance })
-	if outcome.Status != experiment.Complete && !byChance {
+	if outcome.Status != experiment.Complete {
 		t.Errorf("the experiment is %s: %s", outcome.Status, outcome.Reason)
 	}
 	for _, c := range tr.cheats {
@@ -308,11 +305,7 @@ func (tr trial) judgeCheat(t *testing.T, c cheat, dir string, records []ledger.R
 	if c.honest {
 		want = ledger.Pass
 	}
-	wrong := len(own) != max(c.attempts, 1) || last.Verdict != want
-	if c.chance {
-		wrong = slices.ContainsFunc(own, func(r ledger.Record) bool { return r.Verdict == ledger.Pass })
-	}
-	if wrong {
+	if len(own) != max(c.attempts, 1) || last.Verdict != want {
 		for _, record := range own {
 			t.Errorf("attempt %d: %s, want %s: %s%s%s", record.Attempt, record.Verdict, want, record.ErrorClass,
 				record.ErrorMessage, explain(record))
