@@ -1,5 +1,5 @@
 // Small pieces that every page uses.
-import type { AnchorHTMLAttributes, ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { absolute, ago, cutMiddle, percent, visible } from "./format";
 import { href } from "./router";
@@ -57,17 +57,27 @@ function shape(outcome: Outcome): JSX.Element {
   }
 }
 
+interface LinkProps {
+  to: (string | number)[];
+  query?: Record<string, string | undefined>;
+  class?: string;
+  title?: string;
+  label?: string;
+  current?: boolean;
+  children: ComponentChildren;
+}
+
 /** A link inside the application. */
-export function Link(
-  props: { to: (string | number)[]; query?: Record<string, string | undefined>; children: ComponentChildren } & Omit<
-    AnchorHTMLAttributes,
-    "href"
-  >,
-): JSX.Element {
-  const { to, query, children, ...rest } = props;
+export function Link(props: LinkProps): JSX.Element {
   return (
-    <a href={href(to, query)} {...rest}>
-      {children}
+    <a
+      href={href(props.to, props.query)}
+      class={props.class}
+      title={props.title}
+      aria-label={props.label}
+      aria-current={props.current ? "page" : undefined}
+    >
+      {props.children}
     </a>
   );
 }

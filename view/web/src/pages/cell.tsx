@@ -1,5 +1,243 @@
-import type { JSX } from "preact";
+// One cell: the outcome, and its evidence row by row down to the transcript.
+import type { ComponentChildren, JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { frozen, useApi, useEvents, url } from "../api";
+import { Chart, tokensPerTurn, type TurnTokens } from "../charts";
+import { Diff } from "../diff";
+import { absolute, bytes, count, duration, money, short, visible } from "../format";
+import { Bar } from "../frame";
+import { useKeys } from "../keys";
+import { go, href, place } from "../router";
+import { Transcript } from "../transcript";
+import type { Cell, CellDetail, CellId, Status } from "../types";
+import { Empty, Link, Mark, outcomeWord, Page, Problem, Warnings } from "../ui";
+import { Calls, Prompts } from "./behind";
+import { Evidence, Milestones, Votes } from "./evidence";
+import { CellControls } from "./live";
 
-export function CellPage(_: { id: string; task: string; arm: string; run: string }): JSX.Element {
-  return <main id="content" />;
+export function CellPage(props: { id: string; task: string; arm: string; run: string }): JSX.Element {
+  const attempt = place.value.query.get("attempt") ?? undefined;
+  const path = ["experiments", props.id, "cells", props.task, props.arm, props.run].map(encodeURIComponent).join("/");
+  const { data, failure, reload } = useApi<CellDetail>(url(path, [["attempt", attempt]]));
+  const [shown, setShown] = useState<CellDetail | undefined>(undefined);
+  const [status, setStatus] = useState<Status | null>(null);
+  if (data && data !== shown) setShown(data);
+  const same = (c: CellId): boolean => c.task === props.task && c.arm === props.arm && String(c.run) === props.run;
+  useEvents(frozen ? null : url("events", [["experiment", props.id]]), {
+    status: (s: Status) => setStatus(s),
+    cells: (e: { cells: Cell[] }) => {
+      if (e.cells.some(same)) reload();
+    },
+  });
+  const detail = data ?? shown;
+  const crumbs = [
+    { text: detail?.experiment.name ?? "experiment", to: ["x", props.id] },
+    { text: props.task },
+    { text: props.arm },
+    { text: `run ${Number(props.run) + 1}` },
+  ];
+  const step = (to: CellId | null | undefined): void => {
+    if (to) go(href(["x", props.id, to.task, to.arm, to.run]));
+  };
+  useKeys(
+    [
+      { keys: "[", does: "previous cell", run: () => step(detail?.previous) },
+      { keys: "]", does: "next cell", run: () => step(detail?.next) },
+    ],
+    [detail],
+  );
+  return (
+    <>
+      <Bar crumbs={crumbs}>
+        {status && detail && <CellControls id={props.id} status={status} onStatus={setStatus} cell={detail.cell} />}
+        <StepTo id={props.id} to={detail?.previous} text="previous" keys="[" />
+        <StepTo id={props.id} to={detail?.next} text="next" keys="]" />
+      </Bar>
+      <Page title={`${props.task} ▸ ${props.arm} ▸ run ${Number(props.run) + 1}`} wide>
+        {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {detail && <Body id={props.id} detail={detail} />}
+      </Page>
+    </>
+  );
 }
+
+function StepTo(props: { id: string; to: CellId | null | undefined; text: string; keys: string }): JSX.Element {
+  const { to } = props;
+  if (!to) return <span class="soft no-print">{props.text}</span>;
+  return (
+    <Link class="no-print" to={["x", props.id, to.task, to.arm, to.run]} title={visible(`${to.task} ▸ ${to.arm} ▸ run ${to.run + 1}  (${props.keys})`)}>
+      {props.text}
+    </Link>
+  );
+}
+
+function Body(props: { id: string; detail: CellDetail }): JSX.Element {
+  const { detail } = props;
+  const main = detail.traces?.find((t) => t.role === "agent") ?? detail.traces?.[0];
+  const citations = useMemo(() => (detail.judge?.votes ?? []).flatMap((v) => v.citations ?? []), [detail.judge]);
+  return (
+    <>
+      <Outcome detail={detail} />
+      <Warnings list={detail.problems} />
+      <Part title="Evidence">
+        <Evidence detail={detail} />
+      </Part>
+      {detail.milestones?.length ? (
+        <Part title="Milestones">
+          <Milestones list={detail.milestones} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />
+        </Part>
+      ) : null}
+      <Part title="Diff" aside={detail.diff ? `${count(detail.diff.files, "file")}, +${detail.diff.added} −${detail.diff.removed}` : ""}>
+        {detail.diff ? <Diff diff={detail.diff} citations={citations} /> : <p class="soft">{running(detail) ? "The diff is taken when the agent has ended." : "The agent changed nothing."}</p>}
+      </Part>
+      {detail.judge && (
+        <Part title="Judges" aside={detail.judge.verdict}>
+          <Votes judge={detail.judge} />
+        </Part>
+      )}
+      {detail.perTurn?.length ? (
+        <Part title="Tokens and cost per turn">
+          <PerTurn list={detail.perTurn} trace={main?.trace} />
+        </Part>
+      ) : null}
+      {(detail.attempts?.length ?? 0) > 1 && (
+        <Part title="Attempts">
+          <Attempts id={props.id} detail={detail} />
+        </Part>
+      )}
+      {main && detail.hasCalls && <Calls trace={main.trace} />}
+      {main && detail.hasPrompts && <Prompts trace={main.trace} />}
+      <Part title="Transcript" aside={<TraceLinks detail={detail} />}>
+        {main ? <Transcript key={main.trace} trace={main.trace} compact /> : <Empty title="There is no trace of this attempt." />}
+      </Part>
+    </>
+  );
+}
+
+export function Part(props: { title: string; aside?: ComponentChildren; children: ComponentChildren }): JSX.Element {
+  return (
+    <section>
+      <h2>
+        {props.title} {props.aside && <span class="aside">{props.aside}</span>}
+      </h2>
+      {props.children}
+    </section>
+  );
+}
+
+function running(detail: CellDetail): boolean {
+  return detail.cell.state === "running" || detail.cell.state === "waiting";
+}
+
+function Outcome(props: { detail: CellDetail }): JSX.Element {
+  const { cell } = props.detail;
+  const facts = running(props.detail)
+    ? []
+    : [money(cell.costUsd), count(cell.turns, "turn"), duration(cell.durationMs), short(cell.tokens) + " tokens", `attempt ${cell.attempt} of ${Math.max(cell.attempts, cell.attempt)}`];
+  return (
+    <div class="outcome">
+      <h1 class="sentence">
+        <Mark outcome={cell.state} label="" /> {outcomeWord(cell.state)}
+        {cell.errorClass && <span class="soft"> {visible(cell.errorClass)}</span>}
+      </h1>
+      <p>{facts.join(" · ")}</p>
+      {cell.why && <p>{visible(cell.why)}</p>}
+      {cell.startMs > 0 && <p class="soft">started {absolute(cell.startMs)}</p>}
+    </div>
+  );
+}
+
+function TraceLinks(props: { detail: CellDetail }): JSX.Element {
+  const list = props.detail.traces ?? [];
+  return (
+    <>
+      {list.map((t) => (
+        <span key={t.trace}>
+          <Link to={["trace", t.trace]}>open {visible(t.role)}</Link> <span class="soft">{bytes(t.bytes)}</span>{" "}
+        </span>
+      ))}
+    </>
+  );
+}
+
+const kinds = ["input", "cache write", "cache read", "output"];
+
+function PerTurn(props: { list: NonNullable<CellDetail["perTurn"]>; trace?: string }): JSX.Element {
+  const { list } = props;
+  const bars = useMemo(
+    () =>
+      list.slice(0, 2000).flatMap((t): TurnTokens[] => [
+        { turn: t.turn, kind: "input", tokens: t.inputTokens },
+        { turn: t.turn, kind: "cache write", tokens: t.cacheCreationInputTokens },
+        { turn: t.turn, kind: "cache read", tokens: t.cacheReadInputTokens },
+        { turn: t.turn, kind: "output", tokens: t.outputTokens },
+      ]),
+    [list],
+  );
+  return (
+    <>
+      <Chart options={tokensPerTurn(bars, kinds)} depends={[bars]} label={`Tokens of ${count(list.length, "turn")}; the table below has the numbers`} />
+      <p class="key">
+        {kinds.map((k, i) => (
+          <span key={k}>
+            <span class={"swatch swatch-" + i} /> {k}
+          </span>
+        ))}
+      </p>
+      <details>
+        <summary>table</summary>
+        <table>
+          <thead>
+            <tr>
+              {["turn", ...kinds, "cost"].map((h) => (
+                <th key={h} scope="col" class="num">
+                  {h}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {list.slice(0, 500).map((t) => (
+              <tr key={t.lane + t.turn}>
+                <td class="num">{props.trace ? <Link to={["trace", props.trace]} query={{ at: String(t.index) }}>{t.turn}</Link> : t.turn}</td>
+                {[t.inputTokens, t.cacheCreationInputTokens, t.cacheReadInputTokens, t.outputTokens].map((n, i) => (
+                  <td key={i} class="num">
+                    {n}
+                  </td>
+                ))}
+                <td class="num">{money(t.costUsd)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </>
+  );
+}
+
+function Attempts(props: { id: string; detail: CellDetail }): JSX.Element {
+  const { cell } = props.detail;
+  return (
+    <table>
+      <tbody>
+        {(props.detail.attempts ?? []).map((a) => (
+          <tr key={a.attempt}>
+            <td>
+              <Link to={["x", props.id, cell.task, cell.arm, cell.run]} query={{ attempt: a.final ? undefined : String(a.attempt) }}>
+                attempt {a.attempt}
+              </Link>
+            </td>
+            <td>
+              {visible(a.verdict)} <span class="soft">{visible(a.errorClass)}</span>
+            </td>
+            <td class="num">{money(a.costUsd)}</td>
+            <td class="num">{count(a.turns, "turn")}</td>
+            <td class="num">{duration(a.durationMs)}</td>
+            <td>{visible(a.errorMessage)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+

@@ -1,5 +1,111 @@
+// One trace: its facts on a line, who asked whom, and the transcript.
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useApi, url } from "../api";
+import { Chart, sequence, type Arrow } from "../charts";
+import { bytes, count, cutMiddle, duration, money, visible } from "../format";
+import { Bar, type Crumb } from "../frame";
+import { place, setQuery } from "../router";
+import type { Message, TraceOverview } from "../tracetypes";
+import { Transcript } from "../transcript";
+import { Link, Page, Problem } from "../ui";
+import { Calls, Prompts } from "./behind";
 
-export function TracePage(_: { trace: string }): JSX.Element {
-  return <main id="content" />;
+export function TracePage(props: { trace: string }): JSX.Element {
+  const { data, failure } = useApi<TraceOverview>(url("trace/overview", [["trace", props.trace]]));
+  const crumbs: Crumb[] = [];
+  if (data?.experiment) crumbs.push({ text: "experiment", to: ["x", data.experiment] });
+  if (data?.cell) crumbs.push({ text: `${data.cell.task} ▸ ${data.cell.arm} ▸ run ${data.cell.run + 1}`, to: ["x", data.experiment, data.cell.task, data.cell.arm, data.cell.run] });
+  const name = data?.name ?? props.trace.split("/").pop() ?? "trace";
+  crumbs.push({ text: name });
+  return (
+    <div class="trace-page">
+      <Bar crumbs={crumbs}>{data && <Facts data={data} />}</Bar>
+      <Page title={name} wide>
+        <h1 class="hidden-text">{visible(name)}</h1>
+        {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {(data?.overview.lanes?.length ?? 0) > 1 && <Sequence trace={props.trace} lanes={(data?.overview.lanes ?? []).map((l) => l.lane)} />}
+        {!failure && <Transcript trace={props.trace} />}
+        {data && (
+          <div class="below">
+            <Calls trace={props.trace} />
+            <Prompts trace={props.trace} />
+          </div>
+        )}
+      </Page>
+    </div>
+  );
+}
+
+function Facts(props: { data: TraceOverview }): JSX.Element {
+  const { overview, bytes: size, live } = props.data;
+  const facts = [
+    overview.summary?.result ?? overview.verdict ?? "",
+    overview.metadata?.model ?? "",
+    count(overview.turns, "turn"),
+    money(overview.summary?.totalCostUsd),
+    duration(overview.summary?.durationMs),
+    bytes(size),
+  ].filter((f) => f && f !== "unknown");
+  return (
+    <span class="soft">
+      {live && <span class="running-text">● live · </span>}
+      {visible(facts.join(" · "))}
+    </span>
+  );
+}
+
+const firstMessages = 40;
+
+/** Who asked whom: a chart, and the same as a table that a screen reader can read. */
+function Sequence(props: { trace: string; lanes: string[] }): JSX.Element | null {
+  const { data } = useApi<{ messages: Message[] | null }>(url("trace/messages", [["trace", props.trace]]));
+  const [all, setAll] = useState(false);
+  const messages = data?.messages ?? [];
+  if (!messages.length) return null;
+  const open = place.value.query.get("messages") !== "0";
+  const shown = all ? messages : messages.slice(0, firstMessages);
+  const { arrows, lanes } = arrowsOf(shown, props.lanes);
+  return (
+    <details class="sequence" open={open} onToggle={(e) => setQuery({ messages: e.currentTarget.open ? "" : "0" })}>
+      <summary>{count(messages.length, "message")} between participants</summary>
+      <div class="sequence-panes">
+        <div class="scroll" tabIndex={0} role="region" aria-label="Who asked whom, as a chart">
+          <Chart options={sequence(arrows, lanes)} depends={[JSON.stringify(arrows)]} label={`${count(arrows.length, "message")} between ${lanes.join(", ")}; the list beside has them in words`} />
+        </div>
+        <ol class="messages">
+          {shown.map((m, i) => (
+            <li key={i}>
+              <Link to={["trace", props.trace]} query={{ at: String(m.index) }}>
+                {visible(`${m.from} ${m.kind === "ask" ? "asks" : m.kind} ${(m.to ?? []).join(", ")}`)}
+              </Link>{" "}
+              <span class="soft">{visible(cutMiddle(m.text.replace(/\s+/g, " "), 100))}</span>
+              {isOpen(m) && <span class="fail-text"> not answered</span>}
+            </li>
+          ))}
+        </ol>
+      </div>
+      {messages.length > shown.length && (
+        <button type="button" onClick={() => setAll(true)}>
+          show {count(messages.length - shown.length, "more message")}
+        </button>
+      )}
+    </details>
+  );
+}
+
+function isOpen(m: Message): boolean {
+  return m.kind === "ask" && (m.answers?.length ?? 0) < (m.to?.length ?? 0);
+}
+
+function arrowsOf(messages: Message[], known: string[]): { arrows: Arrow[]; lanes: string[] } {
+  const lines: { line: number; from: string; to: string; kind: string; open: boolean }[] = [];
+  for (const m of messages) {
+    for (const to of m.to ?? []) lines.push({ line: m.line, from: m.from, to, kind: m.kind, open: isOpen(m) });
+    for (const a of m.answers ?? []) lines.push({ line: a.line, from: a.from, to: m.from, kind: "answer", open: false });
+  }
+  lines.sort((a, b) => a.line - b.line);
+  const named = new Set(lines.flatMap((l) => [l.from, l.to]));
+  const lanes = [...known.filter((l) => named.has(l)), ...[...named].filter((l) => !known.includes(l))];
+  return { arrows: lines.map((l, at) => ({ at, ...l })), lanes };
 }

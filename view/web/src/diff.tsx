@@ -1,0 +1,184 @@
+// A unified diff with highlighting. What a file holds is only ever put into text nodes.
+import type { ComponentChildren, JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import bash from "highlight.js/lib/languages/bash";
+import cLanguage from "highlight.js/lib/languages/c";
+import css from "highlight.js/lib/languages/css";
+import goLanguage from "highlight.js/lib/languages/go";
+import java from "highlight.js/lib/languages/java";
+import javascript from "highlight.js/lib/languages/javascript";
+import json from "highlight.js/lib/languages/json";
+import markdown from "highlight.js/lib/languages/markdown";
+import python from "highlight.js/lib/languages/python";
+import ruby from "highlight.js/lib/languages/ruby";
+import rust from "highlight.js/lib/languages/rust";
+import sql from "highlight.js/lib/languages/sql";
+import typescript from "highlight.js/lib/languages/typescript";
+import xml from "highlight.js/lib/languages/xml";
+import yaml from "highlight.js/lib/languages/yaml";
+import { createLowlight } from "lowlight";
+import { bytes, count, visible } from "./format";
+import type { CellDetail, Citation } from "./types";
+import { Name } from "./ui";
+
+const languages = createLowlight({
+  bash,
+  c: cLanguage,
+  css,
+  go: goLanguage,
+  java,
+  javascript,
+  json,
+  markdown,
+  python,
+  ruby,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml,
+});
+
+const byExtension: Record<string, string> = {
+  sh: "bash", bash: "bash", c: "c", h: "c", cc: "c", cpp: "c", css: "css", go: "go", java: "java", kt: "java",
+  js: "javascript", mjs: "javascript", cjs: "javascript", jsx: "javascript", json: "json", md: "markdown", py: "python", rb: "ruby", rs: "rust",
+  sql: "sql", ts: "typescript", tsx: "typescript", html: "xml", xml: "xml", svg: "xml", yaml: "yaml", yml: "yaml",
+}; // prettier-ignore
+
+export interface Line {
+  sign: " " | "+" | "-" | "@" | "\\";
+  text: string;
+  before?: number;
+  after?: number;
+}
+
+export interface FileChange {
+  name: string;
+  head: string[];
+  lines: Line[];
+  added: number;
+  removed: number;
+}
+
+/** Reads a unified diff as git writes it. Lines that belong to nothing are kept as heads. */
+export function parseDiff(text: string): FileChange[] {
+  const files: FileChange[] = [];
+  let file: FileChange | undefined;
+  let [before, after, restBefore, restAfter] = [0, 0, 0, 0];
+  for (const raw of text.replace(/\n$/, "").split("\n")) {
+    const inHunk = restBefore > 0 || restAfter > 0;
+    if (!inHunk && raw.startsWith("diff --git ")) {
+      file = { name: raw.replace(/^diff --git (?:"?a\/)?(.*?)"? "?b\/(.*?)"?$/, "$2"), head: [], lines: [], added: 0, removed: 0 };
+      files.push(file);
+      continue;
+    }
+    file ??= (files.push({ name: "", head: [], lines: [], added: 0, removed: 0 }), files[0]) as FileChange;
+    const hunk = inHunk ? null : /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(raw);
+    if (hunk) {
+      [before, after] = [Number(hunk[1]), Number(hunk[3])];
+      [restBefore, restAfter] = [Number(hunk[2] ?? 1), Number(hunk[4] ?? 1)];
+      file.lines.push({ sign: "@", text: raw });
+    } else if (inHunk && raw.startsWith("+")) {
+      file.lines.push({ sign: "+", text: raw.slice(1), after: after++ });
+      file.added++;
+      restAfter--;
+    } else if (inHunk && raw.startsWith("-")) {
+      file.lines.push({ sign: "-", text: raw.slice(1), before: before++ });
+      file.removed++;
+      restBefore--;
+    } else if (raw.startsWith("\\")) {
+      file.lines.push({ sign: "\\", text: raw });
+    } else if (inHunk) {
+      file.lines.push({ sign: " ", text: raw.slice(1), before: before++, after: after++ });
+      restBefore--;
+      restAfter--;
+    } else {
+      file.head.push(raw);
+    }
+  }
+  return files;
+}
+
+interface Node {
+  type: string;
+  value?: string;
+  properties?: { className?: string[] };
+  children?: Node[];
+}
+
+/** One line with its tokens. A long line is not worth the time, and is shown plain. */
+function Code(props: { text: string; language?: string }): JSX.Element {
+  const text = visible(props.text);
+  if (!props.language || text.length > 500) return <>{text}</>;
+  return <>{children(languages.highlight(props.language, text) as Node)}</>;
+}
+
+function children(node: Node): ComponentChildren {
+  if (node.type === "text") return node.value;
+  const inner = (node.children ?? []).map(children);
+  const name = node.properties?.className?.join(" ");
+  return name ? <span class={name}>{inner}</span> : inner;
+}
+
+const firstLines = 400;
+
+export function Diff(props: { diff: NonNullable<CellDetail["diff"]>; citations?: Citation[] }): JSX.Element {
+  const files = useMemo(() => parseDiff(props.diff.text), [props.diff.text]);
+  return (
+    <div class="diff">
+      {files.map((f, i) => (
+        <FileDiff key={i} file={f} citations={(props.citations ?? []).filter((c) => c.file === f.name)} open={files.length <= 5 || i === 0} />
+      ))}
+      {props.diff.cut && <p class="soft">Only the first part of {bytes(props.diff.bytes)} is shown.</p>}
+    </div>
+  );
+}
+
+function FileDiff(props: { file: FileChange; citations: Citation[]; open: boolean }): JSX.Element {
+  const { file } = props;
+  const [all, setAll] = useState(false);
+  const [open, setOpen] = useState(props.open);
+  const language = byExtension[file.name.split(".").pop() ?? ""];
+  const cited = (l: Line): Citation | undefined =>
+    props.citations.find((c) => (c.line < 0 ? l.sign === "-" && l.before === -c.line : l.after === c.line));
+  const lines = all ? file.lines : file.lines.slice(0, firstLines);
+  return (
+    <details open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>
+        <code>
+          <Name text={file.name || "patch"} max={90} />
+        </code>{" "}
+        <span class="pass-text">+{file.added}</span> <span class="fail-text">−{file.removed}</span>
+      </summary>
+      {open && (
+        <div class="code" role="region" aria-label={visible("Changes of " + file.name)} tabIndex={0}>
+          {file.lines.length === 0 && <pre class="soft">{visible(file.head.join("\n")) || "nothing to show"}</pre>}
+          {lines.map((l, i) => (
+            <DiffLine key={i} line={l} language={language} cited={cited(l)} />
+          ))}
+          {lines.length < file.lines.length && (
+            <button type="button" onClick={() => setAll(true)}>
+              show {count(file.lines.length - lines.length, "more line")}
+            </button>
+          )}
+        </div>
+      )}
+    </details>
+  );
+}
+
+const kinds: Record<Line["sign"], string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "hunk", " ": "" };
+
+function DiffLine(props: { line: Line; language?: string; cited?: Citation }): JSX.Element {
+  const { line, cited } = props;
+  const plain = line.sign === "@" || line.sign === "\\";
+  return (
+    <div class={"line " + kinds[line.sign] + (cited ? " cited" : "")} title={cited ? visible("A judge cites this line: " + cited.text) : undefined}>
+      <span class="at">{line.before ?? ""}</span>
+      <span class="at">{line.after ?? ""}</span>
+      <span class="sign">{plain ? "" : line.sign}</span>
+      <code>{plain ? visible(line.text) : <Code text={line.text} language={props.language} />}</code>
+      {cited && <span class="hidden-text">cited by a judge</span>}
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+// What stood behind a run: the calls that the gateway recorded, and the prompts. Read when opened.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useApi, url } from "../api";
+import { bytes, duration, money, short, visible } from "../format";
+import { Empty, Problem } from "../ui";
+
+interface Call {
+  lane: string;
+  turn?: number;
+  turnIndex?: number;
+  model?: string;
+  status?: number;
+  durationMs?: number;
+  firstByteMs?: number;
+  usage?: { inputTokens?: number; outputTokens?: number };
+  inputTokens?: number;
+  outputTokens?: number;
+  costUsd?: number | null;
+  error?: string;
+}
+
+export function Calls(props: { trace: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const { data, failure } = useApi<{ calls: Call[] | null }>(open ? url("trace/calls", [["trace", props.trace]]) : null);
+  return (
+    <section>
+      <details onToggle={(e) => setOpen(e.currentTarget.open)}>
+        <summary>
+          <h2 class="inline">Model calls</h2>
+        </summary>
+        {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {data && !data.calls?.length && <Empty title="The gateway recorded no call." />}
+        {data?.calls?.length ? (
+          <div class="scroll">
+            <table>
+              <thead>
+                <tr>
+                  {["participant", "model"].map((h) => (
+                    <th key={h} scope="col">
+                      {h}
+                    </th>
+                  ))}
+                  {["turn", "input", "output", "cost", "time", "status"].map((h) => (
+                    <th key={h} scope="col" class="num">
+                      {h}
+                    </th>
+                  ))}
+                  <th scope="col">error</th>
+                </tr>
+              </thead>
+              <tbody>
+                {data.calls.slice(0, 1000).map((c, i) => (
+                  <tr key={i}>
+                    <td>{visible(c.lane)}</td>
+                    <td>{visible(c.model ?? "")}</td>
+                    <td class="num">{c.turn ?? c.turnIndex ?? ""}</td>
+                    <td class="num">{short(c.usage?.inputTokens ?? c.inputTokens)}</td>
+                    <td class="num">{short(c.usage?.outputTokens ?? c.outputTokens)}</td>
+                    <td class="num">{money(c.costUsd)}</td>
+                    <td class="num">{duration(c.durationMs)}</td>
+                    <td class="num">{c.status ?? ""}</td>
+                    <td>{visible(c.error ?? "")}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        ) : null}
+      </details>
+    </section>
+  );
+}
+
+interface PromptsAnswer {
+  lanes: { lane: string; prompts: { source: string; label: string; turnIndex: number; content: string }[] | null }[] | null;
+}
+
+export function Prompts(props: { trace: string }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const { data, failure } = useApi<PromptsAnswer>(open ? url("trace/prompts", [["trace", props.trace]]) : null);
+  const lanes = (data?.lanes ?? []).filter((l) => l.prompts?.length);
+  return (
+    <section>
+      <details onToggle={(e) => setOpen(e.currentTarget.open)}>
+        <summary>
+          <h2 class="inline">Prompts</h2>
+        </summary>
+        {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {data && !lanes.length && <Empty title="The trace holds no prompt." />}
+        {lanes.flatMap((l) =>
+          (l.prompts ?? []).map((p, i) => (
+            <div key={l.lane + i} class="printed">
+              <h3>
+                {visible(`${l.lane} · ${p.label || p.source}`)} <span class="aside">
+                  {bytes(p.content.length)}
+                  {p.turnIndex > 0 ? `, from turn ${p.turnIndex}` : ""}
+                </span>
+              </h3>
+              <pre tabIndex={0}>{visible(p.content)}</pre>
+            </div>
+          )),
+        )}
+      </details>
+    </section>
+  );
+}

@@ -1,0 +1,255 @@
+// The grid task × arm × run, with the difference of every task beside it.
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { frozen } from "../api";
+import { duration, money, points, visible } from "../format";
+import { useKeys } from "../keys";
+import { go, href, place, setQuery } from "../router";
+import { useWindowRows } from "../rows";
+import type { Cell, Cells, Comparison, Forest, Group } from "../types";
+import { Empty, Head, Link, Mark, Name, outcomeWord, sorted, Whisker, type Column, type Range } from "../ui";
+import { toneOf } from "./experiments";
+
+interface Row {
+  task: string;
+  arms: Cell[][];
+  difference: Range | null;
+  rates: (number | null)[];
+  cost: number | null;
+  turns: number;
+  time: number;
+}
+
+interface GridProps {
+  id: string;
+  cells: Cells;
+  forest?: Forest;
+  comparison: Comparison | null;
+  groups: Group[];
+}
+
+const rowHeight = 28;
+const states = ["", "fail", "error", "running", "pass"];
+
+function rowsOf(cells: Cells, forest: Forest | undefined, comparison: Comparison | null, groups: Group[]): Row[] {
+  const place = new Map(cells.arms.map((name, i) => [name, i]));
+  const rates = groups.map((g) => new Map(g.tasks.map((t) => [t.taskId, t.rate?.est ?? null])));
+  const limits = new Map((forest?.tasks ?? []).map((t) => [t.taskId, t]));
+  const deltas = new Map((comparison?.tasks ?? []).map((t) => [t.taskId, t]));
+  const rows = new Map<string, Row>();
+  for (const cell of cells.cells) {
+    let row = rows.get(cell.task);
+    if (!row) {
+      const delta = deltas.get(cell.task);
+      const limit = limits.get(cell.task);
+      const known = limit ?? (delta && delta.nA > 0 && delta.nB > 0 ? { est: delta.delta, lo: null, hi: null } : null);
+      row = {
+        task: cell.task,
+        arms: cells.arms.map(() => []),
+        difference: known,
+        rates: rates.map((r) => r.get(cell.task) ?? null),
+        cost: 0,
+        turns: 0,
+        time: 0,
+      };
+      rows.set(cell.task, row);
+    }
+    row.arms[place.get(cell.arm) ?? 0]?.push(cell);
+    row.cost = row.cost === null || (cell.costUsd === null && finished(cell)) ? null : row.cost + (cell.costUsd ?? 0);
+    row.turns += cell.turns;
+    row.time += cell.durationMs;
+  }
+  return [...rows.values()];
+}
+
+function finished(cell: Cell): boolean {
+  return cell.state === "pass" || cell.state === "fail" || cell.state === "error";
+}
+
+function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
+  const arms: Column<Row>[] = props.cells.arms.map((name, i) => ({
+    name: "arm" + i,
+    head: name,
+    sort: (r) => r.rates[i],
+    show: (r) => <Marks id={props.id} cells={r.arms[i] ?? []} />,
+  }));
+  const difference: Column<Row>[] = [
+    { name: "difference", head: "difference", num: true, sort: (r) => r.difference?.est, show: (r) => (r.difference ? points(r.difference.est, 0) : "–") },
+    { name: "interval", head: "−100 · 0 · +100", show: (r) => <Difference name={r.task} value={r.difference} /> },
+  ];
+  return [
+    { name: "task", head: "task", sort: (r) => r.task, show: (r) => <Name text={r.task} max={32} /> },
+    ...arms,
+    ...(forest ? difference : []),
+    { name: "cost", head: "cost", num: true, sort: (r) => r.cost, show: (r) => money(r.cost) },
+    { name: "turns", head: "turns", num: true, sort: (r) => r.turns, show: (r) => r.turns },
+    { name: "time", head: "time", num: true, sort: (r) => r.time, show: (r) => duration(r.time) },
+  ];
+}
+
+export function Grid(props: GridProps): JSX.Element {
+  const { cells, forest, comparison, groups } = props;
+  const query = place.value.query;
+  const text = query.get("q") ?? "";
+  const state = query.get("state") ?? "";
+  const order = query.get("sort") ?? "task";
+  const compared = cells.arms.length === 2 && (comparison !== null || forest !== undefined);
+  const all = useMemo(() => rowsOf(cells, forest, comparison, groups), [cells, forest, comparison, groups]);
+  const columns = columnsOf(props, compared);
+  const list = sorted(all.filter((r) => wanted(r, text, state)), columns, order);
+  const table = useRef<HTMLTableElement>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const [chosen, setChosen] = useState(-1);
+  const rows = useWindowRows(list.length, rowHeight, table);
+  const choose = (n: number): void => {
+    const next = Math.min(Math.max(n, 0), list.length - 1);
+    setChosen(next);
+    rows.scrollToIndex(next, { align: "auto" });
+  };
+  useKeys(gridKeys(props.id, list, chosen, choose, () => search.current?.focus()), [list, chosen]);
+  useEffect(() => setChosen(-1), [text, state, order]);
+  const visibleRows = frozen ? list.map((_, index) => index) : rows.getVirtualItems().map((v) => v.index);
+  const [first = 0, last = -1] = [visibleRows[0], visibleRows.at(-1)];
+  return (
+    <>
+      <div class="tools no-print">
+        <input
+          ref={search}
+          type="search"
+          placeholder="Filter by task or reason  (/)"
+          aria-label="Filter tasks"
+          value={text}
+          onInput={(e) => setQuery({ q: e.currentTarget.value })}
+        />
+        <select aria-label="Filter by outcome" value={state} onChange={(e) => setQuery({ state: e.currentTarget.value })}>
+          {states.map((s) => (
+            <option key={s} value={s}>
+              {s === "" ? "any outcome" : "with " + outcomeWord(s as Cell["state"])}
+            </option>
+          ))}
+        </select>
+        <span class="soft" role="status">
+          {list.length === all.length ? "" : `${list.length} of ${all.length} tasks`}
+        </span>
+        <Legend />
+      </div>
+      <div class="scroll">
+        <table class="grid" ref={table} aria-rowcount={list.length + 1}>
+          <Head columns={columns} order={order} onOrder={(sort) => setQuery({ sort })} />
+          <tbody>
+            {first > 0 && <tr class="spacer" style={{ height: first * rowHeight }} />}
+            {visibleRows.map((i) => {
+              const row = list[i] as Row;
+              return (
+                <tr key={row.task} class={i === chosen ? "chosen" : ""} aria-rowindex={i + 2}>
+                  {columns.map((c) => (
+                    <td key={c.name} class={c.num ? "num" : ""}>
+                      {c.show(row)}
+                    </td>
+                  ))}
+                </tr>
+              );
+            })}
+            {last >= 0 && last < list.length - 1 && <tr class="spacer" style={{ height: (list.length - 1 - last) * rowHeight }} />}
+          </tbody>
+          {compared && <Overall columns={columns} forest={forest} comparison={comparison} groups={groups} />}
+        </table>
+      </div>
+      {list.length === 0 && <Empty title="No task matches the filter." />}
+    </>
+  );
+}
+
+function wanted(row: Row, text: string, state: string): boolean {
+  const all = row.arms.flat();
+  if (state && !all.some((c) => c.state === state || (state === "error" && c.state === "retry"))) return false;
+  if (!text) return true;
+  const word = text.toLowerCase();
+  return row.task.toLowerCase().includes(word) || all.some((c) => (c.why + " " + c.errorClass).toLowerCase().includes(word));
+}
+
+function gridKeys(id: string, list: Row[], chosen: number, choose: (n: number) => void, search: () => void) {
+  const bad = (r: Row): boolean => r.arms.flat().some((c) => c.state === "error" || c.state === "fail" || c.state === "retry");
+  const open = (): void => {
+    const cells = list[chosen]?.arms.flat() ?? [];
+    const cell = cells.find((c) => c.state !== "pass" && c.state !== "waiting") ?? cells[0];
+    if (cell) go(href(["x", id, cell.task, cell.arm, cell.run]));
+  };
+  return [
+    { keys: "/", does: "search", run: search },
+    { keys: "j", does: "next task", run: () => choose(chosen + 1) },
+    { keys: "k", does: "previous task", run: () => choose(chosen - 1) },
+    { keys: "e", does: "next task with a failure or an error", run: () => choose(Math.max(list.findIndex((r, i) => i > chosen && bad(r)), list.findIndex(bad))) },
+    { keys: "g g", does: "first task", run: () => choose(0) },
+    { keys: "G", does: "last task", run: () => choose(list.length - 1) },
+    { keys: "Enter", does: "open the first cell of the task that did not pass", run: open },
+  ];
+}
+
+function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
+  return (
+    <span class="marks">
+      {props.cells.map((c) => (
+        <Link key={c.run} to={["x", props.id, c.task, c.arm, c.run]} title={summary(c)} label={summary(c)}>
+          <Mark outcome={c.state} retried={c.attempts > 1} label="" />
+        </Link>
+      ))}
+    </span>
+  );
+}
+
+export function summary(c: Cell): string {
+  const facts = [`${c.task}, ${c.arm}, run ${c.run + 1}: ${outcomeWord(c.state)}${c.attempts > 1 ? ` after ${c.attempts} attempts` : ""}`];
+  if (finished(c)) facts.push(money(c.costUsd), `${c.turns} turns`, duration(c.durationMs));
+  return visible(facts.join(" · ") + (c.why ? "\n" + c.why : ""));
+}
+
+function Difference(props: { name: string; value: Range | null }): JSX.Element {
+  const v = props.value;
+  const label = v ? `${props.name}: ${points(v.est)} points, ${v.lo === null ? "no interval" : `${points(v.lo)} to ${points(v.hi)}`}` : `${props.name}: unknown`;
+  return <Whisker value={v} from={-1} to={1} width={220} tone="ink" label={visible(label)} />;
+}
+
+function Overall(props: { columns: Column<Row>[]; forest?: Forest; comparison: Comparison | null; groups: Group[] }): JSX.Element {
+  const d = props.comparison?.decision;
+  const value = d ? { est: d.effect, lo: d.lo, hi: d.hi } : (props.forest?.overall ?? null);
+  const cell = (c: Column<Row>): JSX.Element | string => {
+    if (c.name === "task") return "all tasks";
+    if (c.name === "difference") return value ? points(value.est) : "–";
+    if (c.name === "interval") return <Difference name="all tasks" value={value} />;
+    const at = c.name.startsWith("arm") ? Number(c.name.slice(3)) : -1;
+    const rate = props.groups[at]?.passRate;
+    return rate ? <span class={toneOf(at)}>{(100 * rate.est).toFixed(1)} %</span> : "";
+  };
+  return (
+    <tfoot>
+      <tr>
+        {props.columns.map((c) => (
+          <td key={c.name} class={c.num ? "num" : ""}>
+            {cell(c)}
+          </td>
+        ))}
+      </tr>
+    </tfoot>
+  );
+}
+
+export function Legend(): JSX.Element {
+  const all: [Cell["state"], string][] = [
+    ["pass", "pass"],
+    ["fail", "fail"],
+    ["error", "error"],
+    ["retry", "tried again"],
+    ["running", "running"],
+    ["waiting", "waiting"],
+  ];
+  return (
+    <span class="legend soft push">
+      {all.map(([outcome, text]) => (
+        <span key={outcome}>
+          <Mark outcome={outcome} label="" /> {text}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,173 @@
+// A running experiment: where it is, what it costs, and the buttons that control it.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { asFailure, post, url } from "../api";
+import { ago, cutMiddle, duration, money, visible, whole } from "../format";
+import type { CellId, Status } from "../types";
+import { Link, Mark, Name } from "../ui";
+
+export function LiveLine(props: { status: Status }): JSX.Element {
+  const s = props.status;
+  const facts = [
+    `${whole(s.done)} of ${whole(s.total)}`,
+    money(s.costUsd),
+    s.burnUsdPerHour === null ? "" : `${money(s.burnUsdPerHour)} an hour`,
+    left(s),
+  ].filter(Boolean);
+  return (
+    <span class="live-line" role="status">
+      <span class={s.state === "running" ? "running-text" : "soft"}>● {s.state === "running" ? "live" : s.state}</span>
+      <span> · {facts.join(" · ")}</span>
+    </span>
+  );
+}
+
+function left(s: Status): string {
+  if (!s.leftMs) return "";
+  const { est, lo, hi } = s.leftMs;
+  if (lo === null || hi === null) return duration(est) + " left";
+  const minutes = (ms: number): number => Math.max(1, Math.round(ms / 60_000));
+  if (hi < 120_000) return `${Math.round(lo / 1000)}–${Math.round(hi / 1000)} s left`;
+  return minutes(lo) === minutes(hi) ? `${minutes(lo)} min left` : `${minutes(lo)}–${minutes(hi)} min left`;
+}
+
+interface ControlProps {
+  id: string;
+  status: Status;
+  onStatus: (status: Status) => void;
+}
+
+type Answer = { status: Status; message: string };
+
+function useControl(props: ControlProps): { send: (body: object) => Promise<void>; said: string } {
+  const [said, setSaid] = useState("");
+  async function send(body: object): Promise<void> {
+    try {
+      const answer = await post<Answer>(url(`experiments/${encodeURIComponent(props.id)}/ctl`), body);
+      props.onStatus(answer.status);
+      setSaid(answer.message);
+    } catch (e) {
+      const f = asFailure(e);
+      setSaid(f.hint ? `${f.message}; ${f.hint}` : f.message);
+    }
+  }
+  return { send, said };
+}
+
+export function Controls(props: ControlProps): JSX.Element {
+  const { send, said } = useControl(props);
+  const s = props.status;
+  return (
+    <span class="controls no-print">
+      {s.state === "paused" ? (
+        <button type="button" onClick={() => send({ action: "resume" })}>
+          resume
+        </button>
+      ) : (
+        <button type="button" disabled={s.state !== "running"} onClick={() => send({ action: "pause" })}>
+          pause
+        </button>
+      )}
+      <label>
+        at once{" "}
+        <input
+          type="number"
+          min={1}
+          max={1000}
+          value={s.concurrency}
+          onChange={(e) => send({ action: "concurrency", n: Number(e.currentTarget.value) })}
+        />
+      </label>
+      <label>
+        budget ${" "}
+        <input
+          type="number"
+          min={0}
+          step="any"
+          placeholder="none"
+          value={s.budgetUsd ?? ""}
+          onChange={(e) => send({ action: "budget", usd: Number(e.currentTarget.value) })}
+        />
+      </label>
+      <span class="soft said" role="status" title={visible(said)}>
+        {visible(cutMiddle(said, 60))}
+      </span>
+    </span>
+  );
+}
+
+export function RunningCells(props: ControlProps): JSX.Element {
+  const { send, said } = useControl(props);
+  return (
+    <section class="running-cells" aria-label="Running cells">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">running</th>
+            <th scope="col">last action</th>
+            <th scope="col" class="num">
+              for
+            </th>
+            <th scope="col" class="num">
+              entries
+            </th>
+            <th scope="col">
+              <span class="hidden-text">control</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {(props.status.running ?? []).map((c) => (
+            <tr key={`${c.task}/${c.arm}/${c.run}`}>
+              <td>
+                <Mark outcome="running" label="" />{" "}
+                <Link to={["x", props.id, c.task, c.arm, c.run]}>
+                  <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run + 1}`} max={48} />
+                </Link>
+                {c.attempt > 1 && <span class="soft"> attempt {c.attempt}</span>}
+              </td>
+              <td class="action mono">
+                {visible(cutMiddle(c.lastAction, 80)) || <span class="soft">nothing yet</span>}
+                {c.stalled && <span class="fail-text"> stalled: nothing new since {ago(c.lastActionMs)}</span>}
+              </td>
+              <td class="num">{duration(c.elapsedMs)}</td>
+              <td class="num">{whole(c.entries)}</td>
+              <td>{props.status.controllable && <Act name="cancel" cell={c} send={send} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {said && <p role="status">{visible(said)}</p>}
+    </section>
+  );
+}
+
+function Act(props: { name: "cancel" | "requeue"; cell: CellId; send: (body: object) => Promise<void> }): JSX.Element {
+  const { task, arm, run } = props.cell;
+  return (
+    <button
+      type="button"
+      class="no-print"
+      aria-label={visible(`${props.name} ${task}, ${arm}, run ${run + 1}`)}
+      onClick={() => props.send({ action: props.name, task, arm, run })}
+    >
+      {props.name}
+    </button>
+  );
+}
+
+/** The buttons of one cell on its own page. */
+export function CellControls(props: ControlProps & { cell: CellId & { state: string } }): JSX.Element | null {
+  const { send, said } = useControl(props);
+  const { state } = props.cell;
+  if (!props.status.controllable || state === "pass" || state === "fail") return null;
+  return (
+    <span class="controls no-print">
+      {state === "running" || state === "waiting" || state === "retry" ? <Act name="cancel" cell={props.cell} send={send} /> : null}
+      {state === "error" ? <Act name="requeue" cell={props.cell} send={send} /> : null}
+      <span class="soft" role="status">
+        {visible(said)}
+      </span>
+    </span>
+  );
+}

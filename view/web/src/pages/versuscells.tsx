@@ -1,0 +1,107 @@
+// The runs of several agents on one task: milestones on one time axis, columns of evidence and diffs.
+import type { JSX } from "preact";
+import * as Plot from "@observablehq/plot";
+import { useApi, url } from "../api";
+import { Chart } from "../charts";
+import { Diff } from "../diff";
+import { count, cutMiddle, duration, money, percent, visible } from "../format";
+import type { CellDetail } from "../types";
+import { Link, Mark, Name, Problem, type Outcome } from "../ui";
+import type { VersusCell } from "../versus";
+import { Evidence, milestoneWord } from "./evidence";
+import { toneOf } from "./experiments";
+
+export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | null {
+  const stops = props.cells.flatMap((c) => (c.milestones ?? []).map((m) => ({ arm: c.arm, word: milestoneWord(m.kind), at: m.elapsedMs / 1000 })));
+  if (!stops.length) return null;
+  const kinds = [...new Set(stops.map((s) => s.word))];
+  const arms = props.cells.map((c) => c.arm);
+  const ends = props.cells.map((c) => ({ arm: c.arm, at: Math.max(c.wallClockMs / 1000, ...stops.filter((s) => s.arm === c.arm).map((s) => s.at)) }));
+  const missing = props.cells.map((c) => {
+    const own = new Set(stops.filter((s) => s.arm === c.arm).map((s) => s.word));
+    return { arm: c.arm, words: kinds.filter((k) => !own.has(k)) };
+  });
+  return (
+    <>
+      <Chart
+        depends={[JSON.stringify(stops)]}
+        label={"Milestones on one time axis. " + arms.map((a) => `${a}: ${stops.filter((s) => s.arm === a).map((s) => `${s.word} after ${duration(1000 * s.at)}`).join(", ")}`).join("; ")}
+        options={{
+          width: 900,
+          height: 56 + 52 * arms.length,
+          marginLeft: 120,
+          marginRight: 40,
+          x: { label: "seconds since the start →", grid: true, domain: [0, 1.08 * Math.max(...ends.map((e) => e.at))] },
+          y: { label: null, domain: arms, type: "band", padding: 0.2, tickFormat: (a: string) => cutMiddle(a, 16), tickSize: 0 },
+          marks: [
+            Plot.ruleY(ends, { y: "arm", x1: 0, x2: "at", stroke: "var(--strong-line)" }),
+            Plot.dot(stops, { x: "at", y: "arm", r: 4, fill: "var(--ink)" }),
+            Plot.text(stops, { x: "at", y: "arm", text: "word", dy: -12, rotate: 0, textAnchor: "start", fill: "var(--ink)" }),
+            Plot.ruleX([0], { stroke: "var(--strong-line)" }),
+          ],
+        }}
+      />
+      <p class="soft">
+        {missing
+          .filter((m) => m.words.length)
+          .map((m) => visible(`${m.arm} did not reach: ${m.words.join(", ")}`))
+          .join(" · ")}
+      </p>
+    </>
+  );
+}
+
+function outcomeOf(c: VersusCell): Outcome {
+  return c.resolved === null ? "error" : c.resolved ? "pass" : "fail";
+}
+
+export function Columns(props: { id: string; cells: VersusCell[] }): JSX.Element {
+  return (
+    <div class="columns">
+      {props.cells.map((c, i) => (
+        <Column key={c.arm} id={props.id} cell={c} tone={toneOf(i)} />
+      ))}
+    </div>
+  );
+}
+
+function Column(props: { id: string; cell: VersusCell; tone: string }): JSX.Element {
+  const { cell } = props;
+  const path = ["experiments", props.id, "cells", cell.task, cell.arm, String(cell.run)].map(encodeURIComponent).join("/");
+  const { data, failure } = useApi<CellDetail>(url(path));
+  const citations = (data?.judge?.votes ?? []).flatMap((v) => v.citations ?? []);
+  return (
+    <div class="column">
+      <h3>
+        <Mark outcome={outcomeOf(cell)} />{" "}
+        <Link to={["x", props.id, cell.task, cell.arm, cell.run]} class={props.tone}>
+          <Name text={cell.arm} max={28} />
+        </Link>
+      </h3>
+      <p class="soft">
+        {[data ? money(data.cell.costUsd) : "", count(cell.turns, "turn"), duration(cell.wallClockMs), cell.blended === null ? "" : `quality ${cell.blended.toFixed(2)}`].filter(Boolean).join(" · ")}
+      </p>
+      {cell.problem && <p class="fail-text">{visible(cell.problem)}</p>}
+      {(cell.verdicts ?? []).length > 0 && (
+        <table>
+          <tbody>
+            {(cell.verdicts ?? []).map((v) => (
+              <tr key={v.dimension}>
+                <td>{visible(v.dimension)}</td>
+                <td>{visible(v.result ?? "undecided")}</td>
+                <td class="soft">
+                  {v.pass} to {v.fail}
+                  {v.share === null ? "" : `, ${percent(v.share)} agree`}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {cell.droppedClaims > 0 && <p class="soft">{count(cell.droppedClaims, "claim")} of judges dropped: the cited line does not hold</p>}
+      {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+      {data && <Evidence detail={data} />}
+      {data?.diff && <Diff diff={data.diff} citations={citations} />}
+    </div>
+  );
+}

@@ -1,0 +1,85 @@
+// The entries of one trace, read page by page and forgotten when others are looked at.
+import { signal } from "@preact/signals";
+import { api, asFailure, url, type Failure } from "./api";
+import type { Entry, PageOfEntries } from "./tracetypes";
+
+export const pageSize = 100;
+const keptPages = 60;
+
+export class Store {
+  /** Grows with every page that arrives, so that who draws entries draws again. */
+  readonly version = signal(0);
+  readonly total = signal<number | null>(null);
+  readonly failure = signal<Failure | null>(null);
+  private pages = new Map<number, Entry[]>();
+  private wholes = new Map<number, Entry>();
+  private asked = new Set<number>();
+  /** What readers opened; kept here because entries leave the page when they are scrolled away. */
+  readonly opened = new Set<string>();
+
+  constructor(readonly trace: string) {}
+
+  get(index: number): Entry | undefined {
+    const whole = this.wholes.get(index);
+    if (whole) return whole;
+    const number = Math.floor(index / pageSize);
+    const page = this.pages.get(number);
+    const found = page?.[index - number * pageSize];
+    if (!found) this.load(number);
+    return found;
+  }
+
+  load(number: number): void {
+    if (this.asked.has(number)) return;
+    this.asked.add(number);
+    api<PageOfEntries>(url("trace/page", [["trace", this.trace], ["page", number]])).then(
+      (answer) => this.keep(number, answer),
+      (e) => {
+        this.failure.value = asFailure(e);
+      },
+    );
+  }
+
+  private keep(number: number, answer: PageOfEntries): void {
+    const items: Entry[] = [];
+    for (const item of answer.items ?? []) items[item.index - number * pageSize] = item;
+    this.pages.delete(number);
+    this.pages.set(number, items);
+    this.total.value = Math.max(this.total.peek() ?? 0, answer.entries);
+    if (items.length === pageSize || number * pageSize + items.length >= (this.total.peek() ?? 0)) this.failure.value = null;
+    for (const old of this.pages.keys()) {
+      if (this.pages.size <= keptPages) break;
+      this.pages.delete(old);
+      this.asked.delete(old);
+    }
+    this.version.value++;
+  }
+
+  /** The trace grew: its last pages are read again, and old ones stay on the screen until then. */
+  grow(entries: number): void {
+    const before = this.total.peek() ?? 0;
+    this.total.value = Math.max(before, entries);
+    const last = Math.floor(Math.max(before - 1, 0) / pageSize);
+    for (const number of [last - 1, last]) {
+      if (!this.asked.delete(number) || number < 0) continue;
+      this.load(number);
+    }
+    this.version.value++;
+  }
+
+  /** Reads one entry with nothing cut. */
+  async whole(index: number): Promise<void> {
+    const answer = await api<{ item: Entry }>(url("trace/entry", [["trace", this.trace], ["n", index]]));
+    this.wholes.set(index, answer.item);
+    this.version.value++;
+  }
+
+  /** Every entry in order, for searches in a file without a server. */
+  async *all(): AsyncGenerator<Entry> {
+    for (let number = 0; ; number++) {
+      const answer = await api<PageOfEntries>(url("trace/page", [["trace", this.trace], ["page", number]]));
+      yield* answer.items ?? [];
+      if ((number + 1) * pageSize >= answer.entries) return;
+    }
+  }
+}

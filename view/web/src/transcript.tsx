@@ -1,0 +1,239 @@
+// The transcript: a virtual list of entries with search, filters and jumps.
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { asFailure, frozen, useEvents, url, type Failure } from "./api";
+import { EntryView, folded, type Shown } from "./entry";
+import { find, isEmpty, lowerBound, marker, names, type Criteria } from "./find";
+import { whole } from "./format";
+import { useKeys } from "./keys";
+import { LaneStrip } from "./lanes";
+import { place, setQuery } from "./router";
+import { useList } from "./rows";
+import { Store } from "./store";
+import { Tools } from "./tools";
+import type { Found } from "./tracetypes";
+import { Empty, Problem } from "./ui";
+
+// A browser cannot lay out an element of any height, so that a longer trace is shown in parts.
+const partSize = 50_000;
+
+export interface Hits {
+  found: Found | null;
+  failure: Failure | null;
+  busy: boolean;
+}
+
+/** Asks for the entries that meet criteria, and forgets answers that come too late. */
+function useFound(store: Store, c: Criteria, wanted: boolean): Hits {
+  const [state, setState] = useState<Hits>({ found: null, failure: null, busy: false });
+  const key = JSON.stringify(c);
+  useEffect(() => {
+    if (!wanted) return setState({ found: null, failure: null, busy: false });
+    const stop = new AbortController();
+    setState((old) => ({ ...old, busy: true }));
+    const timer = setTimeout(() => {
+      find(store, c, stop.signal).then(
+        (found) => !stop.signal.aborted && setState({ found, failure: null, busy: false }),
+        (e) => !stop.signal.aborted && setState({ found: null, failure: asFailure(e), busy: false }),
+      );
+    }, 120);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key, wanted, store]);
+  return state;
+}
+
+function criteria(): Criteria {
+  const query = place.value.query;
+  return Object.fromEntries(names.map((n) => [n, query.get(n) ?? undefined]));
+}
+
+export function Transcript(props: { trace: string; compact?: boolean }): JSX.Element {
+  const store = useMemo(() => new Store(props.trace), [props.trace]);
+  const c = criteria();
+  const filter = { ...c, q: undefined, regex: undefined };
+  const filtered = useFound(store, filter, !isEmpty(filter));
+  const hits = useFound(store, c, Boolean(c.q));
+  const [errors, setErrors] = useState<number[] | null>(null);
+  const [fresh, setFresh] = useState(0);
+  useEvents(url("events", [["trace", props.trace]]), {
+    trace: (e: { trace: string; entries: number }) => {
+      const more = e.entries - (store.total.peek() ?? 0);
+      if (e.trace !== props.trace || more <= 0 || store.total.peek() === null) return;
+      setFresh((n) => n + more);
+      setErrors(null);
+      store.grow(e.entries);
+    },
+  });
+  const view = isEmpty(filter) ? null : (filtered.found?.indexes ?? []);
+  const list = useEntries(store, view, hits.found?.indexes ?? null, c);
+  const nextError = async (): Promise<void> => {
+    const all = errors ?? (await find(store, { errors: "1" }, new AbortController().signal)).indexes ?? [];
+    setErrors(all);
+    const next = all[lowerBound(all, list.chosen + 1)] ?? all[0];
+    if (next !== undefined) list.jump(next);
+  };
+  const step = (by: number): void => list.step(by);
+  useKeys(
+    [
+      { keys: "j", does: "next entry", run: () => step(1) },
+      { keys: "k", does: "previous entry", run: () => step(-1) },
+      { keys: "n", does: "next hit", run: () => list.hit(1) },
+      { keys: "N", does: "previous hit", run: () => list.hit(-1) },
+      { keys: "e", does: "next error", run: () => void nextError() },
+      { keys: "g g", does: "first entry", run: () => list.end(false) },
+      { keys: "G", does: "last entry", run: () => list.end(true) },
+      { keys: "Enter", does: "open or fold what is in the entry", run: list.toggle },
+    ],
+    [list, errors],
+  );
+  const toEnd = (): void => {
+    setFresh(0);
+    list.end(true);
+  };
+  return (
+    <div class={"transcript" + (props.compact ? " compact" : "")}>
+      <Tools store={store} criteria={c} hits={hits} filtered={view ? filtered : null} at={list.chosen} onHit={list.hit} onError={() => void nextError()} />
+      <div class="panes">
+        <LaneStrip store={store} at={list.top} hits={hits.found?.indexes ?? []} onJump={list.jump} />
+        <div class="scroller" ref={list.scroller} role="feed" aria-label="Transcript" aria-busy={filtered.busy} tabIndex={0}>
+          {list.items}
+        </div>
+      </div>
+      {fresh > 0 && (
+        <button type="button" class="pill" onClick={toEnd}>
+          {whole(fresh)} new
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface EntryList {
+  scroller: { current: HTMLDivElement | null };
+  items: JSX.Element;
+  chosen: number;
+  top: number;
+  jump: (index: number) => void;
+  step: (by: number) => void;
+  hit: (by: number) => void;
+  end: (last: boolean) => void;
+  toggle: () => void;
+}
+
+function useEntries(store: Store, view: number[] | null, hits: number[] | null, c: Criteria): EntryList {
+  const scroller = useRef<HTMLDivElement>(null);
+  const wanted = place.value.query.get("at");
+  const [chosen, setChosen] = useState(wanted === null ? -1 : Number(wanted));
+  const [base, setBase] = useState(wanted === null ? 0 : partOf(Number(wanted)));
+  const target = useRef<number | null>(wanted === null ? null : Number(wanted));
+  const total = store.total.value;
+  store.version.value; // draws again when entries arrive
+  useEffect(() => store.load(Math.floor(base / 100) + (target.current ? Math.floor((target.current - base) / 100) : 0)), [store]);
+
+  const count = view ? view.length : Math.max(0, Math.min(partSize, (total ?? 0) - base));
+  const indexAt = (n: number): number => (view ? (view[n] as number) : base + n);
+  const startMs = store.get(0)?.timestampMs ?? 0;
+  const shown: Shown = { store, marker: marker(c), alone: view !== null, startMs };
+  const rows = useList(scroller, {
+    count,
+    estimate: () => 56,
+    key: indexAt,
+  });
+  const positionOf = (index: number): number => (view ? Math.min(lowerBound(view, index), view.length - 1) : index - base);
+
+  const jump = (index: number, replace = true): void => {
+    const to = Math.min(Math.max(index, 0), (total ?? 1) - 1);
+    setChosen(to);
+    if (replace) setQuery({ at: String(to) });
+    target.current = to;
+    if (!view && (to < base || to >= base + partSize)) setBase(partOf(to));
+    else settle();
+  };
+  // A jump is complete when the entry is in this part and the list has its height.
+  const settle = (): void => {
+    if (target.current === null || count === 0) return;
+    const at = positionOf(target.current);
+    if (at < 0 || at >= count) return;
+    target.current = null;
+    rows.scrollToIndex(at, { align: at === count - 1 ? "end" : "start" });
+  };
+  useEffect(settle, [base, count]);
+  useEffect(() => {
+    if (wanted !== null && Number(wanted) !== chosen) jump(Number(wanted), false);
+  }, [wanted]);
+
+  const visibleRows = rows.getVirtualItems();
+  const top = visibleRows.length ? indexAt((visibleRows.find((v) => v.end > (rows.scrollOffset ?? 0)) ?? visibleRows[0])?.index as number) : 0;
+  const step = (by: number): void => {
+    let at = chosen < 0 ? positionOf(top) - (by > 0 ? 1 : -1) : positionOf(chosen);
+    do at += by;
+    while (at > 0 && at < count - 1 && isFolded(store, indexAt(at), shown));
+    if (at >= 0 && at < count) jump(indexAt(at));
+    else if (!view && at < 0 && base > 0) jump(base - 1);
+    else if (!view && at >= count) jump(base + at);
+  };
+  const hit = (by: number): void => {
+    if (!hits?.length) return;
+    const from = lowerBound(hits, chosen);
+    const next = by > 0 ? (hits[from] === chosen ? from + 1 : from) : from - 1;
+    jump(hits[(next + hits.length) % hits.length] as number);
+  };
+  const items = (
+    <>
+      {store.failure.value && <Problem message={store.failure.value.message}>{store.failure.value.hint}</Problem>}
+      {total === 0 && <Empty title="This trace has no entries yet.">{frozen ? null : <p>They appear here as the agent works.</p>}</Empty>}
+      {view && count === 0 && total !== null && <Empty title="No entry meets the filters." />}
+      {!view && base > 0 && <PartLink text={`earlier entries: ${whole(base)}`} onClick={() => jump(base - 1)} />}
+      <div class="sizer" style={{ height: rows.getTotalSize() }}>
+        {visibleRows.map((row) => {
+          const index = indexAt(row.index);
+          const entry = store.get(index);
+          return (
+            <article
+              key={row.key}
+              data-index={row.index}
+              aria-posinset={index + 1}
+              aria-setsize={total ?? -1}
+              ref={(e) => rows.measureElement(e)}
+              style={{ transform: `translateY(${row.start}px)` }}
+            >
+              {entry ? folded(entry, shown) ? <div class="folded" /> : <EntryView entry={entry} shown={shown} chosen={index === chosen} /> : <div class="entry pending">{index}</div>}
+            </article>
+          );
+        })}
+      </div>
+      {!view && total !== null && base + count < total && <PartLink text={`later entries: ${whole(total - base - count)}`} onClick={() => jump(base + count)} />}
+    </>
+  );
+  return {
+    scroller,
+    items,
+    chosen,
+    top,
+    jump,
+    step,
+    hit,
+    end: (last) => jump(last ? (view?.at(-1) ?? (total ?? 1) - 1) : (view?.[0] ?? 0)),
+    toggle: () => document.querySelector<HTMLElement>(".entry.chosen summary")?.click(),
+  };
+}
+
+function partOf(index: number): number {
+  return Math.max(0, Math.floor(index / (partSize / 2)) - 1) * (partSize / 2);
+}
+
+function isFolded(store: Store, index: number, shown: Shown): boolean {
+  const entry = store.get(index);
+  return entry !== undefined && folded(entry, shown);
+}
+
+function PartLink(props: { text: string; onClick: () => void }): JSX.Element {
+  return (
+    <button type="button" class="plain part-link" onClick={props.onClick}>
+      {props.text}
+    </button>
+  );
+}
