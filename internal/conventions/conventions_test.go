@@ -43,17 +43,23 @@ var layers = map[string][]string{
 	"harness": {
 		"agent", "gateway", "gateway/calls", "session", "sandbox", "trace", "price", "redact", "profile",
 	},
-	"bridge":     {"harness", "redact"},
-	"workspace":  {"task", "sandbox"},
-	"grade":      {"task", "workspace", "sandbox", "redact"},
-	"experiment": {"task", "redact", "ledger", "stats"},
+	"bridge":             {"harness", "redact"},
+	"workspace":          {"task", "sandbox"},
+	"grade":              {"task", "workspace", "sandbox", "redact"},
+	"experiment":         {"experiment/control", "task", "redact", "ledger", "stats"},
+	"experiment/control": {},
 	"experiment/local": {
 		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",
 		"sandbox", "trace", "price", "redact", "ledger", "profile",
 	},
-	"report": {"gateway/calls", "ledger", "stats", "session", "price"},
-	"judge":  {"model", "price", "redact", "session", "evidence", "stats"},
-	"versus": {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
+	"report":         {"gateway/calls", "ledger", "stats", "session", "price"},
+	"report/results": {"experiment", "ledger", "report"},
+	"judge":          {"model", "price", "redact", "session", "evidence", "stats"},
+	"versus":         {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
+	"view": {
+		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",
+		"report", "report/results", "session", "stats", "trace", "versus",
+	},
 	// the module's root
 	".": {
 		"agent", "gateway", "gateway/calls", "harness", "bridge", "session", "sandbox", "trace", "price", "redact",

@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/report/results"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -180,11 +181,7 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 	case 1:
 		return nil, console.Usagef("%s has one arm; a comparison needs two", args[0])
 	}
-	groups := make([]*report.Group, len(built.Groups))
-	for i := range built.Groups {
-		groups[i] = &built.Groups[i]
-	}
-	return groups, nil
+	return results.Groups(built), nil
 }
 
 // answer is what compare prints.
@@ -195,25 +192,14 @@ type answer interface {
 
 // answerOf compares the arms of a report; nil where there is only one.
 func answerOf(built *report.Report, cfg report.CompareConfig) (answer, error) {
-	if len(built.Groups) < 2 {
-		return nil, nil
+	comparison, family, err := results.Answer(built, cfg)
+	switch {
+	case comparison != nil:
+		return comparison, err
+	case family != nil:
+		return family, err
 	}
-	groups := make([]*report.Group, len(built.Groups))
-	for i := range built.Groups {
-		groups[i] = &built.Groups[i]
-	}
-	if len(groups) > 2 {
-		family, err := report.CompareArms(groups, false, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return family, nil
-	}
-	comparison, err := report.Compare(groups[0], groups[1], cfg)
-	if err != nil {
-		return nil, err
-	}
-	return comparison, nil
+	return nil, err
 }
 
 func (o *compareOptions) print(con *console.Console, c answer) error {

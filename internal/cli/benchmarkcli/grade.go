@@ -163,7 +163,7 @@ func (g *grader) unaltered(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range found.records {
+	for _, r := range found.Records {
 		if r.RunDir != filepath.ToSlash(inside) || r.Digests.Final == "" {
 			continue
 		}
@@ -187,7 +187,7 @@ func (g *grader) all(ctx context.Context) error {
 	}
 	var records []gradeRecord
 	different, altered := 0, 0
-	for _, r := range ledger.Last(found.records) {
+	for _, r := range ledger.Last(found.Records) {
 		if r.Grade == nil || r.Verdict == ledger.Error {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report/results"
 )
 
 func newList(con *console.Console) *cobra.Command {
@@ -66,7 +67,7 @@ func verifyRuns(con *console.Console, dir, key string) error {
 	if err != nil {
 		return err
 	}
-	found, err := findLedgers(con.Path(dir))
+	found, err := results.Find(con.Path(dir))
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func listRuns(con *console.Console, dir, format string) error {
 	if err != nil {
 		return err
 	}
-	last := ledger.Last(found.records)
+	last := ledger.Last(found.Records)
 	if format == "json" {
 		return jsonenc.WriteIndented(con.Stdout, last)
 	}
@@ -178,7 +179,7 @@ func listRuns(con *console.Console, dir, format string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, plan := range found.plans {
+	for _, plan := range found.Plans {
 		fmt.Fprintf(con.Stdout, "experiment %s: %d of %d cells recorded\n", plan.ID, len(last), len(plan.Cells()))
 	}
 	return nil

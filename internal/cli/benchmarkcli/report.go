@@ -165,7 +165,7 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	if err := found.needRecords(inputs...); err != nil {
 		return err
 	}
-	merged, err := ledger.Merge(found.records)
+	merged, err := ledger.Merge(found.Records)
 	if err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
@@ -174,16 +174,16 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	} else {
 		err = found.save(con.Path(output), merged)
 	}
-	if err != nil || found.planned == nil || len(found.planned.Absent) == 0 {
+	if err != nil || found.Planned == nil || len(found.Planned.Absent) == 0 {
 		return err
 	}
 	return console.Exitf(console.ExitIncomplete, "the merged ledger is not complete: not among the results: %s",
-		strings.Join(found.planned.Absent, ", "))
+		strings.Join(found.Planned.Absent, ", "))
 }
 
 // save writes a merged ledger and, where it becomes a run directory's, the plan beside it: without
 // the plan nobody sees that runs are missing.
-func (all *results) save(path string, merged []ledger.Record) error {
+func (all loaded) save(path string, merged []ledger.Record) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return console.Exit(console.ExitUsage, fmt.Errorf("merge: %w", err))
@@ -192,11 +192,11 @@ func (all *results) save(path string, merged []ledger.Record) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if all.planned == nil || filepath.Base(path) != experiment.LedgerFile ||
+	if all.Planned == nil || filepath.Base(path) != experiment.LedgerFile ||
 		isFile(filepath.Join(dir, experiment.PlanFile)) {
 		return nil
 	}
-	whole := *all.plans[0]
+	whole := *all.Plans[0]
 	whole.Shard = experiment.Shard{}
 	return experiment.WritePlan(dir, &whole)
 }

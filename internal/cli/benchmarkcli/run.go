@@ -312,7 +312,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.keepToShard()
+	found.KeepToShard()
 	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err

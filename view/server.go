@@ -1,0 +1,161 @@
+package view
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/session"
+)
+
+//go:embed all:web/dist
+var dist embed.FS
+
+// Config says what is shown.
+type Config struct {
+	// Paths are run directories, directories of them, and traces.
+	Paths []string
+	// Dialects decode traces, and Prices computes the costs that agents do not report.
+	Dialects session.Dialects
+	Prices   session.Prices
+	// Redactor takes secrets out of traces that were not redacted when they were written.
+	Redactor query.Redactor
+	// CacheDir is where indexes of traces go that cannot be written beside them; empty is nowhere.
+	CacheDir string
+}
+
+// Server answers questions about run directories and traces.
+type Server struct {
+	cfg     Config
+	roots   []root
+	token   string
+	session string // the value of the cookie
+	assets  map[string]asset
+	cache   cache
+	unpack  unpacked
+	busy    chan struct{} // a place for each question to a trace that is under way
+	streams chan struct{} // a place for each stream of events
+	ended   chan struct{} // closed when the server ends, so that streams end too
+	ending  sync.Once
+}
+
+// maxStreams is how many pages can be live at once.
+const maxStreams = 64
+
+// New checks the paths and returns a server for them.
+func New(cfg Config) (*Server, error) {
+	roots, err := openRoots(cfg.Paths)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := loadAssets(dist)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		cfg:     cfg,
+		roots:   roots,
+		token:   secret(),
+		session: secret(),
+		assets:  assets,
+		busy:    make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		streams: make(chan struct{}, maxStreams),
+		ended:   make(chan struct{}),
+	}, nil
+}
+
+func secret() string {
+	raw := make([]byte, 24)
+	_, _ = rand.Read(raw) // it never fails
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// URL is the address to open: it carries the token.
+func (s *Server) URL(address net.Addr) string {
+	return fmt.Sprintf("http://%s/?token=%s", address, s.token)
+}
+
+// shutdownLimit is how long answers under way have when the server ends.
+const shutdownLimit = 500 * time.Millisecond
+
+// Serve answers until the context ends.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           s.Handler(listener.Addr()),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.ending.Do(func() { close(s.ended) })
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+		defer cancel()
+		if server.Shutdown(limit) != nil {
+			_ = server.Close() // whoever is still connected has had its time
+		}
+	})
+	err := server.Serve(listener)
+	if !stop() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, s.Close())
+}
+
+// Close removes what the server has unpacked.
+func (s *Server) Close() error { return s.unpack.close() }
+
+// Handler answers requests to the server at an address.
+func (s *Server) Handler(address net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.page)
+	for name := range s.assets {
+		mux.HandleFunc("GET /"+name, s.asset(name))
+	}
+	for pattern, answer := range s.endpoints() {
+		mux.HandleFunc(pattern, s.json(answer))
+	}
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, &problem{status: http.StatusNotFound, message: "there is no endpoint " + r.Method + " " + r.URL.Path})
+	})
+	return s.guard(address, mux)
+}
+
+// loadAssets reads the front end.
+func loadAssets(from fs.FS) (map[string]asset, error) {
+	assets := map[string]asset{}
+	for name, kind := range map[string]string{
+		"index.html":  "text/html; charset=utf-8",
+		"app.js":      "text/javascript; charset=utf-8",
+		"app.css":     "text/css; charset=utf-8",
+		"favicon.svg": "image/svg+xml",
+	} {
+		content, err := fs.ReadFile(from, "web/dist/"+name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && name == "favicon.svg":
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("the front end is not built: %w", err)
+		}
+		assets[name] = asset{content: content, kind: kind, tag: tagOf(content)}
+	}
+	return assets, nil
+}
