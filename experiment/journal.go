@@ -74,25 +74,53 @@ func readJournal(file io.Reader, visit func(start)) (rest []byte, err error) {
 	}
 }
 
+// Started is an attempt that was begun.
+type Started struct {
+	ledger.Key
+	StartMs int64
+}
+
+// ReadStarts returns the attempts that were begun in a run directory, in their order.
+func ReadStarts(dir string) ([]Started, error) {
+	var started []Started
+	err := visitJournal(dir, func(s start) {
+		if s.Probe == nil {
+			key := ledger.Key{Arm: s.Arm, TaskID: s.TaskID, RunIndex: s.RunIndex, Attempt: s.Attempt}
+			started = append(started, Started{Key: key, StartMs: s.StartMs})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read attempts: %w", err)
+	}
+	return started, nil
+}
+
 // ReadProbes returns the probes of a run directory.
 func ReadProbes(dir string) ([]Probe, error) {
-	file, err := os.Open(filepath.Join(dir, AttemptsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a ledger that was downloaded alone
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read probes: %w", err)
-	}
-	defer file.Close()
 	var probes []Probe
-	if _, err = readJournal(file, func(s start) {
+	err := visitJournal(dir, func(s start) {
 		if s.Probe != nil {
 			probes = append(probes, *s.Probe)
 		}
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read probes: %w", err)
 	}
 	return probes, nil
+}
+
+// visitJournal reads the journal of a run directory; a ledger that was downloaded alone has none.
+func visitJournal(dir string, visit func(start)) error {
+	file, err := os.Open(filepath.Join(dir, AttemptsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = readJournal(file, visit)
+	return err
 }
 
 func (j *journal) start(s start) error {

@@ -40,7 +40,9 @@ func notFound(message, hint string) error {
 	return &problem{status: http.StatusNotFound, message: message, hint: hint}
 }
 
-func badRequest(message string) error { return &problem{status: http.StatusBadRequest, message: message} }
+func badRequest(message string) error {
+	return &problem{status: http.StatusBadRequest, message: message}
+}
 
 // conflict is the problem of something that cannot be done now.
 func conflict(message, hint string) error {

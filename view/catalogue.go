@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/fit-eval/fit/experiment"
 )
@@ -36,10 +38,11 @@ const (
 	maxPlaces = 20_000
 )
 
-func openRoots(paths []string) ([]root, error) {
+func openRoots(paths []Path) ([]root, error) {
 	var roots []root
-	for _, given := range paths {
-		absolute, err := filepath.Abs(given)
+	for _, path := range paths {
+		given := path.Shown
+		absolute, err := filepath.Abs(path.Real)
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +249,8 @@ func readContained(dir, name string, limit int64) (content []byte, size int64, e
 		return nil, 0, err
 	}
 	defer opened.Close()
-	file, err := opened.Open(filepath.FromSlash(name))
+	// opening a pipe must not wait for its writer
+	file, err := opened.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -259,8 +263,8 @@ func readContained(dir, name string, limit int64) (content []byte, size int64, e
 		return nil, 0, fmt.Errorf("%s is not a regular file", name)
 	}
 	content = make([]byte, min(limit, info.Size()))
-	n, err := file.ReadAt(content, 0)
-	if n == len(content) || errors.Is(err, fs.ErrClosed) {
+	n, err := io.ReadFull(file, content)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // it has been cut meanwhile
 		err = nil
 	}
 	return content[:n], info.Size(), err

@@ -26,7 +26,7 @@ var dist embed.FS
 // Config says what is shown.
 type Config struct {
 	// Paths are run directories, directories of them, and traces.
-	Paths []string
+	Paths []Path
 	// Dialects decode traces, and Prices computes the costs that agents do not report.
 	Dialects session.Dialects
 	Prices   session.Prices
@@ -34,6 +34,12 @@ type Config struct {
 	Redactor query.Redactor
 	// CacheDir is where indexes of traces go that cannot be written beside them; empty is nowhere.
 	CacheDir string
+}
+
+// Path is a file or directory that the user gave.
+type Path struct {
+	Shown string // as the user wrote it
+	Real  string // as it is opened
 }
 
 // Server answers questions about run directories and traces.

@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/statscli"
 	"github.com/fit-eval/fit/internal/cli/tracecli"
 	"github.com/fit-eval/fit/internal/cli/versuscli"
+	"github.com/fit-eval/fit/internal/cli/viewcli"
 )
 
 // commands is the list of everything fit can do. A new command tree is one line here.
@@ -31,6 +32,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		modelcli.New(con),
 		gatewaycli.New(con, registry.Secrets),
 		selfeditcli.New(con),
+		viewcli.New(con, registry.Dialects()),
 		democli.New(con),
 		agentscli.New(con, registry),
 		doctorcli.New(con, registry),

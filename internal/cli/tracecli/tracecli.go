@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -149,7 +148,7 @@ func (a *app) options() query.Options {
 		Dialects: a.dialects,
 		Prices:   a.con.Prices(),
 		Lanes:    a.flags.lanes,
-		CacheDir: a.cacheDir(),
+		CacheDir: a.con.CacheDir("index"),
 		Stdin:    a.con.Stdin,
 		Redactor: a.secrets(),
 	}
@@ -166,16 +165,6 @@ func (a *app) secrets() *redact.Redactor {
 		a.redactor = redact.New(redact.Config{Environ: a.con.Environ, Disable: a.flags.noRedact})
 	}
 	return a.redactor
-}
-
-func (a *app) cacheDir() string {
-	if dir := a.con.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "fit", "index")
-	}
-	if home := a.con.Getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".cache", "fit", "index")
-	}
-	return ""
 }
 
 // open opens one trace. It is named in answers as it was named on the command line.

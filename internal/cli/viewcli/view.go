@@ -1,0 +1,115 @@
+// Package viewcli is the command fit view: the local web app.
+package viewcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/view"
+)
+
+type options struct {
+	listen string
+	noOpen bool
+}
+
+// New returns the command.
+func New(con *console.Console, dialects session.Dialects) *cobra.Command {
+	opts := options{}
+	command := &cobra.Command{
+		Use:   "view [DIR|TRACE]...",
+		Short: "Look at experiments, runs and traces in the browser, live",
+		Long: `Look at experiments, runs and traces in the browser: every run directory below the given ones (default: the current directory), and the given traces.
+Pages update while a run goes on. The app is part of this program: nothing is loaded from the network.
+
+The server listens on the loopback interface. The address that it prints carries a token, which the browser exchanges for a cookie: whoever has neither sees nothing.`,
+		Example: `  fit view                         every run directory below this one
+  fit view results trace.ndjson    a run directory and a trace
+  fit view --no-open runs          print the address only`,
+		RunE: func(command *cobra.Command, args []string) error {
+			return Serve(command.Context(), con, dialects, args, opts.listen, !opts.noOpen)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.listen, "listen", defaultListen, "address to listen on; other than loopback, others reach it")
+	flags.BoolVar(&opts.noOpen, "no-open", false, "print the address and do not open a browser")
+	return command
+}
+
+const defaultListen = "127.0.0.1:0"
+
+// Serve shows paths in the browser until the context ends.
+func Serve(ctx context.Context, con *console.Console, dialects session.Dialects, paths []string, listen string,
+	open bool,
+) error {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	server, err := view.New(Config(con, dialects, paths))
+	if err != nil {
+		return console.Exit(console.ExitUsage, plain(err))
+	}
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return console.Exit(console.ExitUsage, fmt.Errorf("--listen %s: %w", listen, err))
+	}
+	address := server.URL(listener.Addr())
+	fmt.Fprintln(con.Stdout, address)
+	if ip := listener.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
+		fmt.Fprintf(con.Stderr, "note: %s can be reached from other machines, without encryption\n", listener.Addr())
+	}
+	if open {
+		openBrowser(ctx, con, address)
+	}
+	return server.Serve(ctx, listener)
+}
+
+// Config says how paths are shown.
+func Config(con *console.Console, dialects session.Dialects, paths []string) view.Config {
+	given := make([]view.Path, len(paths))
+	for i, path := range paths {
+		given[i] = view.Path{Shown: path, Real: con.Path(path)}
+	}
+	return view.Config{
+		Paths:    given,
+		Dialects: slices.Clone(dialects),
+		Prices:   con.Prices(),
+		Redactor: redact.New(redact.Config{Environ: con.Environ}),
+		CacheDir: con.CacheDir("index"),
+	}
+}
+
+func plain(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such file or directory", filepath.Clean(path.Path))
+	}
+	return err
+}
+
+// openBrowser shows an address to the user; without a browser the printed line is all there is.
+func openBrowser(ctx context.Context, con *console.Console, address string) {
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	command := exec.CommandContext(ctx, program, address)
+	command.Env = con.Environ
+	if err := command.Start(); err != nil {
+		fmt.Fprintln(con.Stderr, "open this address in a browser")
+		return
+	}
+	go func() { _ = command.Wait() }() // it ends by itself, or with the context
+}

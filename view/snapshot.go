@@ -1,0 +1,181 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/report/results"
+	"github.com/fit-eval/fit/stats"
+)
+
+// snapshot is a run directory as it was when its files had a stamp. It does not change.
+type snapshot struct {
+	at    place
+	stamp string
+	found *results.Results
+	plan  *experiment.Plan // nil where there is none that can be read
+	// report has the single runs; comparison and family are its answer.
+	report     *report.Report
+	comparison *report.Comparison
+	family     *report.Family
+	// problem says what is wrong with the directory as a whole, compareProblem why there is no
+	// comparison.
+	problem        string
+	compareProblem string
+	cells          []*cell
+	byKey          map[ledger.Cell]*cell
+	attempts       map[ledger.Cell][]ledger.Record
+}
+
+// shownK are the k of pass@k, as fit-benchmark report has them by default.
+var shownK = []int{1, 3, 5}
+
+// stampOf changes whenever a file that a snapshot is made from does.
+func stampOf(dir string) string {
+	var stamp strings.Builder
+	for _, name := range []string{
+		experiment.LedgerFile, experiment.PlanFile, experiment.AttemptsFile, experiment.LabelsFile,
+	} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			fmt.Fprintf(&stamp, "%d.%d.%s ", info.Size(), info.ModTime().UnixNano(), info.Mode().Type())
+		} else {
+			stamp.WriteString("- ")
+		}
+	}
+	return stamp.String()
+}
+
+// load reads a run directory. What is wrong with it is part of the answer.
+func load(at place) *snapshot {
+	s := &snapshot{
+		at:       at,
+		stamp:    stampOf(at.path),
+		byKey:    map[ledger.Cell]*cell{},
+		attempts: map[ledger.Cell][]ledger.Record{},
+	}
+	var err error
+	if s.plan, err = experiment.ReadPlan(at.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.problem = plain(at, err)
+	}
+	if s.found, err = results.Load([]string{at.path}, true); err != nil {
+		s.found = &results.Results{}
+		s.problem = plain(at, err)
+	}
+	for _, r := range s.found.Records {
+		s.attempts[r.Cell()] = append(s.attempts[r.Cell()], r)
+	}
+	if len(s.found.Records) > 0 || s.found.NothingPlanned() {
+		if s.report, err = s.found.Build(shownK, true); err != nil {
+			s.problem = plain(at, err)
+		}
+	}
+	if s.report != nil {
+		s.comparison, s.family, err = results.Answer(s.report, report.CompareConfig{
+			Measure: report.MeasurePass,
+			Alpha:   stats.DefaultAlpha,
+			Seed:    1,
+		})
+		if err != nil {
+			s.compareProblem = plain(at, err)
+		}
+	}
+	started, err := experiment.ReadStarts(at.path)
+	if err != nil && s.problem == "" {
+		s.problem = plain(at, err)
+	}
+	s.grid(started)
+	return s
+}
+
+// plain names a run directory as people know it, and leaves out the way out of the terminal.
+func plain(at place, err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.ReplaceAll(text, at.path, at.shown)
+}
+
+// compact is the report without the single runs, as report --detail compact prints it.
+func (s *snapshot) compact() *report.Report {
+	if s.report == nil {
+		return nil
+	}
+	short := *s.report
+	short.Groups = slices.Clone(short.Groups)
+	for i := range short.Groups {
+		short.Groups[i].Tasks = withoutRuns(short.Groups[i].Tasks)
+	}
+	short.Tasks = withoutRuns(short.Tasks)
+	return &short
+}
+
+func withoutRuns(tasks []report.Task) []report.Task {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		tasks[i].Runs = nil
+	}
+	return tasks
+}
+
+// cache keeps what was read last.
+type cache struct {
+	mu        sync.Mutex
+	places    map[string]place
+	snapshots []*snapshot // the newest last
+	listed    map[string]listed
+}
+
+// keptSnapshots bounds how many run directories are kept in memory.
+const keptSnapshots = 4
+
+// listed is an entry of the list of experiments.
+type listed struct {
+	stamp string
+	entry listEntry
+}
+
+func (c *cache) place(id string) (place, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.places[id]
+	return at, ok
+}
+
+func (c *cache) remember(found []place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.places = map[string]place{}
+	for _, at := range found {
+		c.places[at.id] = at
+	}
+}
+
+// snapshot returns a run directory as it is now.
+func (s *Server) snapshot(at place) *snapshot {
+	stamp := stampOf(at.path)
+	c := &s.cache
+	c.mu.Lock()
+	i := slices.IndexFunc(c.snapshots, func(known *snapshot) bool { return known.at.id == at.id })
+	if i >= 0 && c.snapshots[i].stamp == stamp {
+		known := c.snapshots[i]
+		c.mu.Unlock()
+		return known
+	}
+	c.mu.Unlock()
+	fresh := load(at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.snapshots = slices.DeleteFunc(c.snapshots, func(known *snapshot) bool { return known.at.id == at.id })
+	c.snapshots = append(c.snapshots, fresh)
+	if len(c.snapshots) > keptSnapshots {
+		c.snapshots = slices.Delete(c.snapshots, 0, 1)
+	}
+	return fresh
+}
