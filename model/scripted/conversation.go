@@ -156,8 +156,16 @@ func (c *conversation) result(text string) {
 	c.steps = append(c.steps, step{kind: stepResult, text: text})
 }
 
+// silence is what Claude Code says in the model's place when it continues a conversation that was
+// interrupted.
+const silence = "No response requested."
+
 func (c *conversation) reply(text, callID string) {
-	c.steps = append(c.steps, step{kind: stepReply, text: text, callID: callID})
+	kind := stepReply
+	if text == silence {
+		kind = stepOther
+	}
+	c.steps = append(c.steps, step{kind: kind, text: text, callID: callID})
 }
 
 // readAnthropic reads a Messages request.

@@ -118,6 +118,15 @@ func TestAReplySplitByTheClientIsOneReply(t *testing.T) {
 	wantSaid(t, k.next(), "end")
 }
 
+func TestWordsOfTheClientAreNoReply(t *testing.T) {
+	k := newTalk(t, branching)
+	wantSaid(t, k.say("go"), "testing")
+	k.conv.result("The tool use was rejected")
+	k.conv.prompt([]string{"[Request interrupted by user]"})
+	k.conv.reply("No response requested.", "")
+	wantSaid(t, k.say("FAIL or not?"), "confused")
+}
+
 func TestScenariosKeepTheirOwnPlace(t *testing.T) {
 	k := newTalk(t, `{
 		"scenarios": [{"name": "review", "when": {"prompt": "review"}, "turns": [{"text": "r0"}, {"text": "r1"}]}],

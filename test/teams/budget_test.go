@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // busyAgent is an agent that would go on for forty replies, of which the scripted model counts a
@@ -22,8 +23,14 @@ func busyAgent() string {
 // TestABudgetEndsTheTurnThatUsesItUp gives a single long turn a budget, of the session or of the
 // participant. Nobody waits for the turn to end by itself.
 func TestABudgetEndsTheTurnThatUsesItUp(t *testing.T) {
-	for _, worker := range []string{"builtin", "claude-code", "codex", "pi-agent"} {
-		for flag, want := range map[string]int{"--session-max-tokens": 4, "--participant-max-tokens": 1} {
+	const ofSession, ofParticipant = "--session-max-tokens", "--participant-max-tokens"
+	for worker, flags := range map[string][]string{
+		"builtin":     {ofSession, ofParticipant},
+		"codex":       {ofSession, ofParticipant},
+		"claude-code": {ofParticipant, ofSession},
+		"pi-agent":    {ofSession, ofParticipant},
+	} {
+		for _, flag := range flags[:testenv.Size(2, 1)] {
 			t.Run(worker+" "+flag, func(t *testing.T) {
 				t.Parallel()
 				m := gather(t, busyAgent(), worker)
@@ -33,7 +40,7 @@ func TestABudgetEndsTheTurnThatUsesItUp(t *testing.T) {
 					"builtin", "--agent-cwd", "work", "--task-text", "Find out.",
 					"--output", "trace.ndjson", "--session-timeout", "110s", flag, "8000",
 				}, m.con)
-				if code != want {
+				if want := map[string]int{ofSession: 4, ofParticipant: 1}[flag]; code != want {
 					t.Errorf("exit code %d, want %d\n%s\n%s", code, want, m.err.String(), m.tail())
 				}
 				lines := m.trace(t)

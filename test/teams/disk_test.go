@@ -25,6 +25,7 @@ func TestAFullDiskIsNotTheFaultOfAnAgent(t *testing.T) {
 		{"trace", "builtin", 4},
 		{"trace", "builtin", 8},
 		{"trace", "builtin", 16},
+		{"trace", "claude-code", 32},
 		{"homes", "codex", 64},
 	} {
 		t.Run(fmt.Sprintf("%s of %s, %d kB", test.what, test.agent, test.kilobytes), func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestEveryVendorCanJudge(t *testing.T) {
 	if !sandbox.Detect(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps the work read-only")
 	}
-	for _, place := range []string{"from elsewhere", "from inside the work"} {
+	for _, place := range []string{"from inside the work", "from elsewhere"}[:testenv.Size(2, 1)] {
 		for _, test := range []struct {
 			agent, model string
 			tools        []string

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -68,7 +69,7 @@ var twoRounds = `{"scenarios":[
 // them, again and again. Whatever the moment, the outcome is the same, no message is sent twice and
 // no command is run twice. FIT_SOAK_KILLS sets the number of kills.
 func TestKillsChangeNothing(t *testing.T) {
-	kills := 4
+	kills := testenv.Size(4, 2)
 	if soak := os.Getenv("FIT_SOAK_KILLS"); soak != "" {
 		var err error
 		if kills, err = strconv.Atoi(soak); err != nil {

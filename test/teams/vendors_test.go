@@ -32,21 +32,15 @@ const panel = `{"scenarios":[
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Documented, says pi."}}]},{"text":"Done."}]}
 ]}`
 
-func panelOf(t *testing.T, agents ...string) *meeting {
-	t.Helper()
-	m := gather(t, panel, agents...)
-	m.write(t, "notes.txt", "all is well\n")
-	m.write(t, ".claude/agents/security.md", "---\nagent: claude-code\n---\nYou are the security engineer.\n")
-	m.write(t, ".claude/agents/tests.md", "You are the tester.\n")
-	m.write(t, ".claude/agents/docs.md", "You are the writer.\n")
-	return m
-}
-
 // TestThreeVendorsUnderOneFacilitator lets Claude Code, Codex and pi take part in one session. Who
 // plays whom is said by a profile, and by the command line.
 func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 	t.Parallel()
-	m := panelOf(t, "claude-code", "codex", "pi-agent")
+	m := gather(t, panel, "claude-code", "codex", "pi-agent")
+	m.write(t, "notes.txt", "all is well\n")
+	m.write(t, ".claude/agents/security.md", "---\nagent: claude-code\n---\nYou are the security engineer.\n")
+	m.write(t, ".claude/agents/tests.md", "You are the tester.\n")
+	m.write(t, ".claude/agents/docs.md", "You are the writer.\n")
 	m.hold(t, "facilitate", "--agent", "builtin", "--agent-profiles",
 		"security,tests=codex:gpt-5.5,docs=pi-agent:scripted-model", "--task-text", "Review the release.",
 		"--output", "trace.ndjson", "--session-timeout", "110s")
@@ -60,23 +54,6 @@ func TestThreeVendorsUnderOneFacilitator(t *testing.T) {
 		})
 	if strings.Contains(m.tail(), "Bearer ") {
 		t.Error("a token is in the trace")
-	}
-}
-
-// TestEveryVendorCanLead lets each vendor chair a session of the other two.
-func TestEveryVendorCanLead(t *testing.T) {
-	for lead, model := range map[string]string{
-		"claude-code": "scripted-model", "codex": "scripted-model",
-		"pi-agent": "scripted-model",
-	} {
-		t.Run(lead, func(t *testing.T) {
-			t.Parallel()
-			m := panelOf(t, lead)
-			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", model,
-				"--agent-profiles", "security=builtin,tests,docs",
-				"--task-text", "Review the release.", "--output", "trace.ndjson", "--session-timeout", "110s")
-			m.check(t, map[string]string{"facilitator": lead, "security": "builtin"}, nil)
-		})
 	}
 }
 
@@ -104,9 +81,8 @@ const pair = `{"scenarios":[
 func TestASupervisedPairOfTwoVendors(t *testing.T) {
 	for _, vendors := range [][2]string{
 		{"claude-code", "codex"},
-		{"codex", "claude-code"},
-		{"pi-agent", "codex"},
-		{"builtin", "pi-agent"},
+		{"codex", "pi-agent"},
+		{"pi-agent", "claude-code"},
 	} {
 		lead, worker := vendors[0], vendors[1]
 		t.Run(lead+" leads "+worker, func(t *testing.T) {
