@@ -32,6 +32,9 @@ func probeNamespace() error {
 
 // containment chooses the mechanism for a job.
 func (l Local) containment(job launch) (Containment, error) {
+	if job.room != nil {
+		return InsideEngine, nil
+	}
 	switch l.Containment {
 	case ProcessGroup, SubReaper:
 		return l.Containment, nil

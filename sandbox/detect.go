@@ -80,6 +80,12 @@ var ErrBroken = errors.New("the sandbox does not start")
 // Works starts a sandbox of this kind that shows nothing of a session's own files, to separate a
 // program that failed from a machine that is broken. The error wraps ErrBroken.
 func (i Isolation) Works(ctx context.Context) error {
+	if i.Container != nil {
+		if err := i.Container.works(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%w: %w", ErrBroken, err)
+		}
+		return nil
+	}
 	if !i.active() {
 		return nil
 	}

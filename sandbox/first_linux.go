@@ -23,6 +23,9 @@ const firstName = "fit-sandbox-first"
 type first struct {
 	Limits Limits `json:"limits"`
 	UID    int    `json:"uid,omitempty"`
+	// Inside is set in a container: there the program is looked for, and User is one of its own.
+	Inside bool   `json:"inside,omitempty"`
+	User   string `json:"user,omitempty"`
 	Dir    string `json:"dir,omitempty"`
 	// StartFD is where to report, and SelfFD what we were started from; 0 outside a sandbox.
 	StartFD int `json:"startFd,omitempty"`
@@ -72,9 +75,16 @@ func (f first) become(program string, argv []string) error {
 	env := os.Environ()
 	if f.StartFD != 0 {
 		unix.CloseOnExec(f.StartFD)
-		unix.CloseOnExec(f.SelfFD)
+		if f.SelfFD != 0 {
+			unix.CloseOnExec(f.SelfFD)
+		}
 		_ = os.Setenv("PWD", f.Dir)
 		env = os.Environ()
+	}
+	if f.Inside {
+		if err := f.enter(); err != nil {
+			return err
+		}
 	}
 	if f.UID != 0 {
 		if err := dropTo(f.UID); err != nil {
@@ -86,6 +96,13 @@ func (f first) become(program string, argv []string) error {
 			return fmt.Errorf("enter %s: %w", f.Dir, err)
 		}
 	}
+	if f.Inside {
+		found, err := lookProgram(argv[0], env)
+		if err != nil {
+			return err
+		}
+		program = found
+	}
 	if err := f.Limits.apply(); err != nil {
 		return fmt.Errorf("set resource limits: %w", err)
 	}
@@ -93,6 +110,23 @@ func (f first) become(program string, argv []string) error {
 		_, _ = unix.Write(f.StartFD, []byte(startedProgram))
 	}
 	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, env))
+}
+
+// enter becomes the user that a program in a container is to be. When memory is short the kernel is to
+// end programs, and not whoever holds the container.
+func (f first) enter() error {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
+	if f.User == "" {
+		return nil
+	}
+	who, err := findAccount(f.User)
+	if err != nil || who.uid == 0 && who.gid == 0 {
+		return err
+	}
+	if err := who.become(); err != nil {
+		return fmt.Errorf("become user %s: %w", f.User, err)
+	}
+	return nil
 }
 
 // dropTo makes this thread, which becomes the program, another user, with no group and no privilege

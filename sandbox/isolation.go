@@ -4,11 +4,19 @@ import (
 	"fmt"
 )
 
-// The kinds of isolation. A container backend would be one more.
+// The kinds of isolation.
 const (
-	IsolationNone  = "none"
-	IsolationBwrap = "bwrap"
+	IsolationNone   = "none"
+	IsolationBwrap  = "bwrap"
+	IsolationPodman = "podman"
+	IsolationDocker = "docker"
 )
+
+// Isolates reports whether programs with a kind of isolation see only what they are shown.
+func Isolates(kind string) bool { return kind == IsolationBwrap || InContainer(kind) }
+
+// InContainer reports whether programs with a kind of isolation run in a container.
+func InContainer(kind string) bool { return kind == IsolationPodman || kind == IsolationDocker }
 
 // The networks that an agent can have, as tasks, flags and records name them.
 const (
@@ -20,7 +28,8 @@ const (
 // Isolation decides what a program sees of the machine. Its zero value isolates
 // nothing: the program sees the files and the network of the user who runs it.
 type Isolation struct {
-	// Kind is IsolationNone (also the empty string) or IsolationBwrap.
+	// Kind is IsolationNone (also the empty string), IsolationBwrap, IsolationPodman or
+	// IsolationDocker.
 	Kind string
 	// ReadOnly, Writable and Hidden are absolute paths. Beside them the program sees
 	// the system's directories read-only, and an empty /tmp and home. Where paths
@@ -34,6 +43,11 @@ type Isolation struct {
 	// Join is the network that a program without Network is in, in place of one of its
 	// own.
 	Join *PrivateNetwork
+	// Container is where the program runs, with IsolationPodman and IsolationDocker. It decides
+	// about the network, and shows nothing of the machine but ReadOnly and Writable.
+	Container *Container
+	// User is the program's in a container; empty: the container's.
+	User string
 }
 
 // setupError says that a program could not be run because its sandbox or its supervisor could not
@@ -45,6 +59,9 @@ func (e *setupError) Unwrap() error { return e.Err }
 
 func (i Isolation) active() bool { return i.Kind == IsolationBwrap }
 
+// Isolates reports whether the program sees only what it is shown.
+func (i Isolation) Isolates() bool { return Isolates(i.Kind) }
+
 func (i Isolation) check() error {
 	switch i.Kind {
 	case "", IsolationNone, IsolationBwrap:
@@ -52,6 +69,12 @@ func (i Isolation) check() error {
 			return fmt.Errorf("a private network needs isolation %s", IsolationBwrap)
 		}
 		return nil
+	case IsolationPodman, IsolationDocker:
+		if i.Container == nil {
+			return fmt.Errorf("isolation %s without a container", i.Kind)
+		}
+		return nil
 	}
-	return fmt.Errorf("unknown isolation %q: use %s or %s", i.Kind, IsolationNone, IsolationBwrap)
+	return fmt.Errorf("unknown isolation %q: use %s, %s, %s or %s", i.Kind, IsolationNone, IsolationBwrap,
+		IsolationPodman, IsolationDocker)
 }

@@ -1,12 +1,14 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -42,7 +44,9 @@ type launch struct {
 	limits  Limits
 	files   []*os.File // descriptors 0, 1, 2 and on
 	network *PrivateNetwork
-	bwrap   *bwrapOrder // nil: not isolated
+	bwrap   *bwrapOrder  // nil: not isolated by bubblewrap
+	room    *room        // nil: not in a container
+	inside  *insideOrder // beside room
 	// identity is the user of an isolated program where we are root; its namespaces are handed to
 	// the supervisor after the files.
 	identity   *identity
@@ -87,7 +91,7 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 		result.Cancelled = true
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
-	job, err := prepare(spec)
+	job, err := prepare(ctx, spec)
 	if err != nil {
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
@@ -117,7 +121,10 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 }
 
 // prepare resolves the program and builds the command line of the isolation.
-func prepare(spec SpawnSpec) (launch, error) {
+func prepare(ctx context.Context, spec SpawnSpec) (launch, error) {
+	if spec.Isolation.Container != nil {
+		return prepareInside(ctx, spec)
+	}
 	program, err := lookProgram(spec.Argv[0], spec.Env)
 	if err != nil {
 		return launch{}, err
@@ -139,6 +146,29 @@ func prepare(spec SpawnSpec) (launch, error) {
 		job.network = spec.Isolation.Join
 	}
 	return job, nil
+}
+
+// prepareInside starts the container of a program, unless it runs. The program itself is looked for
+// in there.
+func prepareInside(ctx context.Context, spec SpawnSpec) (launch, error) {
+	c, r := spec.Isolation.Container, spec.room
+	if r == nil {
+		var err error
+		if r, err = c.enter(ctx, spec.Isolation); err != nil {
+			return launch{}, &setupError{Err: err}
+		}
+	}
+	return launch{
+		argv:   spec.Argv,
+		env:    c.environment(spec.Env),
+		limits: spec.Limits,
+		room:   r,
+		inside: &insideOrder{
+			User: cmp.Or(spec.Isolation.User, c.cfg.User),
+			Dir:  c.inside(spec.Dir),
+			Keep: c.cfg.KeepRunning,
+		},
+	}, nil
 }
 
 // run is one call of Spawn.
@@ -169,7 +199,13 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if r.spec.OnStart != nil {
 		r.spec.OnStart(pid)
 	}
-	r.usage = watchUsage(pid, r.spec.Limits, r.spec.Isolation.Writable)
+	dirs := r.spec.Isolation.Writable
+	if r.job.room != nil {
+		if layer := r.job.room.layer(); layer != "" {
+			dirs = append(slices.Clone(dirs), layer)
+		}
+	}
+	r.usage = watchUsage(pid, r.spec.Limits, dirs)
 	r.watch(ctx, grown)
 	r.usage.close()
 	writeErr := r.output.finish()

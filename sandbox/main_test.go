@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fit-eval/fit/internal/containertest"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -24,7 +25,9 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role, os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	containertest.Remove()
+	os.Exit(code)
 }
 
 // play is a harness in a process of its own: it spawns the script it is given.
@@ -38,6 +41,8 @@ func play(role string, args []string) int {
 		return playAttack(args)
 	case "hide":
 		return playHide(args[0])
+	case "container":
+		return playContainer(args[0])
 	case "harness":
 	case "hiding harness":
 		if err := sandbox.HideVariables(keyVariable); err != nil {

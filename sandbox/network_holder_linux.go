@@ -107,7 +107,7 @@ func (h *holder) serve(request networkRequest, files []*os.File) {
 func (h *holder) start(id int, files []*os.File) {
 	defer closeFiles(files)
 	if len(files) < 4 {
-		h.fail(id, errors.New("too few descriptors for a supervisor"))
+		h.fail(id, errFewDescriptors)
 		return
 	}
 	cmd := reaperCommand(files[0], files[1:], reaperAttributes(false))
@@ -118,6 +118,8 @@ func (h *holder) start(id int, files []*os.File) {
 	h.say(networkReport{ID: id, PID: cmd.Process.Pid}, -1)
 	go h.awaitEnd(id, cmd)
 }
+
+var errFewDescriptors = errors.New("too few descriptors for a supervisor")
 
 func (h *holder) awaitEnd(id int, cmd *exec.Cmd) {
 	h.say(networkReport{ID: id, Ended: true, Signal: signalOf(cmd.Wait())}, -1)

@@ -178,7 +178,9 @@ func (n *PrivateNetwork) socket(ctx context.Context, do string, port int) (*os.F
 func (n *PrivateNetwork) Close() {
 	_ = n.line.Close() // the holder ends when it reads the end
 	<-n.ended
-	_ = n.holder.Wait()
+	if n.holder != nil { // that of a container is not our child
+		_ = n.holder.Wait()
+	}
 }
 
 // joinedProcess is a supervisor that the holder has started.
@@ -189,7 +191,7 @@ type joinedProcess struct {
 }
 
 // start runs a supervisor with these descriptors in the network.
-func (n *PrivateNetwork) start(files []*os.File) (*joinedProcess, error) {
+func (n *PrivateNetwork) start(files []*os.File) (supervisor, error) {
 	p := &joinedProcess{done: make(chan struct{})}
 	answer, err := n.ask(context.Background(), networkRequest{Do: networkStart}, files, p)
 	if err != nil {

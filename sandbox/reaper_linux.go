@@ -49,6 +49,9 @@ func MaybeReaper() bool {
 		becomeProgram()
 		os.Exit(statusNotFound)
 	}
+	if calledContainer() {
+		os.Exit(holdContainer())
+	}
 	switch os.Args[0] {
 	case untrustedInitName, untrustedRefusedName:
 		syscall.Exit(becomeUntrusted())
@@ -194,6 +197,23 @@ func (r *reaper) start() error {
 			return err
 		}
 		program = argv[0]
+	case r.order.Inside != nil:
+		report, err := r.reportStart()
+		if err != nil {
+			return err
+		}
+		defer report.Close()
+		program, files = "/proc/self/exe", append(files, report.Fd())
+		last := first{
+			Limits:  r.order.Limits,
+			Inside:  true,
+			User:    r.order.Inside.User,
+			Dir:     r.order.Inside.Dir,
+			StartFD: len(files) - 1,
+		}
+		if argv, err = last.argv(firstName, r.order); err != nil {
+			return err
+		}
 	case r.order.Limits != (Limits{}):
 		program = "/proc/self/exe"
 		if argv, err = (first{Limits: r.order.Limits}).argv(firstName, r.order); err != nil {
@@ -254,13 +274,11 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 		return made, err
 	}
 	made = append(made, self)
-	read, write, err := os.Pipe()
+	report, err := r.reportStart()
 	if err != nil {
 		return made, err
 	}
-	r.begun = &startReport{done: make(chan struct{})}
-	go r.begun.follow(read)
-	made = append(made, write)
+	made = append(made, report)
 	for _, source := range ord.Etc {
 		file, err := os.Open(source)
 		if err != nil {
@@ -269,6 +287,17 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 		made = append(made, file)
 	}
 	return made, nil
+}
+
+// reportStart opens what the program's start is reported to.
+func (r *reaper) reportStart() (*os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	r.begun = &startReport{done: make(chan struct{})}
+	go r.begun.follow(read)
+	return write, nil
 }
 
 // isolatedArgv is the command line of bubblewrap, which starts our binary, which becomes the
@@ -384,6 +413,10 @@ func (r *reaper) supervise() {
 				return
 			}
 			r.noteExit(e)
+			if !r.runs && r.order.Inside != nil && r.order.Inside.Keep && r.again == nil {
+				r.finish() // the first process of the container takes what is left
+				return
+			}
 		}
 	}
 }
@@ -434,7 +467,9 @@ func (r *reaper) noteExit(e exit) {
 		if r.result.ExitCode = e.status.ExitStatus(); e.status.Signaled() {
 			r.result.Signal = unix.SignalName(e.status.Signal())
 		}
-		r.beginSweep()
+		if r.order.Inside == nil || !r.order.Inside.Keep {
+			r.beginSweep()
+		}
 	case !r.runs && (r.bwrap == nil || !r.bwrap.isInit(e.pid)):
 		// Bubblewrap's own process 1 is not a leftover; what it had below it died with
 		// it, uncounted.
@@ -447,9 +482,9 @@ func (r *reaper) finish() {
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err == nil {
 		r.result.Usage = usageOf(&used)
 	}
-	if r.bwrap != nil {
+	if r.begun != nil {
 		made, err := r.begun.outcome()
-		r.result.NoSandbox = !made && r.result.Signal == "" && r.result.ExitCode != 0
+		r.result.NoSandbox = r.bwrap != nil && !made && r.result.Signal == "" && r.result.ExitCode != 0
 		if err != nil {
 			r.result.NoProgram = err.Error()
 		}

@@ -62,6 +62,8 @@ type SpawnSpec struct {
 	// OnStart, if set, is called once with the process id as we see it, when the
 	// program runs. It must not block.
 	OnStart func(pid int)
+
+	room *room // a container that is being made, in place of the isolation's own
 }
 
 // Limits bounds what the program may use. Most are the kernel's rlimits, which hold for each
@@ -94,6 +96,7 @@ type Containment string
 // The mechanisms, strongest first. The package comment explains them.
 const (
 	PIDNamespace Containment = "pid-namespace"
+	InsideEngine Containment = "container"
 	SubReaper    Containment = "sub-reaper"
 	ProcessGroup Containment = "process-group"
 )
@@ -163,7 +166,7 @@ func (s SpawnSpec) withDefaults() (SpawnSpec, error) {
 }
 
 func (s SpawnSpec) checkDir() error {
-	if s.Dir == "" {
+	if s.Dir == "" || s.Isolation.Container != nil { // it may be one of the container's own
 		return nil
 	}
 	info, err := os.Stat(s.Dir)

@@ -25,6 +25,15 @@ type order struct {
 	ExtraFiles   int      `json:"extraFiles,omitempty"`
 	// Bwrap isolates the program; nil does not.
 	Bwrap *bwrapOrder `json:"bwrap,omitempty"`
+	// Inside is for a program in a container.
+	Inside *insideOrder `json:"inside,omitempty"`
+}
+
+// insideOrder is how a program is run in a container.
+type insideOrder struct {
+	User string `json:"user,omitempty"`
+	Dir  string `json:"dir"`
+	Keep bool   `json:"keep,omitempty"` // what it leaves running lives on
 }
 
 // report is what the supervisor sends us.
@@ -64,6 +73,12 @@ type supervisor interface {
 	kill()
 }
 
+// supervisors is somebody who starts supervisors where we cannot: in a network, or in a container.
+type supervisors interface {
+	// start runs a supervisor with these descriptors.
+	start(files []*os.File) (supervisor, error)
+}
+
 // ownProcess is a supervisor that we have started ourselves.
 type ownProcess struct{ cmd *exec.Cmd }
 
@@ -82,8 +97,16 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		Limits:       job.limits.perProcess(),
 		ExtraFiles:   len(job.files) - 3,
 		Bwrap:        job.bwrap,
+		Inside:       job.inside,
 	}
-	t, decoder, err := startReaper(ord, append(job.files, job.namespaces...), job.network)
+	var in supervisors
+	switch {
+	case job.room != nil:
+		in = job.room
+	case job.network != nil:
+		in = job.network
+	}
+	t, decoder, err := startReaper(ord, append(job.files, job.namespaces...), in)
 	if err != nil {
 		return nil, 0, &setupError{Err: err}
 	}
@@ -92,7 +115,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		t.line.Close()
 		return nil, 0, errors.Join(err, ignoreExit(t.process.wait()))
 	}
-	if ord.PIDNamespace {
+	if ord.PIDNamespace || job.room != nil {
 		t.program = 0 // a number that means nothing out here
 	}
 	go t.listen(decoder)
@@ -151,15 +174,15 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.errno }
 
-// startReaper starts our own binary as a supervisor, in a network if one is given, and
+// startReaper starts our own binary as a supervisor, by somebody else if one is given, and
 // hands it its order.
-func startReaper(ord order, files []*os.File, network *PrivateNetwork) (*supervisedTree, *json.Decoder, error) {
+func startReaper(ord order, files []*os.File, in supervisors) (*supervisedTree, *json.Decoder, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	process, err := startSupervisor(theirs, files, network, reaperAttributes(ord.PIDNamespace))
+	process, err := startSupervisor(theirs, files, in, reaperAttributes(ord.PIDNamespace))
 	if err != nil {
 		ours.Close()
 		return nil, nil, fmt.Errorf("start its supervisor: %w", err)
@@ -173,10 +196,10 @@ func startReaper(ord order, files []*os.File, network *PrivateNetwork) (*supervi
 }
 
 func startSupervisor(
-	line *os.File, files []*os.File, network *PrivateNetwork, attributes *syscall.SysProcAttr,
+	line *os.File, files []*os.File, in supervisors, attributes *syscall.SysProcAttr,
 ) (supervisor, error) {
-	if network != nil {
-		return network.start(append([]*os.File{line}, files...))
+	if in != nil {
+		return in.start(append([]*os.File{line}, files...))
 	}
 	cmd := reaperCommand(line, files, attributes)
 	return ownProcess{cmd}, cmd.Start()
@@ -261,6 +284,10 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 		if n.Ended != nil {
 			end, reported = *n.Ended, true
 		}
+	}
+	if inside, ok := t.process.(insider); ok && len(end.Unkillable) > 0 {
+		inside.kill() // its end is certain
+		end.Unkillable = nil
 	}
 	if len(end.Unkillable) > 0 {
 		// The kernel may hold back the end of a namespace in which something hangs.

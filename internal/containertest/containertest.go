@@ -1,0 +1,192 @@
+// Package containertest gives tests a real container engine, a static program to be the first
+// process of containers, and a small image made of the machine's own programs. Remove takes everything away again.
+package containertest
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// programs are what the image has, as far as the machine has it.
+var programs = []string{
+	"bash", "sh", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "env", "find", "git", "grep", "head", "id", "ln",
+	"ls", "mkdir", "mv", "ps", "rm", "sed", "setsid", "sleep", "sort", "stat", "tail", "touch", "tr", "wc", "nproc", "mount",
+}
+
+// libraries are what programs of the machine need that a test may mount.
+var libraries = []string{"libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
+
+var made struct {
+	sync.Mutex
+	dir    string
+	engine string
+	image  string
+}
+
+// Engine returns podman, and sees to it that containers have a static build of fit.
+func Engine(t testing.TB) *sandbox.Engine {
+	t.Helper()
+	testenv.NeedTool(t, sandbox.IsolationPodman)
+	engine, err := sandbox.FindEngine(context.Background(), sandbox.IsolationPodman)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Helper(t)
+	return engine
+}
+
+// Helper builds the first process of containers without cgo, which tests with the race detector
+// cannot be, and has containers run it.
+func Helper(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(workDir(t), "fit")
+	made.Lock()
+	defer made.Unlock()
+	if _, err := os.Stat(path); err != nil {
+		build := exec.Command("go", "build", "-o", path, "github.com/fit-eval/fit/internal/containertest/helper")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build fit: %v\n%s", err, out)
+		}
+	}
+	if err := os.Setenv(sandbox.HelperVariable, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func workDir(t testing.TB) string {
+	t.Helper()
+	made.Lock()
+	defer made.Unlock()
+	if made.dir == "" {
+		dir, err := os.MkdirTemp("", "fit-containertest-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.dir = dir
+	}
+	return made.dir
+}
+
+// Image returns the name of a small image with a shell, a few programs, and the users root and agent.
+func Image(t testing.TB) string {
+	t.Helper()
+	engine := testenv.NeedTool(t, sandbox.IsolationPodman)
+	made.Lock()
+	defer made.Unlock()
+	if made.image != "" {
+		return made.image
+	}
+	var content bytes.Buffer
+	if err := writeImage(&content); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("localhost/fit-test-%d:1", os.Getpid())
+	load := exec.Command(engine, "import", "--change", "WORKDIR /app", "--change", "ENV PATH=/bin",
+		"--change", "ENV IN_IMAGE=yes", "-", name)
+	load.Stdin = &content
+	if out, err := load.CombinedOutput(); err != nil {
+		t.Fatalf("podman import: %v\n%s", err, out)
+	}
+	made.engine, made.image = engine, name
+	return name
+}
+
+// Remove takes away what the tests of a package have made. Their TestMain calls it at the end.
+func Remove() {
+	made.Lock()
+	defer made.Unlock()
+	if made.image != "" {
+		_ = exec.Command(made.engine, "rmi", "--force", made.image).Run()
+	}
+	if made.dir != "" {
+		_ = os.RemoveAll(made.dir)
+	}
+	made.image, made.dir = "", ""
+}
+
+var libraryPath = regexp.MustCompile(`(?m)(?:=> |^\s*)(/\S+) \(0x`)
+
+// writeImage writes the files of the image as an archive.
+func writeImage(to io.Writer) error {
+	files := map[string]string{} // by the path in the image
+	for _, name := range programs {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		files["bin/"+name] = path
+	}
+	for _, dir := range []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"} {
+		for _, name := range libraries {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				files[strings.TrimPrefix(filepath.Join(dir, name), "/")] = filepath.Join(dir, name)
+			}
+		}
+	}
+	for _, program := range []string{"bash", "git", "ps", "find", "ls", "mount", "sed", "grep"} {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			continue
+		}
+		needs, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			continue
+		}
+		for _, match := range libraryPath.FindAllSubmatch(needs, -1) {
+			files[strings.TrimPrefix(string(match[1]), "/")] = string(match[1])
+		}
+	}
+	archive := tar.NewWriter(to)
+	for name, text := range map[string]string{
+		"etc/passwd":    "root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/sh\n",
+		"etc/group":     "root:x:0:\nagent:x:1000:\nextra:x:2000:agent\n",
+		"app/image.txt": "from the image\n",
+	} {
+		if err := addFile(archive, name, 0o644, []byte(text)); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"tmp/", "root/", "home/agent/", "usr/bin/", "var/tmp/"} {
+		header := &tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o1777}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+	}
+	link := &tar.Header{Name: "usr/bin/env", Typeflag: tar.TypeSymlink, Linkname: "/bin/env", Mode: 0o777}
+	if err := archive.WriteHeader(link); err != nil {
+		return err
+	}
+	for name, source := range files {
+		content, err := os.ReadFile(source)
+		if err != nil {
+			return err
+		}
+		if err := addFile(archive, name, 0o755, content); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+func addFile(archive *tar.Writer, name string, mode int64, content []byte) error {
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
+		return err
+	}
+	_, err := archive.Write(content)
+	return err
+}

@@ -1,0 +1,209 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Container holds the programs of one place: they see an image, the paths that their isolation names,
+// and nothing else of the machine. It is started when the first program needs it, and lives until
+// Close, or until we die.
+type Container struct {
+	cfg ContainerConfig
+
+	mu     sync.Mutex
+	rooms  []*room
+	doors  map[int]func(net.Listener) error
+	closed bool
+}
+
+// ContainerConfig says which container to make.
+type ContainerConfig struct {
+	Engine *Engine
+	Image  Image
+	// Work is a directory of the machine that is also shown at Workdir, an absolute path inside.
+	Work, Workdir string
+	// Tools are files of the machine by the paths inside that show them, read-only.
+	Tools map[string]string
+	// Path is searched for programs behind the image's own PATH.
+	Path string
+	User string   // of programs that name none; empty: the image's
+	Env  []string // beside the image's own
+	// HostNetwork gives the machine's network; else there is a loopback, on which only the
+	// container's own programs answer and what Open opens.
+	HostNetwork bool
+	// KeepEntrypoint runs the image's entry point beside the programs.
+	KeepEntrypoint bool
+	// KeepRunning lets processes that a program leaves behind live on.
+	KeepRunning bool
+	// CPUs, MemoryBytes and Processes bound all processes together; zero is no bound, and
+	// defaultProcesses.
+	CPUs        float64
+	MemoryBytes uint64
+	Processes   uint64
+}
+
+const defaultProcesses = 4096
+
+// defaultPath is where programs are looked for in an image that does not say.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// NewContainer returns a container that is started when it is needed.
+func NewContainer(cfg ContainerConfig) *Container {
+	if cfg.User == "" {
+		cfg.User = cfg.Image.User
+	}
+	return &Container{cfg: cfg, doors: map[int]func(net.Listener) error{}}
+}
+
+// Config is what the container was made from.
+func (c *Container) Config() ContainerConfig { return c.cfg }
+
+var errContainerClosed = errors.New("the container was removed")
+
+// environment is what a program in the container gets: the image's own variables, those of the
+// container, and then what the caller says, but for the search path, which is about the machine.
+func (c *Container) environment(given []string) []string {
+	env := Environment{"PATH": defaultPath}
+	env.Assign(c.cfg.Image.Env...)
+	env.Assign(c.cfg.Env...)
+	search := env["PATH"]
+	env.Assign(given...)
+	if env["PATH"] = search; c.cfg.Path != "" {
+		env["PATH"] += string(filepath.ListSeparator) + c.cfg.Path
+	}
+	return env.List()
+}
+
+// inside is the path inside of a directory of the machine.
+func (c *Container) inside(dir string) string {
+	switch {
+	case dir == "" && c.cfg.Workdir == "":
+		return "/"
+	case dir == "":
+		return c.cfg.Workdir
+	case c.cfg.Work != "" && dir == c.cfg.Work:
+		return c.cfg.Workdir
+	}
+	return dir
+}
+
+// bind is a path of the machine that the container shows.
+type bind struct {
+	source, target string
+	writable       bool
+}
+
+// binds are the mounts of an isolation, by target.
+func (c *Container) binds(i Isolation) (map[string]bind, error) {
+	all := map[string]bind{}
+	for _, requested := range []struct {
+		paths    []string
+		writable bool
+	}{{i.ReadOnly, false}, {i.Writable, true}} {
+		for _, path := range requested.paths {
+			resolved, err := filepath.EvalSymlinks(path)
+			if err != nil {
+				return nil, err
+			}
+			// The system's directories are the image's own.
+			if resolved == "/" || slices.ContainsFunc(containerOwn, func(own string) bool {
+				return resolved == own || strings.HasPrefix(own, resolved+"/")
+			}) {
+				continue
+			}
+			for _, target := range []string{filepath.Clean(path), resolved} {
+				all[target] = bind{source: resolved, target: target, writable: requested.writable}
+			}
+		}
+	}
+	if c.cfg.Work != "" && c.cfg.Workdir != "" {
+		source := all[c.cfg.Work]
+		if source.source == "" {
+			return nil, fmt.Errorf("the working directory %s is not visible in the container", c.cfg.Work)
+		}
+		source.target = c.cfg.Workdir
+		all[c.cfg.Workdir] = source
+	}
+	for target, tool := range c.cfg.Tools {
+		all[target] = bind{source: tool, target: target}
+	}
+	return all, nil
+}
+
+// containerOwn are the directories of an image that nothing of the machine may cover.
+var containerOwn = []string{
+	"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin",
+	"/usr/lib", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/sbin", "/var", "/opt", "/tmp", "/root", "/home",
+}
+
+// covers reports whether a container with some mounts shows everything of others.
+func covers(has, wants map[string]bind) bool {
+	for target, want := range wants {
+		found := false
+		for dir := target; ; dir = filepath.Dir(dir) {
+			if mount, ok := has[dir]; ok {
+				rest, err := filepath.Rel(dir, target)
+				found = err == nil && filepath.Join(mount.source, rest) == want.source &&
+					(mount.writable || !want.writable)
+				break
+			}
+			if dir == "/" {
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// mountArguments are the mounts of a command line, outer ones first.
+func mountArguments(binds map[string]bind) []string {
+	var args []string
+	for _, target := range slices.Sorted(maps.Keys(binds)) {
+		b := binds[target]
+		fields := []string{"type=bind", "source=" + b.source, "target=" + target}
+		if !b.writable {
+			fields = append(fields, "readonly")
+		}
+		for i, field := range fields {
+			if strings.ContainsAny(field, `,"`) {
+				fields[i] = `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
+			}
+		}
+		args = append(args, "--mount", strings.Join(fields, ","))
+	}
+	return args
+}
+
+// HelperVariable names a static build of fit that containers run, where fit itself is not one.
+const HelperVariable = "FIT_HELPER"
+
+// helperProgram is the file that containers run as their first process.
+var helperProgram = sync.OnceValues(func() (string, error) {
+	path := os.Getenv(HelperVariable)
+	if path == "" {
+		var err error
+		if path, err = os.Executable(); err != nil {
+			return "", err
+		}
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if !isStatic(path) {
+		return "", fmt.Errorf("%s needs libraries that an image may not have: build fit with CGO_ENABLED=0, or name "+
+			"such a build in %s", path, HelperVariable)
+	}
+	return path, nil
+})

@@ -1,0 +1,320 @@
+package sandbox
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// What our binary does with files in a container.
+const (
+	filesPut   = "put"
+	filesGet   = "get"
+	filesClear = "clear"
+	filesOwn   = "own"
+)
+
+// statusNoFile is how our binary says that there is nothing to get.
+const statusNoFile = 44
+
+// Put empties a directory of the container, never through a link, and lays the tree of one of the
+// machine's into it.
+func (c *Container) Put(ctx context.Context, dir, path string) error {
+	read, write := io.Pipe()
+	go func() { write.CloseWithError(writeTar(write, dir)) }()
+	_, err := c.moves(ctx, read, nil, filesPut, path)
+	_ = read.Close()
+	return err
+}
+
+// Get copies a file or a tree of the container into a new directory of the machine: regular files
+// and directories, up to a number of bytes.
+func (c *Container) Get(ctx context.Context, path, dir string, limit int64) error {
+	return c.get(ctx, path, dir, limit, false)
+}
+
+// Extract is Get with links, which lead where they lead in the container.
+func (c *Container) Extract(ctx context.Context, path, dir string, limit int64) error {
+	return c.get(ctx, path, dir, limit, true)
+}
+
+func (c *Container) get(ctx context.Context, path, dir string, limit int64, links bool) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	read, write := io.Pipe()
+	unpacked := make(chan error, 1)
+	go func() {
+		err := readTar(read, root, limit, links)
+		_ = read.CloseWithError(err)
+		unpacked <- err
+	}()
+	status, err := c.moves(ctx, nil, write, filesGet, path)
+	_ = write.Close()
+	if failed := <-unpacked; failed != nil {
+		return fmt.Errorf("get %s: %w", path, failed)
+	}
+	if status == statusNoFile {
+		return fmt.Errorf("get %s: %w", path, fs.ErrNotExist)
+	}
+	return err
+}
+
+// Clear makes a directory of the container that is empty, whatever is there.
+func (c *Container) Clear(ctx context.Context, path string, mode fs.FileMode) error {
+	_, err := c.moves(ctx, nil, nil, filesClear, path, strconv.FormatUint(uint64(mode.Perm()), 8))
+	return err
+}
+
+// Own gives mounted directories to a user of the container with everything in them; empty: the
+// container's.
+func (c *Container) Own(ctx context.Context, user string, isolation Isolation, dirs ...string) error {
+	if user == "" {
+		user = c.cfg.User
+	}
+	if user == "" {
+		return nil
+	}
+	_, err := c.movesIn(ctx, isolation, nil, nil, append([]string{filesOwn, user}, dirs...)...)
+	return err
+}
+
+func (c *Container) moves(ctx context.Context, in io.Reader, out io.Writer, args ...string) (int, error) {
+	return c.movesIn(ctx, Isolation{}, in, out, args...)
+}
+
+// movesIn runs our binary in the container.
+func (c *Container) movesIn(ctx context.Context, isolation Isolation, in io.Reader, out io.Writer, args ...string,
+) (int, error) {
+	var said bytes.Buffer
+	isolation.Kind, isolation.Container, isolation.User = c.cfg.Engine.Kind, c, "0:0"
+	if c.cfg.Work != "" {
+		isolation.Writable = append(append([]string{}, isolation.Writable...), c.cfg.Work)
+	}
+	result, err := Local{}.Spawn(ctx, SpawnSpec{
+		Argv:      append([]string{helperInside}, args...),
+		Dir:       "/",
+		Stdin:     in,
+		Isolation: isolation,
+		MaxOutput: -1,
+		Grace:     -1,
+	}, out, &said)
+	switch {
+	case err != nil:
+		return -1, err
+	case result.Cancelled:
+		return -1, context.Cause(ctx)
+	case result.ExitCode == 0 || result.ExitCode == statusNoFile:
+		return result.ExitCode, nil
+	}
+	return result.ExitCode, fmt.Errorf("%s %s in the container: %s", args[0], args[1], strings.TrimSpace(said.String()))
+}
+
+// moveFiles is the other side, in the container.
+func moveFiles(verb string, args []string) int {
+	var err error
+	switch verb {
+	case filesPut:
+		err = putFiles(args[0])
+	case filesGet:
+		err = writeTar(os.Stdout, args[0])
+	case filesClear:
+		err = clearDir(args[0], args[1])
+	case filesOwn:
+		err = ownFiles(args[0], args[1:])
+	default:
+		err = errors.New("unknown request " + verb)
+	}
+	switch {
+	case err == nil:
+		return 0
+	case verb == filesGet && errors.Is(err, fs.ErrNotExist):
+		return statusNoFile
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func putFiles(path string) error {
+	if err := clearDir(path, "755"); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return readTar(os.Stdin, root, math.MaxInt64, true)
+}
+
+func clearDir(path, mode string) error {
+	bits, err := strconv.ParseUint(mode, 8, 32)
+	if err != nil || !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
+		return fmt.Errorf("%s is not a directory that can be emptied", path)
+	}
+	if err := os.RemoveAll(path); err != nil { // it may be a mount: then what is in it goes
+		names, readErr := os.ReadDir(path)
+		if readErr != nil {
+			return err
+		}
+		for _, entry := range names {
+			if err := os.RemoveAll(filepath.Join(path, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, fs.FileMode(bits))
+}
+
+func ownFiles(user string, dirs []string) error {
+	who, err := findAccount(user)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, who.uid, who.gid)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeTar writes a file or a tree: regular files, directories and links.
+func writeTar(to io.Writer, path string) error {
+	archive := tar.NewWriter(to)
+	base := path
+	if info, err := os.Lstat(path); err != nil {
+		return err
+	} else if !info.IsDir() {
+		base = filepath.Dir(path)
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(base, name)
+		if err != nil {
+			return err
+		}
+		return addToTar(archive, root, rel, entry)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+func addToTar(archive *tar.Writer, root *os.Root, rel string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	target := ""
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		if target, err = root.Readlink(rel); err != nil {
+			return err
+		}
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return nil
+	}
+	header, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return err
+	}
+	header.Name, header.Uname, header.Gname = filepath.ToSlash(rel), "", ""
+	if !info.Mode().IsRegular() {
+		return archive.WriteHeader(header)
+	}
+	file, err := root.Open(rel)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.CopyN(archive, file, header.Size)
+	return err
+}
+
+// errTooLarge is returned for a tree that is larger than its reader allows.
+var errTooLarge = errors.New("it is too large")
+
+// readTar unpacks what writeTar wrote, which a hostile program may have written too.
+func readTar(from io.Reader, root *os.Root, limit int64, links bool) error {
+	for archive := tar.NewReader(from); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			_, err := io.Copy(io.Discard, from) // its writer must be able to end
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		name := filepath.FromSlash(header.Name)
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("%s leads out of the directory", name)
+		}
+		if limit -= header.Size; limit < 0 {
+			return errTooLarge
+		}
+		if header.Typeflag == tar.TypeSymlink && !links {
+			continue
+		}
+		if err := unpack(archive, header, root, name); err != nil {
+			return err
+		}
+	}
+}
+
+func unpack(archive *tar.Reader, header *tar.Header, root *os.Root, name string) error {
+	mode := header.FileInfo().Mode().Perm()
+	switch header.Typeflag {
+	case tar.TypeDir:
+		if name == "." {
+			return nil
+		}
+		return root.MkdirAll(name, mode|0o700)
+	case tar.TypeSymlink:
+		return root.Symlink(header.Linkname, name)
+	case tar.TypeReg:
+	default:
+		return nil
+	}
+	if dir := filepath.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode|0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, archive)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// The labels of what we make. A container names the process that it belongs to, so that what a
+// killed one left is found.
+const (
+	labelOwner = "dev.fit.owner"
+	labelBuild = "dev.fit.build"
+)
+
+// ownLabels mark a container as ours.
+func ownLabels() []string { return []string{"--label", labelOwner + "=" + ownerOf(os.Getpid())} }
+
+// machineMark identifies the machine since its start and the numbers that processes have for us.
+var machineMark = sync.OnceValue(func() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	space, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + "/" + strings.Trim(strings.TrimPrefix(space, "pid:"), "[]")
+})
+
+// ownerOf names a process for good: its number may be another's later.
+func ownerOf(pid int) string {
+	return machineMark() + "/" + strconv.Itoa(pid) + "/" + startTime(pid)
+}
+
+// startTime is when a process was started, in the kernel's own unit; empty if there is none.
+func startTime(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	if fields := strings.Fields(rest); len(fields) > 19 {
+		return fields[19]
+	}
+	return ""
+}
+
+// leftBehind reports whether the owner of a container is a process of this machine that has ended.
+func leftBehind(owner string) bool {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 4 || parts[0]+"/"+parts[1] != machineMark() {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[2])
+	return err == nil && ownerOf(pid) != owner
+}
+
+// Sweep removes the containers that killed processes have left, and returns how many.
+func (e *Engine) Sweep(ctx context.Context) (int, error) {
+	format := `{{.ID}} {{index .Labels "` + labelOwner + `"}}`
+	if e.Kind == IsolationDocker {
+		format = `{{.ID}} {{.Label "` + labelOwner + `"}}`
+	}
+	text, err := e.output(ctx, "ps", "--all", "--no-trunc", "--filter", "label="+labelOwner, "--format", format)
+	if err != nil {
+		return 0, err
+	}
+	var left []string
+	for line := range strings.Lines(text) {
+		if id, owner, _ := strings.Cut(strings.TrimSpace(line), " "); leftBehind(strings.TrimSpace(owner)) {
+			left = append(left, id)
+		}
+	}
+	return len(left), e.removeContainers(ctx, left...)
+}
+
+var swept sync.Map // engines by program, once per process
+
+// sweepOnce removes what earlier processes have left, before the first container of this one.
+func (e *Engine) sweepOnce(ctx context.Context) error {
+	if _, done := swept.LoadOrStore(e.program, true); done {
+		return nil
+	}
+	if _, err := e.Sweep(ctx); err != nil {
+		return fmt.Errorf("remove containers that a killed process left: %w", err)
+	}
+	return nil
+}
+
+// removeContainers kills and removes containers; those that are gone need nothing.
+func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	args := []string{"rm", "--force"}
+	if e.Kind == IsolationPodman {
+		args = append(args, "--time", "0", "--ignore")
+	}
+	_, err := e.output(ctx, append(args, names...)...)
+	var failed *engineError
+	if errors.As(err, &failed) && (strings.Contains(strings.ToLower(failed.Said), "no such container") ||
+		strings.Contains(failed.Said, "no container with")) {
+		return nil
+	}
+	return err
+}
+
+// RemoveImages removes the images that were built for tasks, and returns how many.
+func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
+	text, err := e.output(ctx, "images", "--quiet", "--no-trunc", "--filter", "label="+labelBuild)
+	if err != nil {
+		return 0, err
+	}
+	images := map[string]bool{}
+	for id := range strings.FieldsSeq(text) {
+		images[id] = true
+	}
+	for id := range images {
+		if _, err := e.output(ctx, "rmi", "--force", id); err != nil {
+			return 0, err
+		}
+	}
+	return len(images), nil
+}

@@ -1,0 +1,470 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/scratch"
+)
+
+// Where a container shows our binary and the socket to us.
+const (
+	helperInside = "/.fit/" + containerName
+	lineInside   = "/.fit/line"
+	lineName     = "s"
+)
+
+const (
+	// containerStart bounds the start of a container on a busy machine.
+	containerStart = 2 * time.Minute
+	// containerRemove bounds its removal.
+	containerRemove = time.Minute
+)
+
+// treeContainment holds a tree without a PID namespace.
+const treeContainment = SubReaper
+
+// room is a container that runs.
+type room struct {
+	engine *Engine
+	name   string
+	binds  map[string]bind
+	// network is the line to the first process inside, which starts supervisors and opens sockets.
+	network *PrivateNetwork
+	pid     int // of the first process, as we see it
+	dir     *scratch.Dir
+	doors   []net.Listener
+	serving sync.WaitGroup
+	close   func() error
+}
+
+// enter returns a container that shows what an isolation asks for, and starts one where none runs.
+func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
+	wants, err := c.binds(i)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errContainerClosed
+	}
+	for n := 0; n < len(c.rooms); n++ {
+		r := c.rooms[n]
+		select {
+		case <-r.network.ended: // whoever was in there has killed it
+			c.rooms = append(c.rooms[:n], c.rooms[n+1:]...)
+			n--
+			_ = r.close()
+			continue
+		default:
+		}
+		if covers(r.binds, wants) {
+			return r, nil
+		}
+	}
+	r, err := c.start(ctx, wants)
+	if err != nil {
+		return nil, err
+	}
+	for port, serve := range c.doors {
+		if err := r.open(ctx, port, serve); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+	}
+	c.rooms = append(c.rooms, r)
+	if c.cfg.KeepEntrypoint && len(c.cfg.Image.Entrypoint) > 0 {
+		if err := c.startEntrypoint(r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Open lets something of ours answer on a port of the container's loopback, until release.
+func (c *Container) Open(ctx context.Context, port int, serve func(net.Listener) error) (release func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doors[port] = serve
+	for _, r := range c.rooms {
+		if err := r.open(ctx, port, serve); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.doors, port)
+		for _, r := range c.rooms {
+			r.shut()
+		}
+	}, nil
+}
+
+// open opens one door.
+func (r *room) open(ctx context.Context, port int, serve func(net.Listener) error) error {
+	listener, err := r.network.Listen(ctx, port)
+	if err != nil {
+		return fmt.Errorf("port %d of the container: %w", port, err)
+	}
+	r.doors = append(r.doors, listener)
+	r.serving.Go(func() { _ = serve(listener) }) // it ends when the listener is closed
+	return nil
+}
+
+// shut closes all doors.
+func (r *room) shut() {
+	for _, door := range r.doors {
+		_ = door.Close()
+	}
+	r.doors = nil
+	r.serving.Wait()
+}
+
+// Dial connects us to a port of the loopback of a container that runs.
+func (c *Container) Dial(ctx context.Context, port int) (net.Conn, error) {
+	c.mu.Lock()
+	rooms := c.rooms
+	c.mu.Unlock()
+	err := errors.New("the container does not run")
+	for _, r := range rooms {
+		var conn net.Conn
+		if conn, err = r.network.Dial(ctx, port); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// Close kills everything in the container and removes it. It can be called again.
+func (c *Container) Close() error {
+	c.mu.Lock()
+	rooms := c.rooms
+	c.rooms, c.closed = nil, true
+	c.mu.Unlock()
+	var failed []error
+	for _, r := range rooms {
+		failed = append(failed, r.close())
+	}
+	return errors.Join(failed...)
+}
+
+// works starts a container of the same kind and removes it again.
+func (c *Container) works(ctx context.Context) error {
+	cfg := c.cfg
+	cfg.Work, cfg.Workdir, cfg.KeepEntrypoint, cfg.Tools = "", "", false, nil
+	other := NewContainer(cfg)
+	_, err := other.enter(ctx, Isolation{})
+	return errors.Join(err, other.Close())
+}
+
+// start starts a container and waits for its first process.
+func (c *Container) start(ctx context.Context, binds map[string]bind) (*room, error) {
+	helper, err := helperProgram()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Engine.sweepOnce(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		r, err := c.tryStart(ctx, helper, binds)
+		if err == nil || !c.cfg.Engine.otherRuntime(err) {
+			return r, err
+		}
+	}
+}
+
+// otherRuntime reports whether a start that failed is worth another try with runc: some kernels and
+// limits are beyond podman's default.
+func (e *Engine) otherRuntime(err error) bool {
+	var exit *exec.ExitError
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Kind != IsolationPodman || e.runtime != "" || !errors.As(err, &exit) || exit.ExitCode() != statusNotExecutable {
+		return false
+	}
+	if _, err := exec.LookPath("runc"); err != nil {
+		return false
+	}
+	e.runtime = "runc"
+	return true
+}
+
+func (c *Container) tryStart(ctx context.Context, helper string, binds map[string]bind) (r *room, err error) {
+	dir, err := scratch.Make("", "fit-container-")
+	if err != nil {
+		return nil, err
+	}
+	r = &room{
+		engine: c.cfg.Engine,
+		name:   "fit-" + strings.ToLower(rand.Text()),
+		binds:  binds,
+		dir:    dir,
+	}
+	listener, err := r.listen()
+	if err != nil {
+		return nil, errors.Join(err, dir.Remove())
+	}
+	defer listener.Close()
+	var said lastBytes
+	// Not ended with the context: a client that is killed half way leaves a container behind.
+	cmd := c.cfg.Engine.command(context.WithoutCancel(ctx), c.arguments(r, helper)...)
+	cmd.Stderr, cmd.WaitDelay = &said, waitDelay
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, dir.Remove())
+	}
+	client := make(chan error, 1)
+	go func() { client <- cmd.Wait(); close(client) }()
+	r.close = sync.OnceValue(func() error { return r.remove(client) })
+	if err := r.await(ctx, listener, client); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = &engineError{Engine: c.cfg.Engine.Kind, Verb: "run", Said: display.Line(lastLine(string(said.kept))), Err: err}
+		}
+		return nil, errors.Join(fmt.Errorf("start a container from %s: %w", c.cfg.Image.Name, err), r.close())
+	}
+	return r, nil
+}
+
+// listen opens the socket that the container's first process connects to.
+func (r *room) listen() (*net.UnixListener, error) {
+	line := filepath.Join(r.dir.Path, "line")
+	if err := os.Mkdir(line, 0o755); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(line, lineName)
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return nil, err
+	}
+	return listener, os.Chmod(path, 0o666) //nolint:gosec // the directory is closed to all others
+}
+
+// await waits until the first process has connected and says that it is ready.
+func (r *room) await(ctx context.Context, listener *net.UnixListener, client <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, containerStart)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = listener.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	failed := make(chan error, 1)
+	go func() {
+		if err := <-client; err != nil {
+			failed <- err
+			_ = listener.SetDeadline(time.Unix(1, 0))
+			return
+		}
+		// it was started, and has to connect soon
+		_ = listener.SetDeadline(time.Now().Add(containerStart / 4))
+	}()
+	line, err := listener.AcceptUnix()
+	if err != nil {
+		select {
+		case exit := <-failed:
+			return exit
+		default:
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return errors.New("fit's own program does not run in it: is it an image for this machine's kind of processor?")
+	}
+	_ = os.Remove(filepath.Join(r.dir.Path, "line", lineName)) // nobody else is to connect
+	if r.pid, err = peerProcess(line); err != nil {
+		return errors.Join(err, line.Close())
+	}
+	r.network = &PrivateNetwork{
+		line:    line,
+		ended:   make(chan struct{}),
+		answers: map[int]chan networkAnswer{},
+		exits:   map[int]*joinedProcess{},
+	}
+	answer, err := r.network.receive()
+	if err == nil && answer.Failed != "" {
+		err = answer.asError()
+	}
+	if err != nil {
+		return errors.Join(err, line.Close())
+	}
+	go r.network.follow()
+	return nil
+}
+
+func peerProcess(line *net.UnixConn) (int, error) {
+	raw, err := line.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if failed != nil {
+		return 0, failed
+	}
+	return int(peer.Pid), nil
+}
+
+// arguments are the command line that starts a container.
+func (c *Container) arguments(r *room, helper string) []string {
+	args := []string{
+		"run", "--detach", "--rm", "--pull", "never", "--name", r.name, "--user", "0:0", "--workdir", "/",
+		"--log-driver", "none", "--security-opt", "label=disable", "--entrypoint", helperInside,
+	}
+	network := "none"
+	if c.cfg.HostNetwork {
+		network = "host"
+	}
+	args = append(args, "--network", network)
+	processes := c.cfg.Processes
+	if processes == 0 {
+		processes = defaultProcesses
+	}
+	args = append(args, "--pids-limit", strconv.FormatUint(processes, 10))
+	if c.cfg.MemoryBytes > 0 {
+		bytes := strconv.FormatUint(c.cfg.MemoryBytes, 10)
+		args = append(args, "--memory", bytes, "--memory-swap", bytes)
+	}
+	if c.cfg.CPUs > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(c.cfg.CPUs, 'f', -1, 64))
+	}
+	args = append(args, ulimits()...)
+	args = append(args, ownLabels()...)
+	args = append(args, mountArguments(r.binds)...)
+	args = append(args, mountArguments(map[string]bind{
+		helperInside: {source: helper},
+		lineInside:   {source: filepath.Join(r.dir.Path, "line")},
+	})...)
+	return append(args, c.cfg.Image.ID, lineInside+"/"+lineName)
+}
+
+// containerUlimit is the most that a container asks for of open files and of processes per user.
+const containerUlimit = 16384
+
+// ulimits are within our own limits: engines ask for higher ones, which not everybody may have.
+func ulimits() []string {
+	var args []string
+	for _, limit := range []struct {
+		name     string
+		resource int
+	}{{"nofile", unix.RLIMIT_NOFILE}, {"nproc", unix.RLIMIT_NPROC}} {
+		var now unix.Rlimit
+		if unix.Getrlimit(limit.resource, &now) != nil {
+			continue
+		}
+		value := strconv.FormatUint(min(now.Max, containerUlimit), 10)
+		args = append(args, "--ulimit", limit.name+"="+value+":"+value)
+	}
+	return args
+}
+
+// remove ends the container, and returns when it is gone.
+func (r *room) remove(client <-chan error) error {
+	r.shut()
+	if r.network != nil {
+		r.network.Close() // the first process inside ends, and with it all others
+	}
+	select { // the client may still be at work
+	case <-client:
+	case <-time.After(containerRemove):
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), containerRemove)
+	defer cancel()
+	return errors.Join(r.engine.removeContainers(ctx, r.name), r.dir.Remove())
+}
+
+// start implements supervisors.
+func (r *room) start(files []*os.File) (supervisor, error) {
+	p, err := r.network.start(files)
+	if err != nil {
+		return nil, err
+	}
+	return insider{supervisor: p, room: r}, nil
+}
+
+// insider is a supervisor in a container. Its own number means nothing out here.
+type insider struct {
+	supervisor
+	room *room
+}
+
+func (i insider) pid() int { return i.room.pid }
+
+// kill ends the container: nothing less certain is left to try.
+func (i insider) kill() { _ = i.room.network.line.Close() }
+
+// layer is where the files lie that programs write outside of what is mounted; empty if that is not
+// known.
+func (r *room) layer() string {
+	mounts, err := os.ReadFile("/proc/" + strconv.Itoa(r.pid) + "/mountinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(mounts) {
+		about, options, _ := strings.Cut(string(line), " - overlay ")
+		if fields := strings.Fields(about); len(fields) < 5 || fields[4] != "/" {
+			continue
+		}
+		for option := range strings.SplitSeq(strings.TrimSpace(options), ",") {
+			if upper, ok := strings.CutPrefix(option, "upperdir="); ok {
+				return upper
+			}
+		}
+	}
+	return ""
+}
+
+// isStatic reports whether a program needs no library.
+func isStatic(path string) bool {
+	file, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP {
+			return false
+		}
+	}
+	return true
+}
+
+// startEntrypoint runs the image's entry point until the container ends.
+func (c *Container) startEntrypoint(r *room) error {
+	started := make(chan error, 1)
+	isolation := Isolation{Kind: c.cfg.Engine.Kind, Container: c}
+	go func() {
+		_, err := Local{}.Spawn(context.Background(), SpawnSpec{
+			Argv:      append(append([]string{}, c.cfg.Image.Entrypoint...), "sh", "-c", "sleep infinity"),
+			Env:       nil,
+			Isolation: isolation,
+			OnStart:   func(int) { started <- nil },
+			room:      r,
+		}, nil, nil)
+		if err != nil {
+			started <- err
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("the image's entry point: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+//go:build unix && !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+)
+
+// Containers need Linux: their programs are handed descriptors, which no virtual machine passes on.
+var errContainersNeedLinux = errors.New("containers need Linux")
+
+const (
+	treeContainment = ProcessGroup
+	labelBuild      = "dev.fit.build"
+)
+
+type (
+	room        struct{}
+	insideOrder struct {
+		User, Dir string
+		Keep      bool
+	}
+)
+
+func (*room) layer() string { return "" }
+
+func (c *Container) enter(context.Context, Isolation) (*room, error) {
+	return nil, errContainersNeedLinux
+}
+
+func (c *Container) works(context.Context) error { return errContainersNeedLinux }
+
+// Open returns an error.
+func (c *Container) Open(context.Context, int, func(net.Listener) error) (func(), error) {
+	return nil, errContainersNeedLinux
+}
+
+// Dial returns an error.
+func (c *Container) Dial(context.Context, int) (net.Conn, error) { return nil, errContainersNeedLinux }
+
+// Close does nothing.
+func (c *Container) Close() error { return nil }
+
+// Put returns an error.
+func (c *Container) Put(context.Context, string, string) error { return errContainersNeedLinux }
+
+// Get returns an error.
+func (c *Container) Get(context.Context, string, string, int64) error { return errContainersNeedLinux }
+
+// Extract returns an error.
+func (c *Container) Extract(context.Context, string, string, int64) error {
+	return errContainersNeedLinux
+}
+
+// Clear returns an error.
+func (c *Container) Clear(context.Context, string, fs.FileMode) error { return errContainersNeedLinux }
+
+// Own returns an error.
+func (c *Container) Own(context.Context, string, Isolation, ...string) error {
+	return errContainersNeedLinux
+}
+
+// Sweep finds nothing.
+func (e *Engine) Sweep(context.Context) (int, error) { return 0, nil }
+
+// RemoveImages finds nothing.
+func (e *Engine) RemoveImages(context.Context) (int, error) { return 0, nil }
+
+func isStatic(string) bool { return false }

@@ -1,0 +1,327 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/internal/display"
+)
+
+// Engine makes containers by the command line of podman or docker.
+type Engine struct {
+	// Kind is IsolationPodman or IsolationDocker.
+	Kind string
+	// Version is the engine's own.
+	Version string
+
+	program string
+	mu      sync.Mutex
+	runtime string // in place of podman's default, which does not start containers everywhere
+	builds  map[string]*building
+}
+
+// Image is what an engine knows about an image.
+type Image struct {
+	Name string
+	// ID is the digest of its configuration, and Digest that of its manifest where it has one.
+	ID, Digest string
+	Env        []string
+	Workdir    string
+	User       string
+	Entrypoint []string
+}
+
+// engineWait bounds the commands of an engine that only look something up.
+const engineWait = time.Minute
+
+// errNoEngine is returned where neither podman nor docker works.
+var errNoEngine = errors.New("no container engine works here")
+
+// FindEngine finds the engine of a kind, or the first that works where the kind is empty.
+func FindEngine(ctx context.Context, kind string) (*Engine, error) {
+	kinds := []string{kind}
+	if kind == "" {
+		kinds = []string{IsolationPodman, IsolationDocker}
+	}
+	var failed []error
+	for _, kind := range kinds {
+		engine, err := findEngine(ctx, kind)
+		if err == nil {
+			return engine, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, fmt.Errorf("%w: %w (%s)", errNoEngine, errors.Join(failed...), installCommand("podman"))
+}
+
+func findEngine(ctx context.Context, kind string) (*Engine, error) {
+	program, err := exec.LookPath(kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not installed", kind)
+	}
+	e := &Engine{Kind: kind, program: program, builds: map[string]*building{}}
+	format := "{{.Client.Version}}"
+	if kind == IsolationDocker {
+		format = "{{.Server.Version}}" // it also says whether the server answers
+	}
+	version, err := e.output(ctx, "version", "--format", format)
+	if err != nil {
+		return nil, err
+	}
+	e.Version = strings.TrimSpace(version)
+	return e, nil
+}
+
+// command is a command of the engine.
+func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.runtime != "" {
+		args = append([]string{"--runtime", e.runtime}, args...)
+	}
+	cmd := exec.CommandContext(ctx, e.program, args...)
+	cmd.Dir = "/"
+	return cmd
+}
+
+// output is what a short command prints.
+func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineWait)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := e.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
+	if err := cmd.Run(); err != nil {
+		return "", &engineError{Engine: e.Kind, Verb: args[0], Said: display.Line(lastLine(stderr.String())), Err: err}
+	}
+	return stdout.String(), nil
+}
+
+// engineError is a command of an engine that failed.
+type engineError struct {
+	Engine, Verb, Said string
+	Err                error
+}
+
+func (e *engineError) Error() string {
+	if e.Said == "" {
+		return fmt.Sprintf("%s %s: %v", e.Engine, e.Verb, e.Err)
+	}
+	return fmt.Sprintf("%s %s: %s", e.Engine, e.Verb, e.Said)
+}
+
+func (e *engineError) Unwrap() error { return e.Err }
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// MissingImageError says that an image is not on this machine, and how to get it.
+type MissingImageError struct{ Engine, Image string }
+
+func (m *MissingImageError) Error() string {
+	return fmt.Sprintf("the image %s is not on this machine: run %s pull %s, or give --pull", m.Image, m.Engine, m.Image)
+}
+
+// Inspect finds an image. One that is not there is a *MissingImageError.
+func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
+	text, err := e.output(ctx, "image", "inspect", name)
+	if err != nil {
+		var failed *engineError
+		if errors.As(err, &failed) && missing(failed.Said) {
+			return Image{}, &MissingImageError{Engine: e.Kind, Image: name}
+		}
+		return Image{}, err
+	}
+	var found []struct {
+		ID          string `json:"Id"`
+		Digest      string
+		RepoDigests []string
+		Config      struct {
+			Env        []string
+			WorkingDir string
+			User       string
+			Entrypoint []string
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found) == 0 {
+		return Image{}, fmt.Errorf("%s image inspect %s: %w", e.Kind, name, errors.Join(errors.New("not understood"), err))
+	}
+	image := Image{
+		Name:       name,
+		ID:         "sha256:" + strings.TrimPrefix(found[0].ID, "sha256:"),
+		Digest:     found[0].Digest,
+		Env:        found[0].Config.Env,
+		Workdir:    found[0].Config.WorkingDir,
+		User:       found[0].Config.User,
+		Entrypoint: found[0].Config.Entrypoint,
+	}
+	if _, digest, ok := strings.Cut(strings.Join(found[0].RepoDigests, ""), "@"); ok && image.Digest == "" {
+		image.Digest, _, _ = strings.Cut(digest, "@")
+	}
+	return image, nil
+}
+
+// missing reports whether an engine says that something is not there.
+func missing(said string) bool {
+	said = strings.ToLower(said)
+	return slices.ContainsFunc([]string{"no such image", "not known", "no such object", "unable to find", "not found"},
+		func(sign string) bool { return strings.Contains(said, sign) })
+}
+
+// Pull gets an image from its registry.
+func (e *Engine) Pull(ctx context.Context, name string, progress io.Writer) error {
+	cmd := e.command(ctx, "pull", name)
+	return e.run(cmd, "pull", progress)
+}
+
+// run runs a long command and shows what it prints.
+func (e *Engine) run(cmd *exec.Cmd, verb string, progress io.Writer) error {
+	var tail firstBytes
+	last := &lastBytes{}
+	tail.next = io.MultiWriter(writerOrDiscard(progress), last)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &tail, &tail, waitDelay
+	if err := cmd.Run(); err != nil {
+		return &engineError{Engine: e.Kind, Verb: verb, Said: display.Line(lastLine(string(last.kept))), Err: err}
+	}
+	return nil
+}
+
+// lastBytes keeps the end of what is written.
+type lastBytes struct{ kept []byte }
+
+func (l *lastBytes) Write(p []byte) (int, error) {
+	const bound = 4 << 10
+	l.kept = append(l.kept, p...)
+	if over := len(l.kept) - bound; over > 0 {
+		l.kept = append(l.kept[:0], l.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// Build says what image to build.
+type Build struct {
+	// Content names the image: what was built from the same content before is used.
+	Content string
+	// Text is the Dockerfile, and Context the directory that it can copy from.
+	Text, Context string
+	Timeout       time.Duration // 0: ten minutes
+	Progress      io.Writer
+}
+
+const defaultBuildTimeout = 10 * time.Minute
+
+type building struct {
+	once  sync.Once
+	image Image
+	err   error
+}
+
+// BuiltName is the name of the image of a content.
+func BuiltName(content string) string {
+	_, hash, _ := strings.Cut(content, ":")
+	return "localhost/fit-build:" + hash[:min(32, len(hash))]
+}
+
+// Build builds an image, once for everybody who needs it.
+func (e *Engine) Build(ctx context.Context, b Build) (Image, error) {
+	e.mu.Lock()
+	one := e.builds[b.Content]
+	if one == nil {
+		one = &building{}
+		e.builds[b.Content] = one
+	}
+	e.mu.Unlock()
+	one.once.Do(func() { one.image, one.err = e.build(ctx, b) })
+	if one.err != nil { // the next one may be luckier: this may have been cancelled
+		e.mu.Lock()
+		if e.builds[b.Content] == one {
+			delete(e.builds, b.Content)
+		}
+		e.mu.Unlock()
+	}
+	return one.image, one.err
+}
+
+func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
+	name := BuiltName(b.Content)
+	image, err := e.Inspect(ctx, name)
+	var absent *MissingImageError
+	if !errors.As(err, &absent) {
+		return image, err
+	}
+	file, err := os.CreateTemp("", "fit-dockerfile-")
+	if err != nil {
+		return Image{}, err
+	}
+	defer os.Remove(file.Name())
+	if _, err := file.WriteString(b.Text); err != nil {
+		return Image{}, errors.Join(err, file.Close())
+	}
+	if err := file.Close(); err != nil {
+		return Image{}, err
+	}
+	args := []string{"build", "--tag", name, "--label", labelBuild + "=" + b.Content, "--file", file.Name()}
+	env := os.Environ()
+	if e.Kind == IsolationPodman {
+		// With its processes below it, a build that is killed leaves none running.
+		args = append(args, "--pull=never", "--isolation", "chroot", "--format", "docker")
+	} else if e.command(ctx, "buildx", "version").Run() != nil {
+		env = append(env, "DOCKER_BUILDKIT=0")
+	}
+	if err := e.runTree(ctx, append(args, b.Context), env, b); err != nil {
+		return Image{}, fmt.Errorf("build the image of %s: %w", path.Base(b.Context), err)
+	}
+	return e.Inspect(ctx, name)
+}
+
+// runTree runs a command whose processes all end with it, and with us.
+func (e *Engine) runTree(ctx context.Context, args, env []string, b Build) error {
+	limit := b.Timeout
+	if limit == 0 {
+		limit = defaultBuildTimeout
+	}
+	last := &lastBytes{}
+	out := io.MultiWriter(writerOrDiscard(b.Progress), last)
+	cmd := e.command(ctx, args...)
+	spec := SpawnSpec{
+		Argv:    append([]string{e.program}, cmd.Args[1:]...),
+		Dir:     b.Context,
+		Env:     env,
+		Timeout: limit,
+		Grace:   -1,
+	}
+	held := Local{}
+	if e.Kind == IsolationPodman {
+		held.Containment = treeContainment // podman needs the machine's own process ids
+	}
+	result, err := held.Spawn(ctx, spec, out, out)
+	switch {
+	case err != nil:
+		return err
+	case result.Cancelled:
+		return context.Cause(ctx)
+	case result.TimedOut:
+		return fmt.Errorf("it took longer than %s", limit)
+	case result.ExitCode != 0:
+		return &engineError{
+			Engine: e.Kind,
+			Verb:   args[0],
+			Said:   display.Line(lastLine(string(last.kept))),
+			Err:    fmt.Errorf("exit code %d", result.ExitCode),
+		}
+	}
+	return nil
+}
