@@ -54,6 +54,8 @@ type Config struct {
 	Redactor *redact.Redactor
 	// Verify are commands that are run as checks beside the task's own graders.
 	Verify []Command
+	// Answer is what the agent said, for the samples of datasets; nil: nothing.
+	Answer *Answer
 }
 
 // Result is the mechanical grade of one attempt.
@@ -176,19 +178,26 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	answer, err := g.judgeAnswer(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	tests.rows = append(tests.rows, answer.rows...)
 	rows := append(append([]Row(nil), hook.rows...), tests.rows...)
 	h := hook.health
-	if h.ok() || tests.health.ours && !h.ours {
-		h = tests.health
+	for _, other := range []health{tests.health, answer.health} {
+		if h.ok() || other.ours && !h.ours {
+			h = other
+		}
 	}
 	result := Result{
-		Grade:      decide(tallyOf(rows), h, append(hook.reasons, tests.reasons...)),
+		Grade:      decide(tallyOf(rows), g.Task.Settings.Threshold, h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Rows:       []json.RawMessage{},
 		Commands:   tests.commands,
 	}
 	result.Grade.Score = declaredScore(g.Task.Settings.Scored, result.Grade)
-	if g.Task.Suite != nil || len(g.Verify) > 0 {
+	if g.Task.Suite != nil || len(g.Verify) > 0 || g.Task.Sample != nil {
 		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
 	}
 	for _, row := range hook.rows {

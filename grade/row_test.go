@@ -189,7 +189,7 @@ func TestVerdicts(t *testing.T) {
 			Grade{Verdict: VerdictPass, GatesPass: true, Healthy: true},
 		},
 	} {
-		if diff := cmp.Diff(test.want, decide(count(test.rows...), test.health, nil)); diff != "" {
+		if diff := cmp.Diff(test.want, decide(count(test.rows...), nil, test.health, nil)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -280,7 +280,7 @@ func TestNoRowCanMakeAFailedOneGood(t *testing.T) {
 		rows := parseRows([]byte(strings.Join(lines, "\n")))
 		compareRows(rows, nil)
 		tally := tallyOf(rows)
-		if grade := decide(tally, health{}, nil); grade.Verdict != VerdictFail {
+		if grade := decide(tally, nil, health{}, nil); grade.Verdict != VerdictFail {
 			t.Fatalf("%v became %s", lines, grade.Verdict)
 		}
 		if *tally.Score < 0 || *tally.Score > 1 || math.IsNaN(*tally.Score) {

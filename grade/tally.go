@@ -102,8 +102,16 @@ type health struct {
 
 func (h health) ok() bool { return h.broken == "" }
 
+// enough reports whether the scored rows suffice: all of them, or the share that the task asks for.
+func (t tally) enough(threshold *float64) bool {
+	if threshold == nil || t.Score == nil || t.Malformed > 0 {
+		return t.FullMarks
+	}
+	return *t.Score >= *threshold-1e-9 // sums of fractions may differ in their last digit
+}
+
 // decide turns a tally into a grade.
-func decide(tally tally, h health, reasons []string) Grade {
+func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
 	grade := Grade{
 		GatesPass: tally.GatesPass,
 		Score:     tally.Score,
@@ -118,7 +126,7 @@ func decide(tally tally, h health, reasons []string) Grade {
 		grade.Verdict, grade.Reason = VerdictFail, h.broken
 	case tally.Checks() == 0:
 		grade.Verdict, grade.Reason = VerdictError, "the graders made no check: nothing was measured"
-	case tally.GatesPass && tally.FullMarks:
+	case tally.GatesPass && tally.enough(threshold):
 		grade.Verdict = VerdictPass
 	default:
 		grade.Verdict = VerdictFail

@@ -31,5 +31,10 @@ func (f *Family) filesNow(t *Task) (Digest, error) {
 	}
 	l := &loader{real: f.Dir, family: f}
 	now := l.fileDigests(t)
+	if t.Sample != nil {
+		var err error
+		now, err = t.sampleFileDigests(now)
+		l.add(err)
+	}
 	return now, errors.Join(l.problems...)
 }

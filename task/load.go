@@ -23,6 +23,8 @@ type Options struct {
 	CacheDir string
 	// Environ is the environment whose values win over environment files, as os.Environ gives it.
 	Environ []string
+
+	datasetBounds *datasetBounds // nil: the usual ones
 }
 
 // textLimit bounds prompts and templates.
@@ -139,18 +141,32 @@ func (l *loader) load() {
 	if isDir(filepath.Join(l.real, ".claude")) {
 		l.family.Skills = l.real
 	}
-	ids := l.taskIDs()
-	for _, id := range ids {
-		l.family.Tasks = append(l.family.Tasks, l.task(id))
-	}
-	if len(ids) == 0 {
-		l.wrong("tasks", "the family has no task: make a directory tasks/<id> with an agent.task.md in it")
-	}
+	l.tasks()
 	if l.family.Revision == "" {
 		l.family.Revision, err = revisionOf(l.real)
 		if err != nil {
 			l.fail(err)
 		}
+	}
+}
+
+// tasks loads the tasks of the family: those of its directory, or those that its dataset makes.
+func (l *loader) tasks() {
+	ids := l.taskIDs()
+	switch {
+	case l.file.Data.Dataset != "" && len(ids) > 0:
+		l.add(l.where.wrong("family.yaml", []string{"dataset"}, "a family has a dataset or tasks/, not both"))
+	case l.file.Data.Dataset != "":
+		l.dataset()
+	case l.file.Data.used():
+		l.add(l.where.wrong("family.yaml", nil, "dataset is missing: the file of samples that the other settings "+
+			"are about"))
+	case len(ids) == 0:
+		l.wrong("tasks", "the family has no task: make a directory tasks/<id> with an agent.task.md in it, or name a "+
+			"dataset in family.yaml")
+	}
+	for _, id := range ids {
+		l.family.Tasks = append(l.family.Tasks, l.task(id))
 	}
 }
 

@@ -19,31 +19,45 @@ import (
 
 // task loads one task.
 func (l *loader) task(id string) Task {
-	t := Task{ID: id, Dir: filepath.Join(l.real, "tasks", id)}
 	rel := path.Join("tasks", id)
+	own, where := l.ownSettings(rel)
+	t := l.taskIn(id, rel, own, where)
 	prompt, ok := l.text(path.Join(rel, "agent.task.md"))
 	if !ok || strings.TrimSpace(prompt) == "" {
 		l.wrong(path.Join(rel, "agent.task.md"), "missing or empty: it is the agent's prompt")
 	}
 	t.Prompt = prompt
+	if t.Suite == nil && t.Hooks.Invariants == "" {
+		l.wrong(rel, "nothing is checked: the task needs hooks/invariants.sh or tests/")
+	}
+	l.overlays(&t)
+	return t
+}
+
+// ownSettings reads the task.yaml of a directory.
+func (l *loader) ownSettings(rel string) (own TaskFile, where settingsFile) {
+	name := path.Join(rel, "task.yaml")
+	where, err := readSettings(name, filepath.Join(l.real, filepath.FromSlash(name)), "task.schema.json", &own)
+	l.add(err)
+	return own, where
+}
+
+// taskIn loads what is in the directory of a task beside its prompt.
+func (l *loader) taskIn(id, rel string, own TaskFile, where settingsFile) Task {
+	t := Task{ID: id, Dir: filepath.Join(l.real, filepath.FromSlash(rel))}
 	t.SupervisorPrompt, _ = l.text(path.Join(rel, "supervisor.task.md"))
 	if template, ok := l.text(path.Join(rel, "judge.task.md")); ok {
 		t.JudgeTemplate = template
 		l.checkPlaceholders(path.Join(rel, "judge.task.md"), template)
 	}
 	t.Hooks = l.hooks(t.Dir)
-	var own TaskFile
-	where, err := readSettings(path.Join(rel, "task.yaml"), filepath.Join(t.Dir, "task.yaml"), "task.schema.json", &own)
-	l.add(err)
 	t.Settings = settings(own, l.file.TaskFile, t.Hooks.Preflight != "")
 	t.Settings.Environment = l.environment(&t, own, where)
 	l.checkSettings(&t, own, where)
 	t.Suite = l.loadSuite(&t, own.Tests.merge(l.file.Tests), where)
-	if t.Suite == nil && t.Hooks.Invariants == "" {
-		l.wrong(rel, "nothing is checked: the task needs hooks/invariants.sh or tests/")
-	}
 	secrets := secretNames{secret: l.file.Secrets, public: l.file.Public}
 	var warnings []string
+	var err error
 	if t.Env, warnings, err = loadEnv(l.real, t.Dir, l.opts.Environ, secrets); err != nil {
 		l.fail(err)
 	}
@@ -53,7 +67,6 @@ func (l *loader) task(id string) Task {
 	if solution := filepath.Join(t.Dir, "solution"); isDir(solution) {
 		t.Solution = solution
 	}
-	l.overlays(&t)
 	return t
 }
 
@@ -119,7 +132,8 @@ func (l *loader) hook(name string) string {
 
 // judgePlaceholders are the names that a judge's template may use in double braces.
 var judgePlaceholders = []string{
-	"GRADE_RESULT", "AGENT_TRACE_PATH", "AGENT_INSTRUCTIONS", "AGENT_PROFILE", "SKILL_SET_HASH", "TASK_ID", "TASK_DIR",
+	"GRADE_RESULT", "AGENT_TRACE_PATH", "AGENT_INSTRUCTIONS", "AGENT_ANSWER", "AGENT_PROFILE", "SKILL_SET_HASH",
+	"TASK_ID", "TASK_DIR",
 }
 
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
@@ -237,7 +251,7 @@ func (l *loader) overlays(t *Task) {
 		{filepath.Join(t.Dir, "workdir"), ""},
 		{filepath.Join(t.Dir, "specs"), "specs"},
 	} {
-		if !isDir(overlay.From) {
+		if !isDir(overlay.From) || slices.Contains(t.Overlays, overlay) {
 			continue
 		}
 		t.Overlays = append(t.Overlays, overlay)

@@ -9,6 +9,9 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
+// checksSchema is the schema of the checks that a sample has in a column.
+const checksSchema = "checks.schema.json"
+
 // schemaSources returns the JSON schemaSources of the files that this package reads, by the name
 // under which they are published.
 func schemaSources() (map[string][]byte, error) {
@@ -24,8 +27,12 @@ func schemaSources() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	checks, err := document.SchemaOf("checks of a sample", []checkFile{})
+	if err != nil {
+		return nil, err
+	}
 	return map[string][]byte{
-		"family.schema.json": family, "task.schema.json": one, "versus.schema.json": spec,
+		"family.schema.json": family, "task.schema.json": one, "versus.schema.json": spec, checksSchema: checks,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ type familyFile struct {
 
 	Images map[string]string `yaml:"images" doc:"Images to use in place of others, such as ubuntu:24.04: local/base; also in the FROM lines of Dockerfiles."`
 
+	Data     datasetFile `yaml:",inline"`
 	TaskFile `yaml:",inline"`
 }
 
@@ -41,6 +42,7 @@ type TaskFile struct {
 	Limits     limitsFile   `yaml:"limits" doc:"What the processes of an attempt may use."`
 	Tests      testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
 	Judge      judgeFile    `yaml:"judge" doc:"How the judge decides, where there is a judge.task.md."`
+	Threshold  *float64     `yaml:"threshold" doc:"Score from which a task passes, if no gate fails; default: all scored checks must pass." min:"0" max:"1"`
 }
 
 type judgeFile struct {
@@ -188,6 +190,7 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 			DiskMB:    first(own.Limits.DiskMB, family.Limits.DiskMB),
 		},
 		JudgeVotes: first(own.Judge.Votes, family.Judge.Votes),
+		Threshold:  first(own.Threshold, family.Threshold),
 	}
 }
 

@@ -50,6 +50,8 @@ type Task struct {
 	Files Digest
 	// Spec is what the task's own file says; nil for a task of a family.
 	Spec *Spec
+	// Sample is the row of a dataset that the task was made from; nil for other tasks.
+	Sample *Sample
 }
 
 // Overlay is a directory whose content is copied into the working directory, below To.
@@ -143,6 +145,8 @@ type Settings struct {
 	Limits    Limits
 	// JudgeVotes is how many votes of the judge decide; 0 is one.
 	JudgeVotes int `json:",omitempty"` // a task that does not say keeps the digest that it has always had
+	// Threshold is the score from which the task passes; nil: all scored checks must pass.
+	Threshold *float64 `json:",omitempty"`
 }
 
 // AgentNetwork is what the agents of a task reach.

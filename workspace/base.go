@@ -96,8 +96,12 @@ func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 
 // baseKey names what a base is made from.
 func baseKey(cfg Config) string {
+	content := cfg.Task.Digest.Visible
+	if cfg.Task.Sample != nil { // samples that differ only in what they ask share one
+		content = "sample " + cfg.Task.Files.Visible
+	}
 	return strings.Join([]string{
-		cfg.Task.Dir, cfg.Task.Digest.Visible, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace,
+		cfg.Task.Dir, content, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace,
 		cfg.Task.Settings.Repo, cfg.Task.Settings.Ref,
 	}, "\x00")
 }
@@ -127,6 +131,9 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		if err := layOver(ctx, overlay, tree); err != nil {
 			return nil, fmt.Errorf("overlay %s: %w", overlay.From, err)
 		}
+	}
+	if err := laySample(cfg.Task.Sample, tree); err != nil {
+		return nil, err
 	}
 	if err := renderEnv(cfg.Task.Env, tree); err != nil {
 		return nil, err

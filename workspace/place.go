@@ -81,6 +81,9 @@ func (w *Workspace) Hook(dir string) Place {
 	} {
 		env[name] = value
 	}
+	if sample := w.cfg.Task.Sample; sample != nil {
+		env["SAMPLE"] = sample.JSON()
+	}
 	readable := []string{w.cfg.Task.Dir}
 	if familyDir != "" {
 		readable = append(readable, familyDir)

@@ -77,7 +77,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	a.keepCalls()
 	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
 	a.spend(result.Usage)
-	a.record.Submission = a.kept(result.Text)
+	a.answer, a.record.Submission = result.Text, a.kept(result.Text)
 	a.record.AgentArgv = a.withoutPlace(result.Output.Argv)
 	return a.agentEnded(ctx, ending{
 		reason:  result.Reason,

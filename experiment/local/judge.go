@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
@@ -65,6 +66,9 @@ func (a *attempt) judge(ctx context.Context) bool {
 	a.record.Score = grade.Effective(g.Score, g.Healthy, g.GatesPass, verdict == ledger.Pass)
 	return true
 }
+
+// unscored begins the summary of a judge who cannot decide. The attempt has no verdict then.
+const unscored = "UNSCORED"
 
 func (a *attempt) unjudged(ctx context.Context, class string, err error) {
 	a.record.Score = nil
@@ -133,6 +137,8 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 		vote.Error, class = err.Error(), ledger.ErrorJudge
 	case result.Reason == harness.ReasonAuth:
 		vote.Error, class = fmt.Sprintf("the judge: %s", result.Summary), ledger.ErrorAuth
+	case strings.HasPrefix(strings.ToUpper(strings.TrimSpace(result.Summary)), unscored):
+		vote.Error, class = "the judge left it "+a.kept(result.Summary), ledger.ErrorJudge
 	case result.Verdict == harness.VerdictSuccess:
 		vote.Verdict, vote.Summary = ledger.Pass, a.kept(result.Summary)
 	case result.Verdict == harness.VerdictFailure:

@@ -39,7 +39,7 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 	}
 	return fillTemplate(a.task.JudgeTemplate, map[string]string{
 		"GRADE_RESULT": string(graded), "AGENT_TRACE_PATH": filepath.Join(a.dir, agentTrace),
-		"AGENT_INSTRUCTIONS": a.task.Prompt, "AGENT_PROFILE": profile,
+		"AGENT_INSTRUCTIONS": a.task.Prompt, "AGENT_ANSWER": a.record.Submission, "AGENT_PROFILE": profile,
 		"SKILL_SET_HASH": a.record.SkillSetHash, "TASK_ID": a.task.ID, "TASK_DIR": view,
 	}, rand.Text()), nil
 }

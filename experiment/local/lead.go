@@ -107,6 +107,7 @@ func (a *attempt) settleSession(result harness.Result) {
 		Prices: a.machine.Prices, Flat: true,
 		OnEvent: func(e *session.EnrichedEvent) {
 			if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
+				a.answer = strings.Clone(e.Text)
 				a.record.Submission = strings.Clone(a.kept(e.Text))
 			}
 		},

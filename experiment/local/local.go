@@ -251,6 +251,7 @@ type attempt struct {
 	changed []workspace.FileChange
 	began   time.Time // by the monotonic clock: durations do not follow a clock that is set
 	redact  *redact.Redactor
+	answer  string           // the agent's last message
 	calls   *gateway.Record  // of the agent; nil before it starts
 	account *gateway.Account // that its agents pay their calls from
 	mu      sync.Mutex
@@ -447,6 +448,10 @@ func (a *attempt) grade(ctx context.Context) bool {
 	if !a.taskUnchanged(ctx) {
 		return false
 	}
+	if err := a.keepAnswer(); err != nil {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	scratch, err := os.MkdirTemp(a.work, "grading-")
 	if err != nil {
@@ -463,6 +468,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		Spawner:   a.spawner,
 		Redactor:  a.redact,
 		Verify:    verifyCommands(a.task),
+		Answer:    a.answered(a.record.PhaseMs["agent"]),
 	}
 	result, err := grade.Run(ctx, config)
 	if err != nil {

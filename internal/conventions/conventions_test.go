@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	"experiment/control": {},
 	"experiment/local": {
 		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",
-		"sandbox", "trace", "price", "redact", "ledger", "profile",
+		"sandbox", "trace", "price", "redact", "ledger", "profile", "query",
 	},
 	"report":         {"gateway/calls", "ledger", "stats", "session", "price"},
 	"report/results": {"experiment", "ledger", "report"},

@@ -1,0 +1,203 @@
+package grade
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/task"
+)
+
+// holdAgainst reports whether a check holds for an answer, and why not. An error is a fact that
+// nobody knows.
+func holdAgainst(check task.AnswerCheck, answer *Answer, text string) (holds bool, why string, err error) {
+	switch check.Kind {
+	case task.CheckEquals:
+		holds, why = equals(check, text)
+	case task.CheckContains, task.CheckContainsAny, task.CheckExcludes:
+		holds, why = contains(check, text)
+	case task.CheckMatches:
+		return matches(check, text)
+	case task.CheckSchema:
+		return conforms(check, text)
+	case task.CheckChoice:
+		holds, why = choice(check, text)
+	case task.CheckMaxCost:
+		if answer.CostUSD == nil {
+			return false, "", errors.New("the cost is unknown")
+		}
+		return *answer.CostUSD <= check.Limit, fmt.Sprintf("it cost $%.4f", *answer.CostUSD), nil
+	case task.CheckMaxSeconds:
+		seconds := float64(answer.DurationMs) / 1000
+		return seconds <= check.Limit, fmt.Sprintf("it took %.1f s", seconds), nil
+	case task.CheckMaxTurns:
+		return float64(answer.Turns) <= check.Limit, fmt.Sprintf("it took %d turns", answer.Turns), nil
+	default:
+		if answer.Trace == nil {
+			return false, "there is no trace", nil
+		}
+		return answer.Trace(check)
+	}
+	return holds, why, nil
+}
+
+// equals compares the answer with every text that would be right.
+func equals(check task.AnswerCheck, text string) (bool, string) {
+	for _, want := range check.Want {
+		if same(check, text, want) {
+			return true, ""
+		}
+	}
+	return false, fmt.Sprintf("want %s, got %s", shown(strings.Join(check.Want, " or ")), shown(text))
+}
+
+func shown(text string) string { return strconv.Quote(display.CutBytes(text, 200)) }
+
+func same(check task.AnswerCheck, got, want string) bool {
+	switch check.As {
+	case task.CompareNormalised:
+		return normalised(got) == normalised(want)
+	case task.CompareNumber:
+		a, aOK := number(got)
+		b, bOK := number(want)
+		// the allowance is for what decimals cannot say in binary
+		return aOK && bOK && math.Abs(a-b) <= check.Tolerance+1e-12*math.Max(1, math.Abs(b))
+	}
+	return strings.TrimSpace(got) == strings.TrimSpace(want)
+}
+
+// normalised is a text without case, with single blanks, and without punctuation around it.
+func normalised(text string) string {
+	text = strings.ToLower(norm.NFKC.String(text))
+	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) })
+	return strings.Join(strings.Fields(text), " ")
+}
+
+var numberPattern = regexp.MustCompile(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\d)(?:[eE][-+]?\d+)?`)
+
+// number is the last number in a text: people write what they were asked for at the end.
+func number(text string) (float64, bool) {
+	found := numberPattern.FindAllString(text, -1)
+	if len(found) == 0 {
+		return 0, false
+	}
+	value, err := strconv.ParseFloat(strings.ReplaceAll(found[len(found)-1], ",", ""), 64)
+	return value, err == nil
+}
+
+func contains(check task.AnswerCheck, text string) (bool, string) {
+	fold := func(s string) string { return s }
+	if check.IgnoreCase {
+		fold = func(s string) string { return strings.ToLower(norm.NFC.String(s)) }
+	}
+	text = fold(text)
+	var there, missing []string
+	for _, want := range check.Want {
+		if strings.Contains(text, fold(want)) {
+			there = append(there, want)
+		} else {
+			missing = append(missing, want)
+		}
+	}
+	switch check.Kind {
+	case task.CheckContainsAny:
+		return len(there) > 0, "it contains none of " + shown(strings.Join(missing, ", "))
+	case task.CheckExcludes:
+		return len(there) == 0, "it contains " + shown(strings.Join(there, ", "))
+	}
+	return len(missing) == 0, "it does not contain " + shown(strings.Join(missing, ", "))
+}
+
+// matches looks for the expression, and compares its first group, or the whole, with what is
+// wanted. The last match counts.
+func matches(check task.AnswerCheck, text string) (bool, string, error) {
+	pattern := check.Pattern
+	if check.IgnoreCase {
+		pattern = "(?i)" + pattern
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return false, "", err
+	}
+	all := compiled.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return false, "nothing matches " + check.Pattern, nil
+	}
+	if len(check.Want) == 0 {
+		return true, "", nil
+	}
+	last := all[len(all)-1]
+	holds, why := equals(check, last[min(1, len(last)-1)])
+	return holds, why, nil
+}
+
+// conforms checks JSON, with or without the fence that models put round it.
+func conforms(check task.AnswerCheck, text string) (bool, string, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(check.Schema, &schema); err != nil {
+		return false, "", fmt.Errorf("the schema: %w", err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return false, "", fmt.Errorf("the schema: %w", err)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(withoutFence(text)), &value); err != nil {
+		return false, "it is not JSON: " + err.Error(), nil
+	}
+	if err := resolved.Validate(value); err != nil {
+		return false, err.Error(), nil
+	}
+	return true, "", nil
+}
+
+var fence = regexp.MustCompile("(?s)^\\s*```[A-Za-z]*\\s*\n(.*?)\n?\\s*```\\s*$")
+
+func withoutFence(text string) string {
+	if match := fence.FindStringSubmatch(text); match != nil {
+		return match[1]
+	}
+	return text
+}
+
+var (
+	saidChoice = regexp.MustCompile(`(?i)\banswer(?:\s+is)?\s*:?\s*\**\s*\(?([A-Z])\b\)?`)
+	soleChoice = regexp.MustCompile(`^[\s*(]*([A-Za-z])[\s).:*]*$`)
+	ledChoice  = regexp.MustCompile(`^[\s*(]*([A-Z])[).:]\s`)
+)
+
+// choice finds out which choice an answer names.
+func choice(check task.AnswerCheck, text string) (bool, string) {
+	got := chosen(check.Choices, text)
+	if got == "" {
+		return false, "the answer names no choice: " + shown(text)
+	}
+	return slices.Contains(check.Want, got), fmt.Sprintf("want %s, got %s", strings.Join(check.Want, " or "), got)
+}
+
+func chosen(choices []string, text string) string {
+	if all := saidChoice.FindAllStringSubmatch(text, -1); len(all) > 0 {
+		return strings.ToUpper(all[len(all)-1][1])
+	}
+	for _, pattern := range []*regexp.Regexp{soleChoice, ledChoice} {
+		if match := pattern.FindStringSubmatch(text); match != nil {
+			return strings.ToUpper(match[1])
+		}
+	}
+	for i, one := range choices {
+		if normalised(one) == normalised(text) {
+			return string(rune('A' + i))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,427 @@
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// The kinds of checks of an answer.
+const (
+	CheckEquals       = "equals"
+	CheckContains     = "contains"    // all of them
+	CheckContainsAny  = "containsAny" // one of them
+	CheckExcludes     = "excludes"    // none of them
+	CheckMatches      = "matches"     // a regular expression, whose group equals what is wanted, if anything is
+	CheckSchema       = "schema"      // of JSON
+	CheckChoice       = "choice"
+	CheckCommand      = "command"
+	CheckMaxCost      = "maxCostUsd"
+	CheckMaxSeconds   = "maxSeconds"
+	CheckMaxTurns     = "maxTurns"
+	CheckMaxToolCalls = "maxToolCalls"
+	CheckUsedTool     = "usedTool"
+	CheckDidNotRun    = "didNotRun"
+	CheckTrace        = "trace"
+	checkRubric       = "rubric" // which the judge decides
+)
+
+// The ways to compare answers.
+const (
+	CompareStrict     = "strict"
+	CompareNormalised = "normalised"
+	CompareNumber     = "number"
+)
+
+// AnswerCheck is one check of an answer, or of how the agent came to it. It becomes one row, except
+// for a command, which makes rows of its own.
+type AnswerCheck struct {
+	Name   string
+	Kind   string
+	Gate   bool
+	Weight float64
+	// Not turns the check round.
+	Not bool
+	// Want are the texts that the answer is compared with.
+	Want       []string
+	As         string // how to compare: strict, normalised or number
+	Tolerance  float64
+	IgnoreCase bool
+	// Pattern is a regular expression of the answer or of commands, a query, or the name of a tool.
+	Pattern string
+	Schema  json.RawMessage
+	// Choices are the texts of the choices; empty: only letters are known.
+	Choices []string
+	Limit   float64 // of cost, seconds, turns or calls
+	Command []string
+	Files   []string // that the command names
+}
+
+func (c AnswerCheck) hasFiles() bool { return len(c.Files) > 0 }
+
+// checkFile is a check as people write it: one of the kinds, and how it counts.
+type checkFile struct {
+	Equals       *string  `yaml:"equals" doc:"The answer is this text, or one of the list that {{column}} is. With matches: the first group of the expression is."`
+	As           string   `yaml:"as" doc:"How equals compares. strict: white space around the answer does not count, everything else does; the default. normalised: neither case, white space nor punctuation around it counts. number: by value." enum:"strict,normalised,number"`
+	Tolerance    float64  `yaml:"tolerance" doc:"How far a number may be off." min:"0"`
+	Contains     []string `yaml:"contains" doc:"The answer contains all of these."`
+	ContainsAny  []string `yaml:"containsAny" doc:"The answer contains at least one of these."`
+	Excludes     []string `yaml:"excludes" doc:"The answer contains none of these."`
+	IgnoreCase   bool     `yaml:"ignoreCase" doc:"Whether contains, containsAny, excludes and matches ignore case."`
+	Matches      string   `yaml:"matches" doc:"Regular expression (RE2) that the answer matches; columns in it stand for themselves."`
+	Schema       any      `yaml:"schema" doc:"JSON Schema that the answer, which is JSON, conforms to: the schema itself, or a file of this directory."`
+	Choice       *string  `yaml:"choice" doc:"The answer names this choice: its letter, or its text."`
+	Choices      string   `yaml:"choices" doc:"Column that has the list of choices; default: choices, where there is one."`
+	Command      []string `yaml:"command" doc:"Command that gets the sample and the answer as JSON on its standard input and prints rows. It runs in a copy of the working directory; words that name files of this directory become their paths."`
+	MaxCostUSD   *float64 `yaml:"maxCostUsd" doc:"The agent cost at most this." min:"0"`
+	MaxSeconds   *float64 `yaml:"maxSeconds" doc:"The agent took at most this long." min:"0"`
+	MaxTurns     *float64 `yaml:"maxTurns" doc:"The agent's model replied at most this often." min:"0"`
+	MaxToolCalls *float64 `yaml:"maxToolCalls" doc:"The agent called tools at most this often." min:"0"`
+	UsedTool     string   `yaml:"usedTool" doc:"The agent called this tool."`
+	DidNotRun    string   `yaml:"didNotRun" doc:"No command that the agent ran matches this regular expression."`
+	Trace        string   `yaml:"trace" doc:"Query of the agent's events (JMESPath) that gives something, as fit-trace assert --unwrap --query has it."`
+	Rubric       string   `yaml:"rubric" doc:"What the judge holds the answer against, once all other checks pass. It may say that the answer cannot be judged: then there is no verdict."`
+	Name         string   `yaml:"name" doc:"Name of the row; default: the kind of the check."`
+	Not          bool     `yaml:"not" doc:"Whether the check must fail."`
+	Gate         bool     `yaml:"gate" doc:"Whether the check decides alone and has no weight."`
+	Weight       *float64 `yaml:"weight" doc:"Weight in the score; 0 shows the row and does not count it. Default 1." min:"0"`
+}
+
+// checkTemplate is a check whose texts are not filled in yet.
+type checkTemplate struct {
+	AnswerCheck
+	want    []*template
+	pattern *template
+	rubric  *template
+	choices string
+	at      []string
+}
+
+// kinds are the kinds that are written down; exactly one must be.
+func (f *checkFile) kinds() []string {
+	var kinds []string
+	for kind, written := range map[string]bool{
+		CheckEquals:       f.Equals != nil && f.Matches == "",
+		CheckContains:     f.Contains != nil,
+		CheckContainsAny:  f.ContainsAny != nil,
+		CheckExcludes:     f.Excludes != nil,
+		CheckMatches:      f.Matches != "",
+		CheckSchema:       f.Schema != nil,
+		CheckChoice:       f.Choice != nil,
+		CheckCommand:      f.Command != nil,
+		CheckMaxCost:      f.MaxCostUSD != nil,
+		CheckMaxSeconds:   f.MaxSeconds != nil,
+		CheckMaxTurns:     f.MaxTurns != nil,
+		CheckMaxToolCalls: f.MaxToolCalls != nil,
+		CheckUsedTool:     f.UsedTool != "",
+		CheckDidNotRun:    f.DidNotRun != "",
+		CheckTrace:        f.Trace != "",
+		checkRubric:       f.Rubric != "",
+	} {
+		if written {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// compile checks what was written and parses its templates.
+func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error) {
+	kinds := f.kinds()
+	if len(kinds) != 1 {
+		return checkTemplate{}, d.where.wrong("family.yaml", at, "a check is of one kind, not of %d (%s); write equals, "+
+			"contains, matches, schema, choice, command, rubric or another", len(kinds), strings.Join(kinds, ", "))
+	}
+	c := checkTemplate{choices: f.Choices, at: append(slices.Clone(at), kinds[0])}
+	c.AnswerCheck = AnswerCheck{
+		Name:       first(f.Name, kinds[0]),
+		Kind:       kinds[0],
+		Gate:       f.Gate,
+		Weight:     1,
+		Not:        f.Not,
+		As:         first(f.As, CompareStrict),
+		Tolerance:  f.Tolerance,
+		IgnoreCase: f.IgnoreCase,
+		Command:    f.Command,
+	}
+	if f.Weight != nil {
+		c.Weight = *f.Weight
+	}
+	for _, limit := range []*float64{f.MaxCostUSD, f.MaxSeconds, f.MaxTurns, f.MaxToolCalls} {
+		if limit != nil {
+			c.Limit = *limit
+		}
+	}
+	if err := c.contradiction(f); err != nil {
+		return c, d.where.wrong("family.yaml", at, "%v", err)
+	}
+	if err := errors.Join(d.compileTexts(&c, f), d.compileSchema(&c, f)); err != nil {
+		return c, err
+	}
+	for i, word := range c.Command {
+		name := filepath.Join(d.real, filepath.FromSlash(word))
+		if info, err := os.Stat(name); filepath.IsLocal(filepath.FromSlash(word)) && err == nil &&
+			info.Mode().IsRegular() {
+			c.Command = slices.Clone(c.Command)
+			c.Command[i], c.Files = name, append(c.Files, name)
+		}
+	}
+	return c, nil
+}
+
+// contradiction finds settings that say nothing about the kind of check.
+func (c *checkTemplate) contradiction(f checkFile) error {
+	compares := f.Equals != nil
+	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes, CheckMatches}, c.Kind)
+	switch {
+	case f.As != "" && !compares:
+		return errors.New("as is about equals, which is not here")
+	case f.Tolerance != 0 && f.As != CompareNumber:
+		return errors.New("tolerance needs as: number")
+	case f.IgnoreCase && !texts:
+		return errors.New("ignoreCase is about contains, containsAny, excludes and matches; equals has as: normalised")
+	case f.Choices != "" && c.Kind != CheckChoice:
+		return errors.New("choices is about choice, which is not here")
+	case f.Gate && f.Weight != nil:
+		return errors.New("a gate has no weight")
+	case c.Kind == checkRubric && (f.Weight != nil || f.Not || f.Gate):
+		return errors.New("the judge decides after all other checks: a rubric has neither weight, not nor gate")
+	case c.Kind == CheckCommand && (len(f.Command) == 0 || f.Not || f.Gate || f.Weight != nil):
+		return errors.New("a command makes its own rows: it has words, and neither weight, not nor gate")
+	}
+	return nil
+}
+
+// compileTexts parses the templates of a check.
+func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
+	parse := func(source string) *template {
+		parsed, err := parseTemplate(source)
+		if err != nil {
+			d.add(d.where.wrong("family.yaml", c.at, "%v", err))
+			return &template{}
+		}
+		d.templates = append(d.templates, placedTemplate{parsed, c.at})
+		return parsed
+	}
+	texts := slices.Concat(f.Contains, f.ContainsAny, f.Excludes)
+	for _, one := range []*string{f.Equals, f.Choice} {
+		if one != nil {
+			texts = append(texts, *one)
+		}
+	}
+	for _, text := range texts {
+		c.want = append(c.want, parse(text))
+	}
+	if len(texts) == 0 && slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind) {
+		return d.where.wrong("family.yaml", c.at, "the list is empty")
+	}
+	if f.Rubric != "" {
+		c.rubric = parse(f.Rubric)
+	}
+	c.Pattern = first(f.UsedTool, f.Trace, f.DidNotRun)
+	if f.Matches != "" {
+		c.pattern = parse(f.Matches)
+		if c.pattern.fixed() {
+			return d.checkPattern(f.Matches, f.Equals != nil, c.at)
+		}
+	}
+	if f.DidNotRun != "" {
+		return d.checkPattern(f.DidNotRun, false, c.at)
+	}
+	return nil
+}
+
+func (d *datasetLoader) checkPattern(pattern string, needsGroup bool, at []string) error {
+	compiled, err := regexp.Compile(pattern)
+	switch {
+	case err != nil:
+		return d.where.wrong("family.yaml", at, "%v", err)
+	case needsGroup && compiled.NumSubexp() == 0:
+		return d.where.wrong("family.yaml", at, "equals is about the first group of the expression, which has none: "+
+			"put parentheses round what to compare")
+	}
+	return nil
+}
+
+// compileSchema reads the JSON Schema of a check: written down, or in a file.
+func (d *datasetLoader) compileSchema(c *checkTemplate, f checkFile) error {
+	if f.Schema == nil {
+		return nil
+	}
+	if name, isFile := f.Schema.(string); isFile {
+		content, ok := d.text(name)
+		if !ok || !filepath.IsLocal(filepath.FromSlash(name)) {
+			return d.where.wrong("family.yaml", c.at, "%s is not a file of this directory", name)
+		}
+		c.Schema = json.RawMessage(content)
+	} else {
+		content, err := json.Marshal(f.Schema)
+		if err != nil {
+			return d.where.wrong("family.yaml", c.at, "%v", err)
+		}
+		c.Schema = content
+	}
+	if _, err := document.CompileSchema(c.Name, c.Schema); err != nil {
+		return d.where.wrong("family.yaml", c.at, "%v", err)
+	}
+	return nil
+}
+
+// sampleChecks fills in the checks of a sample: those of the family, then its own. It returns what
+// the judge holds the answer against.
+func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) {
+	checks := d.checks
+	if own, ok := sample.Columns[gradeColumn]; ok {
+		more, err := d.ownChecks(own)
+		if err != nil {
+			return "", fmt.Errorf("column %s: %w", gradeColumn, err)
+		}
+		checks = append(slices.Clone(checks), more...)
+	}
+	var rubrics []string
+	names := map[string]int{}
+	for _, template := range checks {
+		check, text, err := template.fillIn(sample.Columns)
+		if err != nil {
+			return "", fmt.Errorf("%w, which %s of grade names", err, template.Kind)
+		}
+		if text != "" {
+			rubrics = append(rubrics, text)
+			continue
+		}
+		if names[check.Name]++; names[check.Name] > 1 { // rows have names of their own
+			check.Name += "-" + strconv.Itoa(names[check.Name])
+		}
+		sample.Checks = append(sample.Checks, check)
+	}
+	return strings.Join(rubrics, "\n\n"), nil
+}
+
+// gradeColumn is the column that has checks of a sample's own.
+const gradeColumn = "grade"
+
+// ownChecks reads the checks in a column: a list, or text that is one.
+func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
+	text := strings.TrimSpace(textOf(value))
+	if text == "" {
+		return nil, nil
+	}
+	doc, err := document.Parse(gradeColumn, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	schemas, err := compiledSchemas()
+	if err != nil {
+		return nil, err
+	}
+	// The mistakes of a sample are at its line, wherever they stand in the text of the column.
+	inner := &datasetLoader{loader: &loader{real: d.real, family: d.family, where: settingsFile{doc}}}
+	var files []checkFile
+	if err := errors.Join(doc.Validate(schemas[checksSchema]), doc.Decode(&files)); err != nil {
+		return nil, withoutPlace(err)
+	}
+	var checks []checkTemplate
+	for i, file := range files {
+		check, err := inner.compile(file, []string{strconv.Itoa(i)})
+		if err = errors.Join(err, errors.Join(inner.problems...)); err != nil {
+			return nil, withoutPlace(err)
+		}
+		checks = append(checks, check)
+	}
+	return checks, nil
+}
+
+// withoutPlace is an error of a text inside of another file, whose own places would mislead.
+func withoutPlace(err error) error {
+	var placed *document.Error
+	if errors.As(err, &placed) {
+		return errors.New(placed.Msg)
+	}
+	return err
+}
+
+// fillIn fills in the texts of a check. A rubric is text for the judge.
+func (c *checkTemplate) fillIn(columns map[string]any) (check AnswerCheck, rubric string, err error) {
+	check = c.AnswerCheck
+	if c.rubric != nil {
+		rubric, err = c.rubric.fill(columns, nil)
+		return check, rubric, err
+	}
+	for _, template := range c.want {
+		texts, err := template.list(columns)
+		if err != nil {
+			return check, "", err
+		}
+		check.Want = append(check.Want, texts...)
+	}
+	if c.pattern != nil {
+		if check.Pattern, err = c.pattern.fill(columns, regexp.QuoteMeta); err != nil {
+			return check, "", err
+		}
+		if _, err := regexp.Compile(check.Pattern); err != nil {
+			return check, "", err
+		}
+	}
+	if check.Kind == CheckChoice {
+		err = check.takeChoices(c.choices, columns)
+	}
+	return check, "", err
+}
+
+// takeChoices finds the list of choices of a sample, and turns what is wanted into letters.
+func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
+	value, there := columns[first(column, "choices")]
+	if !there && column != "" {
+		return fmt.Errorf("there is no column %s", column)
+	}
+	list, isList := value.([]any)
+	if there && !isList {
+		return fmt.Errorf("column %s: choices are a list", first(column, "choices"))
+	}
+	for _, choice := range list {
+		c.Choices = append(c.Choices, textOf(choice))
+	}
+	for i, want := range c.Want {
+		letter := strings.ToUpper(strings.TrimSpace(want))
+		if at := slices.Index(c.Choices, want); at >= 0 {
+			letter = string(rune('A' + at))
+		}
+		last := rune('Z')
+		if len(c.Choices) > 0 {
+			last = rune('A' + len(c.Choices) - 1)
+		}
+		if len(letter) != 1 || rune(letter[0]) < 'A' || rune(letter[0]) > last {
+			return fmt.Errorf("%q is neither the letter nor the text of a choice", want)
+		}
+		c.Want[i] = letter
+	}
+	return nil
+}
+
+// rubricTemplate is what the judge of a rubric is asked.
+func rubricTemplate(rubric string) string {
+	return `An agent was asked this:
+
+{{AGENT_INSTRUCTIONS}}
+
+It answered:
+
+{{AGENT_ANSWER}}
+
+Judge the answer, and nothing else, by this rubric:
+
+` + rubric + `
+
+Conclude with success if the answer meets the rubric, and with failure if it does not; say in the summary why. If the rubric does not let you decide, or what it asks about cannot be known from
+here, conclude with failure and begin the summary with the word UNSCORED: then the answer counts neither as right nor as wrong.
+`
+}

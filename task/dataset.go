@@ -1,0 +1,410 @@
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// Sample is one row of a dataset. Its task has the prompt; this is what the answer is held against.
+type Sample struct {
+	// Place is the file and line where it stands.
+	Place string
+	// Columns are its values: text, numbers, booleans, lists and objects.
+	Columns map[string]any
+	// AnswerFile is the file of the working directory that has the answer; empty: the agent's last
+	// message is the answer.
+	AnswerFile string
+	Checks     []AnswerCheck
+	// Reference is an answer that passes all checks; nil: none is known.
+	Reference *string
+	// Files are put into the working directory.
+	Files []SampleFile
+}
+
+// JSON are the columns as hooks get them.
+func (s *Sample) JSON() string { return textOf(s.Columns) }
+
+// maxHookSample bounds the columns of samples that hooks get, in a variable of their environment.
+const maxHookSample = 100 << 10
+
+// SampleFile is a file that a sample puts into the working directory.
+type SampleFile struct {
+	Path    string
+	Content string
+	From    string // the file to copy; empty: Content is what is in it
+}
+
+// datasetFile is the part of family.yaml about a dataset.
+type datasetFile struct {
+	Dataset   string            `yaml:"dataset" doc:"File of samples, each of which becomes a task: .csv, .jsonl, .json or .yaml."`
+	ID        string            `yaml:"id" doc:"Template of the name of a sample's task; default: the column id, else the number of the sample."`
+	Prompt    string            `yaml:"prompt" doc:"Template of the prompt: {{column}} stands for a value of the sample, {{column | letters}} for a list as lettered lines."`
+	Task      string            `yaml:"task" doc:"Directory of this family, laid out like a task, that all samples share. Its agent.task.md is the template of the prompt."`
+	Files     map[string]string `yaml:"files" doc:"Files of the working directory, by path: templates of what is in them."`
+	Attach    map[string]string `yaml:"attach" doc:"Files of the working directory, by path: templates of the files of this directory that are copied."`
+	Answer    string            `yaml:"answer" doc:"File of the working directory that has the answer; default: the agent's last message is the answer."`
+	Grade     []checkFile       `yaml:"grade" doc:"Checks of the answer. A sample may have more of its own in a column called grade."`
+	Reference string            `yaml:"reference" doc:"Template of an answer that passes, for lint."`
+	Limit     int               `yaml:"limit" doc:"Use only the first samples, this many." min:"1"`
+}
+
+func (d *datasetFile) used() bool {
+	return d.Prompt != "" || d.Task != "" || d.Answer != "" || d.Reference != "" || d.ID != "" || d.Limit != 0 ||
+		len(d.Files)+len(d.Attach)+len(d.Grade) > 0
+}
+
+// datasetLoader makes tasks of samples.
+type datasetLoader struct {
+	*loader
+	shared    Task // what all samples have in common
+	id        *template
+	prompt    *template
+	reference *template
+	files     map[string]*template // by path
+	attach    map[string]*template
+	checks    []checkTemplate
+	templates []placedTemplate
+	seen      map[string]int // lines by id
+	kept      int64          // bytes
+	// wrongRows counts the samples that are wrong: some are enough to see what the mistake is.
+	wrongRows int
+}
+
+// placedTemplate is a template and the setting that it stands in.
+type placedTemplate struct {
+	*template
+	at []string
+}
+
+// maxWrongRows is how many samples are reported.
+const maxWrongRows = 5
+
+// dataset loads the samples of the family.
+func (l *loader) dataset() {
+	d := &datasetLoader{loader: l, seen: map[string]int{}}
+	before := len(l.problems)
+	d.parse()
+	if len(l.problems) > before {
+		return
+	}
+	reader := &datasetReader{
+		name:   l.file.Data.Dataset,
+		bounds: l.opts.bounds(),
+		header: d.header,
+		row:    d.row,
+	}
+	if name := filepath.FromSlash(l.file.Data.Dataset); !filepath.IsLocal(name) {
+		l.add(l.where.wrong("family.yaml", []string{"dataset"}, "%s is not a file of this directory", name))
+	} else if err := reader.read(filepath.Join(l.real, name)); err != nil {
+		l.add(err)
+	}
+	if len(l.family.Tasks) == 0 && len(l.problems) == before {
+		l.wrong(l.file.Data.Dataset, "there is no sample in it")
+	}
+}
+
+// bounds are those of datasets; tests have smaller ones.
+func (o Options) bounds() datasetBounds {
+	if o.datasetBounds != nil {
+		return *o.datasetBounds
+	}
+	return defaultDatasetBounds
+}
+
+// parse reads the templates and what all samples share.
+func (d *datasetLoader) parse() {
+	file := &d.file.Data
+	if file.Task != "" {
+		d.sharedDirectory()
+	} else {
+		d.shared = d.taskIn("", "", TaskFile{}, settingsFile{})
+		d.overlays(&d.shared)
+		if strings.TrimSpace(file.Prompt) == "" {
+			d.add(d.where.wrong("family.yaml", []string{"dataset"},
+				"a dataset needs a prompt: write prompt: with {{column}} in it, or name a task directory"))
+		}
+		d.prompt = d.template(file.Prompt, "prompt")
+	}
+	if file.ID != "" {
+		d.id = d.template(file.ID, "id")
+	}
+	if file.Reference != "" {
+		d.reference = d.template(file.Reference, "reference")
+	}
+	d.files, d.attach = d.paths(file.Files, "files"), d.paths(file.Attach, "attach")
+	if file.Answer != "" && !filepath.IsLocal(filepath.FromSlash(file.Answer)) {
+		d.add(d.where.wrong("family.yaml", []string{"answer"}, "%s is not inside the working directory", file.Answer))
+	}
+	for i, check := range file.Grade {
+		at := []string{"grade", strconv.Itoa(i)}
+		compiled, err := d.compile(check, at)
+		if err != nil {
+			d.add(err)
+			continue
+		}
+		d.checks = append(d.checks, compiled)
+	}
+}
+
+// sharedDirectory loads the directory that all samples share.
+func (d *datasetLoader) sharedDirectory() {
+	dir := path.Clean(filepath.ToSlash(d.file.Data.Task))
+	if !filepath.IsLocal(filepath.FromSlash(dir)) || !isDir(filepath.Join(d.real, filepath.FromSlash(dir))) {
+		d.add(d.where.wrong("family.yaml", []string{"task"}, "%s is not a directory below this one", d.file.Data.Task))
+		return
+	}
+	own, where := d.ownSettings(dir)
+	d.shared = d.taskIn("", dir, own, where)
+	d.overlays(&d.shared)
+	if d.file.Data.Prompt != "" {
+		d.prompt = d.template(d.file.Data.Prompt, "prompt")
+		return
+	}
+	name := path.Join(dir, "agent.task.md")
+	text, _ := d.text(name)
+	prompt, err := parseTemplate(text)
+	var wrong *templateError
+	switch {
+	case strings.TrimSpace(text) == "":
+		d.wrong(name, "missing or empty: it is the template of the prompt")
+	case errors.As(err, &wrong):
+		line := 1 + strings.Count(text[:wrong.offset], "\n")
+		d.add(&document.Error{File: name, Line: line, Msg: wrong.msg})
+	default:
+		d.prompt = prompt
+		d.templates = append(d.templates, placedTemplate{prompt, []string{"task"}})
+	}
+}
+
+// template parses the template of a setting.
+func (d *datasetLoader) template(source string, at ...string) *template {
+	parsed, err := parseTemplate(source)
+	if err != nil {
+		d.add(d.where.wrong("family.yaml", at, "%v", err))
+		return &template{}
+	}
+	d.templates = append(d.templates, placedTemplate{parsed, at})
+	return parsed
+}
+
+func (d *datasetLoader) paths(files map[string]string, key string) map[string]*template {
+	parsed := map[string]*template{}
+	for name, source := range files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			d.add(d.where.wrong("family.yaml", []string{key, name}, "not a path inside the working directory"))
+		}
+		parsed[name] = d.template(source, key, name)
+	}
+	return parsed
+}
+
+// header checks all templates against the columns that every sample has.
+func (d *datasetLoader) header(columns []string) error {
+	var problems []error
+	for _, template := range d.templates {
+		if name := template.unknown(columns); name != "" {
+			problems = append(problems, d.where.wrong("family.yaml", template.at,
+				"{{%s}} is not a column of %s, which has %s", name, d.file.Data.Dataset, strings.Join(columns, ", ")))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// row makes a task of a sample.
+func (d *datasetLoader) row(row datasetRow) error {
+	bounds := d.opts.bounds()
+	if d.file.Data.Limit > 0 && len(d.family.Tasks)+d.wrongRows >= d.file.Data.Limit {
+		return errEnough
+	}
+	d.kept += sizeOf(row.columns)
+	if len(d.family.Tasks) >= bounds.samples || d.kept > bounds.all {
+		return &document.Error{
+			File: d.file.Data.Dataset,
+			Line: row.line,
+			Msg: fmt.Sprintf("more than %d samples or %d bytes; write limit: 1000 into family.yaml to use the "+
+				"first thousand, or split the file", bounds.samples, bounds.all),
+		}
+	}
+	made, err := d.sample(row)
+	if err == nil {
+		d.family.Tasks = append(d.family.Tasks, made)
+		return nil
+	}
+	var placed *document.Error
+	if !errors.As(err, &placed) {
+		err = &document.Error{File: d.file.Data.Dataset, Line: row.line, Msg: err.Error()}
+	}
+	d.add(err)
+	if d.wrongRows++; d.wrongRows == maxWrongRows {
+		return errEnough
+	}
+	return nil
+}
+
+// sizeOf is about how many bytes of text are in a value.
+func sizeOf(value any) int64 {
+	switch value := value.(type) {
+	case string:
+		return int64(len(value)) + 16
+	case map[string]any:
+		size := int64(0)
+		for _, member := range value {
+			size += sizeOf(member)
+		}
+		return size
+	case []any:
+		size := int64(0)
+		for _, element := range value {
+			size += sizeOf(element)
+		}
+		return size
+	}
+	return 16
+}
+
+func (d *datasetLoader) sample(row datasetRow) (Task, error) {
+	t := d.shared
+	var err error
+	if t.ID, err = d.name(row); err != nil {
+		return t, err
+	}
+	if t.Prompt, err = d.prompt.fill(row.columns, nil); err != nil {
+		return t, fmt.Errorf("%w, which the prompt names", err)
+	}
+	if strings.TrimSpace(t.Prompt) == "" {
+		return t, errors.New("the prompt is empty")
+	}
+	sample := &Sample{
+		Place:      fmt.Sprintf("%s:%d", d.file.Data.Dataset, row.line),
+		Columns:    row.columns,
+		AnswerFile: d.file.Data.Answer,
+	}
+	if d.reference != nil {
+		text, err := d.reference.fill(row.columns, nil)
+		if err != nil {
+			return t, fmt.Errorf("%w, which reference names", err)
+		}
+		sample.Reference = &text
+	}
+	if err := d.sampleFiles(sample); err != nil {
+		return t, err
+	}
+	rubric, err := d.sampleChecks(sample)
+	if err != nil {
+		return t, err
+	}
+	if rubric != "" && t.JudgeTemplate == "" {
+		t.JudgeTemplate = rubricTemplate(rubric)
+	}
+	if len(sample.Checks) == 0 && t.JudgeTemplate == "" && t.Suite == nil && t.Hooks.Invariants == "" {
+		return t, errors.New("nothing is checked: write grade: into family.yaml, or a column grade")
+	}
+	t.Sample = sample
+	if t.Hooks.Dir != "" && len(sample.JSON()) > maxHookSample {
+		return t, fmt.Errorf("more than %d bytes, which hooks cannot get in their environment", maxHookSample)
+	}
+	return t, d.sampleDigests(&t)
+}
+
+// name is the id of a sample's task.
+func (d *datasetLoader) name(row datasetRow) (string, error) {
+	id := strconv.Itoa(len(d.family.Tasks) + 1)
+	if d.id != nil {
+		var err error
+		if id, err = d.id.fill(row.columns, nil); err != nil {
+			return "", fmt.Errorf("%w, which id names", err)
+		}
+	} else if value, ok := row.columns["id"]; ok {
+		id = textOf(value)
+	}
+	if strings.TrimSpace(id) == "" || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "", fmt.Errorf("the id %q is not printable text", id)
+	}
+	if line, twice := d.seen[id]; twice {
+		return "", fmt.Errorf("the id %s is that of line %d too; ids are unique", id, line)
+	}
+	d.seen[id] = row.line
+	return id, nil
+}
+
+func (d *datasetLoader) sampleFiles(sample *Sample) error {
+	for name, content := range d.files {
+		text, err := content.fill(sample.Columns, nil)
+		if err != nil {
+			return fmt.Errorf("%w, which files names", err)
+		}
+		sample.Files = append(sample.Files, SampleFile{Path: name, Content: text})
+	}
+	for name, source := range d.attach {
+		from, err := source.fill(sample.Columns, nil)
+		if err != nil {
+			return fmt.Errorf("%w, which attach names", err)
+		}
+		file := filepath.Join(d.real, filepath.FromSlash(from))
+		info, err := os.Stat(file)
+		if !filepath.IsLocal(filepath.FromSlash(from)) || err != nil || !info.Mode().IsRegular() {
+			return fmt.Errorf("attach: %q is not a file of this directory", from)
+		}
+		sample.Files = append(sample.Files, SampleFile{Path: name, From: file})
+	}
+	slices.SortFunc(sample.Files, func(a, b SampleFile) int { return strings.Compare(a.Path, b.Path) })
+	return nil
+}
+
+// sampleDigests identifies a sample: what the agent sees of it, and what it is held against.
+func (d *datasetLoader) sampleDigests(t *Task) error {
+	visible, hidden := newDigester(), newDigester()
+	visible.add("shared", "digest", []byte(t.Digest.Visible))
+	visible.add("prompt", "prompt", []byte(t.Prompt))
+	hidden.add("shared", "digest", []byte(t.Digest.Hidden))
+	hidden.add("judge", "template", []byte(t.JudgeTemplate))
+	hidden.add("answer", "file", []byte(t.Sample.AnswerFile))
+	checks, err := json.Marshal(t.Sample.Checks)
+	if err != nil {
+		return err
+	}
+	hidden.add("grade", "json", checks)
+	now, err := t.sampleFileDigests(t.Files)
+	if err != nil {
+		return err
+	}
+	visible.add("files", "digest", []byte(now.Visible))
+	hidden.add("files", "digest", []byte(now.Hidden))
+	t.Digest, t.Files = Digest{Visible: visible.String(), Hidden: hidden.String()}, now
+	return nil
+}
+
+// sampleFileDigests adds the files of a sample to the digests of those that all samples share.
+func (t *Task) sampleFileDigests(shared Digest) (Digest, error) {
+	visible, hidden := newDigester(), newDigester()
+	visible.add("shared", "digest", []byte(shared.Visible))
+	hidden.add("shared", "digest", []byte(shared.Hidden))
+	if len(t.Sample.Files) == 0 && !slices.ContainsFunc(t.Sample.Checks, AnswerCheck.hasFiles) {
+		return shared, nil
+	}
+	for _, file := range t.Sample.Files {
+		if file.From == "" {
+			visible.add(file.Path, "file", []byte(file.Content))
+		} else if err := visible.addFile(file.Path, entry{source: file.From}); err != nil {
+			return Digest{}, err
+		}
+	}
+	for _, check := range t.Sample.Checks {
+		for _, name := range check.Files {
+			if err := hidden.addFile(filepath.Base(name), entry{source: name}); err != nil {
+				return Digest{}, err
+			}
+		}
+	}
+	return Digest{Visible: visible.String(), Hidden: hidden.String()}, nil
+}

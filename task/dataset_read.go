@@ -1,0 +1,288 @@
+package task
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// datasetBounds keep a file of samples from filling the memory.
+type datasetBounds struct {
+	samples int
+	sample  int64 // bytes of one
+	all     int64 // bytes of all that are kept
+}
+
+var defaultDatasetBounds = datasetBounds{samples: 100_000, sample: 16 << 20, all: 512 << 20}
+
+// datasetRow is one sample as it stands in its file.
+type datasetRow struct {
+	line    int
+	columns map[string]any
+}
+
+// errEnough ends the reading early.
+var errEnough = errors.New("enough samples")
+
+// datasetReader reads a file of samples, one after the other: the file may be larger than the
+// memory.
+type datasetReader struct {
+	name   string // as errors call it
+	bounds datasetBounds
+	// header is called with the columns where all samples have the same, before the first sample.
+	header func(columns []string) error
+	row    func(datasetRow) error
+}
+
+func (r *datasetReader) wrong(line int, format string, args ...any) error {
+	return &document.Error{File: r.name, Line: line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// read reads a file by the ending of its name.
+func (r *datasetReader) read(path string) error {
+	read, ok := map[string]func(*meteredReader) error{
+		".csv": r.csv, ".jsonl": r.lines, ".ndjson": r.lines, ".json": r.json, ".yaml": r.yaml, ".yml": r.yaml,
+	}[strings.ToLower(filepath.Ext(path))]
+	if !ok {
+		return mistake(r.name, "a dataset is a .csv, .jsonl, .json or .yaml file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return mistake(r.name, "%v", errors.Unwrap(err))
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return mistake(r.name, "not a regular file")
+	}
+	err = read(&meteredReader{reader: file, limit: r.bounds.sample})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// meteredReader refuses to read more than one sample may have, and knows at which line an offset
+// is.
+type meteredReader struct {
+	reader   io.Reader
+	limit    int64
+	since    int64 // bytes since the last sample
+	offset   int64
+	newlines []int64 // offsets of line ends after those that were counted
+	line     int     // line ends that were counted
+}
+
+var errLongSample = errors.New("the sample does not end")
+
+func (m *meteredReader) Read(buffer []byte) (int, error) {
+	if m.since > m.limit {
+		return 0, errLongSample
+	}
+	n, err := m.reader.Read(buffer)
+	for i, c := range buffer[:n] {
+		if c == '\n' {
+			m.newlines = append(m.newlines, m.offset+int64(i))
+		}
+	}
+	m.since += int64(n)
+	m.offset += int64(n)
+	return n, err
+}
+
+// lineAt returns the line of an offset; offsets only grow.
+func (m *meteredReader) lineAt(offset int64) int {
+	at, _ := slices.BinarySearch(m.newlines, offset)
+	m.line += at
+	m.newlines = slices.Delete(m.newlines, 0, at)
+	return m.line + 1
+}
+
+func (r *datasetReader) tooLong(line int) error {
+	return r.wrong(line, "the sample that begins here has more than %d bytes: is a quote or a bracket not closed?",
+		r.bounds.sample)
+}
+
+// csv reads comma-separated values; the first line names the columns.
+func (r *datasetReader) csv(in *meteredReader) error {
+	buffered := bufio.NewReader(in)
+	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\uFEFF" {
+		_, _ = buffered.Discard(3) // it is in the buffer
+	}
+	reader := csv.NewReader(buffered)
+	reader.ReuseRecord = true
+	columns, err := r.csvHeader(reader)
+	if err != nil {
+		return err
+	}
+	last := 1
+	for {
+		in.since, in.newlines = 0, in.newlines[:0]
+		record, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errLongSample):
+			return r.tooLong(last + 1)
+		case err != nil:
+			return r.csvError(err, len(columns))
+		}
+		last, _ = reader.FieldPos(0)
+		row := datasetRow{line: last, columns: make(map[string]any, len(columns))}
+		for i, text := range record {
+			if !utf8.ValidString(text) {
+				return r.wrong(last, "column %s: not valid UTF-8; save the file as UTF-8", columns[i])
+			}
+			row.columns[columns[i]] = text
+		}
+		if err := r.row(row); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *datasetReader) csvHeader(reader *csv.Reader) ([]string, error) {
+	record, err := reader.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, r.wrong(1, "it is empty; the first line names the columns")
+	case errors.Is(err, errLongSample):
+		return nil, r.tooLong(1)
+	case err != nil:
+		return nil, r.csvError(err, 0)
+	}
+	columns := slices.Clone(record)
+	for i, name := range columns {
+		columns[i] = strings.TrimSpace(name)
+		if columns[i] == "" {
+			return nil, r.wrong(1, "column %d has no name; the first line names the columns", i+1)
+		}
+	}
+	if twice := duplicate(columns); twice != "" {
+		return nil, r.wrong(1, "two columns are called %s", twice)
+	}
+	return columns, r.header(columns)
+}
+
+func (r *datasetReader) csvError(err error, columns int) error {
+	var parse *csv.ParseError
+	if !errors.As(err, &parse) {
+		return fmt.Errorf("%s: %w", r.name, err)
+	}
+	if errors.Is(err, csv.ErrFieldCount) {
+		return r.wrong(parse.Line, "not as many values as the first line has columns, which is %d; put values with "+
+			"commas in quotes", columns)
+	}
+	return r.wrong(parse.Line, "%v; a quote inside of quotes is written twice", parse.Err)
+}
+
+// lines reads one JSON object per line.
+func (r *datasetReader) lines(in *meteredReader) error {
+	buffered := bufio.NewReaderSize(in, 64<<10)
+	for number := 1; ; number++ {
+		in.since, in.newlines = 0, in.newlines[:0]
+		line, err := buffered.ReadBytes('\n')
+		if errors.Is(err, errLongSample) {
+			return r.tooLong(number)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			if problem := r.object(number, line); problem != nil {
+				return problem
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func (r *datasetReader) object(line int, source []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(source))
+	decoder.UseNumber()
+	row := datasetRow{line: line}
+	if err := decoder.Decode(&row.columns); err != nil || row.columns == nil {
+		return r.wrong(line, "want one JSON object per sample: %v", orNull(err))
+	}
+	if decoder.More() {
+		return r.wrong(line, "more than one JSON value on the line; want one object per line")
+	}
+	return r.row(row)
+}
+
+func orNull(err error) error {
+	if err == nil {
+		return errors.New("found null")
+	}
+	return err
+}
+
+// json reads a list of objects.
+func (r *datasetReader) json(in *meteredReader) error {
+	decoder := json.NewDecoder(in)
+	decoder.UseNumber()
+	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
+		return r.wrong(1, "want a JSON list of objects; one object per line is a .jsonl file")
+	}
+	for decoder.More() {
+		in.since = 0
+		row := datasetRow{line: in.lineAt(decoder.InputOffset())}
+		err := decoder.Decode(&row.columns)
+		switch line := in.lineAt(decoder.InputOffset()); {
+		case errors.Is(err, errLongSample):
+			return r.tooLong(row.line)
+		case err != nil || row.columns == nil:
+			return r.wrong(line, "want one JSON object per sample: %v", orNull(err))
+		default:
+			row.line = line
+		}
+		if err := r.row(row); err != nil {
+			return err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return r.wrong(in.lineAt(decoder.InputOffset()), "the list is not closed: %v", err)
+	}
+	return nil
+}
+
+// yaml reads a list of mappings.
+func (r *datasetReader) yaml(in *meteredReader) error {
+	source, err := io.ReadAll(in)
+	if errors.Is(err, errLongSample) {
+		return r.wrong(1, "larger than %d bytes; large datasets are .jsonl or .csv files", r.bounds.sample)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.name, err)
+	}
+	doc, err := document.Parse(r.name, source)
+	if err != nil {
+		return err
+	}
+	parts := doc.Parts()
+	if len(parts) == 0 && !doc.Empty() {
+		return doc.ErrorAt(nil, "want a list of samples")
+	}
+	for _, part := range parts {
+		content, err := part.JSON()
+		if err != nil {
+			return err
+		}
+		if err := r.object(part.ErrorAt(nil, "").Line, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+)
+
+// template is text with columns of a sample in double braces: {{name}}, {{name.member}}, or
+// {{name | letters}} for a list as lettered lines. {{"text"}} is the text itself, which may have
+// braces.
+type template struct{ parts []templatePart }
+
+type templatePart struct {
+	text    string   // as it is, where there is no column
+	column  []string // the path of a column
+	letters bool
+}
+
+var templateName = regexp.MustCompile(`^([A-Za-z_][\w-]*(?:\.[\w-]+)*)(?:\s*\|\s*(\w+))?$`)
+
+// templateError says what is wrong at an offset of a template.
+type templateError struct {
+	offset int
+	msg    string
+}
+
+func (e *templateError) Error() string { return e.msg }
+
+func parseTemplate(source string) (*template, error) {
+	t := &template{}
+	for at := 0; at < len(source); {
+		begin := strings.Index(source[at:], "{{")
+		if begin < 0 {
+			t.parts = append(t.parts, templatePart{text: source[at:]})
+			break
+		}
+		if begin > 0 {
+			t.parts = append(t.parts, templatePart{text: source[at : at+begin]})
+		}
+		at += begin
+		length := strings.Index(source[at:], "}}")
+		if length < 0 {
+			return nil, &templateError{at, "{{ is not closed; to write two braces, write {{\"{{\"}}"}
+		}
+		part, err := parsePart(strings.TrimSpace(source[at+2 : at+length]))
+		if err != nil {
+			return nil, &templateError{at, err.Error()}
+		}
+		t.parts = append(t.parts, part)
+		at += length + 2
+	}
+	return t, nil
+}
+
+func parsePart(inside string) (templatePart, error) {
+	var literal string
+	if strings.HasPrefix(inside, `"`) && json.Unmarshal([]byte(inside), &literal) == nil {
+		return templatePart{text: literal}, nil
+	}
+	match := templateName.FindStringSubmatch(inside)
+	switch {
+	case match == nil:
+		return templatePart{}, fmt.Errorf("{{%s}} does not name a column: write {{column}}", inside)
+	case match[2] != "" && match[2] != "letters":
+		return templatePart{}, fmt.Errorf("there is no filter %s: the only one is letters, for a list of choices",
+			match[2])
+	}
+	return templatePart{column: strings.Split(match[1], "."), letters: match[2] != ""}, nil
+}
+
+// unknown returns the first column that is not among those given.
+func (t *template) unknown(columns []string) string {
+	for _, part := range t.parts {
+		if part.column != nil && !slices.Contains(columns, part.column[0]) {
+			return part.column[0]
+		}
+	}
+	return ""
+}
+
+// fixed reports whether the template is the same text for all samples.
+func (t *template) fixed() bool {
+	return !slices.ContainsFunc(t.parts, func(p templatePart) bool { return p.column != nil })
+}
+
+// fill returns the text for a sample. Every value goes through quote, if there is one.
+func (t *template) fill(columns map[string]any, quote func(string) string) (string, error) {
+	var out strings.Builder
+	for _, part := range t.parts {
+		if part.column == nil {
+			out.WriteString(part.text)
+			continue
+		}
+		value, err := lookUp(columns, part.column)
+		if err != nil {
+			return "", err
+		}
+		text := textOf(value)
+		if part.letters {
+			if text, err = lettered(value); err != nil {
+				return "", fmt.Errorf("column %s: %w", strings.Join(part.column, "."), err)
+			}
+		}
+		if quote != nil {
+			text = quote(text)
+		}
+		out.WriteString(text)
+	}
+	return out.String(), nil
+}
+
+// list returns the texts for a sample: the elements of a list where the template is nothing but
+// such a column, else the one text.
+func (t *template) list(columns map[string]any) ([]string, error) {
+	if len(t.parts) == 1 && t.parts[0].column != nil && !t.parts[0].letters {
+		value, err := lookUp(columns, t.parts[0].column)
+		if err != nil {
+			return nil, err
+		}
+		if several, ok := value.([]any); ok {
+			var texts []string
+			for _, one := range several {
+				texts = append(texts, textOf(one))
+			}
+			return texts, nil
+		}
+	}
+	text, err := t.fill(columns, nil)
+	return []string{text}, err
+}
+
+func lookUp(columns map[string]any, path []string) (any, error) {
+	var value any = columns
+	for i, name := range path {
+		members, ok := value.(map[string]any)
+		if ok {
+			value, ok = members[name]
+		}
+		if !ok {
+			return nil, fmt.Errorf("there is no column %s", strings.Join(path[:i+1], "."))
+		}
+	}
+	return value, nil
+}
+
+// textOf is a value as it stands in a prompt: text as it is, everything else as JSON.
+func textOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case json.Number:
+		return value.String()
+	}
+	text, err := jsonenc.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}
+
+// maxChoices is the number of letters that choices can have.
+const maxChoices = 26
+
+// lettered writes a list as lines "A) first", "B) second".
+func lettered(value any) (string, error) {
+	choices, ok := value.([]any)
+	if !ok || len(choices) == 0 || len(choices) > maxChoices {
+		return "", fmt.Errorf("want a list of 1 to %d choices", maxChoices)
+	}
+	lines := make([]string, len(choices))
+	for i, choice := range choices {
+		lines[i] = string(rune('A'+i)) + ") " + textOf(choice)
+	}
+	return strings.Join(lines, "\n"), nil
+}
