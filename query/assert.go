@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	jmespath "github.com/jmespath-community/go-jmespath"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/trace"
 )
 
 // Assertion is one check of a file, made by a grader.
@@ -253,7 +255,12 @@ func readAll(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxSubject+1))
+	unpacked, done, err := trace.Unpack(bufio.NewReader(file))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer done()
+	content, err := io.ReadAll(io.LimitReader(unpacked, maxSubject+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -223,9 +223,6 @@ func (d *datasetLoader) header(columns []string) error {
 // row makes a task of a sample.
 func (d *datasetLoader) row(row datasetRow) error {
 	bounds := d.opts.bounds()
-	if d.file.Data.Limit > 0 && len(d.family.Tasks)+d.wrongRows >= d.file.Data.Limit {
-		return errEnough
-	}
 	d.kept += sizeOf(row.columns)
 	if len(d.family.Tasks) >= bounds.samples || d.kept > bounds.all {
 		return &document.Error{
@@ -237,7 +234,9 @@ func (d *datasetLoader) row(row datasetRow) error {
 	}
 	made, err := d.sample(row)
 	if err == nil {
-		d.family.Tasks = append(d.family.Tasks, made)
+		if d.family.Tasks = append(d.family.Tasks, made); len(d.family.Tasks) == d.file.Data.Limit {
+			return errEnough
+		}
 		return nil
 	}
 	var placed *document.Error

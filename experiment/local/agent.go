@@ -231,6 +231,9 @@ func (a *attempt) noteNetwork(cfg agent.Config) {
 // placeConfig puts an agent into a place.
 func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 	installation, known := a.machine.lookUp(id)
+	if a.watched == nil {
+		a.watched = &watchedSpawner{ProcessSpawner: a.spawner}
+	}
 	cfg := agent.Config{
 		Dir:       place.Dir,
 		Home:      place.Home,
@@ -238,7 +241,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		ExtraEnv:  extraEnv(place.Env),
 		Prices:    a.machine.Prices,
 		Redactor:  a.redact,
-		Spawner:   a.spawner,
+		Spawner:   a.watched,
 		Isolation: place.Isolation,
 		Network:   a.networkOf(a.arm, a.task),
 		Doors:     a.doors(),

@@ -8,6 +8,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -59,3 +60,46 @@ func BenchmarkSamples(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 }
 
+func TestSamplesAreAnsweredAndChecked(t *testing.T) {
+	t.Parallel()
+	family := loadDataset(t, `prompt: Repeat the word {{word}}
+threshold: 0.5
+grade:
+  - equals: You said {{want}}.
+  - maxToolCalls: 0
+    gate: true
+  - usedTool: Bash
+    not: true
+    gate: true
+  - trace: "[?type=='assistant']"
+    gate: true
+  - contains: [said]
+    weight: 0.5
+  - command: [sh, -c, 'grep -q "You said w0" && echo "{\"test\":\"script\",\"pass\":true}" || echo "{\"test\":\"script\",\"pass\":false}"']
+`, "id,word,want\na,w0,w0\nb,w1,w0\n")
+	tr := preparedOn(t, modelMachine(), family, experiment.Setup{Arms: []experiment.Arm{{
+		Name:     "model",
+		Agent:    "model",
+		Model:    "claude-sonnet-4-5",
+		ModelURL: serveScript(t, repeats),
+	}}})
+	path, _, records := execute(t, tr, 2)
+	want := map[string]string{"a": ledger.Pass, "b": ledger.Fail}
+	for _, r := range records {
+		if r.Verdict != want[r.TaskID] || len(r.HiddenTests.Details) != 6 {
+			t.Errorf("%s: %s %s %s", r.TaskID, r.Verdict, r.ErrorMessage, r.HiddenTests.Details)
+		}
+		stored, err := StoredAnswer(path, &r, tr.machine.Registry.Dialects())
+		if err != nil || stored.Text != r.Submission || stored.Turns != 1 {
+			t.Errorf("%s: %+v %v", r.TaskID, stored, err)
+		}
+		for _, check := range family.Tasks[0].Sample.Checks[1:4] { // they read the packed trace
+			if holds, why, err := stored.Trace(check); err != nil || holds == check.Not {
+				t.Errorf("%s: %v %s %v", check.Name, holds, why, err)
+			}
+		}
+	}
+	if len(records) != 2 || *records[0].Score == *records[1].Score {
+		t.Errorf("%d records", len(records))
+	}
+}

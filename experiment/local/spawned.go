@@ -1,0 +1,30 @@
+package local
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// watchedSpawner knows whether anything was started with it.
+type watchedSpawner struct {
+	sandbox.ProcessSpawner
+	used atomic.Bool
+}
+
+// Spawn implements sandbox.ProcessSpawner.
+func (w *watchedSpawner) Spawn(ctx context.Context, s sandbox.SpawnSpec, stdout, stderr io.Writer,
+) (sandbox.SpawnResult, error) {
+	w.used.Store(true)
+	return w.ProcessSpawner.Spawn(ctx, s, stdout, stderr)
+}
+
+// onlyTalked reports whether an attempt has come so far without any process: its agent is part of
+// fit, has run no command, and works alone. There is nothing to look for among the processes of the
+// machine then, which would take longer than to answer a question.
+func (a *attempt) onlyTalked() bool {
+	return a.watched != nil && !a.watched.used.Load() && a.arm.Lead == "" && a.task.Hooks.Preflight == "" &&
+		a.machine.installation(a.arm.Agent).Path == ""
+}

@@ -1,0 +1,199 @@
+package task
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// loadFiles loads a family of a few files.
+func loadFiles(t testing.TB, files map[string]string, opts Options) (*Family, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Load(t.Context(), dir, opts)
+}
+
+const capitals = `dataset: DATA
+prompt: "What is the capital of {{country}}?"
+files: {notes/country.txt: "{{country}}\n"}
+reference: "{{capital}}"
+grade:
+  - equals: "{{capital}}"
+    as: normalised
+`
+
+func TestADatasetIsAFamilyInEveryFormat(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"d.csv":   "\ufeffid,country,capital\nfr,France,Paris\nit,Italy,\"Rome\n\"\n",
+		"d.jsonl": `{"id":"fr","country":"France","capital":"Paris"}` + "\n\n" + `{"id":"it","country":"Italy","capital":["Rome","Roma"]}`,
+		"d.json":  `[{"id":"fr","country":"France","capital":"Paris"},` + "\n" + `{"id":"it","country":"Italy","capital":"Rome"}]`,
+		"d.yaml":  "- {id: fr, country: France, capital: Paris}\n- id: it\n  country: Italy\n  capital: Rome\n",
+	} {
+		family, err := loadFiles(t, map[string]string{
+			name: content, "family.yaml": strings.ReplaceAll(capitals, "DATA", name), "workdir/README": "read me\n",
+		}, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(family.Tasks) != 2 || family.Tasks[1].ID != "it" {
+			t.Fatalf("%s: %+v", name, family.Tasks)
+		}
+		first, second := family.Tasks[0], family.Tasks[1]
+		if first.Prompt != "What is the capital of France?" || *first.Sample.Reference != "Paris" ||
+			first.Sample.Checks[0].Want[0] != "Paris" || first.Sample.Files[0].Content != "France\n" {
+			t.Errorf("%s: %q %+v", name, first.Prompt, first.Sample)
+		}
+		if first.Digest == second.Digest || len(first.Overlays) != 1 {
+			t.Errorf("%s: %+v %+v", name, first.Digest, first.Overlays)
+		}
+		if err := family.CheckUnchanged(&family.Tasks[1]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSamplesShareATaskDirectoryAndHaveChecksOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	family, err := loadFiles(t, map[string]string{
+		"family.yaml":             "dataset: d.jsonl\ntask: shared\nthreshold: 0.5\n",
+		"d.jsonl":                 `{"word":"a","choices":["x","y"],"grade":[{"contains":["{{word}}"]},{"choice":"y","weight":2},{"rubric":"Is it kind?"}]}`,
+		"shared/agent.task.md":    "Say {{word}}:\n{{choices | letters}}\n{{\"{{\"}}",
+		"shared/hooks/.keep":      "",
+		"shared/workdir/file.txt": "x",
+	}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := family.Tasks[0]
+	checks := one.Sample.Checks
+	if one.ID != "1" || one.Prompt != "Say a:\nA) x\nB) y\n{{" || len(checks) != 2 || checks[1].Want[0] != "B" ||
+		checks[1].Weight != 2 || !strings.Contains(one.JudgeTemplate, "Is it kind?") ||
+		one.Settings.Threshold == nil || len(one.Overlays) != 1 {
+		t.Errorf("%q %+v %q", one.Prompt, checks, one.JudgeTemplate)
+	}
+}
+
+func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
+	t.Parallel()
+	base := map[string]string{
+		"family.yaml": "dataset: d.csv\nprompt: \"{{q}}\"\ngrade: [{equals: \"{{a}}\"}]\n",
+		"d.csv":       "id,q,a\n1,one,1\n2,two,2\n",
+	}
+	for want, change := range map[string]map[string]string{
+		"family.yaml:2:9: prompt: {{x}} is not a column of d.csv, which has id, q, a":          {"family.yaml": "dataset: d.csv\nprompt: \"{{x}}\"\ngrade: [{equals: a}]\n"},
+		"d.csv:3: the id 1 is that of line 2 too; ids are unique":                              {"d.csv": "id,q,a\n1,one,1\n1,two,2\n"},
+		"d.csv:3: not as many values as the first line has columns, which is 3":                {"d.csv": "id,q,a\n1,one,1\n2,two\n"},
+		"d.csv:1: two columns are called q":                                                    {"d.csv": "q,q\n"},
+		"d.csv:2: the prompt is empty":                                                         {"d.csv": "id,q,a\n1,,1\n"},
+		"d.csv:2: the sample that begins here has more than 4096 bytes":                        {"d.csv": "id,q,a\n1,\"" + strings.Repeat("x", 20_000)},
+		"d.csv: there is no sample in it":                                                      {"d.csv": "id,q,a\n"},
+		"d.txt: a dataset is a .csv, .jsonl, .json or .yaml file":                              {"family.yaml": "dataset: d.txt\nprompt: a\n", "d.txt": "x"},
+		"d.jsonl:2: there is no column q, which the prompt names":                              {"family.yaml": "dataset: d.jsonl\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n", "d.jsonl": "{\"q\":\"a\"}\n{\"p\":1}\n"},
+		"d.json:3: there is no column q, which the prompt names":                               {"family.yaml": "dataset: d.json\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n", "d.json": "[{\"q\":\"a\"},\n\n{\"p\":1}]"},
+		"d.jsonl:1: want one JSON object per sample":                                           {"family.yaml": "dataset: d.jsonl\nprompt: a\n", "d.jsonl": "[1]\n"},
+		"d.csv:6: more than 4 samples or 1048576 bytes; write limit: 1000":                     {"d.csv": "id,q,a\n1,a,1\n2,b,1\n3,c,1\n4,d,1\n5,e,1\n"},
+		"grade.0: a check is of one kind, not of 2 (contains, equals)":                         {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, contains: [b]}]\n"},
+		"grade.0.matches: error parsing regexp":                                                {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{matches: \"(\"}]\n"},
+		"grade.0: a gate has no weight":                                                        {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, gate: true, weight: 2}]\n"},
+		"d.csv:2: nothing is checked: write grade: into family.yaml":                           {"family.yaml": "dataset: d.csv\nprompt: \"{{q}}\"\n"},
+		"dataset is missing":                                                                   {"family.yaml": "prompt: a\n"},
+		"prompt: {{ is not closed":                                                             {"family.yaml": "dataset: d.csv\nprompt: \"a {{q\"\n"},
+		"there is no filter upper":                                                             {"family.yaml": "dataset: d.csv\nprompt: \"{{q | upper}}\"\n"},
+		"\"C\" is neither the letter nor the text of a choice, which choice of grade names":    {"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{choice: C}]\n", "d.jsonl": `{"choices":["x","y"]}`},
+		"d.jsonl:1: column grade: 0.equal: there is no such setting":                           {"family.yaml": "dataset: d.jsonl\nprompt: a\n", "d.jsonl": `{"grade":[{"equal":"x"}]}`},
+		"a dataset needs a prompt: write prompt: with {{column}} in it, or name a task direct": {"family.yaml": "dataset: d.csv\n"},
+	} {
+		files := maps.Clone(base)
+		maps.Copy(files, change)
+		_, err := loadFiles(t, files, Options{datasetBounds: &datasetBounds{samples: 4, sample: 4 << 10, all: 1 << 20}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+func TestALimitReadsNoFurther(t *testing.T) {
+	t.Parallel()
+	family, err := loadFiles(t, map[string]string{
+		"family.yaml": "dataset: d.csv\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\nlimit: 2\n",
+		"d.csv":       "q\na\nb\nc,this line is wrong and never read\n",
+	}, Options{})
+	if err != nil || len(family.Tasks) != 2 {
+		t.Fatal(family, err)
+	}
+}
+
+// samples500 is a dataset of the usual size.
+func samples500() map[string]string {
+	var data strings.Builder
+	data.WriteString("id,country,capital\n")
+	for i := range 500 {
+		fmt.Fprintf(&data, "s%d,country %d,\"capital, of %d\"\n", i, i, i)
+	}
+	return map[string]string{"d.csv": data.String(), "family.yaml": strings.ReplaceAll(capitals, "DATA", "d.csv")}
+}
+
+func BenchmarkLoad500Samples(b *testing.B) {
+	files := samples500()
+	for b.Loop() {
+		if family, err := loadFiles(b, files, Options{}); err != nil || len(family.Tasks) != 500 {
+			b.Fatal(err)
+		}
+	}
+}
+
+func Test500SamplesLoadAtOnce(t *testing.T) {
+	began := time.Now()
+	if family, err := loadFiles(t, samples500(), Options{}); err != nil || len(family.Tasks) != 500 {
+		t.Fatal(err)
+	}
+	// 100 ms are the promise on a machine of one's own; this one may be shared.
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("500 samples took %s", took)
+	}
+}
+
+func FuzzDataset(f *testing.F) {
+	f.Add(".csv", "id,q\n1,\"a\n")
+	f.Add(".jsonl", "{\"id\":1,\"q\":[1,{}]}\n{")
+	f.Add(".json", "[{\"q\":1},{}]")
+	f.Add(".yaml", "- q: &a [*a]")
+	f.Fuzz(func(t *testing.T, ending, content string) {
+		if len(ending) > 6 || strings.ContainsAny(ending, "/\x00") {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "d"+ending)
+		if os.WriteFile(path, []byte(content), 0o600) != nil {
+			return
+		}
+		last := 0
+		reader := &datasetReader{
+			name:   "d",
+			bounds: datasetBounds{samples: 100, sample: 1 << 16, all: 1 << 20},
+			header: func([]string) error { return nil },
+			row: func(row datasetRow) error {
+				if row.line < last || row.columns == nil {
+					t.Errorf("line %d after line %d", row.line, last)
+				}
+				last = row.line
+				return nil
+			},
+		}
+		_ = reader.read(path)
+	})
+}
