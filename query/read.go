@@ -199,16 +199,7 @@ func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Entry) error
 			}
 			return visit(e.Entry())
 		},
-		want: func(r *record) bool {
-			switch {
-			case c.Error && r.flags&flagError == 0, c.Tool != "" &&
-				(r.kind != scan.Assistant || !t.index.uses(r, c.Tool)):
-				return false
-			case c.Role == "":
-				return true
-			}
-			return r.kind == roleKinds[c.Role]
-		},
+		want: func(r *record) bool { return t.mayMatch(c, r) },
 	})
 }
 

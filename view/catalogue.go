@@ -201,6 +201,9 @@ type traceFile struct {
 	shown string
 	path  string
 	dir   place // the run directory that it belongs to; the zero value outside of one
+	// bytes and modifiedMs are those of the file when it was opened.
+	bytes      int64
+	modifiedMs int64
 }
 
 // isAttemptFile reports whether a name in a run directory is that of a file which fit keeps of an

@@ -6,5 +6,16 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/experiments":           s.experiments,
 		"GET /api/experiments/{x}":       s.experiment,
 		"GET /api/experiments/{x}/cells": s.cells,
+		"GET /api/trace/overview":        s.ask(s.traceOverview),
+		"GET /api/trace/page":            s.ask(s.tracePage),
+		"GET /api/trace/entry":           s.ask(s.traceEntry),
+		"GET /api/trace/entries":         s.ask(s.traceEntries),
+		"GET /api/trace/find":            s.ask(s.traceFind),
+		"GET /api/trace/lanes":           s.ask(s.traceLanes),
+		"GET /api/trace/messages":        s.ask(s.traceMessages),
+		"GET /api/trace/align":           s.ask(s.traceAlign),
+		"GET /api/trace/calls":           s.ask(s.traceCalls),
+		"GET /api/trace/prompts":         s.ask(s.tracePrompts),
+		"GET /api/trace/image":           s.ask(s.traceImage),
 	}
 }

@@ -46,6 +46,11 @@ type cell struct {
 
 func (c *cell) key() ledger.Cell { return ledger.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run} }
 
+// runDir is where the files of an attempt lie in the run directory.
+func (c *cell) runDir(attempt int) string {
+	return experiment.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}.RunDir(attempt)
+}
+
 // whyLength bounds the line that says why a cell did not pass.
 const whyLength = 200
 

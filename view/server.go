@@ -44,17 +44,19 @@ type Path struct {
 
 // Server answers questions about run directories and traces.
 type Server struct {
-	cfg     Config
-	roots   []root
-	token   string
-	session string // the value of the cookie
-	assets  map[string]asset
-	cache   cache
-	unpack  unpacked
-	busy    chan struct{} // a place for each question to a trace that is under way
-	streams chan struct{} // a place for each stream of events
-	ended   chan struct{} // closed when the server ends, so that streams end too
-	ending  sync.Once
+	cfg      Config
+	roots    []root
+	token    string
+	session  string // the value of the cookie
+	assets   map[string]asset
+	cache    cache
+	unpack   unpacked
+	indexing indexing
+	busy     chan struct{} // a place for each question to a trace that is under way
+	streams  chan struct{} // a place for each stream of events
+	ended    chan struct{} // closed when the server ends, so that streams end too
+	ending   sync.Once
+	work     sync.WaitGroup
 }
 
 // maxStreams is how many pages can be live at once.
@@ -126,8 +128,30 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return errors.Join(err, s.Close())
 }
 
-// Close removes what the server has unpacked.
-func (s *Server) Close() error { return s.unpack.close() }
+// Close ends what the server does in the background and removes what it has unpacked.
+func (s *Server) Close() error {
+	s.ending.Do(func() { close(s.ended) })
+	s.work.Wait()
+	return s.unpack.close()
+}
+
+// goOn does something in the background that ends with the server.
+func (s *Server) goOn(do func(context.Context)) {
+	s.work.Go(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		over := make(chan struct{})
+		defer close(over)
+		s.work.Go(func() {
+			select {
+			case <-s.ended:
+				cancel()
+			case <-over:
+			}
+		})
+		do(ctx)
+	})
+}
 
 // Handler answers requests to the server at an address.
 func (s *Server) Handler(address net.Addr) http.Handler {

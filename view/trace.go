@@ -1,0 +1,326 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/query"
+)
+
+// openTrace prepares the trace that a request names for questions.
+func (s *Server) openTrace(r *http.Request, lanes ...string) (*query.Trace, traceFile, error) {
+	return s.openNamed(r.Context(), r.URL.Query().Get("trace"), lanes...)
+}
+
+func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*query.Trace, traceFile, error) {
+	file, err := s.tracePath(id)
+	if err != nil {
+		return nil, file, err
+	}
+	path := file.path
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, file, err
+	}
+	file.bytes, file.modifiedMs = info.Size(), info.ModTime().UnixMilli()
+	if isPacked(path) && info.Size() >= unpackFrom {
+		if path, err = s.unpack.open(ctx, path, info); err != nil {
+			return nil, file, unreadable(err)
+		}
+	}
+	t, err := query.Open(path, query.Options{
+		Dialects: s.cfg.Dialects,
+		Prices:   s.cfg.Prices,
+		CacheDir: s.cfg.CacheDir,
+		Redactor: s.cfg.Redactor,
+		Lanes:    lanes,
+	})
+	if err != nil {
+		return nil, file, unreadable(err)
+	}
+	t.Label = file.shown
+	return t, file, nil
+}
+
+func isPacked(path string) bool {
+	return strings.HasSuffix(path, ".zst") || strings.HasSuffix(path, ".gz")
+}
+
+// ask waits for a place among the questions under way: many at once would only slow each other
+// down.
+func (s *Server) ask(answer endpoint) endpoint {
+	return func(r *http.Request) (any, error) {
+		select {
+		case s.busy <- struct{}{}:
+			defer func() { <-s.busy }()
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		return answer(r)
+	}
+}
+
+// indexing are the large traces whose index is being made.
+type indexing struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{}
+}
+
+// indexFrom is the size from which query keeps an index.
+const indexFrom = 64 << 20
+
+// patience is how long an overview waits for the index of a large trace before it answers without.
+const patience = 300 * time.Millisecond
+
+// ready makes the index of a large trace in the background, and reports whether it is there.
+func (s *Server) ready(ctx context.Context, t *query.Trace, file traceFile) bool {
+	info, err := os.Stat(t.Path)
+	if err != nil || info.Size() < indexFrom || t.Indexed() || isPacked(t.Path) {
+		return true
+	}
+	key := t.Path + " " + strconv.FormatInt(info.Size(), 10)
+	s.indexing.mu.Lock()
+	if s.indexing.busy == nil {
+		s.indexing.busy = map[string]chan struct{}{}
+	}
+	done := s.indexing.busy[key]
+	if done == nil {
+		done = make(chan struct{})
+		s.indexing.busy[key] = done
+		s.goOn(func(ctx context.Context) {
+			defer close(done)
+			if again, _, err := s.openNamed(ctx, file.id); err == nil {
+				_, _, _ = again.Count(ctx) // a complete pass leaves an index behind
+			}
+		})
+	}
+	s.indexing.mu.Unlock()
+	select {
+	case <-done: // whether there is an index now or cannot be one, waiting is over
+		return true
+	case <-time.After(patience):
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// overviewAnswer is the answer of /api/trace/overview.
+type overviewAnswer struct {
+	Version    int             `json:"version"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Path       string          `json:"path"`
+	Bytes      int64           `json:"bytes"`
+	ModifiedMs int64           `json:"modifiedMs"`
+	Live       bool            `json:"live"`
+	Indexing   bool            `json:"indexing"`
+	Entries    *int            `json:"entries"`
+	Experiment string          `json:"experiment"`
+	Cell       *cellName       `json:"cell"`
+	Overview   *query.Overview `json:"overview"`
+	Cost       *query.Cost     `json:"cost"`
+	Stats      *statsAnswer    `json:"stats"`
+}
+
+// statsAnswer is what fit-trace stats prints, without its row for every message.
+type statsAnswer struct {
+	Totals     query.Totals      `json:"totals"`
+	ModelUsage *query.ModelUsage `json:"modelUsage"`
+	Divergence *query.Divergence `json:"divergence"`
+}
+
+// cellName names a cell.
+type cellName struct {
+	Task string `json:"task"`
+	Arm  string `json:"arm"`
+	Run  int    `json:"run"`
+}
+
+func (s *Server) traceOverview(r *http.Request) (any, error) {
+	t, file, err := s.openTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	answer := overviewAnswer{
+		Version:    version,
+		ID:         file.id,
+		Name:       file.name,
+		Path:       file.shown,
+		Bytes:      file.bytes,
+		ModifiedMs: file.modifiedMs,
+		Experiment: file.dir.id,
+		Live:       s.isLive(file),
+	}
+	if file.dir.id != "" {
+		answer.Cell = s.cellOf(file)
+	}
+	if !s.ready(r.Context(), t, file) {
+		answer.Indexing = true
+		return answer, nil
+	}
+	if t, _, err = s.openTrace(r); err != nil { // with the index that is there now
+		return nil, err
+	}
+	overview, info, err := t.Overview(r.Context())
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	answer.Overview, answer.Entries = overview, &info.TurnCount
+	if t.Indexed() { // what follows reads every line again
+		return answer, nil
+	}
+	cost, _, err := t.Cost(r.Context())
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	stats, _, err := t.Stats(r.Context())
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	answer.Cost = cost
+	answer.Stats = &statsAnswer{Totals: stats.Totals, ModelUsage: stats.ModelUsage, Divergence: stats.Divergence}
+	return answer, nil
+}
+
+// cellOf finds the cell whose attempt left a trace.
+func (s *Server) cellOf(file traceFile) *cellName {
+	_, name, _ := strings.Cut(file.id, "/")
+	dir := name[:strings.LastIndexByte(name, '/')]
+	for _, c := range s.snapshot(file.dir).cells {
+		for attempt := 1; attempt <= max(1, c.Attempts); attempt++ {
+			if c.runDir(attempt) == dir {
+				return &cellName{Task: c.Task, Arm: c.Arm, Run: c.Run}
+			}
+		}
+	}
+	return nil
+}
+
+// live traces are written to: the last event is not the end of the session. A trace that nobody has
+// written to for a while is not live, however it ended.
+const liveFor = 10 * time.Minute
+
+func (s *Server) isLive(file traceFile) bool {
+	if isPacked(file.path) || time.Since(time.UnixMilli(file.modifiedMs)) > liveFor {
+		return false
+	}
+	return !hasSummary(file.path)
+}
+
+// hasSummary reports whether the last lines of a trace hold the end of its session.
+func hasSummary(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	end := make([]byte, min(8<<10, info.Size()))
+	if _, err := file.ReadAt(end, info.Size()-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	return strings.Contains(string(end), `"type":"summary"`)
+}
+
+// pageSize is the number of entries on a page.
+const pageSize = 100
+
+// pageAnswer is the answer of /api/trace/page.
+type pageAnswer struct {
+	Version int     `json:"version"`
+	Page    int     `json:"page"`
+	Items   []entry `json:"items"`
+}
+
+func (s *Server) tracePage(r *http.Request) (any, error) {
+	page, err := number(r, "page", 1<<31/pageSize)
+	if err != nil {
+		return nil, err
+	}
+	t, _, err := s.openTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	items, err := window(r.Context(), t, page*pageSize, (page+1)*pageSize)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return pageAnswer{Version: version, Page: page, Items: items}, nil
+}
+
+// number is a parameter that is a number from 0 on.
+func number(r *http.Request, name string, limit int) (int, error) {
+	text := r.URL.Query().Get(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > limit {
+		return 0, badRequest(name + "=" + quote(text) + ": want a number from 0 to " + strconv.Itoa(limit))
+	}
+	return n, nil
+}
+
+func (s *Server) traceEntry(r *http.Request) (any, error) {
+	n, err := number(r, "n", 1<<31)
+	if err != nil {
+		return nil, err
+	}
+	t, _, err := s.openTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.Entry(r.Context(), n)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if found == nil {
+		return nil, notFound("the trace has no entry "+strconv.Itoa(n), "")
+	}
+	return map[string]any{"version": version, "item": show(found, 0)}, nil
+}
+
+// traceEntries answers with single entries, for views that leave others out.
+func (s *Server) traceEntries(r *http.Request) (any, error) {
+	var wanted []int
+	for text := range strings.SplitSeq(r.URL.Query().Get("n"), ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || len(wanted) >= pageSize {
+			return nil, badRequest("n: want at most " + strconv.Itoa(pageSize) + " numbers of entries, with commas between")
+		}
+		wanted = append(wanted, n)
+	}
+	t, _, err := s.openTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	items := []entry{}
+	for len(wanted) > 0 { // neighbours are read together
+		run := 1
+		for run < len(wanted) && wanted[run] < wanted[0]+pageSize {
+			run++
+		}
+		part, err := window(r.Context(), t, wanted[0], wanted[run-1]+1)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		for i := range part {
+			if slices.Contains(wanted[:run], part[i].Index) {
+				items = append(items, part[i])
+			}
+		}
+		wanted = wanted[run:]
+	}
+	return map[string]any{"version": version, "items": items}, nil
+}
