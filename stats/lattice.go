@@ -65,19 +65,24 @@ func (l *lattice) fit(first, second float64) {
 
 // weigh sets the chances for a and b and returns the logarithm of their sum before scaling.
 func (l *lattice) weigh(a, b float64) float64 {
-	highest := math.Inf(-1)
 	for i := range l.chance {
 		x := l.value(i)
 		l.chance[i] = a*x + b*x*x
-		highest = math.Max(highest, l.chance[i])
 	}
+	return normalise(l.chance)
+}
+
+// normalise turns logarithms of weights into chances, and returns the logarithm of the weights'
+// sum.
+func normalise(logarithms []float64) float64 {
+	highest := slices.Max(logarithms)
 	total := 0.0
-	for i := range l.chance {
-		l.chance[i] = math.Exp(l.chance[i] - highest)
-		total += l.chance[i]
+	for i := range logarithms {
+		logarithms[i] = math.Exp(logarithms[i] - highest)
+		total += logarithms[i]
 	}
-	for i := range l.chance {
-		l.chance[i] /= total
+	for i := range logarithms {
+		logarithms[i] /= total
 	}
 	return highest + math.Log(total)
 }
