@@ -32,7 +32,9 @@ func TestArguments(t *testing.T) {
 	settings := []string{
 		"--disable", "plugins", "--disable", "apps", "--disable", "hooks", "--disable", "unbounded_connection_retries",
 		"-c", "analytics.enabled=false",
-		"-c", "check_for_update_on_startup=false", "-c", "allow_login_shell=false", "-c", "project_doc_max_bytes=0",
+		"-c", "check_for_update_on_startup=false",
+		"-c", "tools.experimental_request_user_input.enabled=false",
+		"-c", "allow_login_shell=false", "-c", "project_doc_max_bytes=0",
 		"-c", `shell_environment_policy.exclude=["CODEX_API_KEY"]`,
 	}
 	endpoint := []string{

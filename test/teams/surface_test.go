@@ -72,9 +72,8 @@ func (m *meeting) toldOf(system, text string) bool {
 func TestAParticipantHasTheToolsOfItsRole(t *testing.T) {
 	session := []string{"Announce", "Answer", "Ask", "RequestForComment", "RollCall"}
 	// Codex reads by commands, and with a model that it does not know it writes by them too. It has
-	// no switch for its tools for resources, of which the session's server has none, nor for
-	// questions to its user, which are declined.
-	fixed := []string{"list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource", "request_user_input"}
+	// no switch for its tools for resources, of which the session's server has none.
+	fixed := []string{"list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource"}
 	usual := append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)
 	for _, test := range []struct {
 		agent, model string
