@@ -100,8 +100,13 @@ func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Opti
 }
 
 // copyWork copies a directory. Links are copied as links, because what they point at outside is not
-// part of the work, and pipes, sockets and devices are left out.
+// part of the work. Pipes, sockets and devices are left out, and so is the directory of the copy,
+// which lies in the work if the temporary directory does.
 func copyWork(from, to string) error {
+	room, err := os.Stat(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -113,6 +118,13 @@ func copyWork(from, to string) error {
 		target := filepath.Join(to, rel)
 		switch mode := entry.Type(); {
 		case mode.IsDir():
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			if os.SameFile(info, room) {
+				return fs.SkipDir
+			}
 			return os.MkdirAll(target, 0o755)
 		case mode&fs.ModeSymlink != 0:
 			link, err := os.Readlink(path)
