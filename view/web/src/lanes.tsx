@@ -18,7 +18,9 @@ interface StripProps {
 
 export function LaneStrip(props: StripProps): JSX.Element | null {
   const box = useRef<SVGSVGElement>(null);
-  const { data } = useApi<Lanes>(url("trace/lanes", [["trace", props.store.trace], ["buckets", buckets]]));
+  // A long trace is read once before its lanes are asked for, so that it is not read twice at a time.
+  const known = props.store.overview.value?.entries != null;
+  const { data } = useApi<Lanes>(known ? url("trace/lanes", [["trace", props.store.trace], ["buckets", buckets]]) : null);
   const total = Math.max(1, props.store.total.value ?? data?.entries ?? 1);
   const lanes = (data?.lanes ?? []).slice(0, 12);
   const size = data?.size ?? 1;

@@ -1,16 +1,30 @@
 // The entries of one trace, read page by page and forgotten when others are looked at.
+import { useEffect, useMemo } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { api, asFailure, url, type Failure } from "./api";
-import type { Entry, PageOfEntries } from "./tracetypes";
+import type { Entry, PageOfEntries, TraceOverview } from "./tracetypes";
 
 export const pageSize = 100;
 const keptPages = 60;
+const indexingPause = 500;
+
+/** The store of a trace while a component is shown. */
+export function useStore(trace: string): Store {
+  const store = useMemo(() => new Store(trace), [trace]);
+  useEffect(() => {
+    void store.start();
+    return () => store.stop();
+  }, [store]);
+  return store;
+}
 
 export class Store {
   /** Grows with every page that arrives, so that who draws entries draws again. */
   readonly version = signal(0);
   readonly total = signal<number | null>(null);
   readonly failure = signal<Failure | null>(null);
+  readonly overview = signal<TraceOverview | null>(null);
+  private stopped = false;
   private pages = new Map<number, Entry[]>();
   private wholes = new Map<number, Entry>();
   private asked = new Set<number>();
@@ -18,6 +32,29 @@ export class Store {
   readonly opened = new Set<string>();
 
   constructor(readonly trace: string) {}
+
+  /** Reads the overview. Of a very long trace that nobody has read before, it comes after the first page. */
+  async start(): Promise<void> {
+    this.stopped = false;
+    while (!this.stopped) {
+      try {
+        const answer = await api<TraceOverview>(url("trace/overview", [["trace", this.trace]]));
+        this.overview.value = answer;
+        if (answer.entries !== null) {
+          this.total.value = Math.max(this.total.peek() ?? 0, answer.entries);
+          return;
+        }
+      } catch (e) {
+        this.failure.value = asFailure(e);
+        return;
+      }
+      await new Promise((done) => setTimeout(done, indexingPause));
+    }
+  }
+
+  stop(): void {
+    this.stopped = true;
+  }
 
   get(index: number): Entry | undefined {
     const whole = this.wholes.get(index);
@@ -45,8 +82,7 @@ export class Store {
     for (const item of answer.items ?? []) items[item.index - number * pageSize] = item;
     this.pages.delete(number);
     this.pages.set(number, items);
-    this.total.value = Math.max(this.total.peek() ?? 0, answer.entries);
-    if (items.length === pageSize || number * pageSize + items.length >= (this.total.peek() ?? 0)) this.failure.value = null;
+    if (items.length) this.total.value = Math.max(this.total.peek() ?? 0, number * pageSize + items.length);
     for (const old of this.pages.keys()) {
       if (this.pages.size <= keptPages) break;
       this.pages.delete(old);
@@ -79,7 +115,7 @@ export class Store {
     for (let number = 0; ; number++) {
       const answer = await api<PageOfEntries>(url("trace/page", [["trace", this.trace], ["page", number]]));
       yield* answer.items ?? [];
-      if ((number + 1) * pageSize >= answer.entries) return;
+      if ((number + 1) * pageSize >= (this.total.peek() ?? 0)) return;
     }
   }
 }

@@ -1,16 +1,13 @@
 // The line above a transcript: search, filters, jumps.
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
-import { useApi, url } from "./api";
 import type { Criteria } from "./find";
 import { lowerBound } from "./find";
-import { whole } from "./format";
+import { visible, whole } from "./format";
 import { useKeys } from "./keys";
 import { setQuery } from "./router";
 import type { Store } from "./store";
-import type { TraceOverview } from "./tracetypes";
 import type { Hits } from "./transcript";
-import { visible } from "./format";
 
 interface ToolsProps {
   store: Store;
@@ -25,8 +22,8 @@ interface ToolsProps {
 export function Tools(props: ToolsProps): JSX.Element {
   const { criteria: c, hits } = props;
   const search = useRef<HTMLInputElement>(null);
-  const { data } = useApi<TraceOverview>(url("trace/overview", [["trace", props.store.trace]]));
-  const lanes = data?.overview.lanes ?? [];
+  const { overview, indexing } = props.store.overview.value ?? {};
+  const lanes = overview?.lanes ?? [];
   useKeys([{ keys: "/", does: "search", run: () => search.current?.select() }], []);
   const onKeyDown = (e: KeyboardEvent): void => {
     if (e.key !== "Enter") return;
@@ -48,7 +45,7 @@ export function Tools(props: ToolsProps): JSX.Element {
         <input type="checkbox" checked={c.regex === "1"} onChange={(e) => setQuery({ regex: e.currentTarget.checked ? "1" : "" })} /> pattern
       </label>
       <HitCount hits={hits} at={props.at} wanted={Boolean(c.q)} onHit={props.onHit} />
-      <Choice name="tool" all="any tool" value={c.tool} options={(data?.overview.tools ?? []).map((t) => t.tool)} />
+      <Choice name="tool" all="any tool" value={c.tool} options={(overview?.tools ?? []).map((t) => t.tool)} />
       {lanes.length > 1 && <Choice name="lane" all="any participant" value={c.lane} options={lanes.map((l) => l.lane)} />}
       <Choice name="role" all="any entry" value={c.role} options={["assistant", "user", "tool_result", "system"]} />
       <label class="check">
@@ -58,7 +55,7 @@ export function Tools(props: ToolsProps): JSX.Element {
         next error
       </button>
       <span class="soft push" role="status">
-        {props.filtered ? shownCount(props.filtered, props.store.total.value) : props.store.total.value === null ? "" : `${whole(props.store.total.value)} entries`}
+        {props.filtered ? shownCount(props.filtered, props.store.total.value) : indexing ? "reading the whole trace…" : props.store.total.value === null ? "" : `${whole(props.store.total.value)} entries`}
       </span>
     </div>
   );

@@ -51,7 +51,6 @@ export interface Entry {
 
 export interface PageOfEntries {
   page: number;
-  entries: number;
   items: Entry[] | null;
 }
 
@@ -77,7 +76,9 @@ export interface TraceOverview {
   bytes: number;
   modifiedMs: number;
   live: boolean;
-  entries: number;
+  /** True while the trace is read for the first time; the rest is null until then. */
+  indexing?: boolean;
+  entries: number | null;
   experiment: string;
   cell: { task: string; arm: string; run: number } | null;
   overview: {
@@ -91,7 +92,7 @@ export interface TraceOverview {
     tools: { tool: string; count: number }[] | null;
     lanes: { lane: string; agent?: string; model?: string; turns: number; costUsd: number | null; firstMs?: number; lastMs?: number }[] | null;
     problems?: Record<string, unknown>;
-  };
+  } | null;
   cost: unknown;
 }
 

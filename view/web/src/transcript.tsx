@@ -1,6 +1,6 @@
 // The transcript: a virtual list of entries with search, filters and jumps.
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { asFailure, frozen, useEvents, url, type Failure } from "./api";
 import { EntryView, folded, type Shown } from "./entry";
 import { find, isEmpty, lowerBound, marker, names, type Criteria } from "./find";
@@ -9,7 +9,7 @@ import { useKeys } from "./keys";
 import { LaneStrip } from "./lanes";
 import { place, setQuery } from "./router";
 import { useList } from "./rows";
-import { Store } from "./store";
+import { useStore, type Store } from "./store";
 import { Tools } from "./tools";
 import type { Found } from "./tracetypes";
 import { Empty, Problem } from "./ui";
@@ -50,18 +50,24 @@ function criteria(): Criteria {
   return Object.fromEntries(names.map((n) => [n, query.get(n) ?? undefined]));
 }
 
-export function Transcript(props: { trace: string; compact?: boolean }): JSX.Element {
-  const store = useMemo(() => new Store(props.trace), [props.trace]);
+/** A transcript with a store of its own. */
+export function OwnTranscript(props: { trace: string }): JSX.Element {
+  return <Transcript store={useStore(props.trace)} compact />;
+}
+
+export function Transcript(props: { store: Store; compact?: boolean }): JSX.Element {
+  const { store } = props;
+  const { trace } = store;
   const c = criteria();
   const filter = { ...c, q: undefined, regex: undefined };
   const filtered = useFound(store, filter, !isEmpty(filter));
   const hits = useFound(store, c, Boolean(c.q));
   const [errors, setErrors] = useState<number[] | null>(null);
   const [fresh, setFresh] = useState(0);
-  useEvents(url("events", [["trace", props.trace]]), {
+  useEvents(url("events", [["trace", trace]]), {
     trace: (e: { trace: string; entries: number }) => {
       const more = e.entries - (store.total.peek() ?? 0);
-      if (e.trace !== props.trace || more <= 0 || store.total.peek() === null) return;
+      if (e.trace !== trace || more <= 0 || store.total.peek() === null) return;
       setFresh((n) => n + more);
       setErrors(null);
       store.grow(e.entries);

@@ -123,13 +123,13 @@ export function Whisker(props: { value?: Range | null; from: number; to: number;
   const { value, from, to, width } = props;
   const x = (n: number): number => 6 + ((Math.min(Math.max(n, from), to) - from) / (to - from)) * (width - 12);
   return (
-    <svg class={"whisker " + props.tone} width={width} height={20} role="img" aria-label={props.label}>
-      {from < 0 && to > 0 && <path d={`M${x(0)} 0V20`} stroke="var(--strong-line)" stroke-width="1" />}
-      {from === 0 && <path d={`M6 16H${width - 6}`} stroke="var(--line)" />}
+    <svg class={"whisker " + props.tone} width={width} height={28} role="img" aria-label={props.label}>
+      {from < 0 && to > 0 && <path d={`M${x(0)} 0V28`} stroke="var(--strong-line)" stroke-width="1" />}
+      {from === 0 && <path d={`M6 21H${width - 6}`} stroke="var(--line)" />}
       {value && value.lo !== null && value.hi !== null && (
-        <path d={`M${x(value.lo)} 6V14M${x(value.lo)} 10H${x(value.hi)}M${x(value.hi)} 6V14`} stroke="currentColor" stroke-width="1.5" fill="none" />
+        <path d={`M${x(value.lo)} 10V18M${x(value.lo)} 14H${x(value.hi)}M${x(value.hi)} 10V18`} stroke="currentColor" stroke-width="1.5" fill="none" />
       )}
-      {value && <circle cx={x(value.est)} cy="10" r="4" fill="currentColor" />}
+      {value && <circle cx={x(value.est)} cy="14" r="4" fill="currentColor" />}
     </svg>
   );
 }
@@ -172,7 +172,7 @@ export function Warnings(props: { list?: string[] | null }): JSX.Element | null 
 
 export interface Column<T> {
   name: string;
-  head: string;
+  head: ComponentChildren;
   num?: boolean;
   sort?: (item: T) => number | string | null | undefined;
   show: (item: T) => ComponentChildren;

@@ -8,10 +8,11 @@ import { absolute, bytes, count, duration, money, short, visible } from "../form
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { go, href, place } from "../router";
-import { Transcript } from "../transcript";
+import { OwnTranscript } from "../transcript";
 import type { Cell, CellDetail, CellId, Status } from "../types";
 import { Empty, Link, Mark, outcomeWord, Page, Problem, Warnings } from "../ui";
 import { Calls, Prompts } from "./behind";
+import { SideBySide } from "./compare";
 import { Evidence, Milestones, Votes } from "./evidence";
 import { CellControls } from "./live";
 
@@ -107,8 +108,8 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
       )}
       {main && detail.hasCalls && <Calls trace={main.trace} />}
       {main && detail.hasPrompts && <Prompts trace={main.trace} />}
-      <Part title="Transcript" aside={<TraceLinks detail={detail} />}>
-        {main ? <Transcript key={main.trace} trace={main.trace} compact /> : <Empty title="There is no trace of this attempt." />}
+      <Part title="Transcript" aside={<TraceLinks detail={detail} more={main && <SideBySide id={props.id} detail={detail} trace={main.trace} />} />}>
+        {main ? <OwnTranscript key={main.trace} trace={main.trace} /> : <Empty title="There is no trace of this attempt." />}
       </Part>
     </>
   );
@@ -147,7 +148,7 @@ function Outcome(props: { detail: CellDetail }): JSX.Element {
   );
 }
 
-function TraceLinks(props: { detail: CellDetail }): JSX.Element {
+function TraceLinks(props: { detail: CellDetail; more: ComponentChildren }): JSX.Element {
   const list = props.detail.traces ?? [];
   return (
     <>
@@ -156,6 +157,7 @@ function TraceLinks(props: { detail: CellDetail }): JSX.Element {
           <Link to={["trace", t.trace]}>open {visible(t.role)}</Link> <span class="soft">{bytes(t.bytes)}</span>{" "}
         </span>
       ))}
+      {props.more}
     </>
   );
 }

@@ -70,20 +70,19 @@ function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Elemen
 function Price(props: { detail: ExperimentDetail }): JSX.Element | null {
   const c = props.detail.comparison;
   if (!c) return null;
-  const ratios = [ratio("costs", c.cost?.all), ratio("takes", c.time?.all, " of the time"), ratio("takes", c.turns?.all, " of the turns")];
-  const list = [...ratios, `${money(c.costA)} and ${money(c.costB)} spent`].filter(Boolean);
+  const ratios = [ratio("cost", c.cost?.all), ratio("time", c.time?.all), ratio("turns", c.turns?.all)].filter(Boolean);
+  const found = c.decision.mde > 0 ? `an experiment of this size finds ${(100 * c.decision.mde).toFixed(1)} points` : "";
   return (
-    <p>
-      {list.join(" · ")}
-      {c.decision.mde > 0 && <span class="soft"> · an experiment of this size finds {(100 * c.decision.mde).toFixed(1)} points</span>}
-    </p>
+    <>
+      {ratios.length > 0 && <p>{ratios.join(" · ")}</p>}
+      <p class="soft">{[`${money(c.costA)} and ${money(c.costB)} spent`, found].filter(Boolean).join(" · ")}</p>
+    </>
   );
 }
 
-function ratio(verb: string, f: Factor | undefined, of = ""): string {
+function ratio(what: string, f: Factor | undefined): string {
   if (!f) return "";
-  const limits = f.lo !== null && f.hi !== null ? ` [${f.lo.toFixed(2)}, ${f.hi.toFixed(2)}]` : "";
-  return `${verb} ${factor(f.est)}${limits}${of}`;
+  return `${what} ${factor(f.est)}` + (f.lo !== null && f.hi !== null ? ` [${f.lo.toFixed(2)}, ${f.hi.toFixed(2)}]` : "");
 }
 
 function Conditions(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Element | null {

@@ -75,7 +75,7 @@ function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
   }));
   const difference: Column<Row>[] = [
     { name: "difference", head: "difference", num: true, sort: (r) => r.difference?.est, show: (r) => (r.difference ? points(r.difference.est, 0) : "–") },
-    { name: "interval", head: "−100 · 0 · +100", show: (r) => <Difference name={r.task} value={r.difference} /> },
+    { name: "interval", head: <Scale />, show: (r) => <Difference name={r.task} value={r.difference} /> },
   ];
   return [
     { name: "task", head: "task", sort: (r) => r.task, show: (r) => <Name text={r.task} max={32} /> },
@@ -204,10 +204,23 @@ export function summary(c: Cell): string {
   return visible(facts.join(" · ") + (c.why ? "\n" + c.why : ""));
 }
 
+const scaleWidth = 320;
+
+/** The head of the differences: the ends of the scale and its zero, above the marks. */
+function Scale(): JSX.Element {
+  return (
+    <span class="scale" style={{ width: scaleWidth }}>
+      <span>−100</span>
+      <span>0</span>
+      <span>+100</span>
+    </span>
+  );
+}
+
 function Difference(props: { name: string; value: Range | null }): JSX.Element {
   const v = props.value;
   const label = v ? `${props.name}: ${points(v.est)} points, ${v.lo === null ? "no interval" : `${points(v.lo)} to ${points(v.hi)}`}` : `${props.name}: unknown`;
-  return <Whisker value={v} from={-1} to={1} width={220} tone="ink" label={visible(label)} />;
+  return <Whisker value={v} from={-1} to={1} width={scaleWidth} tone="ink" label={visible(label)} />;
 }
 
 function Overall(props: { columns: Column<Row>[]; forest?: Forest; comparison: Comparison | null; groups: Group[] }): JSX.Element {

@@ -7,12 +7,14 @@ import { bytes, count, cutMiddle, duration, money, visible } from "../format";
 import { Bar, type Crumb } from "../frame";
 import { place, setQuery } from "../router";
 import type { Message, TraceOverview } from "../tracetypes";
+import { useStore } from "../store";
 import { Transcript } from "../transcript";
-import { Link, Page, Problem } from "../ui";
+import { Link, Page } from "../ui";
 import { Calls, Prompts } from "./behind";
 
 export function TracePage(props: { trace: string }): JSX.Element {
-  const { data, failure } = useApi<TraceOverview>(url("trace/overview", [["trace", props.trace]]));
+  const store = useStore(props.trace);
+  const data = store.overview.value;
   const crumbs: Crumb[] = [];
   if (data?.experiment) crumbs.push({ text: "experiment", to: ["x", data.experiment] });
   if (data?.cell) crumbs.push({ text: `${data.cell.task} ▸ ${data.cell.arm} ▸ run ${data.cell.run + 1}`, to: ["x", data.experiment, data.cell.task, data.cell.arm, data.cell.run] });
@@ -23,9 +25,8 @@ export function TracePage(props: { trace: string }): JSX.Element {
       <Bar crumbs={crumbs}>{data && <Facts data={data} />}</Bar>
       <Page title={name} wide>
         <h1 class="hidden-text">{visible(name)}</h1>
-        {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
-        {(data?.overview.lanes?.length ?? 0) > 1 && <Sequence trace={props.trace} lanes={(data?.overview.lanes ?? []).map((l) => l.lane)} />}
-        {!failure && <Transcript trace={props.trace} />}
+        {(data?.overview?.lanes?.length ?? 0) > 1 && <Sequence trace={props.trace} lanes={(data?.overview?.lanes ?? []).map((l) => l.lane)} />}
+        <Transcript store={store} />
         {data && (
           <div class="below">
             <Calls trace={props.trace} />
@@ -39,6 +40,7 @@ export function TracePage(props: { trace: string }): JSX.Element {
 
 function Facts(props: { data: TraceOverview }): JSX.Element {
   const { overview, bytes: size, live } = props.data;
+  if (!overview) return <span class="soft">{bytes(size)}</span>;
   const facts = [
     overview.summary?.result ?? overview.verdict ?? "",
     overview.metadata?.model ?? "",

@@ -1,0 +1,65 @@
+// Drives one Chromium for all tests. Each line on stdin asks for a scenario by name; each line on
+// stdout is its answer. A page that logs an error or breaks its policy fails its scenario.
+import { chromium } from "playwright-core";
+import { createInterface } from "node:readline";
+import * as pages from "./scenarios/pages.mjs";
+import * as traces from "./scenarios/traces.mjs";
+import * as live from "./scenarios/live.mjs";
+import * as bench from "./scenarios/bench.mjs";
+
+const scenarios = { ...pages, ...traces, ...live, ...bench };
+const browser = await chromium.launch({
+  executablePath: process.argv[2],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--js-flags=--expose-gc",
+    "--enable-precise-memory-info",
+  ],
+});
+
+async function run(request) {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    colorScheme: request.args.scheme ?? "light",
+    permissions: ["clipboard-read", "clipboard-write"],
+    ...request.args.context,
+  });
+  context.setDefaultTimeout(request.args.timeout ?? 15_000);
+  const page = await context.newPage();
+  const problems = [];
+  const allowed = request.args.allow ?? [];
+  const note = (text) => allowed.some((a) => text.includes(a)) || problems.push(text);
+  page.on("console", (m) => m.type() === "error" && note("console: " + m.text()));
+  page.on("pageerror", (e) => note("page: " + e.message));
+  page.on("dialog", (d) => {
+    note("dialog: " + d.message());
+    void d.dismiss();
+  });
+  page.on("request", (r) => {
+    const host = new URL(r.url()).hostname;
+    if (!["127.0.0.1", "localhost", ""].includes(host)) note("a request left the machine: " + r.url());
+  });
+  try {
+    const value = await scenarios[request.name](page, request.args);
+    if (problems.length) throw new Error("the page reported: " + problems.join("; "));
+    return { id: request.id, value: value ?? null };
+  } catch (e) {
+    if (process.env.FIT_VIEW_SHOT) await page.screenshot({ path: process.env.FIT_VIEW_SHOT }).catch(() => {});
+    return { id: request.id, error: `${e.stack ?? e}${problems.length ? "\nthe page reported: " + problems.join("; ") : ""}` };
+  } finally {
+    await context.close();
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const request = JSON.parse(line);
+  if (scenarios[request.name]) void run(request).then((answer) => process.stdout.write(JSON.stringify(answer) + "\n"));
+  else process.stdout.write(JSON.stringify({ id: request.id, error: "there is no scenario " + request.name }) + "\n");
+}
+await browser.close();

@@ -1,0 +1,74 @@
+// Package view looks at fit view with a real browser: every page, live updates, hostile traces,
+// damaged directories, the keyboard alone, and accessibility. The scenarios are in scenarios/*.mjs.
+package view
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// The test binary is fit itself when it is called by that name.
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "fit") {
+		os.Exit(cli.Main())
+	}
+	code := m.Run()
+	if driver.stop != nil {
+		driver.stop()
+	}
+	for _, clean := range cleanups {
+		clean()
+	}
+	os.Exit(code)
+}
+
+// cleanups run after all tests.
+var cleanups []func()
+
+// fitCommand is fit with the given arguments, in a home of its own.
+func fitCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := filepath.Join(t.TempDir(), "fit")
+	if err := os.Symlink(self, fit); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), fit, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// serve starts fit view for the given paths and returns the address that it prints.
+func serve(t *testing.T, paths ...string) string {
+	t.Helper()
+	cmd := fitCommand(t, append([]string{"view", "--no-open"}, paths...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("fit view printed no address: %v", err)
+	}
+	return strings.TrimSpace(address)
+}

@@ -1,0 +1,48 @@
+// What every scenario uses: opening pages, waiting for words, and axe.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export function check(holds, message) {
+  if (!holds) throw new Error(message);
+}
+
+export function equal(got, want, what) {
+  check(JSON.stringify(got) === JSON.stringify(want), `${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+}
+
+/** Opens the printed address, which exchanges the token for a cookie, and then a place. */
+export async function open(page, args, hash = "") {
+  await page.goto(args.url);
+  if (hash) await page.evaluate((to) => (location.hash = to), hash);
+  await page.waitForSelector("main");
+}
+
+/** Waits until some text can be read on the page. */
+export async function reads(page, text) {
+  await page.waitForFunction((wanted) => document.body.innerText.includes(wanted), text);
+}
+
+export async function texts(page, selector) {
+  return page.locator(selector).allInnerTexts();
+}
+
+/** Serious findings of axe on the page as it is. The policy of the page refuses inline scripts, so axe is evaluated. */
+export async function accessible(page, what) {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"] });
+    return result.violations
+      .filter((v) => v.impact === "serious" || v.impact === "critical")
+      .map((v) => `${v.id}: ${v.help} (${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")})`);
+  });
+  check(found.length === 0, `axe on ${what}: ${found.join("\n")}`);
+}
+
+/** The id of the first experiment on the list, and its name. */
+export async function firstExperiment(page, name) {
+  const link = name ? page.locator("table.experiments a", { hasText: name }).first() : page.locator("table.experiments a").first();
+  await link.waitFor();
+  return (await link.getAttribute("href")).split("/").pop();
+}

@@ -1,0 +1,196 @@
+// Pages that show what has ended: lists, the experiment, the cell, damaged and empty directories.
+import { accessible, check, equal, firstExperiment, open, reads, texts } from "./common.mjs";
+
+/** The list of experiments: claim, rates, cost, and a filter that is kept in the address. */
+export async function experiments(page, args) {
+  await open(page, args);
+  await reads(page, args.claim);
+  await reads(page, args.runs);
+  check((await page.locator(".whisker").count()) >= 2, "every rate has its interval");
+  await accessible(page, "the list of experiments");
+  return page.locator("table.experiments tbody tr").count();
+}
+
+export async function filterExperiments(page, args) {
+  await open(page, args);
+  await page.keyboard.press("/");
+  await page.keyboard.type(args.word);
+  await page.waitForFunction((n) => document.querySelectorAll("table.experiments tbody tr").length === n, args.left);
+  check(page.url().includes("q=" + args.word), "the filter is in the address: " + page.url());
+  await page.reload();
+  await page.waitForFunction((n) => document.querySelectorAll("table.experiments tbody tr").length === n, args.left);
+}
+
+/** The numbers of the decision, the rates and the tasks, as they can be read. */
+export async function experiment(page, args) {
+  await open(page, args);
+  await open(page, args, "#/x/" + (await firstExperiment(page)));
+  await page.waitForSelector("table.grid tbody tr");
+  await reads(page, args.word);
+  await page.waitForSelector("table.grid tfoot .whisker circle");
+  const rows = await page.locator("table.grid tbody tr").evaluateAll((list) =>
+    list.map((tr) => ({
+      task: tr.cells[0].innerText,
+      marks: [...tr.querySelectorAll(".marks")].map((m) => [...m.querySelectorAll("a")].map((a) => a.getAttribute("aria-label").split(" · ")[0])),
+      difference: tr.cells[3].innerText,
+    })),
+  );
+  await accessible(page, "the experiment");
+  return {
+    sentence: await page.locator("h1").innerText(),
+    claim: await page.locator(".claim").innerText(),
+    rates: await texts(page, ".decision .rate"),
+    overall: await page.locator("table.grid tfoot").innerText(),
+    rows,
+  };
+}
+
+/** Every view of the experiment opens, has something to read, and no serious finding of axe. */
+export async function tabs(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  const seen = {};
+  for (const tab of ["cost", "time", "checks", "errors", "plan", "run"]) {
+    await page.evaluate((to) => (location.hash = to), `#/x/${id}?tab=${tab}`);
+    await page.waitForSelector(`nav.tabs a[aria-current][href$="tab=${tab}"]`);
+    await page.waitForFunction(() => !document.body.innerText.includes("Reading…"));
+    if (tab === "cost" || tab === "time") await page.waitForSelector(".chart svg[role=img] path");
+    if (tab === "plan") await page.waitForSelector(".plan .sentence, .plan .empty");
+    await accessible(page, "the view " + tab);
+    seen[tab] = await page.locator("main").innerText();
+  }
+  return seen;
+}
+
+/** Sorting and filtering the grid change the address, and a reload keeps them. */
+export async function gridOrder(page, args) {
+  await open(page, args);
+  await open(page, args, "#/x/" + (await firstExperiment(page)));
+  await page.waitForSelector("table.grid tbody tr");
+  await page.getByRole("button", { name: "task" }).click();
+  await page.waitForFunction(() => location.hash.includes("sort=-task"));
+  const names = () => page.locator("table.grid tbody tr td:first-child").allInnerTexts();
+  const down = await names();
+  equal(down, [...down].sort().reverse(), "tasks from z to a");
+  await page.getByLabel("Filter by outcome").selectOption("fail");
+  await page.waitForFunction(() => location.hash.includes("state=fail"));
+  const failing = await names();
+  check(failing.length > 0 && failing.length < down.length, `some tasks fail: ${failing.length} of ${down.length}`);
+  await page.reload();
+  await page.waitForSelector("table.grid tbody tr");
+  equal(await names(), failing, "the filter after a reload");
+}
+
+/** A cell: its evidence, diff, timeline, tokens and transcript; [ and ] go to its neighbours. */
+export async function cell(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.evaluate((to) => (location.hash = to), `#/x/${id}/${args.task}/${args.arm}/0`);
+  await page.waitForSelector(".outcome h1");
+  await page.waitForSelector(".evidence .mark");
+  await page.waitForSelector(".diff .line.added");
+  await page.waitForSelector(".timeline li");
+  await page.waitForSelector(".chart svg rect");
+  await page.waitForSelector(".transcript .entry.assistant");
+  await page.getByText("what the graders printed").click();
+  await page.locator("details h2", { hasText: "Prompts" }).click();
+  await page.waitForSelector(".printed pre");
+  await page.locator("details h2", { hasText: "Model calls" }).click();
+  await page.waitForSelector("details[open] th");
+  await accessible(page, "the cell");
+  const text = await page.locator("main").innerText();
+  const before = await page.evaluate(() => location.hash);
+  await page.keyboard.press("]");
+  await page.waitForFunction((old) => location.hash !== old, before);
+  await page.waitForSelector(".outcome h1");
+  await page.keyboard.press("[");
+  await page.waitForFunction((old) => location.hash === old, before);
+  return text;
+}
+
+/** Two traces side by side, reached from a cell. */
+export async function sideBySide(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.evaluate((to) => (location.hash = to), `#/x/${id}/${args.task}/${args.arm}/0`);
+  await page.getByRole("button", { name: "side by side with " + args.other }).click();
+  await page.waitForSelector("table.aligned tbody tr");
+  await accessible(page, "two traces side by side");
+  await page.keyboard.press("j");
+  await page.waitForSelector("tr.chosen");
+  return page.locator("main").innerText();
+}
+
+export async function headToHead(page, args) {
+  await open(page, args);
+  await page.evaluate((to) => (location.hash = to), "#/versus/" + (await firstExperiment(page)));
+  await page.waitForSelector(".column .diff, .column .evidence, .column .empty");
+  await accessible(page, "the head to head");
+  return page.locator("main").innerText();
+}
+
+/** What a page says, for directories that are empty or damaged. */
+export async function says(page, args) {
+  await open(page, args, args.hash);
+  if (args.experiment) await page.evaluate((to) => (location.hash = to), "#/x/" + (await firstExperiment(page, args.experiment)));
+  for (const text of args.texts) await reads(page, text);
+  await accessible(page, args.what ?? "the page");
+}
+
+/** Without token or cookie nothing is seen. */
+export async function locked(page, args) {
+  const response = await page.goto(new URL("/", args.url).href);
+  equal(response.status(), 401, "a request without a cookie");
+  check(!(await page.content()).includes("app.js"), "the page names no asset");
+}
+
+/** The keyboard alone: from the list to a failing cell's first error and back, with help on the way. */
+export async function keyboard(page, args) {
+  await open(page, args);
+  await firstExperiment(page);
+  const press = async (...keys) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  await press("j", "Enter");
+  await page.waitForSelector("table.grid tbody tr");
+  await press("?");
+  await page.waitForSelector("dialog[open]");
+  await reads(page, "next task");
+  await press("Escape");
+  await page.waitForSelector("dialog:not([open])", { state: "attached" });
+  await press("e");
+  await page.waitForSelector("tr.chosen .mark.fail");
+  await press("Enter");
+  await page.waitForSelector(".outcome h1");
+  await page.waitForSelector(".transcript .entry");
+  await press("G");
+  await page.waitForSelector(".entry.chosen");
+  await press("g", "g");
+  await page.waitForFunction(() => location.hash.includes("at=0"));
+  await press("/");
+  check((await page.evaluate(() => document.activeElement.type)) === "search", "/ moves to the search");
+  await page.goBack();
+  await page.waitForSelector("table.grid");
+  // Everything a mouse reaches, Tab reaches: links, buttons and fields.
+  const reached = new Set();
+  await page.evaluate(() => document.body.focus());
+  for (let i = 0; i < 60; i++) {
+    await press("Tab");
+    reached.add(await page.evaluate(() => document.activeElement.tagName + ":" + (document.activeElement.getAttribute("aria-label") ?? document.activeElement.innerText).slice(0, 20)));
+  }
+  check([...reached].some((r) => r.startsWith("BUTTON:task")) && [...reached].filter((r) => r.startsWith("A:")).length > 10, "Tab reaches: " + [...reached].join(", "));
+}
+
+/** A picture of a page for the documentation. */
+export async function picture(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  const hash = args.hash.replace("ID", id);
+  await page.evaluate((to) => (location.hash = to), hash);
+  await page.waitForSelector(args.wait);
+  if (args.click) await page.locator(args.click).first().click();
+  if (args.scroll) await page.locator(args.scroll).first().scrollIntoViewIfNeeded();
+  await page.waitForLoadState("networkidle").catch(() => {});
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await page.screenshot({ path: args.path });
+}

@@ -1,0 +1,160 @@
+// Traces: search, filters, permanent links, growth, and what hostile agents write.
+import { accessible, check, equal, open, reads } from "./common.mjs";
+
+async function openTrace(page, args, query = "") {
+  await open(page, args);
+  const link = page.locator("a[href*='#/trace/']").first();
+  await link.waitFor();
+  const hash = await link.getAttribute("href");
+  await page.evaluate((to) => (location.hash = to), hash + query);
+  await page.waitForSelector(".entry .said");
+  return hash;
+}
+
+export async function search(page, args) {
+  await openTrace(page, args);
+  await page.keyboard.press("/");
+  await page.keyboard.type(args.word);
+  await reads(page, args.hits);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".entry.chosen mark");
+  check((await page.locator(".hit-marks").getAttribute("d")).length > 0, "hits are marked on the lanes");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("e");
+  await page.waitForFunction((at) => location.hash.includes("at=" + at), args.error);
+  await page.locator(".entry.chosen").waitFor();
+  await accessible(page, "a search in a trace");
+}
+
+export async function filters(page, args) {
+  await openTrace(page, args);
+  await page.getByLabel("Filter by tool").selectOption(args.tool);
+  await reads(page, args.shown);
+  check(page.url().includes("tool=" + args.tool), "the filter is in the address");
+  await page.getByLabel("Filter by tool").selectOption("");
+  await page.getByLabel("errors only").check();
+  await reads(page, args.errors);
+}
+
+/** The address of an entry opens that entry, alone in a new window and after a reload. */
+export async function permalink(page, args) {
+  const hash = await openTrace(page, args);
+  await page.evaluate((to) => (location.hash = to), `${hash}?at=${args.at}`);
+  const chosen = page.locator(".entry.chosen");
+  await chosen.waitFor();
+  const text = await chosen.innerText();
+  check(text.includes(args.text), `entry ${args.at} reads ${text}`);
+  check(await chosen.isVisible(), "the entry is in sight");
+  await page.reload();
+  await chosen.waitFor();
+  equal(await chosen.locator(".who a").innerText(), String(args.at), "the entry after a reload");
+  await chosen.getByRole("button", { name: "copy as Markdown" }).click();
+  await reads(page, "copied");
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  check(copied.includes(args.text), "Markdown: " + copied);
+}
+
+/** A trace that grows: nothing moves, a pill says how many are new, and it leads to them. */
+export async function grows(page, args) {
+  await openTrace(page, args);
+  await page.waitForFunction(() => /\d+ entries/.test(document.body.innerText));
+  const before = await page.evaluate(() => document.querySelector(".scroller").scrollTop);
+  await page.evaluate(() => (document.title = "ready"));
+  await page.waitForSelector(".pill", { timeout: 20_000 });
+  equal(await page.evaluate(() => document.querySelector(".scroller").scrollTop), before, "the place of the reader");
+  await page.locator(".pill").click();
+  await reads(page, args.text);
+}
+
+/** A hostile trace is shown as text: nothing runs, nothing is hidden, nothing becomes a link. */
+export async function hostile(page, args) {
+  await page.addInitScript(() => (window.hit = 0));
+  await openTrace(page, args);
+  for (let i = 0; i < args.entries; i++) {
+    await page.evaluate((at) => {
+      const [path, query] = location.hash.split("?");
+      const q = new URLSearchParams(query);
+      q.set("at", at);
+      location.hash = path + "?" + q;
+    }, String(i));
+    await page.waitForSelector(".entry.chosen");
+    for (const fold of await page.locator(".entry.chosen details:not([open]) > summary").all()) await fold.click();
+  }
+  for (const text of args.texts) {
+    await page.evaluate((at) => (location.hash = location.hash.replace(/at=\d+/, "at=" + at)), text.at);
+    await reads(page, text.text);
+  }
+  const state = await page.evaluate(() => ({
+    hit: window.hit,
+    scripts: document.querySelectorAll("main script, main iframe, main object, main img[onerror], main style").length,
+    links: [...document.querySelectorAll("a")].filter((a) => !a.getAttribute("href").startsWith("#")).length,
+    handlers: [...document.querySelectorAll("main *")].filter((e) => [...e.attributes].some((a) => a.name.startsWith("on"))).length,
+    bidi: /[\u202a-\u202e\u2066-\u2069\u001b]/.test(document.body.innerText),
+    title: document.title,
+  }));
+  equal({ ...state, title: undefined }, { hit: 0, scripts: 0, links: 0, handlers: 0, bidi: false, title: undefined }, "what the page made of it");
+  await accessible(page, "a hostile trace");
+}
+
+/** A line of many megabytes: the page answers at once, and more of it is shown on request. */
+export async function longLine(page, args) {
+  await openTrace(page, args, "?at=" + args.at);
+  await page.waitForSelector(".entry.chosen");
+  const more = page.getByRole("button", { name: /show more of/ }).first();
+  check((await more.innerText()).includes(args.size), "the size is named: " + (await more.innerText()));
+  const length = () => page.evaluate(() => document.querySelector(".entry.chosen pre").innerText.length);
+  const before = await length();
+  await more.click();
+  await page.waitForFunction((n) => document.querySelector(".entry.chosen pre").innerText.length > n, before);
+}
+
+/** A long trace: both ends, few elements in the page, and quick. */
+export async function longTrace(page, args) {
+  await openTrace(page, args);
+  await page.keyboard.press("G");
+  await page.waitForFunction((last) => document.querySelector(".entry.chosen .who a")?.innerText === last, String(args.entries - 1));
+  await reads(page, args.last);
+  const elements = await page.evaluate(() => document.querySelectorAll(".scroller *").length);
+  check(elements < 3000, `${elements} elements for ${args.entries} entries`);
+  await page.keyboard.press("g");
+  await page.keyboard.press("g");
+  await page.waitForFunction(() => document.querySelector(".entry.chosen .who a")?.innerText === "0");
+}
+
+/** A team: lanes, the sequence chart, and asks without an answer. */
+export async function team(page, args) {
+  await openTrace(page, args);
+  await page.waitForSelector(".sequence .chart svg path");
+  check((await page.locator(".messages li").count()) >= args.messages, "messages in words");
+  await page.getByLabel("Filter by lane").selectOption(args.lane);
+  await reads(page, " of ");
+  await accessible(page, "the trace of a team");
+}
+
+/** The exported file, opened from disk: the claim, the grid, a cell and its transcript. */
+export async function file(page, args) {
+  await page.goto("file://" + args.path);
+  await reads(page, args.word);
+  check((await page.locator("table.grid tbody tr").count()) === args.tasks, "every task is in the table");
+  await accessible(page, "the exported file");
+  await page.locator(".grid .marks a").first().click();
+  await page.waitForSelector(".outcome h1");
+  await page.waitForSelector(".transcript .entry .said, .transcript .problem");
+  await page.goBack();
+  await page.waitForSelector("table.grid");
+  await page.setViewportSize({ width: 390, height: 800 });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  check(wide <= 1, `the page is ${wide} pixels wider than a phone`);
+  const pdf = await page.pdf({ format: "A4" });
+  return pdf.length;
+}
+
+/** The exported trace, opened from disk. */
+export async function traceFile(page, args) {
+  await page.goto("file://" + args.path);
+  await page.waitForSelector(".entry .said");
+  await page.keyboard.press("/");
+  await page.keyboard.type(args.word);
+  await reads(page, args.hits);
+  await accessible(page, "the exported trace");
+}
