@@ -33,6 +33,7 @@ type Arm struct {
 	Auth         string            `json:"auth,omitempty" yaml:"auth" doc:"how the agent is logged in, where there is a choice" enum:"subscription,apikey"`
 	Lead         string            `json:"lead,omitempty" yaml:"lead" doc:"agent of a supervising lead; empty: the agent gets the task word for word"`
 	LeadModel    string            `json:"leadModel,omitempty" yaml:"leadModel" doc:"model of the lead"`
+	Needs        []string          `json:"needs,omitempty" yaml:"needs" doc:"labels that a worker of a fleet must have to run the arm"`
 	// of everything above and of the content of the skills directory
 	Hash string `json:"hash" yaml:"-"`
 }
@@ -67,11 +68,11 @@ func CheckArms(arms []Arm) error {
 }
 
 // Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the
-// skills lie and where the model listens makes no difference to the agent and so none to the hash;
-// neither does the arm's name. The model is part of it.
+// skills lie, where the model listens and which worker runs the arm makes no difference to the agent
+// and so none to the hash; neither does the arm's name. The model is part of it.
 func (a *Arm) Seal() error {
 	same := *a
-	same.Name, same.Hash, same.ModelURL = "", "", ""
+	same.Name, same.Hash, same.ModelURL, same.Needs = "", "", "", nil
 	if a.Skills != "" {
 		skills, err := TreeDigest(filepath.Join(a.Skills, ".claude"))
 		if err != nil {
@@ -178,7 +179,7 @@ func ParseArm(text string) (Arm, error) {
 var (
 	armKeys = []string{
 		"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns",
-		"auth", "lead", "leadModel",
+		"auth", "lead", "leadModel", "needs",
 	}
 	armKey     = lazyregexp.New(`^\s*(` + strings.Join(armKeys, "|") + `):`)
 	nextArmKey = lazyregexp.New(`,\s*(` + strings.Join(armKeys, "|") + `):`)
@@ -193,6 +194,8 @@ func (a *Arm) set(key, value string) error {
 	switch {
 	case fields[key] != nil:
 		*fields[key] = value
+	case key == "needs":
+		a.Needs = strings.FieldsFunc(value, func(r rune) bool { return r == '+' || r == ' ' })
 	case key == "tools":
 		a.AllowedTools = strings.FieldsFunc(value, func(r rune) bool { return r == '+' || r == ' ' })
 	case key == "maxTurns":

@@ -33,6 +33,10 @@ const interruptedReason = "interrupted; run the same command again to continue"
 type Config struct {
 	Executor    Executor
 	Concurrency int // 0 is 1
+	// Places, if set, is how many attempts may be under way now, in place of Concurrency. Changed
+	// receives when it may have changed.
+	Places  func() int
+	Changed <-chan struct{}
 	// Attempts bounds the tries at a cell that end in infrastructure errors. Verdicts are never
 	// tried again, and interruptions do not count.
 	Attempts int
@@ -139,6 +143,7 @@ type engine struct {
 type waiting struct {
 	cell      Cell
 	notBefore time.Time
+	adopted   int // the attempt that goes on; 0 is a new one
 }
 
 type finished struct {
@@ -219,6 +224,7 @@ func (e *engine) loop(ctx context.Context) error {
 				return err
 			}
 		case <-wake:
+		case <-e.cfg.Changed:
 		case <-ended:
 			ended = nil
 			e.stop(Interrupted, interruptedReason)
@@ -258,7 +264,8 @@ func (e *engine) stop(status, reason string) {
 // when the next cell may start.
 func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	var earliest time.Time
-	for at := 0; at < len(e.queue) && e.inFlight < e.cfg.Concurrency && e.stopped == ""; {
+	places := e.places()
+	for at := 0; at < len(e.queue) && e.inFlight < places && e.stopped == ""; {
 		next := e.queue[at]
 		if now := e.cfg.Now(); next.notBefore.After(now) {
 			if earliest.IsZero() || next.notBefore.Before(earliest) {
@@ -267,7 +274,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 			at++
 			continue
 		}
-		if e.spentArm[next.cell.Arm] != "" || e.watch.tooFar(next.cell, e.cfg.Concurrency) {
+		if e.spentArm[next.cell.Arm] != "" || e.watch.tooFar(next.cell, places) {
 			at++
 			continue
 		}
@@ -290,32 +297,44 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 		} else {
 			e.queue = slices.Delete(e.queue, at, at+1)
 		}
-		if err := e.launch(ctx, next.cell, held); err != nil {
+		if err := e.launch(ctx, next, held); err != nil {
 			return nil, err
 		}
 	}
-	if !earliest.IsZero() && e.stopped == "" && e.inFlight < e.cfg.Concurrency {
+	if !earliest.IsZero() && e.stopped == "" && e.inFlight < places {
 		return time.After(max(0, earliest.Sub(e.cfg.Now()))), nil
 	}
 	return nil, nil
 }
 
-// launch notes an attempt in the journal and begins it.
-func (e *engine) launch(ctx context.Context, cell Cell, held reservation) error {
+// places is how many attempts may be under way.
+func (e *engine) places() int {
+	if e.cfg.Places == nil {
+		return e.cfg.Concurrency
+	}
+	return max(1, e.cfg.Places())
+}
+
+// launch notes an attempt in the journal and begins it. One that goes on is there already.
+func (e *engine) launch(ctx context.Context, next waiting, held reservation) error {
+	cell := next.cell
 	state := e.dir.state(cell.key())
-	state.attempts++
-	attempt, failures, unverified := state.attempts, state.failures, state.unverified
+	attempt, failures, unverified := next.adopted, state.failures, state.unverified
 	started := e.cfg.Now().UnixMilli()
-	err := e.dir.journal.start(start{
-		Arm:      cell.Arm,
-		TaskID:   cell.TaskID,
-		RunIndex: cell.RunIndex,
-		Attempt:  attempt,
-		StartMs:  started,
-		PID:      os.Getpid(),
-	})
-	if err != nil {
-		return err
+	if attempt == 0 {
+		state.attempts++
+		attempt = state.attempts
+		err := e.dir.journal.start(start{
+			Arm:      cell.Arm,
+			TaskID:   cell.TaskID,
+			RunIndex: cell.RunIndex,
+			Attempt:  attempt,
+			StartMs:  started,
+			PID:      os.Getpid(),
+		})
+		if err != nil {
+			return err
+		}
 	}
 	e.inFlight++
 	go func() {

@@ -11,10 +11,15 @@ import (
 func (e *engine) takeUp(ctx context.Context) error {
 	cells := e.dir.Plan.Cells()
 	e.tally.total = len(cells)
+	var goOn []waiting // it may be over by now, so it comes first
 	for _, cell := range cells {
 		state := e.dir.cells[cell.key()]
 		if state == nil {
 			e.queue = append(e.queue, waiting{cell: cell})
+			continue
+		}
+		if attempt := e.adopted(cell, state); attempt > 0 {
+			goOn = append(goOn, waiting{cell: cell, adopted: attempt})
 			continue
 		}
 		if err := e.recordKilled(ctx, cell, state); err != nil {
@@ -30,7 +35,23 @@ func (e *engine) takeUp(ctx context.Context) error {
 		}
 		e.queue = append(e.queue, waiting{cell: cell})
 	}
+	e.queue = append(goOn, e.queue...)
 	return e.decide()
+}
+
+// adopted is the attempt at a cell that goes on although the process that began it has died; 0:
+// there is none.
+func (e *engine) adopted(cell Cell, state *cellState) int {
+	executor, ok := e.cfg.Executor.(adopter)
+	if !ok || state.done || len(state.open) != 1 {
+		return 0
+	}
+	for attempt := range state.open {
+		if attempt == state.attempts && executor.Adopt(cell, attempt) {
+			return attempt
+		}
+	}
+	return 0
 }
 
 // recordKilled records the attempts at a cell that were under way when their process was killed.

@@ -28,6 +28,13 @@ type recoverer interface {
 	Recover(ctx context.Context, cell Cell, attempt int) ledger.Record
 }
 
+// adopter is an Executor whose attempts may go on when the process that began them has died.
+type adopter interface {
+	// Adopt reports whether an attempt that was under way may go on. Execute is then called for it
+	// again, and returns its record.
+	Adopt(cell Cell, attempt int) bool
+}
+
 // Sink takes the artefacts of attempts. Attempts are named by their directory relative to the run
 // directory (Cell.RunDir).
 type Sink interface {

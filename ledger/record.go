@@ -114,6 +114,7 @@ type Record struct {
 	Digests        Digests           `json:"digests"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions: fit, git, …
 	Host           string            `json:"host,omitempty"`
+	Worker         string            `json:"worker,omitempty"` // of a fleet
 	Shard          string            `json:"shard,omitempty"`
 	Cluster        string            `json:"cluster,omitempty"`
 	Tags           []string          `json:"tags,omitempty"`

@@ -327,7 +327,7 @@ func (l *loader) hiddenDigest(t *Task) string {
 	d.add("supervisor.task.md", "prompt", []byte(t.SupervisorPrompt))
 	l.addHidden(d, t)
 	s := t.Settings
-	s.Repo = "" // where it lies on this machine does not matter
+	s.Repo, s.Needs = "", nil // where it lies and which worker runs it does not matter
 	settings, err := json.Marshal(s)
 	if err != nil {
 		l.fail(err)

@@ -41,6 +41,7 @@ type TaskFile struct {
 	Protected  []string     `yaml:"protected" doc:"Globs of files that are put back as they were before grading."`
 	Limits     limitsFile   `yaml:"limits" doc:"What the processes of an attempt may use."`
 	Tests      testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
+	Needs      []string     `yaml:"needs" doc:"Labels that a worker of a fleet must have to run the task." pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
 	Judge      judgeFile    `yaml:"judge" doc:"How the judge decides, where there is a judge.task.md."`
 	Threshold  *float64     `yaml:"threshold" doc:"Score from which a task passes, if no gate fails; default: all scored checks must pass." min:"0" max:"1"`
 }
@@ -190,6 +191,7 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 			DiskMB:    first(own.Limits.DiskMB, family.Limits.DiskMB),
 		},
 		JudgeVotes: first(own.Judge.Votes, family.Judge.Votes),
+		Needs:      append(append([]string(nil), family.Needs...), own.Needs...),
 		Threshold:  first(own.Threshold, family.Threshold),
 	}
 }

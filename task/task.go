@@ -143,6 +143,8 @@ type Settings struct {
 	// Protected are globs of files that are restored from the base before grading.
 	Protected []string
 	Limits    Limits
+	// Needs are labels that a worker of a fleet must have to run the task.
+	Needs []string `json:",omitempty"`
 	// JudgeVotes is how many votes of the judge decide; 0 is one.
 	JudgeVotes int `json:",omitempty"` // a task that does not say keeps the digest that it has always had
 	// Threshold is the score from which the task passes; nil: all scored checks must pass.

@@ -392,15 +392,15 @@ func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
 		}
 	}
 	for name, value := range arm.Env {
-		if sensitive(name) {
+		if Sensitive(name) {
 			secrets[name] = value
 		}
 	}
 	return secrets
 }
 
-// sensitive reports whether a variable's name says that its value is a secret.
-func sensitive(name string) bool {
+// Sensitive reports whether a variable's name says that its value is a secret.
+func Sensitive(name string) bool {
 	name = strings.ToUpper(name)
 	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"} {
 		if strings.Contains(name, word) {

@@ -20,6 +20,9 @@ type Machine struct {
 	// Redactor takes secrets out of everything that is written; nil takes none out.
 	Redactor *redact.Redactor
 	Now      func() time.Time // nil is the system's clock
+	// Versions are those of the agents on the machines of a fleet, by id. They count instead of
+	// what is installed here; nil: cells run here.
+	Versions map[string]string
 
 	mu    sync.Mutex
 	found map[string]agent.Installation
@@ -44,6 +47,12 @@ func (m *Machine) find(ctx context.Context, id string) error {
 	if _, known := m.lookUp(id); known {
 		return nil
 	}
+	if version, there := m.Versions[id]; there {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.found = with(m.found, id, agent.Installation{Version: version})
+		return nil
+	}
 	installation, err := chosen.Probe(ctx, m.Host)
 	if err != nil {
 		return err
@@ -53,6 +62,11 @@ func (m *Machine) find(ctx context.Context, id string) error {
 
 // first finds the first agent that is installed and returns its id.
 func (m *Machine) first(ctx context.Context) (string, error) {
+	for _, id := range m.Registry.IDs() {
+		if _, there := m.Versions[id]; there {
+			return id, m.find(ctx, id)
+		}
+	}
 	chosen, installation, err := m.Registry.First(ctx, m.Host)
 	if err != nil {
 		return "", err
@@ -69,11 +83,35 @@ func (m *Machine) remember(id string, installation agent.Installation) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.found == nil {
-		m.found = map[string]agent.Installation{}
-	}
-	m.found[id] = installation
+	m.found = with(m.found, id, installation)
 	return nil
+}
+
+func with(found map[string]agent.Installation, id string, installation agent.Installation,
+) map[string]agent.Installation {
+	if found == nil {
+		found = map[string]agent.Installation{}
+	}
+	found[id] = installation
+	return found
+}
+
+// Installed returns the versions of the agents that are installed on this machine, by id.
+func (m *Machine) Installed(ctx context.Context) map[string]string {
+	versions := map[string]string{}
+	var mu sync.Mutex
+	var looking sync.WaitGroup
+	for _, id := range m.Registry.IDs() {
+		looking.Go(func() {
+			if m.find(ctx, id) == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				versions[id] = m.installation(id).Version
+			}
+		})
+	}
+	looking.Wait()
+	return versions
 }
 
 func (m *Machine) lookUp(id string) (agent.Installation, bool) {

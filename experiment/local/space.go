@@ -10,16 +10,21 @@ import (
 // less, an agent's correct solution can fail because it could not be written down.
 const minFree = 256 << 20
 
-// freeSpace returns an error if one of the directories lies on a disk that is nearly full.
-func (e *Executor) freeSpace(dirs ...string) error {
+func (e *Executor) freeSpace(dirs ...string) error { return freeSpace(e.minFree, dirs...) }
+
+// FreeSpace returns an error if one of the directories lies on a disk with too little room for a
+// cell.
+func FreeSpace(dirs ...string) error { return freeSpace(minFree, dirs...) }
+
+func freeSpace(minFree uint64, dirs ...string) error {
 	for _, dir := range dirs {
 		var disk unix.Statfs_t
 		if err := unix.Statfs(dir, &disk); err != nil {
 			return fmt.Errorf("look for free space: %s: %w", dir, err)
 		}
-		if free := disk.Bavail * uint64(disk.Bsize); free < e.minFree {
+		if free := disk.Bavail * uint64(disk.Bsize); free < minFree {
 			return fmt.Errorf("the disk of %s is nearly full: %d MB are free, and a cell needs %d MB; make room and "+
-				"run the same command again", dir, free>>20, e.minFree>>20)
+				"run the same command again", dir, free>>20, minFree>>20)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/democli"
 	"github.com/fit-eval/fit/internal/cli/doctorcli"
+	"github.com/fit-eval/fit/internal/cli/fleetcli"
 	"github.com/fit-eval/fit/internal/cli/gatewaycli"
 	"github.com/fit-eval/fit/internal/cli/harnesscli"
 	"github.com/fit-eval/fit/internal/cli/modelcli"
@@ -31,6 +32,7 @@ func commands(con *console.Console, registry *agent.Registry) []*cobra.Command {
 		statscli.New(con),
 		modelcli.New(con),
 		gatewaycli.New(con, registry.Secrets),
+		fleetcli.New(con, registry),
 		selfeditcli.New(con),
 		viewcli.New(con, registry.Dialects()),
 		democli.New(con),

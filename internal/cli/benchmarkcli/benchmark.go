@@ -27,7 +27,7 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
   fit-benchmark compare benchmark-runs:before benchmark-runs:after --fail-on regressed`,
 	}
 	command.AddCommand(
-		newRun(con, registry), newGrade(con, registry), newReport(con), newCompare(con), newPlan(con), newLint(con),
+		NewRun(con, registry, nil), newGrade(con, registry), newReport(con), newCompare(con), newPlan(con), newLint(con),
 		newInit(con), newList(con), newMerge(con), newClean(con),
 	)
 	return command

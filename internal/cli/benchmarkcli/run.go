@@ -25,7 +25,10 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
+// NewRun returns the command fit-benchmark run. before, if set, is called first and returns the URL
+// of the fleet that the cells run on.
+func NewRun(con *console.Console, registry *agent.Registry, before func(context.Context) (string, error),
+) *cobra.Command {
 	opts := runOptions{
 		runs:       console.Count{Value: defaultRuns, Min: 1},
 		attempts:   console.Count{Min: 1},
@@ -46,6 +49,12 @@ Before the first cell, every arm's model must reply once. After Ctrl-C, running 
   fit-benchmark run --family https://example.com/benchmarks.git//todo@v1.2 --shard 1/4`, registry.Examples(1)...),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if before != nil {
+				var err error
+				if opts.fleet, err = before(command.Context()); err != nil {
+					return err
+				}
+			}
 			return runRun(command.Context(), con, registry, &opts, command.Flags())
 		},
 	}
@@ -61,6 +70,11 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
+	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine, &opts.gateway)
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
 	prepared, err := opts.prepare(ctx, con, machine, flags, faults)
 	if err != nil {
 		return err
@@ -106,6 +120,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		NoProbe:     opts.noProbe,
 		Drain:       opts.drain.Value,
 		Record:      run.printer(),
+		Fleet:       fleet,
 	}
 	outcome, err := run.Do(ctx)
 	if closeErr := dir.Close(); err == nil {

@@ -45,6 +45,7 @@ type runOptions struct {
 	alpha                                  float64
 	metrics                                string
 	k                                      string
+	fleet                                  string
 }
 
 // budgetOptions are the bounds of a cell, an arm and the experiment.
@@ -101,7 +102,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.runs, "runs", "runs of every task with every arm")
 	flags.StringArrayVar(&o.arms, "arm", nil,
 		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env "+
-			"(NAME=value), maxTurns, auth, lead, leadModel; repeat it for more arms, the first is the baseline")
+			"(NAME=value), maxTurns, auth, lead, leadModel, needs (a+b); repeat it for more arms, the first is the baseline")
 	flags.StringVar(&o.armsFile, "arms", "", "file of arms (YAML)")
 	flags.Var(&o.agent, "agent", "agent to measure (default: the first that is installed)")
 	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's own)")
@@ -135,6 +136,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.gateway.Register(flags)
 	flags.StringVar(&o.concurrency, "concurrency", "",
 		"attempts to run at once (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
+	flags.StringVar(&o.fleet, "fleet", "", experimentcli.FleetUsage)
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even where the task gives it more")

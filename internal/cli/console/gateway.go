@@ -2,6 +2,7 @@ package console
 
 import (
 	"github.com/spf13/pflag"
+	"os"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/gateway"
@@ -28,6 +29,14 @@ func (g *Gateway) Faults(con *Console) (*gateway.Faults, error) {
 		return nil, Exit(ExitUsage, err)
 	}
 	return faults, nil
+}
+
+// FaultPlan returns the text of the plan of faults that was asked for; nil where there is none.
+func (g *Gateway) FaultPlan(con *Console) ([]byte, error) {
+	if g.faults == "" {
+		return nil, nil
+	}
+	return os.ReadFile(con.Path(g.faults))
 }
 
 // Check refuses flags that contradict each other.

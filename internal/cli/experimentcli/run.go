@@ -40,6 +40,8 @@ type Run struct {
 	// Watch and KeepWorkspaces are those of local.Config.
 	Watch          func(local.Step)
 	KeepWorkspaces bool
+	// Fleet runs the cells elsewhere; nil: on this machine.
+	Fleet *Fleet
 
 	rate *gateway.RateControl
 }
@@ -52,10 +54,15 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 	estimate := r.Dir.Estimate(r.Budgets)
 	r.announce(estimate)
 	if estimate.Cells > 0 {
-		r.warnOfIsolation(ctx)
+		if r.Fleet == nil {
+			r.warnOfIsolation(ctx)
+		}
 		r.describeOnly()
 	}
 	r.rate = gateway.NewRateControl()
+	if r.Fleet != nil {
+		return r.Fleet.do(ctx, r, estimate.Cells)
+	}
 	work, err := local.WorkDir(r.Output)
 	if err != nil {
 		return experiment.Outcome{}, err
@@ -112,11 +119,21 @@ func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) 
 	if err := r.ready(ctx, executor, cells); err != nil {
 		return experiment.Outcome{}, startError(ctx, err)
 	}
+	return r.runCells(ctx, experiment.Config{Executor: executor}, nil)
+}
+
+// runCells runs the cells that are left with an executor. sealed, if set, is called with every
+// record that the ledger has.
+func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*ledger.Record)) (experiment.Outcome,
+	error,
+) {
 	show := newShow(r.Console, r.Record, r.rate)
 	stopNow, forget := secondSignal()
 	defer forget()
 	outcome, err := experiment.Run(ctx, r.Dir, experiment.Config{
-		Executor:    executor,
+		Executor:    cfg.Executor,
+		Places:      cfg.Places,
+		Changed:     cfg.Changed,
 		Concurrency: r.Workers,
 		Attempts:    r.Attempts,
 		BreakAfter:  r.BreakAfter,
@@ -125,7 +142,12 @@ func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) 
 		Drain:       r.Drain,
 		Interrupted: func(cells int) { show.interrupted(cells, r.Drain) },
 		StopNow:     stopNow,
-		Progress:    show.progress,
+		Progress: func(p experiment.Progress) {
+			if p.Last != nil && sealed != nil {
+				sealed(p.Last)
+			}
+			show.progress(p)
+		},
 	})
 	show.end()
 	return outcome, err
@@ -158,8 +180,11 @@ func (r *Run) announce(e experiment.Estimate) {
 	if plan.Shard.N > 0 {
 		fmt.Fprintf(r.Console.Stderr, ", shard %s", plan.Shard)
 	}
-	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %d at a time, in %s\n", report.Count(total, "cell"), e.Cells,
-		r.Workers,
+	where := fmt.Sprintf("%d at a time", r.Workers)
+	if r.Fleet != nil {
+		where = "on a fleet"
+	}
+	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %s, in %s\n", report.Count(total, "cell"), e.Cells, where,
 		r.Output)
 	switch {
 	case e.Cells == 0:

@@ -1,0 +1,397 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/redact"
+)
+
+// DefaultLease is how long an attempt stays with a worker that does not report.
+const DefaultLease = 30 * time.Second
+
+// RunFile is the file of a run directory that names its streams on the hub.
+const RunFile = "fleet.json"
+
+// Config is what an executor of a fleet works with.
+type Config struct {
+	Hub      *Hub
+	Prepared *experiment.Prepared
+	Dir      string // the run directory
+	Version  string // of fit
+	// Provider names the service that an arm's model is asked of; caps are by provider.
+	Provider func(arm *experiment.Arm) string
+	// Isolation is how attempts are isolated where the setup does not say; empty: as each worker
+	// can.
+	Isolation string
+	Faults    []byte // the plan of faults; empty: none
+	Lease     time.Duration
+	// Secrets are values that must not travel, by name.
+	Secrets  map[string]string
+	Redactor *redact.Redactor // nil: none
+	// Note tells people what they should know, such as that no worker can run a cell.
+	Note func(text string)
+}
+
+// Executor runs cells on the workers of a fleet.
+type Executor struct {
+	cfg   Config
+	run   string
+	pools []*pool
+	byArm map[string]map[string]*pool // by arm and task
+	done  jetstream.Stream
+	files jetstream.ObjectStore
+
+	cancel  context.CancelFunc
+	workers sync.WaitGroup // goroutines
+	changed chan struct{}  // receives when places may have changed
+
+	mu       sync.Mutex
+	waiting  map[string]*waiting      // attempts that were published, by token
+	arrived  map[string]done          // the first result of attempts, by token
+	sealed   map[string]ledger.Record // what the ledger had when this process began, by name
+	failedOn map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	read     uint64                   // the last message of the stream of results that was read
+	places   int
+	noted    map[string]bool
+	unpackAt chan struct{} // bounds how many results are unpacked at a time
+
+	publishFailed atomic.Bool
+}
+
+// pool is a pool with its stream.
+type pool struct {
+	poolInfo
+	stream jetstream.Stream
+	limit  int // of its consumer; -1: none
+}
+
+// waiting is an attempt whose result is awaited.
+type waiting struct {
+	work    work
+	pool    *pool
+	result  chan done
+	worker  string // that has begun it; empty: none so far
+	started bool
+	stopped bool // nobody shall begin it any more
+}
+
+// New publishes an experiment and begins to read the results of its attempts.
+func New(ctx context.Context, cfg Config) (*Executor, error) {
+	if cfg.Lease <= 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.Note == nil {
+		cfg.Note = func(string) {}
+	}
+	run, err := runID(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Executor{
+		cfg:      cfg,
+		run:      run,
+		changed:  make(chan struct{}, 1),
+		waiting:  map[string]*waiting{},
+		arrived:  map[string]done{},
+		sealed:   map[string]ledger.Record{},
+		failedOn: map[ledger.Cell][]string{},
+		noted:    map[string]bool{},
+		unpackAt: make(chan struct{}, 4),
+		places:   1,
+	}
+	if err := e.readLedger(); err != nil {
+		return nil, err
+	}
+	spec, withheld, err := e.publishExperiment(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("publish the experiment: %w", err)
+	}
+	e.makePools(spec, withheld)
+	if err := e.openStreams(ctx); err != nil {
+		return nil, fmt.Errorf("open the streams of the experiment: %w", err)
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.cancel = cancel
+	e.workers.Go(func() { e.readResults(background) })
+	e.workers.Go(func() { e.watch(background) })
+	if err := e.catchUp(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the results that are there: %w", err), e.Close())
+	}
+	return e, nil
+}
+
+// runID names the streams of a run directory. Two run directories may have the same plan.
+func runID(dir string) (string, error) {
+	name := filepath.Join(dir, RunFile)
+	content, err := os.ReadFile(name)
+	var file struct {
+		Run string `json:"run"`
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		file.Run = newNonce()
+		if content, err = json.Marshal(file); err == nil {
+			err = os.WriteFile(name, append(content, '\n'), 0o600)
+		}
+	case err == nil:
+		if err = json.Unmarshal(content, &file); err == nil && !isNonce(file.Run) {
+			err = errors.New("it names no run")
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return file.Run, nil
+}
+
+func newNonce() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return hex.EncodeToString(random[:])
+}
+
+func isNonce(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == 8
+}
+
+// readLedger notes which attempts have their record, and who made it.
+func (e *Executor) readLedger() error {
+	contents, err := ledger.ReadFile(filepath.Join(e.cfg.Dir, experiment.LedgerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range contents.Records {
+		e.sealed[r.RunDir] = ledger.Record{Worker: r.Worker, StartMs: r.StartMs, DurationMs: r.DurationMs}
+		if r.Verdict == ledger.Error && r.Worker != "" {
+			e.failedOn[r.Cell()] = append(e.failedOn[r.Cell()], r.Worker)
+		}
+	}
+	return nil
+}
+
+// publishExperiment puts the experiment and its files where workers find them.
+func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld map[string][]string, err error) {
+	packed, roots, withheld, err := pack(e.cfg.Prepared, e.cfg.Dir, e.cfg.Faults)
+	if err != nil {
+		return "", nil, err
+	}
+	content, err := json.Marshal(packed)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.cfg.Secrets)) {
+		if value := e.cfg.Secrets[name]; len(value) >= 6 && strings.Contains(string(content), value) {
+			return "", nil, fmt.Errorf("the value of %s is a part of the tasks or arms and would travel; keep it in "+
+				"the environment of the workers", name)
+		}
+	}
+	trees, err := e.cfg.Hub.js.ObjectStore(ctx, treesBucket)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, r := range roots {
+		if err := putRoot(ctx, trees, r); err != nil {
+			return "", nil, fmt.Errorf("%s: %w", r.path, err)
+		}
+	}
+	e.files, err = e.cfg.Hub.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: filesBucket(e.run)})
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(content)
+	spec = "spec-" + hex.EncodeToString(sum[:8])
+	_, err = e.files.PutBytes(ctx, spec, content)
+	return spec, withheld, err
+}
+
+// putRoot stores a tree unless it is there.
+func putRoot(ctx context.Context, trees jetstream.ObjectStore, r root) error {
+	if _, err := trees.GetInfo(ctx, r.hash); err == nil {
+		return nil
+	} else if !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return err
+	}
+	hash, err := putTree(ctx, trees, r.hash, r.path, r.skip)
+	if err == nil && hash != r.hash {
+		err = errors.Join(errors.New("it changed while it was read"), trees.Delete(ctx, r.hash))
+	}
+	return err
+}
+
+// makePools groups arms and tasks by what they need of a worker.
+func (e *Executor) makePools(spec string, withheld map[string][]string) {
+	e.byArm = map[string]map[string]*pool{}
+	known := map[string]*pool{}
+	prepared := e.cfg.Prepared
+	for i := range prepared.Arms {
+		arm := &prepared.Arms[i]
+		e.byArm[arm.Name] = map[string]*pool{}
+		for j := range prepared.Family.Tasks {
+			t := &prepared.Family.Tasks[j]
+			info := poolInfo{
+				Protocol: Protocol,
+				Run:      e.run,
+				Provider: e.cfg.Provider(arm),
+				Needs:    e.needs(i, j, withheld[arm.Name]),
+				Spec:     spec,
+				LeaseMs:  e.cfg.Lease.Milliseconds(),
+				Title:    prepared.Family.Name,
+				Dir:      e.cfg.Dir,
+			}
+			content, _ := json.Marshal([]any{info.Provider, info.Needs}) // strings always marshal
+			sum := sha256.Sum256(content)
+			info.Name = hex.EncodeToString(sum[:6])
+			p := known[info.Name]
+			if p == nil {
+				p = &pool{poolInfo: info, limit: -1}
+				known[info.Name] = p
+				e.pools = append(e.pools, p)
+			}
+			if !slices.Contains(p.Arms, arm.Name) {
+				p.Arms = append(p.Arms, arm.Name)
+			}
+			e.byArm[arm.Name][t.ID] = p
+		}
+	}
+}
+
+// needs are what a worker must have for a task with an arm.
+func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
+	prepared := e.cfg.Prepared
+	t := &prepared.Family.Tasks[taskIndex]
+	n := Needs{Fit: e.cfg.Version, Agents: map[string]string{}, Env: env}
+	for _, planned := range prepared.Plan.Arms {
+		if planned.Name == prepared.Arms[arm].Name {
+			n.Agents[planned.Agent] = planned.AgentVersion
+			if planned.Lead != "" {
+				n.Agents[planned.Lead] = planned.LeadVersion
+			}
+		}
+	}
+	for _, choice := range []string{prepared.Isolation, t.Settings.Isolation, e.cfg.Isolation} {
+		if choice != "" {
+			n.Isolation = choice
+			break
+		}
+	}
+	n.Labels = append(slices.Clone(prepared.Arms[arm].Needs), t.Settings.Needs...)
+	slices.Sort(n.Labels)
+	n.Labels = slices.Compact(n.Labels)
+	return n
+}
+
+// openStreams makes the streams and announces the pools.
+func (e *Executor) openStreams(ctx context.Context) error {
+	js := e.cfg.Hub.js
+	var err error
+	if e.done, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name:     doneStream(e.run),
+		Subjects: []string{doneSubject(e.run, "*")},
+	}); err != nil {
+		return err
+	}
+	kv, err := js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.pools {
+		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name:                 p.poolInfo.stream(),
+			Subjects:             []string{"fit.work." + e.run + "." + p.Name + ".*"},
+			Retention:            jetstream.WorkQueuePolicy,
+			Discard:              jetstream.DiscardNew,
+			DiscardNewPerSubject: true,
+			MaxMsgsPerSubject:    1,
+			Duplicates:           time.Second,
+		})
+		if err != nil {
+			return err
+		}
+		e.mu.Lock()
+		p.stream = stream
+		e.mu.Unlock()
+		if err := e.setLimit(ctx, p, p.limit); err != nil {
+			return err
+		}
+		content, err := json.Marshal(p.poolInfo)
+		if err != nil {
+			return err
+		}
+		if _, err := kv.Put(ctx, p.key(), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consumerName is the one consumer of a pool, which all workers share: its limit of unacknowledged
+// messages is the cap.
+const consumerName = "workers"
+
+// setLimit bounds the attempts of a pool that run at a time; negative does not.
+func (e *Executor) setLimit(ctx context.Context, p *pool, limit int) error {
+	pending := limit
+	if limit <= 0 {
+		pending = -1
+	}
+	cfg := jetstream.ConsumerConfig{
+		Durable:       consumerName,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       e.cfg.Lease,
+		MaxAckPending: pending,
+		MaxDeliver:    -1,
+		MaxWaiting:    64 << 10,
+	}
+	_, err := p.stream.CreateOrUpdateConsumer(ctx, cfg)
+	return err
+}
+
+// Close ends the experiment on the hub, whatever is left of it, and waits for what was started.
+func (e *Executor) Close() error {
+	e.cancel()
+	e.workers.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	js := e.cfg.Hub.js
+	kv, err := js.KeyValue(ctx, fleetBucket)
+	var problems []error
+	for _, p := range e.pools {
+		if err == nil {
+			problems = append(problems, kv.Delete(ctx, p.key()))
+		}
+		problems = append(problems, js.DeleteStream(ctx, p.poolInfo.stream()))
+	}
+	problems = append(problems, js.DeleteStream(ctx, doneStream(e.run)), js.DeleteObjectStore(ctx, filesBucket(e.run)))
+	problems = slices.DeleteFunc(problems, func(err error) bool {
+		return err == nil || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) ||
+			errors.Is(err, jetstream.ErrBucketNotFound)
+	})
+	if len(problems) > 0 { // the results are in the run directory; what stays on the hub is in nobody's way
+		e.cfg.Note(fmt.Sprintf("the experiment's streams stay on the hub: %v", problems[0]))
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Execute implements experiment.Executor: it publishes an attempt and returns the first record that
+// comes back for it, when everything that the attempt left is in the run directory.
+func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
+	p := e.byArm[cell.Arm][cell.TaskID]
+	if p == nil {
+		return ledger.Record{}, fmt.Errorf("cell %s: no such arm or task", cell.Name())
+	}
+	w := work{Protocol: Protocol, Run: e.run, Pool: p.Name, Cell: cell, Attempt: attempt}
+	e.mu.Lock()
+	w.Avoid = e.failedOn[ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}]
+	e.mu.Unlock()
+	result, err := e.await(ctx, w, p)
+	if err != nil {
+		return ledger.Record{
+			Verdict:      ledger.Error,
+			ErrorClass:   ledger.ErrorInterrupted,
+			ErrorMessage: err.Error(),
+		}, nil
+	}
+	record, err := e.takeIn(context.WithoutCancel(ctx), w, result)
+	if err != nil {
+		record = ledger.Record{
+			Verdict:      ledger.Error,
+			ErrorClass:   ledger.ErrorInternal,
+			ErrorMessage: fmt.Sprintf("the result of worker %s: %v", result.Worker, err),
+			Worker:       result.Worker,
+		}
+	}
+	if record.Verdict == ledger.Error {
+		e.mu.Lock()
+		key := ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}
+		if !slices.Contains(e.failedOn[key], result.Worker) {
+			e.failedOn[key] = append(e.failedOn[key], result.Worker)
+		}
+		e.mu.Unlock()
+	}
+	return record, nil
+}
+
+// Adopt reports that an attempt which an earlier process published goes on: its worker may be at
+// it, or its result may be there.
+func (e *Executor) Adopt(experiment.Cell, int) bool { return true }
+
+// await publishes an attempt unless it is there, and waits for its result. The error says that
+// there is none because the context ended.
+func (e *Executor) await(ctx context.Context, w work, p *pool) (done, error) {
+	own := &waiting{work: w, pool: p, result: make(chan done, 1)}
+	e.mu.Lock()
+	if first, there := e.arrived[w.token()]; there {
+		e.mu.Unlock()
+		return first, nil
+	}
+	e.waiting[w.token()] = own
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		delete(e.waiting, w.token())
+		e.mu.Unlock()
+	}()
+	// what cannot be published now is published by the watch, once the hub is there again
+	if err := e.publish(ctx, w); err != nil && ctx.Err() == nil {
+		e.publishFailed.Store(true)
+		e.noteOnce("publish", fmt.Sprintf("the hub does not take attempts now: %v; trying again", err))
+	}
+	select {
+	case result := <-own.result:
+		return result, nil
+	case <-ctx.Done():
+		return e.stop(ctx, own)
+	}
+}
+
+// publish puts an attempt into the stream of its pool. One that is there already stays as it is.
+func (e *Executor) publish(ctx context.Context, w work) error {
+	content, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	message := nats.NewMsg(w.subject())
+	message.Data = content
+	_, err = e.cfg.Hub.js.PublishMsg(ctx, message, jetstream.WithMsgID(e.run+"/"+w.name()))
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && strings.Contains(refused.Description, "maximum messages per subject") {
+		return nil
+	}
+	return err
+}
+
+// How long a coordinator waits for the result of an attempt that it stops.
+const (
+	stopUnstarted = 500 * time.Millisecond
+	stopAgain     = 300 * time.Millisecond
+)
+
+// stop withdraws an attempt: nobody begins it any more, and the worker that has begun it kills its
+// agent and reports what it has cost.
+func (e *Executor) stop(ctx context.Context, own *waiting) (done, error) {
+	cause := context.Cause(ctx)
+	e.mu.Lock()
+	own.stopped = true
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Lease)
+	defer cancel()
+	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // what stays is stopped below
+	content, err := json.Marshal(cancellation{Name: own.work.name()})
+	if err != nil {
+		return done{}, err
+	}
+	began := time.Now()
+	again := time.NewTicker(stopAgain)
+	defer again.Stop()
+	for {
+		_ = e.cfg.Hub.nc.Publish(cancelSubject(e.run), content) // it is sent again
+		_ = e.cfg.Hub.nc.Flush()
+		select {
+		case result := <-own.result:
+			return result, nil
+		case <-again.C:
+		case <-ctx.Done():
+			return done{}, fmt.Errorf("%w; its worker %s did not report", cause, own.worker)
+		}
+		e.mu.Lock()
+		started := own.started
+		e.mu.Unlock()
+		if !started && time.Since(began) > stopUnstarted {
+			return done{}, cause
+		}
+	}
+}
+
+// takeIn lays what an attempt left into the run directory and returns its record as this machine
+// would have made it.
+func (e *Executor) takeIn(ctx context.Context, w work, result done) (ledger.Record, error) {
+	record, err := e.recordOf(ctx, result)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	if err := e.layOut(ctx, result, w.name()); err != nil {
+		return ledger.Record{}, err
+	}
+	record.RunDir, record.Worker, record.Host = w.name(), result.Worker, result.Host
+	if err := insideRunDir(&record); err != nil {
+		return ledger.Record{}, err
+	}
+	return record, nil
+}
+
+// recordOf reads the record of a result, without the secrets that this machine knows of.
+func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, error) {
+	content := []byte(result.Record)
+	if result.RecordObject != "" {
+		var err error
+		if content, err = e.files.GetBytes(ctx, result.RecordObject); err != nil {
+			return ledger.Record{}, fmt.Errorf("its record: %w", err)
+		}
+	}
+	if e.cfg.Redactor != nil {
+		content = e.cfg.Redactor.JSON(content)
+	}
+	var record ledger.Record
+	if err := json.Unmarshal(content, &record); err != nil {
+		return ledger.Record{}, fmt.Errorf("its record: %w", err)
+	}
+	return record, nil
+}
+
+// insideRunDir makes sure that a record names only files of its own attempt.
+func insideRunDir(r *ledger.Record) error {
+	paths := []string{r.AgentTracePath, r.SupervisorTracePath, r.JudgeTracePath, r.DiffPath, r.CallsPath}
+	for _, artefact := range r.Artifacts {
+		paths = append(paths, artefact.Path)
+	}
+	for _, vote := range r.JudgeVotes {
+		paths = append(paths, vote.TracePath)
+	}
+	if r.Verify != nil {
+		paths = append(paths, r.Verify.OutputPath)
+	}
+	for _, name := range paths {
+		if name != "" && (path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/")) {
+			return fmt.Errorf("its record names %q, which is not a file of the attempt", name)
+		}
+	}
+	return nil
+}

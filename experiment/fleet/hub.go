@@ -1,0 +1,228 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// How often workers announce themselves, and after which time one that does not is gone.
+const (
+	heartbeat  = 2 * time.Second
+	workerLife = 10 * time.Second
+)
+
+// Hub is a connection to a hub.
+type Hub struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+// Dial connects to a hub. The name is shown to its operator.
+func Dial(ctx context.Context, url, name string) (*Hub, error) {
+	nc, err := connect(ctx, url, name)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(5*time.Second))
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	h := &Hub{nc: nc, js: js}
+	if err := h.ensure(ctx); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("%s: %w", redactedURL(url), err)
+	}
+	if err := h.checkProtocol(ctx); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("%s: %w", redactedURL(url), err)
+	}
+	return h, nil
+}
+
+// Close ends the connection.
+func (h *Hub) Close() { h.nc.Close() }
+
+// ensure makes the stores of the fleet where they are missing.
+func (h *Hub) ensure(ctx context.Context) error {
+	_, err := h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: fleetBucket, History: 1})
+	if err == nil {
+		_, err = h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket:  workersBucket,
+			History: 1,
+			TTL:     workerLife,
+			Storage: jetstream.MemoryStorage,
+		})
+	}
+	if err == nil {
+		_, err = h.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: treesBucket})
+	}
+	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
+		return errors.New("the server has no JetStream; start it with jetstream enabled")
+	}
+	return err
+}
+
+// checkProtocol makes sure that the fleet speaks our protocol. Whoever comes first says which.
+func (h *Hub) checkProtocol(ctx context.Context) error {
+	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return err
+	}
+	if _, err = kv.Create(ctx, protocolKey, []byte(strconv.Itoa(Protocol))); err == nil {
+		return nil
+	}
+	if !errors.Is(err, jetstream.ErrKeyExists) {
+		return err
+	}
+	entry, err := kv.Get(ctx, protocolKey)
+	if err != nil {
+		return err
+	}
+	if got := string(entry.Value()); got != strconv.Itoa(Protocol) {
+		return fmt.Errorf("the fleet speaks protocol %.20q and this fit speaks %d; install the same version of fit",
+			got, Protocol)
+	}
+	return nil
+}
+
+// Workers returns the workers that are there, by name.
+func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
+	var list []Worker
+	err := h.each(ctx, workersBucket, "", func(_ string, value []byte) {
+		var w Worker
+		if json.Unmarshal(value, &w) == nil && w.Name != "" {
+			list = append(list, w)
+		}
+	})
+	slices.SortFunc(list, func(a, b Worker) int { return cmp.Compare(a.Name, b.Name) })
+	return list, err
+}
+
+// each visits the keys of a bucket that begin with a prefix.
+func (h *Hub) each(ctx context.Context, bucket, prefix string, visit func(key string, value []byte)) error {
+	kv, err := h.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	pattern := ">"
+	if prefix != "" {
+		pattern = prefix + ">"
+	}
+	watch, err := kv.Watch(ctx, pattern, jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = watch.Stop() }()
+	for {
+		select {
+		case entry := <-watch.Updates():
+			if entry == nil { // the end of what is there
+				return nil
+			}
+			visit(entry.Key(), entry.Value())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// pools returns the pools of all experiments.
+func (h *Hub) pools(ctx context.Context) ([]poolInfo, error) {
+	var list []poolInfo
+	err := h.each(ctx, fleetBucket, poolPrefix, func(_ string, value []byte) {
+		var p poolInfo
+		if json.Unmarshal(value, &p) == nil && p.Run != "" && p.Name != "" {
+			list = append(list, p)
+		}
+	})
+	slices.SortFunc(list, func(a, b poolInfo) int { return cmp.Compare(a.key(), b.key()) })
+	return list, err
+}
+
+// Caps returns how many attempts may run at a time, by provider.
+func (h *Hub) Caps(ctx context.Context) (map[string]int, error) {
+	caps := map[string]int{}
+	err := h.each(ctx, fleetBucket, capPrefix, func(key string, value []byte) {
+		provider, ok := providerOf(key)
+		if n, err := strconv.Atoi(string(value)); ok && err == nil && n >= 0 {
+			caps[provider] = n
+		}
+	})
+	return caps, err
+}
+
+// SetCap bounds the attempts of a provider that run at a time, over the whole fleet; negative takes
+// the bound away.
+func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
+	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return err
+	}
+	if n < 0 {
+		return kv.Delete(ctx, capKey(provider))
+	}
+	_, err = kv.Put(ctx, capKey(provider), []byte(strconv.Itoa(n)))
+	return err
+}
+
+// Drain asks a worker to take no more attempts and to leave when those it has are done.
+func (h *Hub) Drain(ctx context.Context, worker string) error {
+	workers, err := h.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(workers, func(w Worker) bool { return w.Name == worker }) {
+		var names []string
+		for _, w := range workers {
+			names = append(names, w.Name)
+		}
+		return fmt.Errorf("no worker %q; there are %s", worker, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return err
+	}
+	_, err = kv.Put(ctx, drainPrefix+worker, []byte("1"))
+	return err
+}
+
+// Common returns the version of each agent that most slots of the workers have, and how all of them
+// can isolate attempts: as well as possible. Workers with another version of fit do not count.
+func Common(workers []Worker, version string) (agents map[string]string, isolation string) {
+	slots := map[string]map[string]int{}
+	for _, w := range workers {
+		if w.Protocol != Protocol || w.Fit != version {
+			continue
+		}
+		if len(w.Isolation) > 0 && (isolation == "" || slices.Contains(w.Isolation, "bwrap")) {
+			isolation = w.Isolation[len(w.Isolation)-1]
+		}
+		for id, v := range w.Agents {
+			if slots[id] == nil {
+				slots[id] = map[string]int{}
+			}
+			slots[id][v] += w.Slots
+		}
+	}
+	agents = map[string]string{}
+	for id, versions := range slots {
+		for v, n := range versions {
+			best, known := agents[id]
+			if !known || n > versions[best] || n == versions[best] && v > best {
+				agents[id] = v
+			}
+		}
+	}
+	return agents, isolation
+}

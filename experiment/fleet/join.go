@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// JoinURL is how a hub is reached: fit://TOKEN@host:port, with ?cert=HEX for one that has a
+// certificate. The token is the seed of a key pair; the hub knows only its public half, and what
+// is sent is a signature.
+type JoinURL struct {
+	Address     string // host:port
+	Token       string
+	Fingerprint string // SHA-256 of the hub's certificate, in hex; empty: no TLS
+}
+
+func (j JoinURL) String() string {
+	u := url.URL{Scheme: "fit", User: url.User(j.Token), Host: j.Address}
+	if j.Fingerprint != "" {
+		u.RawQuery = "cert=" + j.Fingerprint
+	}
+	return u.String()
+}
+
+// ParseJoinURL reads a join URL. Errors do not repeat it: it holds the token.
+func ParseJoinURL(text string) (JoinURL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "fit" {
+		return JoinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve prints it")
+	}
+	j := JoinURL{Address: u.Host, Token: u.User.Username(), Fingerprint: strings.ToLower(u.Query().Get("cert"))}
+	if _, _, err := net.SplitHostPort(j.Address); err != nil {
+		return JoinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
+	}
+	if key, err := nkeys.FromSeed([]byte(j.Token)); err != nil {
+		return JoinURL{}, errors.New("join URL: the token is not whole; copy the join command again")
+	} else if key.Wipe(); j.Fingerprint != "" {
+		if sum, err := hex.DecodeString(j.Fingerprint); err != nil || len(sum) != sha256.Size {
+			return JoinURL{}, errors.New("join URL: the certificate's fingerprint is not whole; copy the join " +
+				"command again")
+		}
+	}
+	return j, nil
+}
+
+// redactedURL is a URL of a hub as messages show it.
+func redactedURL(text string) string {
+	if u, err := url.Parse(text); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host
+	}
+	return "the hub"
+}
+
+// connect connects to a hub: fit:// to one that fit fleet serve started, nats:// or tls:// to an
+// existing cluster.
+func connect(ctx context.Context, hub, name string) (*nats.Conn, error) {
+	options := []nats.Option{
+		nats.Name(name),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 200*time.Millisecond),
+		nats.PingInterval(3 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.Timeout(5 * time.Second),
+		nats.ReconnectBufSize(-1), // what cannot be sent now fails now: the sender decides
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		options = append(options, nats.Timeout(min(5*time.Second, time.Until(deadline))))
+	}
+	address := hub
+	if strings.HasPrefix(hub, "nats://") || strings.HasPrefix(hub, "tls://") {
+		nc, err := nats.Connect(address, options...)
+		return nc, connectError(hub, err)
+	}
+	join, err := ParseJoinURL(hub)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := nkeys.FromSeed([]byte(join.Token))
+	if err != nil {
+		return nil, err
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, nats.Nkey(public, pair.Sign))
+	address = "nats://" + join.Address
+	if join.Fingerprint != "" {
+		options = append(options, nats.Secure(pinned(join.Fingerprint)))
+	}
+	nc, err := nats.Connect(address, options...)
+	return nc, connectError(hub, err)
+}
+
+// errFingerprint is returned for a hub with another certificate than the join URL says.
+var errFingerprint = errors.New("its certificate is not the one of the join URL")
+
+// pinned trusts the one certificate with a fingerprint and no other, whoever signed it.
+func pinned(fingerprint string) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // replaced by the comparison below, which is stricter
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			if len(raw) == 0 || certFingerprint(raw[0]) != fingerprint {
+				return errFingerprint
+			}
+			return nil
+		},
+	}
+}
+
+func certFingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// connectError says in one line why a hub cannot be used.
+func connectError(hub string, err error) error {
+	shown := redactedURL(hub)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
+		strings.Contains(strings.ToLower(err.Error()), "authorization violation"):
+		return fmt.Errorf("%s refused the token; copy the join command that fit fleet serve prints", shown)
+	case errors.Is(err, errFingerprint):
+		return fmt.Errorf("%s: %w; copy the join command again, or somebody is in between", shown, errFingerprint)
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		return fmt.Errorf("%s wants TLS, and the join URL has no certificate; copy the join command again", shown)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%s has no TLS, and the join URL has a certificate; copy the join command again", shown)
+	default:
+		return fmt.Errorf("connect to %s: %w", shown, err)
+	}
+}

@@ -1,0 +1,58 @@
+package fleet
+
+import "context"
+
+// Status is what a fleet is doing.
+type Status struct {
+	Workers []Worker       `json:"workers"`
+	Pools   []PoolStatus   `json:"pools"`
+	Caps    map[string]int `json:"caps"`
+}
+
+// PoolStatus is a part of an experiment whose cells need the same of a worker.
+type PoolStatus struct {
+	Run      string   `json:"run"`
+	Title    string   `json:"title"`
+	Dir      string   `json:"dir"` // the run directory, on the coordinator
+	Provider string   `json:"provider"`
+	Arms     []string `json:"arms"`
+	Needs    Needs    `json:"needs"`
+	Running  int      `json:"running"`
+	Waiting  int      `json:"waiting"`
+}
+
+// Status asks the hub what the fleet is doing.
+func (h *Hub) Status(ctx context.Context) (*Status, error) {
+	workers, err := h.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	caps, err := h.Caps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pools, err := h.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := &Status{Workers: workers, Caps: caps}
+	for i := range pools {
+		p := &pools[i]
+		one := PoolStatus{
+			Run:      p.Run,
+			Title:    p.Title,
+			Dir:      p.Dir,
+			Provider: p.Provider,
+			Arms:     p.Arms,
+			Needs:    p.Needs,
+		}
+		// a pool whose experiment is just ending has no consumer any more
+		if consumer, err := h.js.Consumer(ctx, p.stream(), consumerName); err == nil {
+			if info, err := consumer.Info(ctx); err == nil {
+				one.Running, one.Waiting = info.NumAckPending, int(info.NumPending)
+			}
+		}
+		status.Pools = append(status.Pools, one)
+	}
+	return status, nil
+}

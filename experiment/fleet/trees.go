@@ -1,0 +1,254 @@
+package fleet
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/experiment/local"
+)
+
+// maxTree bounds what is unpacked from one object.
+const maxTree = 64 << 30
+
+// writeTar writes a file or directory as a tar archive that depends on nothing but names, contents,
+// links and permissions. Files that skip says yes to are left out; what is neither file, directory
+// nor link too.
+func writeTar(w io.Writer, root string, skip func(path string) bool) error {
+	out := tar.NewWriter(w)
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name != root && skip != nil && skip(name) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if name == root && !entry.IsDir() {
+			rel = filepath.Base(root)
+		}
+		return addToTar(out, name, filepath.ToSlash(rel), entry)
+	})
+	return errors.Join(err, out.Close())
+}
+
+func addToTar(out *tar.Writer, name, rel string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Name: rel, Mode: int64(info.Mode().Perm()), Format: tar.FormatPAX, ModTime: time.Unix(0, 0)}
+	switch {
+	case entry.IsDir():
+		header.Typeflag, header.Name = tar.TypeDir, rel+"/"
+		return out.WriteHeader(header)
+	case entry.Type()&fs.ModeSymlink != 0:
+		header.Typeflag = tar.TypeSymlink
+		if header.Linkname, err = os.Readlink(name); err != nil {
+			return err
+		}
+		return out.WriteHeader(header)
+	case !entry.Type().IsRegular():
+		return nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	header.Typeflag, header.Size = tar.TypeReg, info.Size()
+	if err := out.WriteHeader(header); err != nil {
+		return err
+	}
+	n, err := io.CopyN(out, file, info.Size())
+	if err != nil {
+		return fmt.Errorf("%s changed while it was read, after %d bytes: %w", name, n, err)
+	}
+	return nil
+}
+
+// readTar unpacks an archive into a directory that exists and is empty. No entry can leave it.
+func readTar(r io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	in := tar.NewReader(io.LimitReader(r, maxTree))
+	var dirs []*tar.Header // permissions last: one may not be writable
+	for {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("unpack: %w", err)
+		}
+		if err := unpackEntry(root, in, header); err != nil {
+			return fmt.Errorf("unpack %q: %w", header.Name, err)
+		}
+		if header.Typeflag == tar.TypeDir {
+			dirs = append(dirs, header)
+		}
+	}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		if err := root.Chmod(path.Clean(dirs[i].Name), fs.FileMode(dirs[i].Mode).Perm()); err != nil {
+			return fmt.Errorf("unpack %q: %w", dirs[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func unpackEntry(root *os.Root, in io.Reader, header *tar.Header) error {
+	name := path.Clean(header.Name)
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return errors.New("not a path inside the archive's directory")
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		if name == "." {
+			return nil
+		}
+		return root.Mkdir(name, 0o700)
+	case tar.TypeSymlink:
+		return root.Symlink(header.Linkname, name)
+	case tar.TypeReg:
+		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, in)
+		return errors.Join(err, file.Chmod(fs.FileMode(header.Mode).Perm()), file.Close())
+	default:
+		return fmt.Errorf("kind %c is not expected", header.Typeflag)
+	}
+}
+
+// treeHash is the hash of a file or directory as writeTar writes it.
+func treeHash(root string, skip func(string) bool) (string, error) {
+	hash := sha256.New()
+	if err := writeTar(hash, root, skip); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// putTree packs a file or directory into an object and returns the hash of what was packed.
+func putTree(ctx context.Context, store jetstream.ObjectStore, name, root string, skip func(string) bool) (string,
+	error,
+) {
+	reader, writer := io.Pipe()
+	hash := sha256.New()
+	var packing sync.WaitGroup
+	packing.Go(func() {
+		encoder, err := zstd.NewWriter(writer, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+		if err == nil {
+			err = errors.Join(writeTar(io.MultiWriter(encoder, hash), root, skip), encoder.Close())
+		}
+		_ = writer.CloseWithError(err) // nil is the end of the file
+	})
+	_, err := store.Put(ctx, jetstream.ObjectMeta{Name: name}, reader)
+	_ = reader.Close() // the packing ends where the store did not take all
+	packing.Wait()
+	if err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// getTree unpacks an object into a new directory, which gets its name when everything in it is
+// there and has the expected hash.
+func getTree(ctx context.Context, store jetstream.ObjectStore, name, want, dir string) error {
+	object, err := store.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	decoder, err := zstd.NewReader(object, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	content := io.TeeReader(decoder, hash)
+	err = readTar(content, temporary)
+	if err == nil {
+		_, err = io.Copy(io.Discard, content) // padding after the archive's end
+	}
+	if err == nil && hex.EncodeToString(hash.Sum(nil)) != want {
+		err = errors.New("its content does not have the hash that was announced")
+	}
+	if err == nil {
+		err = os.Rename(temporary, dir)
+	}
+	if err != nil {
+		return errors.Join(err, local.RemoveAll(temporary))
+	}
+	return nil
+}
+
+// treeCache keeps trees by their hash. Several workers of a machine can share it.
+type treeCache struct {
+	dir string
+
+	mu      sync.Mutex
+	fetches map[string]*sync.Mutex
+}
+
+// fetch returns the directory of a tree, which is fetched unless it is there.
+func (c *treeCache) fetch(ctx context.Context, store jetstream.ObjectStore, hash string) (string, error) {
+	if _, err := hex.DecodeString(hash); err != nil || len(hash) != 2*sha256.Size || strings.ToLower(hash) != hash {
+		return "", fmt.Errorf("tree %.80q: not a hash", hash)
+	}
+	c.mu.Lock()
+	if c.fetches == nil {
+		c.fetches = map[string]*sync.Mutex{}
+	}
+	one := c.fetches[hash]
+	if one == nil {
+		one = &sync.Mutex{}
+		c.fetches[hash] = one
+	}
+	c.mu.Unlock()
+	one.Lock()
+	defer one.Unlock()
+	dir := filepath.Join(c.dir, hash)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	err := getTree(ctx, store, hash, hash, dir)
+	if _, there := os.Stat(dir); there == nil { // another worker may have been quicker
+		return dir, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("fetch tree %s: %w", hash[:12], err)
+	}
+	return dir, nil
+}

@@ -1,0 +1,318 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// How often a coordinator looks at the caps, at the workers and at its streams.
+const (
+	capsEvery    = 500 * time.Millisecond
+	workersEvery = time.Second
+	streamsEvery = 5 * time.Second
+	allEvery     = 30 * time.Second
+	manyWorkers  = 200 // from which on they are listed less often
+)
+
+// watch keeps the limits of the pools at the caps, knows the workers, and publishes again what the
+// hub has lost.
+func (e *Executor) watch(ctx context.Context) {
+	events, err := e.cfg.Hub.nc.Subscribe(eventSubject(e.run), e.begun)
+	if err == nil {
+		defer func() { _ = events.Unsubscribe() }()
+	}
+	var lookAtWorkers, lookAtStreams, lookAtAll time.Time
+	connects := e.cfg.Hub.nc.Stats().Reconnects
+	tick := time.NewTicker(capsEvery)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		if now.After(lookAtWorkers) {
+			workers, err := e.cfg.Hub.Workers(ctx)
+			if err == nil {
+				e.count(workers)
+			}
+			lookAtWorkers = now.Add(workersEvery * time.Duration(1+len(workers)/manyWorkers))
+		}
+		_ = e.share(ctx) // tried again
+		if again := e.cfg.Hub.nc.Stats().Reconnects; again != connects || e.publishFailed.Load() ||
+			now.After(lookAtStreams) {
+			thorough := again != connects || e.publishFailed.Load() || now.After(lookAtAll)
+			if err := e.reconcile(ctx, thorough); err == nil {
+				connects = again
+				if thorough {
+					lookAtAll = time.Now().Add(allEvery)
+				}
+			}
+			lookAtStreams = time.Now().Add(streamsEvery)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// begun takes in that a worker has begun an attempt.
+func (e *Executor) begun(message *nats.Msg) {
+	var begun event
+	if json.Unmarshal(message.Data, &begun) != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if own := e.waiting[token(begun.Name)]; own != nil {
+		own.worker, own.started = begun.Worker, true
+	}
+}
+
+// count finds how many attempts the fleet can run at a time, and says which pools nobody can run.
+func (e *Executor) count(workers []Worker) {
+	slots := 0
+	useful := map[string]bool{}
+	for _, p := range e.pools {
+		able := 0
+		var lacks []string
+		for i := range workers {
+			w := &workers[i]
+			why := w.Lacks(p.Needs)
+			switch {
+			case why == "" && w.Draining:
+				why = "it is draining"
+			case why == "" && w.Trouble != "":
+				why = w.Trouble
+			}
+			if why != "" {
+				lacks = append(lacks, w.Name+": "+why)
+				continue
+			}
+			able++
+			if !useful[w.Name] {
+				useful[w.Name] = true
+				slots += w.Slots
+			}
+		}
+		e.mu.Lock()
+		wanted := slices.ContainsFunc(mapValues(e.waiting), func(w *waiting) bool { return w.pool == p })
+		e.mu.Unlock()
+		if able > 0 {
+			e.forget("nobody " + p.Name)
+		} else if wanted {
+			e.noteOnce("nobody "+p.Name, fmt.Sprintf("waiting for a worker that can run %s: %s",
+				strings.Join(p.Arms, ", "), cmp.Or(strings.Join(lacks, "; "), "there is none")))
+		}
+	}
+	e.mu.Lock()
+	before := e.places
+	// some wait at the hub, so that a worker never waits for the coordinator
+	e.places = max(1, 2*slots+min(slots, 8))
+	changed := e.places != before
+	e.mu.Unlock()
+	if changed {
+		select {
+		case e.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func mapValues[K comparable, V any](m map[K]V) []V {
+	values := make([]V, 0, len(m))
+	for _, v := range m {
+		values = append(values, v)
+	}
+	return values
+}
+
+// Places returns how many attempts are worth publishing now.
+func (e *Executor) Places() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.places
+}
+
+// Changed receives when Places may return another number.
+func (e *Executor) Changed() <-chan struct{} { return e.changed }
+
+func (e *Executor) noteOnce(key, text string) {
+	e.mu.Lock()
+	noted := e.noted[key]
+	e.noted[key] = true
+	e.mu.Unlock()
+	if !noted {
+		e.cfg.Note(text)
+	}
+}
+
+func (e *Executor) forget(key string) {
+	e.mu.Lock()
+	delete(e.noted, key)
+	e.mu.Unlock()
+}
+
+// share gives every pool its part of the cap of its provider.
+func (e *Executor) share(ctx context.Context) error {
+	caps, err := e.cfg.Hub.Caps(ctx)
+	if err != nil {
+		return err
+	}
+	kv, err := e.cfg.Hub.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return err
+	}
+	all, err := e.cfg.Hub.pools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.pools {
+		e.mu.Lock()
+		demand := 0
+		for _, w := range e.waiting {
+			if w.pool == p {
+				demand++
+			}
+		}
+		e.mu.Unlock()
+		limit := -1
+		if whole, bounded := caps[p.Provider]; bounded {
+			limit = shareOf(p.key(), p.Provider, whole, all)
+		}
+		if limit != p.limit {
+			if limit != 0 {
+				if err := e.setLimit(ctx, p, limit); err != nil {
+					return err
+				}
+			}
+			p.limit = limit
+		}
+		if hold := limit == 0; hold != p.Hold || demand != p.Demand {
+			p.Hold, p.Demand = hold, demand
+			content, err := json.Marshal(p.poolInfo)
+			if err == nil {
+				_, err = kv.Put(ctx, p.key(), content)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shareOf is the part of a provider's cap that a pool gets: pools that want less than an equal part
+// leave the rest to the others. Every coordinator computes the same.
+func shareOf(key, provider string, whole int, all []poolInfo) int {
+	var same []poolInfo
+	for _, p := range all {
+		if p.Provider == provider && (p.Demand > 0 || p.key() == key) {
+			same = append(same, p)
+		}
+	}
+	slices.SortFunc(same, func(a, b poolInfo) int {
+		return cmp.Or(cmp.Compare(a.Demand, b.Demand), cmp.Compare(a.key(), b.key()))
+	})
+	left := whole
+	for i, p := range same {
+		part := left / (len(same) - i)
+		if i < len(same)-1 {
+			part = min(part, max(p.Demand, 1))
+		}
+		if p.key() == key {
+			return part
+		}
+		left -= part
+	}
+	return whole // the hub does not list the pool yet, so that no other counts on a part
+}
+
+// reconcile makes sure that the hub has the streams, and if it looks thoroughly every attempt that
+// is awaited. What was lost is published again.
+func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
+	lost := false
+	for _, p := range e.pools {
+		if _, err := e.cfg.Hub.js.Stream(ctx, p.poolInfo.stream()); errors.Is(err, jetstream.ErrStreamNotFound) {
+			lost = true
+		} else if err != nil {
+			return err
+		}
+	}
+	if _, err := e.cfg.Hub.js.Stream(ctx, doneStream(e.run)); errors.Is(err, jetstream.ErrStreamNotFound) {
+		lost = true
+		e.mu.Lock()
+		e.read = 0 // the new one begins anew
+		e.mu.Unlock()
+	} else if err != nil {
+		return err
+	}
+	if lost {
+		if err := e.restore(ctx); err != nil {
+			return err
+		}
+	}
+	if !lost && !thorough {
+		return nil
+	}
+	e.publishFailed.Store(false)
+	return e.publishMissing(ctx)
+}
+
+// restore makes the stores of the experiment again.
+func (e *Executor) restore(ctx context.Context) error {
+	if err := e.cfg.Hub.ensure(ctx); err != nil {
+		return err
+	}
+	if err := e.cfg.Hub.checkProtocol(ctx); err != nil {
+		return err
+	}
+	if _, _, err := e.publishExperiment(ctx); err != nil {
+		return err
+	}
+	return e.openStreams(ctx)
+}
+
+// publishMissing publishes the awaited attempts that the hub does not have. A worker acknowledges
+// an attempt after its result is stored: what is missing now and has no result once all results up
+// to now are read was lost.
+func (e *Executor) publishMissing(ctx context.Context) error {
+	e.mu.Lock()
+	awaited := mapValues(e.waiting)
+	e.mu.Unlock()
+	var missing []*waiting
+	for _, own := range awaited {
+		_, err := own.pool.stream.GetLastMsgForSubject(ctx, own.work.subject())
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			missing = append(missing, own)
+		case err != nil:
+			return err
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := e.catchUp(ctx); err != nil {
+		return err
+	}
+	for _, own := range missing {
+		e.mu.Lock()
+		still := e.waiting[own.work.token()] == own && !own.stopped && e.arrived[own.work.token()].Name == ""
+		e.mu.Unlock()
+		if !still {
+			continue
+		}
+		if err := e.publish(ctx, own.work); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package experimentcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/experiment/fleet"
+	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// FleetVariable names the environment variable that holds the URL of a fleet.
+const FleetVariable = "FIT_FLEET"
+
+// FleetUsage is the help of the flag --fleet.
+const FleetUsage = "run the cells on the workers of a fleet: the `URL` that fit fleet serve prints, or nats://… of " +
+	"an existing cluster"
+
+// Fleet is a fleet that cells run on.
+type Fleet struct {
+	hub       *fleet.Hub
+	faults    []byte
+	isolation string
+}
+
+// OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the machine.
+// It returns nil where there is no URL.
+func OpenFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
+	calls *console.Gateway,
+) (*Fleet, error) {
+	if url == "" {
+		return nil, nil
+	}
+	hub, err := Dial(ctx, con, url, "coordinator")
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{hub: hub}
+	if f.faults, err = calls.FaultPlan(con); err != nil {
+		f.Close()
+		return nil, err
+	}
+	workers, err := hub.Workers(ctx)
+	if err != nil {
+		f.Close()
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	machine.Versions, f.isolation = fleet.Common(workers, con.Version)
+	return f, nil
+}
+
+// Dial connects to a hub.
+func Dial(ctx context.Context, con *console.Console, url, name string) (*fleet.Hub, error) {
+	hub, err := fleet.Dial(ctx, url, "fit "+name+" "+con.Version)
+	if err != nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	return hub, nil
+}
+
+// Close ends the connection.
+func (f *Fleet) Close() {
+	if f != nil {
+		f.hub.Close()
+	}
+}
+
+// do runs the cells that are left on the fleet.
+func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, error) {
+	var mu sync.Mutex
+	executor, err := fleet.New(ctx, fleet.Config{
+		Hub:       f.hub,
+		Prepared:  r.Prepared,
+		Dir:       r.Output,
+		Version:   r.Console.Version,
+		Provider:  func(arm *experiment.Arm) string { return providerOf(r.Machine.Registry, arm) },
+		Isolation: f.isolation,
+		Faults:    f.faults,
+		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
+		Redactor:  r.Machine.Redactor,
+		Note: func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(r.Console.Stderr, "note: %s\n", text)
+		},
+	})
+	if err != nil {
+		return experiment.Outcome{}, startError(ctx, err)
+	}
+	if cells > 0 && !r.NoProbe {
+		fmt.Fprintf(r.Console.Stderr, "checking that every arm's model replies\n")
+		if err := executor.Probe(ctx, r.Dir.RecordProbe); err != nil {
+			err = errors.Join(startError(ctx, err), executor.Close())
+			if ctx.Err() != nil {
+				return experiment.Outcome{}, err
+			}
+			return experiment.Outcome{}, console.Exitf(console.ExitIncomplete, "%w\nnothing was started; check "+
+				"credentials, model and URL on the workers, or skip this check with --no-probe", err)
+		}
+	}
+	outcome, err := r.runCells(ctx, experiment.Config{
+		Executor: executor,
+		Places:   executor.Places,
+		Changed:  executor.Changed(),
+	}, executor.Sealed)
+	return outcome, errors.Join(err, executor.Close())
+}
+
+// providerOf names the service that an arm's model is asked of: the host of its URL, or who made the
+// protocol that the agent speaks.
+func providerOf(registry *agent.Registry, arm *experiment.Arm) string {
+	if u, err := url.Parse(arm.ModelURL); err == nil && u.Host != "" {
+		return u.Host
+	}
+	chosen, err := registry.Get(arm.Agent)
+	if err != nil {
+		return arm.Agent
+	}
+	protocols := chosen.Info().Protocols
+	switch {
+	case strings.HasPrefix(arm.Model, "claude") || len(protocols) > 0 && protocols[0] == "anthropic":
+		return "anthropic"
+	case strings.HasPrefix(arm.Model, "gemini") || len(protocols) > 0 && protocols[0] == "gemini":
+		return "google"
+	case len(protocols) > 0:
+		return "openai"
+	default:
+		return arm.Agent
+	}
+}
+
+// WorkerOptions are how this machine works for a fleet.
+type WorkerOptions struct {
+	Name   string
+	Slots  int
+	Labels []string
+	Dir    string // empty: in the user's cache
+	Note   func(string)
+}
+
+// Work makes this machine a worker until the context ends or it is drained.
+func Work(ctx context.Context, con *console.Console, registry *agent.Registry, hub *fleet.Hub,
+	opts WorkerOptions,
+) error {
+	dir := opts.Dir
+	if dir == "" {
+		dir = filepath.Join(CacheDir(), "fleet")
+	}
+	machine := Machine(con, registry)
+	isolation := []string{sandbox.IsolationNone}
+	if sandbox.Detect(ctx).Bwrap.OK {
+		isolation = append(isolation, sandbox.IsolationBwrap)
+	}
+	return fleet.Work(ctx, fleet.WorkerConfig{
+		Hub:       hub,
+		Name:      opts.Name,
+		Slots:     opts.Slots,
+		Labels:    opts.Labels,
+		Agents:    machine.Installed(ctx),
+		Isolation: isolation,
+		Environ:   con.Environ,
+		Version:   con.Version,
+		Dir:       dir,
+		FreeSpace: func() error { return local.FreeSpace(dir, os.TempDir()) },
+		Note:      opts.Note,
+		Executor: func(ctx context.Context, job fleet.Job) (fleet.Attempts, error) {
+			return localAttempts(ctx, machine, job)
+		},
+	})
+}
+
+// localAttempts is the executor of this machine for a job of a fleet.
+func localAttempts(ctx context.Context, machine *local.Machine, job fleet.Job) (fleet.Attempts, error) {
+	work, err := local.WorkDir(job.Dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg := local.Config{
+		Prepared:  job.Prepared,
+		Machine:   machine,
+		Artefacts: job.Sink,
+		Work:      work,
+		Rate:      gateway.NewRateControl(),
+	}
+	if len(job.Faults) > 0 {
+		name := filepath.Join(job.Dir, "faults.yaml")
+		err := os.MkdirAll(job.Dir, 0o700)
+		if err == nil {
+			err = os.WriteFile(name, job.Faults, 0o600)
+		}
+		if err == nil {
+			cfg.Faults, err = gateway.LoadFaults(name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	executor, err := local.New(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return executor, nil
+}

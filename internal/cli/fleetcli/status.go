@@ -1,0 +1,156 @@
+package fleetcli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/experiment/fleet"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
+)
+
+// onHub does something with the hub that a flag or the environment names.
+func onHub(ctx context.Context, con *console.Console, url string, do func(context.Context, *fleet.Hub) error) error {
+	url, err := hubURL(con, url)
+	if err != nil {
+		return err
+	}
+	hub, err := experimentcli.Dial(ctx, con, url, "operator")
+	if err != nil {
+		return err
+	}
+	defer hub.Close()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return do(ctx, hub)
+}
+
+const urlUsage = "`URL` of the fleet (also FIT_FLEET)"
+
+func newStatus(con *console.Console) *cobra.Command {
+	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var url string
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show workers, experiments and caps of a fleet",
+		Example: "  fit fleet status --fleet fit://TOKEN@127.0.0.1:4222",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
+				status, err := hub.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if format.Value == "json" {
+					return jsonenc.WriteIndented(con.Stdout, status)
+				}
+				return showStatus(con, status)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
+	cmd.Flags().Var(&format, "format", "how to print it")
+	return cmd
+}
+
+// showStatus prints the status for people. Names come from other machines.
+func showStatus(con *console.Console, status *fleet.Status) error {
+	out := tabwriter.NewWriter(con.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "WORKER\tBUSY\tFIT\tISOLATION\tLABELS\tAGENTS\tSTATE")
+	for _, w := range status.Workers {
+		var agents []string
+		for _, id := range slices.Sorted(maps.Keys(w.Agents)) {
+			agents = append(agents, strings.TrimSpace(id+" "+w.Agents[id]))
+		}
+		state := "ready"
+		switch {
+		case w.Protocol != fleet.Protocol:
+			state = fmt.Sprintf("protocol %d, not %d", w.Protocol, fleet.Protocol)
+		case w.Draining:
+			state = "draining"
+		case w.Trouble != "":
+			state = w.Trouble
+		}
+		fields := []string{
+			w.Name, fmt.Sprintf("%d/%d", w.Busy, w.Slots), w.Fit, strings.Join(w.Isolation, ","),
+			cmp.Or(strings.Join(w.Labels, ","), "-"), cmp.Or(strings.Join(agents, ", "), "-"), state,
+		}
+		for i := range fields {
+			fields[i] = display.CutRunes(display.Line(fields[i]), 80)
+		}
+		fmt.Fprintln(out, strings.Join(fields, "\t"))
+	}
+	fmt.Fprintln(out, "\nEXPERIMENT\tARMS\tPROVIDER\tCAP\tRUNNING\tWAITING\tDIRECTORY")
+	for _, p := range status.Pools {
+		limit := "-"
+		if n, bounded := status.Caps[p.Provider]; bounded {
+			limit = strconv.Itoa(n)
+		}
+		fields := []string{
+			p.Title, strings.Join(p.Arms, ","), p.Provider, limit, strconv.Itoa(p.Running), strconv.Itoa(p.Waiting), p.Dir,
+		}
+		for i := range fields {
+			fields[i] = display.CutRunes(display.Line(fields[i]), 80)
+		}
+		fmt.Fprintln(out, strings.Join(fields, "\t"))
+	}
+	return out.Flush()
+}
+
+func newDrain(con *console.Console) *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use:     "drain WORKER",
+		Short:   "Let a worker finish its cells and leave",
+		Example: "  fit fleet drain build-7",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
+				if err := hub.Drain(ctx, args[0]); err != nil {
+					return console.Exit(console.ExitUsage, err)
+				}
+				fmt.Fprintf(con.Stderr, "%s takes no more cells and leaves when those it has are done\n", args[0])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
+	return cmd
+}
+
+func newCap(con *console.Console) *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use:   "cap PROVIDER N",
+		Short: "Bound the cells of a provider that run at once, over the whole fleet",
+		Long: `Bound the cells of a provider that run at once, over the whole fleet; off takes the bound away. It holds within 2 seconds, also for experiments that run;
+cells under way finish. Providers are listed by fit fleet status.`,
+		Example: "  fit fleet cap anthropic 40\n  fit fleet cap anthropic off",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.Atoi(args[1])
+			switch {
+			case args[1] == "off":
+				n = -1
+			case err != nil || n < 1:
+				return console.Usagef("cap %q: want a whole number from 1 on, or off", args[1])
+			}
+			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
+				return hub.SetCap(ctx, args[0], n)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
+	return cmd
+}
