@@ -34,9 +34,9 @@ type CheckRate struct {
 	Mixed bool `json:"mixed,omitempty"`
 }
 
-// rowsOf reads the rows of a record. They come from graders and may be anything; what is not a row
+// RowsOf reads the rows of a record. They come from graders and may be anything; what is not a row
 // is skipped.
-func rowsOf(r *ledger.Record) []Row {
+func RowsOf(r *ledger.Record) []Row {
 	var rows []Row
 	read := func(source string, details []json.RawMessage) {
 		for _, raw := range details {
@@ -86,7 +86,7 @@ func checkRates(records []ledger.Record) []CheckRate {
 		if records[i].Verdict == ledger.Error {
 			continue
 		}
-		for _, row := range rowsOf(&records[i]) {
+		for _, row := range RowsOf(&records[i]) {
 			k := key{row.Source, row.Check}
 			rate := rates[k]
 			if rate == nil {

@@ -96,7 +96,7 @@ func (g *Group) junit() junitSuite {
 
 func failingChecks(r *ledger.Record) []string {
 	var failing []string
-	for _, row := range rowsOf(r) {
+	for _, row := range RowsOf(r) {
 		if row.Pass != nil && !*row.Pass {
 			failing = append(failing, fmt.Sprintf("%s %s: %s", row.Source, row.Check, row.Message))
 		}

@@ -196,7 +196,7 @@ func runOf(r *ledger.Record) Run {
 		ErrorClass: r.ErrorClass,
 		TracePath:  r.AgentTracePath,
 		DiffPath:   r.DiffPath,
-		Rows:       rowsOf(r),
+		Rows:       RowsOf(r),
 		Notes:      notesOf(r),
 	}
 	if r.Grade != nil {

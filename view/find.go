@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -179,7 +180,7 @@ func (s *Server) traceMessages(r *http.Request) (any, error) {
 			lines = append(lines, messages[i].Answers[j].Line)
 		}
 	}
-	entries, err := entriesAt(r, t, lines)
+	entries, err := entriesAt(r.Context(), t, lines)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (s *Server) traceMessages(r *http.Request) (any, error) {
 }
 
 // entriesAt finds for every line the entry that stands in it or, if none does, the next one.
-func entriesAt(r *http.Request, t *query.Trace, lines []int64) (map[int64]int, error) {
+func entriesAt(ctx context.Context, t *query.Trace, lines []int64) (map[int64]int, error) {
 	entries := map[int64]int{}
 	if len(lines) == 0 {
 		return entries, nil
@@ -203,7 +204,7 @@ func entriesAt(r *http.Request, t *query.Trace, lines []int64) (map[int64]int, e
 	lines = slices.Clone(lines)
 	slices.Sort(lines)
 	last := 0
-	_, err := t.Outline(r.Context(), func(m query.Mark) {
+	_, err := t.Outline(ctx, func(m query.Mark) {
 		for len(lines) > 0 && lines[0] <= m.Line {
 			entries[lines[0]] = m.Index
 			lines = lines[1:]
@@ -250,7 +251,7 @@ func actionEntries(r *http.Request, t *query.Trace, actions []query.Action) ([]i
 	for i := range actions {
 		lines[i] = actions[i].Line
 	}
-	entries, err := entriesAt(r, t, lines)
+	entries, err := entriesAt(r.Context(), t, lines)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,105 @@
+package view
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/patch"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// judgement is what the judge of a cell said.
+type judgement struct {
+	Verdict string `json:"verdict"`
+	Summary string `json:"summary"`
+	Votes   []vote `json:"votes"`
+}
+
+// vote is one of the votes that a verdict is made from.
+type vote struct {
+	Verdict    string     `json:"verdict"`
+	Summary    string     `json:"summary"`
+	Error      string     `json:"error"`
+	CostUSD    *float64   `json:"costUsd"`
+	DurationMs int64      `json:"durationMs"`
+	Trace      string     `json:"trace"`
+	Citations  []citation `json:"citations"`
+}
+
+// citation is a place in the diff that a judge names. A negative line is one of the old file.
+type citation struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+func judgementOf(answer *cellAnswer, snap *snapshot) *judgement {
+	record := answer.Record
+	if record.JudgeVerdict == nil && len(record.JudgeVotes) == 0 {
+		return nil
+	}
+	j := &judgement{Votes: []vote{}}
+	if record.JudgeVerdict != nil {
+		j.Verdict, j.Summary = record.JudgeVerdict.Verdict, record.JudgeVerdict.Summary
+	}
+	for i := range record.JudgeVotes {
+		j.Votes = append(j.Votes, voteOf(&record.JudgeVotes[i], answer.Diff, snap.at.id))
+	}
+	return j
+}
+
+func voteOf(v *ledger.JudgeVote, changed *diff, id string) vote {
+	shown := vote{
+		Verdict:    v.Verdict,
+		Summary:    v.Summary,
+		Error:      v.Error,
+		CostUSD:    v.CostUSD,
+		DurationMs: v.DurationMs,
+		Citations:  citations(v.Summary, changed),
+	}
+	if v.TracePath != "" {
+		shown.Trace = id + "/" + v.TracePath
+	}
+	return shown
+}
+
+// place is a file and a line as judges write them: even.sh:3, or even.sh:-3 for a removed line.
+var citedPlace = regexp.MustCompile(`([^\s:()\[\]"'` + "`" + `,]+):(-?\d{1,7})\b`)
+
+// citations finds the places of a diff that a text names. A place that the diff does not show is
+// left out: it cannot be marked.
+func citations(text string, changed *diff) []citation {
+	found := []citation{}
+	if changed == nil {
+		return found
+	}
+	parsed := patch.Parse([]byte(changed.Text))
+	for _, match := range citedPlace.FindAllStringSubmatch(text, 100) {
+		line, err := strconv.Atoi(match[2])
+		if err != nil {
+			continue
+		}
+		for i := range parsed.Files {
+			file := &parsed.Files[i]
+			if name := file.Path(); name != match[1] && !strings.HasSuffix(name, "/"+match[1]) {
+				continue
+			}
+			if shown, ok := lineOf(file, line); ok {
+				found = append(found, citation{File: file.Path(), Line: line, Text: shown})
+			}
+		}
+	}
+	return found
+}
+
+func lineOf(file *patch.File, line int) (string, bool) {
+	for i := range file.Hunks {
+		for _, one := range file.Hunks[i].Lines {
+			if line > 0 && one.New == line || line < 0 && one.Op == patch.Minus && one.Old == -line {
+				return one.Text, true
+			}
+		}
+	}
+	return "", false
+}
