@@ -38,7 +38,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var seat *Seat
 	if refused == nil {
-		if seat = d.gateway.seatOf(r.Header); seat == nil || d.only != nil && seat != d.only {
+		if seat = d.gateway.seatOf(r); seat == nil || d.only != nil && seat != d.only {
 			refused = &refusal{
 				http.StatusUnauthorized,
 				"fit's gateway does not know this key; it accepts the token of a participant while it takes part",
@@ -71,8 +71,11 @@ func isLocal(r *http.Request) bool {
 // route is what a path asks for.
 type route struct {
 	protocol string // empty: any
-	path     string // without /v1
+	version  string // as in /v1
+	path     string // without the version
 	turn     bool   // it carries a turn of an agent
+	model    string // that the path names
+	stream   bool   // the path asks for one
 }
 
 // routeOf finds out what a request asks for, or why it is refused.
@@ -81,10 +84,25 @@ func routeOf(r *http.Request) (route, *refusal) {
 		return route{}, &refusal{http.StatusMethodNotAllowed, "fit's gateway opens no tunnels"}
 	}
 	path, versioned := strings.CutPrefix(r.URL.Path, "/v1/")
-	to := route{path: "/" + path}
+	to := route{version: "/v1", path: "/" + path}
 	method := http.MethodPost
+	name, verb, gemini := wire.GeminiPath(r.URL.Path)
 	switch {
-	case !versioned || strings.Contains(path, ".."):
+	case strings.Contains(path, ".."):
+	case gemini || r.URL.Path == "/v1beta/models":
+		version, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		to = route{
+			protocol: Gemini,
+			version:  "/" + version,
+			path:     "/" + rest,
+			model:    name,
+			stream:   verb == wire.GeminiStream,
+			turn:     verb == wire.GeminiStream || verb == wire.GeminiGenerate,
+		}
+		if versioned = !gemini || to.turn || verb == wire.GeminiCountTokens; !gemini {
+			method = http.MethodGet
+		}
+	case !versioned:
 	case path == "messages":
 		to.protocol, to.turn = Anthropic, true
 	case path == "messages/count_tokens":
@@ -107,7 +125,8 @@ func routeOf(r *http.Request) (route, *refusal) {
 	case !versioned || strings.Contains(path, ".."):
 		return route{}, &refusal{
 			http.StatusNotFound, "fit's gateway has no " + r.Method + " " + r.URL.Path +
-				"; it serves /v1/messages, /v1/responses, /v1/chat/completions and /v1/models",
+				"; it serves /v1/messages, /v1/responses, /v1/chat/completions, /v1/models and " +
+				"/v1beta/models/NAME:generateContent",
 		}
 	case r.Method != method:
 		return to, &refusal{http.StatusMethodNotAllowed, r.URL.Path + " is asked with " + method}
@@ -125,8 +144,11 @@ func (f *refusal) answer(w http.ResponseWriter, protocol string) {
 // writeError answers with an error of the protocol.
 func writeError(w http.ResponseWriter, protocol string, status int, message string) {
 	body := wire.OpenAIErrorBody(status, wire.APIError{Message: message})
-	if protocol == Anthropic {
+	switch protocol {
+	case Anthropic:
 		body = wire.AnthropicErrorBody(status, wire.APIError{Message: message})
+	case Gemini:
+		body = wire.GeminiErrorBody(status, wire.APIError{Message: message})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

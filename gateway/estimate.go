@@ -40,6 +40,13 @@ func (e Estimate) size() (input, output int64) {
 			output = min(limit, unbounded)
 		}
 	}
+	for _, path := range [][]string{
+		{"generationConfig", "maxOutputTokens"}, {"generation_config", "max_output_tokens"},
+	} {
+		if limit := v.Path(path...).Int64(); limit > 0 {
+			output = min(limit, unbounded)
+		}
+	}
 	return input, output
 }
 

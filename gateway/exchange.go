@@ -43,7 +43,7 @@ func newExchange(seat *Seat, to route, r *http.Request) *exchange {
 			Participant: seat.member.Name,
 			Cell:        seat.member.Cell,
 			Protocol:    to.protocol,
-			Path:        "/v1" + to.path,
+			Path:        to.version + to.path,
 			StartMs:     now.UnixMilli(),
 			Outcome:     calls.Failed,
 		},
@@ -96,9 +96,12 @@ func (x *exchange) read() *refusal {
 		return nil
 	}
 	_ = json.Unmarshal(x.body, &x.asked) // what cannot be read is the upstream's to refuse
+	if x.route.protocol == Gemini {
+		x.asked.Model, x.asked.Stream = x.route.model, x.route.stream
+	}
 	x.call.Model, x.call.Stream = x.asked.Model, x.asked.Stream
 	x.call.Tools, x.call.Messages = len(x.asked.Tools), x.asked.length()
-	work, err := findVendorWork(x.body)
+	work, err := findVendorWork(x.route.protocol, x.body)
 	if err != nil {
 		return &refusal{http.StatusBadRequest, "fit's gateway: " + err.Error()}
 	}

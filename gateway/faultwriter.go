@@ -145,7 +145,7 @@ func (w *faultWriter) end() error {
 }
 
 // tokenCount finds how many tokens a reply says it used, in the words of every protocol.
-var tokenCount = regexp.MustCompile(`("(?:[a-z_]*_)?(?:input|output|prompt|completion|total|cached|reasoning)_tokens"\s*:\s*)(\d+)`)
+var tokenCount = regexp.MustCompile(`("(?:(?:[a-z_]*_)?(?:input|output|prompt|completion|total|cached|reasoning)_tokens|[a-zA-Z]+TokenCount)"\s*:\s*)(\d+)`)
 
 // miscount multiplies every count of tokens.
 func (f Fault) miscount(p []byte) []byte {

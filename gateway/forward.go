@@ -85,7 +85,7 @@ func (x *exchange) upstream() (upstream, bool) {
 	if to, ok := x.seat.upstreams[x.route.protocol]; ok || x.route.protocol != "" {
 		return to, ok
 	}
-	for _, protocol := range []string{Responses, Chat, Anthropic} {
+	for _, protocol := range []string{Responses, Chat, Anthropic, Gemini} {
 		if to, ok := x.seat.upstreams[protocol]; ok {
 			return to, true
 		}
@@ -384,6 +384,8 @@ func (x *exchange) stopStream(w http.ResponseWriter) {
 	case Responses:
 		failure.Code = "invalid_prompt" // of all codes the one after which no agent tries again
 		event = wire.ResponsesErrorEvent(wire.Response{Model: x.call.Model}, failure)
+	case Gemini:
+		event = wire.Event{Data: wire.GeminiErrorBody(http.StatusBadRequest, wire.APIError{Message: limitRefusal})}
 	default:
 		event = wire.Event{Data: wire.OpenAIErrorBody(http.StatusBadRequest, failure)}
 	}

@@ -70,6 +70,7 @@ func (h *house) join(name, url string) *gateway.Seat {
 			{Protocol: gateway.Anthropic, URL: url + "/v1", Header: gateway.APIKey(realKey)},
 			{Protocol: gateway.Responses, URL: url + "/v1", Header: gateway.Bearer(realKey)},
 			{Protocol: gateway.Chat, URL: url + "/v1", Header: gateway.Bearer(realKey)},
+			{Protocol: gateway.Gemini, URL: url + "/v1beta", Header: http.Header{"X-Goog-Api-Key": {realKey}}},
 		},
 		OnCall: func(c calls.Call) {
 			h.mu.Lock()
@@ -183,14 +184,21 @@ func TestCallsOfAllProtocolsPassWithTheirUsage(t *testing.T) {
 			true,
 			calls.Usage{Input: 4, Output: 9, CacheRead: 1},
 		},
+		{
+			"/v1beta/models/gemini-3:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"x"}]}]}`,
+			"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]}}],\"usageMetadata\":{\"promptTokenCount\":9,\"totalTokenCount\":9}}\r\n\r\n" +
+				"data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"modelVersion\":\"gemini-3\",\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":4,\"candidatesTokenCount\":5,\"thoughtsTokenCount\":2,\"totalTokenCount\":16}}\r\n\r\n",
+			true,
+			calls.Usage{Input: 5, Output: 7, CacheRead: 4, Reasoning: 2},
+		},
 	} {
 		t.Run(test.path, func(t *testing.T) {
 			h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
-				if r.URL.Path != test.path || string(body) != test.request {
-					t.Errorf("the upstream got %s %s", r.URL.Path, body)
+				if r.URL.String() != test.path || string(body) != test.request {
+					t.Errorf("the upstream got %s %s", r.URL, body)
 				}
-				if got := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization"); !strings.Contains(got, realKey) ||
+				if got := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key"); !strings.Contains(got, realKey) ||
 					strings.Contains(got, "fit-") {
 					t.Errorf("the upstream got the key %q", got)
 				}

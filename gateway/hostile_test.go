@@ -438,6 +438,12 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 			"[image by URL]",
 			`{"model":"m","messages":[{"role":"user","content":[` + taken("text") + `,{"type":"text","text":"https://x"}]}]}`,
 		},
+		"gemini": {
+			"/v1beta/models/gemini-3:generateContent",
+			`{"contents":[{"role":"user","parts":[{"fileData":{"fileUri":"https://x"}},{"text":"hi"}]}],"tools":[{"googleSearch":{},"functionDeclarations":[{"name":"f"}]},{"url_context":{}}]}`,
+			"[googleSearch url_context file by URL]",
+			`{"contents":[{"role":"user","parts":[{"text":"(fit took out what the model's vendor would have fetched from an address)"},{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f"}]}]}`,
+		},
 		"none": {"/v1/messages", `{"model":"m","tools":[{"type":"custom","name":"mcp__web_search"}]}`, "[]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

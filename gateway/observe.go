@@ -78,6 +78,9 @@ func (o *observer) keep(p []byte) {
 var (
 	dataField    = []byte("data:")
 	usageKey     = []byte(`"usage"`)
+	geminiUsage  = []byte(`"usageMetadata"`)
+	geminiFinish = []byte(`"finishReason"`)
+	geminiBlock  = []byte(`"blockReason"`)
 	errorKey     = []byte(`"error"`)
 	messageStop  = []byte(`"message_stop"`)
 	blockDelta   = []byte(`"content_block_delta"`)
@@ -100,11 +103,13 @@ func (o *observer) take(line []byte) {
 		o.complete = true
 	case o.protocol == Anthropic && bytes.Contains(data, blockDelta):
 		o.count(data)
-	case bytes.Contains(data, usageKey), bytes.Contains(data, errorKey):
+	case bytes.Contains(data, usageKey), bytes.Contains(data, geminiUsage), bytes.Contains(data, errorKey):
 		o.decode(data)
 	}
-	if o.protocol == Chat && bytes.Contains(data, finishReason) {
-		o.complete = true // some servers leave out the closing words
+	switch {
+	case o.protocol == Chat && bytes.Contains(data, finishReason), // some servers leave out the closing words
+		o.protocol == Gemini && (bytes.Contains(data, geminiFinish) || bytes.Contains(data, geminiBlock)):
+		o.complete = true
 	}
 }
 
@@ -139,6 +144,9 @@ type reply struct {
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Message *reply          `json:"message"`
+	// UsageMetadata and ModelVersion are what Gemini calls them.
+	UsageMetadata json.RawMessage `json:"usageMetadata"`
+	ModelVersion  string          `json:"modelVersion"`
 	// Response is the whole reply in the events of the Responses protocol.
 	Response *reply `json:"response"`
 }
@@ -158,6 +166,9 @@ func (o *observer) decode(data []byte) {
 		}
 	case r.Message != nil:
 		inner = r.Message
+	}
+	if o.protocol == Gemini {
+		inner.Model, inner.Usage = inner.ModelVersion, inner.UsageMetadata
 	}
 	if inner.Model != "" {
 		o.model = inner.Model

@@ -18,14 +18,15 @@ type asked struct {
 	Model  string            `json:"model"`
 	Stream bool              `json:"stream"`
 	Tools  []json.RawMessage `json:"tools"`
-	// Messages or Input are the conversation.
+	// Messages, Contents or Input are the conversation.
 	Messages []json.RawMessage `json:"messages"`
+	Contents []json.RawMessage `json:"contents"`
 	Input    json.RawMessage   `json:"input"`
 }
 
 // length is how long the conversation is.
 func (a *asked) length() int {
-	n := len(a.Messages)
+	n := len(a.Messages) + len(a.Contents)
 	input, _ := jsontape.Parse(a.Input)
 	for range input.Elements() {
 		n++

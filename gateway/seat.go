@@ -141,8 +141,8 @@ func (s *Seat) close() error {
 }
 
 // seatOf finds the seat whose token a request shows.
-func (g *Gateway) seatOf(header http.Header) *Seat {
-	given := hashOf(tokenIn(header))
+func (g *Gateway) seatOf(r *http.Request) *Seat {
+	given := hashOf(tokenIn(r))
 	g.mu.Lock()
 	seat := g.seats[given]
 	g.mu.Unlock()
@@ -155,15 +155,20 @@ func (g *Gateway) seatOf(header http.Header) *Seat {
 	return seat
 }
 
+// keyInQuery is where clients of Gemini's protocol may put a key.
+const keyInQuery = "key"
+
 // tokenIn is the token of a request, wherever its protocol puts keys.
-func tokenIn(header http.Header) string {
-	if token := header.Get(TokenHeader); token != "" {
+func tokenIn(r *http.Request) string {
+	for _, name := range []string{TokenHeader, "X-Api-Key", keyOfGemini} {
+		if token := r.Header.Get(name); token != "" {
+			return token
+		}
+	}
+	if token := r.URL.Query().Get(keyInQuery); token != "" {
 		return token
 	}
-	if key := header.Get("X-Api-Key"); key != "" {
-		return key
-	}
-	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

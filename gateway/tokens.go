@@ -43,8 +43,11 @@ func (t *tokens) take(protocol string, raw json.RawMessage) {
 	var named map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &named) // it was read before
 	names := [2]string{"input_tokens", "output_tokens"}
-	if protocol != Anthropic && protocol != Responses {
+	switch protocol {
+	case Chat:
 		names = [2]string{"prompt_tokens", "completion_tokens"}
+	case Gemini: // which leaves out what is zero
+		names = [2]string{"promptTokenCount", "totalTokenCount"}
 	}
 	t.input = t.input || holds(named[names[0]])
 	t.output = t.output || holds(named[names[1]])
@@ -64,6 +67,15 @@ func reported(protocol string, raw json.RawMessage) (report [figures]int64, err 
 		var u wire.ResponsesUsage
 		err = json.Unmarshal(raw, &u)
 		report = openAIReport(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
+	case Gemini:
+		var u wire.GeminiUsage
+		err = json.Unmarshal(raw, &u)
+		report = [figures]int64{
+			inputFigure:     u.PromptTokenCount,
+			outputFigure:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
+			cacheReadFigure: u.CachedContentTokenCount,
+			reasoningFigure: u.ThoughtsTokenCount,
+		}
 	default:
 		var u wire.ChatUsage
 		err = json.Unmarshal(raw, &u)
@@ -96,7 +108,7 @@ func (o *observer) usage() *calls.Usage {
 		Reasoning:    t.said[reasoningFigure],
 	}
 	said.CacheWrite5m = t.said[cacheWriteFigure] - said.CacheWrite1h
-	if o.protocol != Anthropic { // OpenAI counts them as input too
+	if o.protocol != Anthropic { // the others count them as input too
 		said.Input = max(0, said.Input-said.CacheRead-said.CacheWrite5m)
 	}
 	return said

@@ -14,12 +14,13 @@ const (
 	Anthropic = "anthropic" // Anthropic Messages
 	Responses = "responses" // OpenAI Responses
 	Chat      = "chat"      // OpenAI Chat Completions
+	Gemini    = "gemini"    // Gemini's generateContent
 )
 
 // Upstream is where the calls of one protocol go.
 type Upstream struct {
-	Protocol string // Anthropic, Responses or Chat
-	// URL is what /v1 stands for in a call, as in https://api.anthropic.com/v1.
+	Protocol string // Anthropic, Responses, Chat or Gemini
+	// URL is what the version stands for in a call, as in https://api.anthropic.com/v1.
 	URL string
 	// Header holds the key as the endpoint wants it. It takes the place of the agent's token.
 	Header http.Header
@@ -39,21 +40,36 @@ func Bearer(key string) http.Header { return http.Header{"Authorization": {"Bear
 // APIKey is the header of a key as the Messages protocol sends it.
 func APIKey(key string) http.Header { return http.Header{"X-Api-Key": {key}} }
 
-// Everywhere is one endpoint, given without its version, for every protocol, with the keys as they
-// are sent; an empty key is none.
-func Everywhere(url, anthropicKey, openAIKey string) []Upstream {
+// googleKey is the header of a key as Gemini's protocol sends it.
+func googleKey(key string) http.Header { return http.Header{keyOfGemini: {key}} }
+
+// keyOfGemini is the name of that header.
+const keyOfGemini = "X-Goog-Api-Key"
+
+// keyHeaders are where keys are sent.
+var keyHeaders = []string{"X-Api-Key", keyOfGemini, "Authorization"}
+
+// Keys are the keys of one endpoint, by who asks for them; an empty key is none.
+type Keys struct{ Anthropic, OpenAI, Gemini string }
+
+// Everywhere is one endpoint, given without its version, for every protocol.
+func Everywhere(url string, keys Keys) []Upstream {
 	url = Versioned(url)
-	var anthropic, openAI http.Header
-	if anthropicKey != "" {
-		anthropic = APIKey(anthropicKey)
+	var anthropic, openAI, gemini http.Header
+	if keys.Anthropic != "" {
+		anthropic = APIKey(keys.Anthropic)
 	}
-	if openAIKey != "" {
-		openAI = Bearer(openAIKey)
+	if keys.OpenAI != "" {
+		openAI = Bearer(keys.OpenAI)
+	}
+	if keys.Gemini != "" {
+		gemini = googleKey(keys.Gemini)
 	}
 	return []Upstream{
 		{Protocol: Anthropic, URL: url, Header: anthropic},
 		{Protocol: Responses, URL: url, Header: openAI},
 		{Protocol: Chat, URL: url, Header: openAI},
+		{Protocol: Gemini, URL: url + "beta", Header: gemini},
 	}
 }
 
@@ -66,6 +82,8 @@ func UpstreamOf(cfg model.Config) (Upstream, error) {
 		to.Header = Bearer(cfg.AuthToken)
 	case cfg.Protocol == model.Anthropic && cfg.APIKey != "":
 		to.Header = APIKey(cfg.APIKey)
+	case cfg.Protocol == model.Gemini && cfg.APIKey != "":
+		to.Header = googleKey(cfg.APIKey)
 	case cfg.APIKey != "":
 		to.Header = Bearer(cfg.APIKey)
 	}
@@ -84,7 +102,7 @@ func (u Upstream) resolve() (upstream, error) {
 		return upstream{}, fmt.Errorf("the model's address %q is not an http or https URL", u.URL)
 	}
 	switch u.Protocol {
-	case Anthropic, Responses, Chat:
+	case Anthropic, Responses, Chat, Gemini:
 	default:
 		return upstream{}, fmt.Errorf("unknown model protocol %q", u.Protocol)
 	}
@@ -106,12 +124,18 @@ func (u Upstream) resolve() (upstream, error) {
 func (u upstream) provider() string { return u.base.Host }
 
 // key is what calls with the same key have in common, for rate control.
-func (u upstream) key() string { return u.Header.Get("X-Api-Key") + u.Header.Get("Authorization") }
+func (u upstream) key() string {
+	key := ""
+	for _, name := range keyHeaders {
+		key += u.Header.Get(name)
+	}
+	return key
+}
 
 // secrets are the key as it is sent.
 func (u upstream) secrets() []string {
 	var all []string
-	for _, name := range []string{"X-Api-Key", "Authorization"} {
+	for _, name := range keyHeaders {
 		secret := u.Header.Get(name)
 		if _, after, found := strings.Cut(secret, " "); found {
 			secret = after
@@ -152,15 +176,18 @@ func (u upstream) request(r *http.Request, path string, body []byte) *http.Reque
 	target := *u.base
 	target.Path = strings.TrimRight(target.Path, "/") + path
 	target.RawPath = ""
-	target.RawQuery = r.URL.RawQuery
+	query := r.URL.Query()
+	query.Del(keyInQuery) // it is the token
+	target.RawQuery = query.Encode()
 	out.URL, out.Host, out.RequestURI, out.Close = &target, target.Host, "", false
 	removeHopHeaders(out.Header)
 	for _, name := range []string{TokenHeader, "Accept-Encoding", "Expect", "X-Forwarded-For", "Forwarded"} {
 		out.Header.Del(name)
 	}
 	if !u.Login {
-		out.Header.Del("X-Api-Key")
-		out.Header.Del("Authorization")
+		for _, name := range keyHeaders {
+			out.Header.Del(name)
+		}
 	}
 	for name, values := range u.Header {
 		out.Header[http.CanonicalHeaderKey(name)] = values

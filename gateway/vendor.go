@@ -25,7 +25,9 @@ type edit struct {
 
 // finder goes through a request.
 type finder struct {
-	text  []byte
+	text     []byte
+	protocol string
+
 	kinds []string
 	gone  int // tools that run at the vendor
 	edits []edit
@@ -36,36 +38,46 @@ type finder struct {
 var read = []string{
 	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options",
 	"search_parameters", "mcp_servers", "plugins", "max_tokens", "max_completion_tokens", "max_output_tokens",
+	"generationConfig", "generation_config",
 }
 
 // ambiguous reports what two servers can read differently in an object of a request; empty if
 // nothing.
-func ambiguous(object jsontape.Value) string {
+func (f *finder) ambiguous(object jsontape.Value) string {
 	seen := map[string]bool{}
 	for name := range object.Members() {
-		folded := strings.ToLower(name)
-		switch {
-		case seen[folded]:
-			return fmt.Sprintf("the request has %q twice", folded)
-		case folded != name && slices.Contains(read, folded):
-			return fmt.Sprintf("the request has %q in place of %q", strings.Clone(name), folded)
+		folded := f.fold(name)
+		if seen[folded] {
+			return fmt.Sprintf("the request has %q twice", strings.ToLower(name))
 		}
 		seen[folded] = true
+		meant := slices.IndexFunc(read, func(known string) bool { return f.fold(known) == folded })
+		if meant >= 0 && !slices.Contains(read, name) {
+			return fmt.Sprintf("the request has %q in place of %q", strings.Clone(name), read[meant])
+		}
 	}
 	return ""
 }
 
+// fold is what the names of a member have in common. Gemini's servers know two of each.
+func (f *finder) fold(name string) string {
+	if f.protocol == Gemini {
+		name = strings.ReplaceAll(name, "_", "")
+	}
+	return strings.ToLower(name)
+}
+
 // findVendorWork finds what a request asks of its vendor. An error says that the request can be
 // read in two ways.
-func findVendorWork(body []byte) (vendorWork, error) {
+func findVendorWork(protocol string, body []byte) (vendorWork, error) {
 	request, ok := jsontape.Parse(body)
 	if !ok || request.Kind() != jsontape.Object {
 		return vendorWork{}, nil // the upstream's to refuse
 	}
-	if wrong := ambiguous(request); wrong != "" {
+	f := &finder{text: body, protocol: protocol}
+	if wrong := f.ambiguous(request); wrong != "" {
 		return vendorWork{}, fmt.Errorf("%s; servers differ in what they make of that", wrong)
 	}
-	f := &finder{text: body}
 	left, err := f.tools(request.Get("tools"))
 	if err != nil {
 		return vendorWork{}, err
@@ -148,10 +160,12 @@ func (f *finder) found(kind string) {
 // tools notes the tools that run at the vendor, and returns those that do not.
 func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 	for tool := range list.Elements() {
-		if wrong := ambiguous(tool); wrong != "" {
+		if wrong := f.ambiguous(tool); wrong != "" {
 			return nil, fmt.Errorf("a tool of %s; servers differ in what they make of that", wrong)
 		}
 		switch kind := tool.TextOf("type"); {
+		case f.protocol == Gemini:
+			left = append(left, f.declared(tool)...)
 		case runsAtVendor(kind):
 			f.gone++
 			f.found(kind)
@@ -167,6 +181,20 @@ func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 		}
 	}
 	return left, nil
+}
+
+// declared notes the tools of Gemini's own, which are members of an object with the agent's, and
+// returns what declares the agent's.
+func (f *finder) declared(tool jsontape.Value) (own [][]byte) {
+	for name, value := range tool.Members() {
+		if f.fold(name) == "functiondeclarations" {
+			own = append(own, slices.Concat([]byte("{"), appendMember(nil, name, value.Raw())[0], []byte("}")))
+			continue
+		}
+		f.gone++
+		f.found(name)
+	}
+	return own
 }
 
 // vendorTools are the types of tools that run at the vendor; some versions of them have a suffix.
@@ -198,7 +226,7 @@ func (f *finder) conversation(list jsontape.Value) error {
 				f.edits = append(f.edits, edit{start, end, array(left)})
 			}
 		}
-		for _, name := range []string{"content", "output"} {
+		for _, name := range []string{"content", "output", "parts"} {
 			if err := f.content(item.Get(name)); err != nil {
 				return err
 			}
@@ -214,6 +242,9 @@ var media = []string{"image", "document", "file", "audio", "video"}
 func (f *finder) content(blocks jsontape.Value) error {
 	for block := range blocks.Elements() {
 		kind := block.TextOf("type")
+		if f.protocol == Gemini && (block.Get("fileData").Exists() || block.Get("file_data").Exists()) {
+			kind = "file"
+		}
 		if kind == "tool_result" {
 			if err := f.content(block.Get("content")); err != nil {
 				return err
@@ -225,16 +256,21 @@ func (f *finder) content(blocks jsontape.Value) error {
 			continue
 		}
 		f.found(strings.TrimSuffix(strings.TrimPrefix(kind, "input_"), "_url") + " by URL")
-		textType := "text"
-		if strings.HasPrefix(kind, "input_") {
-			textType = "input_text"
+		form := `{"type":"text","text":%q}`
+		switch {
+		case f.protocol == Gemini:
+			form = `{"text":%q}`
+		case strings.HasPrefix(kind, "input_"):
+			form = `{"type":"input_text","text":%q}`
 		}
 		start, end := block.Span()
-		f.edits = append(f.edits, edit{start, end, fmt.Appendf(nil,
-			`{"type":%q,"text":"(fit took out what the model's vendor would have fetched from an address)"}`, textType)})
+		f.edits = append(f.edits, edit{start, end, fmt.Appendf(nil, form, takenOut)})
 	}
 	return nil
 }
+
+// takenOut takes the place of what would have been fetched.
+const takenOut = "(fit took out what the model's vendor would have fetched from an address)"
 
 // namesAddress reports whether there is an address in a block of content, at any depth. One with
 // the content itself in it is none.

@@ -11,14 +11,11 @@ import (
 // gateway. Which of its protocols it will speak, the program decides.
 func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	e := a.entry
-	switch {
-	case cfg.ModelURL == "":
+	if cfg.ModelURL == "" {
 		return nil, fmt.Errorf("agent %s finds its model by itself; --model-url puts the gateway between", e.ID)
-	case agent.ProtocolOf(cfg.Model, e.Protocols...) == agent.ProtocolGemini:
-		return nil, fmt.Errorf("agent %s speaks Gemini's protocol, which the gateway does not carry", e.ID)
 	}
 	key := e.key(cfg.Environ)
-	return gateway.Everywhere(cfg.ModelURL, key, key), nil
+	return gateway.Everywhere(cfg.ModelURL, gateway.Keys{Anthropic: key, OpenAI: key, Gemini: key}), nil
 }
 
 // key is the key of the model, from the first variable that is set; empty where none is.

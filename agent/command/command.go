@@ -172,8 +172,11 @@ func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 		}
 		return ""
 	}
-	return gateway.Everywhere(cfg.ModelURL, key("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
-		key("OPENAI_API_KEY", "ANTHROPIC_API_KEY")), nil
+	return gateway.Everywhere(cfg.ModelURL, gateway.Keys{
+		Anthropic: key("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+		OpenAI:    key("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+		Gemini:    key("GEMINI_API_KEY"),
+	}), nil
 }
 
 // Check implements agent.Checker.

@@ -25,16 +25,18 @@ func show(t *testing.T, s *agenttest.Stage) {
 	})
 }
 
-// TestTheWholeTask: read, edit, run the tests, answer, and then once more in the same process.
+// TestTheWholeTask: read, edit, run the tests, answer, and then once more in the same process. All
+// of it goes through the gateway, where the key stays.
 func TestTheWholeTask(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a *acp.Agent) {
 		s := newStage(t, a,
 			turn{"text": "I'll read calc.go.", "calls": []turn{{"read": "calc.go"}}},
 			call("edit", "calc.go", "old", "return a - b", "new", "return a + b"),
-			call("bash", "make test"),
+			call("bash", "make test; env"),
 			agenttest.Says("Add adds now."),
 			agenttest.Says("Indeed."))
 		show(t, s)
+		wire := throughGateway(t, s)
 		results := s.Run("Fix Add so that the tests pass", "Sure?")
 		for i, want := range []string{"Add adds now.", "Indeed."} {
 			r := results[i]
@@ -46,6 +48,7 @@ func TestTheWholeTask(t *testing.T) {
 			t.Errorf("calc.go was not fixed:\n%s", s.File("calc.go"))
 		}
 		checkTask(t, a, s.Session(), results)
+		wire.check(t, s, 5)
 	})
 }
 

@@ -171,6 +171,7 @@ func TestCancelledInAnOpenPermission(t *testing.T) {
 // TestTheModelFails: an error of the service is never a failure of the agent, and nobody waits
 // forever, whatever the agent itself does about it.
 func TestTheModelFails(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		script turn
 		want   session.Outcome

@@ -17,15 +17,17 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
+	agenttest.Overlap()
 	os.Exit(m.Run())
 }
 
 // driven are the agents that are installed here.
 var driven = []string{"opencode", "qwen-code", "copilot", "cline", "gemini"}
 
-// eachAgent runs a test for every agent that is installed here.
+// eachAgent runs a test for every agent that is installed here, beside all other tests.
 func eachAgent(t *testing.T, test func(t *testing.T, a *acp.Agent)) {
 	t.Helper()
+	t.Parallel()
 	for _, a := range acp.Agents() {
 		if !slices.Contains(driven, string(a.Info().ID)) {
 			continue

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -30,12 +31,17 @@ func fixAdd(t *testing.T) string {
 	)
 }
 
+// TestHappyPathWithEditAndTestRun: what was recorded of it is then answered without a model, in
+// another directory, where the agent says and does the same.
 func TestHappyPathWithEditAndTestRun(t *testing.T) {
+	t.Parallel()
 	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
 		t.Run(name, func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {
 				r := newRig(t, a, fixAdd(t))
 				r.config.OneShot = oneShot
+				path := filepath.Join(t.TempDir(), "agent.calls")
+				kept := r.keep(gateway.RecordConfig{Path: path})
 				result, s := r.run("Fix Add so that the tests pass")
 				if !result.Success || result.Outcome != session.OutcomeSuccess || result.Err != nil {
 					t.Errorf("result: success %v, outcome %q, error %v", result.Success, result.Outcome, result.Err)
@@ -55,6 +61,13 @@ func TestHappyPathWithEditAndTestRun(t *testing.T) {
 				}
 				if alive := r.survivors(); len(alive) > 0 {
 					t.Errorf("left behind: %q", alive)
+				}
+				if err := kept.Close(); err != nil {
+					t.Error(err)
+				}
+				checkRecord(t, path, lane)
+				if oneShot {
+					checkReplay(t, r, path, result)
 				}
 			})
 		})
@@ -159,35 +172,39 @@ func TestToolFailureAndRecovery(t *testing.T) {
 // trouble are the words of the real services, because some agents go by them.
 var trouble = map[int]string{429: "rate limit exceeded", 500: "internal server error", 529: "Overloaded"}
 
+// TestModelTroubleThatPasses: one after the other.
 func TestModelTroubleThatPasses(t *testing.T) {
-	for _, status := range []int{429, 500, 529} {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{"text": "Done after all.", "fault": turn{
-					"status": status, "message": trouble[status], "times": 1, "retry_after": "0",
-				}}))
-				result, s := r.run("Do it")
-				if !result.Success || result.Text != "Done after all." {
-					t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
-				}
-				retries := errorsOf(s, session.ErrorRetry)
-				if a.Info().Capabilities.ShowsRetries != agent.Unsupported && len(retries) == 0 {
-					t.Error("no retry in the session")
-				}
-				for _, kind := range []session.ErrorKind{
-					session.ErrorRateLimit, session.ErrorOverloaded,
-					session.ErrorAPI, session.ErrorAuth,
-				} {
-					if given := errorsOf(s, kind); len(given) > 0 {
-						t.Errorf("the session says that it gave up: %+v", given)
-					}
-				}
+	eachAgent(t, func(t *testing.T, a agent.Agent) {
+		var turns []turn
+		for _, status := range []int{429, 500, 529} {
+			turns = append(turns, turn{
+				"calls": []turn{call("bash", "echo "+strconv.Itoa(status))},
+				"fault": turn{"status": status, "message": trouble[status], "times": 1, "retry_after": "0"},
 			})
-		})
-	}
+		}
+		r := newRig(t, a, scriptOf(t, append(turns, turn{"text": "Done after all."})...))
+		result, s := r.run("Do it")
+		if !result.Success || result.Text != "Done after all." || result.Turns != 4 {
+			t.Errorf("result: outcome %q after %d turns, text %q, error %v", result.Outcome, result.Turns, result.Text,
+				result.Err)
+		}
+		retries := errorsOf(s, session.ErrorRetry)
+		if a.Info().Capabilities.ShowsRetries != agent.Unsupported && len(retries) != len(turns) {
+			t.Errorf("%d retries in the session", len(retries))
+		}
+		for _, kind := range []session.ErrorKind{
+			session.ErrorRateLimit, session.ErrorOverloaded,
+			session.ErrorAPI, session.ErrorAuth,
+		} {
+			if given := errorsOf(s, kind); len(given) > 0 {
+				t.Errorf("the session says that it gave up: %+v", given)
+			}
+		}
+	})
 }
 
 func TestModelTroubleThatStays(t *testing.T) {
+	t.Parallel()
 	kinds := map[int][]session.ErrorKind{
 		429: {session.ErrorRateLimit},
 		500: {session.ErrorOverloaded, session.ErrorAPI}, // some agents only say that something went wrong
@@ -292,6 +309,7 @@ func begun(t *testing.T, dir string) (wait func()) {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel()
 	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
 		t.Run(name, func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {

@@ -95,6 +95,7 @@ func perToken(_ string, u session.TokenUsage, _ int64) (float64, bool) {
 // The money is gone after two calls. An agent that is told so ends by itself and does not try
 // again.
 func TestABudgetIsHeldByTheGateway(t *testing.T) {
+	t.Parallel()
 	for name, bound := range map[string]func(*agent.Config){
 		"dollars": func(cfg *agent.Config) { cfg.MaxCostUSD = 0.22 },
 		"tokens":  func(cfg *agent.Config) { cfg.MaxTokens = 220_000 },

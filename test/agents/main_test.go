@@ -31,6 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
+	agenttest.Overlap()
 	os.Exit(m.Run())
 }
 
@@ -41,8 +42,9 @@ func eachAgent(t *testing.T, test func(t *testing.T, a agent.Agent)) {
 	eachAgentThat(t, func(agent.Info) bool { return true }, test)
 }
 
-// eachAgentThat runs a test for those agents of which a condition holds.
+// eachAgentThat runs a test for those agents of which a condition holds, beside all other tests.
 func eachAgentThat(t *testing.T, holds func(agent.Info) bool, test func(t *testing.T, a agent.Agent)) {
+	t.Parallel()
 	for _, a := range catalog.Default().All() {
 		if _, shared := a.(*acp.Agent); shared || a.Info().Capabilities.MCP == agent.Unsupported || !holds(a.Info()) {
 			continue
@@ -108,7 +110,10 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	})
 	r.config = agent.Config{
 		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env,
-		ExtraEnv: []string{sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name()},
+		ExtraEnv: []string{
+			sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name(),
+			agenttest.CompileCache("node_modules"),
+		},
 		Model:    modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
 		Installation: &installation,
 		Grace:        3 * time.Second,

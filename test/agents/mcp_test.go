@@ -46,6 +46,7 @@ func oracle(t *testing.T, token string) (url string, asked *atomic.Int64) {
 }
 
 func TestToolOfAnMCPServer(t *testing.T) {
+	t.Parallel()
 	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
 		t.Run(name, func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {

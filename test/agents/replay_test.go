@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/fit-eval/fit/agent"
@@ -22,35 +21,23 @@ func (r *rig) keep(cfg gateway.RecordConfig) *gateway.Record {
 	return kept
 }
 
-// TestARecordedRunIsReplayedOffline: the same agent in another directory, without a model, says and
-// does the same.
-func TestARecordedRunIsReplayedOffline(t *testing.T) {
-	eachAgent(t, func(t *testing.T, a agent.Agent) {
-		path := filepath.Join(t.TempDir(), "agent.calls")
-		r := newRig(t, a, fixAdd(t))
-		kept := r.keep(gateway.RecordConfig{Path: path})
-		first, _ := r.run("Fix Add so that the tests pass")
-		if err := kept.Close(); err != nil {
-			t.Fatal(err)
-		}
-		checkRecord(t, path, lane)
-
-		again := newRig(t, a, `{"turns":[{"text":"This model must not be asked."}]}`)
-		again.config.ModelURL = gateway.NoEndpoint
-		again.keep(gateway.RecordConfig{Replay: path})
-		second, s := again.run("Fix Add so that the tests pass")
-		if !first.Success || !second.Success || second.Text != first.Text ||
-			again.file("calc.go") != r.file("calc.go") {
-			t.Errorf("recorded: %q %v; replayed: %q %v, calc.go:\n%s", first.Text, first.Err, second.Text, second.Err,
-				again.file("calc.go"))
-		}
-		if second.Turns != first.Turns || second.Usage.TotalTokens != first.Usage.TotalTokens ||
-			second.Usage.CostUSD == nil || *second.Usage.CostUSD != 0 {
-			t.Errorf("recorded: %d turns, %+v; replayed: %d turns, %+v", first.Turns, first.Usage, second.Turns,
-				second.Usage)
-		}
-		checkHappySession(t, s)
-	})
+// checkReplay runs the same agent in another directory, without a model.
+func checkReplay(t *testing.T, r *rig, path string, first agent.Result) {
+	t.Helper()
+	again := newRig(t, r.agent, `{"turns":[{"text":"This model must not be asked."}]}`)
+	again.config.ModelURL = gateway.NoEndpoint
+	again.keep(gateway.RecordConfig{Replay: path})
+	second, s := again.run("Fix Add so that the tests pass")
+	if !second.Success || second.Text != first.Text || again.file("calc.go") != r.file("calc.go") {
+		t.Errorf("recorded: %q %v; replayed: %q %v, calc.go:\n%s", first.Text, first.Err, second.Text, second.Err,
+			again.file("calc.go"))
+	}
+	if second.Turns != first.Turns || second.Usage.TotalTokens != first.Usage.TotalTokens ||
+		second.Usage.CostUSD == nil || *second.Usage.CostUSD != 0 {
+		t.Errorf("recorded: %d turns, %+v; replayed: %d turns, %+v", first.Turns, first.Usage, second.Turns,
+			second.Usage)
+	}
+	checkHappySession(t, s)
 }
 
 // checkRecord reads the record of a run: its prompts are there, and nothing is damaged.

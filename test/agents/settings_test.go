@@ -11,6 +11,7 @@ import (
 )
 
 func TestSystemPromptReachesTheModel(t *testing.T) {
+	t.Parallel()
 	for name, replace := range map[string]bool{"appended": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {
 			eachAgent(t, func(t *testing.T, a agent.Agent) {

@@ -104,7 +104,7 @@ func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, err
 		modelURL = con.Getenv("FIT_MODEL_URL")
 	}
 	var found []gateway.Upstream
-	for _, protocol := range []model.Protocol{model.Anthropic, model.Responses, model.Chat} {
+	for _, protocol := range []model.Protocol{model.Anthropic, model.Responses, model.Chat, model.Gemini} {
 		cfg := model.ConfigFromEnv(protocol, con.Getenv)
 		cfg.ModelURL = modelURL
 		to, err := gateway.UpstreamOf(cfg)
@@ -116,8 +116,8 @@ func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, err
 		}
 	}
 	if len(found) == 0 {
-		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give " +
-			"--model-url")
+		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or " +
+			"give --model-url")
 	}
 	return found, nil
 }
@@ -132,7 +132,7 @@ func announce(w io.Writer, format string, seat *gateway.Seat) error {
 		}{seat.URL, seat.Token, seat.SocketPath})
 	}
 	_, err := fmt.Fprintf(w, "ANTHROPIC_BASE_URL=%[1]s\nANTHROPIC_API_KEY=%[2]s\nOPENAI_BASE_URL=%[1]s/v1\n"+
-		"OPENAI_API_KEY=%[2]s\n", seat.URL, seat.Token)
+		"OPENAI_API_KEY=%[2]s\nGOOGLE_GEMINI_BASE_URL=%[1]s\nGEMINI_API_KEY=%[2]s\n", seat.URL, seat.Token)
 	return err
 }
 
