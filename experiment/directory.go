@@ -129,8 +129,13 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 		return err
 	}
 	cfg.Experiment = d.Plan.ID
-	d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), cfg, d.recorded)
-	return err
+	if d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), cfg, d.recorded); err != nil {
+		return err
+	}
+	if cfg.Key != nil && !d.ledger.Signs() {
+		d.Notes = append(d.Notes, "the results are not signed: your key has not signed the records that were there")
+	}
+	return nil
 }
 
 // resume continues the experiment that is there: as it is, or with what the wanted plan adds to it.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -179,6 +180,99 @@ func appendOne(t testing.TB, path, task string) {
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A writer announces each record before it writes it. What was never announced is not signed, and
+// does not become signed by writing on.
+func TestARecordThatNobodySignedIsNotSigned(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.jsonl")
+	key := must(CreateKey(filepath.Join(t.TempDir(), "ledger.key")))(t)
+	config := Config{Experiment: "e", NoSync: true, Key: key}
+	add := func(config Config, task string) {
+		t.Helper()
+		w := must(Open(path, config, nil))(t)
+		r := verdict(task, 0, 1, Pass)
+		if err := errors.Join(w.Append(&r), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signer := func() string {
+		t.Helper()
+		contents := read(t, path)
+		if len(contents.Problems) > 0 {
+			t.Fatal(contents.Problems)
+		}
+		return contents.SignedBy
+	}
+	add(config, "task-1")
+	w := must(Open(path, config, nil))(t)
+	before := content(t, notePath(path))
+	for _, task := range []string{"task-2", "task-3"} {
+		r := verdict(task, 0, 1, Pass)
+		if err := w.Append(&r); err != nil {
+			t.Fatal(err)
+		}
+		if signer() != key.ID() { // as if the writer were killed here
+			t.Errorf("%s was announced and is not signed", task)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, note := content(t, path), content(t, notePath(path))
+	restore := func(ledger, note string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, []byte(ledger), 0o600), os.Remove(notePath(path))); err != nil {
+			t.Fatal(err)
+		}
+		if note != "" {
+			if err := os.WriteFile(notePath(path), []byte(note), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, attack := range map[string]func(){
+		"records that the note does not know": func() { restore(whole, before) },
+		"no note":                             func() { restore(whole, "") },
+		"another key": func() {
+			restore(whole, "")
+			var n struct {
+				Head  string
+				Bytes int64
+			}
+			if err := json.Unmarshal([]byte(note), &n); err != nil {
+				t.Fatal(err)
+			}
+			forged := must(CreateKey(filepath.Join(t.TempDir(), "other.key")))(t)
+			if err := (&Writer{path: path, cfg: Config{Key: forged}, head: n.Head, size: n.Bytes}).note(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		attack()
+		if signer() == key.ID() {
+			t.Errorf("%s: it is signed", name)
+		}
+		add(config, "task-4")
+		if signer() != "" {
+			t.Errorf("%s: it is signed by who wrote on", name)
+		}
+	}
+	restore(whole, note)
+	add(config, "task-4")
+	if signer() != key.ID() {
+		t.Error("a ledger that was left alone is not signed any more")
+	}
+}
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
 }
 

@@ -12,6 +12,11 @@ import (
 type note struct {
 	Head  string `json:"head"`
 	Bytes int64  `json:"bytes"`
+	// Next and NextBytes are the head and the length with one more record, which was about to be
+	// written. A writer with a key announces every record, so that one more is not taken for one
+	// that was written by a writer that was killed.
+	Next      string `json:"next,omitempty"`
+	NextBytes int64  `json:"nextBytes,omitempty"`
 	// Key and Signature are there where the writer had a key.
 	Key       string `json:"key,omitempty"`
 	Signature string `json:"signature,omitempty"`
@@ -50,8 +55,20 @@ func readNote(path string) *note {
 	return &n
 }
 
+// follow remembers, while a ledger is read, what it was where the note says that it ended.
+func (c *Contents) follow() {
+	switch n := c.noted; {
+	case n == nil:
+	case c.bytes == n.Bytes:
+		c.headAtNote, c.recordsNoted = c.Head, c.records
+	case n.NextBytes > 0 && c.bytes == n.NextBytes && c.Head == n.Next:
+		c.recordsNoted = c.records
+	}
+}
+
 // checkNote compares what was read with the note. The ledger may have grown since, by a writer that
-// was killed; it cannot have shrunk, and the line that was the last must still be what it was.
+// was killed; it cannot have shrunk, and the line that was the last must still be what it was. A
+// signature holds for the records that it knows of only.
 func (c *Contents) checkNote() {
 	n := c.noted
 	if n == nil {
@@ -70,7 +87,7 @@ func (c *Contents) checkNote() {
 	case n.Key == "" && n.Signature == "":
 	case !n.signed():
 		problem(Changed, "the signature of the ledger's head is not valid")
-	default:
+	case c.records == c.recordsNoted:
 		c.SignedBy = n.Key
 	}
 }

@@ -42,12 +42,14 @@ type Contents struct {
 	// Head is the hash of the last sealed line, Lines the number of lines.
 	Head  string
 	Lines int
-	// SignedBy is the id of the key that signed the head; empty where none did.
+	// SignedBy is the id of the key that signed all records; empty where none did.
 	SignedBy string
 
-	noted      *note
-	headAtNote string // the head where the note says that the ledger ended
-	bytes      int64
+	noted        *note
+	headAtNote   string // the head where the note says that the ledger ended
+	records      int
+	recordsNoted int // the records that the note knows of
+	bytes        int64
 }
 
 // Damage is the error of a ledger that failed verification.
@@ -133,9 +135,7 @@ func (c *Contents) scan(r io.Reader, visit func(*Record) error) error {
 			if err := s.line(line, whole, visit); err != nil {
 				return err
 			}
-			if c.noted != nil && c.bytes == c.noted.Bytes {
-				c.headAtNote = c.Head
-			}
+			c.follow()
 		}
 		if err != nil {
 			break
@@ -205,6 +205,7 @@ func (s *scanner) line(line []byte, whole bool, visit func(*Record) error) error
 		return nil
 	}
 	s.seen[record.Key()] = s.Lines
+	s.records++
 	return visit(&record)
 }
 

@@ -68,7 +68,13 @@ func (n *note) sign(key *SigningKey) {
 	}
 }
 
-func (n *note) message() []byte { return fmt.Appendf(nil, "fit ledger head\n%s\n%d", n.Head, n.Bytes) }
+func (n *note) message() []byte {
+	message := fmt.Appendf(nil, "fit ledger head\n%s\n%d", n.Head, n.Bytes)
+	if n.Next != "" || n.NextBytes != 0 {
+		message = fmt.Appendf(message, "\n%s\n%d", n.Next, n.NextBytes)
+	}
+	return message
+}
 
 // signed reports whether the signature is that of the key which the note names.
 func (n *note) signed() bool {

@@ -24,7 +24,8 @@ type Config struct {
 	Redactor *redact.Redactor
 	// Now returns the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
-	// Key signs the head of the ledger after every record; nil leaves it unsigned.
+	// Key signs the head of the ledger with every record; nil leaves it unsigned. A ledger whose
+	// records it has not signed stays unsigned: nobody knows who wrote them.
 	Key *SigningKey
 	// NoSync leaves out the sync after every record, for tests that write many.
 	NoSync bool
@@ -108,8 +109,15 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 	if err := contents.Damage(w.path); err != nil {
 		return err
 	}
+	if w.cfg.Key != nil && contents.records > 0 && contents.SignedBy != w.cfg.Key.ID() {
+		w.cfg.Key = nil
+	}
 	return nil
 }
+
+// Signs reports whether the writer signs the ledger: it has a key, and the key has signed all the
+// records that were there.
+func (w *Writer) Signs() bool { return w.cfg.Key != nil }
 
 func (w *Writer) reread() (*Contents, error) {
 	contents := &Contents{noted: readNote(w.path)}
@@ -194,17 +202,26 @@ func (w *Writer) Append(r *Record) error {
 	if err != nil {
 		return fmt.Errorf("append to ledger: %w", err)
 	}
-	if err := w.write(append(line, '\n')); err != nil {
+	line = append(line, '\n')
+	if w.cfg.Key != nil {
+		err = w.sign(note{Head: w.head, Bytes: w.size, Next: hash, NextBytes: w.size + int64(len(line))})
+	}
+	if err == nil {
+		err = w.write(line)
+	}
+	if err != nil {
 		w.err = fmt.Errorf("append to ledger: %w", err)
 		return w.err
 	}
 	r.Prev, r.Hash = w.head, hash
 	w.head = hash
 	w.seen[r.Key()] = true
-	if w.cfg.Key != nil {
-		return w.note()
-	}
 	return nil
+}
+
+func (w *Writer) sign(n note) error {
+	n.sign(w.cfg.Key)
+	return writeNote(w.path, n)
 }
 
 // note writes the head and the length beside the ledger. A note that says the same is left alone:
@@ -213,9 +230,7 @@ func (w *Writer) note() error {
 	if old := readNote(w.path); w.cfg.Key == nil && old != nil && old.Head == w.head && old.Bytes == w.size {
 		return nil
 	}
-	n := note{Head: w.head, Bytes: w.size}
-	n.sign(w.cfg.Key)
-	return writeNote(w.path, n)
+	return w.sign(note{Head: w.head, Bytes: w.size})
 }
 
 func (w *Writer) write(line []byte) error {

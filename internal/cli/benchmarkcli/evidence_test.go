@@ -152,6 +152,14 @@ func TestResealingIsNoticed(t *testing.T) {
 	}
 	c.want(1, "list", "out", "--verify")
 	c.contains(c.stderr, "is not signed")
+	// To go on with the experiment does not sign what was not signed.
+	c.want(0, run...)
+	c.contains(c.stderr, "your key has not signed the records that were there")
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "is not signed")
+	c.want(0, with(run, "--runs", "6")...)
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "is not signed")
 	// Another user's results are not taken for one's own.
 	if err := errors.Join(os.WriteFile(path, intact, 0o600), os.WriteFile(head, note, 0o600),
 		os.Remove(filepath.Join(c.dir, ".config/fit/ledger.key"))); err != nil {
