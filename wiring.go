@@ -116,6 +116,9 @@ func (w Wiring) fillBase(base *agent.Config) error {
 	if base.Environ == nil {
 		base.Environ = w.Environ
 	}
+	if cache, err := os.UserCacheDir(); err == nil && base.CacheDir == "" {
+		base.CacheDir = filepath.Join(cache, "fit")
+	}
 	if base.Spawner == nil {
 		base.Spawner = sandbox.NewSpawner()
 	}
@@ -176,11 +179,7 @@ func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent
 
 // hostOf is this machine as agents see it when they are looked for.
 func hostOf(base agent.Config) agent.Host {
-	host := agent.Host{Environ: base.Environ, Spawner: base.Spawner}
-	if cache, err := os.UserCacheDir(); err == nil {
-		host.CacheDir = filepath.Join(cache, "fit")
-	}
-	return host
+	return agent.Host{Environ: base.Environ, Spawner: base.Spawner, CacheDir: base.CacheDir}
 }
 
 // NewRedactor is the function of the same name, with this wiring.

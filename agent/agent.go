@@ -139,6 +139,7 @@ type Config struct {
 
 	// Installation is what Probe has found; nil means that Start looks for the agent itself.
 	Installation *Installation
+	CacheDir     string // as in Host, for Start
 
 	Resume  string // the id of the conversation to continue
 	OneShot bool   // a single prompt will be given: use one process for it rather than a long-lived protocol

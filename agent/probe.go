@@ -129,7 +129,7 @@ func Ready(ctx context.Context, a Agent, cfg Config) (Installation, error) {
 	if cfg.Installation != nil {
 		return *cfg.Installation, nil
 	}
-	return a.Probe(ctx, Host{Environ: cfg.Environ, Spawner: cfg.Spawner})
+	return a.Probe(ctx, Host{Environ: cfg.Environ, Spawner: cfg.Spawner, CacheDir: cfg.CacheDir})
 }
 
 // LookPath finds a program in the PATH of an environment; empty if it is not there.

@@ -60,6 +60,35 @@ func TestAVersionIsAskedForOnceForEachProgram(t *testing.T) {
 	}
 }
 
+// playedByProg is an agent of which only the program matters.
+type playedByProg struct{ agent.Agent }
+
+func (playedByProg) Info() agent.Info { return agent.Info{ID: "some-agent"} }
+
+func (playedByProg) Probe(ctx context.Context, host agent.Host) (agent.Installation, error) {
+	return prog.Find(ctx, host)
+}
+
+// TestEveryMemberOfATeamKnowsTheVersion starts an agent that another has looked for before.
+func TestEveryMemberOfATeamKnowsTheVersion(t *testing.T) {
+	r := newProbeRig(t, "prog 1.2.3\n")
+	cfg := agent.Config{
+		Dir:      t.TempDir(),
+		Home:     t.TempDir(),
+		Environ:  r.host.Environ,
+		CacheDir: r.host.CacheDir,
+		Spawner:  r.host.Spawner,
+	}
+	for range 3 {
+		if found, err := agent.Ready(t.Context(), playedByProg{}, cfg); err != nil || found.Version != "1.2.3" {
+			t.Fatalf("found %+v, %v", found, err)
+		}
+	}
+	if r.asked != 1 {
+		t.Errorf("asked %d times", r.asked)
+	}
+}
+
 func TestAProgramThatIsNotThereOrBroken(t *testing.T) {
 	var notFound *agent.NotFoundError
 	if _, err := prog.Find(t.Context(), agent.Host{Environ: []string{"PATH=" + t.TempDir()}}); !errors.As(err,

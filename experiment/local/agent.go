@@ -238,6 +238,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Dir:       place.Dir,
 		Home:      place.Home,
 		Environ:   environOf(a.machine.Host.Environ, place.Env),
+		CacheDir:  a.machine.Host.CacheDir,
 		ExtraEnv:  extraEnv(place.Env),
 		Prices:    a.machine.Prices,
 		Redactor:  a.redact,

@@ -250,6 +250,7 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, agentTrace)}, installation.ReadPaths...)
 	cfg := agent.Config{
 		Environ:  a.machine.Host.Environ,
+		CacheDir: a.machine.Host.CacheDir,
 		ModelURL: modelURL(&a.prepared.Setup, a.cell.ForVote(room.vote).ModelURL(settings.ModelURL)),
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,

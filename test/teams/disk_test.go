@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +53,7 @@ exit $code`)
 				"--lead-agent", "builtin", "--agent-model", "gpt-5.5", "--agent-profiles", "alice,bob",
 				"--task-text", "Hold two rounds.", "--output", small, "--session-home", homes,
 				"--session-timeout", "10m")
-			command.Dir, command.Env = m.dir, append(slices.Clone(m.con.Environ), asProgram+"=1")
+			command.Dir, command.Env = m.dir, m.asProgram(t)
 			var stderr bytes.Buffer
 			command.Stderr = &stderr
 			_ = command.Run() // its exit code is looked at

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +44,7 @@ func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
 				"--agent-cwd", "work", "--task-text", "Find out.",
 				"--output", "trace.ndjson", "--session-timeout", "110s",
 			}
-			victim.Dir, victim.Env = m.dir, append(slices.Clone(m.con.Environ), asProgram+"=1")
+			victim.Dir, victim.Env = m.dir, m.asProgram(t)
 			if err := victim.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,7 @@ var twoRounds = `{"scenarios":[
 // them, again and again. Whatever the moment, the outcome is the same, no message is sent twice and
 // no command is run twice. FIT_SOAK_KILLS sets the number of kills.
 func TestKillsChangeNothing(t *testing.T) {
-	kills := testenv.Size(4, 2)
+	kills := testenv.Size(4, 1)
 	if soak := os.Getenv("FIT_SOAK_KILLS"); soak != "" {
 		var err error
 		if kills, err = strconv.Atoi(soak); err != nil {
@@ -119,7 +119,7 @@ func (m *meeting) killed(t *testing.T, args []string, lines int) bool {
 	t.Helper()
 	victim := exec.CommandContext(t.Context(), os.Args[0])
 	victim.Args = append([]string{"fit-harness"}, args...)
-	victim.Dir, victim.Env = m.dir, append(slices.Clone(m.con.Environ), asProgram+"=1")
+	victim.Dir, victim.Env = m.dir, m.asProgram(t)
 	var stderr bytes.Buffer
 	victim.Stderr = &stderr
 	if err := victim.Start(); err != nil {

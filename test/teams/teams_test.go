@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,7 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 		if err != nil {
 			t.Fatal(err)
 		}
-		agenttest.Find(t, a, agent.Host{Environ: environ})
+		agenttest.Find(t, a, agent.Host{Environ: environ, CacheDir: filepath.Join(userCache(t), "fit")})
 	}
 	m := &meeting{dir: t.TempDir()}
 	m.con = &console.Console{
@@ -70,6 +71,22 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 	}
 	m.model(t, script)
 	return m
+}
+
+// asProgram is the environment in which the test binary is the program itself. It knows the versions
+// of agents that others have asked for, because some take seconds to tell theirs.
+func (m *meeting) asProgram(t *testing.T) []string {
+	t.Helper()
+	return append(slices.Clone(m.con.Environ), asProgram+"=1", "XDG_CACHE_HOME="+userCache(t))
+}
+
+func userCache(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cache
 }
 
 // model serves a script from now on.
