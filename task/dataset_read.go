@@ -286,3 +286,22 @@ func (r *datasetReader) yaml(in *meteredReader) error {
 	}
 	return nil
 }
+
+// ReadRows reads all rows of a file of samples: .csv, .jsonl, .json or .yaml.
+func ReadRows(path string) ([]map[string]any, error) {
+	var rows []map[string]any
+	size := int64(0)
+	reader := &datasetReader{
+		name:   path,
+		bounds: defaultDatasetBounds,
+		header: func([]string) error { return nil },
+	}
+	reader.row = func(row datasetRow) error {
+		if size += sizeOf(row.columns); size > reader.bounds.all {
+			return reader.wrong(row.line, "more than %d bytes; split the file", reader.bounds.all)
+		}
+		rows = append(rows, row.columns)
+		return nil
+	}
+	return rows, reader.read(path)
+}

@@ -58,7 +58,7 @@ Exit code 0 if the run passes, or if all verdicts of a run directory are confirm
   fit-benchmark grade --family my-family --input benchmark-runs`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return runGrade(command.Context(), con, &opts, experimentcli.Redactor(con, registry))
+			return runGrade(command.Context(), con, &opts, registry)
 		},
 	}
 	flags := command.Flags()
@@ -71,7 +71,7 @@ Exit code 0 if the run passes, or if all verdicts of a run directory are confirm
 	return command
 }
 
-func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, redactor *redact.Redactor) error {
+func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, registry *agent.Registry) error {
 	switch {
 	case opts.family == "":
 		return console.Usagef("--family is required")
@@ -99,7 +99,8 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, red
 		work:     work,
 		ports:    &workspace.Ports{},
 		baseline: grade.NewBaseline(),
-		redactor: redactor,
+		redactor: experimentcli.Redactor(con, registry),
+		registry: registry,
 	}
 	if cache := experimentcli.CacheDir(); cache != "" {
 		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
@@ -119,6 +120,7 @@ type grader struct {
 	caches   *workspace.Caches
 	baseline *grade.Baseline
 	redactor *redact.Redactor
+	registry *agent.Registry
 	spaces   int
 }
 
@@ -128,10 +130,14 @@ func (g *grader) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.Sample != nil {
+		return console.Usagef("answers to samples are graded again by --input with the run directory, which has their " +
+			"records")
+	}
 	if err := g.unaltered(g.con.Path(g.opts.runDir)); err != nil {
 		return err
 	}
-	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), local.FinalDir))
+	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), local.FinalDir), nil)
 	if err != nil {
 		return err
 	}
@@ -202,7 +208,13 @@ func (g *grader) all(ctx context.Context) error {
 			fmt.Fprintf(g.con.Stderr, "%s: the final directory is not the one that was recorded\n", r.Key())
 			continue
 		}
-		record, err := g.grade(ctx, t, final)
+		var answer *grade.Answer
+		if t.Sample != nil {
+			if answer, err = local.StoredAnswer(g.con.Path(g.opts.input), &r, g.registry.Dialects()); err != nil {
+				return err
+			}
+		}
+		record, err := g.grade(ctx, t, final, answer)
 		if err != nil {
 			return err
 		}
@@ -244,7 +256,7 @@ func (g *grader) find(id string) (*task.Task, error) {
 }
 
 // grade looks at a stored final directory again.
-func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRecord, error) {
+func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *grade.Answer) (gradeRecord, error) {
 	g.spaces++
 	cfg := workspace.Config{
 		Root:      g.work,
@@ -288,6 +300,7 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string) (gradeRe
 		Source:   space,
 		Baseline: g.baseline,
 		Redactor: g.redactor,
+		Answer:   answer,
 	})
 	if err != nil {
 		return gradeRecord{}, err

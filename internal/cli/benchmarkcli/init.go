@@ -18,26 +18,34 @@ import (
 // scaffolds are small families that pass lint, one for each language's own runner. Files of the one
 // in Go carry the suffix .txt here, so that they are not part of our own module.
 //
-//go:embed all:scaffold all:scaffold-go all:scaffold-node all:scaffold-python
+//go:embed all:scaffold all:scaffold-go all:scaffold-node all:scaffold-python all:scaffold-dataset
 var scaffolds embed.FS
 
 func newInit(con *console.Console) *cobra.Command {
 	runner := console.Choice{Value: "shell", Choices: []string{"shell", "node", "python", "go"}}
+	dataset := false
 	command := &cobra.Command{
 		Use:   "init DIR",
 		Short: "Create a small family to start from; it passes lint",
 		Example: `  fit-benchmark init my-family && fit-benchmark lint --family my-family
-  fit-benchmark init --runner python my-python-family`,
+  fit-benchmark init --runner python my-python-family
+  fit-benchmark init --dataset my-questions`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			scaffold := "scaffold"
-			if runner.Value != "shell" {
+			switch {
+			case dataset && command.Flags().Changed("runner"):
+				return console.Usagef("--dataset starts from a file of samples, which no runner runs: leave --runner out")
+			case dataset:
+				scaffold += "-dataset"
+			case runner.Value != "shell":
 				scaffold += "-" + runner.Value
 			}
 			return runInit(con, args[0], scaffold)
 		},
 	}
 	command.Flags().Var(&runner, "runner", "what runs its checks: shell hooks, node --test, unittest or go test")
+	command.Flags().BoolVar(&dataset, "dataset", false, "start from a file of samples (CSV) in place of directories")
 	command.Flags().Var(&runner, "language", "older name of --runner")
 	command.Flags().Lookup("language").Hidden = true
 	return command
@@ -72,11 +80,11 @@ func runInit(con *console.Console, name, scaffold string) error {
 	if err != nil {
 		return fmt.Errorf("make family %s: %w", name, err)
 	}
-	tasks, err := fs.ReadDir(scaffolds, scaffold+"/tasks")
-	if err != nil {
-		return err
+	what := "a family of samples"
+	if tasks, err := fs.ReadDir(scaffolds, scaffold+"/tasks"); err == nil {
+		what = "a family with " + report.Count(len(tasks), "task")
 	}
-	fmt.Fprintf(con.Stderr, "%s is a family with %s; README.md in it says what is what\nnext: fit-benchmark lint "+
-		"--family %s\n", name, report.Count(len(tasks), "task"), name)
+	fmt.Fprintf(con.Stderr, "%s is %s; README.md in it says what is what\nnext: fit-benchmark lint --family %s\n", name,
+		what, name)
 	return nil
 }

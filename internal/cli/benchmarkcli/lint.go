@@ -133,6 +133,7 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	for _, one := range chosen {
 		l.findings = append(l.findings, one.findings...)
 	}
+	l.datasetDoubts()
 	return l.conclude(len(chosen))
 }
 
@@ -219,7 +220,12 @@ func (l *taskLinter) check(ctx context.Context) error {
 	for _, note := range notes {
 		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
 	}
-	if t.Solution == "" {
+	switch {
+	case t.Sample != nil && t.Sample.Reference != nil:
+		return l.solution(ctx)
+	case t.Sample != nil:
+		return nil // one warning for the whole dataset says so
+	case t.Solution == "":
 		l.doubt(
 			"there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
 			t.ID)
@@ -316,10 +322,14 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 			return result, false, err
 		}
 	}
+	answer, err := l.answer(space.Dir, flaky != nil)
+	if err != nil {
+		return result, false, err
+	}
 	if _, err := space.Seal(ctx); err != nil {
 		return result, false, err
 	}
-	config := grade.Config{Task: t, Source: space}
+	config := grade.Config{Task: t, Source: space, Answer: answer}
 	if result, err = grade.Run(ctx, config); err != nil {
 		return result, false, err
 	}
