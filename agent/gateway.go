@@ -66,12 +66,13 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	if err != nil {
 		return cfg.announcing(GatewayOff, err.Error()).start(ctx, a)
 	}
+	meter := meterOnWire(&cfg)
 	seat, err := cfg.Gateway.Join(cfg, upstreams)
 	if err != nil {
 		return nil, fmt.Errorf("join the gateway: %w", err)
 	}
 	cfg.Seat = seat
-	held := seated{seat: seat}
+	held := seated{seat: seat, meter: meter}
 	if a.Info().Capabilities.MaxTurns == Enforced {
 		held.maxTurns = cfg.MaxTurns
 	}
@@ -105,6 +106,7 @@ func (c Config) announcing(state, reason string) Config {
 type seated struct {
 	Session
 	seat     *gateway.Seat
+	meter    *wireMeter
 	maxTurns int // of a prompt that the gateway holds; 0: the agent does, or nobody
 }
 

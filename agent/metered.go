@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -17,7 +18,7 @@ const afterLimit = 10 * time.Second
 // the wire says, where the wire says it. A limit that was reached is how the prompt ended, whatever
 // the agent makes of the call that it was refused.
 func (s seated) metered(ctx context.Context, prompt func(context.Context) (Result, error)) (Result, error) {
-	first := s.seat.Wire().Count()
+	first := s.meter.begin(s.seat)
 	reached := s.seat.Begin(s.maxTurns)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -37,6 +38,7 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 		}
 	})
 	result, err := prompt(ctx)
+	s.meter.end()
 	close(over)
 	watching.Wait()
 	cancel(nil)
@@ -53,4 +55,60 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 		}
 	}
 	return result, err
+}
+
+// wireMeter says while a prompt runs what it has consumed: by the wire, where that says it, and
+// else by the agent's word.
+type wireMeter struct {
+	tell func(session.TokenUsage) // nil: nobody asks
+
+	mu    sync.Mutex
+	seat  *gateway.Seat // nil: no prompt is running
+	first int           // the prompt's first call
+	word  session.TokenUsage
+}
+
+// meterOnWire lets Config.Consumed hear of every call that the gateway sees.
+func meterOnWire(cfg *Config) *wireMeter {
+	m := &wireMeter{tell: cfg.Consumed}
+	if m.tell == nil {
+		return m
+	}
+	cfg.Consumed = func(word session.TokenUsage) { m.report(&word) }
+	called := cfg.Called
+	cfg.Called = func(call calls.Call) {
+		if called != nil {
+			called(call)
+		}
+		m.report(nil)
+	}
+	return m
+}
+
+// begin starts a prompt, and returns the number of its first call.
+func (m *wireMeter) begin(seat *gateway.Seat) (first int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seat, m.first, m.word = seat, seat.Wire().Count(), session.TokenUsage{}
+	return m.first
+}
+
+// end ends the prompt.
+func (m *wireMeter) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seat = nil
+}
+
+// report says what the prompt has consumed, after the agent's word or without a new one.
+func (m *wireMeter) report(word *session.TokenUsage) {
+	m.mu.Lock()
+	if word != nil {
+		m.word = *word
+	}
+	seat, first, said := m.seat, m.first, m.word
+	m.mu.Unlock()
+	if seat != nil {
+		m.tell(seat.Wire().Usage(first, said))
+	}
 }

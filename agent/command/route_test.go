@@ -38,12 +38,13 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	var started agent.Started
 	s.config.Started = func(now agent.Started) { started = now }
 	var seen []calls.Call
+	s.config.Called = func(c calls.Call) { seen = append(seen, c) }
+	var consumed []int64
+	s.config.Consumed = func(u session.TokenUsage) { consumed = append(consumed, u.TotalTokens) }
 	proxy := &gateway.OnDemand{}
 	defer proxy.Close()
-	s.config.Gateway.Join = func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams, OnCall: func(c calls.Call) {
-			seen = append(seen, c)
-		}})
+	s.config.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams, OnCall: cfg.Called})
 	}
 	conversation, err := agent.Start(t.Context(), New(s.entry), s.config)
 	if err != nil {
@@ -63,6 +64,9 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	defer mu.Unlock()
 	if got := strings.Join(keys, " "); got != "real-anthropic Bearer real-openai" {
 		t.Errorf("the model got the keys %q", got)
+	}
+	if len(consumed) == 0 || consumed[0] != 15 {
+		t.Errorf("while it ran, it was said to consume %v tokens", consumed)
 	}
 	if len(seen) != 2 || seen[0].Usage == nil || seen[0].Usage.Input != 10 {
 		t.Errorf("%d calls were seen: %+v", len(seen), seen)
