@@ -58,6 +58,8 @@ type Config struct {
 	Backoff func(class string, failures int) time.Duration
 	// Progress, if set, is called after every attempt, never by two goroutines at a time.
 	Progress func(Progress)
+	// Steered lets other processes ask and steer the experiment, through package control.
+	Steered bool
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 }
@@ -91,6 +93,7 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	e.report(nil)
+	defer e.listen()()
 	if err := e.loop(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -137,6 +140,7 @@ type engine struct {
 	arms     map[string]*PlannedArm
 	tasks    map[string]*PlannedTask
 	watch    *watch // nil where the plan has no rule for stopping
+	steering
 }
 
 // waiting is a cell that wants an attempt, not before a time.
@@ -179,6 +183,7 @@ func newEngine(dir *Directory, cfg Config) *engine {
 		spentArm: map[string]string{},
 		arms:     map[string]*PlannedArm{},
 		tasks:    map[string]*PlannedTask{},
+		steering: newSteering(),
 	}
 	for i := range dir.Plan.Arms {
 		e.arms[dir.Plan.Arms[i].Name] = &dir.Plan.Arms[i]
@@ -212,7 +217,7 @@ func (e *engine) loop(ctx context.Context) error {
 			e.drainAll()
 			return err
 		}
-		if e.inFlight == 0 && wake == nil {
+		if e.inFlight == 0 && wake == nil && !e.waits() {
 			return nil
 		}
 		select {
@@ -224,6 +229,8 @@ func (e *engine) loop(ctx context.Context) error {
 				return err
 			}
 		case <-wake:
+		case asked := <-e.requests:
+			e.answer(asked)
 		case <-e.cfg.Changed:
 		case <-ended:
 			ended = nil
@@ -265,7 +272,7 @@ func (e *engine) stop(status, reason string) {
 func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	var earliest time.Time
 	places := e.places()
-	for at := 0; at < len(e.queue) && e.inFlight < places && e.stopped == ""; {
+	for at := 0; at < len(e.queue) && e.inFlight < places && e.stopped == "" && !e.paused; {
 		next := e.queue[at]
 		if now := e.cfg.Now(); next.notBefore.After(now) {
 			if earliest.IsZero() || next.notBefore.Before(earliest) {
@@ -301,7 +308,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 			return nil, err
 		}
 	}
-	if !earliest.IsZero() && e.stopped == "" && e.inFlight < places {
+	if !earliest.IsZero() && e.stopped == "" && !e.paused && e.inFlight < places {
 		return time.After(max(0, earliest.Sub(e.cfg.Now()))), nil
 	}
 	return nil, nil
@@ -309,8 +316,11 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 
 // places is how many attempts may be under way.
 func (e *engine) places() int {
-	if e.cfg.Places == nil {
+	switch {
+	case e.cfg.Places == nil:
 		return e.cfg.Concurrency
+	case e.limit > 0:
+		return max(1, min(e.limit, e.cfg.Places()))
 	}
 	return max(1, e.cfg.Places())
 }
@@ -337,7 +347,16 @@ func (e *engine) launch(ctx context.Context, next waiting, held reservation) err
 		}
 	}
 	e.inFlight++
+	ctx, cancel := context.WithCancelCause(ctx)
+	e.running[cell.key()] = &flight{
+		cell:    cell,
+		attempt: attempt,
+		startMs: started,
+		began:   e.cfg.Now(),
+		cancel:  cancel,
+	}
 	go func() {
+		defer cancel(nil)
 		record := e.attempt(ctx, cell, attempt, failures, started)
 		record.Unverified += unverified
 		err := e.append(&record, failures)
@@ -421,6 +440,7 @@ func (e *engine) finish(done finished) error {
 		return done.err
 	}
 	record := &done.record
+	cancelled := e.landed(&done)
 	e.dir.spent.settle(done.held, record)
 	state := e.dir.state(done.cell.key())
 	e.dir.note(state, record)
@@ -435,6 +455,9 @@ func (e *engine) finish(done finished) error {
 		if err := e.look(done.cell, record.Verdict); err != nil {
 			return err
 		}
+	case record.ErrorClass == ledger.ErrorInterrupted && cancelled:
+		state.interrupted++
+		e.cancelled[done.cell.key()] = done.cell
 	case record.ErrorClass == ledger.ErrorInterrupted:
 		state.interrupted++
 		e.queue = append(e.queue, waiting{cell: done.cell})
@@ -467,9 +490,12 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 	}
 	switch {
 	case e.status == Decided:
-	case len(e.queue) == 0 && e.tally.errors == 0:
+	case len(e.queue) == 0 && len(e.cancelled) > 0 && o.Status == "":
+		o.Status = Incomplete
+		o.Reason = cells(len(e.cancelled)) + " cancelled; run the same command again to run what is left"
+	case len(e.queue) == 0 && len(e.cancelled) == 0 && e.tally.errors == 0:
 		o.Status, o.Reason = Complete, ""
-	case len(e.queue) == 0:
+	case len(e.queue) == 0 && len(e.cancelled) == 0:
 		o.Status = Incomplete
 		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; run again with --retry-errors to retry them",
 			e.tally.errors, e.tally.total)

@@ -24,9 +24,9 @@ type Account struct {
 	name   string
 	parent *Account
 	tree   *accountTree
-	budget Budget
 
 	// The tree's lock guards the rest.
+	budget  Budget
 	spent   amount
 	held    amount // by calls that are running, and not yet spent
 	running int
@@ -74,6 +74,16 @@ func (a *Account) Child(name string, budget Budget) *Account {
 		tree:   a.tree,
 		budget: budget,
 	}
+}
+
+// Rebudget changes what the account may spend. Calls that wait try again; those that run keep what
+// they hold.
+func (a *Account) Rebudget(budget Budget) {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	a.budget = budget
+	close(a.tree.settled)
+	a.tree.settled = make(chan struct{})
 }
 
 // Charge adds what was spent elsewhere, such as by an earlier process, to the account and to all
@@ -160,6 +170,8 @@ func (a *Account) Reserve(ctx context.Context, e Estimate) (*Reservation, error)
 
 // refuseUnpriced refuses a model without a price where an account is bounded in dollars.
 func (a *Account) refuseUnpriced(model string) error {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
 	for each := a; each != nil; each = each.parent {
 		if each.budget.USD > 0 {
 			return &BudgetError{

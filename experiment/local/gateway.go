@@ -37,17 +37,20 @@ func gatewayOff(setup *experiment.Setup) string {
 
 // openAccounts opens an account for each arm, below that of the experiment. What earlier processes
 // have spent is spent.
-func openAccounts(cfg Config) map[string]*gateway.Account {
-	whole := gateway.NewAccount("the experiment", budgetOf(cfg.Budgets.Experiment), cfg.Machine.Prices)
-	arms := map[string]*gateway.Account{}
+func openAccounts(cfg Config) (whole *gateway.Account, arms map[string]*gateway.Account) {
+	whole = gateway.NewAccount("the experiment", budgetOf(cfg.Budgets.Experiment), cfg.Machine.Prices)
+	arms = map[string]*gateway.Account{}
 	for _, arm := range cfg.Prepared.Arms {
 		account := whole.Child("arm "+arm.Name, budgetOf(cfg.Budgets.Arm))
 		spent := cfg.Spent[arm.Name]
 		account.Charge(spent.USD, spent.Tokens)
 		arms[arm.Name] = account
 	}
-	return arms
+	return whole, arms
 }
+
+// Rebudget changes what the whole experiment may spend while it runs.
+func (e *Executor) Rebudget(whole experiment.Budget) { e.whole.Rebudget(budgetOf(whole)) }
 
 func budgetOf(b experiment.Budget) gateway.Budget {
 	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}

@@ -92,6 +92,7 @@ type Executor struct {
 	keepAll   bool
 	gateway   *gateway.OnDemand
 	replays   map[ledger.Cell]string      // the recorded attempts of cells, where this is a replay
+	whole     *gateway.Account            // of the experiment
 	accounts  map[string]*gateway.Account // by arm
 }
 
@@ -113,8 +114,8 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		watch:     cfg.Watch,
 		keepAll:   cfg.KeepWorkspaces,
 		gateway:   newGateway(cfg),
-		accounts:  openAccounts(cfg),
 	}
+	e.whole, e.accounts = openAccounts(cfg)
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
 	}
 	command.AddCommand(
 		NewRun(con, registry, nil), newGrade(con, registry), newReport(con), newCompare(con), newPlan(con), newLint(con),
-		newInit(con), newImport(con), newList(con), newMerge(con), newClean(con),
+		newInit(con), newImport(con), newList(con), newMerge(con), newClean(con), newCtl(con),
 	)
 	return command
 }

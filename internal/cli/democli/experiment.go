@@ -68,7 +68,12 @@ func runExperiment(ctx context.Context, con *console.Console, opts experimentOpt
 		return "", errors.Join(err, directory.Close())
 	}
 	outcome, err := experiment.Run(ctx, directory,
-		experiment.Config{Executor: executor, Concurrency: runtime.NumCPU(), Progress: progress})
+		experiment.Config{
+			Executor:    executor,
+			Concurrency: runtime.NumCPU(),
+			Progress:    progress,
+			Steered:     true,
+		})
 	if err = errors.Join(err, executor.Close(), directory.Close()); err != nil {
 		return "", err
 	}

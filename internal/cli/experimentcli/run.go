@@ -132,6 +132,7 @@ func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*
 	defer forget()
 	outcome, err := experiment.Run(ctx, r.Dir, experiment.Config{
 		Executor:    cfg.Executor,
+		Steered:     true,
 		Places:      cfg.Places,
 		Changed:     cfg.Changed,
 		Concurrency: r.Workers,

@@ -1,0 +1,141 @@
+package benchmarkcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/experiment/control"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/report"
+)
+
+func newCtl(con *console.Console) *cobra.Command {
+	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	command := &cobra.Command{
+		Use:   "ctl DIR [status|pause|resume|cancel CELL|requeue CELL|concurrency N|budget USD]",
+		Short: "Ask or steer the experiment that runs in a directory",
+		Long: `Ask or steer the experiment that runs in a directory. A CELL is TASK/ARM/RUN; runs count from 0.
+
+status       show how it is doing (the default)
+pause        start no further cells; those under way run on to their end
+resume       start cells again
+cancel       stop a cell, or take it off the queue; it is run by the next process, or when it is requeued
+requeue      put a cell that was cancelled or ended in an error at the front of the queue; verdicts are never repeated
+concurrency  run so many cells at a time
+budget       bound what the experiment may spend, in dollars; 0 is no bound`,
+		Example: `  fit-benchmark ctl results
+  fit-benchmark ctl results pause
+  fit-benchmark ctl results cancel even/after/1
+  fit-benchmark ctl results budget 10`,
+		Args: cobra.RangeArgs(1, 3),
+		RunE: func(command *cobra.Command, args []string) error {
+			asked, err := parseCommand(args[1:])
+			if err != nil {
+				return err
+			}
+			return runCtl(command.Context(), con, args[0], asked, format.Value)
+		},
+	}
+	command.Flags().Var(&format, "format", "output format")
+	return command
+}
+
+// parseCommand reads an action and what it is about.
+func parseCommand(args []string) (control.Command, error) {
+	if len(args) == 0 {
+		return control.Command{Action: control.Ping}, nil
+	}
+	c := control.Command{Action: args[0]}
+	about := ""
+	if len(args) > 1 {
+		about = args[1]
+	}
+	var err error
+	switch c.Action {
+	case control.Ping, control.Pause, control.Resume:
+		if about != "" {
+			return c, console.Usagef("%s takes no argument, but got %q", c.Action, about)
+		}
+	case control.Cancel, control.Requeue:
+		return c, parseCell(about, &c)
+	case control.Concurrency:
+		if c.N, err = strconv.Atoi(about); err != nil || c.N < 1 {
+			return c, console.Usagef("concurrency %q: want a number from 1 on", about)
+		}
+	case control.BudgetUSD:
+		if c.USD, err = strconv.ParseFloat(strings.TrimPrefix(about, "$"), 64); err != nil || !(c.USD >= 0) {
+			return c, console.Usagef("budget %q: want dollars, such as 10; 0 is no bound", about)
+		}
+	default:
+		return c, console.Usagef("%q is not an action; want status, pause, resume, cancel, requeue, concurrency or budget",
+			c.Action)
+	}
+	return c, nil
+}
+
+// parseCell reads TASK/ARM/RUN. Names of tasks may have slashes, those of arms have none.
+func parseCell(text string, c *control.Command) error {
+	parts := strings.Split(text, "/")
+	if n := len(parts); n >= 3 {
+		run, err := strconv.Atoi(parts[n-1])
+		if err == nil && run >= 0 {
+			c.Task, c.Arm, c.Run = strings.Join(parts[:n-2], "/"), parts[n-2], run
+			return nil
+		}
+	}
+	return console.Usagef("cell %q: want TASK/ARM/RUN, such as even/after/1", text)
+}
+
+func runCtl(ctx context.Context, con *console.Console, dir string, c control.Command, format string) error {
+	answer, err := control.Ask(ctx, con.Path(dir), c)
+	var refused *control.Refused
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
+		return console.Exitf(console.ExitUsage, "%s: %w; fit-benchmark run starts or continues it", dir, control.ErrNotRunning)
+	case errors.As(err, &refused):
+		return console.Exit(console.ExitUsage, err)
+	case err != nil:
+		return console.Exit(console.ExitIncomplete, err)
+	case format == "json":
+		return jsonenc.WriteIndented(con.Stdout, answer)
+	}
+	if answer.Message != "" {
+		fmt.Fprintln(con.Stdout, answer.Message)
+	}
+	return printStatus(con, &answer.Status)
+}
+
+func printStatus(con *console.Console, s *control.Status) error {
+	parts := []string{
+		s.State, fmt.Sprintf("%d of %s", s.Done, report.Count(s.Total, "cell")), fmt.Sprintf("%d passed", s.Passed),
+	}
+	if s.Errors > 0 {
+		parts = append(parts, report.Count(s.Errors, "error"))
+	}
+	if s.Cancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", s.Cancelled))
+	}
+	cost := fmt.Sprintf("$%.2f", s.CostUSD)
+	if s.BudgetUSD != nil {
+		cost += fmt.Sprintf(" of $%.2f", *s.BudgetUSD)
+	}
+	parts = append(parts, cost, fmt.Sprintf("%d at a time", s.Concurrency))
+	if left := s.LeftMs; left != nil {
+		parts = append(parts, fmt.Sprintf("%s left [%s, %s]", shortly(left.Est), shortly(left.Lo), shortly(left.Hi)))
+	}
+	fmt.Fprintln(con.Stdout, strings.Join(parts, " · "))
+	for _, cell := range s.Running {
+		fmt.Fprintf(con.Stdout, "  %s/%s/%d  attempt %d, for %s\n", cell.Task, cell.Arm, cell.Run, cell.Attempt,
+			shortly(cell.ElapsedMs))
+	}
+	return nil
+}
+
+func shortly(ms int64) string { return report.Duration(time.Duration(ms) * time.Millisecond) }
