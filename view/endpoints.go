@@ -7,6 +7,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/experiments/{x}":                          s.experiment,
 		"GET /api/experiments/{x}/cells":                    s.cells,
 		"GET /api/experiments/{x}/cells/{task}/{arm}/{run}": s.ask(s.cell),
+		"POST /api/experiments/{x}/ctl":                     s.steer,
 		"GET /api/trace/overview":                           s.ask(s.traceOverview),
 		"GET /api/trace/page":                               s.ask(s.tracePage),
 		"GET /api/trace/entry":                              s.ask(s.traceEntry),

@@ -1,12 +1,166 @@
 package view
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/experiment/control"
+	"github.com/fit-eval/fit/query"
+)
+
+// stateEnded is the state of an experiment whose process has ended.
+const stateEnded = "ended"
 
 // liveStatus is how a running experiment is doing.
-type liveStatus struct{}
+type liveStatus struct {
+	control.Status
+	Controllable bool          `json:"controllable"`
+	Running      []runningCell `json:"running"`
+}
+
+// runningCell is a cell that is running, with what its agent did last.
+type runningCell struct {
+	control.Cell
+	LastAction   string `json:"lastAction"`
+	LastActionMs int64  `json:"lastActionMs"`
+	Entries      int    `json:"entries"`
+	Stalled      bool   `json:"stalled"`
+	Trace        string `json:"trace"`
+}
+
+const (
+	// statusFor is how long an answer of a running experiment is taken for the present.
+	statusFor = 400 * time.Millisecond
+	// askLimit is how long a running experiment may take to answer.
+	askLimit = 2 * time.Second
+	// stalledAfter is how long a trace stands still before its cell counts as stalled.
+	stalledAfter = 2 * time.Minute
+	// maxTail is the size up to which a trace is read for the last action.
+	maxTail = 16 << 20
+)
+
+// pulses are the answers of running experiments, kept for a moment: many pages ask at once.
+type pulses struct {
+	mu    sync.Mutex
+	known map[string]pulse
+}
+
+type pulse struct {
+	at     time.Time
+	status *control.Status // nil: nobody runs it
+}
+
+// pulse asks the process that works in a run directory; nil if there is none.
+func (s *Server) pulse(ctx context.Context, at place) *control.Status {
+	s.pulses.mu.Lock()
+	last, ok := s.pulses.known[at.id]
+	s.pulses.mu.Unlock()
+	if ok && time.Since(last.at) < statusFor {
+		return last.status
+	}
+	var status *control.Status
+	if _, err := os.Lstat(path.Join(at.path, control.SocketFile)); err == nil {
+		limit, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		if answer, err := control.Ask(limit, at.path, control.Command{Action: control.Ping}); err == nil {
+			status = &answer.Status
+		}
+	}
+	s.pulses.mu.Lock()
+	defer s.pulses.mu.Unlock()
+	if s.pulses.known == nil {
+		s.pulses.known = map[string]pulse{}
+	}
+	s.pulses.known[at.id] = pulse{at: time.Now(), status: status}
+	return status
+}
 
 // isRunning reports whether a process works in a run directory.
-func (s *Server) isRunning(place) bool { return false }
+func (s *Server) isRunning(at place) bool { return s.pulse(context.Background(), at) != nil }
 
-// status asks the process that works in a run directory; nil if there is none.
-func (s *Server) status(context.Context, place) *liveStatus { return nil }
+// status is how the experiment in a run directory is doing; nil if nobody runs it.
+func (s *Server) status(ctx context.Context, at place) *liveStatus {
+	now := s.pulse(ctx, at)
+	if now == nil {
+		return nil
+	}
+	return s.liven(ctx, at, now)
+}
+
+// liven adds what the agents of the running cells did last.
+func (s *Server) liven(ctx context.Context, at place, now *control.Status) *liveStatus {
+	status := &liveStatus{Status: *now, Controllable: true, Running: []runningCell{}}
+	for _, one := range now.Running {
+		running := runningCell{Cell: one}
+		c := cell{Task: one.Task, Arm: one.Arm, Run: one.Run}
+		id := at.id + "/" + path.Join(c.runDir(one.Attempt), "agent.ndjson")
+		if t, file, err := s.openNamed(ctx, id); err == nil {
+			running.Trace, running.LastActionMs = id, file.modifiedMs
+			running.Stalled = time.Since(time.UnixMilli(file.modifiedMs)) > stalledAfter
+			if file.bytes <= maxTail {
+				running.LastAction, running.Entries = lastAction(ctx, t)
+			}
+		}
+		status.Running = append(status.Running, running)
+	}
+	return status
+}
+
+// lastAction is what an agent did last: a call, else what it said.
+func lastAction(ctx context.Context, t *query.Trace) (action string, entries int) {
+	_ = t.Tail(ctx, 10, func(e *query.Entry) error {
+		entries = e.Index + 1
+		if e.Role != query.RoleAssistant {
+			return nil
+		}
+		for i := range e.Content {
+			switch b := &e.Content[i]; b.Type {
+			case query.BlockToolUse:
+				action = strings.TrimSpace(b.Name + " " + titleOf(b))
+			case query.BlockText:
+				action = oneLine(b.Text)
+			case query.BlockThinking:
+				action = "thinking"
+			}
+		}
+		return nil
+	})
+	return action, entries
+}
+
+// steer passes a command of a page on to the running experiment.
+func (s *Server) steer(r *http.Request) (any, error) {
+	at, err := s.directory(r.PathValue("x"))
+	if err != nil {
+		return nil, err
+	}
+	var command control.Command
+	if err := json.NewDecoder(r.Body).Decode(&command); err != nil {
+		return nil, badRequest("want a command such as {\"action\":\"pause\"}: " + err.Error())
+	}
+	answer, err := control.Ask(r.Context(), at.path, command)
+	var refused *control.Refused
+	switch {
+	case errors.As(err, &refused):
+		return nil, conflict(refused.Reason, "")
+	case errors.Is(err, control.ErrNotRunning):
+		return nil, conflict("no process runs "+at.shown, "fit-benchmark run starts or continues it")
+	case err != nil:
+		return nil, err
+	}
+	s.pulses.mu.Lock()
+	delete(s.pulses.known, at.id)
+	s.pulses.mu.Unlock()
+	return map[string]any{
+		"version": version,
+		"status":  s.liven(r.Context(), at, &answer.Status),
+		"message": answer.Message,
+	}, nil
+}

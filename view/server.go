@@ -52,6 +52,7 @@ type Server struct {
 	cache    cache
 	unpack   unpacked
 	indexing indexing
+	pulses   pulses
 	busy     chan struct{} // a place for each question to a trace that is under way
 	streams  chan struct{} // a place for each stream of events
 	ended    chan struct{} // closed when the server ends, so that streams end too
@@ -163,6 +164,7 @@ func (s *Server) Handler(address net.Addr) http.Handler {
 	for pattern, answer := range s.endpoints() {
 		mux.HandleFunc(pattern, s.json(answer))
 	}
+	mux.HandleFunc("GET /api/events", s.events)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &problem{status: http.StatusNotFound, message: "there is no endpoint " + r.Method + " " + r.URL.Path})
 	})
