@@ -182,6 +182,11 @@ func (s *Server) tracePath(id string) (traceFile, error) {
 		return traceFile{}, notFound(quote(name)+" is not a trace of "+at.shown, "")
 	}
 	file, err := contained(at.path, name)
+	if err != nil && !isPacked(name) { // traces are packed when their attempt has ended, and links to them stay
+		if packed, again := contained(at.path, name+".zst"); again == nil {
+			file, name, err = packed, name+".zst", nil
+		}
+	}
 	if err != nil {
 		return traceFile{}, err
 	}
