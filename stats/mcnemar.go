@@ -193,3 +193,23 @@ func logFactorial(n int) float64 {
 	value, _ := math.Lgamma(float64(n) + 1)
 	return value
 }
+
+// NewcombeUnpaired is Newcombe's method 10 (hybrid score) for the difference of two independent
+// pass rates, from the Wilson intervals of both.
+//
+// Formula: Δ − √((p₁−l₁)² + (u₂−p₂)²) and Δ + √((u₁−p₁)² + (p₂−l₂)²).
+//
+// Use it to show the difference of two arms on one task, whose runs are independent. Coverage is
+// near the level on average, and at least 87 % at 95 % from 3 runs on.
+//
+// Do not use it over tasks, where arms are paired, or to claim anything about a single task.
+func NewcombeUnpaired(first, second Interval) Interval {
+	est := first.Est - second.Est
+	return Interval{
+		Est:    est,
+		Lo:     est - math.Hypot(first.Est-first.Lo, second.Hi-second.Est),
+		Hi:     est + math.Hypot(first.Hi-first.Est, second.Est-second.Lo),
+		Level:  first.Level,
+		Method: "newcombe-10-unpaired",
+	}.cutTo(-1)
+}

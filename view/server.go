@@ -53,6 +53,7 @@ type Server struct {
 	unpack   unpacked
 	indexing indexing
 	pulses   pulses
+	contests contests
 	busy     chan struct{} // a place for each question to a trace that is under way
 	streams  chan struct{} // a place for each stream of events
 	ended    chan struct{} // closed when the server ends, so that streams end too

@@ -21,30 +21,6 @@ type planOptions struct {
 	format               console.Choice
 }
 
-// planned is the answer of plan.
-type planned struct {
-	Effect float64      `json:"effect"`
-	Design stats.Design `json:"design"`
-	Pilot  *pilotFacts  `json:"pilot,omitempty"`
-	// TasksNeeded are for the runs asked for; Cheapest trades tasks for runs where the price of a
-	// run is known.
-	TasksNeeded int         `json:"tasksNeeded,omitempty"`
-	CostUSD     *float64    `json:"costUsd,omitempty"`
-	Cheapest    *stats.Plan `json:"cheapest,omitempty"`
-	Affordable  *stats.Plan `json:"affordable,omitempty"`
-	// MDE is what so many tasks would find.
-	Tasks    int      `json:"tasks,omitempty"`
-	MDE      *float64 `json:"mde,omitempty"`
-	RunsFor  *float64 `json:"runsNeeded,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-type pilotFacts struct {
-	Tasks      int      `json:"tasks"`
-	Runs       int      `json:"runs"`
-	CostPerRun *float64 `json:"costPerRun,omitempty"`
-}
-
 // Usual variances of pass rates, where there is no pilot.
 const (
 	usualBetween = 0.10
@@ -88,28 +64,37 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 	if !(opts.effect > 0 && opts.effect < 1) {
 		return console.Usagef("--effect %g: want a difference between 0 and 1, such as 0.1", opts.effect)
 	}
-	p := &planned{
+	p := &report.Forecast{
 		Effect: opts.effect,
 		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within},
 	}
 	if len(args) > 0 {
-		if err := p.usePilot(con, args); err != nil {
+		if err := usePilot(con, p, args); err != nil {
 			return err
 		}
 	}
-	p.Design.RunsCandidate, p.Design.RunsBaseline = opts.runs.Value, opts.runs.Value
-	p.Design.Alpha, p.Design.Power = opts.alpha, opts.power
-	if err := p.compute(opts); err != nil {
+	config := report.ForecastConfig{
+		Runs:       opts.runs.Value,
+		MaxTasks:   opts.maxTasks.Value,
+		CostPerRun: opts.costPerRun.Value,
+		BudgetUSD:  opts.budget.Value,
+		Alpha:      opts.alpha,
+		Power:      opts.power,
+	}
+	if opts.tasks.Given {
+		config.Tasks = opts.tasks.Value
+	}
+	if err := p.Compute(config); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
 	if opts.format.Value == "json" {
 		return jsonenc.WriteIndented(con.Stdout, p)
 	}
-	return p.print(con)
+	return printForecast(con, p)
 }
 
 // usePilot takes variances and prices from earlier results.
-func (p *planned) usePilot(con *console.Console, args []string) error {
+func usePilot(con *console.Console, p *report.Forecast, args []string) error {
 	groups, err := sides(con, args, &compareOptions{})
 	if err != nil {
 		return err
@@ -117,73 +102,13 @@ func (p *planned) usePilot(con *console.Console, args []string) error {
 	if len(groups) != 2 {
 		return console.Usagef("%s has %d arms; name two: %s:ARM %s:ARM", args[0], len(groups), args[0], args[0])
 	}
-	a, b := groups[0], groups[1]
-	design, unclamped, err := stats.VarianceComponents(report.Pairs(a, b))
-	if err != nil {
-		return console.Exitf(console.ExitIncomplete, "the pilot shows no variances: %w", err)
-	}
-	p.Design = design
-	if unclamped < 0 {
-		p.Warnings = append(p.Warnings,
-			"the pilot shows no variance between tasks beyond that of the runs; use a larger pilot")
-	}
-	p.Pilot = &pilotFacts{Tasks: max(len(a.Tasks), len(b.Tasks)), Runs: a.Totals.Runs + b.Totals.Runs}
-	if p.Pilot.Tasks < 20 {
-		p.Warnings = append(p.Warnings,
-			fmt.Sprintf("the pilot has only %d tasks; variances from fewer than 20 are rough", p.Pilot.Tasks))
-	}
-	if a.Totals.CostUSD != nil && b.Totals.CostUSD != nil && p.Pilot.Runs > 0 {
-		each := (*a.Totals.CostUSD + *b.Totals.CostUSD) / float64(p.Pilot.Runs)
-		p.Pilot.CostPerRun = &each
+	if err := p.UsePilot(groups[0], groups[1]); err != nil {
+		return console.Exit(console.ExitIncomplete, err)
 	}
 	return nil
 }
 
-func (p *planned) compute(opts *planOptions) error {
-	needed, err := stats.TasksNeeded(opts.effect, p.Design)
-	if err != nil {
-		return err
-	}
-	p.TasksNeeded = max(stats.MinClaimTasks, int(math.Ceil(needed)))
-	price := opts.costPerRun.Value
-	if price == 0 && p.Pilot != nil && p.Pilot.CostPerRun != nil {
-		price = *p.Pilot.CostPerRun
-	}
-	if price > 0 {
-		cost := float64(p.TasksNeeded*2*opts.runs.Value) * price
-		p.CostUSD = &cost
-		prices := stats.Prices{PerRun: price}
-		if cheapest, err := stats.CostOfDecision(opts.effect, stats.MinClaimTasks, opts.maxTasks.Value, p.Design,
-			prices); err == nil {
-			p.Cheapest = &cheapest
-		} else {
-			p.Warnings = append(p.Warnings, err.Error())
-		}
-		if opts.budget.Value > 0 {
-			affordable, err := stats.Allocate(opts.budget.Value, opts.maxTasks.Value, p.Design, prices)
-			if err != nil {
-				return err
-			}
-			p.Affordable = &affordable
-		}
-	} else if opts.budget.Value > 0 {
-		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: give --cost-per-run, or a "+
-			"pilot whose costs are known", opts.budget.Value)
-	}
-	if opts.tasks.Given {
-		mde, err := stats.MinimumDetectableEffect(opts.tasks.Value, p.Design)
-		if err != nil {
-			return err
-		}
-		p.Tasks, p.MDE = opts.tasks.Value, &mde
-		if runs, err := stats.RunsNeeded(opts.effect, opts.tasks.Value, p.Design); err == nil && !math.IsInf(runs, 0) {
-			p.RunsFor = &runs
-		}
-	}
-	return nil
-}
-
-func (p *planned) print(con *console.Console) error {
+func printForecast(con *console.Console, p *report.Forecast) error {
 	w := con.Stdout
 	if p.Pilot != nil {
 		fmt.Fprintf(w, "pilot: %s, %s\n", report.Count(p.Pilot.Tasks, "task"), report.Count(p.Pilot.Runs, "run"))

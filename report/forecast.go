@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fit-eval/fit/stats"
+)
+
+// Forecast says how many tasks and runs an answer takes, and what it costs.
+type Forecast struct {
+	Effect float64      `json:"effect"`
+	Design stats.Design `json:"design"`
+	Pilot  *Pilot       `json:"pilot,omitempty"`
+	// TasksNeeded are for the runs asked for; Cheapest trades tasks for runs where the price of a
+	// run is known.
+	TasksNeeded int         `json:"tasksNeeded,omitempty"`
+	CostUSD     *float64    `json:"costUsd,omitempty"`
+	Cheapest    *stats.Plan `json:"cheapest,omitempty"`
+	Affordable  *stats.Plan `json:"affordable,omitempty"`
+	// MDE is what so many tasks would find.
+	Tasks    int      `json:"tasks,omitempty"`
+	MDE      *float64 `json:"mde,omitempty"`
+	RunsFor  *float64 `json:"runsNeeded,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Pilot is what the earlier results of a forecast are.
+type Pilot struct {
+	Tasks      int      `json:"tasks"`
+	Runs       int      `json:"runs"`
+	CostPerRun *float64 `json:"costPerRun,omitempty"`
+}
+
+// ForecastConfig is what a forecast is asked for. Zero fields do not bound.
+type ForecastConfig struct {
+	Runs       int // of every task with every arm
+	Tasks      int // that there are: what they would find is computed too
+	MaxTasks   int
+	CostPerRun float64 // 0 is that of the pilot
+	BudgetUSD  float64
+	Alpha      float64
+	Power      float64
+}
+
+// UsePilot takes variances and prices from earlier results of two arms.
+func (p *Forecast) UsePilot(a, b *Group) error {
+	design, unclamped, err := stats.VarianceComponents(Pairs(a, b))
+	if err != nil {
+		return fmt.Errorf("the pilot shows no variances: %w", err)
+	}
+	p.Design = design
+	if unclamped < 0 {
+		p.Warnings = append(p.Warnings,
+			"the pilot shows no variance between tasks beyond that of the runs; use a larger pilot")
+	}
+	p.Pilot = &Pilot{Tasks: max(len(a.Tasks), len(b.Tasks)), Runs: a.Totals.Runs + b.Totals.Runs}
+	if p.Pilot.Tasks < 20 {
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("the pilot has only %d tasks; variances from fewer than 20 are rough", p.Pilot.Tasks))
+	}
+	if a.Totals.CostUSD != nil && b.Totals.CostUSD != nil && p.Pilot.Runs > 0 {
+		each := (*a.Totals.CostUSD + *b.Totals.CostUSD) / float64(p.Pilot.Runs)
+		p.Pilot.CostPerRun = &each
+	}
+	return nil
+}
+
+// Compute makes the forecast from its effect and its design.
+func (p *Forecast) Compute(cfg ForecastConfig) error {
+	p.Design.RunsCandidate, p.Design.RunsBaseline = cfg.Runs, cfg.Runs
+	p.Design.Alpha, p.Design.Power = cfg.Alpha, cfg.Power
+	needed, err := stats.TasksNeeded(p.Effect, p.Design)
+	if err != nil {
+		return err
+	}
+	p.TasksNeeded = max(stats.MinClaimTasks, int(math.Ceil(needed)))
+	price := cfg.CostPerRun
+	if price == 0 && p.Pilot != nil && p.Pilot.CostPerRun != nil {
+		price = *p.Pilot.CostPerRun
+	}
+	switch {
+	case price > 0:
+		if err := p.computeCost(cfg, price); err != nil {
+			return err
+		}
+	case cfg.BudgetUSD > 0:
+		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: give --cost-per-run, or a "+
+			"pilot whose costs are known", cfg.BudgetUSD)
+	}
+	if cfg.Tasks > 0 {
+		mde, err := stats.MinimumDetectableEffect(cfg.Tasks, p.Design)
+		if err != nil {
+			return err
+		}
+		p.Tasks, p.MDE = cfg.Tasks, &mde
+		if runs, err := stats.RunsNeeded(p.Effect, cfg.Tasks, p.Design); err == nil && !math.IsInf(runs, 0) {
+			p.RunsFor = &runs
+		}
+	}
+	return nil
+}
+
+// computeCost adds what the experiment costs, and which is the cheapest and the best for a budget.
+func (p *Forecast) computeCost(cfg ForecastConfig, price float64) error {
+	cost := float64(p.TasksNeeded*2*cfg.Runs) * price
+	p.CostUSD = &cost
+	prices := stats.Prices{PerRun: price}
+	cheapest, err := stats.CostOfDecision(p.Effect, stats.MinClaimTasks, cfg.MaxTasks, p.Design, prices)
+	if err == nil {
+		p.Cheapest = &cheapest
+	} else {
+		p.Warnings = append(p.Warnings, err.Error())
+	}
+	if cfg.BudgetUSD > 0 {
+		affordable, err := stats.Allocate(cfg.BudgetUSD, cfg.MaxTasks, p.Design, prices)
+		if err != nil {
+			return err
+		}
+		p.Affordable = &affordable
+	}
+	return nil
+}

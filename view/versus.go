@@ -1,0 +1,218 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/versus"
+)
+
+// contest is a run directory read as a head to head. Its report is made once.
+type contest struct {
+	stamp  string
+	source *versus.Source
+	report []byte
+}
+
+// contests keeps the one that was asked for last.
+type contests struct {
+	mu   sync.Mutex
+	last map[string]*contest
+}
+
+// contest reads a run directory as a head to head.
+func (s *Server) contest(ctx context.Context, at place) (*contest, error) {
+	stamp := stampOf(at.path) + repliesStamp(at.path)
+	s.contests.mu.Lock()
+	defer s.contests.mu.Unlock()
+	if known := s.contests.last[at.id]; known != nil && known.stamp == stamp {
+		return known, nil
+	}
+	source, err := versus.Open(ctx, at.path, versus.Options{Dialects: s.cfg.Dialects, Prices: s.cfg.Prices})
+	if err != nil {
+		return nil, unreadable(fmt.Errorf("%s", plain(at, err)))
+	}
+	fresh := &contest{stamp: stamp, source: source}
+	s.contests.last = map[string]*contest{at.id: fresh}
+	return fresh, nil
+}
+
+// repliesStamp changes when judges have replied.
+func repliesStamp(dir string) string {
+	found, err := filepath.Glob(filepath.Join(dir, "judge*"))
+	if err != nil {
+		return ""
+	}
+	var stamp strings.Builder
+	for _, name := range found {
+		if info, err := os.Lstat(name); err == nil {
+			fmt.Fprintf(&stamp, "%s %d %d ", filepath.Base(name), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp.String()
+}
+
+// versusReport answers with the report of a head to head, as fit versus report --robot prints it.
+func (s *Server) versusReport(r *http.Request) (any, error) {
+	at, err := s.directory(r.PathValue("x"))
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.contest(r.Context(), at)
+	if err != nil {
+		return nil, err
+	}
+	if c.report == nil {
+		built, err := c.source.Report()
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		var out bytes.Buffer
+		if err := built.Robot(&out); err != nil {
+			return nil, err
+		}
+		c.report = out.Bytes()
+	}
+	return map[string]any{"version": version, "report": json.RawMessage(c.report)}, nil
+}
+
+// labelled says how many labels a dimension has.
+type labelled struct {
+	Name   string `json:"name"`
+	Pass   int    `json:"pass"`
+	Fail   int    `json:"fail"`
+	Left   int    `json:"left"`
+	Status string `json:"status"`
+}
+
+// blindItem is a run to be labelled. It names neither who did the work nor what judges say.
+type blindItem struct {
+	Item     string `json:"item"`
+	Evidence string `json:"evidence"`
+	Question string `json:"question"`
+}
+
+// labelsAnswer is the answer of /api/experiments/{x}/labels.
+type labelsAnswer struct {
+	Version    int        `json:"version"`
+	Dimensions []labelled `json:"dimensions"`
+	Item       *blindItem `json:"item"`
+}
+
+// labelSeed decides the order in which runs are shown, as that of calibrate label does.
+const labelSeed = 1
+
+func (s *Server) labels(r *http.Request) (any, error) {
+	judgement, err := s.judgement(r)
+	if err != nil {
+		return nil, err
+	}
+	skip := strings.Split(r.URL.Query().Get("skip"), ",")
+	return s.nextLabel(judgement, r.URL.Query().Get("dimension"), skip)
+}
+
+// judgement reads what the judges of a run directory said, and the labels of people.
+func (s *Server) judgement(r *http.Request) (*versus.Judgement, error) {
+	at, err := s.directory(r.PathValue("x"))
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.contest(r.Context(), at)
+	if err != nil {
+		return nil, err
+	}
+	judgement, err := c.source.Judgement()
+	switch {
+	case err != nil:
+		return nil, unreadable(err)
+	case judgement == nil:
+		return nil, conflict("nobody has judged "+at.shown+" yet",
+			"fit versus judge "+shellQuote(at.shown)+" --panel panel.yaml")
+	}
+	return judgement, nil
+}
+
+func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip []string) (*labelsAnswer, error) {
+	if !slices.Contains(evidence.Dimensions(), dimension) {
+		return nil, badRequest("dimension=" + quote(dimension) + ": want one of " +
+			strings.Join(evidence.Dimensions(), ", "))
+	}
+	answer := &labelsAnswer{Version: version, Dimensions: []labelled{}}
+	for _, name := range evidence.Dimensions() {
+		pass, fail := judgement.Labels.Count(name)
+		one := labelled{Name: name, Pass: pass, Fail: fail, Status: "uncalibrated"}
+		for i := range judgement.Calibrations {
+			if c := &judgement.Calibrations[i]; c.Dimension == name && c.Valid() {
+				one.Status = "calibrated"
+			}
+		}
+		for i := range judgement.Subjects {
+			id := s.blindID(name, &judgement.Subjects[i])
+			item, open := unlabelled(judgement, i, name)
+			if !open {
+				continue
+			}
+			one.Left++
+			if name == dimension && answer.Item == nil && !slices.Contains(skip, id) {
+				answer.Item = &blindItem{Item: id, Evidence: item.Evidence, Question: item.Question}
+			}
+		}
+		answer.Dimensions = append(answer.Dimensions, one)
+	}
+	return answer, nil
+}
+
+// unlabelled returns a run to be labelled, unless it has its label.
+func unlabelled(judgement *versus.Judgement, i int, dimension string) (judge.Item, bool) {
+	return judgement.Labels.Next(judgement.Subjects[i:i+1], judgement.Settings, dimension, labelSeed)
+}
+
+// blindID names a run without saying which it is.
+func (s *Server) blindID(dimension string, subject *judge.Subject) string {
+	mac := hmac.New(sha256.New, []byte(s.session))
+	fmt.Fprintf(mac, "%q %s", dimension, subject.Run.Key)
+	return hex.EncodeToString(mac.Sum(nil)[:12])
+}
+
+// label keeps a person's verdict and shows the next run.
+func (s *Server) label(r *http.Request) (any, error) {
+	var given struct {
+		Dimension string `json:"dimension"`
+		Item      string `json:"item"`
+		Pass      *bool  `json:"pass"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&given); err != nil || given.Pass == nil {
+		return nil, badRequest(`want {"dimension":…,"item":…,"pass":true or false}`)
+	}
+	judgement, err := s.judgement(r)
+	if err != nil {
+		return nil, err
+	}
+	for i := range judgement.Subjects {
+		if s.blindID(given.Dimension, &judgement.Subjects[i]) != given.Item {
+			continue
+		}
+		item, open := unlabelled(judgement, i, given.Dimension)
+		if !open {
+			return nil, conflict("the run has its label already", "")
+		}
+		if err := judgement.Labels.Add(item, *given.Pass); err != nil {
+			return nil, err
+		}
+		return s.nextLabel(judgement, given.Dimension, nil)
+	}
+	return nil, notFound("there is no such run to label", "reload the page")
+}
