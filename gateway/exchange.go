@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/gateway/calls"
@@ -139,12 +140,30 @@ func (s *Seat) ended(body []byte, call *calls.Call) {
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.troubled = serviceFailed(call)
 	switch succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400; {
 	case succeeded && sum == s.failed:
 		s.failed, s.repeats = [sha256.Size]byte{}, 0
 	case !succeeded && sum != s.failed:
 		s.failed, s.repeats = sum, 0
 	}
+}
+
+// serviceFailed reports whether a call came to nothing because of the service, and not because of
+// what was asked.
+func serviceFailed(call *calls.Call) bool {
+	switch {
+	case call.Outcome == calls.Cut:
+		return true
+	case call.Outcome != calls.Failed && call.Outcome != calls.Replayed:
+		return false
+	case call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError:
+		return slices.Contains([]int{
+			http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusRequestTimeout,
+			http.StatusTooManyRequests,
+		}, call.Status)
+	}
+	return call.Outcome == calls.Failed || call.Status >= http.StatusInternalServerError
 }
 
 // replayed answers from the record that the member has, if it has one.

@@ -59,6 +59,7 @@ type Seat struct {
 	reached  chan struct{}     // closed when it has; nil before the first prompt
 	failed   [sha256.Size]byte // the request that failed last
 	repeats  int               // how often it was tried again
+	troubled bool              // the service did not answer the last call that carries a turn
 	record   sync.Mutex        // one call at a time is recorded
 	running  int
 	idle     chan struct{} // closed when no call is running any more
@@ -208,6 +209,15 @@ func (s *Seat) Settle() {
 	case <-idle:
 	case <-time.After(settleTime):
 	}
+}
+
+// Troubled reports whether the model's service failed the last call of the member that carries a
+// turn: it refused the key, was too busy, broke, or did not answer. An agent that says so and is
+// not troubled says what did not happen.
+func (s *Seat) Troubled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.troubled
 }
 
 // Wire returns what the wire says about the calls of the member.

@@ -138,6 +138,13 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	if a.prepared.Faults != "" && end.reason == session.OutcomeProvider {
 		end.reason = session.OutcomeError // the trouble was made on purpose: what the agent makes of it is measured
 	}
+	said := end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider
+	seen, troubled := a.seenByGateway()
+	if said && seen && !troubled && end.turns > 0 {
+		said, end.reason = false, session.OutcomeError
+		end.err = fmt.Errorf("the agent reported an error of the model's service that the gateway has not seen: %w",
+			end.cause())
+	}
 	switch {
 	case ctx.Err() != nil:
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
@@ -149,7 +156,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorSandbox, err)
 	case err != nil:
 		a.fail(ctx, ledger.ErrorAgentStart, err)
-	case (end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider) && a.couldForge(end):
+	case said && !troubled && a.couldForge(end):
 		a.record.Unverified = 1
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
 	case end.reason == session.OutcomeAuth:
@@ -179,6 +186,18 @@ func (a *attempt) couldForge(end ending) bool {
 	own := a.machine.installation(a.arm.Agent).Path != "" ||
 		a.arm.Lead != "" && a.machine.installation(a.arm.Lead).Path != ""
 	return own && end.turns > 0
+}
+
+// seenByGateway reports whether the gateway has seen calls of the attempt's agents, and whether the
+// service failed the last call of one of them.
+func (a *attempt) seenByGateway() (seen, troubled bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, seat := range a.seats {
+		seen = seen || seat.Wire().Count() > 0
+		troubled = troubled || seat.Troubled()
+	}
+	return seen, troubled
 }
 
 // agentConfig returns the settings of the agent: its workspace, and what the arm says.

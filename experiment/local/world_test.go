@@ -18,22 +18,39 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// A clock that is set back while an attempt runs changes nothing about the attempt.
+// A clock that is set while an attempt runs changes nothing about the attempt: neither its time
+// limits, nor its durations, nor whether it counts.
 func TestDurationsDoNotFollowAClockThatIsSet(t *testing.T) {
-	machine := testMachine()
-	var asked atomic.Int64
-	machine.Now = func() time.Time { return time.Now().Add(-time.Duration(asked.Add(1)) * time.Hour) }
-	tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{Arms: []experiment.Arm{{
-		Name:  "default",
-		Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves),
-	}}})
-	_, outcome, records := execute(t, tr, 1)
-	r := records[0]
-	if outcome.Status != experiment.Complete || len(records) != 1 || r.Verdict != ledger.Pass {
-		t.Fatalf("%+v %+v", outcome, records)
-	}
-	if r.DurationMs < 0 || r.DurationMs > 120_000 || r.EndMs-r.StartMs != r.DurationMs || len(r.Invalid) > 0 {
-		t.Errorf("from %d to %d, %d ms, %v", r.StartMs, r.EndMs, r.DurationMs, r.Invalid)
+	for name, step := range map[string]func(asked int64) time.Duration{
+		"back at every look":     func(asked int64) time.Duration { return -time.Duration(asked) * time.Hour },
+		"forward at every look":  func(asked int64) time.Duration { return time.Duration(asked) * time.Hour },
+		"forward in the middle":  func(asked int64) time.Duration { return time.Duration(min(1, asked/3)) * time.Hour },
+		"back in the middle":     func(asked int64) time.Duration { return -time.Duration(min(1, asked/3)) * time.Hour },
+		"to the past and return": func(asked int64) time.Duration { return -time.Duration(asked%2) * time.Hour },
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := testMachine()
+			var asked atomic.Int64
+			machine.Now = func() time.Time { return time.Now().Add(step(asked.Add(1))) }
+			tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{
+				AgentTimeout: 30 * time.Minute,
+				Arms: []experiment.Arm{{
+					Name:  "default",
+					Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, solves),
+				}},
+			})
+			_, outcome, records := execute(t, tr, 1)
+			if outcome.Status != experiment.Complete || len(records) != 1 || records[0].Verdict != ledger.Pass {
+				t.Fatalf("%+v %+v", outcome, records)
+			}
+			r := records[0]
+			if r.DurationMs < 0 || r.DurationMs > 120_000 || r.EndMs-r.StartMs != r.DurationMs || len(r.Invalid) > 0 {
+				t.Errorf("from %d to %d, %d ms, %v", r.StartMs, r.EndMs, r.DurationMs, r.Invalid)
+			}
+			if asked.Load() < 3 {
+				t.Errorf("the clock was looked at %d times only", asked.Load())
+			}
+		})
 	}
 }
 
