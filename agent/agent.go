@@ -191,7 +191,7 @@ type Config struct {
 // unless it is said to be read-only, and to some directories of the agent's own.
 func (c Config) Isolated(own ...string) sandbox.Isolation {
 	isolation := c.Isolation
-	if isolation.Kind != sandbox.IsolationBwrap {
+	if !isolation.Isolates() {
 		return isolation
 	}
 	isolation.Writable = slices.Concat(isolation.Writable, own)

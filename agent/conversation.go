@@ -377,7 +377,7 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
 		Limits:    cfg.Limits,
 		OnStart:   func(int) { c.announceStart() },
 	}
-	if cfg.Isolation.Kind == sandbox.IsolationBwrap {
+	if cfg.Isolation.Isolates() {
 		c.isolate(&spec)
 	}
 	return spec

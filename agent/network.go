@@ -20,7 +20,7 @@ type Door struct {
 // NetworkNone.
 func (c Config) NetworkKind() string {
 	switch {
-	case c.Isolation.Kind != sandbox.IsolationBwrap || c.Isolation.Network:
+	case !c.Isolation.Isolates() || c.Isolation.Network:
 		return sandbox.NetworkHost
 	case c.Network == sandbox.NetworkModel:
 		return sandbox.NetworkModel
@@ -31,6 +31,9 @@ func (c Config) NetworkKind() string {
 // enclose puts the programs of an agent into a network of their own, in which the doors answer and
 // nobody else. Whoever starts the agent calls release when it has ended.
 func (c *Config) enclose(ctx context.Context) (release func(), err error) {
+	if c.Isolation.Container != nil {
+		return c.encloseInside(ctx)
+	}
 	network, err := sandbox.NewPrivateNetwork()
 	if err != nil {
 		return nil, err
@@ -44,11 +47,7 @@ func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 		serving.Wait()
 		network.Close()
 	})
-	doors := slices.Clone(c.Doors)
-	if c.Seat != nil {
-		doors = append(doors, Door{c.Seat.Port(), c.Seat.Serve})
-	}
-	for _, door := range doors {
+	for _, door := range c.doors() {
 		listener, err := network.Listen(ctx, door.Port)
 		if err != nil {
 			release()
@@ -58,6 +57,35 @@ func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 		serving.Go(func() { _ = door.Serve(listener) }) // it ends by release, and says so
 	}
 	c.Isolation.Network, c.Isolation.Join = false, network
+	return release, nil
+}
+
+// doors are everything that answers the agent: its model, and what the caller names.
+func (c *Config) doors() []Door {
+	doors := slices.Clone(c.Doors)
+	if c.Seat != nil {
+		doors = append(doors, Door{c.Seat.Port(), c.Seat.Serve})
+	}
+	return doors
+}
+
+// encloseInside opens the doors on the loopback of the agent's container, which has no other
+// network.
+func (c *Config) encloseInside(ctx context.Context) (release func(), err error) {
+	var opened []func()
+	release = sync.OnceFunc(func() {
+		for _, shut := range opened {
+			shut()
+		}
+	})
+	for _, door := range c.doors() {
+		shut, err := c.Isolation.Container.Open(ctx, door.Port, door.Serve)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		opened = append(opened, shut)
+	}
 	return release, nil
 }
 

@@ -108,7 +108,7 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	if err != nil {
 		return "", fmt.Errorf("ask agent %s for its version: %w", p.Agent, err)
 	}
-	version := versionPattern.FindString(stdout.String())
+	version := VersionIn(stdout.String())
 	if version == "" {
 		version = versionPattern.FindString(stderr.String())
 	}
@@ -119,6 +119,9 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	}
 	return version, nil
 }
+
+// VersionIn finds a version in what a program prints about itself; empty if there is none.
+func VersionIn(text string) string { return versionPattern.FindString(text) }
 
 // Ready makes sure that an agent can do what is asked of it, and returns what was found of it, or
 // looks for it now.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/workspace"
 )
 
 // shells are the interpreters that are small enough to be copied for every attempt.
@@ -19,7 +21,12 @@ var shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
 // the descriptors of a program whose file they cannot read. So a program that a hook or a suite
 // starts cannot rewrite the script that checks it. Commands of other interpreters are returned as
 // they are.
-func (g *grading) guardShell(argv []string, dir, searchPath string) (guarded []string, readable string, err error) {
+func (g *grading) guardShell(argv []string, dir string, place workspace.Place,
+) (guarded []string, readable string, err error) {
+	if place.Isolation.Container != nil {
+		return argv, "", nil // the image's shell is not the machine's
+	}
+	searchPath := place.Env["PATH"]
 	shell, rest := shellOf(argv, dir)
 	if shell == "" {
 		return argv, "", nil

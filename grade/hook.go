@@ -132,7 +132,7 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	defer func() { _ = copied.Remove() }()
 	place := g.Source.Hook(copied.Dir)
-	argv, shell, err := g.guardShell([]string{g.Task.Hooks.Invariants}, copied.Dir, place.Env["PATH"])
+	argv, shell, err := g.guardShell([]string{g.Task.Hooks.Invariants}, copied.Dir, place)
 	if err != nil {
 		return graded{}, fmt.Errorf("shell of the invariants hook: %w", err)
 	}

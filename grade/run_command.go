@@ -136,7 +136,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 		r.words["{report}"] = filepath.Join(s.copied.Dir, r.report)
 	}
 	r.words["{nonce}"] = nonce
-	argv, shell, err := s.guardShell(substitute(r.argv, r.words), s.copied.Dir, s.place.Env["PATH"])
+	argv, shell, err := s.guardShell(substitute(r.argv, r.words), s.copied.Dir, s.place)
 	if err != nil {
 		return evidence{}, fmt.Errorf("shell of the check %s: %w", r.name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
 )
 
 // noPytest is the message for a suite that needs pytest where it is not installed.
@@ -44,8 +45,12 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 // packages.
 func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 	searchPath := s.place.Env["PATH"]
-	value, err := b.once(ctx, "pytest "+s.place.Isolation.Kind+" "+searchPath, func() (any, error) {
-		for _, interpreter := range interpreters(searchPath) {
+	value, err := b.once(ctx, "pytest "+s.place.Isolation.Kind+" "+searchPath+" "+imageOf(s.place), func() (any, error) {
+		candidates := interpreters(searchPath)
+		if s.place.Isolation.Container != nil {
+			candidates = []string{"python3"} // whichever the image has
+		}
+		for _, interpreter := range candidates {
 			// Neither the agent's directory nor its code has a say in this.
 			done, err := s.run(ctx, program{
 				argv:     []string{interpreter, "-I", "-B", "-c", "import pytest"},
@@ -65,6 +70,14 @@ func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 	})
 	interpreter, _ := value.(string)
 	return interpreter, err
+}
+
+// imageOf names the image that programs run in; empty if there is none.
+func imageOf(place workspace.Place) string {
+	if place.Isolation.Container == nil {
+		return ""
+	}
+	return place.Isolation.Container.Config().Image.ID
 }
 
 // interpreters lists what a search path has by the name of python3, in its order.

@@ -103,9 +103,11 @@ type Record struct {
 	Replay          string   `json:"replay,omitempty"`
 	OriginalCostUSD *float64 `json:"originalCostUsd,omitempty"`
 	Isolation       string   `json:"isolation"`
-	Workspace       string   `json:"workspace,omitempty"` // export, or worktree, which shares the history
-	AgentNetwork    bool     `json:"agentNetwork"`        // the agent had the host's network
-	GraderNetwork   bool     `json:"graderNetwork"`       // graders have the host's network
+	// Container is what the attempt ran in; nil: it needed none.
+	Container     *Container `json:"container,omitempty"`
+	Workspace     string     `json:"workspace,omitempty"` // export, or worktree, which shares the history
+	AgentNetwork  bool       `json:"agentNetwork"`        // the agent had the host's network
+	GraderNetwork bool       `json:"graderNetwork"`       // graders have the host's network
 	// Network is what the agent reached: host, model (its model, its team's tools and the services
 	// of its task) or none.
 	Network string `json:"network,omitempty"`
@@ -289,4 +291,13 @@ type PreflightError struct {
 	Phase    string `json:"phase"`
 	Message  string `json:"message"`
 	ExitCode int    `json:"exitCode"`
+}
+
+// Container is the container that an attempt ran in.
+type Container struct {
+	Engine  string `json:"engine"`  // podman or docker
+	Version string `json:"version"` // of the engine
+	Image   string `json:"image"`
+	ID      string `json:"id"`               // digest of the image's configuration
+	Digest  string `json:"digest,omitempty"` // of the image's manifest, where it has one
 }

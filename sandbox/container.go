@@ -30,12 +30,12 @@ type ContainerConfig struct {
 	Image  Image
 	// Work is a directory of the machine that is also shown at Workdir, an absolute path inside.
 	Work, Workdir string
-	// Tools are files of the machine by the paths inside that show them, read-only.
-	Tools map[string]string
-	// Path is searched for programs behind the image's own PATH.
-	Path string
-	User string   // of programs that name none; empty: the image's
-	Env  []string // beside the image's own
+	// Tools are files of the machine that programs find by these names, behind those of the image's
+	// own PATH, and Commands are names by which they find fit itself.
+	Tools    map[string]string
+	Commands []string
+	User     string   // of programs that name none; empty: the image's
+	Env      []string // beside the image's own
 	// HostNetwork gives the machine's network; else there is a loopback, on which only the
 	// container's own programs answer and what Open opens.
 	HostNetwork bool
@@ -51,6 +51,9 @@ type ContainerConfig struct {
 }
 
 const defaultProcesses = 4096
+
+// toolsInside is where a container shows tools and commands.
+const toolsInside = "/.fit/bin"
 
 // defaultPath is where programs are looked for in an image that does not say.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -76,9 +79,7 @@ func (c *Container) environment(given []string) []string {
 	env.Assign(c.cfg.Env...)
 	search := env["PATH"]
 	env.Assign(given...)
-	if env["PATH"] = search; c.cfg.Path != "" {
-		env["PATH"] += string(filepath.ListSeparator) + c.cfg.Path
-	}
+	env["PATH"] = search + string(filepath.ListSeparator) + toolsInside
 	return env.List()
 }
 
@@ -132,8 +133,19 @@ func (c *Container) binds(i Isolation) (map[string]bind, error) {
 		source.target = c.cfg.Workdir
 		all[c.cfg.Workdir] = source
 	}
-	for target, tool := range c.cfg.Tools {
+	for name, tool := range c.cfg.Tools {
+		target := toolsInside + "/" + name
 		all[target] = bind{source: tool, target: target}
+	}
+	if len(c.cfg.Commands) > 0 {
+		helper, err := helperProgram()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range c.cfg.Commands {
+			target := toolsInside + "/" + name
+			all[target] = bind{source: helper, target: target}
+		}
 	}
 	return all, nil
 }

@@ -48,7 +48,7 @@ type room struct {
 	network *PrivateNetwork
 	pid     int // of the first process, as we see it
 	dir     *scratch.Dir
-	doors   []net.Listener
+	doors   map[int]net.Listener
 	serving sync.WaitGroup
 	close   func() error
 }
@@ -100,18 +100,18 @@ func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
 func (c *Container) Open(ctx context.Context, port int, serve func(net.Listener) error) (release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doors[port] = serve
 	for _, r := range c.rooms {
 		if err := r.open(ctx, port, serve); err != nil {
 			return nil, err
 		}
 	}
+	c.doors[port] = serve
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.doors, port)
 		for _, r := range c.rooms {
-			r.shut()
+			r.shut(port)
 		}
 	}, nil
 }
@@ -122,18 +122,17 @@ func (r *room) open(ctx context.Context, port int, serve func(net.Listener) erro
 	if err != nil {
 		return fmt.Errorf("port %d of the container: %w", port, err)
 	}
-	r.doors = append(r.doors, listener)
+	r.doors[port] = listener
 	r.serving.Go(func() { _ = serve(listener) }) // it ends when the listener is closed
 	return nil
 }
 
-// shut closes all doors.
-func (r *room) shut() {
-	for _, door := range r.doors {
+// shut closes a door.
+func (r *room) shut(port int) {
+	if door := r.doors[port]; door != nil {
 		_ = door.Close()
+		delete(r.doors, port)
 	}
-	r.doors = nil
-	r.serving.Wait()
 }
 
 // Dial connects us to a port of the loopback of a container that runs.
@@ -216,6 +215,7 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 		name:   "fit-" + strings.ToLower(rand.Text()),
 		binds:  binds,
 		dir:    dir,
+		doors:  map[int]net.Listener{},
 	}
 	listener, err := r.listen()
 	if err != nil {
@@ -378,7 +378,9 @@ func ulimits() []string {
 
 // remove ends the container, and returns when it is gone.
 func (r *room) remove(client <-chan error) error {
-	r.shut()
+	for port := range r.doors {
+		r.shut(port)
+	}
 	if r.network != nil {
 		r.network.Close() // the first process inside ends, and with it all others
 	}
@@ -388,7 +390,9 @@ func (r *room) remove(client <-chan error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), containerRemove)
 	defer cancel()
-	return errors.Join(r.engine.removeContainers(ctx, r.name), r.dir.Remove())
+	err := errors.Join(r.engine.removeContainers(ctx, r.name), r.dir.Remove())
+	r.serving.Wait()
+	return err
 }
 
 // start implements supervisors.

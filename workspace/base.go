@@ -102,8 +102,17 @@ func baseKey(cfg Config) string {
 	}
 	return strings.Join([]string{
 		cfg.Task.Dir, content, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace,
-		cfg.Task.Settings.Repo, cfg.Task.Settings.Ref,
+		cfg.Task.Settings.Repo, cfg.Task.Settings.Ref, imageKey(cfg),
 	}, "\x00")
+}
+
+// imageKey names the image whose files a base has.
+func imageKey(cfg Config) string {
+	if !InContainer(cfg.Isolation, cfg.Task) {
+		return ""
+	}
+	env := cfg.Task.Settings.Environment
+	return env.Image + " " + env.Content + " " + env.Workdir
 }
 
 // buildBase lays all overlays over each other in the tree of a new directory. On an error the
@@ -116,6 +125,9 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 	}()
 	tree := filepath.Join(dir, "tree")
 	if err := os.Mkdir(tree, 0o755); err != nil {
+		return nil, err
+	}
+	if err := cfg.imageTree(ctx, tree); err != nil {
 		return nil, err
 	}
 	var committed *Base // what git makes of the commit that agents see
@@ -161,6 +173,9 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		return nil, err
 	}
 	base.checkedOut = committed != nil && committed.Hash == base.Hash
+	if InContainer(cfg.Isolation, cfg.Task) {
+		return base, nil // links lead where they lead in the container
+	}
 	return base, base.checkLinks()
 }
 

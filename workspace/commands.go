@@ -40,6 +40,9 @@ func (w *Workspace) commandDir() string { return filepath.Join(w.Root, "hooks", 
 
 // addCommands lets a place find the commands.
 func (w *Workspace) addCommands(env sandbox.Environment, readable []string) []string {
+	if w.containers != nil { // it has them where its programs are looked for
+		return readable
+	}
 	env["PATH"] = w.commandDir() + string(filepath.ListSeparator) + env["PATH"]
 	program, err := ownProgram()
 	if err != nil { // then there are no commands, and linkCommands has said so

@@ -39,12 +39,12 @@ func (w *Workspace) wantsNetwork() bool {
 // machine has no private network to give: they share the service's loopback then, and with it the
 // network of the host.
 func (w *Workspace) opensNetwork() bool {
-	return w.cfg.Task.Settings.GraderNetwork || w.hasService() && !w.wantsNetwork()
+	return w.cfg.Task.Settings.GraderNetwork || w.containers == nil && w.hasService() && !w.wantsNetwork()
 }
 
 // GraderNetwork reports whether graders, and the agent's code under them, have the host's network.
 func (w *Workspace) GraderNetwork() bool {
-	return w.Isolation != sandbox.IsolationBwrap || w.opensNetwork()
+	return !sandbox.Isolates(w.Isolation) || w.opensNetwork()
 }
 
 // ServiceNetwork returns where the services that graders talk to are: servicesPrivate or
@@ -53,7 +53,7 @@ func (w *Workspace) ServiceNetwork() string {
 	switch {
 	case !w.hasService():
 		return ""
-	case w.wantsNetwork() && !w.cfg.Task.Settings.PreflightNetwork:
+	case (w.wantsNetwork() || w.containers != nil) && !w.cfg.Task.Settings.PreflightNetwork:
 		return servicesPrivate
 	}
 	return servicesHost
@@ -90,12 +90,15 @@ func CannotEnclose(ctx context.Context, isolation string, t *task.Task) error {
 	if why := NotIsolated(ctx, isolation, t); why != "" {
 		return fmt.Errorf("it needs isolation %s: %s", sandbox.IsolationBwrap, why)
 	}
+	if InContainer(isolation, t) {
+		return nil
+	}
 	return privateNetworkWorks()
 }
 
 // agentOnHost reports whether the agent has the network of the host.
 func (w *Workspace) agentOnHost() bool {
-	return w.Isolation != sandbox.IsolationBwrap || w.cfg.AgentNetwork == "" ||
+	return !sandbox.Isolates(w.Isolation) || w.cfg.AgentNetwork == "" ||
 		w.cfg.AgentNetwork == sandbox.NetworkHost
 }
 
@@ -109,6 +112,9 @@ func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 	port = w.Port
 	var dialer net.Dialer
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(port)) }
+	if w.containers != nil && !w.cfg.Task.Settings.PreflightNetwork {
+		dial = func(ctx context.Context) (net.Conn, error) { return w.dialServices(ctx, port) }
+	}
 	if private := w.private; private != nil && w.inward == nil {
 		dial = func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) }
 	}
@@ -124,7 +130,8 @@ func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 // attempt. Nobody else on that network reaches it: not the agents of other attempts, nor their
 // services.
 func (w *Workspace) openOutward(ctx context.Context) error {
-	if w.private == nil || w.Port == 0 || w.inward != nil || w.outward != nil || !w.agentOnHost() {
+	inside := w.containers != nil && w.hasService() && !w.cfg.Task.Settings.PreflightNetwork
+	if w.private == nil && !inside || w.Port == 0 || w.inward != nil || w.outward != nil || !w.agentOnHost() {
 		return nil
 	}
 	var config net.ListenConfig
@@ -134,7 +141,12 @@ func (w *Workspace) openOutward(ctx context.Context) error {
 	}
 	private, port := w.private, w.Port
 	w.outward = openRelay(listener, w.isOwn,
-		func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) })
+		func(ctx context.Context) (net.Conn, error) {
+			if inside {
+				return w.dialServices(ctx, port)
+			}
+			return private.Dial(ctx, port)
+		})
 	return nil
 }
 

@@ -56,8 +56,11 @@ func (w *Workspace) Agent() Place {
 	if w.worktree != nil {
 		writable = append(writable, w.worktree.common)
 	}
-	return w.place(w.Dir, w.Home, w.TmpDir, env,
-		sandbox.Isolation{Network: w.agentOnHost(), Writable: writable})
+	isolation := sandbox.Isolation{Network: w.agentOnHost(), Writable: writable}
+	if w.containers != nil {
+		isolation.Container, isolation.ReadOnly = w.agentContainer(), w.cfg.ReadOnly
+	}
+	return w.place(w.Dir, w.Home, w.TmpDir, env, isolation)
 }
 
 // Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the
@@ -89,12 +92,16 @@ func (w *Workspace) Hook(dir string) Place {
 		readable = append(readable, familyDir)
 	}
 	readable = w.addCommands(env, readable)
-	return w.place(dir, home, tmp, env, sandbox.Isolation{
+	isolation := sandbox.Isolation{
 		Network:  w.opensNetwork(),
 		Join:     w.private,
 		Writable: []string{dir, home, tmp},
 		ReadOnly: readable,
-	})
+	}
+	if w.containers != nil {
+		isolation.Container = w.graderContainer("hook", dir)
+	}
+	return w.place(dir, home, tmp, env, isolation)
 }
 
 // Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden
@@ -102,12 +109,16 @@ func (w *Workspace) Hook(dir string) Place {
 func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
-	return w.place(c.Dir, c.Home, c.TmpDir, env, sandbox.Isolation{
+	isolation := sandbox.Isolation{
 		Network:  w.opensNetwork(),
 		Join:     w.private,
 		Writable: []string{c.Dir, c.Home, c.TmpDir},
 		ReadOnly: w.addCommands(env, nil),
-	})
+	}
+	if w.containers != nil {
+		isolation.Container = w.graderContainer("grader", c.Dir)
+	}
+	return w.place(c.Dir, c.Home, c.TmpDir, env, isolation)
 }
 
 // hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.
@@ -156,7 +167,9 @@ func (w *Workspace) addPort(env sandbox.Environment) {
 // place completes an isolation with what holds for all phases.
 func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolation sandbox.Isolation) Place {
 	isolation.Kind = w.Isolation
-	isolation.ReadOnly = append(isolation.ReadOnly, w.cfg.ReadOnly...)
+	if w.containers == nil { // programs of the machine are of no use to graders in a container
+		isolation.ReadOnly = append(isolation.ReadOnly, w.cfg.ReadOnly...)
+	}
 	for _, cache := range w.caches {
 		isolation.ReadOnly = append(isolation.ReadOnly, cache.readable()...)
 	}
@@ -176,8 +189,13 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 // limits are the task's, and the defaults where it sets none.
 func (w *Workspace) limits() sandbox.Limits {
 	limits, set := sandbox.DefaultLimits(w.Isolation), w.cfg.Task.Settings.Limits
-	limits.MemoryBytes = uint64(set.MemoryMB) << 20
-	if set.Processes > 0 {
+	if w.containers == nil { // which bounds all of its processes together
+		limits.MemoryBytes = uint64(set.MemoryMB) << 20
+	}
+	if set.DiskMB > 0 {
+		limits.DiskBytes = uint64(set.DiskMB) << 20
+	}
+	if set.Processes > 0 && w.containers == nil {
 		limits.Processes = uint64(set.Processes)
 	}
 	if set.FileMB > 0 {

@@ -23,7 +23,11 @@ func Prepare(ctx context.Context, cfg Config) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", cfg.Name, err)
 	}
-	if err := w.fill(ctx); err != nil {
+	err = w.fill(ctx)
+	if err == nil {
+		err = w.openAgent(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("workspace %s: %w", cfg.Name, err), w.Remove(context.WithoutCancel(ctx)))
 	}
 	return w, nil
@@ -88,11 +92,19 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if err := w.linkCommands(); err != nil {
 		return w, err
 	}
-	if w.Isolation, err = chooseIsolation(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
+	if w.containers, err = cfg.openContainers(ctx); err != nil {
+		return w, err
+	}
+	if w.containers != nil {
+		w.Isolation = w.containers.engine.Kind
+	} else if w.Isolation, err = chooseIsolation(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
 		return w, err
 	}
 	if w.Label = w.Isolation; w.Isolation == sandbox.IsolationBwrap && keepsRoot() {
 		w.Label += " (as root)"
+	}
+	if env := cfg.Task.Settings.Environment; env != nil && w.containers == nil {
+		w.Label += " (without its image " + env.Name() + ")"
 	}
 	if cfg.Task.Settings.Workspace == "worktree" {
 		w.Label += ", worktree (leaky)"
@@ -187,6 +199,9 @@ func makeEmpty(dir string) error {
 // NotIsolated returns why attempts at a task will not be isolated on this machine, and how to
 // change that; it is empty if they will be.
 func NotIsolated(ctx context.Context, asked string, t *task.Task) string {
+	if InContainer(asked, t) {
+		return ""
+	}
 	switch cmp.Or(asked, t.Settings.Isolation) {
 	case sandbox.IsolationNone:
 		return "isolation none is set"
@@ -212,6 +227,8 @@ func chooseIsolation(ctx context.Context, asked string) (string, error) {
 			return sandbox.IsolationNone, nil
 		}
 		return "", works
+	case sandbox.IsolationPodman, sandbox.IsolationDocker:
+		return "", fmt.Errorf("isolation %s: the task names no image; give it image: or dockerfile:", asked)
 	default:
 		return "", fmt.Errorf("unknown isolation %q", asked)
 	}
@@ -267,7 +284,8 @@ func (w *Workspace) takeBase(ctx context.Context) (err error) {
 // services and gives its port back.
 func (w *Workspace) Remove(ctx context.Context) error {
 	w.StopServices(ctx)
-	err := removeTree(w.Root)
+	err := w.closeContainers("")
+	err = errors.Join(err, removeTree(w.Root))
 	if w.worktree != nil {
 		err = errors.Join(err, w.worktree.remove(ctx))
 		w.worktree = nil

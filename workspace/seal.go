@@ -20,6 +20,12 @@ const sealDeadline = 5 * time.Second
 // do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	w.closeOutward()
+	if err := w.endAgent(); err != nil {
+		return Sealed{}, fmt.Errorf("workspace %s: end the agent's container: %w", w.cfg.Name, err)
+	}
+	if w.containers != nil && w.containers.env.KeepRunning {
+		return Sealed{}, w.restoreDir() // its verifier finds what it left running
+	}
 	spared := 0
 	if w.services != nil {
 		spared = w.services.pid

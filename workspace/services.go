@@ -120,6 +120,12 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 	if w.cfg.Task.Settings.PreflightNetwork {
 		place.Isolation.Network = true
 	}
+	if w.containers != nil {
+		w.servicesDir = dir
+		place.Isolation.Container = w.container("services", dir, func(cfg *sandbox.ContainerConfig) {
+			cfg.HostNetwork = w.cfg.Task.Settings.PreflightNetwork
+		})
+	}
 	// The services outlive this call; StopServices ends them and waits.
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &services{cancel: cancel, keep: keep, done: make(chan struct{})}
@@ -227,6 +233,9 @@ func (w *Workspace) StopServices(ctx context.Context) Teardown {
 	s.cancel()
 	closeQuietly(s.keep)
 	<-s.done // bounded: the spawner gives up on a tree that does not die
+	if w.containers != nil {
+		bestEffort(w.container("services", w.servicesDir, nil).Close())
+	}
 	return Teardown{PortFree: w.portFree(ctx), Descendants: len(s.result.Unkillable)}
 }
 

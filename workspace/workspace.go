@@ -29,8 +29,8 @@ type Config struct {
 	Env map[string]string
 	// RunID marks every process of the attempt; it must be unique. Empty: one is made.
 	RunID string
-	// Isolation is sandbox.IsolationNone or sandbox.IsolationBwrap; empty: what the task says, else
-	// the best that works here.
+	// Isolation is one of the sandbox's kinds; empty: what the task says, else the best that works
+	// here, which for a task with an image is a container.
 	Isolation string
 	// AgentNetwork is what the agent is to reach: sandbox.NetworkHost, NetworkModel or NetworkNone;
 	// empty: the host's network.
@@ -52,6 +52,11 @@ type Config struct {
 	Caches *Caches
 	// Spawner runs hooks; nil: the real one.
 	Spawner sandbox.ProcessSpawner
+	// Engines finds the images of tasks that run in containers; nil: those of this process.
+	Engines *Engines
+	// Tools are files of the machine that programs in the agent's container find by these names,
+	// where the image has none.
+	Tools map[string]string
 }
 
 // Workspace is one attempt's place to work. Root holds everything; the agent sees Dir, Home and
@@ -65,7 +70,7 @@ type Workspace struct {
 	Port int
 	// RunID is in the environment of every process of the attempt.
 	RunID string
-	// Isolation is the kind in use: sandbox.IsolationNone or sandbox.IsolationBwrap.
+	// Isolation is the kind in use.
 	Isolation string
 	// Label says for the record how well the attempt is sealed, such as "bwrap", "none", "bwrap,
 	// worktree (leaky)" or "bwrap (as root)".
@@ -80,7 +85,10 @@ type Workspace struct {
 	inward   *relay                  // from it to services on the host
 	worktree *worktree
 	adopted  bool // Dir is somebody else's
-	copies   atomic.Int64
+	// containers are in use in place of a sandbox on the machine itself; nil: they are not.
+	containers  *containers
+	servicesDir string // what preflight worked in
+	copies      atomic.Int64
 }
 
 // Base is the snapshot that the agent started from.
@@ -163,7 +171,8 @@ type Copy struct {
 	Dropped []string
 	// Restored are the files that CopyConfig.Restore brought back or removed.
 	Restored []string
-	root     string // what Remove deletes
+	root     string       // what Remove deletes
+	end      func() error // ends what runs on it; nil: nothing does
 }
 
 // LimitError says that a tree was too large to copy or to compare. It is the agent's doing.

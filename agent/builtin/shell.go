@@ -39,7 +39,7 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	}
 	var out bytes.Buffer
 	result, err := c.cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
-		Argv:      []string{"bash", "-c", in.Command},
+		Argv:      c.shell(in.Command),
 		Dir:       c.cfg.Dir,
 		Env:       environment,
 		Timeout:   timeout,
@@ -71,6 +71,16 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	default:
 		return out.String(), nil
 	}
+}
+
+// anyShell runs a command by bash, or by sh in an image that has no bash.
+const anyShell = `command -v bash >/dev/null 2>&1 && exec bash -c "$0"; exec sh -c "$0"`
+
+func (c *conversation) shell(command string) []string {
+	if c.cfg.Isolation.Container != nil {
+		return []string{"sh", "-c", anyShell, command}
+	}
+	return []string{"bash", "-c", command}
 }
 
 // shellHome and shellTmp are the directories of commands within the session's home, whose other

@@ -129,9 +129,20 @@ func (c *conversation) inside(path string) (string, error) {
 	return path, nil
 }
 
+// workdirInside is the working directory as commands in a container see it; empty outside of one.
+func (c *conversation) workdirInside() string {
+	if c.cfg.Isolation.Container == nil {
+		return ""
+	}
+	return c.cfg.Isolation.Container.Config().Workdir
+}
+
 // relative also accepts the resolved form of a working directory that is reached through a link.
 func (c *conversation) relative(path string) (string, error) {
-	for _, base := range []string{c.cfg.Dir, resolved(c.cfg.Dir)} {
+	for _, base := range []string{c.cfg.Dir, resolved(c.cfg.Dir), c.workdirInside()} {
+		if base == "" {
+			continue
+		}
 		if rel, err := filepath.Rel(base, path); err == nil && filepath.IsLocal(rel) {
 			return rel, nil
 		}

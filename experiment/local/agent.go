@@ -249,7 +249,7 @@ func (a *attempt) noteNetwork(cfg agent.Config) {
 
 // placeConfig puts an agent into a place.
 func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
-	installation, known := a.machine.lookUp(id)
+	installation, known := a.installationOf(id)
 	if a.watched == nil {
 		a.watched = &watchedSpawner{ProcessSpawner: a.spawner}
 	}

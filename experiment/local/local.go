@@ -94,6 +94,7 @@ type Executor struct {
 	replays   map[ledger.Cell]string      // the recorded attempts of cells, where this is a replay
 	whole     *gateway.Account            // of the experiment
 	accounts  map[string]*gateway.Account // by arm
+	inside    insideAgents
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -382,6 +383,11 @@ func (a *attempt) setUp(ctx context.Context) bool {
 	}
 	a.space = space
 	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
+	a.noteContainer()
+	if err := a.findInside(ctx); err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
 	a.step(stepAllocated, space.Label)
 	return true
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/containertest"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/price"
@@ -28,7 +29,9 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
-	os.Exit(m.Run())
+	code := m.Run()
+	containertest.Remove()
+	os.Exit(code)
 }
 
 // invariantsHook passes when answer.txt holds 42.

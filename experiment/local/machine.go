@@ -9,6 +9,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/workspace"
 )
 
 // Machine is what this machine offers to experiments: its agents, its environment, its prices.
@@ -23,6 +24,9 @@ type Machine struct {
 	// Versions are those of the agents on the machines of a fleet, by id. They count instead of
 	// what is installed here; nil: cells run here.
 	Versions map[string]string
+	// Engines finds the images of tasks that run in containers; nil: images that are not on this
+	// machine are not pulled.
+	Engines *workspace.Engines
 
 	mu    sync.Mutex
 	found map[string]agent.Installation

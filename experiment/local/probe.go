@@ -109,6 +109,9 @@ func (a *attempt) inWorkspace(ctx context.Context, do func(*attempt) error) erro
 		return err
 	}
 	a.space = space
+	if err := a.findInside(ctx); err != nil {
+		return errors.Join(err, space.Remove(context.WithoutCancel(ctx)))
+	}
 	return errors.Join(do(a), space.Remove(context.WithoutCancel(ctx)))
 }
 

@@ -31,6 +31,8 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 		Caches:   e.caches,
 		Spawner:  e.spawner,
 		Commands: e.prepared.Commands,
+		Engines:  e.machine.engines(),
+		Tools:    e.toolsOf(arm),
 	}
 }
 

@@ -1,0 +1,114 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// inImage is a family whose task runs in the small image.
+func inImage(t *testing.T, settings string) map[string]string {
+	t.Helper()
+	containertest.Engine(t)
+	return map[string]string{"family.yaml": "image: " + containertest.Image(t) + "\n" + settings}
+}
+
+func TestATaskInAContainer(t *testing.T) {
+	files := inImage(t, "network: {agent: none}\nlimits: {cpus: 1, memoryMB: 256, processes: 100}\n")
+	files["tasks/answer/workdir/given.txt"] = "given\n"
+	files["tasks/answer/hooks/invariants.sh"] = `#!/bin/sh
+check() { if [ "$2" = "$3" ]; then p=true; else p=false; echo "$1: $2" >&2; fi; echo "{\"test\":\"$1\",\"pass\":$p}" >&3; }
+check answer "$(cat answer.txt)" 42
+check image "$IN_IMAGE$(cat image.txt)" "yesfrom the image"
+check fresh "$(ls /etc/left 2>/dev/null)" ""
+check workdir "$(cat /app/answer.txt)" 42
+check untrusted "$(fit-untrusted sh -c 'echo $TASK_ID; cat answer.txt')" "
+42"
+`
+	family := oneTask(t, files)
+	script := `{"turns":[{"calls":[{"bash":"cat given.txt image.txt && echo $IN_IMAGE && pwd && touch /etc/left && cut -d: -f1 /proc/net/dev | tail -n +3"}]},` +
+		`{"calls":[{"write":"/app/answer.txt","content":"4\n"}]},{"calls":[{"bash":"ls /etc/left && echo 42 > answer.txt"}]},{"text":"done"}]}`
+	r, dir := attemptOf(t, family, script, experiment.Setup{})
+	if r.Verdict != ledger.Pass {
+		t.Fatalf("%s %s: %s %+v", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Invariants)
+	}
+	if r.Isolation != sandbox.IsolationPodman || r.Container == nil || !strings.HasPrefix(r.Container.ID, "sha256:") ||
+		r.Container.Version == "" || r.Network != sandbox.NetworkNone {
+		t.Errorf("isolation %q, container %+v, network %q", r.Isolation, r.Container, r.Network)
+	}
+	patch, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(r.DiffPath)))
+	if err != nil || !strings.Contains(string(patch), "+42") || strings.Contains(string(patch), "from the image") {
+		t.Errorf("the diff is %s, %v", patch, err)
+	}
+	nothingLeft(t)
+}
+
+// nothingLeft makes sure that no container of this process is there.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("podman", "ps", "--all", "--filter", "ancestor="+containertest.Image(t), "--format", "{{.Names}}").Output()
+	if err != nil || len(out) > 0 {
+		t.Errorf("containers are left: %s, %v", out, err)
+	}
+}
+
+func TestAnImageThatIsNotThereIsFoundBeforeAnythingIsPaid(t *testing.T) {
+	containertest.Engine(t)
+	for settings, want := range map[string]string{
+		"image: example.com/none:1\n":                  "podman pull example.com/none:1",
+		"dockerfile: Dockerfile\n":                     "podman pull docker.io/library/none:2",
+		"image: a\nimages: {a: example.com/other:1}\n": "podman pull example.com/other:1",
+	} {
+		family := oneTask(t, map[string]string{
+			"family.yaml": settings,
+			"Dockerfile":  "FROM docker.io/library/none:2 AS base\nFROM base\n",
+		})
+		_, err := Prepare(t.Context(), experiment.Setup{
+			Family: family,
+			Runs:   1,
+			Arms:   []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: "http://127.0.0.1:1"}},
+		}, testMachine())
+		var missing *sandbox.MissingImageError
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}
+
+// Ten cells build their image once, and a user of the image works in it.
+func TestCellsShareOneBuild(t *testing.T) {
+	engine := containertest.Engine(t)
+	family := oneTask(t, map[string]string{
+		"family.yaml":    "dockerfile: env/Dockerfile\nimages: {\"ubuntu:24.04\": " + containertest.Image(t) + "}\nuser: agent\nworkdir: /home/agent/work\n",
+		"env/Dockerfile": "FROM ubuntu:24.04\nCOPY made.txt /made.txt\nRUN mkdir -p /home/agent/work && date +%N > /home/agent/work/built.txt\n",
+		"env/made.txt":   "made\n",
+	})
+	t.Cleanup(func() {
+		name := sandbox.BuiltName(family.Tasks[0].Settings.Environment.Content)
+		_ = exec.Command("podman", "rmi", "--force", name).Run()
+		_, _ = engine.Sweep(t.Context())
+	})
+	script := `{"turns":[{"calls":[{"bash":"cat /made.txt built.txt; id -un > who; mkdir x && echo 42 > answer.txt"}]},{"text":"done"}]}`
+	_, _, records := execute(t, prepared(t, family, experiment.Setup{
+		Runs: 10,
+		Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, script)}},
+	}), 4)
+	if len(records) != 10 {
+		t.Fatalf("%d records", len(records))
+	}
+	for _, r := range records {
+		if r.Verdict != ledger.Pass || r.Container == nil || r.Container.ID != records[0].Container.ID ||
+			r.Digests.Base != records[0].Digests.Base {
+			t.Errorf("%s %s: %s %+v", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Container)
+		}
+	}
+	nothingLeft(t)
+}

@@ -1,0 +1,289 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
+)
+
+// defaultWorkdir is where the working directory is shown in an image that does not say.
+const defaultWorkdir = "/workspace"
+
+// maxImageTree bounds what an image may have in its working directory.
+const maxImageTree = 16 << 30
+
+// containers are those of one workspace: one for the agent, and one for each copy that graders work
+// on.
+type containers struct {
+	engine *sandbox.Engine
+	image  sandbox.Image
+	env    *task.Environment
+
+	mu  sync.Mutex
+	all map[string]*sandbox.Container
+}
+
+// openContainers finds the image of the workspace's task; it is nil for one that needs none.
+func (cfg Config) openContainers(ctx context.Context) (*containers, error) {
+	if !InContainer(cfg.Isolation, cfg.Task) {
+		return nil, nil //nolint:nilnil // there is none, and that is no mistake
+	}
+	engines := cfg.Engines
+	if engines == nil {
+		engines = &sharedEngines
+	}
+	env := cfg.Task.Settings.Environment
+	engine, image, err := engines.image(ctx, orOwn(cfg.Isolation, cfg.Task), env)
+	if err != nil {
+		return nil, err
+	}
+	return &containers{
+		engine: engine,
+		image:  image,
+		env:    env,
+		all:    map[string]*sandbox.Container{},
+	}, nil
+}
+
+// workdir is where the working directory is shown.
+func (c *containers) workdir() string {
+	for _, dir := range []string{c.env.Workdir, c.image.Workdir} {
+		if dir = path.Clean("/" + dir); dir != "/" {
+			return dir
+		}
+	}
+	return defaultWorkdir
+}
+
+// variables are the environment's own.
+func (c *containers) variables() []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(c.env.Env)) {
+		list = append(list, name+"="+c.env.Env[name])
+	}
+	return list
+}
+
+// get returns the container of a name, which shows dir as the working directory.
+func (w *Workspace) container(name, dir string, change func(*sandbox.ContainerConfig)) *sandbox.Container {
+	c := w.containers
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := name + " " + dir
+	if found := c.all[key]; found != nil {
+		return found
+	}
+	limits := w.cfg.Task.Settings.Limits
+	cfg := sandbox.ContainerConfig{
+		Engine:      c.engine,
+		Image:       c.image,
+		Work:        dir,
+		Workdir:     c.workdir(),
+		User:        "0:0",
+		Env:         c.variables(),
+		CPUs:        limits.CPUs,
+		MemoryBytes: uint64(limits.MemoryMB) << 20,
+		Processes:   uint64(limits.Processes),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	made := sandbox.NewContainer(cfg)
+	c.all[key] = made
+	return made
+}
+
+// agentContainer is where the agent works.
+func (w *Workspace) agentContainer() *sandbox.Container {
+	return w.container("agent", w.Dir, func(cfg *sandbox.ContainerConfig) {
+		cfg.User = w.containers.env.User
+		cfg.HostNetwork = w.agentOnHost()
+		cfg.KeepEntrypoint, cfg.KeepRunning = w.containers.env.KeepEntrypoint, w.containers.env.KeepRunning
+		cfg.Tools = w.cfg.Tools
+	})
+}
+
+// graderContainer is a fresh one for a copy. Its programs reach the services of the attempt.
+func (w *Workspace) graderContainer(name, dir string) *sandbox.Container {
+	fresh := false
+	c := w.container(name, dir, func(cfg *sandbox.ContainerConfig) {
+		fresh, cfg.HostNetwork = true, w.opensNetwork()
+		cfg.Commands = append([]string{sandbox.UntrustedName}, w.cfg.Commands...)
+	})
+	if fresh && w.services != nil && w.Port != 0 && !w.opensNetwork() {
+		port, serve := w.ServiceDoor()
+		_, err := c.Open(context.Background(), port, serve) // nothing runs yet that could fail
+		bestEffort(err)
+	}
+	return c
+}
+
+// closeContainers removes the containers of a directory; empty: all.
+func (w *Workspace) closeContainers(dir string) error {
+	if w.containers == nil {
+		return nil
+	}
+	c := w.containers
+	c.mu.Lock()
+	var closing []*sandbox.Container
+	for key, one := range c.all {
+		if dir == "" || one.Config().Work == dir {
+			closing = append(closing, one)
+			delete(c.all, key)
+		}
+	}
+	c.mu.Unlock()
+	var failed []error
+	for _, one := range closing {
+		failed = append(failed, one.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// endAgent ends everything in the agent's container, unless its verifier needs it.
+func (w *Workspace) endAgent() error {
+	if w.containers == nil || w.containers.env.KeepRunning {
+		return nil
+	}
+	c := w.containers
+	c.mu.Lock()
+	agent := c.all["agent "+w.Dir]
+	delete(c.all, "agent "+w.Dir)
+	c.mu.Unlock()
+	if agent == nil {
+		return nil
+	}
+	return agent.Close()
+}
+
+// Container says for the record what the attempt ran in.
+func (w *Workspace) Container() (engine, version string, image sandbox.Image, inside bool) {
+	if w.containers == nil {
+		return "", "", sandbox.Image{}, false
+	}
+	return w.containers.engine.Kind, w.containers.engine.Version, w.containers.image, true
+}
+
+// openAgent makes the agent's container ready: its user owns the working directory, and what the
+// image starts is healthy.
+func (w *Workspace) openAgent(ctx context.Context) error {
+	if w.containers == nil {
+		return nil
+	}
+	place := w.Agent()
+	agent := place.Isolation.Container
+	if err := agent.Own(ctx, "", place.Isolation, w.Dir, w.Home, w.TmpDir); err != nil {
+		return err
+	}
+	if check := w.containers.env.Healthcheck; check != nil {
+		return w.awaitHealth(ctx, check, place)
+	}
+	return nil
+}
+
+// awaitHealth waits until the healthcheck succeeds. Failures within its start period do not count.
+func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, place Place) error {
+	began, failures := time.Now(), 0
+	for {
+		result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
+			Argv:      []string{"sh", "-c", check.Command},
+			Dir:       w.Dir,
+			Env:       place.Env.List(),
+			Timeout:   check.Timeout,
+			Grace:     -1,
+			Isolation: place.Isolation,
+		}, nil, nil)
+		if err != nil {
+			return fmt.Errorf("healthcheck: %w", err)
+		}
+		if result.ExitCode == 0 && !result.TimedOut {
+			return nil
+		}
+		pause := check.StartInterval
+		if time.Since(began) >= check.StartPeriod {
+			pause = check.Interval
+			if failures++; failures >= max(check.Retries, 1) {
+				return fmt.Errorf("healthcheck: %q failed %d times in a row", check.Command, failures)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Verifier is the place of a verifier that looks at the whole container: with KeepRunning the agent's
+// own, else a fresh one with the work laid in.
+func (w *Workspace) Verifier(user string) Place {
+	place := w.Agent()
+	if !w.containers.env.KeepRunning {
+		place.Isolation.Container = w.graderContainer("verifier", w.Dir)
+	}
+	place.Isolation.ReadOnly, place.Isolation.User = nil, user
+	return place
+}
+
+// Fresh is the place of a container from another environment, which is removed with the workspace.
+// It shows nothing of the working directory.
+func (w *Workspace) Fresh(ctx context.Context, env *task.Environment, name string, host bool) (Place, error) {
+	engines := w.cfg.Engines
+	if engines == nil {
+		engines = &sharedEngines
+	}
+	engine, image, err := engines.image(ctx, w.containers.engine.Kind, env)
+	if err != nil {
+		return Place{}, err
+	}
+	other := &containers{engine: engine, image: image, env: env}
+	made := w.container("fresh", name, func(cfg *sandbox.ContainerConfig) {
+		cfg.Image, cfg.Work, cfg.Workdir = image, "", other.workdir()
+		cfg.User, cfg.Env, cfg.HostNetwork, cfg.KeepEntrypoint = env.User, other.variables(), host, env.KeepEntrypoint
+	})
+	return Place{
+		Dir:       other.workdir(),
+		Env:       w.environment("/root", "/tmp", w.hookRunID()),
+		Isolation: sandbox.Isolation{Kind: engine.Kind, Container: made},
+		Limits:    w.limits(),
+	}, nil
+}
+
+// dialServices connects to a port where the services of the attempt are.
+func (w *Workspace) dialServices(ctx context.Context, port int) (net.Conn, error) {
+	c := w.containers
+	c.mu.Lock()
+	services := c.all["services "+w.servicesDir]
+	c.mu.Unlock()
+	if services == nil {
+		return nil, errors.New("no service was started")
+	}
+	return services.Dial(ctx, port)
+}
+
+// imageTree puts what the image has in its working directory into the tree of a base.
+func (cfg Config) imageTree(ctx context.Context, tree string) error {
+	c, err := cfg.openContainers(ctx)
+	if err != nil || c == nil || c.env.Workdir == "" && path.Clean("/"+c.image.Workdir) == "/" {
+		return err
+	}
+	room := sandbox.NewContainer(sandbox.ContainerConfig{Engine: c.engine, Image: c.image, User: "0:0"})
+	err = room.Extract(ctx, c.workdir(), tree, maxImageTree)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("the working directory of the image %s: %w", c.image.Name, err)
+	}
+	return errors.Join(err, room.Close())
+}

@@ -1,0 +1,141 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
+)
+
+// Engines finds container engines and the images of tasks, each once. Its zero value is ready for
+// use.
+type Engines struct {
+	// Pull gets images that are not on this machine from their registries.
+	Pull bool
+	// Progress, if set, shows what pulls and builds print.
+	Progress io.Writer
+
+	mu    sync.Mutex
+	found map[string]*sandbox.Engine
+}
+
+// sharedEngines is for configurations that name none: engines are facts of the machine.
+var sharedEngines Engines
+
+// InContainer reports whether attempts at a task run in a container: it names an image, and nobody
+// asks for another isolation.
+func InContainer(asked string, t *task.Task) bool {
+	if asked == "" {
+		asked = t.Settings.Isolation
+	}
+	return t.Settings.Environment != nil && (asked == "" || sandbox.InContainer(asked))
+}
+
+// engine finds the engine of a kind, or the first that works.
+func (e *Engines) engine(ctx context.Context, kind string) (*sandbox.Engine, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if found := e.found[kind]; found != nil {
+		return found, nil
+	}
+	engine, err := sandbox.FindEngine(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	if e.found == nil {
+		e.found = map[string]*sandbox.Engine{}
+	}
+	e.found[kind], e.found[engine.Kind] = engine, engine
+	return engine, nil
+}
+
+// Check makes sure that the image of a task is on this machine, or can be built from those that are.
+func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
+	if !InContainer(asked, t) {
+		if sandbox.InContainer(asked) {
+			return fmt.Errorf("task %s names no image: give it image: or dockerfile:, or run it without --sandbox %s",
+				t.ID, asked)
+		}
+		return nil
+	}
+	engine, err := e.engine(ctx, orOwn(asked, t))
+	if err != nil {
+		return fmt.Errorf("task %s needs a container: %w; --sandbox bwrap runs it with what the machine has", t.ID, err)
+	}
+	env := t.Settings.Environment
+	names := []string{env.Image}
+	if env.Image == "" {
+		if _, err := engine.Inspect(ctx, sandbox.BuiltName(env.Content)); err == nil {
+			return nil
+		}
+		text, err := os.ReadFile(env.Dockerfile)
+		if err != nil {
+			return fmt.Errorf("task %s: %w", t.ID, err)
+		}
+		names = env.Bases(string(text))
+	}
+	for _, name := range names {
+		if _, err := e.inspect(ctx, engine, name); err != nil {
+			return fmt.Errorf("task %s: %w", t.ID, err)
+		}
+	}
+	return nil
+}
+
+func orOwn(asked string, t *task.Task) string {
+	if asked == "" {
+		return t.Settings.Isolation
+	}
+	return asked
+}
+
+// inspect finds an image, and pulls it where that is allowed.
+func (e *Engines) inspect(ctx context.Context, engine *sandbox.Engine, name string) (sandbox.Image, error) {
+	image, err := engine.Inspect(ctx, name)
+	var absent *sandbox.MissingImageError
+	if !errors.As(err, &absent) || !e.Pull {
+		return image, err
+	}
+	if err := engine.Pull(ctx, name, e.Progress); err != nil {
+		return image, err
+	}
+	return engine.Inspect(ctx, name)
+}
+
+// image returns the image of an environment; one that has to be built is built once.
+func (e *Engines) image(ctx context.Context, kind string, env *task.Environment,
+) (*sandbox.Engine, sandbox.Image, error) {
+	engine, err := e.engine(ctx, kind)
+	if err != nil {
+		return nil, sandbox.Image{}, err
+	}
+	if env.Image != "" {
+		image, err := e.inspect(ctx, engine, env.Image)
+		return engine, image, err
+	}
+	text, err := os.ReadFile(env.Dockerfile)
+	if err != nil {
+		return nil, sandbox.Image{}, err
+	}
+	for _, base := range env.Bases(string(text)) {
+		if _, err := engine.Inspect(ctx, sandbox.BuiltName(env.Content)); err == nil {
+			break
+		}
+		if _, err := e.inspect(ctx, engine, base); err != nil {
+			return nil, sandbox.Image{}, err
+		}
+	}
+	image, err := engine.Build(ctx, sandbox.Build{
+		Content:  env.Content,
+		Text:     env.Replaced(string(text)),
+		Context:  env.Context,
+		Timeout:  env.BuildTimeout,
+		Progress: e.Progress,
+	})
+	return engine, image, err
+}
