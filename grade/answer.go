@@ -208,7 +208,7 @@ func (g *grading) runScoring(ctx context.Context, check task.AnswerCheck, answer
 	}
 	defer func() { _ = copied.Remove() }()
 	place := g.Source.Hook(copied.Dir)
-	argv, shell, err := g.guardShell(check.Command, copied.Dir, place.Env["PATH"])
+	argv, shell, err := g.guardShell(check.Command, copied.Dir, place)
 	if err != nil {
 		return nil, "", fmt.Errorf("command of the check %s: %w", check.Name, err)
 	}
