@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -165,12 +166,31 @@ func (e Entry) Validate() error {
 		}
 	}
 	for field, text := range e.templates() {
-		if _, err := render(text, values{}); err != nil {
+		if err := checkTemplate(text); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
 	}
 	return nil
 }
+
+// wordForm is how other kinds of agents write what is filled in.
+var wordForm = regexp.MustCompile(`(?:^|[^{])(\{[a-z_]+\})(?:[^}]|$)`)
+
+// checkTemplate says what is wrong with a template, in words for people who do not know Go.
+func checkTemplate(text string) error {
+	if found := wordForm.FindStringSubmatch(text); found != nil {
+		return fmt.Errorf("nothing is filled in for %s; there are %s", found[1], templateWords)
+	}
+	if _, err := render(text, values{}); err != nil {
+		return fmt.Errorf("%q cannot be filled in; there are %s, {{json .Model}} and {{if .Model}}…{{end}}", text,
+			templateWords)
+	}
+	return nil
+}
+
+// templateWords are the values that templates can have.
+const templateWords = "{{.URL}}, {{.Key}}, {{.Model}}, {{.Protocol}}, {{.Home}}, {{.Dir}}, {{.SystemPrompt}}, " +
+	"{{.MCPServers}}, {{.Restricted}}, {{.Retries}}"
 
 // templates yields every template of an entry, and where it stands.
 func (e Entry) templates() func(yield func(field, text string) bool) {
@@ -183,9 +203,9 @@ func (e Entry) templates() func(yield func(field, text string) bool) {
 		for _, group := range []struct {
 			field string
 			texts map[string]string
-		}{{"env", e.Env}, {"files", e.Files}} {
+		}{{"env.", e.Env}, {"files: ", e.Files}} {
 			for name, text := range group.texts {
-				if !yield(group.field+": "+name, text) {
+				if !yield(group.field+name, text) {
 					return
 				}
 			}

@@ -76,6 +76,25 @@ func TestMistakesInAFile(t *testing.T) {
 		"no prompt":  {"agents:\n  - {kind: http, id: a, url: 'http://a/', body: {x: y}}\n", ":2:49: body: it has no {prompt}"},
 		"variable":   {"agents:\n  - {kind: http, id: a, url: 'http://a/', headers: {X: '${'}}\n", "headers.X"},
 		"no YAML":    {"agents: [\n", ":2"},
+		"a value that there is not": {
+			"agents:\n  - id: d\n    kind: acp\n    command: x\n    args: ['{{.Nope}}']\n",
+			`:5:11: args: "{{.Nope}}" cannot be filled in; there are {{.URL}}, {{.Key}},`,
+		},
+		"a word of other kinds": {
+			"agents:\n  - {id: d, kind: acp, command: x, env: {A: '{nope}'}}\n",
+			":2:45: env.A: nothing is filled in for {nope}; there are {{.URL}},",
+		},
+		"a value of other kinds": {
+			"agents:\n  - {id: d, kind: command, command: x, env: {A: '{{.Secret}}'}}\n",
+			":2:49: env.A: {{ is not filled in here; there are {prompt},",
+		},
+		"a word in an address": {
+			"agents:\n  - {kind: http, id: a, url: 'http://a/{nope}'}\n", ":2:30: url: nothing is known for {nope}; there are",
+		},
+		"two documents": {
+			"agents: []\n---\nagents:\n  - {kind: command, id: a, command: x}\n", ":2:1: a second document begins here",
+		},
+		"no UTF-8": {"agents:\n  - {kind: command, id: a, command: \xff}\n", ":2:37: the file is not valid UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, added, err := load(t, tt.content)

@@ -236,6 +236,17 @@ func TestWhyAProgramFailed(t *testing.T) {
 	}
 }
 
+// A result that does not say whether it is a success is none, and the program's author learns why.
+func TestAResultWithoutSuccess(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, `echo '{"type":"text","text":"Done."}'; echo '{"type":"result","text":"All good"}'`)
+	s.entry.Events = "ndjson"
+	if result := s.run(t.Context(), "x"); result.Success || result.Err == nil ||
+		!strings.Contains(result.Err.Error(), `("success": true or false): All good`) {
+		t.Errorf("%+v", result)
+	}
+}
+
 // A program whose last word is an error has failed, even where it ends as if all were well.
 func TestAnErrorIsTheLastWord(t *testing.T) {
 	t.Parallel()

@@ -87,6 +87,9 @@ func (e Entry) Validate() error {
 }
 
 func knownWords(field, text string) error {
+	if strings.Contains(text, "{{") {
+		return fmt.Errorf("%s: {{ is not filled in here; there are %s", field, strings.Join(words, ", "))
+	}
 	for _, word := range wordForm.FindAllString(text, -1) {
 		if !slices.Contains(words, word) {
 			return fmt.Errorf("%s: nothing is known for %s; there are %s", field, word, strings.Join(words, ", "))

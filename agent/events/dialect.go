@@ -2,6 +2,7 @@ package events
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
@@ -214,6 +215,10 @@ func (d *decoder) final(v jsontape.Value, o session.Origin, to *session.Fold) {
 		}
 		if text == "" {
 			final.Text = d.failed.Message
+		}
+		if kind := v.Get("success").Kind(); kind != jsontape.True && kind != jsontape.False {
+			final.Text = strings.TrimSuffix("the agent's result does not say whether it is a success (\"success\": true "+
+				"or false): "+text, ": ")
 		}
 	}
 	d.failed, d.ended, d.said = session.ErrorInfo{}, false, false

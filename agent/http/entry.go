@@ -79,12 +79,11 @@ func (e Entry) Validate() error {
 	if address.User != nil {
 		return errors.New("url: it has a password; put it into headers as ${NAME}, from where it is redacted")
 	}
-	for _, text := range append(texts(e.body()), e.URL) {
-		for _, word := range wordForm.FindAllString(text, -1) {
-			if !slices.Contains(words, word) {
-				return fmt.Errorf("body: nothing is known for %s; there are %s", word, strings.Join(words, ", "))
-			}
-		}
+	if err := knownWords("url", e.URL); err != nil {
+		return err
+	}
+	if err := knownWords("body", texts(e.body())...); err != nil {
+		return err
 	}
 	if !e.has(wordPrompt) {
 		return fmt.Errorf("body: it has no %s, so the agent would not learn what to do", wordPrompt)
@@ -103,6 +102,17 @@ func (e Entry) Validate() error {
 	for name, value := range e.Headers {
 		if rest := variable.ReplaceAllString(value, ""); strings.Contains(rest, "${") {
 			return fmt.Errorf("headers.%s: %q: write variables of the environment as ${NAME}", name, value)
+		}
+	}
+	return nil
+}
+
+func knownWords(field string, texts ...string) error {
+	for _, text := range texts {
+		for _, word := range wordForm.FindAllString(text, -1) {
+			if !slices.Contains(words, word) {
+				return fmt.Errorf("%s: nothing is known for %s; there are %s", field, word, strings.Join(words, ", "))
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,6 +34,10 @@ func Schemes() []agent.Scheme {
 					ID:      prefix + ":" + rest,
 					URL:     prefix + ":" + rest,
 					Session: "session",
+				}
+				if _, query, found := strings.Cut(rest, "?"); found && query != "" {
+					return New(entry), errors.New("an address on the command line stays in the trace, and its query may hold " +
+						"a secret; describe the agent in agents.yaml, with secrets in headers as ${NAME}")
 				}
 				return New(entry), entry.Validate()
 			},

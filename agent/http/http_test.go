@@ -143,6 +143,10 @@ func TestSchemes(t *testing.T) {
 	if result := ask(t, t.Context(), a.(*Agent).entry, cfg, "one", "two"); result.Text != "twos1" {
 		t.Errorf("%+v", result)
 	}
+	_, err = registry.Get(d.URL + "?k=SECRET")
+	if err == nil || !strings.Contains(err.Error(), "describe the agent in agents.yaml") {
+		t.Errorf("a query that stays in the trace: %v", err)
+	}
 	_, err = registry.Get("http:nonsense")
 	if err == nil || !strings.Contains(err.Error(), "not an http or https address") {
 		t.Error(err)

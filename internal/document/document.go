@@ -10,8 +10,10 @@
 package document
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -72,8 +74,19 @@ func parseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	if len(source) > maxSource {
 		return nil, d.at(1, 1, "the document is larger than %d bytes", maxSource)
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(source, &root); err != nil {
+	if line, col := invalidUTF8(source); line > 0 {
+		return nil, d.at(line, col, "the file is not valid UTF-8")
+	}
+	var root, further yaml.Node
+	reader := yaml.NewDecoder(bytes.NewReader(source))
+	if err := reader.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
+		return nil, d.located(err)
+	}
+	// What follows would be ignored. A syntax error in it is one, and so is another document.
+	switch err := reader.Decode(&further); {
+	case err == nil && !isNull(&further):
+		return nil, d.at(further.Line, further.Column, "a second document begins here; write one only")
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, d.located(err)
 	}
 	if err := d.bounded(&root); err != nil {
@@ -83,10 +96,32 @@ func parseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	return d, nil
 }
 
+// invalidUTF8 returns where a file is not UTF-8; 0 if it is.
+func invalidUTF8(source []byte) (line, col int) {
+	line = 1
+	for rest := source; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		col++
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, col
+		case r == '\n':
+			line, col = line+1, 0
+		}
+		rest = rest[size:]
+	}
+	return 0, 0
+}
+
 // Empty reports whether there is nothing in the document but blanks and comments.
 func (d *Document) Empty() bool {
-	return d.root.Kind == 0 || len(d.root.Content) == 0 || d.content().Kind == yaml.ScalarNode &&
-		d.content().Tag == "!!null"
+	return isNull(d.root)
+}
+
+// isNull reports whether a document has nothing in it.
+func isNull(root *yaml.Node) bool {
+	return root.Kind == 0 || len(root.Content) == 0 ||
+		root.Content[0].Kind == yaml.ScalarNode && root.Content[0].Tag == "!!null"
 }
 
 func (d *Document) content() *yaml.Node { return d.root.Content[0] }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -120,7 +121,14 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
-			return show(con, describe(command.Context(), con, a), a.Info(), format.Value)
+			line := describe(command.Context(), con, a)
+			if err := show(con, line, a.Info(), format.Value); err != nil {
+				return err
+			}
+			if !line.Installed && !slices.Contains(registry.IDs(), line.ID) { // nothing is known but what was given
+				return console.Exit(console.ExitIncomplete, fmt.Errorf("%s: %s", line.ID, line.Problem))
+			}
+			return nil
 		},
 	}
 	command.Flags().Var(&format, "format", "how to print it")
