@@ -38,15 +38,11 @@ export function EntryView(props: { entry: Entry; shown: Shown; chosen: boolean }
           {visible(cutMiddle(entry.lane || "agent", 18))}
         </span>{" "}
         {roleWords[entry.role]}
-        <div class="soft" title={absolute(entry.timestampMs)}>
-          {after}
-          {entry.turn ? ` turn ${entry.turn}` : ""}
+        <div class="meta soft">
+          <span title={absolute(entry.timestampMs)}>{after}</span>
+          {entry.turn ? <span>turn {entry.turn}</span> : null}
+          {entry.usage && <span title="tokens in and out">{tokens(entry.usage)}</span>}
         </div>
-        {entry.usage && (
-          <div class="soft" title="tokens in and out">
-            {short(entry.usage.inputTokens + entry.usage.cacheReadInputTokens + entry.usage.cacheCreationInputTokens)} in, {short(entry.usage.outputTokens)} out
-          </div>
-        )}
         {!frozen && <Copy label="copy as Markdown" text={() => markdown(shown.store.trace, entry.index)} />}
       </div>
       <div class="said">
@@ -55,6 +51,10 @@ export function EntryView(props: { entry: Entry; shown: Shown; chosen: boolean }
       </div>
     </div>
   );
+}
+
+function tokens(usage: NonNullable<Entry["usage"]>): string {
+  return `${short(usage.inputTokens + usage.cacheReadInputTokens + usage.cacheCreationInputTokens)} in, ${short(usage.outputTokens)} out`;
 }
 
 function permalink(trace: string, index: number): string {

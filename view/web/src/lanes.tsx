@@ -59,7 +59,7 @@ export function LaneStrip(props: StripProps): JSX.Element | null {
         <LaneColumn key={lane.lane} lane={lane} x={4 + i * laneWidth} scale={(size * buckets) / total} />
       ))}
       <path class="hit-marks" d={hitPath(props.hits, total, width)} />
-      <rect class="here" x={0} y={Math.min((props.at / total) * buckets, buckets - 2)} width={width} height={2} />
+      <rect class="here" x={0} y={Math.min((props.at / total) * buckets, buckets - 1)} width={width} height={1} />
     </svg>
   );
 }

@@ -25,6 +25,7 @@ export class Store {
   readonly failure = signal<Failure | null>(null);
   readonly overview = signal<TraceOverview | null>(null);
   private stopped = false;
+  private known: (() => void)[] = [];
   private pages = new Map<number, Entry[]>();
   private wholes = new Map<number, Entry>();
   private asked = new Set<number>();
@@ -42,6 +43,7 @@ export class Store {
         this.overview.value = answer;
         if (answer.entries !== null) {
           this.total.value = Math.max(this.total.peek() ?? 0, answer.entries);
+          for (const go of this.known.splice(0)) go();
           return;
         }
       } catch (e) {
@@ -50,6 +52,12 @@ export class Store {
       }
       await new Promise((done) => setTimeout(done, indexingPause));
     }
+  }
+
+  /** Does something as soon as the number of entries is known. */
+  whenKnown(then: () => void): void {
+    if (this.overview.peek()?.entries != null) then();
+    else this.known.push(then);
   }
 
   stop(): void {

@@ -11,7 +11,7 @@ import { place, setQuery } from "./router";
 import { useList } from "./rows";
 import { useStore, type Store } from "./store";
 import { Tools } from "./tools";
-import type { Found } from "./tracetypes";
+import type { Entry, Found } from "./tracetypes";
 import { Empty, Problem } from "./ui";
 
 // A browser cannot lay out an element of any height, so that a longer trace is shown in parts.
@@ -91,6 +91,7 @@ export function Transcript(props: { store: Store; compact?: boolean }): JSX.Elem
       { keys: "e", does: "next error", run: () => void nextError() },
       { keys: "g g", does: "first entry", run: () => list.end(false) },
       { keys: "G", does: "last entry", run: () => list.end(true) },
+      { keys: "c", does: "copy the entry as Markdown", run: () => document.querySelector<HTMLElement>(".entry.chosen .who button")?.click() },
       { keys: "Enter", does: "open or fold what is in the entry", run: list.toggle },
     ],
     [list, errors],
@@ -151,7 +152,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
   const positionOf = (index: number): number => (view ? Math.min(lowerBound(view, index), view.length - 1) : index - base);
 
   const jump = (index: number, replace = true): void => {
-    const to = Math.min(Math.max(index, 0), (total ?? 1) - 1);
+    const to = Math.min(Math.max(index, 0), (store.total.peek() ?? 1) - 1);
     setChosen(to);
     if (replace) setQuery({ at: String(to) });
     target.current = to;
@@ -164,7 +165,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
     const at = positionOf(target.current);
     if (at < 0 || at >= count) return;
     target.current = null;
-    rows.scrollToIndex(at, { align: at === count - 1 ? "end" : "start" });
+    rows.scrollToIndex(at, { align: at === count - 1 ? "end" : "center" });
   };
   useEffect(settle, [base, count]);
   useEffect(() => {
@@ -206,7 +207,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
               ref={(e) => rows.measureElement(e)}
               style={{ transform: `translateY(${row.start}px)` }}
             >
-              {entry ? folded(entry, shown) ? <div class="folded" /> : <EntryView entry={entry} shown={shown} chosen={index === chosen} /> : <div class="entry pending">{index}</div>}
+              {entry ? folded(entry, shown) ? <div class="folded" /> : <EntryView entry={entry} shown={shown} chosen={holds(entry, chosen)} /> : <div class="entry pending">{index}</div>}
             </article>
           );
         })}
@@ -222,9 +223,14 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
     jump,
     step,
     hit,
-    end: (last) => jump(last ? (view?.at(-1) ?? (total ?? 1) - 1) : (view?.[0] ?? 0)),
+    end: (last) => (last ? store.whenKnown(() => jump(view?.at(-1) ?? (store.total.peek() ?? 1) - 1)) : jump(view?.[0] ?? 0)),
     toggle: () => document.querySelector<HTMLElement>(".entry.chosen summary")?.click(),
   };
+}
+
+/** Reports whether an entry is the one with a number, or shows the result with that number. */
+function holds(entry: Entry, index: number): boolean {
+  return entry.index === index || (entry.blocks ?? []).some((b) => b.result?.index === index);
 }
 
 function partOf(index: number): number {
