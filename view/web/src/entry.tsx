@@ -43,7 +43,7 @@ export function EntryView(props: { entry: Entry; shown: Shown; chosen: boolean }
           {entry.turn ? <span>turn {entry.turn}</span> : null}
           {entry.usage && <span title="tokens in and out">{tokens(entry.usage)}</span>}
         </div>
-        {!frozen && <Copy label="copy as Markdown" text={() => markdown(shown.store.trace, entry.index)} />}
+        <Copy label="copy as Markdown" text={() => markdown(shown.store, entry.index)} />
       </div>
       <div class="said">
         {entry.role === "system" ? <SystemEntry entry={entry} shown={shown} /> : (entry.blocks ?? []).map((b, i) => <BlockView key={i} block={b} at={i} entry={entry} shown={shown} />)}
@@ -63,9 +63,29 @@ function permalink(trace: string, index: number): string {
   return `#/trace/${encodeURIComponent(trace)}?${query}`;
 }
 
-async function markdown(trace: string, n: number): Promise<string> {
-  const response = await fetch(url("trace/markdown", [["trace", trace], ["n", n]]));
-  return response.text();
+/** One entry as Markdown. A fence is longer than any run of backticks inside it. */
+async function markdown(store: Store, index: number): Promise<string> {
+  let entry = store.get(index);
+  if (entry?.dataCut || entry?.blocks?.some((b) => b.cut)) {
+    await store.whole(index);
+    entry = store.get(index);
+  }
+  if (!entry) return "";
+  const parts = [`**${entry.index} ${visible(entry.lane || "agent")}** ${roleWords[entry.role]}`.trim()];
+  if (entry.role === "system") parts.push(visible(entry.subtype ?? ""), fenced(pretty(entry)));
+  for (const b of entry.blocks ?? []) {
+    if (b.type === "text") parts.push(entry.role === "tool_result" ? fenced(b.text ?? "") : visible(b.text ?? ""));
+    else if (b.type === "thinking") parts.push(visible(b.text ?? "").replace(/^/gm, "> "));
+    else if (b.type === "tool_use") parts.push(`${visible(b.name ?? "")}:`, fenced(b.input ?? ""), ...(b.result ? [b.result.isError ? "Error:" : "Result:", fenced(b.result.text)] : []));
+    else parts.push(`(${b.type})`);
+  }
+  return parts.join("\n\n") + "\n";
+}
+
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((m) => m[0].length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${visible(text)}\n${fence}`;
 }
 
 function BlockView(props: { block: Block; at: number; entry: Entry; shown: Shown }): JSX.Element {

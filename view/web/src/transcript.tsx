@@ -194,7 +194,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
       {total === 0 && <Empty title="This trace has no entries yet.">{frozen ? null : <p>They appear here as the agent works.</p>}</Empty>}
       {view && count === 0 && total !== null && <Empty title="No entry meets the filters." />}
       {!view && base > 0 && <PartLink text={`earlier entries: ${whole(base)}`} onClick={() => jump(base - 1)} />}
-      <div class="sizer" style={{ height: rows.getTotalSize() }}>
+      <div class="sizer" style={{ height: `${rows.getTotalSize()}px` }}>
         {visibleRows.map((row) => {
           const index = indexAt(row.index);
           const entry = store.get(index);

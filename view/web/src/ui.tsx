@@ -19,11 +19,12 @@ export function outcomeWord(outcome: Outcome): string {
   return outcomeWords[outcome] ?? outcome;
 }
 
-/** The mark of an outcome: told apart by shape as well as by colour. A retried cell has a dot below. */
+/** The mark of an outcome: told apart by shape as well as by colour. A retried cell has a line below.
+ * An empty label is for marks that words follow. */
 export function Mark(props: { outcome: Outcome; retried?: boolean; label?: string }): JSX.Element {
   const label = props.label ?? outcomeWord(props.outcome) + (props.retried ? ", after a retry" : "");
   return (
-    <svg class={"mark " + props.outcome} viewBox="0 0 16 16" role="img" aria-label={label}>
+    <svg class={"mark " + props.outcome} viewBox="0 0 16 16" {...(label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" })}>
       {shape(props.outcome)}
       {props.retried && <path d="M3 15.2h10" stroke="currentColor" stroke-width="1.4" />}
     </svg>

@@ -93,7 +93,7 @@ export function Milestones(props: { list: NonNullable<CellDetail["milestones"]>;
       {list.map((m, i) => {
         const took = m.elapsedMs - (list[i - 1]?.elapsedMs ?? 0);
         return (
-          <li key={m.kind + i} style={{ flexGrow: took / whole }} title={visible(`turn ${m.turnIndex}, after ${duration(m.elapsedMs)}`)}>
+          <li key={m.kind + i} style={{ flexGrow: String(took / whole) }} title={visible(`turn ${m.turnIndex}, after ${duration(m.elapsedMs)}`)}>
             <span class="stop" />
             <span>
               {props.trace && props.entryOf(m.turnIndex) !== undefined ? (

@@ -137,7 +137,7 @@ export function Grid(props: GridProps): JSX.Element {
         <table class="grid" ref={table} aria-rowcount={list.length + 1}>
           <Head columns={columns} order={order} onOrder={(sort) => setQuery({ sort })} />
           <tbody>
-            {first > 0 && <tr class="spacer" style={{ height: first * rowHeight }} />}
+            {first > 0 && <tr class="spacer" style={{ height: `${first * rowHeight}px` }} />}
             {visibleRows.map((i) => {
               const row = list[i] as Row;
               return (
@@ -150,7 +150,7 @@ export function Grid(props: GridProps): JSX.Element {
                 </tr>
               );
             })}
-            {last >= 0 && last < list.length - 1 && <tr class="spacer" style={{ height: (list.length - 1 - last) * rowHeight }} />}
+            {last >= 0 && last < list.length - 1 && <tr class="spacer" style={{ height: `${(list.length - 1 - last) * rowHeight}px` }} />}
           </tbody>
           {compared && <Overall columns={columns} forest={forest} comparison={comparison} groups={groups} />}
         </table>
@@ -209,7 +209,7 @@ const scaleWidth = 320;
 /** The head of the differences: the ends of the scale and its zero, above the marks. */
 function Scale(): JSX.Element {
   return (
-    <span class="scale" style={{ width: scaleWidth }}>
+    <span class="scale" style={{ width: `${scaleWidth}px` }}>
       <span>−100</span>
       <span>0</span>
       <span>+100</span>
