@@ -13,6 +13,7 @@ export async function experiments(page, args) {
 
 export async function filterExperiments(page, args) {
   await open(page, args);
+  await firstExperiment(page);
   await page.keyboard.press("/");
   await page.keyboard.type(args.word);
   await page.waitForFunction((n) => document.querySelectorAll("table.experiments tbody tr").length === n, args.left);
@@ -54,7 +55,7 @@ export async function tabs(page, args) {
     await page.evaluate((to) => (location.hash = to), `#/x/${id}?tab=${tab}`);
     await page.waitForSelector(`nav.tabs a[aria-current][href$="tab=${tab}"]`);
     await page.waitForFunction(() => !document.body.innerText.includes("Reading…"));
-    if (tab === "cost" || tab === "time") await page.waitForSelector(".chart svg[role=img] path");
+    if (tab === "cost" || tab === "time") await page.waitForSelector(".chart svg[role=img]");
     if (tab === "plan") await page.waitForSelector(".plan .sentence, .plan .empty");
     await accessible(page, "the view " + tab);
     seen[tab] = await page.locator("main").innerText();

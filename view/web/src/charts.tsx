@@ -101,8 +101,8 @@ export function spread(list: Measured[], medians: { arm: string; value: number }
         );
   return {
     height: 56 + 72 * medians.length,
-    marginLeft: 16,
-    marginRight: 96,
+    marginLeft: 96,
+    marginRight: 24,
     x: { label: label + " →", domain: [0, Math.max(1e-9, ...list.map((m) => m.value)) * 1.05], ticks: 5, grid: true },
     fy: { label: null, domain: medians.map((m) => m.arm), tickFormat: (name: string) => cutMiddle(name, 14) },
     marks: [
@@ -112,6 +112,27 @@ export function spread(list: Measured[], medians: { arm: string; value: number }
     ],
     color: { type: "identity" },
     symbol: { type: "identity" },
+  };
+}
+
+/** How many runs of each arm took how many turns, as bars from zero. */
+export function turnCounts(list: Measured[], medians: { arm: string; value: number }[]): Plot.PlotOptions {
+  const arms = medians.map((m) => m.arm);
+  const most = Math.max(1, ...list.map((m) => m.value));
+  const step = Math.max(1, Math.ceil(most / 40));
+  const bars: Plot.RectYOptions = { x: "value", fy: "arm", fill: (m: Measured) => hue(arms.indexOf(m.arm)), interval: step, inset: 2 };
+  return {
+    height: 56 + 72 * arms.length,
+    marginLeft: 96,
+    marginRight: 24,
+    x: { label: "turns of the model →", domain: [0, most + step], ticks: 8, tickFormat: "d" },
+    y: { label: null, ticks: 2, tickFormat: "d" },
+    fy: { label: null, domain: arms, tickFormat: (name: string) => cutMiddle(name, 14) },
+    marks: [
+      Plot.rectY(list, Plot.binX({ y: "count" }, bars)),
+      Plot.ruleY([0], { stroke: "var(--strong-line)" }),
+    ],
+    color: { type: "identity" },
   };
 }
 
@@ -128,7 +149,7 @@ export function tokensPerTurn(list: TurnTokens[], kinds: string[]): Plot.PlotOpt
     height: 180,
     width: 640,
     marginTop: 24,
-    x: { label: "turn →", tickFormat: "d", ticks: 8 },
+    x: { label: "turn →", tickFormat: "d", ticks: wholeTicks(Math.max(1, ...list.map((t) => t.turn))) },
     y: { label: "↑ tokens", grid: true, ticks: 4, tickFormat: "~s" },
     color: { domain: kinds, range, legend: false },
     marks: [
@@ -142,6 +163,11 @@ export function tokensPerTurn(list: TurnTokens[], kinds: string[]): Plot.PlotOpt
       Plot.ruleY([0], { stroke: "var(--strong-line)" }),
     ],
   };
+}
+
+function wholeTicks(last: number): number[] {
+  const step = Math.ceil(last / 10);
+  return Array.from({ length: Math.floor(last / step) }, (_, i) => (i + 1) * step);
 }
 
 export interface Arrow {

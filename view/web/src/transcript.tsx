@@ -103,7 +103,7 @@ export function Transcript(props: { store: Store; compact?: boolean }): JSX.Elem
   return (
     <div class={"transcript" + (props.compact ? " compact" : "")}>
       <Tools store={store} criteria={c} hits={hits} filtered={view ? filtered : null} at={list.chosen} onHit={list.hit} onError={() => void nextError()} />
-      <div class="panes">
+      <div class="panes" style={props.compact ? { height: `min(72vh, ${Math.max(list.size + 8, 160)}px)` } : undefined}>
         <LaneStrip store={store} at={list.top} hits={hits.found?.indexes ?? []} onJump={list.jump} />
         <div class="scroller" ref={list.scroller} role="feed" aria-label="Transcript" aria-busy={filtered.busy} tabIndex={0}>
           {list.items}
@@ -122,6 +122,7 @@ interface EntryList {
   scroller: { current: HTMLDivElement | null };
   items: JSX.Element;
   chosen: number;
+  size: number;
   top: number;
   jump: (index: number) => void;
   step: (by: number) => void;
@@ -219,6 +220,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
     scroller,
     items,
     chosen,
+    size: rows.getTotalSize(),
     top,
     jump,
     step,

@@ -1,6 +1,6 @@
 // What the experiment rests on besides the grid: cost, time, checks, errors, and how it was run.
 import type { JSX } from "preact";
-import { Chart, costAgainstQuality, spread, type CostPoint, type Measured } from "../charts";
+import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured } from "../charts";
 import { absolute, count, duration, factor, money, percent, visible, whole } from "../format";
 import type { Cells, CheckRate, Comparison, ExperimentDetail, Group, Ratio } from "../types";
 import { Copy, Empty, Link, Mark, Name, type Range } from "../ui";
@@ -96,10 +96,10 @@ export function TimeAndTurns(props: { cells: Cells; groups: Group[]; comparison:
           caption={"One mark per run; the dashed line is the median: " + seconds.map((m) => `${m.arm} ${duration(1000 * m.value)}`).join(", ")}
         />
         <Chart
-          options={spread(measured((c) => c.turns), turns, "turns of the model")}
+          options={turnCounts(measured((c) => c.turns), turns)}
           depends={[props.cells, props.groups]}
           label={"Turns per run. Medians: " + turns.map((m) => `${m.arm} ${m.value}`).join(", ")}
-          caption={"One mark per run; the dashed line is the median: " + turns.map((m) => `${m.arm} ${m.value}`).join(", ")}
+          caption={"Runs by their number of turns. Medians: " + turns.map((m) => `${m.arm} ${m.value}`).join(", ")}
         />
       </div>
       <table>

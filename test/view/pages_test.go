@@ -1,0 +1,177 @@
+package view
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+type comparison struct {
+	Decision struct {
+		Sentence string  `json:"sentence"`
+		Effect   float64 `json:"effect"`
+	} `json:"decision"`
+	Tasks []struct {
+		TaskID string  `json:"taskId"`
+		Delta  float64 `json:"delta"`
+	} `json:"tasks"`
+	RateA, RateB *struct{ Est float64 }
+	CostA, CostB *float64
+}
+
+type experimentPage struct {
+	Sentence, Claim, Overall string
+	Rates                    []string
+	Rows                     []struct {
+		Task, Difference string
+		Marks            [][]string
+	}
+}
+
+// points shows a difference the way the pages do.
+func points(difference float64, digits int) string {
+	text := strings.Replace(fmt.Sprintf("%+.*f", digits, 100*difference), "-", "−", 1)
+	if strings.Trim(text, "+−0.") == "" {
+		return strings.TrimLeft(text, "+−")
+	}
+	return text
+}
+
+// Every number of the experiment's page is that of compare and report for the same directory.
+func TestNumbersAreThoseOfTheCommands(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), demoDirectory(t)
+	var want comparison
+	answerOf(t, &want, "benchmark", "compare", dir, "--format", "json")
+	page := decode[experimentPage](t, b.run(t, "experiment", map[string]any{"url": serve(t, dir), "word": "all tasks"}))
+
+	if len(page.Rows) != len(want.Tasks) {
+		t.Errorf("the grid has %d tasks, compare has %d", len(page.Rows), len(want.Tasks))
+	}
+	byTask := map[string]string{}
+	for _, row := range page.Rows {
+		byTask[row.Task] = row.Difference
+	}
+	for _, task := range want.Tasks {
+		if got := byTask[task.TaskID]; got != points(task.Delta, 0) {
+			t.Errorf("difference of %s: the page shows %q, compare %q", task.TaskID, got, points(task.Delta, 0))
+		}
+	}
+	for what, text := range map[string]string{
+		"overall difference": points(want.Decision.Effect, 1),
+		"rate of before":     fmt.Sprintf("%.1f %%", 100*want.RateA.Est),
+		"rate of after":      fmt.Sprintf("%.1f %%", 100*want.RateB.Est),
+	} {
+		if !strings.Contains(page.Overall, text) {
+			t.Errorf("%s: %q is not in %q", what, text, page.Overall)
+		}
+	}
+	for _, text := range []string{fmt.Sprintf("$%.2f and $%.2f spent", *want.CostA, *want.CostB)} {
+		if !strings.Contains(page.Claim, text) {
+			t.Errorf("%q is not in %q", text, page.Claim)
+		}
+	}
+	// The sentence is that of the decision, with its facts on a line of their own.
+	said := strings.NewReplacer(" · ", "", ", ", "", ": ", "", ". ", "", ".", "", "(", "", ")", "", "\n", "", " ", "")
+	if got := strings.ToLower(said.Replace(page.Claim)); !strings.Contains(got, strings.ToLower(said.Replace(want.Decision.Sentence))) {
+		t.Errorf("the decision reads %q, compare says %q", page.Claim, want.Decision.Sentence)
+	}
+}
+
+func TestExperiments(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), demoDirectory(t)
+	url := serve(t, dir)
+	rows := decode[int](t, b.run(t, "experiments", map[string]any{"url": url, "claim": "before", "runs": "24 of 24"}))
+	if rows != 1 {
+		t.Errorf("the list has %d rows", rows)
+	}
+	b.run(t, "locked", map[string]any{"url": url, "allow": []string{"401"}})
+}
+
+func TestSeveralExperiments(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), t.TempDir()
+	for _, name := range []string{"skills-june", "skills-july", "a-name-that-is-far-too-long-for-one-column-of-a-table-and-goes-on"} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(demoDirectory(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.run(t, "filterExperiments", map[string]any{"url": serve(t, dir), "word": "june", "left": 1})
+}
+
+func TestViewsOfAnExperiment(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), demoDirectory(t)
+	url := serve(t, dir)
+	seen := decode[map[string]string](t, b.run(t, "tabs", map[string]any{"url": url, "allow": []string{"409"}}))
+	for tab, text := range map[string]string{
+		"cost":   "per pass",
+		"time":   "the dashed line is the median",
+		"checks": "behaviour",
+		"errors": "No attempt ended in an error.",
+		"run":    "repeat it",
+	} {
+		if !strings.Contains(seen[tab], text) {
+			t.Errorf("the view %s does not say %q: %s", tab, text, seen[tab])
+		}
+	}
+	b.run(t, "gridOrder", map[string]any{"url": url})
+}
+
+func TestCell(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), demoDirectory(t)
+	url := serve(t, dir)
+	text := decode[string](t, b.run(t, "cell", map[string]any{"url": url, "task": "even", "arm": "after"}))
+	for _, want := range []string{"attempt 1 of 1", "behaviour", "even.sh"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the cell does not say %q: %s", want, text)
+		}
+	}
+	aligned := decode[string](t, b.run(t, "sideBySide", map[string]any{"url": url, "task": "even", "arm": "before", "other": "after"}))
+	if !strings.Contains(aligned, "similarity") {
+		t.Errorf("side by side reads %q", aligned)
+	}
+}
+
+func TestHeadToHead(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	text := decode[string](t, b.run(t, "headToHead", map[string]any{"url": serve(t, demoDirectory(t))}))
+	if !strings.Contains(text, "No judge was asked.") {
+		t.Errorf("the head to head reads %q", text)
+	}
+}
+
+func TestKeyboardAlone(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	b.run(t, "keyboard", map[string]any{"url": serve(t, demoDirectory(t))})
+}
+
+// What cannot be shown is said, with the way out; the rest is shown.
+func TestDamagedAndEmptyDirectories(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), t.TempDir()
+	b.run(t, "says", map[string]any{"url": serve(t, dir), "texts": []string{"No run directory", "fit demo --view"}, "what": "an empty directory"})
+
+	damaged := filepath.Join(dir, "damaged")
+	if err := os.CopyFS(damaged, os.DirFS(demoDirectory(t))); err != nil {
+		t.Fatal(err)
+	}
+	ledger := filepath.Join(damaged, "results.jsonl")
+	content, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(content), "\n")
+	lines[3] = strings.Replace(lines[3], `"verdict"`, `"verdikt"`, 1)
+	if err := os.WriteFile(ledger, []byte(strings.Join(lines, "")+`{"torn`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, dir)
+	b.run(t, "says", map[string]any{"url": url, "experiment": "damaged", "texts": []string{"results.jsonl, line 4"}, "what": "a damaged directory"})
+}

@@ -1,0 +1,126 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/testenv"
+)
+
+// conversation writes events of a stream to a trace.
+type conversation struct {
+	strings.Builder
+	calls int
+}
+
+func (c *conversation) line(event map[string]any) {
+	content, err := json.Marshal(event)
+	if err != nil {
+		panic(err)
+	}
+	c.Write(content)
+	c.WriteByte('\n')
+}
+
+func (c *conversation) says(blocks ...map[string]any) {
+	c.line(map[string]any{"type": "assistant", "message": map[string]any{
+		"id": fmt.Sprintf("msg_%d", c.Len()), "role": "assistant", "content": blocks,
+		"usage": map[string]any{"input_tokens": 10, "output_tokens": 2},
+	}})
+}
+
+func (c *conversation) text(text string) { c.says(map[string]any{"type": "text", "text": text}) }
+
+// call is a tool call and its result: two entries.
+func (c *conversation) call(tool string, input map[string]any, result string, failed bool) {
+	c.calls++
+	id := fmt.Sprintf("toolu_%d", c.calls)
+	c.says(map[string]any{"type": "tool_use", "id": id, "name": tool, "input": input})
+	c.line(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": []any{
+		map[string]any{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": failed},
+	}}})
+}
+
+func begin() *conversation {
+	c := &conversation{}
+	c.line(map[string]any{"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": []string{"Bash"}})
+	return c
+}
+
+func (c *conversation) save(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "trace.ndjson")
+	if err := os.WriteFile(path, []byte(c.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	c := begin() // entry 0
+	for i := range 60 {
+		c.text(fmt.Sprintf("step %d of the plan", i)) // entries 1, 4, 7, …
+		c.call("Bash", map[string]any{"command": fmt.Sprintf("sh step%d.sh", i)}, fmt.Sprintf("output %d", i), i == 40)
+	}
+	c.call("Read", map[string]any{"file_path": "notes/needle.md"}, "a needle in the notes", false)
+	url := serve(t, c.save(t))
+	b.run(t, "search", map[string]any{"url": url, "word": "needle", "hits": "2 hits", "error": 123})
+	b.run(t, "filters", map[string]any{"url": url, "tool": "Read", "shown": "1 of 183 entries", "errors": "1 of 183 entries"})
+	b.run(t, "permalink", map[string]any{"url": url, "at": 100, "text": "step 33 of the plan"})
+}
+
+// What an agent writes is text, whatever it looks like.
+func TestHostileTrace(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	c := begin()
+	c.text(`<script>window.hit++</script><img src=x onerror="window.hit++"><svg onload="window.hit++">`)
+	c.text("[click](javascript:window.hit++) <a href=\"javascript:window.hit++\">here</a> https://example.com/")
+	c.text("\x1b[31mred\x1b[0m \x1b]8;;https://example.com\x07link\x1b]8;;\x07 \x1b]0;title\x07")
+	c.text("user\u202egnp.exe \u2066isolated\u2069 zero\u200bwidth")
+	c.call(`<b onmouseover="window.hit++">Bash</b>`, map[string]any{"<img src=x onerror=window.hit++>": "</pre><script>window.hit++</script>"}, "</pre><iframe src=\"javascript:parent.hit++\"></iframe>\x00", true)
+	c.says(map[string]any{"type": "thinking", "thinking": "<style>*{display:none}</style>"})
+	c.line(map[string]any{"type": "system", "subtype": `"><script>window.hit++</script>`, "data": strings.Repeat("{", 200)})
+	b.run(t, "hostile", map[string]any{"url": serve(t, c.save(t)), "entries": 9, "texts": []map[string]any{
+		{"at": 1, "text": `<script>window.hit++</script>`},
+		{"at": 3, "text": `\x1b[31mred`},
+		{"at": 3, "text": `\x1b]8;;https://example.com\x07link`},
+		{"at": 4, "text": `user\u202egnp.exe \u2066isolated\u2069 zero\u200bwidth`},
+	}})
+}
+
+func TestLongLine(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	c := begin()
+	c.text(strings.Repeat("all work and no play ", 5<<20/21))
+	c.text("after the long line")
+	url := serve(t, c.save(t))
+	b.run(t, "longLine", map[string]any{"url": url, "at": 1, "size": "5.0 MB"})
+	b.run(t, "permalink", map[string]any{"url": url, "at": 2, "text": "after the long line"})
+}
+
+// manyTurns is smaller than the hundred thousand of make bench-view.
+var manyTurns = testenv.Size(20_000, 5_000)
+
+func TestLongTrace(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	c := begin()
+	for i := range manyTurns {
+		c.text(fmt.Sprintf("turn %d", i))
+	}
+	b.run(t, "longTrace", map[string]any{"url": serve(t, c.save(t)), "entries": manyTurns + 1, "last": fmt.Sprintf("turn %d", manyTurns-1)})
+}
+
+func TestTeam(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	b.run(t, "team", map[string]any{"url": serve(t, "../../examples/traces/team.ndjson"), "messages": 1, "lane": "worker"})
+}
