@@ -70,6 +70,9 @@ func placeID(absolute string) string {
 // places finds the run directories and the traces below the roots.
 func (s *Server) places() (directories, traces []place) {
 	seen := map[string]bool{}
+	if s.compared != nil {
+		directories = append(directories, s.compared.at)
+	}
 	for _, r := range s.roots {
 		if r.file != "" {
 			traces = append(traces, place{id: placeID(filepath.Join(r.dir, r.file)), shown: r.given, path: filepath.Join(r.dir, r.file)})

@@ -121,7 +121,7 @@ func (s *Server) cell(r *http.Request) (any, error) {
 	place := slices.Index(snap.cells, known)
 	answer := &cellAnswer{
 		Version:    version,
-		Experiment: named{ID: at.id, Name: filepath.Base(at.path)},
+		Experiment: named{ID: at.id, Name: snap.name()},
 		Cell:       cells[place],
 		Attempts:   []attempt{},
 		Rows:       []report.Row{},
@@ -154,7 +154,9 @@ func (s *Server) cell(r *http.Request) (any, error) {
 	if answer.Record == nil && wanted != known.Attempt {
 		return nil, notFound(fmt.Sprintf("the cell has no attempt %d", wanted), "")
 	}
-	s.addFiles(r.Context(), answer, at, known.runDir(wanted))
+	if at.path != "" {
+		s.addFiles(r.Context(), answer, at, known.runDir(wanted))
+	}
 	if answer.Record != nil {
 		s.addEvidence(r.Context(), answer, at)
 		answer.Judge = judgementOf(answer, snap)
@@ -284,6 +286,9 @@ func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) 
 	record := answer.Record
 	if rows := report.RowsOf(record); rows != nil {
 		answer.Rows = rows
+	}
+	if at.path == "" {
+		return
 	}
 	directory := &evidence.Directory{
 		Root:     at.path,

@@ -142,7 +142,7 @@ func (s *Server) entry(at place) listEntry {
 func (s *snapshot) entry() listEntry {
 	entry := listEntry{
 		ID:      s.at.id,
-		Name:    filepath.Base(s.at.path),
+		Name:    s.name(),
 		Dir:     s.at.shown,
 		Kind:    s.kind(),
 		Problem: s.problem,
@@ -179,6 +179,14 @@ func (s *snapshot) entry() listEntry {
 	}
 	entry.State = s.state(&entry)
 	return entry
+}
+
+// name is the last part of the directory.
+func (s *snapshot) name() string {
+	if s.at.path == "" {
+		return s.at.shown
+	}
+	return filepath.Base(s.at.path)
 }
 
 // state says in what state a directory is in which nobody works.
@@ -233,7 +241,7 @@ func (s *snapshot) addTimes(entry *listEntry) {
 
 // kind tells a head to head by the tasks beside its results, which its judges read.
 func (s *snapshot) kind() string {
-	if _, err := os.Lstat(filepath.Join(s.at.path, evidence.TasksFile)); err == nil {
+	if _, err := os.Lstat(filepath.Join(s.at.path, evidence.TasksFile)); err == nil && s.at.path != "" {
 		return kindVersus
 	}
 	return kindBenchmark
@@ -284,7 +292,7 @@ func (s *Server) experiment(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(at.path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(at.path); errors.Is(err, fs.ErrNotExist) && at.path != "" {
 		return nil, &problem{status: http.StatusGone, message: at.shown + " is not there any more"}
 	}
 	snap := s.snapshot(at)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	Prices   session.Prices
 	// Redactor takes secrets out of traces that were not redacted when they were written.
 	Redactor query.Redactor
+	// Compared, if set, are groups of several run directories that are shown as one experiment.
+	Compared []*report.Group
 	// CacheDir is where indexes of traces go that cannot be written beside them; empty is nowhere.
 	CacheDir string
 }
@@ -58,6 +61,7 @@ type Server struct {
 	streams  chan struct{} // a place for each stream of events
 	ended    chan struct{} // closed when the server ends, so that streams end too
 	ending   sync.Once
+	compared *snapshot // of the groups that are compared; nil if none are
 	work     sync.WaitGroup
 }
 
@@ -74,7 +78,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{
+	s := &Server{
 		cfg:     cfg,
 		roots:   roots,
 		token:   secret(),
@@ -83,7 +87,11 @@ func New(cfg Config) (*Server, error) {
 		busy:    make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 		streams: make(chan struct{}, maxStreams),
 		ended:   make(chan struct{}),
-	}, nil
+	}
+	if len(cfg.Compared) > 0 {
+		s.compared = compare(cfg.Compared)
+	}
+	return s, nil
 }
 
 func secret() string {
@@ -156,7 +164,10 @@ func (s *Server) goOn(do func(context.Context)) {
 }
 
 // Handler answers requests to the server at an address.
-func (s *Server) Handler(address net.Addr) http.Handler {
+func (s *Server) Handler(address net.Addr) http.Handler { return s.guard(address, s.mux()) }
+
+// mux finds the answer to a request.
+func (s *Server) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.page)
 	for name := range s.assets {
@@ -167,9 +178,9 @@ func (s *Server) Handler(address net.Addr) http.Handler {
 	}
 	mux.HandleFunc("GET /api/events", s.events)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, &problem{status: http.StatusNotFound, message: "there is no endpoint " + r.Method + " " + r.URL.Path})
+		writeError(w, notFound("there is no endpoint "+r.Method+" "+r.URL.Path, ""))
 	})
-	return s.guard(address, mux)
+	return mux
 }
 
 // loadAssets reads the front end.

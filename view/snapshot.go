@@ -79,14 +79,7 @@ func load(at place) *snapshot {
 		}
 	}
 	if s.report != nil {
-		s.comparison, s.family, err = results.Answer(s.report, report.CompareConfig{
-			Measure: report.MeasurePass,
-			Alpha:   stats.DefaultAlpha,
-			Seed:    1,
-		})
-		if err != nil {
-			s.compareProblem = plain(at, err)
-		}
+		s.answer()
 	}
 	started, err := experiment.ReadStarts(at.path)
 	if err != nil && s.problem == "" {
@@ -94,6 +87,47 @@ func load(at place) *snapshot {
 	}
 	s.grid(started)
 	return s
+}
+
+// compare makes an experiment of groups that were measured in several run directories.
+func compare(groups []*report.Group) *snapshot {
+	names := make([]string, len(groups))
+	whole := &report.Report{Version: report.Version}
+	s := &snapshot{
+		found:    &results.Results{},
+		report:   whole,
+		byKey:    map[ledger.Cell]*cell{},
+		attempts: map[ledger.Cell][]ledger.Record{},
+	}
+	for i, g := range groups {
+		names[i] = g.Name
+		for _, r := range g.Records() {
+			r.Arm = g.Name
+			s.found.Records = append(s.found.Records, r)
+			s.attempts[r.Cell()] = append(s.attempts[r.Cell()], r)
+		}
+		whole.Groups = append(whole.Groups, *g)
+	}
+	s.at = place{id: placeID("compare\x00" + strings.Join(names, "\x00")), shown: strings.Join(names, " against ")}
+	s.answer()
+	for i := range whole.Groups { // the cells are found by the names that are shown
+		whole.Groups[i].Provenance.Arm = whole.Groups[i].Name
+	}
+	s.grid(nil)
+	return s
+}
+
+// answer compares the arms.
+func (s *snapshot) answer() {
+	var err error
+	s.comparison, s.family, err = results.Answer(s.report, report.CompareConfig{
+		Measure: report.MeasurePass,
+		Alpha:   stats.DefaultAlpha,
+		Seed:    1,
+	})
+	if err != nil {
+		s.compareProblem = plain(s.at, err)
+	}
 }
 
 // plain names a run directory as people know it, and leaves out the way out of the terminal.
@@ -159,6 +193,9 @@ func (c *cache) remember(found []place) {
 
 // snapshot returns a run directory as it is now.
 func (s *Server) snapshot(at place) *snapshot {
+	if s.compared != nil && at.id == s.compared.at.id {
+		return s.compared
+	}
 	stamp := stampOf(at.path)
 	c := &s.cache
 	c.mu.Lock()

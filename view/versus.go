@@ -52,17 +52,11 @@ func (s *Server) contest(ctx context.Context, at place) (*contest, error) {
 
 // repliesStamp changes when judges have replied.
 func repliesStamp(dir string) string {
-	found, err := filepath.Glob(filepath.Join(dir, "judge*"))
+	info, err := os.Lstat(filepath.Join(dir, "replies.jsonl"))
 	if err != nil {
-		return ""
+		return "-"
 	}
-	var stamp strings.Builder
-	for _, name := range found {
-		if info, err := os.Lstat(name); err == nil {
-			fmt.Fprintf(&stamp, "%s %d %d ", filepath.Base(name), info.Size(), info.ModTime().UnixNano())
-		}
-	}
-	return stamp.String()
+	return fmt.Sprintf("%d.%d", info.Size(), info.ModTime().UnixNano())
 }
 
 // versusReport answers with the report of a head to head, as fit versus report --robot prints it.

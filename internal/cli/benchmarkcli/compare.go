@@ -1,17 +1,21 @@
 package benchmarkcli
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/report/results"
 	"github.com/fit-eval/fit/stats"
+	"github.com/fit-eval/fit/view"
 )
 
 type compareOptions struct {
@@ -26,8 +30,28 @@ type compareOptions struct {
 	damaged     bool
 	labels      string
 	pairs       console.Choice
+	maxSize     console.Count
 
 	acrossRevisions bool
+	// page writes the groups as a page in one file.
+	page func([]*report.Group) error
+}
+
+// exportComparison writes a page in one file: the run directory, or where the sides lie in two, their
+// comparison.
+func exportComparison(ctx context.Context, con *console.Console, registry *agent.Registry, opts *compareOptions,
+	args []string, groups []*report.Group,
+) error {
+	dirs := []string{}
+	for _, arg := range args {
+		dirs = append(dirs, parseSide(con, arg).dir)
+	}
+	cfg := viewcli.Config(con, registry.Dialects(), slices.Compact(dirs))
+	if len(args) > 1 {
+		cfg.Paths, cfg.Compared = nil, groups
+	}
+	return viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
+		"fit-benchmark compare "+strings.Join(args, " ")+" --format html")
 }
 
 // The ways to compare more than two arms.
@@ -42,9 +66,9 @@ var claims = []string{
 	string(stats.Improved),
 }
 
-func newCompare(con *console.Console) *cobra.Command {
+func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := compareOptions{
-		format:  console.Choice{Value: "text", Choices: []string{"text", "json", "markdown"}},
+		format:  console.Choice{Value: "text", Choices: []string{"text", "json", "markdown", formatHTML}},
 		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}},
 		pairs:   console.Choice{Value: pairsAll, Choices: []string{pairsAll, pairsBaseline}},
 	}
@@ -60,10 +84,17 @@ difference costs, and the smallest difference that an experiment of this size wo
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
   fit-benchmark compare runs/main runs/pull-request --fail-on regressed --non-inferior 0.05`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(_ *cobra.Command, args []string) error { return runCompare(con, &opts, args) },
+		RunE: func(command *cobra.Command, args []string) error {
+			opts.page = func(groups []*report.Group) error {
+				return exportComparison(command.Context(), con, registry, &opts, args, groups)
+			}
+			return runCompare(con, &opts, args)
+		},
 	}
 	flags := command.Flags()
-	flags.Var(&opts.format, "format", "output format")
+	flags.Var(&opts.format, "format", "output format; html is a page that opens from disk")
+	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
+	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.pairs, "pairs", "with more than two arms: compare all pairs, or all arms with the first")
 	flags.BoolVar(&opts.acrossRevisions, "across-revisions", false,
 		"compare results of different revisions of the family, whose tasks may differ")
@@ -111,7 +142,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		if err != nil {
 			return console.Exit(console.ExitIncomplete, err)
 		}
-		if err := opts.print(con, family); err != nil {
+		if err := opts.print(con, family, groups); err != nil {
 			return err
 		}
 		for _, pair := range family.Pairs {
@@ -132,7 +163,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	if err != nil {
 		return console.Exit(console.ExitIncomplete, err)
 	}
-	if err := opts.print(con, comparison); err != nil {
+	if err := opts.print(con, comparison, groups); err != nil {
 		return err
 	}
 	return opts.gate(&comparison.Decision, comparison.Bounds, a.Name, b.Name, failOn)
@@ -202,7 +233,7 @@ func answerOf(built *report.Report, cfg report.CompareConfig) (answer, error) {
 	return nil, err
 }
 
-func (o *compareOptions) print(con *console.Console, c answer) error {
+func (o *compareOptions) print(con *console.Console, c answer, groups []*report.Group) error {
 	if o.summary {
 		if err := appendSummary(con, func(w io.Writer) error { return c.Markdown(w) }); err != nil {
 			return err
@@ -211,6 +242,8 @@ func (o *compareOptions) print(con *console.Console, c answer) error {
 	switch o.format.Value {
 	case "json":
 		return jsonenc.WriteIndented(con.Stdout, c)
+	case formatHTML:
+		return o.page(groups)
 	case "markdown":
 		return c.Markdown(con.Stdout)
 	default:

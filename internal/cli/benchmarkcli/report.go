@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/view"
 )
 
 type reportOptions struct {
@@ -28,7 +32,11 @@ type reportOptions struct {
 	labels  string
 	metrics string
 	gates   gates
+	maxSize console.Count
 }
+
+// formatHTML is the format of a page in one file.
+const formatHTML = "html"
 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
 	"existing lines are not repeated"
@@ -36,11 +44,11 @@ const metricsUsage = "also append one line of JSON per arm to this file, for con
 const labelsUsage = "file of human verdicts on judged runs (YAML), used to correct the judge's pass rate " +
 	"(default: the family's calibration)"
 
-func newReport(con *console.Console) *cobra.Command {
+func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := reportOptions{
 		format: console.Choice{
 			Value:   "json",
-			Choices: []string{"json", "text", "markdown", "junit", "metrics"},
+			Choices: []string{"json", "text", "markdown", "junit", "metrics", formatHTML},
 		},
 		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}},
 	}
@@ -48,15 +56,21 @@ func newReport(con *console.Console) *cobra.Command {
 		Use:   "report",
 		Short: "Show the results of a run directory: pass@k per task and over tasks, with intervals",
 		Example: `  fit-benchmark report --input benchmark-runs --k 1,3,5 --format text
-  fit-benchmark report --input shards --format markdown --summary`,
+  fit-benchmark report --input shards --format markdown --summary
+  fit-benchmark report --input benchmark-runs --format html > report.html`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return runReport(con, &opts) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runReport(command.Context(), con, registry, &opts)
+		},
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput},
 		"run directory, or a directory of shards; may be repeated")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
-	flags.Var(&opts.format, "format", "output format; metrics is one line of JSON per arm, for charts over time")
+	flags.Var(&opts.format, "format",
+		"output format; metrics is one line of JSON per arm, for charts over time; html is a page that opens from disk")
+	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
+	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
@@ -66,7 +80,7 @@ func newReport(con *console.Console) *cobra.Command {
 	return command
 }
 
-func runReport(con *console.Console, opts *reportOptions) error {
+func runReport(ctx context.Context, con *console.Console, registry *agent.Registry, opts *reportOptions) error {
 	ks, err := parseK(opts.k)
 	if err == nil {
 		err = checkMetrics(con, opts.metrics)
@@ -101,7 +115,13 @@ func runReport(con *console.Console, opts *reportOptions) error {
 			return err
 		}
 	}
-	if err := opts.print(con, built, ks); err != nil {
+	if opts.format.Value == formatHTML {
+		err = viewcli.Export(ctx, con.Stdout, viewcli.Config(con, registry.Dialects(), opts.inputs), opts.maxSize.Value,
+			"fit-benchmark report --format html --input "+strings.Join(opts.inputs, ","))
+	} else {
+		err = opts.print(con, built, ks)
+	}
+	if err != nil {
 		return err
 	}
 	return opts.gates.check(built)

@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/query/export"
 	"github.com/fit-eval/fit/query/sql"
 	"github.com/fit-eval/fit/trace"
+	"github.com/fit-eval/fit/view"
 )
 
 func (a *app) teamVerbs() []*cobra.Command {
@@ -153,17 +156,28 @@ func (o *output) table(result *sql.Rows) error {
 }
 
 func (a *app) export() *cobra.Command {
-	to := console.Choice{Choices: []string{"otlp", "markdown", "document"}}
+	to := console.Choice{Choices: []string{"otlp", "markdown", "document", "html"}}
+	// the flag of all verbs, with the formats of this one
+	format := console.Choice{Choices: append(slices.Clone(to.Choices), formatText, formatJSON, formatNDJSON)}
+	maxSize := console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	command := a.verb(
 		"export FILE --to FORMAT",
-		"Export a trace as OpenTelemetry spans, Markdown, or a structured document",
+		"Export a trace as OpenTelemetry spans, Markdown, a structured document, or a page that opens from disk",
 		`  fit trace export run.ndjson --to markdown > run.md
+  fit trace export run.ndjson --format html > run.html
   fit trace export team.ndjson --to otlp | curl -H 'Content-Type: application/json' --data-binary @- localhost:4318/v1/traces`,
 		cobra.ExactArgs(1),
 		func(ctx context.Context, out *output, args []string) error {
+			if to.Value == "" && slices.Contains(to.Choices, format.Value) {
+				to.Value = format.Value
+			}
 			t, err := a.open(args[0])
 			if err != nil {
 				return err
+			}
+			if to.Value == "html" {
+				return viewcli.Export(ctx, out.w, viewcli.Config(a.con, a.dialects, args), maxSize.Value,
+					"fit trace export --format html "+args[0])
 			}
 			write, known := map[string]func(context.Context, *query.Trace, io.Writer) error{
 				"otlp":     export.OTLP,
@@ -176,7 +190,9 @@ func (a *app) export() *cobra.Command {
 			clean := a.secrets().Writer(out.w) // for names and ids; the rest is clean already
 			return errors.Join(write(ctx, t, clean), clean.Close())
 		})
-	command.Flags().Var(&to, "to", "the form to write: otlp, markdown or document")
+	command.Flags().Var(&to, "to", "the form to write: otlp, markdown, document or html")
+	command.Flags().Var(&format, "format", "the same as --to")
+	command.Flags().Var(&maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	_ = command.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(to.Choices, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,6 +92,23 @@ func Config(con *console.Console, dialects session.Dialects, paths []string) vie
 		CacheDir: con.CacheDir("index"),
 	}
 }
+
+// Export writes paths as one page that opens from disk.
+func Export(ctx context.Context, w io.Writer, cfg view.Config, maxBytes int, command string) error {
+	server, err := view.New(cfg)
+	if err != nil {
+		return console.Exit(console.ExitUsage, plain(err))
+	}
+	err = server.Export(ctx, w, view.ExportConfig{
+		Command:  command,
+		NowMs:    time.Now().UnixMilli(),
+		MaxBytes: maxBytes,
+	})
+	return errors.Join(err, server.Close())
+}
+
+// MaxBytesUsage describes the flag that bounds a page in one file.
+const MaxBytesUsage = "with --format html: largest size of the file in bytes; transcripts are left out to keep it"
 
 func plain(err error) error {
 	var path *fs.PathError

@@ -1,0 +1,329 @@
+package view
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DefaultMaxBytes is how large a page in one file gets when nothing else is said.
+const DefaultMaxBytes = 2 << 20
+
+// ExportConfig says what goes into a page in one file.
+type ExportConfig struct {
+	// Command is shown as the command that made the file, and NowMs as the time.
+	Command string
+	NowMs   int64
+	// MaxBytes bounds the file; 0 is DefaultMaxBytes. Transcripts are left out to keep it.
+	MaxBytes int
+}
+
+// frozen is the data of a page in one file: the answers of the endpoints, by their addresses.
+type frozen struct {
+	Version     int            `json:"version"`
+	Start       string         `json:"start"`
+	GeneratedMs int64          `json:"generatedMs"`
+	Command     string         `json:"command"`
+	LeftOut     int            `json:"leftOut"`
+	Responses   map[string]any `json:"responses"`
+
+	handler http.Handler
+	bytes   int
+	limit   int
+}
+
+// exportBuckets is the resolution of the lanes in a file.
+const exportBuckets = 200
+
+// Export writes everything that the server shows as one HTML page that opens from disk. First come
+// the experiments with all their cells, then the transcripts as far as there is room: of cells that
+// did not pass before those that did.
+func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) error {
+	limit := cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
+	page := len(s.assets["index.html"].content) + len(s.assets["app.js"].content) + len(s.assets["app.css"].content)
+	f := &frozen{
+		Version:     version,
+		GeneratedMs: cfg.NowMs,
+		Command:     cfg.Command,
+		Responses:   map[string]any{},
+		handler:     s.mux(),
+		limit:       limit - page - 1024,
+	}
+	if err := f.keep(ctx, "/api/experiments"); err != nil {
+		return err
+	}
+	directories, traces := s.places()
+	var transcripts []string
+	for _, at := range directories {
+		more, err := f.experiment(ctx, s, at)
+		if err != nil {
+			return err
+		}
+		transcripts = append(transcripts, more...)
+	}
+	for _, at := range traces {
+		transcripts = append(transcripts, at.id)
+	}
+	if f.bytes > f.limit {
+		return fmt.Errorf("the page has %d bytes without any transcript, more than --max-bytes %d", f.bytes+page, limit)
+	}
+	for _, id := range transcripts {
+		if err := f.transcript(ctx, id); errors.Is(err, errFull) {
+			f.LeftOut++
+		} else if err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(directories) == 1 || len(s.cfg.Compared) > 0:
+		f.Start = "#/x/" + directories[0].id
+	case len(directories) == 0 && len(traces) == 1:
+		f.Start = "#/trace/" + traces[0].id
+	}
+	return s.writePage(w, f)
+}
+
+// errFull says that something has no room in the file.
+var errFull = errors.New("the file is full")
+
+// experiment keeps a run directory with its cells and returns its traces, those of failures first.
+func (f *frozen) experiment(ctx context.Context, s *Server, at place) ([]string, error) {
+	base := "/api/experiments/" + at.id
+	for _, address := range []string{base, base + "/cells"} {
+		if err := f.keep(ctx, address); err != nil {
+			return nil, err
+		}
+	}
+	snap := s.snapshot(at)
+	optional := []string{base + "/forest"}
+	if snap.kind() == kindVersus {
+		optional = append(optional, base+"/versus")
+	}
+	for _, address := range optional {
+		var none *problem
+		if err := f.keep(ctx, address); err != nil && !errors.As(err, &none) {
+			return nil, err
+		}
+	}
+	cells := slices.Clone(snap.cells)
+	slices.SortStableFunc(cells, func(a, b *cell) int { return urgency(a.State) - urgency(b.State) })
+	var transcripts []string
+	for _, c := range cells {
+		address := fmt.Sprintf("%s/cells/%s/%s/%d", base, component(c.Task), component(c.Arm), c.Run)
+		answer, err := f.answer(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		var found struct {
+			Traces []traceRef `json:"traces"`
+		}
+		if err := json.Unmarshal(answer, &found); err != nil {
+			return nil, err
+		}
+		packed := pack(answer)
+		if f.bytes+len(packed) > f.limit { // the grid shows it all the same
+			f.LeftOut++
+			continue
+		}
+		f.put(address, packed)
+		for _, t := range found.Traces {
+			transcripts = append(transcripts, t.Trace)
+		}
+	}
+	return transcripts, nil
+}
+
+// urgency puts the cells first whose transcripts people want to read.
+func urgency(state string) int {
+	return slices.Index([]string{stateFail, stateError, stateRetry, stateRunning, statePass, stateWaiting}, state)
+}
+
+// transcript keeps a trace whole, or nothing of it.
+func (f *frozen) transcript(ctx context.Context, id string) error {
+	if f.bytes >= f.limit {
+		return errFull
+	}
+	escaped := component(id)
+	before, kept := f.bytes, []string{}
+	undo := func(err error) error {
+		for _, address := range kept {
+			delete(f.Responses, address)
+		}
+		f.bytes = before
+		return err
+	}
+	keep := func(address string) ([]byte, error) {
+		answer, err := f.answer(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		f.put(address, pack(answer))
+		kept = append(kept, address)
+		if f.bytes > f.limit {
+			err = errFull
+		}
+		return answer, err
+	}
+	content, err := keep("/api/trace/overview?trace=" + escaped)
+	if err != nil {
+		return undo(err)
+	}
+	var overview struct {
+		Entries *int `json:"entries"`
+	}
+	if err := json.Unmarshal(content, &overview); err != nil {
+		return undo(err)
+	}
+	if overview.Entries == nil { // still being indexed: too large for a file
+		return undo(errFull)
+	}
+	addresses := []string{
+		fmt.Sprintf("/api/trace/lanes?trace=%s&buckets=%d", escaped, exportBuckets),
+		"/api/trace/messages?trace=" + escaped,
+	}
+	for page := 0; page*pageSize < max(1, *overview.Entries); page++ {
+		addresses = append(addresses, "/api/trace/page?trace="+escaped+"&page="+strconv.Itoa(page))
+	}
+	for _, address := range addresses {
+		if _, err := keep(address); err != nil {
+			return undo(err)
+		}
+	}
+	return nil
+}
+
+// keep puts an answer into the file.
+func (f *frozen) keep(ctx context.Context, address string) error {
+	answer, err := f.answer(ctx, address)
+	if err != nil {
+		return err
+	}
+	if len(answer) < 4<<10 {
+		f.put(address, json.RawMessage(answer))
+	} else {
+		f.put(address, pack(answer))
+	}
+	return nil
+}
+
+func (f *frozen) put(address string, answer any) {
+	f.Responses[address] = answer
+	f.bytes += len(address) + 8
+	switch a := answer.(type) {
+	case string:
+		f.bytes += len(a)
+	case json.RawMessage:
+		f.bytes += len(a)
+	}
+}
+
+// pack shortens an answer for the file.
+func pack(answer []byte) string {
+	var out bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is a valid one
+	_, _ = writer.Write(answer)                                  // a buffer takes everything
+	_ = writer.Close()
+	return "gz:" + base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+// component escapes a part of an address as the pages' encodeURIComponent does, so that they find
+// the answer.
+func component(text string) string {
+	var out strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.!~*'()", c) >= 0:
+			out.WriteByte(c)
+		default:
+			fmt.Fprintf(&out, "%%%02X", c)
+		}
+	}
+	return out.String()
+}
+
+// answer asks an endpoint.
+func (f *frozen) answer(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	out := &recorder{header: http.Header{}, status: http.StatusOK}
+	f.handler.ServeHTTP(out, request)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case out.status != http.StatusOK:
+		var said struct {
+			Error struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		_ = json.Unmarshal(out.body.Bytes(), &said) // else it is empty
+		return nil, &problem{status: out.status, message: said.Error.Message}
+	}
+	return out.body.Bytes(), nil
+}
+
+// recorder keeps an answer.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header            { return r.header }
+func (r *recorder) WriteHeader(status int)         { r.status = status }
+func (r *recorder) Write(part []byte) (int, error) { return r.body.Write(part) }
+
+// The lines of index.html that are replaced by what they name.
+const (
+	styleLine  = `<link rel="stylesheet" href="app.css">`
+	scriptLine = `<script defer src="app.js"></script>`
+)
+
+// writePage writes the page with its style, its script and its data in it. The policy allows that
+// very script and style, and nothing from elsewhere.
+func (s *Server) writePage(w io.Writer, f *frozen) error {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data) // it escapes <, > and &, so that the data cannot end its block
+	if err := encoder.Encode(f); err != nil {
+		return err
+	}
+	page := string(s.assets["index.html"].content)
+	if strings.Count(page, styleLine) != 1 || strings.Count(page, scriptLine) != 1 {
+		return errors.New("the front end has no place for its style and its script")
+	}
+	style := string(s.assets["app.css"].content)
+	script := strings.ReplaceAll(string(s.assets["app.js"].content), "</script", `<\/script`)
+	if strings.Contains(style, "</style") {
+		return errors.New("the style would end its block")
+	}
+	page = strings.Replace(page, scriptLine, "", 1)
+	page = strings.Replace(page, styleLine, fmt.Sprintf(
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; img-src data:; base-uri 'none'; form-action 'none'">`+
+			"\n<style>%s</style>", sum(script), sum(style), style), 1)
+	ending := fmt.Sprintf("<script type=\"application/json\" id=\"fit-data\">%s</script>\n<script>%s</script>\n</body>",
+		bytes.TrimSpace(data.Bytes()), script)
+	at := strings.LastIndex(page, "</body>")
+	if at < 0 {
+		return errors.New("the front end has no body")
+	}
+	_, err := io.WriteString(w, page[:at]+ending+page[at+len("</body>"):])
+	return err
+}
+
+func sum(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(digest[:])
+}
