@@ -204,7 +204,12 @@ func (w *Writer) Append(r *Record) error {
 	}
 	line = append(line, '\n')
 	if w.cfg.Key != nil {
-		err = w.sign(note{Head: w.head, Bytes: w.size, Next: hash, NextBytes: w.size + int64(len(line))})
+		err = w.sign(note{
+			Head:      w.head,
+			Bytes:     w.size,
+			Next:      hash,
+			NextBytes: w.size + int64(len(line)),
+		})
 	}
 	if err == nil {
 		err = w.write(line)

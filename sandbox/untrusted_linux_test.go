@@ -59,8 +59,8 @@ func TestUntrustedProgramsDoNotReachTheHookInASandbox(t *testing.T) {
 	})
 }
 
-// TestUntrustedProgramsDoNotReachTheHook runs hooks without a sandbox, last where the kernel refuses
-// namespaces.
+// TestUntrustedProgramsDoNotReachTheHook runs hooks without a sandbox, also where the kernel
+// refuses namespaces.
 func TestUntrustedProgramsDoNotReachTheHook(t *testing.T) {
 	unshare := testenv.NeedTool(t, "unshare")
 	refused := []string{"--user", "--map-root-user"}

@@ -97,7 +97,7 @@ func TestACorrectionPerAgentUndoesAKinderJudge(t *testing.T) {
 	for range experiments {
 		pairs := judgedPairs(random, truth.draw(random), kind, strict)
 		a, b := drawCalibration(random, 40, kind), drawCalibration(random, 40, strict)
-		verdicts := must[Comparison](t)(Compare(pairs, CompareConfig{Replicates: 200}))
+		verdicts := must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 200}))
 		truths := must[Comparison](t)(CompareCorrectedPerAgent(pairs, a, b, CompareConfig{Replicates: 200}))
 		if verdicts.Interval.Excludes(0) {
 			found++

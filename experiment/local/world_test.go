@@ -21,17 +21,17 @@ import (
 // A clock that is set while an attempt runs changes nothing about the attempt: neither its time
 // limits, nor its durations, nor whether it counts.
 func TestDurationsDoNotFollowAClockThatIsSet(t *testing.T) {
-	for name, step := range map[string]func(asked int64) time.Duration{
-		"back at every look":     func(asked int64) time.Duration { return -time.Duration(asked) * time.Hour },
-		"forward at every look":  func(asked int64) time.Duration { return time.Duration(asked) * time.Hour },
-		"forward in the middle":  func(asked int64) time.Duration { return time.Duration(min(1, asked/3)) * time.Hour },
-		"back in the middle":     func(asked int64) time.Duration { return -time.Duration(min(1, asked/3)) * time.Hour },
-		"to the past and return": func(asked int64) time.Duration { return -time.Duration(asked%2) * time.Hour },
+	for name, hours := range map[string]func(asked int64) int64{
+		"back at every look":     func(asked int64) int64 { return -asked },
+		"forward at every look":  func(asked int64) int64 { return asked },
+		"forward in the middle":  func(asked int64) int64 { return min(1, asked/3) },
+		"back in the middle":     func(asked int64) int64 { return -min(1, asked/3) },
+		"to the past and return": func(asked int64) int64 { return -(asked % 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := testMachine()
 			var asked atomic.Int64
-			machine.Now = func() time.Time { return time.Now().Add(step(asked.Add(1))) }
+			machine.Now = func() time.Time { return time.Now().Add(time.Duration(hours(asked.Add(1))) * time.Hour) }
 			tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{
 				AgentTimeout: 30 * time.Minute,
 				Arms: []experiment.Arm{{
