@@ -26,7 +26,7 @@ import (
 
 type gradeOptions struct {
 	family, task, runDir, input, output string
-	isolation                           console.Choice
+	isolation                           experimentcli.Isolation
 }
 
 // gradeRecord is what grade prints about a stored run.
@@ -46,7 +46,7 @@ type gradeRecord struct {
 }
 
 func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := gradeOptions{isolation: console.Choice{Choices: []string{"none", "bwrap"}}}
+	var opts gradeOptions
 	command := &cobra.Command{
 		Use:   "grade",
 		Short: "Grade stored runs again, with their services",
@@ -67,7 +67,7 @@ Exit code 0 if the run passes, or if all verdicts of a run directory are confirm
 	flags.StringVar(&opts.runDir, "run-dir", "", "directory of the attempt")
 	flags.StringVar(&opts.input, "input", "", "run directory whose verdicts are all graded again")
 	flags.StringVar(&opts.output, "output", "", "file to write instead of standard output")
-	flags.Var(&opts.isolation, "isolation", "how graders are isolated")
+	opts.isolation.Register(flags)
 	return command
 }
 
@@ -102,6 +102,7 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 		redactor: experimentcli.Redactor(con, registry),
 		registry: registry,
 	}
+	g.engines = opts.isolation.Engines(con.Stderr)
 	if cache := experimentcli.CacheDir(); cache != "" {
 		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
@@ -118,6 +119,7 @@ type grader struct {
 	work     string
 	ports    *workspace.Ports
 	caches   *workspace.Caches
+	engines  *workspace.Engines
 	baseline *grade.Baseline
 	redactor *redact.Redactor
 	registry *agent.Registry
@@ -264,7 +266,8 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *
 		Family:    g.family,
 		Task:      t,
 		Environ:   g.con.Environ,
-		Isolation: g.opts.isolation.Value,
+		Isolation: g.opts.isolation.Kind(),
+		Engines:   g.engines,
 		Ports:     g.ports,
 		Caches:    g.caches,
 		Commands:  experimentcli.HookCommands(),

@@ -32,7 +32,7 @@ type lintOptions struct {
 	family    string
 	faults    string
 	selection selection
-	isolation console.Choice
+	isolation experimentcli.Isolation
 	repeat    console.Count
 	format    console.Choice
 }
@@ -47,7 +47,6 @@ type finding struct {
 func newLint(con *console.Console) *cobra.Command {
 	opts := lintOptions{
 		selection: newSelection(),
-		isolation: console.Choice{Choices: []string{"none", "bwrap"}},
 		repeat:    console.Count{Value: 2, Min: 1},
 		format: console.Choice{
 			Value:   "text",
@@ -75,7 +74,7 @@ that nobody fills in, and checks that pass without any work are errors. Exit cod
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
 	opts.selection.register(flags)
 	flags.StringVar(&opts.faults, "faults", "", "check this plan of faults too (YAML); alone, check only it")
-	flags.Var(&opts.isolation, "isolation", "how graders are isolated")
+	opts.isolation.Register(flags)
 	flags.Var(&opts.repeat, "repeat", "how often to grade the reference solution")
 	flags.Var(&opts.format, "format", "how to print it")
 	return command
@@ -118,6 +117,7 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 		work:   work,
 		ports:  &workspace.Ports{},
 	}
+	l.engines = opts.isolation.Engines(con.Stderr)
 	if cache := experimentcli.CacheDir(); cache != "" {
 		l.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
@@ -144,6 +144,7 @@ type linter struct {
 	work     string
 	ports    *workspace.Ports
 	caches   *workspace.Caches
+	engines  *workspace.Engines
 	findings []finding
 }
 
@@ -288,7 +289,8 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		Family:    l.family,
 		Task:      t,
 		Environ:   l.con.Environ,
-		Isolation: l.opts.isolation.Value,
+		Isolation: l.opts.isolation.Kind(),
+		Engines:   l.engines,
 		Ports:     l.ports,
 		Caches:    l.caches,
 		Commands:  experimentcli.HookCommands(),

@@ -19,6 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report/results"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 func newList(con *console.Console) *cobra.Command {
@@ -186,25 +187,53 @@ func listRuns(con *console.Console, dir, format string) error {
 }
 
 func newClean(con *console.Console) *cobra.Command {
-	var dryRun bool
+	var dryRun, images bool
 	command := &cobra.Command{
 		Use:   "clean [DIR]",
 		Short: "Remove the kept final directories of runs, and workspaces that a killed process left",
 		Example: `  fit-benchmark clean benchmark-runs --dry-run
   fit-benchmark clean benchmark-runs`,
-		Long: `Remove the kept final directories of runs, and workspaces that a killed process left. Records, traces and diffs stay; runs whose final directory is gone cannot be graded
+		Long: `Remove the kept final directories of runs, workspaces and containers that a killed process left, and with --images the images that were built for tasks. Records, traces and diffs stay; runs whose final directory is gone cannot be graded
 again.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			dir := defaultOutput
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return runClean(con, dir, dryRun)
+			if err := runClean(con, dir, dryRun); err != nil || dryRun {
+				return err
+			}
+			return cleanContainers(command.Context(), con, images)
 		},
 	}
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
+	command.Flags().BoolVar(&images, "images", false, "also remove the images that were built for tasks")
 	return command
+}
+
+// cleanContainers removes what killed processes have left with the container engines of this machine.
+func cleanContainers(ctx context.Context, con *console.Console, images bool) error {
+	for _, kind := range []string{sandbox.IsolationPodman, sandbox.IsolationDocker} {
+		engine, err := sandbox.FindEngine(ctx, kind)
+		if err != nil {
+			continue // it is not installed, or nobody answers: then it has left nothing
+		}
+		count, err := engine.Sweep(ctx)
+		if err != nil {
+			return err
+		}
+		built := 0
+		if images {
+			if built, err = engine.RemoveImages(ctx); err != nil {
+				return err
+			}
+		}
+		if count+built > 0 {
+			fmt.Fprintf(con.Stdout, "%s: %d containers, %d images\n", kind, count, built)
+		}
+	}
+	return nil
 }
 
 func runClean(con *console.Console, dir string, dryRun bool) error {

@@ -194,6 +194,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		return nil, err
 	}
 	recorded := o.gateway.Calls(con)
+	machine.Engines = o.isolation.Engines(con.Stderr)
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
 		Only:            only,
@@ -201,7 +202,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Runs:            o.runs.Value,
 		Seed:            o.seed,
 		Shard:           shard,
-		Isolation:       o.isolation.Value,
+		Isolation:       o.isolation.Kind(),
 		Network:         o.network.Value,
 		CellBudget:      o.budget.cell(),
 		Faults:          faults.Digest(),

@@ -28,7 +28,8 @@ type runOptions struct {
 	agentModel, leadModel, judgeModel      string
 	agentProfile, judgeProfile             string
 	modelURL, judgeURL                     string
-	auth, isolation, workTracker, format   console.Choice
+	auth, workTracker, format              console.Choice
+	isolation                              experimentcli.Isolation
 	network                                console.Choice
 	prompt                                 string
 	maxTurns                               string
@@ -87,7 +88,6 @@ const (
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.agent.Registry, o.lead.Registry, o.judgeAgent.Registry = registry, registry, registry
 	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
-	o.isolation.Choices = []string{"none", "bwrap"}
 	o.network.Choices = fit.Networks
 	o.workTracker.Choices = []string{"github", "filesystem"}
 	o.format.Choices = []string{"text", "json"}
@@ -130,8 +130,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"number of independent judge votes on every attempt, of which the majority decides; must be odd (default: "+
 			"what the task says, else 1)")
 	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
-	flags.Var(&o.isolation, "isolation",
-		"how attempts are isolated (default: what the task says, else the best that works here)")
+	o.isolation.Register(flags)
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
 	o.gateway.Register(flags)
 	flags.StringVar(&o.concurrency, "concurrency", "",

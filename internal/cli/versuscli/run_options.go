@@ -24,7 +24,8 @@ type runOptions struct {
 	agents, armsFile, model, modelURL string
 	arms                              []string
 	runs, parallel                    console.Count
-	workspace, isolation, auth        console.Choice
+	workspace, auth                   console.Choice
+	isolation                         experimentcli.Isolation
 	network                           console.Choice
 	timeout                           console.Span
 	budget                            console.Dollars
@@ -45,7 +46,6 @@ const drain = 10 * time.Second
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.runs, o.parallel = console.Count{Value: 1, Min: 1}, console.Count{Min: 1}
 	o.workspace = console.Choice{Value: "export", Choices: []string{"export", "worktree"}}
-	o.isolation.Choices = []string{"none", "bwrap"}
 	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
 	flags.StringVar(&o.agents, "agents", "", "agents to compare, separated by commas: "+
 		strings.Join(registry.IDs(), ", "))
@@ -58,7 +58,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.runs, "runs", "runs of every task with every agent (default 1)")
 	flags.Var(&o.workspace, "workspace", "export: a copy with one commit and no history. worktree: a git worktree, "+
 		"quick but leaky: agents can read the repository's history and what others commit")
-	flags.Var(&o.isolation, "isolation", "how attempts are isolated (default: the best that works here)")
+	o.isolation.Register(flags)
 	o.network.Choices = fit.Networks
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
 	flags.Var(&o.timeout, "timeout", "end an agent after this time, even where the task gives it more")
@@ -107,7 +107,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Arms:            arms,
 		Runs:            o.runs.Value,
 		Seed:            o.seed,
-		Isolation:       o.isolation.Value,
+		Isolation:       o.isolation.Kind(),
 		Network:         o.network.Value,
 		DollarBudget:    o.budget.Value > 0,
 		Faults:          faults.Digest(),

@@ -1,0 +1,44 @@
+package experimentcli
+
+import (
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// auto is the best isolation that works here.
+const auto = "auto"
+
+// Isolation are the flags that say what holds the processes of attempts.
+type Isolation struct {
+	choice console.Choice
+	pull   bool
+}
+
+// Register adds the flags.
+func (i *Isolation) Register(flags *pflag.FlagSet) {
+	i.choice.Choices = []string{
+		auto, sandbox.IsolationBwrap, sandbox.IsolationPodman, sandbox.IsolationDocker, sandbox.IsolationNone,
+	}
+	flags.Var(&i.choice, "sandbox", "what holds the processes of an attempt (default: what the task says, else auto: a "+
+		"container for a task with an image, the best that works here for others)")
+	flags.Var(&i.choice, "isolation", "older name of --sandbox")
+	flags.BoolVar(&i.pull, "pull", false, "get images that are not on this machine from their registries")
+}
+
+// Kind is the isolation that was asked for; empty: what the task says, or the best that works here.
+func (i *Isolation) Kind() string {
+	if i.choice.Value == auto {
+		return ""
+	}
+	return i.choice.Value
+}
+
+// Engines finds the images of tasks.
+func (i *Isolation) Engines(progress io.Writer) *workspace.Engines {
+	return &workspace.Engines{Pull: i.pull, Progress: progress}
+}
